@@ -31,7 +31,7 @@ from app.web.shared.permissions import (
     SignedIn,
 )
 from app.web.shared.services import Services, ServicesDep, StoreDep
-from app.web.shared.sheet_view import RowView, row_views
+from app.web.shared.sheet_view import QuestionView, RowView, question_views, row_views
 from app.web.shared.templating import render
 from app.web.shared.urls import public_url, url_for
 
@@ -47,6 +47,7 @@ class MaterialContent:
 
     variant: Variant | None = None
     rows: tuple[RowView, ...] = ()
+    questions: tuple[QuestionView, ...] = ()
     ticket: Ticket | None = None
     problem: str = ""
 
@@ -138,12 +139,19 @@ def show_material(
 
 
 @router.get("/worksheets/{material_id:int}/file.toml")
-def export_material(access: ReadableMaterial) -> Response:
-    """Its settings as a TOML file, as in worksheets/ or worksheets/exit-tickets/."""
+def export_material(store: StoreDep, access: ReadableMaterial, version: str = "") -> Response:
+    """Its settings as a TOML file, as in worksheets/ or worksheets/exit-tickets/; those of an older version, if named.
+
+    404 where there is no version of that number.
+    """
+    number = whole_number(version, MAX_VERSION) or 0 if version else access.material.version
+    saved = store.materials.version(access.material, number)
+    if saved is None:
+        raise HTTPException(404)
     stem = re.sub(r"[^a-z0-9]+", "-", access.material.title.lower()).strip("-")[:MAX_FILE_STEM].strip("-")
-    name = f"{stem or access.material.key}.toml"
+    name = f"{stem or access.material.key}{f'-{number}' if version else ''}.toml"
     headers = {"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": "no-store"}
-    return Response(write_toml(access.material.content), headers=headers, media_type="application/toml")
+    return Response(write_toml(saved.content), headers=headers, media_type="application/toml")
 
 
 @router.post("/worksheets/{material_id:int}/restore")
@@ -223,7 +231,7 @@ def _content(services: Services, material: Material) -> MaterialContent:
     if material.kind == "ticket":
         return MaterialContent(ticket=own.tickets[material.key])
     variant = own.library.variant(material.key)
-    return MaterialContent(variant, row_views(variant, {}, None))
+    return MaterialContent(variant, row_views(variant, {}, None), question_views(variant, {}, locked=True))
 
 
 def _with_changes(store: Store, material: Material) -> Iterator[VersionLine]:

@@ -13,13 +13,15 @@ from app.store import Material, MaterialKind
 from tests.helpers.html_page import Page
 from tests.helpers.school import Classroom
 
+CHANGED = {"tokens": 60, "questions": [{"key": "why", "text": "Why does K have this shape?"}]}
+
 
 def written(classroom: Classroom, *, mine: bool = False) -> Material:
     """A copy of a sheet of the library, saved a second time with other tokens."""
     settings = settings_to_copy(classroom.school.library, "llama-7b")
     owner = classroom.teacher if mine else classroom.course
     material = classroom.store.materials.add("worksheet", owner, classroom.teacher, settings)
-    return classroom.store.materials.save(material, 1, {**settings, "tokens": 60}, classroom.teacher).material
+    return classroom.store.materials.save(material, 1, {**settings, **CHANGED}, classroom.teacher).material
 
 
 def test_the_page_says_what_each_version_changed(app: FastAPI) -> None:
@@ -29,6 +31,8 @@ def test_the_page_says_what_each_version_changed(app: FastAPI) -> None:
     page = Page(classroom.get(f"/worksheets/{material.id}"))
     assert (page.text("del"), page.text("ins")) == ("tokens = 100", "tokens = 60")
     assert len(page.boxes()) == 14
+    assert page.text("textarea") == ""
+    assert page.text("label") == "Why does K have this shape?"
     classroom.instructor.post(f"/worksheets/{material.id}/restore", data={"version": "1"})
     newest = classroom.store.materials.find(material.id)
     assert newest
@@ -43,6 +47,10 @@ def test_the_file_has_the_settings(app: FastAPI) -> None:
     response = classroom.instructor.get(f"/worksheets/{material.id}/file.toml")
     assert tomllib.loads(response.text) == material.content
     assert 'filename="one-head-of-llama-7b.toml"' in response.headers["content-disposition"]
+    older = classroom.instructor.get(f"/worksheets/{material.id}/file.toml?version=1")
+    assert tomllib.loads(older.text) == settings_to_copy(classroom.school.library, "llama-7b")
+    for number in ("0", "3", "x", "9" * 30):
+        assert classroom.instructor.get(f"/worksheets/{material.id}/file.toml?version={number}").status_code == 404
 
 
 def test_a_link_shows_it_to_other_teachers_until_it_is_withdrawn(app: FastAPI) -> None:
