@@ -9,6 +9,7 @@ import sqlalchemy as sa
 
 from app.store import Activity, Policies, Store
 from app.store.tables import metadata
+from tests.helpers.activity_form import FORM
 from tests.helpers.answer_keys import KEY
 from tests.helpers.class_sheet import HALF, press
 from tests.helpers.clock import end_activity
@@ -134,3 +135,25 @@ def test_what_a_form_cannot_have_carried_is_left_out(classroom: Classroom, carri
     assert response.status_code == 200
     assert Page(response.text).marks()["queries.columns"] == "wrong"
     assert classroom.instructor.post(f"/activities/{activity.id}/preview/1/nothing").status_code == 404
+
+
+def test_an_own_worksheet_is_previewed_as_it_is_now(classroom: Classroom) -> None:
+    """A draft has the version saved last; its open question and own misconception are there, and typed text stays."""
+    misconception = {"name": "Doubled", "boxes": {"queries.columns": "2*d_h"}, "question": "Two heads?",
+                     "explanation": "One head has $d_h$ columns."}  # fmt: skip
+    content = {"title": "Ours", "topic": "single-head", "model": "llama-7b", "tokens": 40, "rows": ["queries", "keys"]}
+    own = classroom.store.materials.add("worksheet", classroom.course, classroom.teacher, content)
+    classroom.instructor.post(f"/courses/{classroom.course.id}/activities", data={**FORM, "worksheet": [own.key]})
+    [activity] = classroom.store.activities.of_course(classroom.course)
+    newer = {
+        **content,
+        "tokens": 41,
+        "questions": [{"key": "why", "text": "Why so?"}],
+        "misconceptions": [misconception],
+    }
+    classroom.store.materials.save(own, 1, newer, classroom.teacher)
+    typed = {"queries.rows": "41", "queries.columns": "256", "keys.rows": "41", "keys.columns": "128"}
+    page = preview(classroom, activity, ("check", {**typed, "question.why": "Because."}))
+    assert (page.marks()["queries.rows"], page.marks()["queries.columns"]) == ("right", "wrong")
+    assert "Two heads?" in page.text("p", class_="diagnosis")
+    assert page.text("textarea", name="question.why") == "Because."
