@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -42,6 +44,7 @@ T = TypeVar("T")
 _SIDES: Mapping[str, str] = {
     "under": "bottom", "below": "bottom", "over": "right", "corner": "right", "beside": "right", "foot": "left"
 }  # fmt: skip
+SPAN_LENGTH = 150  # characters of an author's text that stay together on a page
 SHEETS_PER_DOCUMENT = 100  # sheets, or keys, that are typeset at once; more would take more memory
 
 
@@ -246,7 +249,15 @@ def _block(block: MarkdownBlock) -> TypstData:
     """Return a paragraph as its spans, or a list as the blocks of its items; without numbers, `start` is None."""
     if isinstance(block, MarkdownList):
         return {"items": [[_block(each) for each in item] for item in block.items], "start": block.start}
-    return {"spans": [_span(span) for span in block.spans]}
+    return {"spans": [_span(part) for span in block.spans for part in _breakable(span)]}
+
+
+def _breakable(span: MarkdownSpan) -> list[MarkdownSpan]:
+    """Return a long run of text as several that are one to a reader: a panel may end between them."""
+    if span.formula or len(span.text) <= SPAN_LENGTH:
+        return [span]
+    pieces = re.findall(rf".{{1,{SPAN_LENGTH}}}(?:\s+|$)|.{{1,{SPAN_LENGTH}}}", span.text, re.DOTALL)
+    return [replace(span, text=piece) for piece in pieces]
 
 
 def _span(span: MarkdownSpan) -> TypstData:

@@ -20,6 +20,7 @@ from app.sheets.authoring.worksheet_settings import read_settings
 from app.sheets.exit_tickets import Ticket, load_tickets, ticket_of_settings
 from app.sheets.variant import Variant
 from app.sheets.worksheet_files import load_library
+from tests.helpers.own_sheets import with_own_worksheet
 from tests.helpers.own_ticket import OWN_TICKET
 from tests.helpers.printed import Glyph, Printed, numbers, read_pdf
 from tests.helpers.random_worksheets import random_settings
@@ -522,3 +523,15 @@ def test_what_an_author_writes_is_printed_as_text(seed: int) -> None:
     text = squeezed(" ".join(page.text for page in read_pdf(pdf)))
     assert text.count('#eval("1")<b>WQ') >= len(OWN_TEXTS)
     assert all(row.points_in_words.replace(" ", "") in text for row in library.variant("mine").rows)
+
+
+@pytest.mark.parametrize(("layout", "large"), [("half", False), ("pair", False), ("full", True)])
+def test_more_words_than_a_panel_holds_go_on_in_the_next(layout: str, large: bool) -> None:
+    """Every word of introduction, assumptions and footnote is printed once, in order, above the foot of its panel."""
+    words = [f"w{number:04}" for number in range(1500)]
+    texts = {name: " ".join(words[at * 500 : at * 500 + 500]) for at, name in enumerate(OWN_TEXTS)}
+    library = with_own_worksheet(LIBRARY, **texts)
+    options = HandoutOptions(worksheet="mine", sheets=1, layout=layout, large=large)
+    pages = read_pdf(RENDERER.render_handout(handout_documents(options, plan_sheets(library, options), {}, ADDRESS)))
+    assert re.findall(r"w\d{4}", " ".join(page.text for page in pages)) == words
+    assert all(glyph.bottom < page.height - 20 for page in pages for glyph in page.glyphs)
