@@ -116,13 +116,14 @@ def test_every_table_that_belongs_to_students_is_merged() -> None:
 
 
 def test_what_both_have_becomes_one(store: Store, course: Course) -> None:
-    """Number and code where there was none, the longer extra time, the newer grade, both tickets, both browsers."""
+    """Number, code and practice where there was none, more extra time, the newer grade, both tickets and browsers."""
     activity = activity_in(store, course)
     store.roster.add_students(course, [("Zoë O'Brien", "1017")])
     [listed] = store.roster.students(course)
     typed, visitor, code = enrol_student(store, course, "Zoe O'Brien")
     store.classwork.arrive(activity.id, typed.id)
     store.exit_tickets.hand_in(activity.id, typed.id, "a", {"muddiest": "V"}, anonymous=False)
+    store.roster.keep_practice_record(typed, '[7,1,"",0,[]]')
     now = datetime.now(UTC)
     with store.engine.begin() as connection:
         for student, minutes, points, at in ((listed, 10, 3.0, now), (typed, 20, 5.0, now + timedelta(minutes=1))):
@@ -139,6 +140,7 @@ def test_what_both_have_becomes_one(store: Store, course: Course) -> None:
     assert store.roster.is_resume_code(merged, code)
     assert store.roster.enrolled_student(visitor.id, course.id) == merged
     assert store.exit_tickets.is_handed_in(activity.id, merged.id)
+    assert store.roster.practice_records(course) == {merged.id: '[7,1,"",0,[]]'}
     with store.engine.connect() as connection:
         assert connection.scalars(sa.select(extra_time.c.minutes)).all() == [20]
         assert connection.scalars(sa.select(grade_overrides.c.points)).all() == [5.0]

@@ -197,3 +197,24 @@ def test_a_length_over_the_context_is_remarked(classroom: Classroom) -> None:
     form = {**FORM, "tokens.llama-7b": "3000", "arrange": "add"}
     page = Page(classroom.instructor.post(f"/courses/{classroom.course.id}/activities", data=form).text)
     assert "2048" in " ".join(text for _, text in page.find("p", class_="remark"))
+
+
+def test_a_newer_exit_ticket_is_used_where_the_form_asks_for_it(classroom: Classroom) -> None:
+    """It is said beside the exit tickets; what cannot be used any more is named with the reason."""
+    content = {"title": "Go", "instruction": "Pick.", "questions": [{"key": "why", "text": "Why?"}]}
+    own = classroom.store.materials.add("ticket", classroom.course, classroom.teacher, content)
+    classroom.store.materials.add("ticket", classroom.teacher, classroom.teacher, {"title": "Broken"})
+    form = {**FORM, "ticket": own.key}
+    classroom.instructor.post(f"/courses/{classroom.course.id}/activities", data=form)
+    [activity] = classroom.store.activities.of_course(classroom.course)
+    classroom.instructor.post(f"/activities/{activity.id}/open")
+    page = Page(classroom.get(f"/activities/{activity.id}/edit"))
+    assert not page.find("input", name="new_ticket")
+    assert "“Broken”" in " ".join(text for _, text in page.find("p", class_="remark"))
+    classroom.store.materials.save(own, 1, {**content, "title": "Before you go"}, classroom.teacher)
+    assert Page(classroom.get(f"/activities/{activity.id}/edit")).find("input", name="new_ticket")
+    for more, title in (({}, "Go"), ({"new_ticket": "yes"}, "Before you go")):
+        classroom.instructor.post(f"/activities/{activity.id}", data={**form, **more})
+        ticket = classroom.school.reload(activity).content.ticket
+        assert ticket
+        assert ticket.title == title
