@@ -94,9 +94,11 @@ def _right_text(variant: Variant, blank: Blank) -> str:
 
 def _wrong_attempts(variant: Variant) -> Iterator[tuple[Mapping[str, str], str]]:
     """The sheet as each misconception that shows on it fills it in, with its name; the author's own ones first."""
+    formulas = {own.key: dict(own.boxes) for own in variant.worksheet.misconceptions}
     for expected in expectations(variant.problem):
+        own = formulas.get(expected.misconception, {}) if variant.worksheet.answers == "letters" else {}
         wrong = {variant.in_table_orientation(blank): number for blank, number in expected.wrong_answers.items()}
-        texts = {blank: _wrong_text(variant, number) for blank, number in wrong.items()}
+        texts = {blank: own.get(str(blank)) or _wrong_text(variant, number) for blank, number in wrong.items()}
         if all(texts.values()):
             answers = {str(blank): texts.get(blank) or _right_text(variant, blank) for blank in variant.blanks}
             yield answers, variant.text.misconception_name(expected.misconception)

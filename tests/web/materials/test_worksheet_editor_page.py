@@ -148,8 +148,6 @@ def test_the_preview_shows_a_wrong_and_a_right_attempt(classroom: Classroom, ans
         "misconception_question": "How many heads?", "misconception_explanation": "One head has d_h columns.",
         "question_key": "why-k", "question": "Why does K have this shape?",
     }  # fmt: skip
-    if answers == "letters":
-        own["misconception_boxes"] = "queries.columns = d"
     form = new_form(classroom, answers=answers, tokens_are=tokens_are, **own)
     right = post(classroom, PREVIEW, {**form, "view": "right"})
     assert set(Page(right.text).marks().values()) == {"right"}
