@@ -44,6 +44,7 @@ T = TypeVar("T")
 _SIDES: Mapping[str, str] = {
     "under": "bottom", "below": "bottom", "over": "right", "corner": "right", "beside": "right", "foot": "left"
 }  # fmt: skip
+_LONG_WORD = re.compile(r"\S{31,}")
 SPAN_LENGTH = 150  # characters of an author's text that stay together on a page
 SHEETS_PER_DOCUMENT = 100  # sheets, or keys, that are typeset at once; more would take more memory
 
@@ -220,14 +221,14 @@ def _variant(variant: Variant, options: HandoutOptions, base_url: str) -> TypstD
         "code": variant.code,
         "link": link,
         "qr": _qr_svg(link) if link else None,
-        "title": variant.title,
+        "title": _with_breaks(variant.title),
         "about": variant.model.about,
         "card": variant.model.card,
         "description": variant.text.description,
         "task": _task(variant, splitter),
         "assumptions": variant.text.assumptions,
         "footnote": variant.text.footnote,
-        "questions": [question.text for question in variant.worksheet.questions],
+        "questions": [_with_breaks(question.text) for question in variant.worksheet.questions],
         "introduction": _markdown(variant.worksheet.introduction),
         "own-assumptions": [[*map(_block, item)] for item in markdown_items(variant.worksheet.own_assumptions)],
         "own-footnote": _markdown(variant.worksheet.footnote),
@@ -252,8 +253,14 @@ def _block(block: MarkdownBlock) -> TypstData:
     return {"spans": [_span(part) for span in block.spans for part in _breakable(span)]}
 
 
+def _with_breaks(text: str) -> str:
+    """Return a text with places to break lines in words that are longer than a narrow column is wide."""
+    return _LONG_WORD.sub(lambda word: re.sub(".{12}", "\\g<0>\u200b", word[0]), text)
+
+
 def _breakable(span: MarkdownSpan) -> list[MarkdownSpan]:
     """Return a long run of text as several that are one to a reader: a panel may end between them."""
+    span = replace(span, text=_with_breaks(span.text))
     if span.formula or len(span.text) <= SPAN_LENGTH:
         return [span]
     pieces = re.findall(rf".{{1,{SPAN_LENGTH}}}(?:\s+|$)|.{{1,{SPAN_LENGTH}}}", span.text, re.DOTALL)
@@ -287,7 +294,7 @@ def _rows(variant: Variant, splitter: SymbolSplitter) -> TypstData:
 
 def _row(row: Row, splitter: SymbolSplitter) -> TypstData:
     """Return one row of the table to fill in: letter, name, note, and which fields have a box."""
-    names = {"name": row.name, "note": row.note, "points": row.points_in_words}
+    names = {"name": _with_breaks(row.name), "note": row.note, "points": row.points_in_words}
     return {"letter": splitter.expression(row.letter), **names, "fields": row.fields}
 
 

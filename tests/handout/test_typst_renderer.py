@@ -535,3 +535,13 @@ def test_more_words_than_a_panel_holds_go_on_in_the_next(layout: str, large: boo
     pages = read_pdf(RENDERER.render_handout(handout_documents(options, plan_sheets(library, options), {}, ADDRESS)))
     assert re.findall(r"w\d{4}", " ".join(page.text for page in pages)) == words
     assert all(glyph.bottom < page.height - 20 for page in pages for glyph in page.glyphs)
+
+
+def test_a_word_longer_than_its_column_is_broken() -> None:
+    """In titles, names of rows and an author's text: everything stays inside of the page's margins."""
+    library = with_own_worksheet(LIBRARY, title="W" * 200, row_names={"keys": "w" * 200}, introduction="z" * 1000)
+    options = HandoutOptions(worksheet="mine", sheets=1)
+    pages = read_pdf(RENDERER.render_handout(handout_documents(options, plan_sheets(library, options), {}, ADDRESS)))
+    glyphs = [glyph for page in pages for glyph in page.glyphs]
+    assert sum(glyph.text == "z" for glyph in glyphs) >= 1000
+    assert max(glyph.right for glyph in glyphs) < pages[0].width - 30
