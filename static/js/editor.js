@@ -1,19 +1,29 @@
 // An editor's form after the server has sent it again: what was typed meanwhile stays, and what the server has changed
 // (a checkbox, a menu, the focus after a button) is as it says. What is not saved is not left without being asked.
+// A preview never takes the place of what a button has asked for: it is made after it.
 (() => {
   const form = document.getElementById("editor");
   if (!form) return;
-  const touched = new Set(); // fields that were changed since the last request was sent
+  let touched = new Set(); // fields that were changed since what the last request has sent was read
+  let sinceRead = new Set(); // since the form was last read, for a request that may still be dropped
   let unsaved = form.hasAttribute("data-unsaved");
 
-  form.addEventListener("input", ({ target }) => { touched.add(target); unsaved = true; });
+  form.addEventListener("input", ({ target }) => {
+    touched.add(target);
+    sinceRead.add(target);
+    unsaved = true;
+  });
   form.addEventListener("submit", () => { unsaved = false; });
   addEventListener("beforeunload", (event) => { if (unsaved) event.preventDefault(); });
 
-  document.addEventListener("htmx:before:request", () => touched.clear());
+  document.addEventListener("htmx:config:request", () => { sinceRead = new Set(); });
+  document.addEventListener("htmx:before:request", () => { touched = sinceRead; });
   htmx.registerExtension("editor", { // what returns false stays as it is
     htmx_before_morph_node: (_, { oldNode, newNode }) => !touched.has(oldNode) && !newNode.matches?.("[data-stale]"),
     htmx_before_morph_attr: (_, { attrName, newValue }) => attrName !== "open" || newValue !== null,
+  });
+  document.addEventListener("htmx:finally:request", () => { // a preview that was due meanwhile
+    setTimeout(() => { if (touched.size) form.dispatchEvent(new Event("catch-up")); });
   });
   // Attributes are what the server says; properties are what the browser shows once a field was touched.
   document.addEventListener("htmx:after:swap", ({ detail: { ctx } }) => {
