@@ -8,9 +8,9 @@ export PYTHONDONTWRITEBYTECODE = # modules are compiled once, whatever this mach
 serve: install
 	@$(BIN)/attention-shapes serve
 
-# Three processes, also on two cores, since browser tests wait a lot; these stay in one process, which begins with them.
+# Three processes, also on two cores, since tests wait a lot for browsers and servers; each file stays in one of them.
 test: .venv/dev
-	$(BIN)/python -m pytest -n 3 --dist loadgroup --no-loadscope-reorder
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 check: .venv/dev
 	$(BIN)/ruff check .

@@ -35,17 +35,13 @@ settings.load_profile("untimed")
 WAIT_FOR_SERVERS = {"test_campus", "test_workers", "test_health", "test_killed", "test_handout_printer", "test_backup"}
 
 
-@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Where processes share the tests, a file stays in one of them, and so do all files that need a browser.
+    """Where processes share the tests, files that need a browser come first, then those that wait for servers.
 
-    These come first, then the files that wait for servers of their own, so that none of them is alone at the end.
+    So none of them is alone at the end.
     """
     if config.pluginmanager.hasplugin("xdist"):
         items.sort(key=lambda item: (item.path.parent.name != "browser", item.path.stem not in WAIT_FOR_SERVERS))
-        for item in items:
-            folder = item.path.parent.name
-            item.add_marker(pytest.mark.xdist_group(folder if folder == "browser" else item.path.stem))
 
 
 def pytest_collection_finish() -> None:
