@@ -19,6 +19,7 @@ from app.shapes.table import Blank
 
 BRACKET_PX = CORNER_PX / 2  # between a side and its bracket
 MIN_BRACKET_PX = 6.0
+ROOM_PX = 3.0  # at either end of a label: its width is an estimate
 STEP_PX = 3.0  # by which a label moves away from its bracket until it stands free
 
 
@@ -129,8 +130,10 @@ def placed_breaks(sketch: Sketch) -> list[Break]:
 
 
 def _is_free(label: Rectangle, taken: Iterable[Rectangle]) -> bool:
-    """Whether a label would touch nothing."""
-    return not any(overlaps(label, other) for other in taken)
+    """Whether a label would touch nothing, with some room at either end."""
+    x, y, width, height = label
+    with_room = (x - ROOM_PX, y, width + 2 * ROOM_PX, height)
+    return not any(overlaps(with_room, other) for other in taken)
 
 
 def label_places(each: Break, distance: float) -> Iterator[Rectangle]:

@@ -19,7 +19,7 @@ DRAWINGS = """
 """
 # Measures every text; a line of type is somewhat higher than what is printed in it, so a little of it may overlap.
 COLLISIONS = """async () => {
-  await document.fonts.ready;
+  await Promise.all([...document.fonts].map((face) => face.load()));
   const problems = [];
   for (const svg of document.querySelectorAll(".figures svg")) {
     const texts = [...svg.querySelectorAll("text")].filter((text) => text.getClientRects().length);

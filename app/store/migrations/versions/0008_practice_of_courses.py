@@ -13,6 +13,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    for table, column in (("students", "practice_record"), ("courses", "practice")):
-        with op.batch_alter_table(table) as batch:
-            batch.drop_column(column)
+    op.drop_column(
+        "students", "practice_record"
+    )  # without a copy of the table, whose removal would take attempts along
+    op.drop_column("courses", "practice")
