@@ -263,9 +263,9 @@ def _misconception(texts: MisconceptionTexts, at: str) -> dict[str, Any]:
     """The settings of one misconception, every part of which must be there."""
     boxes = _boxes(texts.boxes, f"{at}.boxes") if texts.boxes else {}
     needed = (
-        ("name", texts.name, _("Give it a name, as you would to a colleague.")),
+        ("name", texts.name, _("Give it a name that a colleague would understand.")),
         ("boxes", texts.boxes, _("Write at least one box and what stands in it, such as queries.columns = H*d.")),
-        ("question", texts.question, _("Write the question that a student is asked who seems to hold it.")),
+        ("question", texts.question, _("Write a question to ask a student who seems to hold it.")),
         ("explanation", texts.explanation, _("Write the explanation that is shown with the answers.")),
     )
     for name, text, sentence in needed:
@@ -326,7 +326,7 @@ def _is_whole(text: str) -> bool:
 def _whole(text: str, name: str, example: int) -> int:
     """The number of tokens that a text means."""
     if not _is_whole(text):
-        typed = _("“{text}” is no whole number: write one such as {example}.")
+        typed = _("“{text}” is not a whole number: write one, such as {example}.")
         empty = _("Write a number of tokens, such as {example}.")
         raise WorksheetFormError(name, (typed if text else empty).format(text=text[:_MAX_ECHOED], example=example))
     return int(text)
@@ -337,7 +337,7 @@ def _share(text: str, name: str, highest: float) -> float:
     number = text.removesuffix("%").strip()
     share = Decimal(number.replace(",", ".")) / 100 if _SHARE.fullmatch(number) else None
     if share is None or share > Decimal(str(highest)):
-        sentence = _("Write a number of per cent from 0 to {most:g}.").format(most=100 * highest)
+        sentence = _("Write a percentage from 0 to {most:g}.").format(most=100 * highest)
         raise WorksheetFormError(name, sentence)
     return float(share)
 

@@ -96,7 +96,7 @@ def _findings_about(variant: Variant, own: OwnMisconception) -> Iterator[OwnFind
     key = variant.problem_for_marking.key
     written = _as_marked(variant, _wrong_answers(variant.problem_for_marking, own.key))
     if not written:
-        message = _("“{name}” leaves this sheet right: every box keeps a number that counts as right.")
+        message = _("“{name}” changes nothing on this sheet: every box keeps a number that counts as correct.")
         yield OwnFinding(own.key, "right", message.format(name=own.name))
     elif is_single_slip(key, written):
         message = _("“{name}” changes one number by one digit here, which counts as a slip and not as a misconception.")

@@ -71,8 +71,10 @@ class CoursePracticePage:
 def show_course_practice(services: ServicesDep, access: StaffCourse, done: str = "") -> Response:
     """What is practised and how far everybody is; `done` is 'saved' or 'ended', for a sentence about that."""
     notices = {
-        "saved": _("Saved. Students who practise in the browser with which they joined are told that you see this."),
-        "ended": _("Practice of this course has ended. How far students were is deleted."),
+        "saved": _(
+            "Saved. Students who practise in the browser they joined with are told that you see their progress."
+        ),
+        "ended": _("This course’s practice has ended, and its students’ progress is deleted."),
     }
     page = _practice_page(services, access, practice_of(services.store, access.course))
     return render("materials/course_practice.html", replace(page, notice=notices.get(done, "")))

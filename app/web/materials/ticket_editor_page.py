@@ -42,11 +42,9 @@ from app.web.shared.permissions import (
     LARGEST_ID,
     EditableMaterial,
     SignedIn,
-    editable_course,
-    instructor_course,
-    staff_course,
+    owner_of_new,
 )
-from app.web.shared.services import Services, ServicesDep
+from app.web.shared.services import ServicesDep
 from app.web.shared.templating import render
 from app.web.shared.urls import url_for
 
@@ -94,14 +92,14 @@ class TicketEditorPage:
 @router.get("/tickets/new")
 def show_new_ticket(services: ServicesDep, teacher: SignedIn, course: str = "") -> Response:
     """The editor with an empty ticket, for the teacher's own or for a course."""
-    owner = _owner(services, teacher, course)
+    owner = owner_of_new(services, teacher, course)
     return _render_editor(replace(_editor_page(TicketTexts()), course=_course_of(owner)))
 
 
 @router.post("/tickets")
 def add_ticket(services: ServicesDep, teacher: SignedIn, form: FormDep) -> Response:
     """Store a new ticket and go on editing it; 422 with everything typed where a field cannot be used."""
-    texts, owner = _form_texts(form), _owner(services, teacher, form.raw("course"))
+    texts, owner = _form_texts(form), owner_of_new(services, teacher, form.raw("course"))
     ticket, errors = check_ticket("", ticket_settings(texts))
     if ticket is None:
         return _refuse(replace(_editor_page(texts), course=_course_of(owner)), errors)
@@ -144,18 +142,10 @@ def save_ticket(services: ServicesDep, access: EditableMaterial, form: FormDep) 
 def preview_ticket_form(services: ServicesDep, teacher: SignedIn, form: FormDep) -> Response:
     """The editor as typed, after what the pressed button asks for, with its preview; nothing is saved."""
     texts, focus = arranged_ticket(_form_texts(form), form.raw("arrange"))
-    owner = _owner(services, teacher, form.raw("course"))
+    owner = owner_of_new(services, teacher, form.raw("course"))
     material_id, version = (whole_number(form.raw(name), LARGEST_ID) or 0 for name in ("material", "version"))
     page = replace(_editor_page(texts), course=_course_of(owner), focus=focus)
     return _render_editor(replace(page, material_id=material_id, version=version))
-
-
-def _owner(services: Services, teacher: Teacher, course: str) -> Course | Teacher:
-    """Whose a ticket is: the course's, if one is given and they may edit it, else the teacher's."""
-    if not course:
-        return teacher
-    access = staff_course(services, teacher, whole_number(course, LARGEST_ID) or 0)
-    return editable_course(services, instructor_course(services, access)).course
 
 
 def _course_of(owner: Course | Teacher) -> Course | None:

@@ -51,9 +51,7 @@ from app.web.shared.permissions import (
     LARGEST_ID,
     EditableMaterial,
     SignedIn,
-    editable_course,
-    instructor_course,
-    staff_course,
+    owner_of_new,
 )
 from app.web.shared.rate_limits import BYTES_OF_MODEL
 from app.web.shared.request_guard import MAX_BODY
@@ -72,7 +70,7 @@ def show_new_worksheet(
     services: ServicesDep, teacher: SignedIn, topic: str = FIRST_TOPIC, model: str = "", course: str = ""
 ) -> Response:
     """The editor with a new worksheet on a topic and a model: every row, and everything else as usual."""
-    owner = _owner(services, teacher, course)
+    owner = owner_of_new(services, teacher, course)
     page = editor_page(services, EditorPlace(course), make_draft(services, _new_texts(services.library, topic, model)))
     return render_editor(_with_course(page, owner))
 
@@ -84,7 +82,7 @@ def add_worksheet(request: Request, services: ServicesDep, teacher: SignedIn, fo
     So too where the checker finds something that the form has not shown yet.
     """
     place = _place(form)
-    owner = _owner(services, teacher, place.course_id)
+    owner = owner_of_new(services, teacher, place.course_id)
     if form.raw("arrange"):
         return _arranged(request, services, place, form)
     draft = _draft(services, form)
@@ -286,14 +284,6 @@ def _refusal(services: Services, place: EditorPlace, draft: Draft, form: FormRea
     if draft.error:
         return replace(page, focus="problem")
     return replace(page, asked_anyway=True, focus="save") if page.told and page.told != form.raw("told") else None
-
-
-def _owner(services: Services, teacher: Teacher, course: str) -> Course | Teacher:
-    """Whose a new worksheet is: the course's, if one is given and they may edit it, else the teacher's."""
-    if not course:
-        return teacher
-    access = staff_course(services, teacher, whole_number(course, LARGEST_ID) or 0)
-    return editable_course(services, instructor_course(services, access)).course
 
 
 def _with_course(page: WorksheetEditorPage, owner: Course | Teacher) -> WorksheetEditorPage:

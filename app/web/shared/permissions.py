@@ -14,6 +14,7 @@ from starlette.concurrency import run_in_threadpool
 from app.store import Activity, Course, Enrolment, Material, Role, Student, Teacher, Visitor
 from app.translation import gettext as _
 from app.web.shared.cookies import TEACHER_COOKIE, VISITOR_COOKIE
+from app.web.shared.forms import whole_number
 from app.web.shared.services import Services, ServicesDep
 from app.web.shared.urls import StudentLinks
 from app.web.shared.visitor import MaybeVisitor
@@ -282,6 +283,17 @@ def shared_material(services: ServicesDep, _teacher: SignedIn, token: str) -> Ma
 
 
 SharedMaterial = Annotated[Material, Depends(shared_material)]
+
+
+def owner_of_new(services: Services, teacher: Teacher, course: str) -> Course | Teacher:
+    """Whose a new worksheet or exit ticket is: the course's, if one is given and they may edit it, else the teacher's.
+
+    `course` is its number as a form has it. Errors are those of `editable_course`.
+    """
+    if not course:
+        return teacher
+    access = staff_course(services, teacher, whole_number(course, LARGEST_ID) or 0)
+    return editable_course(services, instructor_course(services, access)).course
 
 
 def require_student(request: Request, services: ServicesDep, activity_id: int) -> StudentAccess:
