@@ -1,6 +1,6 @@
 """What a drawing consists of: matrices as boxes, their labelled edges, arcs between them, and the figure around them.
 
-This is geometry in pixels, measured from the upper left corner of a figure's left operand; templates turn it into SVG,
+This is geometry in pixels, measured from the upper left corner of a figure's left operand; svg.py turns it into SVG,
 handouts into PDF.
 """
 

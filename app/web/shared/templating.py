@@ -16,6 +16,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from app.algebra.number_text import format_number
+from app.figures.svg import figure_svg, svg_symbol
 from app.settings import PROJECT
 from app.sheets.authoring.markdown import (
     FormulaNode,
@@ -58,8 +59,8 @@ def template_environment() -> Environment:
     environment.filters.update(
         number=format_number,
         symbol=symbol,
-        svg_symbol=svg_symbol,
-        svg_expression=svg_expression,
+        svg=lambda figure: Markup(figure_svg(figure)),  # noqa: S704 - both have escaped all
+        svg_symbol=lambda text: Markup(svg_symbol(text)),  # noqa: S704
         expression=expression,
         formula=formula,
         markdown=markdown,
@@ -117,30 +118,6 @@ def symbol(text: str) -> Markup:
     """A sum of products as mathematics: 'H·d_h + 1' becomes <i>H</i>·<i>d</i><sub>h</sub> + 1."""
     sums = (Markup("·").join(_symbol(piece) for piece in term.split("·")) for term in text.split(" + "))
     return Markup(" + ").join(sums)
-
-
-@lru_cache(4000)
-def svg_symbol(text: str) -> Markup:
-    """One symbol for an SVG text: 'd_h' becomes d and a lowered <tspan>h</tspan>, and the ᵀ of 'K_8ᵀ' a raised T."""
-    base, _, below = text.removesuffix("ᵀ").partition("_")
-    tail = Markup('<tspan class="sub" dy="4">{}</tspan>').format(below) if below else Markup("")
-    if text.endswith("ᵀ"):
-        tail += Markup('<tspan class="sup" dy="{}">T</tspan>').format(-10 if below else -6)
-    return escape(base) + tail
-
-
-@lru_cache(4000)
-def svg_expression(text: str) -> Markup:
-    """A number, or a product of symbols, for an SVG text: 'h·d_h' with both symbols in italics and the h lowered."""
-    written, lowered = Markup(""), False
-    for piece in filter(None, re.split(r"([A-Za-z]\w*)", text)):
-        dy = Markup(' dy="-4"') if lowered else Markup("")
-        style = Markup(' class="symbol"') if piece[0].isalpha() else Markup("")
-        written += Markup("<tspan{}{}>{}</tspan>").format(style, dy, piece.partition("_")[0]) if dy or style else piece
-        below = piece.partition("_")[2]
-        written += Markup('<tspan class="sub" dx="1.5" dy="4">{}</tspan>').format(below) if below else Markup("")
-        lowered = bool(below)
-    return written
 
 
 def formula(pieces: Iterable[FormulaPiece]) -> Markup:

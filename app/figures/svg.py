@@ -1,0 +1,159 @@
+"""A figure as SVG.
+
+It is written here and not in a template: a class that types asks for hundreds of drawings a second, of some eight
+hundred numbers each, and Jinja takes ten times as long for them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+
+from app.figures.figures import Box, Break, Edge, Figure, Outline, Point, Rectangle, Sign
+
+_ESCAPED = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&#34;", "'": "&#39;"})
+
+
+def figure_svg(figure: Figure) -> str:
+    """The matrices of a figure with all that is written at them, as one SVG element; its captions stand elsewhere."""
+    return "".join(_elements(figure))
+
+
+def _elements(figure: Figure) -> Iterator[str]:
+    """The element's parts, from the lowest layer to the uppermost."""
+    x, y, width, height = (f"{number:.1f}" for number in (figure.x, figure.y, figure.width, figure.height))
+    flow = figure.flow
+    frames = f' class="flow" data-frames="{escaped(json.dumps(flow.frames, sort_keys=True))}"' if flow else ""
+    yield (
+        f'<svg viewBox="{x} {y} {width} {height}" width="{width}" height="{height}" role="img"{frames} '
+        f'aria-label="{escaped(figure.alt_text)}">'
+    )
+    if flow:
+        yield f'<rect class="lane" {_at(flow.lane)} rx="4"/>'
+    for arc in figure.arcs:
+        classes = "arc" + " mismatch" * arc.mismatch + " open" * arc.is_open
+        yield f'<path class="{classes} {arc.state}"{_product(arc.products)} d="{arc.path}"/>'
+    yield from (f'<path class="pulled" d="{path}"/>' for path in figure.pulled_paths)
+    yield from map(_matrix, figure.boxes)
+    yield from map(_outline, figure.outlines)
+    yield from map(_sign, figure.signs)
+    yield from map(_edge, figure.edges)
+    yield from map(_break, figure.breaks)
+    if flow:
+        yield from (_axis(products, axis) for products, axis in flow.axis_labels)
+    yield from (f'<path class="break" d="{box.breaks_path}"/>' for box in figure.boxes if box.breaks)
+    yield "</svg>"
+
+
+def escaped(text: str) -> str:
+    """A text as it stands in SVG, in an attribute too."""
+    return text.translate(_ESCAPED)
+
+
+def _at(rectangle: Rectangle) -> str:
+    """The attributes of a rectangle."""
+    x, y, width, height = rectangle
+    return f'x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}"'
+
+
+def _from(point: Point) -> str:
+    """The attributes of where a text begins, ends or has its middle."""
+    return f'x="{point[0]:.1f}" y="{point[1]:.1f}"'
+
+
+def _product(products: str) -> str:
+    """The attribute of a part of a flow that says which products it belongs to."""
+    return f' data-product="{products}"' if products else ""
+
+
+def _matrix(box: Box) -> str:
+    """A matrix with what is drawn in it."""
+    classes, at = f"{box.role}{' open' * box.incomplete}{' whole' if box.part else ''}", _at(box.rectangle)
+    parts = [
+        f'<g class="matrix {classes} {box.state}" data-tensor="{box.tensor}"{_product(box.products)}><rect {at}/>',
+        f'<path class="groups" d="{box.groups_path}"/>' if box.groups else "",
+        f'<rect class="part" {_at(box.part)}/>' if box.part else "",
+        f'<path class="rules" d="{box.rules_path}"/>' if box.rules else "",
+        f'<rect class="over" fill="url(#hatch)" {at}/>' if box.hatched else "",
+        f'<path class="over" fill="url(#mask)" d="{box.masked_path}"/>' if box.masked else "",
+        f'<text class="letter" {_from(box.center)}>{svg_symbol(box.symbol)}</text>' if box.letter_fits else "",
+        "</g>",
+    ]
+    return "".join(parts)
+
+
+def _outline(outline: Outline) -> str:
+    """The dashes around a matrix that would need another size."""
+    return f'<rect class="needed" {_at((outline.x, outline.y, outline.width, outline.height))}/>'
+
+
+def _sign(sign: Sign) -> str:
+    """A sign between two matrices."""
+    place = _from((sign.x, sign.y))
+    return f'<text class="sign {sign.state}"{_product(sign.products)} {place}>{escaped(sign.text)}</text>'
+
+
+def _edge(edge: Edge) -> str:
+    """A side of a matrix with its label, its number as the data of the element."""
+    shows = f" shows-{edge.shown}" if edge.shown != "label" else ""
+    classes = f"{edge.kind} {edge.anchor}{'' if edge.label else ' bare'}{shows}{' given' * edge.given} {edge.state}"
+    blank = f' data-blank="{edge.blank}"' if edge.blank else ""
+    size = "?" if edge.given else escaped(edge.label) or "?"
+    return (
+        f'<g class="edge {classes}"{_product(edge.products)}{blank} data-size="{size}">'
+        f'<line x1="{edge.x1:.1f}" y1="{edge.y1:.1f}" x2="{edge.x2:.1f}" y2="{edge.y2:.1f}"/>'
+        f"{_number(edge) if edge.shown in ('label', 'letter') else ''}{_name(edge)}</g>"
+    )
+
+
+def _number(edge: Edge) -> str:
+    """The number at a side, after the matrix's letter where that has no room inside; of a letter alone no number."""
+    written = f'<tspan class="letter">{svg_symbol(edge.letter)}</tspan> ' if edge.letter else ""
+    if edge.shown == "label":
+        back = ' dy="6"' if edge.letter.endswith("ᵀ") else ' dy="-4"' if "_" in edge.letter else ""
+        written += f"<tspan{back}>{svg_expression(edge.label)}</tspan>"
+    return f"<text {_from(edge.label_at)}>{written}</text>"
+
+
+def _name(edge: Edge) -> str:
+    """What the number counts, below it; nothing where that is not named."""
+    return (
+        f'<text class="name" {_from((edge.label_at[0], edge.name_y))}>{escaped(edge.name)}</text>' if edge.name else ""
+    )
+
+
+def _break(each: Break) -> str:
+    """The bracket along what has no partner, with both lengths."""
+    text = f"<text {_from(each.label_at)}>{svg_expression(each.text)}</text>"
+    return f'<g class="mismatched {each.state}"{_product(each.products)}><path d="{each.path}"/>{text}</g>'
+
+
+def _axis(products: str, axis: Edge) -> str:
+    """The lane's number and name inside the frame of some products."""
+    text = f"<text {_from(axis.label_at)}>{svg_expression(axis.label)}</text>"
+    return f'<g class="edge here {axis.kind} {axis.anchor}" data-product="{products}">{text}{_name(axis)}</g>'
+
+
+@lru_cache(4000)
+def svg_symbol(text: str) -> str:
+    """One symbol for an SVG text: 'd_h' becomes d and a lowered <tspan>h</tspan>, and the ᵀ of 'K_8ᵀ' a raised T."""
+    base, _, below = text.removesuffix("ᵀ").partition("_")
+    tail = f'<tspan class="sub" dy="4">{escaped(below)}</tspan>' if below else ""
+    if text.endswith("ᵀ"):
+        tail += f'<tspan class="sup" dy="{-10 if below else -6}">T</tspan>'
+    return escaped(base) + tail
+
+
+@lru_cache(4000)
+def svg_expression(text: str) -> str:
+    """A number, or a product of symbols, for an SVG text: 'h·d_h' with both symbols in italics and the h lowered."""
+    written, lowered = "", False
+    for piece in filter(None, re.split(r"([A-Za-z]\w*)", text)):
+        base, _, below = piece.partition("_")
+        attributes = (' class="symbol"' if piece[0].isalpha() else "") + (' dy="-4"' if lowered else "")
+        written += f"<tspan{attributes}>{escaped(base)}</tspan>" if attributes else escaped(piece)
+        written += f'<tspan class="sub" dx="1.5" dy="4">{escaped(below)}</tspan>' if below else ""
+        lowered = bool(below)
+    return written
