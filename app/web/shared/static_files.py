@@ -3,8 +3,8 @@
 `static_url("css/all.css")` is '/static/css/page.css?v=1f0c9a7be2d4', where v is a hash of the file's content. Files in
 vendor/ carry their version in their name instead, so that a stylesheet and a preload link can name a font alike.
 
-Pages load one stylesheet and one script, each served as one file made of the small ones in BUNDLES. What teachers
-write worksheets with has a stylesheet of its own, which no student loads.
+Pages load one stylesheet and one script, each served as one file made of the small ones in BUNDLES. The stylesheet fits
+into the first packets of a connection, since what teachers and handouts need comes in a second one of their own.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ STATIC = PROJECT / "static"
 IMMUTABLE = "public, max-age=31536000, immutable"  # a year, and not even asked for again on reload
 REVALIDATE = "no-cache"  # kept, but asked for again each time
 BUNDLES = {  # what is served as one file, in this order
-    "css/all.css": ("page", "sheet", "drawing", "landing", "models", "handout", "class", "live"),
+    "css/all.css": ("page", "sheet", "drawing", "landing", "models", "class"),
+    "css/teaching.css": ("handout", "live", "materials"),
     "js/all.js": ("save", "focus", "scrolls", "next_box", "keys", "success", "copy", "address", "live"),
 }
 

@@ -35,12 +35,12 @@ def test_the_address_of_a_file_serves_it_for_a_year(browser: TestClient, path: s
 
 @pytest.mark.parametrize("kind", ["css", "js"])
 def test_pages_load_one_stylesheet_and_one_script_made_of_small_files(browser: TestClient, kind: str) -> None:
-    """Every stylesheet but that of teachers is in the bundle; a script that only one page needs is not."""
+    """Those of teachers and handouts are in a bundle of their own; a script that only one page needs is in none."""
     bundle = browser.get(static_url(f"{kind}/all.{kind}")).text
     parts = sorted((STATIC / kind).iterdir())
     in_bundle = [path for path in parts if _longest_rule(path) in bundle]
     left_out = [path.stem for path in parts if path not in in_bundle]
-    assert left_out == ["materials"] if kind == "css" else 5 < len(in_bundle) < len(parts)
+    assert left_out == ["handout", "live", "materials"] if kind == "css" else 5 < len(in_bundle) < len(parts)
     named = re.findall(rf'"(/static/{kind}/[^"]+)"', browser.get("/sheet").text)
     assert named == [static_url(f"{kind}/all.{kind}")]
 
@@ -139,3 +139,12 @@ def test_the_first_load_is_light(client: TestClient) -> None:
         with client.stream("GET", address, headers={"accept-encoding": "gzip"}) as response:
             sent += sum(len(piece) for piece in response.iter_raw())
     assert 10_000 < sent <= 100_000
+
+
+def test_the_stylesheet_of_a_students_page_arrives_with_the_first_packets(client: TestClient) -> None:
+    """Ten packets of 1,460 bytes are sent before a server waits for an answer (RFC 6928), headers included."""
+    page = Page(client.get("/sheet").text)
+    styles = [attributes["href"] for attributes, _ in page.find("link") if attributes["rel"] == "stylesheet"]
+    assert len(styles) == 1
+    with client.stream("GET", styles[0], headers={"accept-encoding": "gzip"}) as response:
+        assert sum(len(piece) for piece in response.iter_raw()) < 14_000
