@@ -23,10 +23,10 @@ def axis_name(shapes: TypedShapes, blank: Blank) -> str:
     sheet doesn't ask for have no names on their sides.
     """
     expression = shapes.expression(blank) if blank.tensor in shapes.variant.worksheet.rows else None
-    return _name(shapes, expression) if expression else ""
+    return size_name(shapes, expression) if expression else ""
 
 
-def _name(shapes: TypedShapes, expression: Expression) -> str:
+def size_name(shapes: TypedShapes, expression: Expression) -> str:
     """The name of a size in this topic; of the width of several heads, how many heads these are."""
     names = shapes.variant.wording.sections["axis-names"]
     own = names.get(shapes.variant.worksheet.topic, {})
@@ -41,7 +41,7 @@ def _name(shapes: TypedShapes, expression: Expression) -> str:
 
 def token_names(shapes: TypedShapes) -> Iterator[str]:
     """What numbers of tokens are called on this sheet."""
-    yield from (_name(shapes, Expression.symbol(symbol)) for symbol in "NMW" if symbol in shapes.variant.sizes)
+    yield from (size_name(shapes, Expression.symbol(symbol)) for symbol in "NMW" if symbol in shapes.variant.sizes)
 
 
 def edge_kind(shapes: TypedShapes, blank: Blank) -> EdgeKind:
@@ -76,7 +76,7 @@ def head_label(shapes: TypedShapes, tensor: str) -> tuple[str, EdgeKind, str]:
     size = next((each for each in head_sizes if each.size(typed) == width), None)
     if width.denominator != 1 or (size is None and shapes.meanings):
         return (f"{shapes.label(Blank(tensor, 'columns'))}/{shapes.heads_label(tensor)}", _kind(size), "")
-    return (shapes.written(int(width), size), _kind(size), _name(shapes, size) if size else "")
+    return (shapes.written(int(width), size), _kind(size), size_name(shapes, size) if size else "")
 
 
 def _title(shapes: TypedShapes, plan: FigurePlan) -> str:

@@ -22,6 +22,10 @@ HEADERS = {
     "Cache-Control": "private, no-cache",  # a page belongs to one person; responses that may be cached say so
 }
 
+# A page that teachers may put into their own pages, such as those of a learning management system.
+EMBEDDED_HEADERS = {
+    "Content-Security-Policy": HEADERS["Content-Security-Policy"].replace("frame-ancestors 'none'", "frame-ancestors *")
+}
 
 # Below these, a page shows names or somebody's work: no browser keeps it, so that Back after signing out shows nothing.
 PRIVATE_PATHS = (

@@ -17,6 +17,8 @@ from app.web.account.account_link_page import AccountLinkPage
 from app.web.account.forgotten_password_page import ForgottenPasswordPage
 from app.web.account.password_page import PasswordPage
 from app.web.account.sign_in_page import SignInPage
+from app.web.exhibits.see_page import SeePage
+from app.web.exhibits.slide_page import SlidePage
 from app.web.handouts.handout_page import HandoutPage
 from app.web.handouts.mark_paper_page import MarkPaperPage
 from app.web.handouts.print_job_page import PrintJobPage
@@ -70,6 +72,8 @@ PAGES: dict[str, type[Any]] = {
     "practice/landing.html": LandingPage,
     "practice/_trial.html": LandingPage,
     "practice/glossary.html": GlossaryPage,
+    "exhibits/see.html": SeePage,
+    "exhibits/slide.html": SlidePage,
     "shared/_figures.html": FiguresFragment,
     "shared/_saved.html": SavedFragment,
     "student/_closing.html": ClosingFragment,

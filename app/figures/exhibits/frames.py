@@ -1,0 +1,103 @@
+"""What an exhibit consists of: numbered frames, each a sentence and a drawing made of parts that move between frames.
+
+Like figures.py this is geometry in pixels, which templates turn into SVG. Every frame is complete on its own: without
+script and on paper they stand below one another. With script one is shown at a time, and a part that two frames share
+(by its key) moves from its place in the one to its place in the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class RectangleMark:
+    """A rectangle; `css` are its classes."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    css: str = ""
+    tag: Literal["rect"] = "rect"
+
+
+@dataclass(frozen=True)
+class PathMark:
+    """A line, curve or area, as SVG writes it: 'M0 0H10'."""
+
+    path: str
+    css: str = ""
+    tag: Literal["path"] = "path"
+
+
+@dataclass(frozen=True)
+class TextMark:
+    """A line of text: a symbol ("W_Q", "Kᵀ") as mathematics, or words and numbers as they are.
+
+    `turn` are degrees clockwise around (x, y), for names that stand aslant above columns.
+    """
+
+    x: float
+    y: float
+    text: str
+    css: str = ""
+    anchor: Literal["start", "middle", "end"] = "start"
+    turn: float = 0.0
+    is_symbol: bool = False
+    tag: Literal["text"] = "text"
+
+
+DrawnMark = RectangleMark | PathMark | TextMark
+
+
+@dataclass(frozen=True)
+class Part:
+    """Marks that move together, drawn from an origin at (x, y); `key` is the same in every frame that has this part.
+
+    `css` are its classes, such as a role ("query"). `data` are values for the exhibit's script, by the name behind
+    "data-".
+    """
+
+    key: str
+    marks: tuple[DrawnMark, ...]
+    x: float = 0.0
+    y: float = 0.0
+    css: str = ""
+    data: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class FrameDrawing:
+    """The drawing of one frame; all frames of an exhibit have one width and height. `alt_text` says it in words."""
+
+    width: float
+    height: float
+    alt_text: str
+    parts: tuple[Part, ...]
+
+
+@dataclass(frozen=True)
+class Frame:
+    """One step of an exhibit: its number, from 1, its key, the sentence that says what happens, and the drawing.
+
+    `asks` is a question that the visitor may answer in the drawing before going on; empty where there is none.
+    """
+
+    number: int
+    key: str
+    sentence: str
+    drawing: FrameDrawing
+    asks: str = ""
+
+
+@dataclass(frozen=True)
+class Exhibit:
+    """A gesture in numbered frames: its key, the title of the page, one sentence on what it shows, and the frames."""
+
+    key: str
+    title: str
+    about: str
+    frames: tuple[Frame, ...]

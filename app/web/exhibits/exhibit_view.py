@@ -1,0 +1,146 @@
+"""What the pages of all exhibits share: the sheet an address asks for, the addresses of steps, the page around it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated
+
+from annotated_doc import Doc
+from fastapi import Request, Response
+
+from app.exchange.imported_models import library_with_model
+from app.figures.exhibits.frames import Exhibit
+from app.models.architecture import TokensError
+from app.models.config_fields import ConfigError
+from app.shapes.requirements import TopicError
+from app.sheets.library import Library
+from app.sheets.variant import Variant
+from app.sheets.worksheet import Worksheet, WorksheetError
+from app.web.practice.sheet_request import FIRST_WORKSHEET, find_variant
+from app.web.shared.errors import status_of
+from app.web.shared.model_menu import ModelMenu, model_menu
+from app.web.shared.request_guard import EMBEDDED_HEADERS
+from app.web.shared.services import Services
+from app.web.shared.templating import render
+from app.web.shared.urls import url_for
+
+
+@dataclass(frozen=True)
+class ExhibitAddress:
+    """Where an exhibit is shown: the name of its page, and what the address says besides the step.
+
+    The embeddable page of `show_slide` is `show_embedded_slide`.
+    """
+
+    route: str
+    query: Mapping[str, str] = field(default_factory=dict)
+    embedded: bool = False
+
+    def step(self, number: int) -> str:
+        """The address of one step, on the same kind of page."""
+        return url_for(self._embedded_route if self.embedded else self.route, **self.query, step=number)
+
+    @property
+    def page(self) -> str:
+        """The address of the page itself."""
+        return url_for(self.route, **self.query)
+
+    @property
+    def embedding(self) -> str:
+        """The address of the embeddable page."""
+        return url_for(self._embedded_route, **self.query)
+
+    @property
+    def form(self) -> str:
+        """Where the form above the exhibit is sent."""
+        return url_for(self.route)
+
+    @property
+    def _embedded_route(self) -> str:
+        return self.route.replace("show_", "show_embedded_", 1)
+
+
+@dataclass(frozen=True)
+class ExhibitChooser:
+    """The form above an exhibit: the number of tokens as typed, and why the model or it cannot be shown, if so.
+
+    `hidden` are other fields of the form, which it keeps.
+    """
+
+    tokens: str
+    problem: str = ""
+    length_is_wrong: bool = False
+    hidden: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ExhibitPage:
+    """Everything that templates/exhibits/_exhibit.html shows."""
+
+    title: Annotated[str, Doc("The title of the page.")]
+    exhibit: Annotated[Exhibit | None, Doc("The exhibit; None where it cannot be shown for this model or length.")]
+    step: Annotated[int, Doc("The number of the frame that is shown first.")]
+    model_menu: Annotated[ModelMenu, Doc("The models to choose from, and why others cannot be.")]
+    chooser: Annotated[ExhibitChooser, Doc("The form above the exhibit.")]
+    address: Annotated[ExhibitAddress, Doc("Where this exhibit and its steps are.")]
+    embedded: Annotated[bool, Doc("Whether this is the page that stands in other sites' pages.")]
+    symbols: Annotated[tuple[str, ...], Doc("The letters and symbols that sentences write as mathematics.")]
+    site: Annotated[str, Doc("The address of this app as other sites reach it.")]
+
+
+@dataclass(frozen=True)
+class AskedSheet:
+    """The sheet whose sizes an exhibit shows; None where an address asks for what cannot be, which `chooser` says."""
+
+    variant: Variant | None
+    model_menu: ModelMenu
+    chooser: ExhibitChooser
+    status: int = 200
+
+
+def worksheet_of_topic(library: Library, topic: str) -> Worksheet | None:
+    """The first worksheet of a topic that asks for numbers, has tokens as rows, and keeps the model as it is."""
+    first = library.worksheets.get(FIRST_WORKSHEET)
+    fitting = (
+        sheet
+        for sheet in (*([first] if first else []), *library.worksheets.values())
+        if (sheet.topic, sheet.answers, sheet.tokens_are) == (topic, "numbers", "rows")
+        and not sheet.kv_head_per_query_head
+    )
+    return next(fitting, None)
+
+
+def asked_sheet(request: Request, services: Services, worksheet: Worksheet) -> AskedSheet:
+    """The worksheet with the model and number of tokens of the address; its own where the address has none.
+
+    A model it is not true of, an unknown one or an impossible length gets a sentence instead of an exhibit.
+    """
+    model, tokens = request.query_params.get("model", ""), request.query_params.get("tokens")
+    variant, problem, status, length_is_wrong = None, "", 200, False
+    library = services.library
+    try:
+        library = library_with_model(library, services.store, model)
+        variant = find_variant(library, worksheet.key, model, tokens or None, request.query_params.get("decoded", ""))
+    except (WorksheetError, TokensError, TopicError, ConfigError) as error:
+        problem, status = str(error), status_of(error)
+        length_is_wrong = isinstance(error, TokensError)
+    chosen = variant.model.key if variant else model if model in library.models else worksheet.model
+    shown_tokens = str(variant.tokens) if variant else tokens or str(worksheet.tokens)
+    chooser = ExhibitChooser(shown_tokens, problem, length_is_wrong)
+    return AskedSheet(variant, model_menu(library, worksheet.key, chosen), chooser, status)
+
+
+def asked_step(request: Request, exhibit: Exhibit | None) -> int:
+    """The step of an address, from 1 to the exhibit's last; 1 for what is no number."""
+    text = request.query_params.get("step", "")
+    number = int(text) if text.isdecimal() and len(text) < 4 else 1
+    return max(1, min(number, len(exhibit.frames) if exhibit else 1))
+
+
+def render_exhibit(template: str, page: ExhibitPage, status: int = 200) -> Response:
+    """The page of an exhibit; the embeddable one may stand in a frame of any site."""
+    response = render(template, page, status)
+    if page.embedded:
+        response.headers.update(EMBEDDED_HEADERS)
+    return response
