@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from itertools import chain
 
-from fastapi import Depends, FastAPI
+from fastapi import FastAPI
 from starlette.middleware.gzip import GZipMiddleware
 
 from app import __version__
@@ -37,7 +36,6 @@ from app.web.practice import glossary_page, landing_page, next_sheet_page, sheet
 from app.web.roster import roster_import_page, roster_student_page
 from app.web.runs import run_page
 from app.web.shared import errors
-from app.web.shared.permissions import require_practice
 from app.web.shared.rate_limits import RateLimits, StorageBudget
 from app.web.shared.request_guard import Guard
 from app.web.shared.services import Services
@@ -69,7 +67,7 @@ GZIP_LEVEL = 4  # a third of the time of 9, the default, for pages a few per cen
 
 # Every module with routes. No address matches two of them, so that their order matters to time alone: a request is
 # compared with one route after another, and a class sends more saves than anything else.
-# Those for practice can be closed to visitors.
+# Those for practice can be closed to visitors: their routers require it.
 PRACTICE_PAGES = (
     *(sheet_page, next_sheet_page, glossary_page),
     *(model_list_page, model_page, handout_page, print_job_page),
@@ -139,10 +137,9 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         redoc_url=None,
     )
     app.state.services = services
-    pages = (*CLASS_PAGES, *PRACTICE_PAGES)
-    register_routes(chain(app.routes, *(page.router.routes for page in pages)))  # app.routes holds /openapi.json so far
-    for page in pages:
-        app.include_router(page.router, dependencies=[Depends(require_practice)] if page in PRACTICE_PAGES else [])
+    for page in (*CLASS_PAGES, *PRACTICE_PAGES):
+        app.router.routes.extend(page.router.routes)  # as they are: include_router would work out each of them anew
+    register_routes(app.routes)
     app.mount("/static", HashedStaticFiles(), name="static")
     errors.register_exception_handlers(app)
     app.add_middleware(GZipMiddleware, minimum_size=700, compresslevel=GZIP_LEVEL)

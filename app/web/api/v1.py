@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from fastapi import APIRouter, HTTPException, Request
+from fastapi import APIRouter, Depends, HTTPException, Request
 from pydantic import BaseModel, ConfigDict, Field, StrictInt
 
 from app.exchange.imported_models import import_config, import_from_hub, library_with_model, variant_from_code
@@ -19,11 +19,12 @@ from app.sheets.sheet_json import variant_json
 from app.sheets.variant import Variant
 from app.sheets.worksheet import Model
 from app.translation import gettext as _
+from app.web.shared.permissions import require_practice
 from app.web.shared.rate_limits import BYTES_OF_MODEL
 from app.web.shared.services import Services, ServicesDep
 from app.web.shared.urls import client_network
 
-router = APIRouter(prefix="/api/v1", tags=["v1"])
+router = APIRouter(prefix="/api/v1", tags=["v1"], dependencies=[Depends(require_practice)])
 # The HTTP status for each reason why a head was not run.
 STATUS_OF_REASON: dict[NotRunReason, int] = {"refused": 422, "busy": 503, "too-long": 504, "stopped": 503}
 

@@ -30,13 +30,13 @@ from app.store import Teacher
 from app.web.handouts.handout_form import HandoutForm, handout_base_url, pdf_response
 from app.web.shared.errors import status_of
 from app.web.shared.model_menu import ModelMenu, model_menu
-from app.web.shared.permissions import MaybeTeacher
+from app.web.shared.permissions import MaybeTeacher, require_practice
 from app.web.shared.services import Services, ServicesDep
 from app.web.shared.sheet_view import length_remark
 from app.web.shared.templating import is_htmx, render, render_page_or_fragment
 from app.web.shared.urls import client_network, url_for
 
-router = APIRouter(include_in_schema=False)
+router = APIRouter(include_in_schema=False, dependencies=[Depends(require_practice)])
 
 # What a form's fields may raise: shown on the page, with everything typed still there.
 FORM_ERRORS = (HandoutError, RosterError, WorksheetError, TokensError, TopicError, SeedError)

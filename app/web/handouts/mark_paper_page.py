@@ -16,10 +16,11 @@ from app.grading.paper_lines import MarkedPaper, blank_order, mark_lines
 from app.handout.marks_csv import marks_csv
 from app.sheets.variant import Variant
 from app.sheets.worksheet import WorksheetError
+from app.web.shared.permissions import require_practice
 from app.web.shared.services import Services, ServicesDep
 from app.web.shared.templating import render
 
-router = APIRouter(include_in_schema=False)
+router = APIRouter(include_in_schema=False, dependencies=[Depends(require_practice)])
 
 MAX_TYPED_LINES_BYTES = 1_000_000
 MAX_SHOWN_CODE_LENGTH = 60

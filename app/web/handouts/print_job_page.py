@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from annotated_doc import Doc
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import FileResponse, RedirectResponse
 from starlette.exceptions import HTTPException
 
@@ -14,12 +14,12 @@ from app.handout.handout_printer import HandoutPrinter
 from app.handout.print_jobs import PrintJob
 from app.store import Teacher
 from app.translation import gettext as _
-from app.web.shared.permissions import MaybeTeacher
+from app.web.shared.permissions import MaybeTeacher, require_practice
 from app.web.shared.services import ServicesDep
 from app.web.shared.templating import is_htmx, render_page_or_fragment
 from app.web.shared.urls import url_for
 
-router = APIRouter(include_in_schema=False)
+router = APIRouter(include_in_schema=False, dependencies=[Depends(require_practice)])
 
 REFRESH_S = 3  # without script
 PDF_HEADERS = {"Cache-Control": "private, no-store"}

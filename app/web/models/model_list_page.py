@@ -23,12 +23,13 @@ from app.web.models.import_form import (
     is_filled,
     read_import_form,
 )
+from app.web.shared.permissions import require_practice
 from app.web.shared.rate_limits import BYTES_OF_MODEL
 from app.web.shared.services import Services, ServicesDep
 from app.web.shared.templating import render
 from app.web.shared.urls import client_network, url_for
 
-router = APIRouter(include_in_schema=False)
+router = APIRouter(include_in_schema=False, dependencies=[Depends(require_practice)])
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from annotated_doc import Doc
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Depends, Response
 
 from app.algebra.number_text import format_number
 from app.exchange.imported_models import library_with_model
@@ -22,10 +22,11 @@ from app.sheets.variant import Variant
 from app.sheets.wording import Wording
 from app.sheets.worksheet import Model, WorksheetError
 from app.web.practice.sheet_request import sheet_link
+from app.web.shared.permissions import require_practice
 from app.web.shared.services import ServicesDep
 from app.web.shared.templating import render
 
-router = APIRouter(include_in_schema=False)
+router = APIRouter(include_in_schema=False, dependencies=[Depends(require_practice)])
 
 NINE = ("d", "H", "G", "d_h", "d_v", "d_ff", "V", "L", "C")
 

@@ -6,14 +6,15 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from annotated_doc import Doc
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Depends, Response
 
 from app.figures.sketches import SKETCH_HEIGHT, SKETCH_WIDTH, SKETCHES, Sketch
 from app.sheets.wording import Wording
+from app.web.shared.permissions import require_practice
 from app.web.shared.services import LibraryDep
 from app.web.shared.templating import render
 
-router = APIRouter(include_in_schema=False)
+router = APIRouter(include_in_schema=False, dependencies=[Depends(require_practice)])
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Form, Request, Response
+from fastapi import APIRouter, Depends, Form, Request, Response
 from fastapi.responses import RedirectResponse
 
 from app.practice.record import PracticeRecord
@@ -13,10 +13,11 @@ from app.store import Store
 from app.web.practice.practice_cookie import new_record, record_with_sheet
 from app.web.practice.practice_place import PracticePlace, PracticePlaceDep
 from app.web.practice.sheet_request import PostedSheet, sheet_key, sheet_link
+from app.web.shared.permissions import require_practice
 from app.web.shared.services import StoreDep
 from app.web.shared.visitor import MaybeVisitor
 
-router = APIRouter(include_in_schema=False)
+router = APIRouter(include_in_schema=False, dependencies=[Depends(require_practice)])
 
 
 @router.get("/practice")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated
 
 from annotated_doc import Doc
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import RedirectResponse
 
 from app.algebra.number_text import format_number
@@ -45,6 +45,7 @@ from app.web.practice.sheet_request import (
 from app.web.shared.errors import status_of
 from app.web.shared.forms import FormDep
 from app.web.shared.model_menu import ModelMenu, model_menu
+from app.web.shared.permissions import require_practice
 from app.web.shared.services import LibraryDep, Services, ServicesDep, StoreDep
 from app.web.shared.sheet_form import kept_json, read_hint_level, read_scale
 from app.web.shared.sheet_view import (
@@ -66,7 +67,7 @@ from app.web.shared.templating import is_htmx, render, render_text
 from app.web.shared.urls import url_for
 from app.web.shared.visitor import FormSecret, MaybeVisitor, OwnerDep, remember_visitor
 
-router = APIRouter(include_in_schema=False)
+router = APIRouter(include_in_schema=False, dependencies=[Depends(require_practice)])
 
 
 @dataclass(frozen=True)
