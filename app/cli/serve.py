@@ -26,6 +26,8 @@ from .terminal import Commands, InputError, read_settings, variable
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
+SECONDS_UNTIL_REPLACED = 20  # a busy machine answers late, and a class would lose a worker
+
 
 def add_to(commands: Commands) -> None:
     """Add the command `serve`, which has no options; its help explains every setting."""
@@ -133,6 +135,7 @@ def _serve_at(listening: socket.socket, app: FastAPI, settings: Settings) -> Non
         access_log=False,
         server_header=False,
         timeout_graceful_shutdown=5,
+        timeout_worker_healthcheck=SECONDS_UNTIL_REPLACED,
         forwarded_allow_ips=settings.proxies,
     )
     if several:
