@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from annotated_doc import Doc
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Depends, Response
 
 from app.translation import gettext as _
+from app.web.shared.permissions import require_practice
 from app.web.shared.templating import render
 from app.web.shared.urls import url_for
 
-router = APIRouter(include_in_schema=False)
+router = APIRouter(include_in_schema=False, dependencies=[Depends(require_practice)])
 
 
 @dataclass(frozen=True)

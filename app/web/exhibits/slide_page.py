@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated
 
 from annotated_doc import Doc
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Depends, Request, Response
 
 from app.figures.exhibits.axes import true_lengths
 from app.figures.exhibits.slide import Product, products_of, slide_exhibit
@@ -22,11 +22,12 @@ from app.web.exhibits.exhibit_view import (
     render_exhibit,
     worksheet_of_topic,
 )
+from app.web.shared.permissions import require_practice
 from app.web.shared.services import Services, ServicesDep
 from app.web.shared.sheet_view import hint_letters
 from app.web.shared.urls import public_url
 
-router = APIRouter(include_in_schema=False)
+router = APIRouter(include_in_schema=False, dependencies=[Depends(require_practice)])
 SLIDE_TOPIC, SLIDE_PRODUCT = "single-head", "scores"
 
 
