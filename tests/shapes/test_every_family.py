@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from app.figures.exhibits.decode_steps import decode_steps
 from app.models.architecture import Architecture
 from app.models.config_fields import ConfigError
 from app.models.parameter_count import parameter_counts
 from app.models.parameter_specs import ParameterSpec
 from app.models.read_config import build_architecture
 from app.shapes.parameter_parts import layer_kinds
+from app.shapes.requirements import visible_keys
 from app.shapes.topics import TOPICS, refusal, sizes_for, topic_for
 from tests.helpers.families_cases import CASES
 
@@ -58,6 +61,17 @@ def test_an_answer_key_can_be_computed_for_every_family(topic: str) -> None:
         answers = [entry.expression(field).size(sizes) for entry in table.asked.values() for field in entry.fields]
         assert answers
         assert min(answers) > 0, a.name
+
+
+def test_steps_of_a_cache_are_true_of_every_family() -> None:
+    """As many keys as a layer shows to the token after so many others, also where only some layers drop the oldest."""
+    dropping = set[str]()
+    for a in possible("decode-step"):
+        for step in decode_steps(replace(a, C=None), TOKENS, words=6):  # so that windows can be full
+            runs = [run for run in a.stacks[-1].runs if run.window or not step.layers[0]]
+            assert {visible_keys(run, step.cached) for run in runs} == {step.keys}, (a.name, step.cached)
+            dropping |= {a.family} if step.dropped else set()
+    assert {"gemma2", "mistral"} <= dropping
 
 
 def test_the_parameter_count_sheet_has_the_true_total() -> None:

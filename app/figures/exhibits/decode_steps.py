@@ -1,0 +1,115 @@
+"""The steps of "One more token": how many tokens are cached at each, what the table of a decode step is there, what it
+costs.
+
+The first tokens are words of a sentence; then come the sheet's own number of cached tokens, and for a model with a
+sliding window the step at which the oldest key is dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from app.models.architecture import Architecture, LayerRun
+from app.shapes.decode_costs import flops_with_cache, flops_without_cache, recomputed_flops, step_flops
+from app.shapes.table import TensorTable
+from app.shapes.topics import TOPICS, refusal, sizes_for, topic_for
+
+TOPIC = "decode-step"
+
+
+@dataclass(frozen=True)
+class StepCosts:
+    """FLOPs of one layer's attention: of one more token, and of all tokens so far, each with a cache and without."""
+
+    with_cache: int
+    without_cache: int
+    total_with_cache: int
+    total_without_cache: int
+
+
+@dataclass(frozen=True)
+class DecodeStep:
+    """One more token after `cached` others; `table` and `sizes` have every shape of it.
+
+    layers: how many layers it is true of, and of how many, where others see more keys; (0, 0) where all are alike.
+    """
+
+    cached: int
+    table: TensorTable
+    sizes: Mapping[str, int]
+    layers: tuple[int, int] = (0, 0)
+
+    @property
+    def tokens(self) -> int:
+        """How many tokens there are with the new one."""
+        return self.cached + 1
+
+    @property
+    def keys(self) -> int:
+        """How many keys the new token is compared with: the rows of K."""
+        return self.table["keys"].rows.size(self.sizes)
+
+    @property
+    def dropped(self) -> int:
+        """How many of the oldest tokens are no longer cached."""
+        return self.tokens - self.keys
+
+    def shape(self, tensor: str) -> tuple[int, int]:
+        """Rows and columns of a matrix of the table."""
+        entry = self.table[tensor]
+        return entry.rows.size(self.sizes), entry.columns.size(self.sizes)
+
+    @property
+    def costs(self) -> StepCosts:
+        """What it costs with a cache and without."""
+        window = self.keys if self.dropped else None
+        return StepCosts(
+            step_flops(self.table).size(self.sizes),
+            recomputed_flops().size(self.sizes),
+            flops_with_cache(self.sizes, self.tokens, window),
+            flops_without_cache(self.sizes, self.tokens),
+        )
+
+
+def decode_steps(architecture: Architecture, tokens: int, words: int) -> tuple[DecodeStep, ...]:
+    """The steps of the first `words` tokens, of one more after `tokens`, and of the first that drops a key.
+
+    Raises TopicError for a model or a number of tokens that the topic is not true of.
+    """
+    TOPICS[TOPIC].requires(architecture, tokens)
+    cached = {*range(min(words, tokens + 1)), tokens}
+    full = architecture.window or 0  # cached tokens with which the new one finds its window full
+    if full and full not in cached and _is_reached(architecture, full):
+        cached.add(full)
+    steps = [_step(architecture, count) for count in sorted(cached)]
+    return (*steps, *_step_of_some_layers(architecture, tokens))
+
+
+def _is_reached(architecture: Architecture, cached: int) -> bool:
+    """Whether a text can be so long that so many tokens are cached before the last one."""
+    within = architecture.C is None or cached < architecture.C
+    return within and refusal(TOPIC, architecture, cached) is None
+
+
+def _step(architecture: Architecture, cached: int) -> DecodeStep:
+    """The step of one more token, the same in all layers."""
+    return DecodeStep(cached, topic_for(TOPIC, architecture, cached), sizes_for(TOPIC, architecture, cached, cached))
+
+
+def _step_of_some_layers(architecture: Architecture, tokens: int) -> Iterator[DecodeStep]:
+    """The step at which layers with a sliding window drop their oldest key while others keep all, if there are such."""
+    runs = architecture.stacks[-1].runs
+    windowed = [run for run in runs if run.window and not run.chunk]
+    if len({run.window for run in windowed}) != 1 or len(windowed) == len(runs):
+        return
+    alone = _with_layers(architecture, windowed[0])
+    if windowed[0].window and tokens < windowed[0].window and _is_reached(alone, windowed[0].window):
+        layers = (sum(run.count for run in windowed), sum(run.count for run in runs))
+        yield replace(_step(alone, windowed[0].window), layers=layers)
+
+
+def _with_layers(architecture: Architecture, run: LayerRun) -> Architecture:
+    """The model as if it had layers of one kind alone."""
+    stack = replace(architecture.stacks[-1], runs=(run,))
+    return replace(architecture, stacks=(*architecture.stacks[:-1], stack), window=run.window, chunk=run.chunk)

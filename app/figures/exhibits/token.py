@@ -1,0 +1,314 @@
+"""One more token: its key and value join the cached rows, its one query gets one line of scores.
+
+Every token has one row, in the cache as among the scores, so that the lines build the triangle of the causal mask:
+
+                                        The capital of …
+        The   ┌────┐ ┌────┐             ┌┐
+    capital   │ K' │ │ V' │             └┘┐
+         of   └────┘ └────┘             └┴┘┐
+     France   [ k  ] [ v  ] [ q  ]      [  s  ]
+
+Tokens are words of a sentence at first; then one row stands for all that are between them and the new one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from app.algebra.number_text import format_number
+from app.figures.exhibits.axes import DECODER_WORDS, ENCODER_WORDS
+from app.figures.exhibits.decode_steps import DecodeStep, decode_steps
+from app.figures.exhibits.frames import Exhibit, Frame, FrameDrawing, Part, PathMark, RectangleMark, TextMark
+from app.figures.lettering import label_px
+from app.sheets.variant import Variant
+from app.translation import gettext as _
+from app.translation import ngettext
+
+ROW_PX, GAP_PX = 16.0, 2.0  # a row's height, and what is left free between two
+PITCH_PX = ROW_PX + GAP_PX
+CELL_PX = 14.0  # the width of one score
+MATRIX_PX = 44.0  # the least width of K, V and q
+BETWEEN_PX = 10.0  # between two matrices
+TEXT_PX = 7.0  # between a name and its row
+LETTER_PX = 24.0  # the line of the letters above the matrices
+LINE_PX = 15.0  # between the two lines of a shape
+MARGIN_PX = 4.0
+SHAPE_SCALE = 13 / 12  # of the type of shapes beside that of names, as in exhibits.css
+
+
+def token_exhibit(variant: Variant) -> Exhibit:
+    """The exhibit for the model and the number of cached tokens of a sheet about a decode step."""
+    steps = steps_of(variant)
+    grid = _Grid.of(variant, steps)
+    frames = tuple(_frame(grid, number, steps) for number in range(1, len(steps) + 1))
+    about = _("With a KV cache, each new token adds one row to K and V and asks one query. Its scores are one line.")
+    return Exhibit("token", _("One more token"), about, frames)
+
+
+def steps_of(variant: Variant) -> tuple[DecodeStep, ...]:
+    """The steps that the frames show, in order."""
+    return decode_steps(variant.architecture, variant.tokens, len(ENCODER_WORDS))
+
+
+@dataclass(frozen=True)
+class _Row:
+    """A row of the picture: what stands beside it, and which tokens it stands for, counted from 0."""
+
+    label: str
+    tokens: range
+
+
+def _rows(words: Sequence[str], step: DecodeStep) -> list[_Row]:
+    """The rows up to the new token's: words, a row of dots for several tokens, then the new token."""
+    rows = [_Row(word, range(index, index + 1)) for index, word in enumerate(words[: step.tokens])]
+    between = range(len(words), step.cached)
+    if between:
+        rows.append(_Row("⋯" if len(between) > 1 else format_number(between[0] + 1), between))
+    if step.cached >= len(words):
+        rows.append(_Row(format_number(step.tokens), range(step.cached, step.tokens)))
+    return rows
+
+
+# Long because every part of the picture is placed by the same few lengths.
+@dataclass(frozen=True)
+class _Grid:
+    """Where rows and columns stand, the same in all frames."""
+
+    variant: Variant
+    words: tuple[str, ...]
+    rows: int
+    matrix_px: float
+    left: float
+    top: float
+
+    @classmethod
+    def of(cls, variant: Variant, steps: Sequence[DecodeStep]) -> _Grid:
+        """A grid with room for the rows, names and shapes of all frames."""
+        words = DECODER_WORDS if variant.architecture.encoder_decoder else ENCODER_WORDS
+        rows = [_rows(words, step) for step in steps]
+        labels = [label_px(row.label) for each in rows for row in each]
+        shapes = [label_px(text) for step in steps for key in ("keys", "values") for text in _shape_lines(step, key)]
+        return cls(
+            variant,
+            words,
+            max(map(len, rows)),
+            max(MATRIX_PX, SHAPE_SCALE * max(shapes) + 4 - BETWEEN_PX),
+            MARGIN_PX + max(labels) + TEXT_PX,
+            max(labels) + 2 * TEXT_PX + LETTER_PX,
+        )
+
+    @cached_property
+    def columns(self) -> dict[str, float]:
+        """The left ends of K, V, q and the scores."""
+        pitch = self.matrix_px + BETWEEN_PX
+        return {key: self.left + index * pitch for index, key in enumerate(("keys", "values", "queries", "scores"))}
+
+    @property
+    def width(self) -> float:
+        """The width of the picture."""
+        return self.columns["scores"] + max(self.rows * CELL_PX, 3 * MATRIX_PX / 2) + MARGIN_PX
+
+    @property
+    def height(self) -> float:
+        """The height of the picture, with the shapes below the rows."""
+        return self.bottom + 2 * LINE_PX + MARGIN_PX
+
+    @property
+    def bottom(self) -> float:
+        """Where the rows end."""
+        return self.top + self.rows * PITCH_PX
+
+    def y(self, row: int) -> float:
+        """The upper end of a row."""
+        return self.top + row * PITCH_PX
+
+    def letter(self, step: DecodeStep, key: str) -> str:
+        """The letter of a matrix in the sheet's notation."""
+        return self.variant.notation.letter(key, step.table[key].letter)
+
+
+def _shape_lines(step: DecodeStep, key: str) -> tuple[str, str]:
+    """A shape on two lines, as narrow as a matrix: '101', '× 128'."""
+    rows, columns = step.shape(key)
+    return format_number(rows), f"× {format_number(columns)}"
+
+
+def _frame(grid: _Grid, number: int, steps: Sequence[DecodeStep]) -> Frame:
+    """One step as a frame."""
+    step, following = steps[number - 1], steps[number] if number < len(steps) else None
+    drawing = FrameDrawing(grid.width, grid.height, _alt_text(grid, step), tuple(_parts(grid, step)))
+    return Frame(number, f"token-{step.tokens}", _sentence(grid, step), drawing, _question(grid, step, following))
+
+
+# The picture
+
+
+def _parts(grid: _Grid, step: DecodeStep) -> Iterator[Part]:
+    """Everything in the picture of a step, from the back to the front."""
+    rows = _rows(grid.words, step)
+    yield _room(grid)
+    yield from _names(grid, rows)
+    for index, row in enumerate(rows):
+        yield from _row_parts(grid, step, rows, index, row)
+    yield _letters(grid, step)
+    yield _shapes(grid, step)
+
+
+def _room(grid: _Grid) -> Part:
+    """The places of all rows that there will be: of K, V and the scores."""
+    height = grid.rows * PITCH_PX - GAP_PX
+    widths = {"keys": grid.matrix_px, "values": grid.matrix_px, "scores": grid.rows * CELL_PX - 1}
+    places = tuple(RectangleMark(grid.columns[key], grid.top, width, height, "room") for key, width in widths.items())
+    return Part("room", places)
+
+
+def _names(grid: _Grid, rows: Sequence[_Row]) -> Iterator[Part]:
+    """The tokens beside their rows and above their columns."""
+    for index, row in enumerate(rows):
+        x, y = grid.columns["scores"] + (index + 0.5) * CELL_PX + 4, grid.top - TEXT_PX
+        css = "tokens axis" + " now" * (index == len(rows) - 1)
+        beside = TextMark(grid.left - TEXT_PX, grid.y(index) + ROW_PX / 2 + 4, row.label, css, "end")
+        yield Part(f"name-{_key(row)}", (beside, TextMark(x, y, row.label, css, turn=-90)))
+
+
+def _key(row: _Row) -> str:
+    """The key of a row's parts: rows of the same tokens in two frames are the same."""
+    return f"{row.tokens[0]}" if len(row.tokens) == 1 else "between"
+
+
+def _row_parts(grid: _Grid, step: DecodeStep, rows: Sequence[_Row], index: int, row: _Row) -> Iterator[Part]:
+    """The key, the value, the query and the scores of a row, and what is hidden from it."""
+    is_new, is_dropped = index == len(rows) - 1, row.tokens[-1] < step.dropped
+    state = "new" if is_new else "dropped" if is_dropped else "kept"
+    y = grid.y(index)
+    start = {"from": f"0 {grid.bottom + PITCH_PX - y:.0f}"} if is_new else {}
+    for letter, key in (("k", "keys"), ("v", "values")):
+        css = f"{step.table[key].role} {state}"
+        body = RectangleMark(0.0, 0.0, grid.matrix_px, ROW_PX, "row")
+        yield Part(f"{letter}-{_key(row)}", (body,), grid.columns[key], y, css, start)
+    query = RectangleMark(0.0, 0.0, grid.matrix_px, ROW_PX, "row")
+    role = step.table["queries"].role
+    yield Part(f"q-{_key(row)}", (query,), grid.columns["queries"], y, f"{role} {'new' if is_new else 'gone'}")
+    line = PathMark(_cells(step, rows, index), "row")
+    role = step.table["scores"].role
+    css = f"{role} {'new' if is_new else 'kept'}"
+    yield Part(f"s-{_key(row)}", (line, _hidden(grid, rows, index)), grid.columns["scores"], y, css, start)
+
+
+def _cells(step: DecodeStep, rows: Sequence[_Row], index: int) -> str:
+    """The scores of a row as one path: a cell for each column whose tokens it sees.
+
+    Where only the first of a row's tokens see them, before those fall out of the window, it is half a cell.
+    """
+    cells, window = list[str](), step.keys if step.dropped else step.tokens
+    asking = rows[index].tokens
+    for column, row in enumerate(rows[: index + 1]):
+        seen = [row.tokens[-1] > token - window for token in (asking[0], asking[-1])]
+        if any(seen):
+            height = ROW_PX if all(seen) else ROW_PX / 2
+            cells.append(f"M{column * CELL_PX:g} 0h{CELL_PX - 1:g}v{height:g}h-{CELL_PX - 1:g}z")
+    return "".join(cells)
+
+
+def _hidden(grid: _Grid, rows: Sequence[_Row], index: int) -> RectangleMark:
+    """The later tokens of a row, which a causal mask hides where all rows are computed at once."""
+    x = (index + 1) * CELL_PX
+    return RectangleMark(x, 0.0, max(0.0, grid.rows * CELL_PX - 1 - x), ROW_PX, "hides")
+
+
+def _letters(grid: _Grid, step: DecodeStep) -> Part:
+    """The letters of K, V and q above their columns, and of the scores above the names of their keys."""
+    middle = {key: x + grid.matrix_px / 2 for key, x in grid.columns.items()}
+    places = {key: (middle[key], grid.top - TEXT_PX - 6) for key in ("keys", "values", "queries")}
+    places["scores"] = (grid.columns["scores"] + grid.rows * CELL_PX / 2, LETTER_PX / 2)
+    marks = (
+        TextMark(x, y, grid.letter(step, key), "letter", "middle", is_symbol=True) for key, (x, y) in places.items()
+    )
+    return Part("letters", tuple(marks))
+
+
+def _shapes(grid: _Grid, step: DecodeStep) -> Part:
+    """The shapes below the columns, on two lines each; of the scores on one."""
+    marks, y = list[TextMark](), grid.bottom + LINE_PX - 2
+    for key in ("keys", "values", "queries"):
+        x = grid.columns[key] + grid.matrix_px / 2
+        lines = zip(_shape_lines(step, key), ("tokens size", "head size"), (y, y + LINE_PX), strict=True)
+        marks += [TextMark(x, line_y, text, css, "middle") for text, css, line_y in lines]
+    line = " ".join(_shape_lines(step, "scores"))
+    marks.append(TextMark(grid.columns["scores"] + grid.rows * CELL_PX / 2, y, line, "tokens size", "middle"))
+    return Part("shapes", tuple(marks))
+
+
+# The sentences
+
+
+def _alt_text(grid: _Grid, step: DecodeStep) -> str:
+    """The picture in words: 'K 5 × 128, V 5 × 128, q 1 × 128, s 1 × 5.'"""
+    keys = ("keys", "values", "queries", "scores")
+    return ", ".join(f"{grid.letter(step, key)} {' '.join(_shape_lines(step, key))}" for key in keys) + "."
+
+
+def _sentence(grid: _Grid, step: DecodeStep) -> str:
+    """What happens at a step."""
+    words = {
+        "word": _rows(grid.words, step)[-1].label,
+        "cached": format_number(step.cached),
+        "tokens": format_number(step.tokens),
+        "keys": format_number(step.keys),
+        "dropped": format_number(step.dropped),
+        "layers": step.layers[0],
+        "all_layers": step.layers[1],
+        **{f"{key}_letter": grid.letter(step, key) for key in ("keys", "values", "queries")},
+    }
+    return _form(grid, step).format(**words)
+
+
+def _form(grid: _Grid, step: DecodeStep) -> str:
+    """The sentence of a step, with names in braces."""
+    if step.layers[0]:
+        return _(
+            "In {layers} of the {all_layers} layers the window of {keys} keys is full now: token {tokens} pushes the "
+            "oldest row out of {keys_letter} and {values_letter}, and its line of scores gets no longer. The other "
+            "layers keep all rows."
+        )
+    if step.dropped:
+        return _(
+            "The window of {keys} keys is full: each new token pushes the oldest row out of {keys_letter} and "
+            "{values_letter}. Token {tokens} still gets {keys} scores, and no longer sees the first of the text."
+        )
+    if step.cached >= len(grid.words):
+        return _(
+            "And so on, a row and a line for each token. Token {tokens} finds {cached} rows cached: its scores are one "
+            "line of {keys}. All lines together are the triangle. Where all tokens are computed at once, a causal mask "
+            "hides the hatched part."
+        )
+    if step.cached:
+        return ngettext(
+            "“{word}” adds one row to the {cached} cached row of {keys_letter} and of {values_letter}. Its query "
+            "{queries_letter} is one row too. It is compared with {keys} keys: one line of {keys} scores.",
+            "“{word}” adds one row to the {cached} cached rows of {keys_letter} and of {values_letter}. Its query "
+            "{queries_letter} is one row too. It is compared with {keys} keys: one line of {keys} scores.",
+            step.cached,
+        )
+    return _(
+        "“{word}” is the first token, so nothing is cached yet. Its key and its value are the first rows of "
+        "{keys_letter} and {values_letter}, and its query {queries_letter} has one key to be compared with: its own."
+    )
+
+
+def _question(grid: _Grid, step: DecodeStep, following: DecodeStep | None) -> str:
+    """What may be predicted before the next step; empty where that would be the same as before."""
+    if following is None:
+        return ""
+    if following.dropped and not step.dropped:
+        return _("What happens after {cached} tokens, when the window is full?").format(
+            cached=format_number(following.cached)
+        )
+    if following.cached > len(grid.words) and step.cached < len(grid.words):
+        cached = format_number(following.cached)
+        return _("What is the shape of the scores after {cached} cached tokens?").format(cached=cached)
+    if following.cached == 3:
+        return _("How many scores will the next token get?")
+    return ""

@@ -1,0 +1,67 @@
+"""What one more token costs with a KV cache, and what it would cost without one: FLOPs of one layer's attention.
+
+As in `costs.py`, products of matrices are counted, over all heads, and a multiplication and an addition are two
+operations. Without a cache, the attention of all tokens so far is computed again for every new one.
+
+>>> str(step_flops(DECODE_STEP)).partition(" + ")[0]
+'4*G*d*d_h'
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from app.algebra.expression import ZERO, Expression
+from app.shapes.costs import HEADS_COMPUTING, product_flops
+from app.shapes.table import TensorTable
+from app.shapes.tables import DECODE_STEP, SINGLE_HEAD, WINDOWED_DECODE_STEP
+
+# In how many heads a layer computes each product of one more token: q and what follows in H query heads, its key and
+# value in G key/value heads.
+HEADS_OF_STEP = {"queries": "H", "new_key": "G", "new_value": "G", "scores": "H", "context": "H", "output": "H"}
+
+
+def step_flops(table: TensorTable) -> Expression:
+    """The operations of one more token after N cached ones, by the table of a decode step.
+
+    The table of a full window starts from the keys it keeps: the new key and value are made there as everywhere.
+    """
+    tables = {key: table if key in table.by_key else DECODE_STEP for key in HEADS_OF_STEP}
+    products = (Expression.parse(heads) * product_flops(tables[key], key) for key, heads in HEADS_OF_STEP.items())
+    return sum(products, ZERO)
+
+
+def recomputed_flops() -> Expression:
+    """The operations of one more token after N others without a cache: all N + 1 of them are computed anew.
+
+    Masked scores, and those outside a window, cost as much as others (see `layer_costs`).
+    """
+    heads = HEADS_COMPUTING.items()
+    products = (Expression.parse(in_heads) * product_flops(SINGLE_HEAD, key) for key, in_heads in heads)
+    return sum(products, ZERO).substitute({"N": Expression.parse("N + 1")})
+
+
+def flops_with_cache(sizes: Mapping[str, int], tokens: int, window: int | None) -> int:
+    """The operations of `tokens` tokens written one after the other with a cache, the first one included.
+
+    The tokens that no longer fit into the window of W keys, if there is one, cost the same each.
+    """
+    growing = min(tokens, window or tokens)
+    full = step_flops(WINDOWED_DECODE_STEP).size({**sizes, "W": window}) if window else 0
+    return _summed(step_flops(DECODE_STEP), sizes, growing) + (tokens - growing) * full
+
+
+def flops_without_cache(sizes: Mapping[str, int], tokens: int) -> int:
+    """The operations of `tokens` tokens written one after the other, all earlier ones computed anew each time."""
+    return _summed(recomputed_flops(), sizes, tokens)
+
+
+def _summed(flops: Expression, sizes: Mapping[str, int], tokens: int) -> int:
+    """The sum of an expression over N = 0, 1 … tokens - 1, which has no power of N above the second.
+
+    By Newton's forward differences, so that a million tokens take no loop: f(0), f(1) - f(0), f(2) - 2·f(1) + f(0).
+    """
+    first, second, third = (flops.size({**sizes, "N": count}) for count in range(3))
+    differences = (first, second - first, third - 2 * second + first)
+    return sum(math.comb(tokens, order + 1) * each for order, each in enumerate(differences))
