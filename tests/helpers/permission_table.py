@@ -50,6 +50,8 @@ TABLE: dict[str, Row] = {
     "GET /see": ALL_200,
     "GET /see/slide": ALL_200,
     "GET /see/slide/embed": ALL_200,
+    "GET /see/token": ALL_200,
+    "GET /see/token/embed": ALL_200,
     "GET /models": ALL_200,
     "POST /models": ALL_422,
     "GET /models/{key}": ALL_200,

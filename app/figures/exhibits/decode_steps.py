@@ -13,9 +13,10 @@ from dataclasses import dataclass, replace
 from app.models.architecture import Architecture, LayerRun
 from app.shapes.decode_costs import flops_with_cache, flops_without_cache, recomputed_flops, step_flops
 from app.shapes.table import TensorTable
+from app.shapes.tables import SINGLE_HEAD
 from app.shapes.topics import TOPICS, refusal, sizes_for, topic_for
 
-TOPIC = "decode-step"
+DECODE_TOPIC = "decode-step"
 
 
 @dataclass(frozen=True)
@@ -55,10 +56,10 @@ class DecodeStep:
         """How many of the oldest tokens are no longer cached."""
         return self.tokens - self.keys
 
-    def shape(self, tensor: str) -> tuple[int, int]:
-        """Rows and columns of a matrix of the table."""
-        entry = self.table[tensor]
-        return entry.rows.size(self.sizes), entry.columns.size(self.sizes)
+    def shape(self, tensor: str, *, anew: bool = False) -> tuple[int, int]:
+        """Rows and columns of a matrix: by the table, or where all tokens are computed `anew`, by that of one head."""
+        table, sizes = (SINGLE_HEAD, {**self.sizes, "N": self.tokens}) if anew else (self.table, self.sizes)
+        return table[tensor].rows.size(sizes), table[tensor].columns.size(sizes)
 
     @property
     def costs(self) -> StepCosts:
@@ -77,7 +78,7 @@ def decode_steps(architecture: Architecture, tokens: int, words: int) -> tuple[D
 
     Raises TopicError for a model or a number of tokens that the topic is not true of.
     """
-    TOPICS[TOPIC].requires(architecture, tokens)
+    TOPICS[DECODE_TOPIC].requires(architecture, tokens)
     cached = {*range(min(words, tokens + 1)), tokens}
     full = architecture.window or 0  # cached tokens with which the new one finds its window full
     if full and full not in cached and _is_reached(architecture, full):
@@ -89,12 +90,14 @@ def decode_steps(architecture: Architecture, tokens: int, words: int) -> tuple[D
 def _is_reached(architecture: Architecture, cached: int) -> bool:
     """Whether a text can be so long that so many tokens are cached before the last one."""
     within = architecture.C is None or cached < architecture.C
-    return within and refusal(TOPIC, architecture, cached) is None
+    return within and refusal(DECODE_TOPIC, architecture, cached) is None
 
 
 def _step(architecture: Architecture, cached: int) -> DecodeStep:
     """The step of one more token, the same in all layers."""
-    return DecodeStep(cached, topic_for(TOPIC, architecture, cached), sizes_for(TOPIC, architecture, cached, cached))
+    return DecodeStep(
+        cached, topic_for(DECODE_TOPIC, architecture, cached), sizes_for(DECODE_TOPIC, architecture, cached, cached)
+    )
 
 
 def _step_of_some_layers(architecture: Architecture, tokens: int) -> Iterator[DecodeStep]:

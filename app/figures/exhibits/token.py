@@ -26,16 +26,16 @@ from app.sheets.variant import Variant
 from app.translation import gettext as _
 from app.translation import ngettext
 
-ROW_PX, GAP_PX = 16.0, 2.0  # a row's height, and what is left free between two
-PITCH_PX = ROW_PX + GAP_PX
-CELL_PX = 14.0  # the width of one score
-MATRIX_PX = 44.0  # the least width of K, V and q
-BETWEEN_PX = 10.0  # between two matrices
-TEXT_PX = 7.0  # between a name and its row
-LETTER_PX = 24.0  # the line of the letters above the matrices
-LINE_PX = 15.0  # between the two lines of a shape
-MARGIN_PX = 4.0
-SHAPE_SCALE = 13 / 12  # of the type of shapes beside that of names, as in exhibits.css
+_ROW_PX, _GAP_PX = 16.0, 2.0  # a row's height, and what is left free between two
+_PITCH_PX = _ROW_PX + _GAP_PX
+_CELL_PX = 14.0  # the width of one score
+_MATRIX_PX = 44.0  # the least width of K, V and q
+_BETWEEN_PX = 10.0  # between two matrices
+_TEXT_PX = 7.0  # between a name and its row
+_LETTER_PX = 24.0  # the line of the letters above the matrices
+_LINE_PX = 15.0  # between the two lines of a shape
+_MARGIN_PX = 4.0
+_SHAPE_SCALE = 13 / 12  # of the type of shapes beside that of names, as in exhibits.css
 
 
 def token_exhibit(variant: Variant) -> Exhibit:
@@ -94,44 +94,44 @@ class _Grid:
             variant,
             words,
             max(map(len, rows)),
-            max(MATRIX_PX, SHAPE_SCALE * max(shapes) + 4 - BETWEEN_PX),
-            MARGIN_PX + max(labels) + TEXT_PX,
-            max(labels) + 2 * TEXT_PX + LETTER_PX,
+            max(_MATRIX_PX, _SHAPE_SCALE * max(shapes) + 4 - _BETWEEN_PX),
+            _MARGIN_PX + max(labels) + _TEXT_PX,
+            max(labels) + 2 * _TEXT_PX + _LETTER_PX,
         )
 
     @cached_property
     def columns(self) -> dict[str, float]:
         """The left ends of K, V, q and the scores."""
-        pitch = self.matrix_px + BETWEEN_PX
+        pitch = self.matrix_px + _BETWEEN_PX
         return {key: self.left + index * pitch for index, key in enumerate(("keys", "values", "queries", "scores"))}
 
     @property
     def width(self) -> float:
         """The width of the picture."""
-        return self.columns["scores"] + max(self.rows * CELL_PX, 3 * MATRIX_PX / 2) + MARGIN_PX
+        return self.columns["scores"] + max(self.rows * _CELL_PX, 3 * _MATRIX_PX / 2) + _MARGIN_PX
 
     @property
     def height(self) -> float:
         """The height of the picture, with the shapes below the rows."""
-        return self.bottom + 2 * LINE_PX + MARGIN_PX
+        return self.bottom + 2 * _LINE_PX + _MARGIN_PX
 
     @property
     def bottom(self) -> float:
         """Where the rows end."""
-        return self.top + self.rows * PITCH_PX
+        return self.top + self.rows * _PITCH_PX
 
     def y(self, row: int) -> float:
         """The upper end of a row."""
-        return self.top + row * PITCH_PX
+        return self.top + row * _PITCH_PX
 
     def letter(self, step: DecodeStep, key: str) -> str:
         """The letter of a matrix in the sheet's notation."""
         return self.variant.notation.letter(key, step.table[key].letter)
 
 
-def _shape_lines(step: DecodeStep, key: str) -> tuple[str, str]:
+def _shape_lines(step: DecodeStep, key: str, *, anew: bool = False) -> tuple[str, str]:
     """A shape on two lines, as narrow as a matrix: '101', '× 128'."""
-    rows, columns = step.shape(key)
+    rows, columns = step.shape(key, anew=anew)
     return format_number(rows), f"× {format_number(columns)}"
 
 
@@ -153,13 +153,14 @@ def _parts(grid: _Grid, step: DecodeStep) -> Iterator[Part]:
     for index, row in enumerate(rows):
         yield from _row_parts(grid, step, rows, index, row)
     yield _letters(grid, step)
-    yield _shapes(grid, step)
+    yield _shapes(grid, step, anew=False)
+    yield _shapes(grid, step, anew=True)
 
 
 def _room(grid: _Grid) -> Part:
     """The places of all rows that there will be: of K, V and the scores."""
-    height = grid.rows * PITCH_PX - GAP_PX
-    widths = {"keys": grid.matrix_px, "values": grid.matrix_px, "scores": grid.rows * CELL_PX - 1}
+    height = grid.rows * _PITCH_PX - _GAP_PX
+    widths = {"keys": grid.matrix_px, "values": grid.matrix_px, "scores": grid.rows * _CELL_PX - 1}
     places = tuple(RectangleMark(grid.columns[key], grid.top, width, height, "room") for key, width in widths.items())
     return Part("room", places)
 
@@ -167,9 +168,9 @@ def _room(grid: _Grid) -> Part:
 def _names(grid: _Grid, rows: Sequence[_Row]) -> Iterator[Part]:
     """The tokens beside their rows and above their columns."""
     for index, row in enumerate(rows):
-        x, y = grid.columns["scores"] + (index + 0.5) * CELL_PX + 4, grid.top - TEXT_PX
+        x, y = grid.columns["scores"] + (index + 0.5) * _CELL_PX + 4, grid.top - _TEXT_PX
         css = "tokens axis" + " now" * (index == len(rows) - 1)
-        beside = TextMark(grid.left - TEXT_PX, grid.y(index) + ROW_PX / 2 + 4, row.label, css, "end")
+        beside = TextMark(grid.left - _TEXT_PX, grid.y(index) + _ROW_PX / 2 + 4, row.label, css, "end")
         yield Part(f"name-{_key(row)}", (beside, TextMark(x, y, row.label, css, turn=-90)))
 
 
@@ -183,12 +184,12 @@ def _row_parts(grid: _Grid, step: DecodeStep, rows: Sequence[_Row], index: int, 
     is_new, is_dropped = index == len(rows) - 1, row.tokens[-1] < step.dropped
     state = "new" if is_new else "dropped" if is_dropped else "kept"
     y = grid.y(index)
-    start = {"from": f"0 {grid.bottom + PITCH_PX - y:.0f}"} if is_new else {}
+    start = {"from": f"0 {grid.bottom + _PITCH_PX - y:.0f}"} if is_new else {}
     for letter, key in (("k", "keys"), ("v", "values")):
         css = f"{step.table[key].role} {state}"
-        body = RectangleMark(0.0, 0.0, grid.matrix_px, ROW_PX, "row")
+        body = RectangleMark(0.0, 0.0, grid.matrix_px, _ROW_PX, "row")
         yield Part(f"{letter}-{_key(row)}", (body,), grid.columns[key], y, css, start)
-    query = RectangleMark(0.0, 0.0, grid.matrix_px, ROW_PX, "row")
+    query = RectangleMark(0.0, 0.0, grid.matrix_px, _ROW_PX, "row")
     role = step.table["queries"].role
     yield Part(f"q-{_key(row)}", (query,), grid.columns["queries"], y, f"{role} {'new' if is_new else 'gone'}")
     line = PathMark(_cells(step, rows, index), "row")
@@ -207,38 +208,41 @@ def _cells(step: DecodeStep, rows: Sequence[_Row], index: int) -> str:
     for column, row in enumerate(rows[: index + 1]):
         seen = [row.tokens[-1] > token - window for token in (asking[0], asking[-1])]
         if any(seen):
-            height = ROW_PX if all(seen) else ROW_PX / 2
-            cells.append(f"M{column * CELL_PX:g} 0h{CELL_PX - 1:g}v{height:g}h-{CELL_PX - 1:g}z")
+            height = _ROW_PX if all(seen) else _ROW_PX / 2
+            cells.append(f"M{column * _CELL_PX:g} 0h{_CELL_PX - 1:g}v{height:g}h-{_CELL_PX - 1:g}z")
     return "".join(cells)
 
 
 def _hidden(grid: _Grid, rows: Sequence[_Row], index: int) -> RectangleMark:
     """The later tokens of a row, which a causal mask hides where all rows are computed at once."""
-    x = (index + 1) * CELL_PX
-    return RectangleMark(x, 0.0, max(0.0, grid.rows * CELL_PX - 1 - x), ROW_PX, "hides")
+    x = (index + 1) * _CELL_PX
+    return RectangleMark(x, 0.0, max(0.0, grid.rows * _CELL_PX - 1 - x), _ROW_PX, "hides")
 
 
 def _letters(grid: _Grid, step: DecodeStep) -> Part:
     """The letters of K, V and q above their columns, and of the scores above the names of their keys."""
     middle = {key: x + grid.matrix_px / 2 for key, x in grid.columns.items()}
-    places = {key: (middle[key], grid.top - TEXT_PX - 6) for key in ("keys", "values", "queries")}
-    places["scores"] = (grid.columns["scores"] + grid.rows * CELL_PX / 2, LETTER_PX / 2)
+    places = {key: (middle[key], grid.top - _TEXT_PX - 6) for key in ("keys", "values", "queries")}
+    places["scores"] = (grid.columns["scores"] + grid.rows * _CELL_PX / 2, _LETTER_PX / 2)
     marks = (
         TextMark(x, y, grid.letter(step, key), "letter", "middle", is_symbol=True) for key, (x, y) in places.items()
     )
     return Part("letters", tuple(marks))
 
 
-def _shapes(grid: _Grid, step: DecodeStep) -> Part:
-    """The shapes below the columns, on two lines each; of the scores on one."""
-    marks, y = list[TextMark](), grid.bottom + LINE_PX - 2
+def _shapes(grid: _Grid, step: DecodeStep, *, anew: bool) -> Part:
+    """The shapes below the columns, on two lines each; of the scores on one.
+
+    Those of all tokens computed `anew` are shown where there is no cache.
+    """
+    marks, y = list[TextMark](), grid.bottom + _LINE_PX - 2
     for key in ("keys", "values", "queries"):
         x = grid.columns[key] + grid.matrix_px / 2
-        lines = zip(_shape_lines(step, key), ("tokens size", "head size"), (y, y + LINE_PX), strict=True)
+        lines = zip(_shape_lines(step, key, anew=anew), ("tokens size", "head size"), (y, y + _LINE_PX), strict=True)
         marks += [TextMark(x, line_y, text, css, "middle") for text, css, line_y in lines]
-    line = " ".join(_shape_lines(step, "scores"))
-    marks.append(TextMark(grid.columns["scores"] + grid.rows * CELL_PX / 2, y, line, "tokens size", "middle"))
-    return Part("shapes", tuple(marks))
+    line = " ".join(_shape_lines(step, "scores", anew=anew))
+    marks.append(TextMark(grid.columns["scores"] + grid.rows * _CELL_PX / 2, y, line, "tokens size", "middle"))
+    return Part("shapes-anew" if anew else "shapes", tuple(marks), css="gone" if anew else "cached")
 
 
 # The sentences

@@ -43,4 +43,9 @@ def list_exhibits() -> Response:
             "and the outer sides are the shape of the result."
         ),
     )
-    return render("exhibits/see.html", SeePage((slide,)))
+    token = ExhibitLine(
+        _("One more token"),
+        url_for("show_token"),
+        _("Add a row to the KV cache with each token, and watch the lines of scores build the triangle."),
+    )
+    return render("exhibits/see.html", SeePage((slide, token)))

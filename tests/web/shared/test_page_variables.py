@@ -19,6 +19,7 @@ from app.web.account.password_page import PasswordPage
 from app.web.account.sign_in_page import SignInPage
 from app.web.exhibits.see_page import SeePage
 from app.web.exhibits.slide_page import SlidePage
+from app.web.exhibits.token_page import TokenPage
 from app.web.handouts.handout_page import HandoutPage
 from app.web.handouts.mark_paper_page import MarkPaperPage
 from app.web.handouts.print_job_page import PrintJobPage
@@ -74,6 +75,7 @@ PAGES: dict[str, type[Any]] = {
     "practice/glossary.html": GlossaryPage,
     "exhibits/see.html": SeePage,
     "exhibits/slide.html": SlidePage,
+    "exhibits/token.html": TokenPage,
     "shared/_figures.html": FiguresFragment,
     "shared/_saved.html": SavedFragment,
     "student/_closing.html": ClosingFragment,
@@ -160,6 +162,8 @@ def variables(template: str) -> set[str]:
     undeclared = set().union(*(meta.find_undeclared_variables(environment.parse(text)) for text in texts))
     if any("{% set tab = " in text for text in texts):  # a page says which tab of its layout it is
         undeclared.discard("tab")
+    if any("{% block with_frame scoped %}" in text for text in texts):  # an exhibit adds something to each frame
+        undeclared.discard("frame")
     return undeclared - set(environment.globals) - {"_trans"}  # a name of Jinja's own, for {% trans url=url_for(…) %}
 
 

@@ -1,0 +1,95 @@
+"""/see/token: a KV cache that grows by a row with each token; /see/token/embed for other sites."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from annotated_doc import Doc
+from fastapi import APIRouter, Request, Response
+
+from app.figures.exhibits.decode_steps import DECODE_TOPIC, StepCosts
+from app.figures.exhibits.token import steps_of, token_exhibit
+from app.sheets.variant import Variant
+from app.translation import gettext as _
+from app.web.exhibits.exhibit_view import (
+    ExhibitAddress,
+    ExhibitPage,
+    asked_sheet,
+    asked_step,
+    render_exhibit,
+    worksheet_of_topic,
+)
+from app.web.practice.sheet_request import sheet_link
+from app.web.shared.services import Services, ServicesDep
+from app.web.shared.sheet_view import hint_letters
+from app.web.shared.urls import public_url
+
+router = APIRouter(include_in_schema=False)
+
+
+@dataclass(frozen=True)
+class StepPrice:
+    """What a step costs, how many times as much it is without a cache, and the cost with one as a part of that."""
+
+    costs: StepCosts
+
+    @property
+    def times(self) -> int:
+        """How many times the operations of one more token are needed without a cache, rounded."""
+        return round(self.costs.without_cache / self.costs.with_cache)
+
+    @property
+    def share(self) -> float:
+        """The operations with a cache, in hundredths of those without, but enough to be seen."""
+        return max(0.5, 100 * self.costs.with_cache / self.costs.without_cache)
+
+
+@dataclass(frozen=True)
+class TokenPage(ExhibitPage):
+    """Everything that templates/exhibits/token.html shows."""
+
+    prices: Annotated[tuple[StepPrice, ...], Doc("What each step costs, in the order of the frames.")]
+    heads: Annotated[tuple[int, int], Doc("The query heads and the key/value heads of the layer that is counted.")]
+    sheet: Annotated[str, Doc("Where the sheet about this decode step is; empty where there is none.")]
+
+
+@router.get("/see/token")
+def show_token(request: Request, services: ServicesDep) -> Response:
+    """The exhibit for the model, number of cached tokens and step of the address."""
+    return _token(request, services, embedded=False)
+
+
+@router.get("/see/token/embed")
+def show_embedded_token(request: Request, services: ServicesDep) -> Response:
+    """The same without the header and the form, for a frame in another site's page."""
+    return _token(request, services, embedded=True)
+
+
+def _token(request: Request, services: Services, *, embedded: bool) -> Response:
+    """The page with the exhibit, or with the reason why there is none for this model or number of tokens."""
+    worksheet = worksheet_of_topic(services.library, DECODE_TOPIC)
+    assert worksheet is not None  # noqa: S101 - the library has sheets on a decode step
+    asked = asked_sheet(request, services, worksheet)
+    variant = asked.variant
+    exhibit = token_exhibit(variant) if variant else None
+    page = TokenPage(
+        title=_("One more token"),
+        exhibit=exhibit,
+        step=asked_step(request, exhibit),
+        model_menu=asked.model_menu,
+        chooser=asked.chooser,
+        address=ExhibitAddress("show_token", _query(variant), embedded),
+        embedded=embedded,
+        symbols=hint_letters(variant) if variant else (),
+        site=public_url(request, services.settings),
+        prices=tuple(StepPrice(step.costs) for step in steps_of(variant)) if variant else (),
+        heads=(variant.sizes["H"], variant.sizes["G"]) if variant else (0, 0),
+        sheet=sheet_link(variant) if variant else "",
+    )
+    return render_exhibit("exhibits/token.html", page, asked.status)
+
+
+def _query(variant: Variant | None) -> dict[str, str]:
+    """What an address says of the sheet; nothing where there is none."""
+    return {"model": variant.model.key, "tokens": str(variant.tokens)} if variant else {}
