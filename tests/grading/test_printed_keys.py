@@ -25,6 +25,8 @@ from app.web.shared.sheet_view import row_views
 LIBRARY = load_library(PROJECT / "worksheets")
 FORMS = tuple(product(NOTATIONS, ("rows", "columns"), ANSWERS))
 PRINTED_PER_FORM = 8  # sheets in each notation, convention and kind of answers
+WORKSHEETS_BY_ROWS = sorted(LIBRARY.worksheets.values(), key=lambda worksheet: len(worksheet.rows))
+LONGEST = {worksheet.topic: worksheet.key for worksheet in WORKSHEETS_BY_ROWS}  # of each topic
 
 
 def sheets(worksheet: str) -> list[Variant]:
@@ -49,7 +51,7 @@ def shown(variant: Variant) -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize("worksheet", LIBRARY.worksheets)
+@pytest.mark.parametrize("worksheet", LONGEST.values(), ids=LONGEST)
 def test_the_answers_shown_on_screen_are_correct_when_typed(worksheet: str) -> None:
     """For every model, notation and convention, in numbers and in letters."""
     for variant in sheets(worksheet):
