@@ -430,17 +430,72 @@ CACHE_OF_ONE_LAYER: Mapping[str, Prediction] = {
     "bits-for-bytes": lambda s: times(8, s, *BYTES),
     "all-layers-for-one": lambda s: times(s.L, s, "scores_flops.count", "context_flops.count"),
 }
+# From scores to weights; token n of N sees n tokens if the model is causal, else all.
+SOFTMAX: Mapping[str, Prediction] = {
+    **{
+        key: HEAD[key]
+        for key in ("transposed-product", "model-wide-scores", "elementwise-product", "softmax-collapses")
+    },
+    "all-heads-stacked": lambda s: rows(s.H * s.N, *SCORES),
+    "scale-by-model-width": lambda s: {"under_root.count": s.d},
+    "context-for-tokens": lambda s: (
+        shape(s.C, s.C, *SCORES, "mask")
+        | {"masked.count": s.C * (s.C - 1) // 2, "last_weights.count": s.C, "weights_sum.count": s.C}
+        | {"all_weights.count": s.C * (s.C + 1) // 2}
+        if s.C and s.causal
+        else shape(s.C, s.C, *SCORES) | seen(s.C, s.C, s.C) | {"weights_sum.count": s.C, "all_weights.count": s.C * s.C}
+        if s.C
+        else {}
+    ),
+    "mask-forgotten": lambda s: seen(s.N, s.N, s.N) | {"all_weights.count": s.N**2} if s.causal else {},
+    "causal-mask-everywhere": lambda s: (
+        {} if s.causal else seen(1, s.i, s.N) | {"all_weights.count": sum(range(s.N + 1))}
+    ),
+    "diagonal-masked": lambda s: (
+        {"masked.count": sum(range(s.N + 1)), "all_weights.count": sum(range(s.N))} | seen(1, s.i - 1, s.N - 1)
+        if s.causal
+        else {}
+    ),
+    "half-of-all-masked": lambda s: (
+        {"masked.count": s.N * s.N // 2, "all_weights.count": s.N * s.N // 2} if s.causal else {}
+    ),
+    "all-entries-masked": lambda s: {"masked.count": s.N * s.N} if s.causal else {},
+    "mask-hides-earlier": lambda s: seen(s.N, s.N - s.i + 1, 1) if s.causal else {},
+    "mask-per-token": lambda s: rows(1, "mask"),
+    "softmax-over-all": lambda s: {"weights_sum.count": 1},
+}
+# The mask beside wrong scores as wrong as they are, or one more way of holding the same.
+SOFTMAX_WITH_MASK: Mapping[str, Prediction] = {
+    "transposed-product": lambda s: shape(s.d_h, s.d_h, *SCORES, "mask"),
+    "model-wide-scores": lambda s: shape(s.d, s.d, *SCORES, "mask"),
+    "elementwise-product": lambda s: columns(s.d_h, *SCORES, "mask"),
+    "all-heads-stacked": lambda s: rows(s.H * s.N, *SCORES, "mask"),
+    "mask-forgotten": lambda s: seen(s.N, s.N, s.N) if s.causal else {},
+    "diagonal-masked": lambda s: (
+        {"masked.count": sum(range(s.N + 1)), "all_weights.count": sum(range(s.N))} if s.causal else {}
+    ),
+    "mask-per-token": lambda s: columns(1, "mask"),
+}
+SOFTMAX_SIDE_BY_SIDE: Mapping[str, Prediction] = {
+    "all-heads-stacked": lambda s: columns(s.H * s.N, *SCORES, "mask"),
+}
 PREDICTIONS: Mapping[str, tuple[Mapping[str, Prediction], ...]] = {
     "single-head": (PLAIN_HEAD, CARRIED, SCORES_SIDE_BY_SIDE),
     "bidirectional-head": (PLAIN_HEAD, CARRIED, SCORES_SIDE_BY_SIDE),
     "cross-attention": (CROSS, CARRIED, CROSS_OUTPUT_RIGHT, SCORES_SIDE_BY_SIDE),
     "decode-step": (DECODE, DECODE_ONES, DECODE_ALL, DECODE_INPUT_RIGHT, CARRIED, SCORES_SIDE_BY_SIDE),
+    "scale-mask-softmax": (SOFTMAX, SOFTMAX_WITH_MASK, SCORES_SIDE_BY_SIDE, SOFTMAX_SIDE_BY_SIDE),
     "attention-layer": (LAYER, WIDE_HEADS_JOINED, ROTARY_KEYS_CARRIED, SCORES_SIDE_BY_SIDE),
     "layer-parameters": (MATRICES, WIDE_MATRICES_JOINED, SQUARE_IN_ALL_HEADS),
     "whole-model": (WALK, ONLY_LAST_NORMED),
     "parameter-count": (COUNT, COUNT_OF_A_LAYER),
     "costs": (COSTS, CACHE_FOR_ALL_HEADS, CACHE_OF_KEYS_FOR_ALL_HEADS, CACHE_OF_ONE_LAYER),
 }
+
+
+def seen(first: int, chosen: int, last: int) -> FilledSheet:
+    """How many tokens the first one, token i and the last one attend to."""
+    return {"first_weights.count": first, "chosen_weights.count": chosen, "last_weights.count": last}
 
 
 def layer_is_unlike_model(s: Sizes) -> bool:
@@ -469,6 +524,7 @@ def sizes(variant: Variant) -> Sizes:
     }
     facts = {
         "C": architecture.C,
+        "causal": architecture.causal,
         "tied": architecture.tied_embeddings,
         "biases": architecture.biases,
         "normed": architecture.qk_norm_eps is not None,

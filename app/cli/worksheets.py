@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import get_args
 
 from app.algebra.number_text import format_number
 from app.exchange.material_file import MaterialFileError, decode_file, read_material_file
@@ -20,6 +21,7 @@ from app.misconceptions.predictions import cannot_tell_apart, expectations
 from app.models.architecture import TokensError
 from app.models.read_config import MAX_CONFIG_BYTES
 from app.shapes.requirements import TopicError
+from app.shapes.table import BlankField
 from app.sheets.codes import read_code
 from app.sheets.formulas import write_formula
 from app.sheets.library import Library
@@ -104,17 +106,20 @@ def _print_variant(variant: Variant, key: bool) -> None:
     sheet = variant.worksheet
     words = (sheet.introduction, variant.text.description, variant.text.task, sheet.own_assumptions)
     print(f"{variant.title}   {variant.code}\n\n" + "\n".join(filter(None, words)) + "\n")
-    rows = [("", *variant.fields)]
+    fields = sorted({field for row in variant.rows for field in row.fields}, key=get_args(BlankField).index)
+    rows = [("", *fields)]
     for row in variant.rows:
-        boxes = [
-            f"{format_number(variant.answer(blank))} = {variant.notation.write(variant.expression(blank))}"
+        boxes = {
+            blank.field: f"{format_number(variant.answer(blank))} = {variant.notation.write(variant.expression(blank))}"
             if key
             else "____"
             for blank in row.blanks
-        ]
+        }
         note = ", ".join(filter(None, (row.note, row.points_in_words)))
-        rows.append((f"{row.letter}  {row.name}{f' ({note})' if note else ''}", *boxes))
-    print_table([[*row, *[""] * (len(variant.fields) + 1 - len(row))] for row in rows])
+        rows.append(
+            (f"{row.letter}  {row.name}{f' ({note})' if note else ''}", *(boxes.get(field, "") for field in fields))
+        )
+    print_table(rows)
     if sheet.footnote:
         print(sheet.footnote)
     for first, second in cannot_tell_apart(variant.problem):

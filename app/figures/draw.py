@@ -35,7 +35,7 @@ def draw_figures(
     sheet = variant.worksheet
     if not sheet.show_drawing:
         return ()
-    if variant.table.counts:
+    if not variant.table.tensors:
         figures = draw_counts(variant, answers)
         return figures if sheet.show_mismatches else tuple(replace(figure, mismatches=()) for figure in figures)
     shapes, plans = TypedShapes.of(variant, answers, names_sizes), _plans(variant)
@@ -49,7 +49,7 @@ def draw_side_by_side(
 
     All figures are on one scale, the smaller of the two, so that a length that is alike looks alike.
     """
-    if variant.table.counts:
+    if not variant.table.tensors:
         longest = [longest_bars(variant, values) for values in (left, right)]
         shared = {key: max(each[key] for each in longest) for key in longest[0]}
         return _differing(zip(*(draw_counts(variant, values, shared) for values in (left, right)), strict=True))

@@ -11,14 +11,14 @@ from app.shapes.topics import TOPICS
 
 
 def masked_areas(shapes: TypedShapes, box: Box) -> Iterator[Polygon]:
-    """The areas of the weights' box that hold zeros; none for another matrix, without a mask, or if it isn't square.
+    """The areas of the box of weights or mask that a mask hides; none for another matrix, or if it isn't square.
 
     In a causal model these are the keys after each query's own token, the upper right triangle. If all layers have the
     same sliding window or chunk, the keys outside of it are hidden too: before a window of W keys the lower left
     triangle; in a bidirectional model those on both sides of it; in chunks of the text those of other chunks.
     """
-    rows, columns = (shapes.lengths.get(Blank("weights", field)) for field in ("rows", "columns"))
-    if box.tensor != "weights" or rows is None or rows != columns:
+    rows, columns = (shapes.lengths.get(Blank(box.tensor, field)) for field in ("rows", "columns"))
+    if box.tensor not in ("weights", "mask") or rows is None or rows != columns:
         return
     left, top, right, bottom = box.x, box.y, box.x + box.width, box.y + box.height
     if is_causal(shapes):
@@ -43,7 +43,7 @@ def is_causal(shapes: TypedShapes) -> bool:
 
 def has_mask(shapes: TypedShapes) -> bool:
     """Whether this topic's scores are those of a text with itself, so that a mask of the model applies to them."""
-    return shapes.table.key in ("single-head", "bidirectional-head", "attention-layer") or (
+    return shapes.table.key in ("single-head", "bidirectional-head", "masked-softmax", "attention-layer") or (
         "latent-attention" in shapes.table.key
     )
 

@@ -41,6 +41,7 @@ class FigurePlan:
 
 
 _SCORES = FigurePlan("scores", "queries", ("scores", "weights"))
+_PRODUCT_OF_SCORES = FigurePlan("product", "queries", ("scores",))
 _CONTEXT_AND_OUTPUT = FigurePlan("output", "weights", ("context", "output"))
 _HEAD = (FigurePlan("flow", "input", ("values", "keys", "queries", "scores", "weights", "context", "output"), "flow"),)
 _ONE_OF_THE_HEADS = (
@@ -70,6 +71,8 @@ _DOWN_MATRIX = FigurePlan("matrix-down", "hidden", ("fed_forward",))
 FIGURE_PLANS: Mapping[str, tuple[FigurePlan, ...]] = {
     "single-head": _HEAD,
     "bidirectional-head": _HEAD,
+    "masked-softmax": (_PRODUCT_OF_SCORES, FigurePlan("masking", "scores", ("mask", "weights"), "row", "+→")),
+    "unmasked-softmax": (_PRODUCT_OF_SCORES, FigurePlan("softmax", "scores", ("weights",), "row", "→")),
     "attention-layer": (
         FigurePlan("layer-queries", "input", ("queries",)),
         FigurePlan("layer-keys-values", "input", ("keys", "values")),

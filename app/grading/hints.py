@@ -135,7 +135,7 @@ class HintWriter:
         right = next((other for other in self.equal_blanks(first) if self.report.marks[other].kind == "right"), None)
         if right is not None:
             relation = self._say("equal", side=self._side("side", first), other=self._side("side-within", right))
-        elif size := self._stated_size(first):
+        elif first.field != "count" and (size := self._stated_size(first)):
             relation = self._say("equal", side=self._side("side", first), other=size)
         else:
             relation = self.relation_sentence(first)
@@ -171,10 +171,12 @@ class HintWriter:
         if str(self.variant.in_table_orientation(blank)) == "angles.columns":  # no description states the pairs
             return self._relation("pairs", blank)
         if isinstance(entry, Count):
-            # A formula with a number in it ("2 · N · d") would tell part of the answer.
-            has_number = re.search(r"\d", entry.formula) is not None
+            if not self.variant.expression(blank).symbols:
+                return self._relation("constant", blank)
+            # A formula with a number in it ("2 · N · d"), or of one size alone, would tell too much of the answer.
+            tells = re.search(r"\d", entry.formula) or entry.formula.strip("{}") in self.variant.sizes
             formula = write_formula(self.variant, blank.tensor)
-            return self._relation("factors" if has_number else "amount", blank, sum=formula, sizes=sizes)
+            return self._relation("factors" if tells else "amount", blank, sum=formula, sizes=sizes)
         if blank.field == "count":
             return self._relation("numbers", blank)
         if entry.equation is None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from app.algebra.expression import Expression
 from app.algebra.number_text import format_number
 from app.sheets.formulas import FormulaPiece
+from app.sheets.notation import add_up
 from app.sheets.variant import Variant
 
 # Plain text; {"base": "d", "below": "h"} for a letter with its subscript; {"code": "head_dim"} for a name from code.
@@ -67,15 +67,13 @@ def _in_numbers(variant: Variant, dim: Expression) -> str:
     that is only the number 1.
     """
     [*terms] = dim.terms
-    if len(terms) == 1 and terms[0].factor == 1 and len(terms[0].symbols) < 2:
+    if len(terms) == 1 and terms[0].factor == 1 and len(terms[0].symbols) < 2 and not terms[0].divisors:
         return _head_width_as_quotient(variant, terms[0].symbols[0]) if terms[0].symbols else ""
-    return " + ".join(_product(variant.sizes, term.factor, term.symbols) for term in terms)
 
+    def numbers(symbols: tuple[str, ...]) -> list[str]:
+        return [format_number(variant.sizes[symbol]) for symbol in symbols]
 
-def _product(sizes: Mapping[str, int], factor: object, symbols: tuple[str, ...]) -> str:
-    """Return factor and sizes joined by dots; a factor of 1 is left out unless it stands alone."""
-    shown = [str(factor)] if factor != 1 or not symbols else []
-    return " · ".join([*shown, *(format_number(sizes[symbol]) for symbol in symbols)])
+    return add_up(((term.factor, numbers(term.symbols), numbers(term.divisors)) for term in terms), " · ")
 
 
 def _head_width_as_quotient(variant: Variant, symbol: str) -> str:

@@ -4,7 +4,7 @@ A misconception is one row. A blank that the row doesn't mention keeps its right
 misconception is the right sheet with a few blanks changed.
 
 >>> [misconception.key for misconception in MISCONCEPTIONS if not misconception.predictions]
-['whole-output-projection', 'scale-by-model-width']
+['whole-output-projection']
 >>> group_of("softmax-collapses")
 'scores'
 """
@@ -16,14 +16,15 @@ from dataclasses import dataclass, field
 
 from app.models.architecture import Architecture
 from app.shapes.problem import Problem
-from app.shapes.table import MATRIX_FIELDS, Blank
+from app.shapes.table import MATRIX_FIELDS, Blank, BlankField
 from app.shapes.topics import TOPICS
 
 # Topics by the names that the rows use for them.
 HEADS = tuple(topic.key for topic in TOPICS.values() if topic.subject == "head")
 LAYER, MATRICES, COUNT, COSTS, WALK = "attention-layer", "layer-parameters", "parameter-count", "costs", "whole-model"
-DECODE, CROSS = "decode-step", "cross-attention"
+DECODE, CROSS, SOFTMAX = "decode-step", "cross-attention", "scale-mask-softmax"
 HEADS_AND_LAYER = (*HEADS, LAYER)
+HEADS_AND_SOFTMAX = (*HEADS_AND_LAYER, SOFTMAX)
 ALL_TOKENS_AT_ONCE = (*(topic for topic in HEADS if topic != DECODE), LAYER)
 
 
@@ -75,12 +76,18 @@ MODEL_SYMBOLS: Mapping[str, Callable[[Architecture], int | None]] = {
     "without_W_gate": lambda a: -a.d * a.d_ff,
 }
 # Of the blank that is written into: its right number; one less; half of it, rounded down; the right number of the other
-# side of the same matrix; and H - 1 times the count of all attention parameters, zero on a sheet without such a count.
+# side of the same matrix. Of the sheet: N less than the right number; half of N·N, rounded down; 1 + 2 + … + N; which
+# token i is, counted from the last; and H - 1 times the count of all attention parameters, zero on a sheet without such
+# a count.
 BLANK_SYMBOLS: Mapping[str, Callable[[Problem, Blank], int]] = {
     "right": lambda problem, blank: problem.key[blank],
     "one_less": lambda problem, blank: problem.key[blank] - 1,
     "half": lambda problem, blank: problem.key[blank] // 2,
     "other_side": lambda problem, blank: problem.key.get(blank.transposed, problem.key[blank]),
+    "less_N": lambda problem, blank: problem.key[blank] - problem.sizes["N"],
+    "half_square": lambda problem, _blank: problem.sizes["N"] ** 2 // 2,
+    "triangle": lambda problem, _blank: problem.sizes["N"] * (problem.sizes["N"] + 1) // 2,
+    "from_last": lambda problem, _blank: problem.sizes["N"] - problem.sizes["i"] + 1,
     "other_heads": lambda problem, _blank: (problem.sizes["H"] - 1) * problem.key.get(Blank("attention", "count"), 0),
 }
 
@@ -98,6 +105,23 @@ def _on(topics: Iterable[str], *predictions: Prediction) -> dict[str, tuple[Pred
 def _with_or_without_context(overrides: dict[str, str]) -> tuple[Prediction, Prediction]:
     """Two predictions of values with another width: the context keeps its right width, or has that of the values."""
     return (Prediction(overrides), Prediction({**overrides, "context.columns": overrides["values.columns"]}))
+
+
+def _on_products(size: str, *ways: tuple[BlankField, ...]) -> dict[str, tuple[Prediction, ...]]:
+    """One size in these fields of scores and weights, once for each way, in a head and in a layer.
+
+    In a softmax sheet, also once more with the mask as wrong as they are.
+    """
+    alone = [_each(size, *(f"{row}.{field}" for row in ("scores", "weights") for field in way)) for way in ways]
+    masked = [_each(size, *(f"mask.{field}" for field in way)) for way in ways]
+    with_mask = [Prediction({**sides, **mask}) for sides, mask in zip(alone, masked, strict=True)]
+    predictions = [Prediction(sides) for sides in alone]
+    return {**_on(HEADS_AND_LAYER, *predictions), **_on((SOFTMAX,), *predictions, *with_mask)}
+
+
+def _is_causal(architecture: Architecture) -> bool:
+    """Whether a mask hides later tokens."""
+    return architecture.causal
 
 
 def _has_grouped_queries(architecture: Architecture) -> bool:
@@ -148,7 +172,7 @@ _QKV = ("queries", "keys", "values")
 _QKV_ROWS, _QKV_COLUMNS = ([f"{row}.{field}" for row in _QKV] for field in MATRIX_FIELDS)
 _KV_COLUMNS = _QKV_COLUMNS[1:]
 _PRODUCTS = [f"{row}.{field}" for row in ("scores", "weights") for field in MATRIX_FIELDS]
-_PRODUCT_ROWS, _PRODUCT_COLUMNS = _PRODUCTS[::2], _PRODUCTS[1::2]
+_SEEN = [f"{token}_weights.count" for token in ("first", "chosen", "last")]  # how many tokens each of them attends to
 _INPUT_COLUMNS = ("input.columns", "encoded.columns")
 _QUERY_SIDE = ("queries.rows", "scores.rows", "weights.rows", "context.rows", "output.rows")
 _KEY_SIDE = ("keys.rows", "values.rows", "scores.columns", "weights.columns")
@@ -183,9 +207,9 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
     ),
     Misconception("input-sliced", "input", _on(HEADS_AND_LAYER, Prediction(_each("d_h", *_INPUT_COLUMNS)))),
     Misconception("input-repeated", "input", _on(HEADS_AND_LAYER, Prediction(_each("H*d", *_INPUT_COLUMNS)))),
-    Misconception("transposed-product", "scores", _on(HEADS_AND_LAYER, Prediction(_each("d_h", *_PRODUCTS)))),
-    Misconception("model-wide-scores", "scores", _on(HEADS_AND_LAYER, Prediction(_each("d", *_PRODUCTS)))),
-    Misconception("elementwise-product", "scores", _on(HEADS_AND_LAYER, Prediction(_each("d_h", *_PRODUCT_COLUMNS)))),
+    Misconception("transposed-product", "scores", _on_products("d_h", MATRIX_FIELDS)),
+    Misconception("model-wide-scores", "scores", _on_products("d", MATRIX_FIELDS)),
+    Misconception("elementwise-product", "scores", _on_products("d_h", ("columns",))),
     Misconception("keys-already-transposed", "tokens", _on(HEADS_AND_LAYER, Prediction(transposed=("keys",)))),
     Misconception("columns-are-tokens", "tokens", _on((*HEADS_AND_LAYER, WALK), Prediction(transposed=("*",)))),
     Misconception("weights-for-activations", "tokens", _on(HEADS_AND_LAYER, Prediction(_each("d", *_QKV_ROWS)))),
@@ -253,7 +277,7 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
         "context-for-tokens",
         "input",
         {
-            **_on((*HEADS_AND_LAYER, WALK, COSTS), Prediction(substitutions={"N": "C", "M": "C"})),
+            **_on((*HEADS_AND_SOFTMAX, WALK, COSTS), Prediction(substitutions={"N": "C", "M": "C"})),
             # In a decode step a cache padded to the context length is full with the new token in it.
             **_on((DECODE,), Prediction(_each("C", *_KEY_SIDE)), Prediction(substitutions={"N": "C"})),
         },
@@ -264,13 +288,9 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
         "input",
         {**_on(HEADS_AND_LAYER, Prediction({"input.rows": "V"})), **_on((WALK,), Prediction({"embedded.rows": "V"}))},
     ),
-    Misconception(
-        "all-heads-stacked",
-        "scores",
-        _on(HEADS_AND_LAYER, *(Prediction(_each("H*right", *sides)) for sides in (_PRODUCT_ROWS, _PRODUCT_COLUMNS))),
-    ),
-    Misconception("softmax-collapses", "scores", _on(HEADS_AND_LAYER, Prediction({"weights.columns": "1"}))),
-    Misconception("scale-by-model-width", "scores"),  # no sheet asks what the scores are divided by
+    Misconception("all-heads-stacked", "scores", _on_products("H*right", ("rows",), ("columns",))),
+    Misconception("softmax-collapses", "scores", _on(HEADS_AND_SOFTMAX, Prediction({"weights.columns": "1"}))),
+    Misconception("scale-by-model-width", "scores", _on((SOFTMAX,), Prediction({"under_root.count": "d"}))),
     Misconception(
         "decode-step-square",
         "cache",
@@ -527,6 +547,50 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
             Prediction(_each("L*right", "scores_flops.count", "context_flops.count")),
         ),
     ),
+    Misconception(
+        "mask-forgotten",
+        "mask",
+        _on((SOFTMAX,), Prediction(_each("N", *_SEEN) | {"all_weights.count": "N*N"}), Prediction(_each("N", *_SEEN))),
+        _is_causal,
+    ),
+    Misconception(
+        "causal-mask-everywhere",
+        "mask",
+        _on((SOFTMAX,), Prediction({_SEEN[0]: "1", _SEEN[1]: "i", "all_weights.count": "triangle"})),
+        lambda architecture: not architecture.causal,
+    ),
+    # "No token sees what it predicts" taken to hide the token itself.
+    Misconception(
+        "diagonal-masked",
+        "mask",
+        _on(
+            (SOFTMAX,),
+            Prediction({"masked.count": "right + N", "all_weights.count": "less_N"}),
+            Prediction({"masked.count": "right + N", "all_weights.count": "less_N", **_each("one_less", *_SEEN[1:])}),
+        ),
+        _is_causal,
+    ),
+    Misconception(
+        "half-of-all-masked",
+        "mask",
+        _on((SOFTMAX,), Prediction(_each("half_square", "masked.count", "all_weights.count"))),
+        _is_causal,
+    ),
+    Misconception("all-entries-masked", "mask", _on((SOFTMAX,), Prediction({"masked.count": "N*N"})), _is_causal),
+    Misconception(
+        "mask-hides-earlier",
+        "mask",
+        _on((SOFTMAX,), Prediction({_SEEN[0]: "N", _SEEN[1]: "from_last", _SEEN[2]: "1"})),
+        _is_causal,
+    ),
+    # The padding mask of frameworks has one number for each token.
+    Misconception(
+        "mask-per-token",
+        "mask",
+        _on((SOFTMAX,), Prediction({"mask.rows": "1"}), Prediction({"mask.columns": "1"})),
+        _is_causal,
+    ),
+    Misconception("softmax-over-all", "scores", _on((SOFTMAX,), Prediction({"weights_sum.count": "1"}))),
 )
 
 
@@ -534,7 +598,7 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
 MISCONCEPTION_GROUPS: Mapping[str, tuple[str, ...]] = {
     group: tuple(misconception.key for misconception in MISCONCEPTIONS if misconception.group == group)
     for group in (
-        *("input", "width", "tokens", "scores", "back", "shared", "cache"),
+        *("input", "width", "tokens", "scores", "mask", "back", "shared", "cache"),
         *("parameters", "feed-forward", "costs"),
     )
 }

@@ -61,6 +61,36 @@ def require_scores_of_queries_and_keys(architecture: Architecture, tokens: int) 
         raise TopicError(message.format(model=architecture.name))
 
 
+def require_weights_that_sum_to_one(architecture: Architecture, tokens: int) -> None:
+    """Refuse attention sinks: their weight is dropped, so that the others sum to less than 1."""
+    if "sinks" in architecture.flags:
+        message = _(
+            "Each head of {model} has an attention sink, which takes a share of every softmax, so the weights of a "
+            "token sum to less than 1. Choose a model without sinks, such as GPT-2."
+        )
+        raise TopicError(message.format(model=architecture.name))
+
+
+def require_one_mask_for_all_layers(architecture: Architecture, tokens: int) -> None:
+    """Refuse a text of which layers hide different entries, or a bidirectional window or a chunk any at all.
+
+    So is a single token of a causal model, whose mask hides nothing.
+    """
+    if architecture.causal and tokens < 2:
+        message = _("With one token, the causal mask of {model} hides nothing: choose at least 2 tokens.")
+        raise TopicError(message.format(model=architecture.name))
+    runs = architecture.stacks[0].runs
+    reaches = {run.window if architecture.causal else (run.window + 1) // 2 for run in runs if run.window}
+    is_same_window = architecture.causal and len({run.window for run in runs}) == 1
+    limits = [*(() if is_same_window else reaches), *(run.chunk for run in runs if run.chunk)]
+    if limits and tokens > min(limits):
+        message = _(
+            "With more than {most} tokens, attention in some layers of {model} does not reach all of them: choose at "
+            "most {most} tokens."
+        )
+        raise TopicError(message.format(model=architecture.name, most=f"{min(limits):,}"))
+
+
 def require_no_mask(architecture: Architecture, tokens: int) -> None:
     """Refuse a causal model."""
     if architecture.causal:

@@ -17,7 +17,7 @@ from app.algebra.expression import Expression
 BlankField = Literal["rows", "columns", "count"]
 MATRIX_FIELDS: tuple[BlankField, BlankField] = ("rows", "columns")
 PARAMETER_FIELDS: tuple[BlankField, ...] = (*MATRIX_FIELDS, "count")
-CountUnit = Literal["parameters", "operations", "bytes"]
+CountUnit = Literal["parameters", "operations", "bytes", "entries"]
 Role = Literal["input", "query", "key", "value", "score", "hidden", "output"]
 
 

@@ -97,6 +97,31 @@ BIDIRECTIONAL_HEAD = TensorTable(
     ),
 )
 
+# From scores to weights in one head (arXiv:1706.03762, section 3.2): each score gets the mask's entry added, which is 0
+# or −∞, before the softmax. All heads of a layer share the mask.
+MASKED_SOFTMAX = TensorTable(
+    "masked-softmax",
+    (
+        matrix("queries", "Q", "N, d_h", "query"),
+        matrix("keys", "K", "N, d_h", "key"),
+        SINGLE_HEAD["scores"],
+        matrix("mask", "M", "N, N", "score"),
+        matrix("weights", "A", "N, N", "score",
+               made_from="scores mask", labels="n m, n m -> n m",
+               formula="softmax({scaled-scores} + {mask}), {each-query}"),
+    ),
+)
+# The same without a mask, as in an encoder.
+UNMASKED_SOFTMAX = TensorTable(
+    "unmasked-softmax",
+    (
+        MASKED_SOFTMAX["queries"],
+        MASKED_SOFTMAX["keys"],
+        SINGLE_HEAD["scores"],
+        BIDIRECTIONAL_HEAD["weights"],
+    ),
+)
+
 # One head while a text is being written: one new token after N whose keys and values are kept (Pope et al.,
 # arXiv:2211.05102). The new row joins the N cached ones, so there are N + 1 to look at.
 DECODE_STEP = TensorTable(

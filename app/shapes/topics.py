@@ -37,11 +37,14 @@ from app.shapes.requirements import (
     require_no_experts,
     require_no_mask,
     require_norms_before_blocks,
+    require_one_mask_for_all_layers,
     require_one_stack,
     require_own_projections,
     require_room_for_one_more,
     require_scores_of_queries_and_keys,
+    require_weights_that_sum_to_one,
 )
+from app.shapes.softmax_counts import chosen_token, softmax_counts
 from app.shapes.table import Equation, Tensor, TensorTable
 from app.shapes.tables import (
     ATTENTION_LAYER,
@@ -51,10 +54,12 @@ from app.shapes.tables import (
     DIRECT_LATENT_ATTENTION,
     LATENT_ATTENTION,
     LAYER_PARAMETERS,
+    MASKED_SOFTMAX,
     PLAIN_LAYER_PARAMETERS,
     PLAIN_WHOLE_MODEL,
     ROTARY_PAIRS,
     SINGLE_HEAD,
+    UNMASKED_SOFTMAX,
     WHOLE_MODEL,
     WINDOWED_DECODE_STEP,
 )
@@ -62,7 +67,7 @@ from app.translation import gettext as _
 
 SCALED_SCORES = "{scaled-scores}"  # a phrase of formulas: the scores divided by √d_h
 SCALES_EMBEDDINGS = frozenset({"gemma"})  # families that multiply embeddings by √d (arXiv:2403.08295)
-Subject = Literal["head", "layer", "parameters", "model", "counts"]
+Subject = Literal["head", "softmax", "layer", "parameters", "model", "counts"]
 
 
 @dataclass(frozen=True)
@@ -70,10 +75,11 @@ class TopicSpec:
     """Everything that is particular to one topic.
 
     `requires` raises TopicError for a model or a number of tokens that the topic is not true of; `build_table` is only
-    called for the others. `subject` is what the sheet is about: one head, a whole layer, a layer's parameters, the
-    whole model, or counts. Of an encoder-decoder, a topic that `uses_decoder` takes the decoder's sizes, and one that
-    `reads_two_texts` has M decoder tokens beside N encoder tokens. `masked` topics hide later tokens if the
-    model is causal. `runnable_table` is the table that a run in torch is checked against, None if it cannot be run.
+    called for the others. `subject` is what the sheet is about: one head, the softmax of one head, a whole layer,
+    parameters, the whole model, or counts. Of an encoder-decoder, a topic that `uses_decoder` takes the decoder's
+    sizes, and one that `reads_two_texts` has M decoder tokens beside N encoder tokens. `masked` topics hide later
+    tokens if the model is causal. `runnable_table` is the table that a run in torch is checked against, None if it
+    cannot be run.
     `extra_sizes` are symbols that only this topic's table uses.
     """
 
@@ -85,7 +91,7 @@ class TopicSpec:
     reads_two_texts: bool = False
     masked: bool = False
     runnable_table: TensorTable | None = None
-    extra_sizes: Callable[[Architecture], Mapping[str, int]] = lambda _architecture: {}
+    extra_sizes: Callable[[Architecture, int], Mapping[str, int]] = lambda _architecture, _tokens: {}
 
 
 def topic_for(key: str, architecture: Architecture, tokens: int) -> TensorTable:
@@ -116,7 +122,7 @@ def sizes_for(key: str, architecture: Architecture, tokens: int, decoder_tokens:
     runs = [run for stack in architecture.stacks for run in stack.runs]
     window = next((run.window for run in runs if run.window), tokens + 1)
     rotary_sizes = {"pairs": architecture.rotary.width // 2} if architecture.rotary else {}
-    extra_sizes = topic.extra_sizes(architecture)
+    extra_sizes = topic.extra_sizes(architecture, tokens)
     return {**model_sizes, "W": window, **extra_sizes, **rotary_sizes, "N": tokens, "M": decoder_tokens}
 
 
@@ -215,6 +221,12 @@ def _head_table(architecture: Architecture, _tokens: int) -> TensorTable:
     return SINGLE_HEAD if architecture.causal else BIDIRECTIONAL_HEAD
 
 
+def _softmax_table(architecture: Architecture, tokens: int) -> TensorTable:
+    """From the scores of one head to its weights, with a mask if the model is causal; then what there is to count."""
+    table = MASKED_SOFTMAX if architecture.causal else UNMASKED_SOFTMAX
+    return replace(table, counts=softmax_counts(architecture, tokens))
+
+
 def _layer_table(architecture: Architecture, _tokens: int) -> TensorTable:
     """The layer with latent attention if the model has it: with or without a latent for the queries (r_q)."""
     if not has_latent_attention(architecture):
@@ -264,7 +276,7 @@ def _costs_table(architecture: Architecture, tokens: int) -> TensorTable:
     return TensorTable("costs", counts=(*layer_costs(architecture.gated), *memory_costs(cached)))
 
 
-def _total_parameters(architecture: Architecture) -> Mapping[str, int]:
+def _total_parameters(architecture: Architecture, _tokens: int) -> Mapping[str, int]:
     """The symbol `params`: the number of all parameters of the model."""
     return {"params": parameter_counts(architecture).total}
 
@@ -289,6 +301,18 @@ TOPICS: Mapping[str, TopicSpec] = {
             lambda _architecture, _tokens: BIDIRECTIONAL_HEAD,
             all_of(require_no_mask, require_own_projections, require_scores_of_queries_and_keys),
             runnable_table=BIDIRECTIONAL_HEAD,
+        ),
+        TopicSpec(
+            "scale-mask-softmax",
+            "softmax",
+            _softmax_table,
+            all_of(
+                require_scores_of_queries_and_keys,
+                require_weights_that_sum_to_one,
+                require_one_mask_for_all_layers,
+            ),
+            masked=True,
+            extra_sizes=lambda _architecture, tokens: {"i": chosen_token(tokens)},
         ),
         TopicSpec(
             "attention-layer",

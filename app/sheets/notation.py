@@ -6,11 +6,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from app.algebra.expression import Expression, Term
+from app.algebra.expression import Expression
+
+_Names = tuple[tuple[str, ...], tuple[str, ...]]  # multiplied, and divided by
 
 
 @dataclass(frozen=True)
@@ -50,18 +52,35 @@ class Notation:
 
         Terms that become alike are added up: where d_h and d_v are both d_head, d_h + d_v is '2·d_head'.
         """
-        factors: dict[tuple[str, ...], int | Fraction] = {}
-        order: dict[tuple[str, ...], tuple[str, ...]] = {}  # the first order in which these names were multiplied
+        factors: dict[_Names, int | Fraction] = {}
+        order: dict[_Names, _Names] = {}  # the first order in which these names were multiplied
         for term in expression.terms:
-            names = tuple(map(self.symbol, term.symbols))
-            sorted_names = tuple(sorted(names))
-            order.setdefault(sorted_names, names)
-            factors[sorted_names] = factors.get(sorted_names, 0) + term.factor
-        return " + ".join(str(Term(factor, order[names])).replace("*", "·") for names, factor in factors.items())
+            names = (tuple(map(self.symbol, term.symbols)), tuple(map(self.symbol, term.divisors)))
+            alike = (tuple(sorted(names[0])), tuple(sorted(names[1])))
+            order.setdefault(alike, names)
+            factors[alike] = factors.get(alike, 0) + term.factor
+        positive_first = sorted(factors.items(), key=lambda term: term[1] < 0)
+        return add_up((factor, order[names][0], order[names][1]) for names, factor in positive_first)
+
+
+def add_up(terms: Iterable[tuple[int | Fraction, Sequence[str], Sequence[str]]], dot: str = "·") -> str:
+    """A sum as text, each term a number, the factors it is multiplied by and those it is divided by.
+
+    >>> add_up([(Fraction(1, 2), ["N", "N"], []), (Fraction(-1, 2), ["N"], [])])
+    'N·N/2 − N/2'
+    """
+    text = ""
+    for number, factors, divisors in terms:
+        above, below = abs(Fraction(number)).as_integer_ratio()
+        product = dot.join([*([f"{above:,}"] if above != 1 or not factors else []), *factors])
+        sign = (" − " if number < 0 else " + ") if text else "−" if number < 0 else ""
+        text += sign + "/".join([product, *divisors, *([f"{below:,}"] if below != 1 else [])])
+    return text
 
 
 _CODE = {"input": "x", "queries": "q", "keys": "k", "values": "v", "scores": "scores", "weights": "attn",
-         "context": "ctx", "output": "out", "W_Q": "wq", "W_K": "wk", "W_V": "wv", "W_O": "wo"}  # fmt: skip
+         "context": "ctx", "output": "out", "mask": "mask",
+         "W_Q": "wq", "W_K": "wk", "W_V": "wv", "W_O": "wo"}  # fmt: skip
 _CLASSIC = {"d": "d_model", "d_h": "d_head", "G": "H_kv"}
 _LECTURE = {"N": "T", "H": "h", "G": "h_kv", "T": "n_types"}  # T: the token types of BERT
 _FRAMEWORK = {"N": "seq_len", "d": "hidden_size", "H": "n_heads", "G": "n_kv_heads", "d_h": "head_dim",

@@ -345,7 +345,10 @@ def _forms(problem: Problem) -> Mapping[str, Mapping[str, bool]]:
             "cached-some-windows": has_cache and has_window,
         },
         "vocabulary": {"vocabulary": "V" in sizes},
+        "chosen-token": {"chosen-token": "i" in sizes},
+        "mask-added": {"mask-added": "mask" in problem.table.by_key},
         "masked-entries": {"masked-entries": is_masked},
+        "no-padding": {"no-padding": is_masked},
         "no-mask": {"no-mask": not is_masked},
     }
 

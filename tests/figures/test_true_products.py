@@ -162,7 +162,7 @@ def test_alt_texts_follow_the_convention_and_the_model(name: str) -> None:
         if not (TOPICS[variant.worksheet.topic].masked and variant.architecture.causal):
             assert not masked
             assert not says_mask
-        assert {box.tensor for box in masked} <= {"weights"}
+        assert {box.tensor for box in masked} <= {"weights", "mask"}
 
 
 @pytest.mark.parametrize("name", [n for n, v in zip(NAMES, VARIANTS, strict=True) if v.table.counts])

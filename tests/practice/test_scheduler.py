@@ -113,6 +113,7 @@ def test_the_ladder_goes_from_one_head_to_costs() -> None:
         "parameter-count",
         "costs",
         "attention-layer-latent",
+        "scale-mask-softmax",
     ]
 
 
@@ -222,7 +223,7 @@ def test_who_always_holds_a_misconception_meets_it_again_and_climbs_no_further(m
 
     Some show on few models, so that not every student who climbs the ladder meets one of these.
     """
-    for start in range(11, 16):
+    for start in range(11, 31):
         student = with_misconception(misconception)
         steps = list(practise(PracticeRecord(start), student, RIGHT_SHEETS_TO_STEP_UP * len(LEVELS) + 8))
         if named := [at for at, (_, result, _) in enumerate(steps) if misconception in result.held]:

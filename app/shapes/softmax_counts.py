@@ -1,0 +1,84 @@
+"""What there is to count between the scores and the weights of one head: masked entries, weights above 0, their sums.
+
+>>> from app.models.read_config import read_config
+>>> gpt2 = read_config('{"model_type": "gpt2", "n_embd": 768, "n_head": 12, "n_layer": 12, "vocab_size": 50257}')
+>>> {count.key: count.total.size({"N": 5, "i": 2, "d_h": 64}) for count in softmax_counts(gpt2, 5)}["masked"]
+10
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+
+from app.algebra.expression import Expression
+from app.models.architecture import Architecture
+from app.shapes.table import PARTS_SUM, Count, FromParts
+
+_N, _W, _ONE = Expression.symbol("N"), Expression.symbol("W"), Expression.number(1)
+
+
+def chosen_token(tokens: int) -> int:
+    """The number of the token, counted from 1, whose weights a sheet asks for: about a third of the way."""
+    return tokens // 3 + 1
+
+
+def softmax_counts(architecture: Architecture, tokens: int) -> tuple[Count, ...]:
+    """The size under the root, masked entries, weights above 0 of three tokens and of all, and sums of weights.
+
+    A model whose scores are not divided by √d_h has no count for the root, and a bidirectional one none for masked
+    entries, since they are none. Only for models all of whose layers hide the same entries of so long a text.
+    """
+    counts = [*_masked(architecture, tokens), *_weights_above_zero(architecture, tokens)]
+    if architecture.score_scale.kind == "inverse-sqrt":
+        counts.insert(0, _entries("under_root", Expression.symbol("d_h"), "{d_h}"))
+    row_sum = _entries("row_sum", _ONE, "")
+    return (*counts, row_sum, _entries("weights_sum", _N, "{N} · {row_sum}", FromParts(_N * PARTS_SUM, ("row_sum",))))
+
+
+def _window(architecture: Architecture, tokens: int) -> int | None:
+    """The sliding window of a causal model, if the text is longer; None if it hides nothing."""
+    window = architecture.window
+    return window if architecture.causal and window is not None and window < tokens else None
+
+
+def _masked(architecture: Architecture, tokens: int) -> Iterator[Count]:
+    """The entries that hide later tokens: n - 1 of them before the n-th; and those before a window of W tokens."""
+    if not architecture.causal:
+        return
+    masked, formula = _triangle(_N - _ONE), "{N} · ({N} − 1)/2"
+    if _window(architecture, tokens):
+        masked += _triangle(_N - _W)
+        formula += " + ({N} − {W}) · ({N} − {W} + 1)/2"
+    yield _entries("masked", masked, formula)
+
+
+def _weights_above_zero(architecture: Architecture, tokens: int) -> Iterator[Count]:
+    """Of the first token, token i, the last one and all: a token attends to itself and those before it, in a window.
+
+    Without a mask, each attends to all.
+    """
+    window, i = _window(architecture, tokens), Expression.symbol("i")
+    if not architecture.causal:
+        seen = {"first": _N, "chosen": _N, "last": _N}
+    else:
+        is_cut = window is not None and chosen_token(tokens) > window
+        seen = {"first": _ONE, "chosen": _W if is_cut else i, "last": _W if window else _N}
+    for which, number in seen.items():
+        yield _entries(f"{which}_weights", number, f"{{{number}}}" if number.symbols else "")
+    if architecture.causal:
+        masked = next(_masked(architecture, tokens)).total
+        left = FromParts(_N * _N - PARTS_SUM, ("masked",))
+        yield _entries("all_weights", _N * _N - masked, "{N} · {N} − {masked}", left)
+    else:
+        yield _entries("all_weights", _N * _N, "{N} · {N}")
+
+
+def _triangle(side: Expression) -> Expression:
+    """1 + 2 + … + side: side · (side + 1)/2."""
+    return side * (side + _ONE) * Fraction(1, 2)
+
+
+def _entries(key: str, total: Expression, formula: str, made_from: FromParts | None = None) -> Count:
+    """A count of entries of a matrix, or a number that is worked out from them."""
+    return Count(key, total, formula, made_from, unit="entries")
