@@ -19,7 +19,7 @@ from app.sheets.worksheet_files import load_library
 from app.store import Store
 from app.web.account import account_link_page, forgotten_password_page, password_page, sign_in_page
 from app.web.api import health, v1
-from app.web.exhibits import see_page, slide_page, token_page
+from app.web.exhibits import heads_page, see_page, slide_page, token_page
 from app.web.handouts import handout_page, mark_paper_page, print_job_page
 from app.web.materials import (
     activity_preview_page,
@@ -72,7 +72,7 @@ PRACTICE_PAGES = (
     *(sheet_page, next_sheet_page, glossary_page),
     *(model_list_page, model_page, handout_page, print_job_page),
     *(mark_paper_page, v1),
-    *(see_page, slide_page, token_page),
+    *(see_page, slide_page, heads_page, token_page),
 )
 CLASS_PAGES = (
     *(class_sheet_page, run_page, landing_page),

@@ -22,7 +22,7 @@
 
   for (const exhibit of document.querySelectorAll(".exhibit")) {
     const frames = [...exhibit.querySelectorAll(".frame")];
-    const status = exhibit.querySelector("[role=status]");
+    const status = exhibit.querySelector(":scope > [role=status]");
     const links = [...exhibit.querySelectorAll("[data-go]")];
     let now = Number(exhibit.dataset.step) - 1;
 

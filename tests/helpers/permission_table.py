@@ -48,6 +48,8 @@ TABLE: dict[str, Row] = {
     "GET /runs/{run_id}/weights.png": ALL_404,
     "GET /glossary": ALL_200,
     "GET /see": ALL_200,
+    "GET /see/heads": ALL_200,
+    "GET /see/heads/embed": ALL_200,
     "GET /see/slide": ALL_200,
     "GET /see/slide/embed": ALL_200,
     "GET /see/token": ALL_200,

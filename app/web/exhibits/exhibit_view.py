@@ -52,6 +52,11 @@ class ExhibitAddress:
         return url_for(self._embedded_route, **self.query)
 
     @property
+    def here(self) -> str:
+        """The address without a query, on the same kind of page: where forms inside the exhibit are sent."""
+        return url_for(self._embedded_route if self.embedded else self.route)
+
+    @property
     def form(self) -> str:
         """Where the form above the exhibit is sent."""
         return url_for(self.route)

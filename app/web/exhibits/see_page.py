@@ -43,9 +43,14 @@ def list_exhibits() -> Response:
             "and the outer sides are the shape of the result."
         ),
     )
+    heads = ExhibitLine(
+        _("Deal the heads"),
+        url_for("show_heads"),
+        _("Lift the heads of a layer off as cards, find the key card of each query card, and thin the KV cache."),
+    )
     token = ExhibitLine(
         _("One more token"),
         url_for("show_token"),
         _("Add a row to the KV cache with each token, and watch the lines of scores build the triangle."),
     )
-    return render("exhibits/see.html", SeePage((slide, token)))
+    return render("exhibits/see.html", SeePage((slide, heads, token)))

@@ -17,6 +17,7 @@ from app.web.account.account_link_page import AccountLinkPage
 from app.web.account.forgotten_password_page import ForgottenPasswordPage
 from app.web.account.password_page import PasswordPage
 from app.web.account.sign_in_page import SignInPage
+from app.web.exhibits.heads_page import HeadsPage
 from app.web.exhibits.see_page import SeePage
 from app.web.exhibits.slide_page import SlidePage
 from app.web.exhibits.token_page import TokenPage
@@ -73,6 +74,7 @@ PAGES: dict[str, type[Any]] = {
     "practice/landing.html": LandingPage,
     "practice/_trial.html": LandingPage,
     "practice/glossary.html": GlossaryPage,
+    "exhibits/heads.html": HeadsPage,
     "exhibits/see.html": SeePage,
     "exhibits/slide.html": SlidePage,
     "exhibits/token.html": TokenPage,

@@ -1,0 +1,151 @@
+"""The exhibit "Deal the heads": a layer's queries, keys and values as decks of cards, one card for each head."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from app.algebra.number_text import format_number
+from app.figures.exhibits.cards import CardDrawings, Dealing
+from app.figures.exhibits.frames import Exhibit, Frame
+from app.shapes.layer_heads import LayerHeads
+from app.translation import gettext as _
+
+
+# Long because each of six frames has its sentences here.
+@dataclass(frozen=True)
+class HeadsExhibit:
+    """The frames of one layer for a visitor who is so far; `letters` are those of the sheet's notation, by matrix."""
+
+    dealing: Dealing
+    letters: Mapping[str, str]
+
+    @property
+    def heads(self) -> LayerHeads:
+        """The layer's heads."""
+        return self.dealing.heads
+
+    def exhibit(self) -> Exhibit:
+        """The frames in order: slabs, decks, a query card and its key card, all pairs, side by side, fewer heads."""
+        drawings = CardDrawings(self.dealing, self.letters)
+        frames = (
+            Frame(1, "slabs", self._slabs() + self._stripes_left_out(), drawings.slabs()),
+            Frame(2, "decks", self._decks() + self._stripes_left_out(), drawings.decks(), self._deck_question()),
+            Frame(3, "fit", self._fit() + self._groups_left_out(), drawings.fit(), self._fit_question()),
+            Frame(4, "pairs", self._pairs() + self._groups_left_out(), drawings.pairs(), _("What is their shape?")),
+            Frame(5, "join", self._join(), drawings.join()),
+            Frame(6, "fewer", self._fewer(), drawings.fewer()),
+        )
+        about = _("The queries of a layer are {H} heads side by side. Lift them off, and each is a card.")
+        return Exhibit("heads", _("Deal the heads"), about.format(**self._words), frames)
+
+    def _slabs(self) -> str:
+        rows, columns = map(format_number, self.heads.slab("queries"))
+        sentence = _("{Q} is one matrix, {rows} × {columns}: {H} heads side by side, a stripe for each.")
+        if self.heads.shared_by == 1:
+            more = _("{K} and {V} have as many.")
+        elif self.heads.count("keys") == 1:
+            more = _("{K} and {V} have one head, which all query heads share.")
+        else:
+            more = _("{K} and {V} have {G} heads, each shared by {share} query heads.")
+        return f"{sentence} {more}".format(**self._words, rows=rows, columns=columns)
+
+    def _decks(self) -> str:
+        return _(
+            "Lifted off, every stripe is a card: one head, with a row for each token. A deck is a tensor with three "
+            "sides, and PyTorch names the number of cards first."
+        )
+
+    def _deck_question(self) -> str:
+        return _("What are the shapes of the decks of {Q} and {K}?").format(**self._words)
+
+    def _fit(self) -> str:
+        if self.dealing.asked is None:
+            sentence = _(
+                "A query card fits the key card of its own group and no other. Every pair deals one score card."
+            )
+        elif self.heads.shared_by == 1:
+            sentence = _("Query card {head} is up. Each of the {H} query cards has a key card of its own.")
+        elif self.heads.count("keys") == 1:
+            sentence = _("Query card {head} is up. All {H} query cards share one key card.")
+        else:
+            sentence = _(
+                "Query card {head} is up. {H} query cards share {G} key cards evenly, neighbours the same one."
+            )
+        return sentence.format(**self._words, head=self.dealing.asked)
+
+    def _fit_question(self) -> str:
+        return "" if self.dealing.asked is None or self.dealing.fits else _("Which key card does it fit?")
+
+    @property
+    def remark(self) -> str:
+        """What is said of the key card that was tried; empty if none was."""
+        tried, asked = self.dealing.tried, self.dealing.asked
+        if tried is None or asked is None:
+            return ""
+        readers = self.heads.readers_of(tried)
+        if self.dealing.fits and len(readers) == 1:
+            sentence = _("It fits: key card {key} is its own. The pair deals one score card, {rows} × {columns}.")
+        elif self.dealing.fits:
+            sentence = _(
+                "It fits: query cards {first} to {last} share key card {key}. The pair deals one score card, "
+                "{rows} × {columns}."
+            )
+        elif len(readers) == 1:
+            sentence = _("It doesn’t fit: key card {key} belongs to query card {first}.")
+        else:
+            sentence = _("It doesn’t fit: key card {key} is shared by query cards {first} to {last}.")
+        _count, rows, columns = map(format_number, self.heads.deck("scores"))
+        return sentence.format(key=tried, first=readers[0], last=readers[-1], rows=rows, columns=columns)
+
+    def _pairs(self) -> str:
+        return _(
+            "All cards are dealt: every query card has met the key card of its group, and every pair has dealt one "
+            "score card. They are a deck, too."
+        )
+
+    def _join(self) -> str:
+        sentence = _(
+            "Each score card becomes weights, and these add up the rows of the group’s value card: {H} context cards, "
+            "{rows} × {columns} each. Side by side they are {C}, {rows} × {all_columns}, and {W_O} takes {C} to {out} "
+            "columns."
+        )
+        _count, rows, columns = map(format_number, self.heads.deck("context"))
+        wide, out = (format_number(self.heads.slab(key)[1]) for key in ("context", "output"))
+        return sentence.format(**self._words, rows=rows, columns=columns, all_columns=wide, out=out)
+
+    def _fewer(self) -> str:
+        if self.heads.shared_by == 1:
+            sentence = _(
+                "With one key/value head for each query head, {W_K}, {W_V}, {K} and {V} fill the dashed outlines. "
+                "Choose fewer above: all four get narrower, while {Q}, the scores and {C} stay as they are."
+            )
+        else:
+            sentence = _(
+                "One key/value head for each query head would fill the dashed outlines. Shared by {share}, {W_K}, "
+                "{W_V}, {K} and {V} are {share} times narrower, while {Q}, the scores and {C} stay as they are."
+            )
+        return sentence.format(**self._words)
+
+    @property
+    def _words(self) -> dict[str, str]:
+        """The numbers of heads, and the letters of matrices as the sheet writes them, for sentences."""
+        keys = {"Q": "queries", "K": "keys", "V": "values", "C": "context", "W_O": "W_O", "W_K": "W_K", "W_V": "W_V"}
+        counts = {"H": self.heads.count("queries"), "G": self.heads.count("keys"), "share": self.heads.shared_by}
+        letters = {name: self.letters[key] for name, key in keys.items()}
+        return letters | {name: format_number(count) for name, count in counts.items()}
+
+    def _stripes_left_out(self) -> str:
+        """A sentence, after a space, on query heads that are not drawn; empty if all are."""
+        shown = CardDrawings(self.dealing, self.letters).shown("queries")
+        return self._left_out(sum(head is not None for head in shown), self.heads.count("queries"))
+
+    def _groups_left_out(self) -> str:
+        """The same of key/value heads."""
+        return self._left_out(len(self.dealing.key_cards), self.heads.count("keys"))
+
+    def _left_out(self, shown: int, count: int) -> str:
+        """The sentence that so many of all heads are drawn."""
+        if shown >= count:
+            return ""
+        return " " + _("The drawing shows {shown} of the {count}.").format(shown=shown, count=format_number(count))

@@ -1,0 +1,141 @@
+"""Marks what is typed into the exhibit of heads: the shapes of decks of cards, and the bytes of the KV cache."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from app.grading.grade import MarkKind
+from app.shapes.layer_heads import LayerHeads
+from app.sheets.numbers import Unreadable, read_answer, rounding_margin
+from app.sheets.wording import Wording
+from app.translation import gettext as _
+
+DECKS = ("queries", "keys", "scores")  # in the order in which the exhibit asks for them
+
+
+@dataclass(frozen=True)
+class AskedBoxes:
+    """What was typed for one shape or number, with the mark of each box and one sentence about them.
+
+    The sentence is empty while nothing is typed, and holds no number of the answer unless all boxes are right.
+    """
+
+    texts: tuple[str, ...]
+    marks: tuple[MarkKind, ...]
+    message: str = ""
+
+    @property
+    def is_right(self) -> bool:
+        """Whether every box is right."""
+        return set(self.marks) == {"right"}
+
+
+def mark_deck(
+    heads: LayerHeads, key: str, texts: Sequence[str], symbols: Mapping[str, int], wording: Wording
+) -> AskedBoxes:
+    """The three sides typed for a deck of cards, marked by the layer's table; `symbols` may stand in for numbers."""
+    typed = [read_answer(text, symbols, "side") for text in texts]
+    marks = [_kind(value, side) for value, side in zip(typed, heads.deck(key), strict=True)]
+    return AskedBoxes(tuple(texts), tuple(marks), _deck_message(heads, key, typed, marks, wording))
+
+
+def mark_cache(heads: LayerHeads, text: str, true_bytes: int, layers: int, wording: Wording) -> AskedBoxes:
+    """The bytes typed for the KV cache of all `layers`; rounded ones such as 3.9 MB may be right."""
+    typed = read_answer(text, {}, "bytes")
+    margin = rounding_margin(text, "bytes")
+    if isinstance(typed, int) and abs(typed - true_bytes) <= margin:
+        return AskedBoxes((text,), ("right",), _("Right: keys and values, of every layer, token and key/value head."))
+    if isinstance(typed, Unreadable):
+        return AskedBoxes((text,), ("unreadable",), wording.unreadable(typed))
+    if typed is None:
+        return AskedBoxes((text,), ("empty",))
+    close = {key: abs(typed - bytes_) <= margin for key, bytes_ in _wrong_bytes(heads, true_bytes, layers).items()}
+    slip = next((key for key, is_close in close.items() if is_close), "")
+    return AskedBoxes((text,), ("wrong",), _cache_message(slip))
+
+
+def _kind(typed: int | Unreadable | None, true_side: int) -> MarkKind:
+    """The mark of one side."""
+    if typed is None:
+        return "empty"
+    if isinstance(typed, Unreadable):
+        return "unreadable"
+    return "right" if typed == true_side else "wrong"
+
+
+def _deck_message(
+    heads: LayerHeads, key: str, typed: Sequence[int | Unreadable | None], marks: Sequence[MarkKind], wording: Wording
+) -> str:
+    """The sentence about three boxes: what can't be read, else what is wrong first, else that all is right."""
+    unreadable = next((value for value in typed if isinstance(value, Unreadable)), None)
+    if unreadable:
+        return wording.unreadable(unreadable)
+    if "wrong" in marks:
+        return _wrong_deck(
+            heads, key, [value if isinstance(value, int) else None for value in typed], marks.index("wrong")
+        )
+    if "empty" in marks:
+        return "" if set(marks) == {"empty"} else _("Right so far: a deck has three sides.")
+    return _right_deck(heads, key)
+
+
+def _right_deck(heads: LayerHeads, key: str) -> str:
+    """What a right answer shows."""
+    if key == "queries":
+        return _("Right: heads, tokens, features.")
+    if key == "scores":
+        return _("Right: one score card for each query head, however many key cards there are.")
+    if heads.shared_by == 1:
+        return _("Right: here every query card has a key card of its own.")
+    return _("Right: fewer cards than queries, of the same size. The deck of values has as many.")
+
+
+def _wrong_deck(heads: LayerHeads, key: str, typed: list[int | None], first_wrong: int) -> str:
+    """The sentence for a wrong shape: for a slip that can be told by its numbers, else for the first wrong side."""
+    count, rows, columns = heads.deck(key)
+    if typed == [rows, count, columns] and key != "scores":
+        return _(
+            "That is the order after view, before transpose: tokens, heads, features. In a deck the cards come first."
+        )
+    if typed[2] == count * columns:
+        return _("That is as wide as the whole slab. A card is one stripe of it.")
+    if key == "keys" and typed[0] == heads.count("queries"):
+        return _("So many query cards there are. Key cards are shared: count the stripes of K.")
+    if key == "scores" and typed[0] == heads.count("keys"):
+        return _("So many key cards there are. But each query card deals a score card of its own.")
+    if key == "scores" and typed[2] == heads.deck("keys")[2]:
+        return _("The features are summed away: a score card has a column for each key, and each token has one key.")
+    return (
+        _("The first side is how many cards there are: one for each head of this matrix."),
+        _("The second side is the rows of one card: one for each token."),
+        _("The third side is the columns of one card: one for each key.")
+        if key == "scores"
+        else _("The third side is the columns of one card: the features of one head."),
+    )[first_wrong]
+
+
+def _wrong_bytes(heads: LayerHeads, true_bytes: int, layers: int) -> dict[str, Fraction]:
+    """The bytes that slips make of the true ones; those that come to the same are left out."""
+    predicted = {
+        "half": Fraction(true_bytes, 2),
+        "query-heads": Fraction(true_bytes * heads.shared_by),
+        "one-layer": Fraction(true_bytes, layers),
+        "bits": Fraction(true_bytes * 8),
+    }
+    return {key: wrong for key, wrong in predicted.items() if wrong != true_bytes}
+
+
+def _cache_message(slip: str) -> str:
+    """The sentence for wrong bytes."""
+    messages = {
+        "half": _("Half of it is missing: keys and values are both cached, and each number takes 2 bytes."),
+        "query-heads": _("That counts query heads. The cache holds key/value heads."),
+        "one-layer": _("That is the cache of one layer: every layer has its own."),
+        "bits": _("That is in bits: 16 bits are 2 bytes."),
+    }
+    other = _(
+        "Multiply: layers, tokens, key/value heads, the numbers of one key and one value, 2 bytes for each number."
+    )
+    return messages.get(slip, other)

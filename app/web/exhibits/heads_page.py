@@ -1,0 +1,206 @@
+"""/see/heads: a layer's heads as cards, dealt by the visitor; what is typed is marked here and kept in the address."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Annotated
+
+from annotated_doc import Doc
+from fastapi import APIRouter, Depends, Request, Response
+
+from app.exchange.imported_models import library_with_model
+from app.figures.exhibits.cards import Dealing
+from app.figures.exhibits.heads import HeadsExhibit
+from app.grading.deck_boxes import DECKS, AskedBoxes, mark_cache, mark_deck
+from app.shapes.layer_heads import (
+    LayerHeads,
+    cache_bytes,
+    cache_refusal,
+    possible_kv_heads,
+    require_heads,
+)
+from app.shapes.requirements import TopicError
+from app.sheets.reading import MAX_BOX_TEXT
+from app.sheets.variant import Variant
+from app.translation import gettext as _
+from app.web.exhibits.exhibit_view import (
+    AskedSheet,
+    ExhibitAddress,
+    ExhibitPage,
+    asked_sheet,
+    asked_step,
+    render_exhibit,
+)
+from app.web.practice.sheet_request import FIRST_WORKSHEET
+from app.web.shared.errors import status_of
+from app.web.shared.model_menu import model_menu
+from app.web.shared.permissions import require_practice
+from app.web.shared.services import Services, ServicesDep
+from app.web.shared.sheet_view import hint_letters
+from app.web.shared.urls import public_url
+
+router = APIRouter(include_in_schema=False, dependencies=[Depends(require_practice)])
+
+LAYER_WORKSHEET = "layer-of-a-model"  # whose model and number of tokens are shown where an address names none
+
+
+@dataclass(frozen=True)
+class GroupChoice:
+    """A number of key/value heads that can be chosen."""
+
+    count: int
+    is_own: bool  # what the model itself has
+    is_chosen: bool
+    columns: int  # of K; V has as many but for another width of its heads
+    parameters: int  # of W_K and W_V of one layer
+    cache: int | None  # bytes; None where they are not shown
+
+
+@dataclass(frozen=True)
+class HeadsTable:
+    """What stands around the frames: the numbers of key/value heads, the card that is up, and the boxes with marks.
+
+    cache_remark: why no bytes of the KV cache are shown; empty where they are, and then `of_cache` asks for the model's
+    own. decks: by the matrix's key.
+    """
+
+    model: str
+    choices: tuple[GroupChoice, ...]
+    cache_remark: str
+    drawing: HeadsExhibit
+    decks: Mapping[str, AskedBoxes]
+    of_cache: AskedBoxes | None
+
+    @property
+    def chosen(self) -> GroupChoice:
+        """The number of key/value heads that is drawn."""
+        return next(choice for choice in self.choices if choice.is_chosen)
+
+    @property
+    def kind(self) -> str:
+        """What such a layer is called: "multi-head", "grouped" or "multi-query"."""
+        if self.drawing.heads.shared_by == 1:
+            return "multi-head"
+        return "multi-query" if self.chosen.count == 1 else "grouped"
+
+
+@dataclass(frozen=True)
+class HeadsPage(ExhibitPage):
+    """Everything that templates/exhibits/heads.html shows."""
+
+    table: Annotated[HeadsTable | None, Doc("What stands around the frames; None where there are none.")]
+
+
+@router.get("/see/heads")
+def show_heads(request: Request, services: ServicesDep) -> Response:
+    """The exhibit for the model, the lengths and the step of the address, as far as it is dealt there."""
+    return _heads(request, services, embedded=False)
+
+
+@router.get("/see/heads/embed")
+def show_embedded_heads(request: Request, services: ServicesDep) -> Response:
+    """The same without the header and the form above, for a frame in another site's page."""
+    return _heads(request, services, embedded=True)
+
+
+def _heads(request: Request, services: Services, *, embedded: bool) -> Response:
+    worksheet = services.library.worksheet(LAYER_WORKSHEET)
+    asked = _with_heads(asked_sheet(request, services, worksheet), services)
+    exhibit, table, query, symbols = None, None, dict[str, str](), tuple[str, ...]()
+    if variant := asked.variant:
+        table, drawing = _table(variant, request.query_params)
+        exhibit, symbols = drawing.exhibit(), hint_letters(variant)
+        query = {"model": variant.model.key, "tokens": str(variant.tokens), "groups": str(table.chosen.count)}
+    page = HeadsPage(
+        title=_("Deal the heads"),
+        exhibit=exhibit,
+        step=asked_step(request, exhibit),
+        chooser=asked.chooser,
+        model_menu=asked.model_menu,
+        address=ExhibitAddress("show_heads", query, embedded),
+        embedded=embedded,
+        symbols=symbols,
+        site=public_url(request, services.settings),
+        table=table,
+    )
+    return render_exhibit("exhibits/heads.html", page, asked.status)
+
+
+def _with_heads(asked: AskedSheet, services: Services) -> AskedSheet:
+    """The sheet, or none with a reason where heads have no keys and values of their own; with those models in the menu.
+
+    A sheet on a single head requires the same of a model.
+    """
+    key = asked.variant.model.key if asked.variant else ""
+    menu = model_menu(
+        library_with_model(services.library, services.store, key), FIRST_WORKSHEET, asked.model_menu.chosen
+    )
+    asked = replace(asked, model_menu=menu)
+    try:
+        if asked.variant:
+            require_heads(asked.variant.architecture, asked.variant.tokens)
+    except TopicError as error:
+        return replace(asked, variant=None, chooser=replace(asked.chooser, problem=str(error)), status=status_of(error))
+    return asked
+
+
+def _table(variant: Variant, typed: Mapping[str, str]) -> tuple[HeadsTable, HeadsExhibit]:
+    """What stands around the frames, and the frames, for what the address says."""
+    architecture, wording = variant.architecture, variant.wording
+    possible = possible_kv_heads(architecture.H)
+    wanted = _whole(typed.get("groups", ""))
+    heads = _heads_of(variant, wanted if wanted in possible else architecture.G)
+    symbols = {name: heads.sizes[symbol] for name, symbol in variant.reader.symbol_by_name.items()}
+    decks = {key: mark_deck(heads, key, _box_texts(typed, key), symbols, wording) for key in DECKS}
+    known = frozenset(key for key, boxes in decks.items() if boxes.is_right)
+    tried = _whole(typed.get("key", ""))
+    tried = tried if tried in range(heads.count("keys")) else None
+    dealing = Dealing(heads, _whole(typed.get("dealt", "")) or 0, tried, known)
+    drawing = HeadsExhibit(dealing, variant.letters)
+    why_none = cache_refusal(architecture, variant.tokens) or ""
+    own_bytes = cache_bytes(architecture, variant.tokens, variant.sizes) if not why_none else 0
+    of_cache = mark_cache(
+        _heads_of(variant, architecture.G), typed.get("cache", "")[:MAX_BOX_TEXT], own_bytes, architecture.L, wording
+    )
+    shows_own = of_cache.is_right
+    table = HeadsTable(
+        model=variant.model.name,
+        choices=tuple(_choice(variant, count, heads, shows_own, not why_none) for count in possible),
+        cache_remark=why_none,
+        drawing=drawing,
+        decks=decks,
+        of_cache=None if why_none else of_cache,
+    )
+    return table, drawing
+
+
+def _heads_of(variant: Variant, count: int) -> LayerHeads:
+    """The layer with so many key/value heads."""
+    return LayerHeads(variant.table, {**variant.sizes, "G": count})
+
+
+def _choice(variant: Variant, count: int, chosen: LayerHeads, shows_own: bool, has_cache: bool) -> GroupChoice:
+    """What the layer would be with so many key/value heads."""
+    heads, architecture = _heads_of(variant, count), variant.architecture
+    is_own = count == architecture.G
+    shown = has_cache and (shows_own or not is_own)
+    return GroupChoice(
+        count=count,
+        is_own=is_own,
+        is_chosen=count == chosen.count("keys"),
+        columns=heads.slab("keys")[1],
+        parameters=sum(math.prod(heads.slab(key)) for key in ("W_K", "W_V")),
+        cache=cache_bytes(architecture, variant.tokens, heads.sizes) if shown else None,
+    )
+
+
+def _box_texts(typed: Mapping[str, str], key: str) -> tuple[str, ...]:
+    """What was typed for the three sides of a deck."""
+    return tuple(typed.get(f"{key}.dim{side}", "")[:MAX_BOX_TEXT] for side in range(3))
+
+
+def _whole(text: str) -> int | None:
+    """A whole number of an address; None for any other text."""
+    return int(text) if text.isdecimal() and len(text) < 6 else None

@@ -1,0 +1,108 @@
+// Deal the heads: stripes are lifted with a slider, a query card is dragged or a key card tapped, and what the server
+// sends back glides from where it was. Nothing is marked here: every card and every number goes to the server.
+(() => {
+  const exhibit = document.querySelector(".exhibit.heads");
+  if (!exhibit) return;
+  const GLIDE_MS = 400;
+  const still = matchMedia("(prefers-reduced-motion: reduce)");
+  const form = () => document.getElementById("heads");
+  const frame = () => exhibit.querySelector(".frame.shown");
+  const numbers = (part) => ((part.style.transform || part.getAttribute("transform") || "").match(/-?[\d.]+/g) || [0, 0]).map(Number);
+  const at = ([x, y]) => `translate(${x}px, ${y}px)`;
+
+  exhibit.addEventListener("exhibit:show", () => { form().querySelector('[name="step"]').value = frame().id.split("-")[1]; });
+
+  // The number of key/value heads: as soon as one is chosen, also by dragging along the line.
+  exhibit.addEventListener("change", ({ target }) => { if (target.name === "groups") form().requestSubmit(); });
+  exhibit.addEventListener("pointermove", (event) => {
+    if (!event.buttons || !event.target.closest(".track")) return;
+    const radio = document.elementFromPoint(event.clientX, event.clientY)?.closest(".track label")?.control;
+    if (radio && !radio.checked) { radio.checked = true; form().requestSubmit(); }
+  });
+  exhibit.addEventListener("pointerdown", (event) => {
+    if (event.target.closest(".track")) event.target.releasePointerCapture?.(event.pointerId);
+  });
+
+  // Between slab and deck: every card between its stripe and its place.
+  const lift = (slider) => {
+    const down = 1 - slider.value / 100;
+    for (const card of slider.closest(".frame").querySelectorAll("[data-stripe]")) {
+      const rect = card.firstElementChild;
+      card.dataset.card ??= rect.getAttribute("width");
+      const [x, y] = (card.dataset.place ??= String(numbers(card))).split(",").map(Number);
+      card.setAttribute("transform", `translate(${x} ${y + down * card.dataset.fall})`);
+      rect.setAttribute("width", card.dataset.card * (1 - down) + card.dataset.stripe * down);
+    }
+  };
+  exhibit.addEventListener("input", ({ target }) => { if (target.closest(".lift")) lift(target); });
+  const liftAll = () => { for (const slider of exhibit.querySelectorAll(".lift input")) { slider.closest(".lift").hidden = false; lift(slider); } };
+
+  // A key card is picked by its button; by a tap on it in the drawing, or by dropping the query card on it.
+  const pick = (card) => frame().querySelector(`.picks [name="key"][value="${card.dataset.head}"]`)?.click();
+  let held;
+  exhibit.addEventListener("pointerdown", (event) => {
+    const card = event.target.closest(".asked");
+    if (!card) return;
+    event.preventDefault();
+    const unit = card.ownerSVGElement.viewBox.baseVal.width / card.ownerSVGElement.clientWidth;
+    held = { card, unit, from: numbers(card), x: event.clientX, y: event.clientY };
+    card.setPointerCapture(event.pointerId);
+  });
+  exhibit.addEventListener("pointermove", (event) => {
+    if (!held) return;
+    const [x, y] = held.from;
+    held.card.style.transform = at([x + (event.clientX - held.x) * held.unit, y + (event.clientY - held.y) * held.unit]);
+  });
+  const drop = (event) => {
+    if (!held) return;
+    const { card } = held;
+    held = undefined;
+    const middle = card.getBoundingClientRect();
+    const distance = (key) => { const { left, top, width, height } = key.getBoundingClientRect(); return Math.hypot(left + width / 2 - middle.x - middle.width / 2, top + height / 2 - middle.y - middle.height / 2); };
+    const [nearest] = [...frame().querySelectorAll(".key.card")].sort((a, b) => distance(a) - distance(b));
+    if (event.type === "pointerup" && nearest && distance(nearest) < 1.5 * middle.width) pick(nearest);
+    else glide(new Map([[card.dataset.part, numbers(card)]]), () => { card.style.transform = ""; });
+  };
+  exhibit.addEventListener("pointerup", drop);
+  exhibit.addEventListener("pointercancel", drop);
+  exhibit.addEventListener("click", ({ target }) => { const card = target.closest(".key.card"); if (card) pick(card); });
+
+  // From where the parts of the frame were to where they are.
+  const places = () => new Map([...frame().querySelectorAll(".card[data-part]")].map((part) => [part.dataset.part, numbers(part)]));
+  const glide = (before, change = () => {}) => {
+    change();
+    if (still.matches) return;
+    for (const part of frame().querySelectorAll(".card[data-part]")) {
+      const [from, to] = [before.get(part.dataset.part), numbers(part)];
+      if (!from) part.animate({ opacity: [0, 1] }, { duration: GLIDE_MS, easing: "ease-out" });
+      else if (String(from) !== String(to)) part.animate({ transform: [at(from), at(to)] }, { duration: GLIDE_MS, easing: "ease-in-out" });
+    }
+  };
+  let before = new Map();
+  let picked = false;
+  document.addEventListener("submit", ({ submitter }) => { picked = Boolean(submitter?.closest(".picks")); });
+  document.addEventListener("htmx:before:swap", () => { before = places(); });
+  document.addEventListener("htmx:after:swap", () => {
+    for (const card of exhibit.querySelectorAll(".card")) card.style.transform = "";
+    glide(before);
+    liftAll();
+    const next = ["[data-next]", ".picks [aria-pressed]", ".picks button"].map((each) => frame().querySelector(each)).find(Boolean);
+    if (picked) next?.focus({ preventScroll: true });
+  });
+
+  // Arrow keys go along the key cards; Enter in a box checks it.
+  exhibit.addEventListener("keydown", (event) => {
+    const along = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    const picks = [...(event.target.closest(".picks")?.querySelectorAll("button") ?? [])];
+    if (along && picks.length > 1) {
+      event.preventDefault();
+      picks.at((picks.indexOf(event.target) + along) % picks.length).focus();
+    }
+    const boxes = event.target.closest(".deck-boxes");
+    if (event.key === "Enter" && boxes && event.target.matches("input")) {
+      event.preventDefault();
+      boxes.querySelector("button").click();
+    }
+  });
+  liftAll();
+})();

@@ -1,0 +1,71 @@
+"""Deal the heads: its page, what is typed into it, and what it refuses."""
+
+from __future__ import annotations
+
+import pytest
+from starlette.testclient import TestClient
+
+from tests.helpers.html_page import Page
+
+LLAMA = "/see/heads?model=llama-3.2-1b&tokens=60"
+
+
+def marks(page: Page) -> list[str]:
+    """The marks of all boxes that hold something."""
+    return [attributes["data-mark"] for attributes, _ in page.find("span", class_="box") if "data-mark" in attributes]
+
+
+def test_boxes_are_marked_by_the_server_and_the_drawing_tells_what_was_found(client: TestClient) -> None:
+    sides = "queries.dim0=32&queries.dim1=60&queries.dim2=64&keys.dim0=32&keys.dim1=60&keys.dim2=64"
+    answer = client.get(f"{LLAMA}&{sides}&cache=1.97+MB")
+    assert marks(Page(answer.text)) == ["right"] * 3 + ["wrong", "right", "right"] + ["right"]
+    assert "(32, 60, 64)" in answer.text
+    assert "(8, 60, 64)" not in answer.text
+    assert "(8, 60, 64)" not in client.get(LLAMA).text
+    assert "1,966,080" in answer.text
+    assert "1,966,080" not in client.get(LLAMA).text
+
+
+@pytest.mark.parametrize(("query", "status"), [("model=nobody", 404), ("model=deepseek-v3", 422), ("tokens=0", 422)])
+def test_what_cannot_be_shown_gets_a_sentence_and_no_frame(client: TestClient, query: str, status: int) -> None:
+    answer = client.get(f"/see/heads?{query}")
+    page = Page(answer.text)
+    assert answer.status_code == status
+    assert page.find("p", class_="problem")
+    assert not page.find("li", class_="frame")
+
+
+@pytest.mark.parametrize("query", ["groups=7", "groups=eight", "key=99", "dealt=-1", "key=²", "step=٣"])
+def test_an_address_that_says_something_impossible_shows_the_model_as_it_is(client: TestClient, query: str) -> None:
+    answer = client.get(f"{LLAMA}&{query}")
+    checked = [
+        attributes for attributes, _ in Page(answer.text).find("input", name="groups") if "checked" in attributes
+    ]
+    assert answer.status_code == 200
+    assert [attributes["value"] for attributes in checked] == ["8"]
+
+
+def test_other_numbers_of_heads_are_said_to_be_no_model_s(client: TestClient) -> None:
+    """The radio buttons are the divisors of 32; the bytes of others are shown, and stand for no model."""
+    page = Page(client.get(f"{LLAMA}&groups=4").text)
+    assert [attributes["value"] for attributes, _ in page.find("input", name="groups")] == [
+        "1",
+        "2",
+        "4",
+        "8",
+        "16",
+        "32",
+    ]
+    ((_, kind),) = page.find("p", class_="kind")
+    assert "if Llama 3.2 1B had 4" in kind
+    assert "983,040" in kind  # half of what 8 heads take
+    encoder = client.get("/see/heads?model=bert-base")
+    assert "without a KV cache" in encoder.text
+    assert not Page(encoder.text).find("input", name="cache")
+
+
+def test_it_can_be_embedded(client: TestClient) -> None:
+    """The forms of the embeddable page lead to itself."""
+    answer = client.get("/see/heads/embed?model=gpt2")
+    assert "frame-ancestors *" in answer.headers["Content-Security-Policy"]
+    assert [attributes["action"] for attributes, _ in Page(answer.text).find("form")] == ["/see/heads/embed"]
