@@ -114,7 +114,7 @@ def captions(shapes: TypedShapes, plan: FigurePlan) -> Iterator[str]:
     variant, wording = shapes.variant, shapes.variant.wording
     yield wording.say("captions", plan.key)
     if "weights" in plan.results:
-        yield from (wording.say("captions", key) for key in _mask_captions(shapes))
+        yield from (wording.say("captions", key) for key in mask_captions(shapes))
     if plan.layout == "head-scores":
         query_heads, key_heads = shapes.heads("queries"), shapes.heads("keys")
         if query_heads == key_heads:
@@ -124,7 +124,7 @@ def captions(shapes: TypedShapes, plan: FigurePlan) -> Iterator[str]:
             yield wording.say("captions", form, query_heads=query_heads // key_heads)
 
 
-def _mask_captions(shapes: TypedShapes) -> Iterator[str]:
+def mask_captions(shapes: TypedShapes) -> Iterator[str]:
     """The keys of the sentences on what is hidden of the weights: by the causal mask, and by a window or by chunks."""
     if is_causal(shapes):
         yield "mask"

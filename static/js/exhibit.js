@@ -22,7 +22,8 @@
 
   for (const exhibit of document.querySelectorAll(".exhibit")) {
     const frames = [...exhibit.querySelectorAll(".frame")];
-    const status = exhibit.querySelector(":scope > [role=status]");
+    const status = exhibit.querySelector("[data-tells]");
+    const said = exhibit.querySelector(".said");
     const links = [...exhibit.querySelectorAll("[data-go]")];
     let now = Number(exhibit.dataset.step) - 1;
 
@@ -41,6 +42,7 @@
       now = next;
       exhibit.dataset.step = now + 1;
       status.textContent = frame.querySelector(".says").textContent.trim();
+      said.textContent = "";
       const where = exhibit.querySelector(".now");
       if (where) where.textContent = now + 1;
       for (const link of links) {

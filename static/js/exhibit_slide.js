@@ -6,6 +6,8 @@
   const still = matchMedia("(prefers-reduced-motion: reduce)");
   const go = (step) => exhibit.dispatchEvent(new CustomEvent("exhibit:go", { detail: step }));
   const number = (part) => Number(part.closest(".frame").id.replace("step-", ""));
+  const CELL = 16; // px, as axes.py has it
+  const BOUNCE = 16; // px, as stage.py has it
   const NEAR = 0.6; // of the way: let go from here on, it goes on by itself
   const KEY_STEPS = 4; // presses of an arrow key for the whole way
 
@@ -61,18 +63,74 @@
     });
   }
 
+  // The cells of the result to choose from: a grid, through which the arrow keys go.
+  const SVG = "http://www.w3.org/2000/svg";
+  for (const part of exhibit.querySelectorAll("[data-cells]")) {
+    const { cells, asked, name, wrong } = part.dataset;
+    const [rows, columns] = cells.split(" ").map(Number);
+    const names = { row: part.dataset.rows.split("|"), column: part.dataset.columns.split("|") };
+    const body = part.querySelector(".body");
+    const fill = (text, row, column) => text.replace("%(row)s", names.row[row]).replace("%(column)s", names.column[column]);
+    const add = (parent, tag, attributes) => {
+      const element = document.createElementNS(SVG, tag);
+      for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+      return parent.appendChild(element);
+    };
+    const grid = add(part, "g", { role: "grid", "aria-label": part.closest(".frame").querySelector(".asks").textContent });
+    const choices = [...Array(rows).keys()].map((row) => {
+      const line = add(grid, "g", { role: "row" });
+      return [...Array(columns).keys()].map((column) => add(line, "rect", {
+        class: "choice", role: "gridcell", tabindex: row + column ? -1 : 0, "aria-label": fill(name, row, column),
+        x: CELL * column, y: CELL * row, width: CELL, height: CELL, "data-at": `${row} ${column}`,
+      }));
+    });
+    body.ownerSVGElement.setAttribute("role", "group");
+    const choose = (choice) => {
+      if (choice.dataset.at === asked) {
+        go(number(part) + 1);
+        return;
+      }
+      choice.classList.add("missed");
+      exhibit.querySelector(".said").textContent = fill(wrong, ...choice.dataset.at.split(" ").map(Number));
+    };
+    grid.addEventListener("click", ({ target }) => { if (target.dataset.at) choose(target); });
+    grid.addEventListener("keydown", (event) => {
+      const [row, column] = event.target.dataset.at.split(" ").map(Number);
+      const by = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[event.key];
+      if (by) {
+        const next = choices[row + by[0]]?.[column + by[1]];
+        next?.setAttribute("tabindex", 0);
+        if (next) event.target.setAttribute("tabindex", -1);
+        next?.focus();
+      } else if (event.key === "Enter" || event.key === " ") choose(event.target);
+      else return;
+      event.preventDefault();
+    });
+  }
+
   exhibit.addEventListener("exhibit:show", ({ detail: { frame, before } }) => {
-    const part = (key, of = frame) => of.querySelector(`[data-part="${key}"]`);
+    if (!before || still.matches || number(before) > number(frame)) return;
+    const part = (key) => frame.querySelector(`[data-part="${key}"]`);
+    const place = (element) => (element.getAttribute("transform") || "0 0").match(/-?[\d.]+/g).map(Number);
+    const after = (element, frames, delay, duration) => element.animate(frames, { delay, duration, easing: "ease-in-out", fill: "backwards" });
     const swung = part("swung");
-    if (!before || still.matches || !swung || number(before.firstElementChild) > number(swung)) return;
-    const [x, y] = swung.getAttribute("transform").match(/-?[\d.]+/g).map(Number);
-    const turned = (angle) => `translate(${x}px, ${y}px) rotate(${angle}deg)`;
-    swung.animate({ transform: [turned(-90), turned(0)] }, { delay: 450, duration: 500, easing: "ease-in", fill: "backwards" });
-    part("verdict").animate({ opacity: [0, 1, 0.2, 1] }, { delay: 950, duration: 700, fill: "backwards" });
-    if (swung.dataset.how !== "mismatch") return;
-    const left = part("left");
-    const [, rest] = left.getAttribute("transform").match(/-?[\d.]+/g).map(Number);
-    const at = (to) => `translate(${left.transform.baseVal[0].matrix.e}px, ${to}px)`;
-    left.animate({ transform: [at(rest - 16), at(rest + 10), at(rest)] }, { delay: 950, duration: 500, easing: "ease-out" });
+    if (swung) {
+      const [x, y] = place(swung);
+      const turned = (angle) => `translate(${x}px, ${y}px) rotate(${angle}deg)`;
+      after(swung, { transform: [turned(-90), turned(0)] }, 450, 500);
+      after(part("verdict"), { opacity: [0, 1, 0.2, 1] }, 950, 700);
+    }
+    if (frame.dataset.key === "bounce") {
+      const [x, y] = place(part("left"));
+      const at = (by) => `translate(${x}px, ${y + by}px)`;
+      after(part("left"), { transform: [at(-BOUNCE), at(BOUNCE / 2), at(0)] }, 950, 450);
+    }
+    if (frame.dataset.key === "cell") {
+      // One number after the other: the row from the left, the column from above, both into the cell.
+      const grow = (mark, from) => mark.animate({ clipPath: [from, "inset(0)"] }, { duration: 900, easing: "linear" });
+      grow(part("row-strip").querySelector("rect"), "inset(0 100% 0 0)");
+      grow(part("column-strip").querySelector("rect"), "inset(0 0 100% 0)");
+      after(part("cell"), { opacity: [0, 1, 0.4, 1] }, 900, 500);
+    }
   });
 })();

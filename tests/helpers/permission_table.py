@@ -52,6 +52,7 @@ TABLE: dict[str, Row] = {
     "GET /see/heads/embed": ALL_200,
     "GET /see/slide": ALL_200,
     "GET /see/slide/embed": ALL_200,
+    "POST /see/slide/take": ALL_303,
     "GET /see/token": ALL_200,
     "GET /see/token/embed": ALL_200,
     "GET /models": ALL_200,

@@ -37,6 +37,11 @@ class DrawnAxis:
     label: str
     cell_names: tuple[str, ...]
 
+    def spoken_name(self, cell: int) -> str:
+        """A cell's name in a sentence: “France” in quotation marks, 2 as it is."""
+        name = self.cell_names[cell]
+        return name if name.isdecimal() else f"“{name}”"
+
     @property
     def cell_ends(self) -> tuple[float, ...]:
         """Where one cell ends and the next one begins."""
@@ -75,7 +80,7 @@ def drawn_axis(shapes: TypedShapes, blank: Blank, cells: Mapping[int, int]) -> D
     symbols = expression.symbols if expression else frozenset()
     if kind == "tokens" and expression:
         name, words = size_name(shapes, expression), DECODER_WORDS if "M" in symbols else ENCODER_WORDS
-        names = words[:length] if symbols else (_("new"),)
+        names = words[:length] if symbols else (_("new token"),)
     else:
         name = size_name(shapes, expression) if expression and "V" in symbols else _("features") if expression else ""
         names = tuple(str(number) for number in range(1, min(length, NAMED_CELLS) + 1))

@@ -116,14 +116,17 @@ def worksheet_of_topic(library: Library, topic: str) -> Worksheet | None:
     return next(fitting, None)
 
 
-def asked_sheet(request: Request, services: Services, worksheet: Worksheet) -> AskedSheet:
+def asked_sheet(
+    request: Request, services: Services, worksheet: Worksheet, library: Library | None = None
+) -> AskedSheet:
     """The worksheet with the model and number of tokens of the address; its own where the address has none.
 
     A model it is not true of, an unknown one or an impossible length gets a sentence instead of an exhibit.
+    `library` is the one that the worksheet is in, the app's if None.
     """
     model, tokens = request.query_params.get("model", ""), request.query_params.get("tokens")
     variant, problem, status, length_is_wrong = None, "", 200, False
-    library = services.library
+    library = library or services.library
     try:
         library = library_with_model(library, services.store, model)
         variant = find_variant(library, worksheet.key, model, tokens or None, request.query_params.get("decoded", ""))

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
+from secrets import token_hex
 from typing import Annotated
 
 from annotated_doc import Doc
 from fastapi import APIRouter, Depends, Request, Response
+from fastapi.responses import RedirectResponse
 
+from app.algebra.number_text import format_number
 from app.figures.exhibits.axes import true_lengths
-from app.figures.exhibits.slide import Product, products_of, slide_exhibit
+from app.figures.exhibits.frames import Exhibit
+from app.figures.exhibits.slide import products_of, slide_exhibit
+from app.figures.exhibits.stage import Product
 from app.figures.typed_shapes import TypedShapes
 from app.sheets.formulas import write_formula
+from app.sheets.library import Library
+from app.sheets.reading import MAX_BOX_TEXT, Typed
 from app.sheets.variant import Variant
+from app.sheets.worksheet import Worksheet
+from app.store import Visitor
 from app.translation import gettext as _
 from app.web.exhibits.exhibit_view import (
     ExhibitAddress,
@@ -22,10 +33,12 @@ from app.web.exhibits.exhibit_view import (
     render_exhibit,
     worksheet_of_topic,
 )
+from app.web.practice.sheet_request import PostedSheet, library_for, sheet_key, sheet_link
 from app.web.shared.permissions import require_practice
 from app.web.shared.services import Services, ServicesDep
 from app.web.shared.sheet_view import hint_letters
 from app.web.shared.urls import public_url
+from app.web.shared.visitor import MaybeVisitor, OwnerDep, remember_visitor
 
 router = APIRouter(include_in_schema=False, dependencies=[Depends(require_practice)])
 SLIDE_TOPIC, SLIDE_PRODUCT = "single-head", "scores"
@@ -41,57 +54,189 @@ class ProductChoice:
 
 
 @dataclass(frozen=True)
+class TakeOver:
+    """The form that puts a result into its boxes on the sheet: what its button says, and its fields."""
+
+    text: str
+    fields: Mapping[str, str]
+
+
+@dataclass(frozen=True)
 class SlidePage(ExhibitPage):
     """Everything that templates/exhibits/slide.html shows."""
 
     products: Annotated[tuple[ProductChoice, ...], Doc("The products of the topic, in the order of computation.")]
+    back: Annotated[str, Doc("The sheet whose numbers are shown; empty where they are the model’s own.")]
+    take: Annotated[TakeOver | None, Doc("How the result gets into its boxes on that sheet; None where it can’t.")]
 
 
 @router.get("/see/slide")
-def show_slide(request: Request, services: ServicesDep) -> Response:
-    """The exhibit for the topic, product, model, number of tokens and step of the address."""
-    return _slide(request, services, embedded=False)
+def show_slide(request: Request, services: ServicesDep, visitor: MaybeVisitor) -> Response:
+    """The exhibit for the topic or worksheet, product, model, number of tokens and step of the address.
+
+    With `typed` the lengths are those of the sheet's boxes in the address, not the model's own.
+    """
+    return _show(request, services, visitor, embedded=False)
 
 
 @router.get("/see/slide/embed")
-def show_embedded_slide(request: Request, services: ServicesDep) -> Response:
+def show_embedded_slide(request: Request, services: ServicesDep, visitor: MaybeVisitor) -> Response:
     """The same without the header and the form, for a frame in another site's page."""
-    return _slide(request, services, embedded=True)
+    return _show(request, services, visitor, embedded=True)
 
 
-def _slide(request: Request, services: Services, *, embedded: bool) -> Response:
-    topic = request.query_params.get("topic", SLIDE_TOPIC)
-    worksheet = worksheet_of_topic(services.library, topic) or worksheet_of_topic(services.library, SLIDE_TOPIC)
-    assert worksheet is not None  # noqa: S101 - the library has sheets on a single head
-    asked = asked_sheet(request, services, worksheet)
-    choices, symbols = tuple[ProductChoice, ...](), tuple[str, ...]()
-    exhibit, query = None, {"topic": worksheet.topic}
-    if variant := asked.variant:
-        shapes = TypedShapes.of(variant, {})
-        shapes = replace(shapes, lengths=true_lengths(shapes))
-        products = products_of(variant.table)
-        wanted = request.query_params.get("product", SLIDE_PRODUCT)
-        product = next((each for each in products if each.result == wanted), products[0])
-        exhibit = slide_exhibit(shapes, product)
-        symbols = (*hint_letters(variant), "Kᵀ")
-        choices = tuple(_choice(variant, each, product) for each in products)
-        query |= {"product": product.result, "model": variant.model.key, "tokens": str(variant.tokens)}
+@router.post("/see/slide/take")
+def take_product(request: Request, services: ServicesDep, owner: OwnerDep, asked: PostedSheet) -> Response:
+    """Put the shape of a result into its boxes on a practice sheet, and go there; its other boxes stay as they are."""
+    services.store.save_draft(owner, sheet_key(asked.variant), asked.draft)
+    response = RedirectResponse(_back(asked.variant, practising=asked.practising), 303)
+    remember_visitor(request, response, owner)
+    return response
+
+
+def _show(request: Request, services: Services, visitor: Visitor | None, *, embedded: bool) -> Response:
+    """The page or the embeddable page; a product that cannot be shown gets a sentence instead."""
+    wanted = request.query_params
+    library = library_for(services, visitor, wanted.get("worksheet", ""))
+    worksheet = _worksheet(library, wanted.get("worksheet", ""), wanted.get("topic", ""))
+    asked = asked_sheet(request, services, worksheet, library)
+    query = {"topic": worksheet.topic}
+    slide = _Slide(worksheet, asked.variant, wanted) if asked.variant else None
+    if slide:
+        query = slide.query
+    exhibit = slide.exhibit if slide else None
+    problem = asked.chooser.problem or (slide.problem if slide else "")
     page = SlidePage(
         title=_("Slide it together"),
         exhibit=exhibit,
         step=asked_step(request, exhibit),
         model_menu=asked.model_menu,
-        chooser=replace(asked.chooser, hidden={"topic": worksheet.topic}),
+        chooser=replace(asked.chooser, hidden={"topic": worksheet.topic}, problem=problem),
         address=ExhibitAddress("show_slide", query, embedded),
         embedded=embedded,
-        symbols=symbols,
+        symbols=(*hint_letters(slide.variant), "Kᵀ") if slide else (),
         site=public_url(request, services.settings),
-        products=choices,
+        products=slide.choices if slide else (),
+        back=slide.back if slide else "",
+        take=slide.take if slide else None,
     )
     return render_exhibit("exhibits/slide.html", page, asked.status)
 
 
-def _choice(variant: Variant, product: Product, chosen: Product) -> ProductChoice:
+def _worksheet(library: Library, key: str, topic: str) -> Worksheet:
+    """The worksheet of that key if it has numbers and tokens as rows; else one of its topic, or of the given one."""
+    asked = library.worksheets.get(key)
+    if asked and (asked.answers, asked.tokens_are) == ("numbers", "rows"):
+        return asked
+    topics = (asked.topic if asked else topic, SLIDE_TOPIC)
+    return next(sheet for each in topics if (sheet := worksheet_of_topic(library, each)))
+
+
+@dataclass(frozen=True)
+class _Slide:
+    """What a page shows of one sheet: a product of its table, with the model's own lengths or those that were typed."""
+
+    worksheet: Worksheet
+    variant: Variant
+    wanted: Mapping[str, str]  # the query
+
+    @property
+    def is_typed(self) -> bool:
+        """Whether the lengths are those of the sheet's boxes in the address."""
+        return "typed" in self.wanted
+
+    @cached_property
+    def products(self) -> tuple[Product, ...]:
+        return products_of(self.variant.table)
+
+    @cached_property
+    def product(self) -> Product | None:
+        """The product that is asked for, or else the scores, or the first; None for a table without products."""
+        by_result = {product.result: product for product in self.products}
+        keys = (self.wanted.get("product", ""), SLIDE_PRODUCT, *by_result)
+        return next((by_result[key] for key in keys if key in by_result), None)
+
+    @cached_property
+    def typed(self) -> Mapping[str, str]:
+        """The texts of the sheet's boxes in the address."""
+        names = map(str, self.variant.blanks) if self.is_typed else ()
+        return {name: self.wanted[name][:MAX_BOX_TEXT] for name in names if self.wanted.get(name)}
+
+    @cached_property
+    def shapes(self) -> TypedShapes:
+        """The sheet with the lengths that are shown."""
+        if not self.is_typed:
+            shapes = TypedShapes.of(self.variant, {})
+            return replace(shapes, lengths=true_lengths(shapes))
+        read = {blank: self.variant.read(blank, self.typed.get(str(blank), "")) for blank in self.variant.blanks}
+        typed = {blank: answer for blank, answer in read.items() if isinstance(answer, Typed)}
+        return TypedShapes.of(self.variant, typed).with_facts()
+
+    @cached_property
+    def exhibit(self) -> Exhibit | None:
+        """The frames; None while a length is missing, and for a table without products."""
+        if self.product is None or any(blank not in self.shapes.lengths for blank in self.product.blanks):
+            return None
+        return slide_exhibit(self.shapes, self.product)
+
+    @property
+    def problem(self) -> str:
+        """Why there is no exhibit, and what to do; "" if there is one."""
+        if self.exhibit:
+            return ""
+        if self.product is None:
+            return _("This topic has no product of two matrices: choose another one.")
+        left, right = (self.variant.letters[key] for key in (self.product.left, self.product.right))
+        sentence = _("Fill in the rows and columns of {left} and {right} on your sheet first: a number is missing.")
+        return sentence.format(left=left, right=right)
+
+    @property
+    def query(self) -> dict[str, str]:
+        """What the address says besides the step."""
+        query = {"topic": self.worksheet.topic}
+        if self.is_typed or "worksheet" in self.wanted:
+            query = {"worksheet": self.worksheet.key}
+        if self.product:
+            query["product"] = self.product.result
+        kept = ("typed", "practice", "decoded")
+        more = {name: self.wanted[name] for name in kept if name in self.wanted}
+        return {**query, "model": self.variant.model.key, "tokens": str(self.variant.tokens), **more, **self.typed}
+
+    @property
+    def choices(self) -> tuple[ProductChoice, ...]:
+        """The menu of products."""
+        return tuple(_choice(self.variant, each, self.product) for each in self.products)
+
+    @property
+    def back(self) -> str:
+        """The address of the sheet whose numbers are shown."""
+        return _back(self.variant, practising="practice" in self.wanted) if self.is_typed else ""
+
+    @property
+    def take(self) -> TakeOver | None:
+        """The form for a product that fits, on a sheet that asks for its result."""
+        if not (self.exhibit and self.product and self.is_typed):
+            return None
+        rows, inner, inner_rows, columns = (self.shapes.lengths[blank] for blank in self.product.blanks)
+        boxes = {f"{self.product.result}.rows": rows, f"{self.product.result}.columns": columns}
+        if inner != inner_rows or not boxes.keys() <= self.variant.blanks_by_name.keys():
+            return None
+        page = token_hex(8)  # as if a page of its own had changed these two boxes
+        fields = {"worksheet": self.worksheet.key, "model": self.variant.model.key, "tokens": str(self.variant.tokens)}
+        fields |= {name: self.wanted[name] for name in ("decoded", "practice") if name in self.wanted}
+        fields["stamps"] = " ".join(f"{box}:{page}:{number}" for number, box in enumerate(boxes, 1))
+        fields |= {box: str(length) for box, length in boxes.items()}
+        text = _("Put {rows} × {columns} into the boxes of {result}")
+        shape = {"rows": format_number(rows), "columns": format_number(columns)}
+        return TakeOver(text.format(result=self.variant.letters[self.product.result], **shape), fields)
+
+
+def _back(variant: Variant, *, practising: bool) -> str:
+    """The address of a sheet, in the round of practice that it belongs to."""
+    return sheet_link(variant, practice=1) if practising else sheet_link(variant)
+
+
+def _choice(variant: Variant, product: Product, chosen: Product | None) -> ProductChoice:
     """A product in the menu."""
     text = f"{variant.letters[product.result]} = {write_formula(variant, product.result)}"
     return ProductChoice(product.result, text, product == chosen)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated
 
@@ -13,6 +13,7 @@ from markupsafe import Markup
 
 from app.algebra.number_text import format_number
 from app.figures.draw import draw_figures
+from app.figures.exhibits.slide import products_of
 from app.figures.figures import Figure
 from app.figures.scale import ScaleName
 from app.grading.grade import Mark, MarkKind, Report
@@ -22,6 +23,8 @@ from app.sheets.reading import Typed
 from app.sheets.variant import Row, Variant
 from app.store import question_name
 from app.translation import gettext as _
+from app.web.shared.cookies import who_asks
+from app.web.shared.urls import url_for
 
 MANY = 3  # boxes with one sentence
 
@@ -194,6 +197,35 @@ def length_remark(variant: Variant) -> str:
 def run_button(variant: Variant) -> str:
     """The text on the button that runs the head of this sheet; empty for a table that cannot be run."""
     return str(variant.wording.sections["run-buttons"].get(variant.table.key, ""))
+
+
+@dataclass(frozen=True)
+class SlideLink:
+    """The link of one product: the letter of its result, how that is computed, and the address with what is typed."""
+
+    letter: str
+    formula: tuple[FormulaPiece, ...]
+    address: str
+
+
+def slide_links(variant: Variant, rows: Iterable[RowView], *, practising: bool = False) -> Iterator[SlideLink]:
+    """A link for each product of a sheet in numbers with tokens as rows; none where practice is closed to this browser.
+
+    `rows` are the sheet's with what stands in their boxes. With `practising` the exhibit leads back to a round of
+    practice.
+    """
+    sheet = variant.worksheet
+    if sheet.answers != "numbers" or sheet.tokens_are != "rows" or not who_asks().may_practise:
+        return
+    typed = {str(box.blank): box.text for row in rows for box in row.boxes if box.text}
+    query = {"worksheet": sheet.key, "model": variant.model.key, "tokens": str(variant.tokens), **typed, "typed": "1"}
+    if variant.decoder_tokens:
+        query["decoded"] = str(variant.decoder_tokens)
+    if practising:
+        query["practice"] = "1"
+    for product in products_of(variant.table):
+        address = url_for("show_slide", product=product.result, **query)
+        yield SlideLink(variant.letters[product.result], formula_pieces(variant, product.result), address)
 
 
 def _box_view(variant: Variant, row: Row, blank: Blank, text: str, report: Report | None) -> BoxView:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from starlette.testclient import TestClient
 
+from app.web.shared.static_files import static_url
 from tests.helpers.html_page import Page
 
 
@@ -46,3 +47,65 @@ def test_what_cannot_be_shown_gets_a_sentence(client: TestClient) -> None:
         assert page.find("p", role="alert")
         assert not page.find("svg", role="img")
         assert page.find("select", name="model")
+
+
+TYPED = {"queries.rows": "100", "queries.columns": "128", "keys.rows": "100"}
+
+
+def see_links(text: str) -> dict[str, str]:
+    """The links from a sheet to the exhibit, by the letter of the result."""
+    found = [(attributes["href"], words) for attributes, words in Page(text).find("a") if "data-see" in attributes]
+    return {words.partition(" ")[0]: address for address, words in found}
+
+
+def test_a_sheet_leads_to_each_of_its_products_with_what_is_typed(client: TestClient) -> None:
+    """A number that is missing is asked for, and not given away; a model's own numbers stay out of it."""
+    sheet = {"worksheet": "llama-7b", "model": "llama-7b", "tokens": "100"}
+    client.post("/sheet/save", data={**sheet, **TYPED})
+    links = see_links(client.get("/sheet?worksheet=llama-7b").text)
+    assert list(links) == ["Q", "K", "V", "S", "C", "O"]
+    missing = client.get(links["S"]).text
+    assert frames(missing) == []
+    assert Page(missing).find("p", role="alert")
+    client.post("/sheet/save", data={**sheet, **TYPED, "keys.columns": "4096"})
+    links = see_links(client.get("/sheet?worksheet=llama-7b").text)
+    assert frames(client.get(links["S"]).text) == ["apart", "bounce"]
+    assert "3968" in client.get(links["S"]).text
+
+
+def test_sheets_in_letters_and_with_tokens_as_columns_have_no_such_links(client: TestClient) -> None:
+    for worksheet in ("letters-llama-7b", "columns-qwen3-0.6b", "costs-llama-7b"):
+        assert see_links(client.get(f"/sheet?worksheet={worksheet}").text) == {}
+
+
+def test_what_was_put_together_goes_into_its_boxes_and_no_others(client: TestClient) -> None:
+    """Where it bounces, nothing is offered."""
+    sheet = {"worksheet": "llama-7b", "model": "llama-7b", "tokens": "100"}
+    client.post("/sheet/save", data={**sheet, **TYPED, "keys.columns": "128", "scores.rows": "7"})
+    address = see_links(client.get("/sheet?worksheet=llama-7b").text)["S"]
+    page = Page(client.get(address).text)
+    fields = {each["name"]: each["value"] for each, _ in page.find("input", type="hidden") if "value" in each}
+    assert page.find("form", action="/see/slide/take")
+    arrived = client.post("/see/slide/take", data=fields)
+    boxes = Page(arrived.text).boxes()
+    assert arrived.url.path == "/sheet"
+    assert {name: text for name, text in boxes.items() if text} == {
+        **TYPED, "keys.columns": "128", "scores.rows": "100", "scores.columns": "100",
+    }  # fmt: skip
+    bounced = client.get(address.replace("keys.columns=128", "keys.columns=4096"))
+    assert not Page(bounced.text).find("form", action="/see/slide/take")
+
+
+def test_a_topic_without_products_says_so(client: TestClient) -> None:
+    page = Page(client.get("/see/slide?topic=costs").text)
+    assert page.find("p", role="alert")
+    assert not page.find("li", class_="frame")
+
+
+def test_the_page_of_an_exhibit_adds_at_most_40_kb_to_a_sheet(client: TestClient) -> None:
+    """Its own page, stylesheet and scripts, compressed as they are sent."""
+    page = client.get("/see/slide", headers={"accept-encoding": "gzip"})
+    sent = int(page.headers["content-length"])
+    for path in ("css/exhibits.css", "js/exhibit.js", "js/exhibit_slide.js"):
+        sent += int(client.get(static_url(path), headers={"accept-encoding": "gzip"}).headers["content-length"])
+    assert sent < 40_000

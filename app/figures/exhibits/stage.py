@@ -1,0 +1,275 @@
+"""Where everything stands while two matrices are slid together, and the parts that are drawn there.
+
+The right operand stands above the place of the result; the left one stands beside that place, or below it as long as
+it is apart. In the corner between them, free at the upper left, the inner sides meet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+
+from app.algebra.number_text import format_number
+from app.figures.exhibits.axes import CELL_PX, DrawnAxis, cells_of, drawn_axis
+from app.figures.exhibits.frames import DrawnMark, FrameDrawing, Part, PathMark, RectangleMark, TextMark
+from app.figures.lettering import LABEL_PX, label_px
+from app.figures.typed_shapes import TypedShapes
+from app.shapes.table import Blank, BlankField
+from app.translation import gettext as _
+
+CORNER_GAP_PX = 14.0  # between an operand and the place of the result
+TRAVEL_PX = 58.0  # how far below its place the left operand begins
+BOUNCE_PX = 16.0  # how far it springs back from one that it does not fit
+WORDS_PX = 60.0  # left of the left operand, at least, for the names of its rows
+HEADING_PX = 48.0  # above the right operand, for the names of its columns, which stand aslant
+
+
+@dataclass(frozen=True)
+class Product:
+    """One product of a table: result = left · right, where right is read transposed, as Kᵀ, or as it is."""
+
+    result: str
+    left: str
+    right: str
+    transposed: bool
+
+    @property
+    def blanks(self) -> tuple[Blank, Blank, Blank, Blank]:
+        """The left operand's rows and columns, then the right one's rows and columns as it is multiplied."""
+        fields: tuple[BlankField, BlankField] = ("columns", "rows") if self.transposed else ("rows", "columns")
+        rows, columns = (Blank(self.right, field) for field in fields)
+        return (Blank(self.left, "rows"), Blank(self.left, "columns"), rows, columns)
+
+
+# Long because everything that is drawn of one product is here, on the same places.
+@dataclass(frozen=True)
+class ProductStage:
+    """One product with its lengths, all four of which are known.
+
+    How an operand is shown is "apart", then "met" or "bounced", where the inner sides have lost their labels, then
+    "pencil", where they are gone.
+    """
+
+    shapes: TypedShapes
+    product: Product
+
+    @cached_property
+    def axes(self) -> tuple[DrawnAxis, DrawnAxis, DrawnAxis, DrawnAxis]:
+        """The sides of the left operand and of the right one as it is multiplied, on one scale."""
+        blanks = self.product.blanks
+        cells = cells_of([self.shapes.lengths[blank] for blank in blanks])
+        first, second, third, fourth = (drawn_axis(self.shapes, blank, cells) for blank in blanks)
+        return (first, second, third, fourth)
+
+    @property
+    def rows(self) -> DrawnAxis:
+        """The rows of the left operand and of the result."""
+        return self.axes[0]
+
+    @property
+    def columns(self) -> DrawnAxis:
+        """The columns of the right operand and of the result."""
+        return self.axes[3]
+
+    @property
+    def fits(self) -> bool:
+        """Whether the inner sides are equal."""
+        return self.axes[1].length == self.axes[2].length
+
+    @cached_property
+    def letters(self) -> Mapping[str, str]:
+        """The letters of left, right (with its ᵀ) and result."""
+        left, right, result = (
+            self.shapes.letter(key) for key in (self.product.left, self.product.right, self.product.result)
+        )
+        return {"left": left, "right": right + ("ᵀ" if self.product.transposed else ""), "result": result}
+
+    @cached_property
+    def cell(self) -> tuple[int, int]:
+        """The row and column of the cell that is asked for: those of France and capital, if the text is that long."""
+        rows, columns = self.rows.cell_names, self.columns.cell_names
+        row = rows.index("France") if "France" in rows else min(3, len(rows) - 1)
+        return (row, min(1, len(columns) - 1))
+
+    # Places
+
+    @property
+    def left_x(self) -> float:
+        """The left end of the left operand, with room for the names of its rows and their label."""
+        return max(WORDS_PX, _label_px(self.rows.label) + 8)
+
+    @property
+    def x(self) -> float:
+        """The left end of the result and of the right operand."""
+        return self.left_x + self.axes[1].px + CORNER_GAP_PX
+
+    @property
+    def top(self) -> float:
+        """The upper end of the right operand, with room above it for a longer side that swings up beside it."""
+        return HEADING_PX + max(0.0, self.axes[1].px - self.axes[2].px)
+
+    @property
+    def y(self) -> float:
+        """The upper end of the result and of the left operand once it is there."""
+        return self.top + self.axes[2].px + CORNER_GAP_PX
+
+    def drawing(self, *parts: Part) -> FrameDrawing:
+        """A drawing of the stage with these parts; in words, both operands with their sizes."""
+        left, right = (" × ".join(format_number(axis.length) for axis in self.axes[at : at + 2]) for at in (0, 2))
+        words = _("{left} is {left_size}, {right} is {right_size}.")
+        alt_text = words.format(**self.letters, left_size=left, right_size=right)
+        labels = max(_label_px(self.rows.label), _label_px(self.columns.label))
+        width = self.x + self.columns.px + 8 + labels
+        return FrameDrawing(width, self.y + self.rows.px + TRAVEL_PX + 26, alt_text, parts)
+
+    # Parts
+
+    def left(self, how: str = "", data: Mapping[str, str] | None = None) -> Part:
+        """The left operand with the names of its rows; below its place while it is "apart", and after it "bounced"."""
+        rows, columns = self.axes[:2]
+        marks = list(self._body(self.product.left, columns, rows, "rows"))
+        marks += [TextMark(-8, place + 4, name, "word", "end") for place, name in rows.names]
+        marks.append(TextMark(-8, rows.px + 20, rows.label, f"size {rows.kind}", "end"))
+        if how != "pencil":
+            marks.append(PathMark(f"M0 0V{rows.px:.1f}", f"side {rows.kind}"))
+            marks.append(PathMark(f"M0 0H{columns.px:.1f}", f"side {columns.kind}"))
+        if how == "apart":
+            marks.append(TextMark(columns.px / 2, -9, columns.label, f"size {columns.kind}", "middle"))
+        y = self.y + {"apart": TRAVEL_PX, "bounced": BOUNCE_PX}.get(how, 0.0)
+        return Part("left", tuple(marks), self.left_x, y, self._css(self.product.left, how), data or {})
+
+    def right(self, how: str = "") -> Part:
+        """The right operand with the names of its columns; see `left` for `how`."""
+        rows, columns = self.axes[2:]
+        marks = list(self._body(self.product.right, columns, rows, "columns"))
+        marks += [
+            TextMark(place, -8, name, "word", "start", turn=-50 if columns.kind == "tokens" else 0)
+            for place, name in columns.names
+        ]
+        marks.append(TextMark(columns.px + 8, 10, columns.label, f"size {columns.kind}"))
+        if how != "pencil":
+            marks.append(PathMark(f"M0 0H{columns.px:.1f}", f"side {columns.kind}"))
+            marks.append(PathMark(f"M0 0V{rows.px:.1f}", f"side {rows.kind}"))
+        if how == "apart":
+            marks.append(TextMark(-12, rows.px / 2, rows.label, f"size {rows.kind}", "end"))
+        return Part("right", tuple(marks), self.x, self.top, self._css(self.product.right, how))
+
+    def result(self, how: str = "", letter: str | None = None, data: Mapping[str, str] | None = None) -> Part:
+        """The result in its place: how "empty" without numbers yet, "full" of them, "masked", or "sums".
+
+        With "sums", 1 stands beside each row instead of the label.
+
+        `letter` is what stands in its middle, its own letter if None.
+        """
+        rows, columns = self.rows, self.columns
+        marks = list(
+            self._body(self.product.result, columns, rows, "both" if how else "", letter, low=how in ("masked", "sums"))
+        )
+        marks.append(TextMark(columns.px / 2, rows.px + 20, columns.label, f"size {columns.kind}", "middle"))
+        if how == "sums":
+            marks.append(TextMark(columns.px + 8, -6, "Σ", "axis other"))
+            marks += [TextMark(columns.px + 8, place + 4, "1", "size other") for place, _name in rows.names]
+        else:
+            marks.append(TextMark(columns.px + 8, rows.px / 2 + 4, rows.label, f"size {rows.kind}"))
+        return Part("result", tuple(marks), self.x, self.y, self._css(self.product.result, how), data or {})
+
+    def outer_sides(self) -> tuple[Part, Part]:
+        """The outer sides of the operands at the result, where they came from there."""
+        rows, columns = self.rows, self.columns
+        return (
+            Part("rows-side", (PathMark(f"M0 0V{rows.px:.1f}", f"side {rows.kind}"),), self.x, self.y),
+            Part("columns-side", (PathMark(f"M0 0H{columns.px:.1f}", f"side {columns.kind}"),), self.x, self.y),
+        )
+
+    def swung(self) -> Part:
+        """The left operand's inner side upright in the corner, beside the right operand's, from the corner upwards."""
+        columns = self.axes[1]
+        kind = columns.kind if self.fits else "mismatch"
+        marks = (
+            PathMark(f"M{-columns.px:.1f} 0A{columns.px:.1f} {columns.px:.1f} 0 0 1 0 {-columns.px:.1f}", "thin"),
+            PathMark(f"M0 0V{-columns.px:.1f}", f"side {kind}"),
+        )
+        return Part("swung", marks, self.x - CORNER_GAP_PX / 2, self.y - CORNER_GAP_PX)
+
+    def equal_label(self) -> Part:
+        """That both inner sides are equal: 128 = 128."""
+        sides = " = ".join(format_number(axis.length) for axis in self.axes[1:3])
+        x, y = self.x - CORNER_GAP_PX - 10, self.y - CORNER_GAP_PX - self.axes[2].px / 2
+        return Part("verdict", (TextMark(0, 0, sides, "size right", "end"),), x, y)
+
+    def overhang(self) -> Part:
+        """A bracket along what one inner side has too much, with the number."""
+        left, right = self.axes[1], self.axes[2]
+        over = abs(left.px - right.px)
+        text = format_number(abs(left.length - right.length))
+        marks = (
+            PathMark(f"M4 0H0V{-over:.1f}H4", "side bracket mismatch"),
+            TextMark(-8, -over / 2 - 2, text, "size mismatch", "end"),
+            TextMark(-8, -over / 2 + 14, _("left over"), "axis mismatch", "end"),
+        )
+        y = self.y - CORNER_GAP_PX - min(left.px, right.px)
+        return Part("verdict", marks, self.x - CORNER_GAP_PX / 2 - 10, y)
+
+    def strips(self) -> tuple[Part, Part, Part]:
+        """The row and the column whose dot product fills the asked cell, and that cell."""
+        row, column = (CELL_PX * at for at in self.cell)
+        across = RectangleMark(0, row, self.axes[1].px, CELL_PX, "strip")
+        down = RectangleMark(column, 0, CELL_PX, self.axes[2].px, "strip")
+        cell = RectangleMark(column, row, CELL_PX, CELL_PX, "chosen")
+        return (
+            Part("row-strip", (across,), self.left_x, self.y, self._css(self.product.left)),
+            Part("column-strip", (down,), self.x, self.top, self._css(self.product.right)),
+            Part("cell", (cell,), self.x, self.y, self._css(self.product.result)),
+        )
+
+    def hidden(self, is_hidden: Callable[[int, int], bool], text: str) -> Part:
+        """What a mask hides of the result: cell by cell, each with a text, and in the rest all after the diagonal."""
+        named, rest = len(self.columns.cell_names), self.columns.px - CELL_PX * len(self.columns.cell_names)
+        marks = list[DrawnMark]()
+        for row, column in product(range(len(self.rows.cell_names)), range(named)):
+            if is_hidden(row, column):
+                marks.append(RectangleMark(CELL_PX * column, CELL_PX * row, CELL_PX, CELL_PX, "hides"))
+                marks.append(TextMark(CELL_PX * (column + 0.5), CELL_PX * (row + 0.5) + 3, text, "entry", "middle"))
+        if rest and is_hidden(0, named):
+            side = CELL_PX * named
+            marks.append(PathMark(f"M{side:.1f} 0h{rest:.1f}v{side + rest:.1f}l{-rest:.1f} {-rest:.1f}z", "hides"))
+        return Part("hidden", tuple(marks), self.x, self.y)
+
+    def _body(
+        self,
+        tensor: str,
+        columns: DrawnAxis,
+        rows: DrawnAxis,
+        cells: str,
+        letter: str | None = None,
+        *,
+        low: bool = False,
+    ) -> Iterator[DrawnMark]:
+        """The area of a matrix: hatched if it is a parameter, with lines between the cells of its named sides.
+
+        Its letter stands in the middle, or `low` at the left, where a causal mask hides nothing.
+        """
+        yield RectangleMark(0, 0, columns.px, rows.px, "body")
+        if self.shapes.table[tensor].parameter:
+            yield RectangleMark(0, 0, columns.px, rows.px, "over")
+        lines = [f"M0 {end:.1f}H{columns.px:.1f}" for end in rows.cell_ends if cells in ("rows", "both")]
+        lines += [f"M{end:.1f} 0V{rows.px:.1f}" for end in columns.cell_ends if cells in ("columns", "both")]
+        if lines:
+            yield PathMark("".join(lines), "grid")
+        if letter is None:
+            letter = self.letters["right"] if tensor == self.product.right else self.shapes.letter(tensor)
+        if letter:
+            place = (0.3, 0.7) if low else (0.5, 0.5)
+            x, y = (share * side for share, side in zip(place, (columns.px, rows.px), strict=True))
+            yield TextMark(x, y, letter, "letter", "middle", is_symbol=True)
+
+    def _css(self, tensor: str, how: str = "") -> str:
+        """The classes of a part: the role of its matrix, and how it is shown."""
+        return f"{self.shapes.table[tensor].role} {how}".strip()
+
+
+def _label_px(label: str) -> float:
+    """The width of a label, which is set a little larger here than on a sheet (exhibits.css)."""
+    return label_px(label) * 13 / LABEL_PX
