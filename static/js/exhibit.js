@@ -51,6 +51,8 @@
         if (to < 0 || to >= frames.length) link.setAttribute("aria-disabled", "true");
         else link.href = address(to);
       }
+      // What had the focus is hidden now: it goes to what there is to do in the new frame, or to Next.
+      if (before.contains(document.activeElement)) (frame.querySelector('.canvas [tabindex="0"]') || links.at(-1)).focus({ preventScroll: true });
       history.replaceState(history.state, "", address(now));
       exhibit.dispatchEvent(new CustomEvent("exhibit:show", { detail: { frame, before } }));
     };

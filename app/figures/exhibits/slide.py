@@ -78,11 +78,11 @@ class _Story:
         apart = _("{left} is {rows} × {columns}, {right} is {inner} × {right_columns}. Move {left} up to {right}.")
         yield SlideStep("apart", self._say(apart), stage.drawing(stage.right("apart"), moving))
         if not stage.fits:
-            drawing = stage.drawing(stage.right("met"), stage.left("bounced"), stage.swung(), stage.overhang())
+            drawing = stage.drawing(stage.right("met"), stage.left("bounced"), *stage.swung(), stage.overhang())
             yield SlideStep("bounce", self._overhang_sentence(), drawing)
             return
         meet = _("{columns} meets {inner}: the inner sides are equal, so they close.")
-        drawing = stage.drawing(stage.right("met"), stage.left("met"), stage.swung(), stage.equal_label())
+        drawing = stage.drawing(stage.right("met"), stage.left("met"), *stage.swung(), stage.equal_label())
         yield SlideStep("meet", self._say(meet), drawing)
         left = _("The inner sides are gone. The outer sides are the sides of {result}: {rows} × {right_columns}.")
         yield SlideStep("result", self._say(left), self._with_result())

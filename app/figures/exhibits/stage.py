@@ -183,15 +183,16 @@ class ProductStage:
             Part("columns-side", (PathMark(f"M0 0H{columns.px:.1f}", f"side {columns.kind}"),), self.x, self.y),
         )
 
-    def swung(self) -> Part:
-        """The left operand's inner side upright in the corner, beside the right operand's, from the corner upwards."""
+    def swung(self) -> tuple[Part, Part]:
+        """The left operand's inner side upright in the corner, beside the right operand's, and the way it came."""
         columns = self.axes[1]
         kind = columns.kind if self.fits else "mismatch"
-        marks = (
-            PathMark(f"M{-columns.px:.1f} 0A{columns.px:.1f} {columns.px:.1f} 0 0 1 0 {-columns.px:.1f}", "thin"),
-            PathMark(f"M0 0V{-columns.px:.1f}", f"side {kind}"),
+        x, y = self.x - CORNER_GAP_PX / 2, self.y - CORNER_GAP_PX
+        way = f"M{-columns.px:.1f} 0A{columns.px:.1f} {columns.px:.1f} 0 0 1 0 {-columns.px:.1f}"
+        return (
+            Part("swing", (PathMark(way, "thin"),), x, y),
+            Part("swung", (PathMark(f"M0 0V{-columns.px:.1f}", f"side {kind}"),), x, y),
         )
-        return Part("swung", marks, self.x - CORNER_GAP_PX / 2, self.y - CORNER_GAP_PX)
 
     def equal_label(self) -> Part:
         """That both inner sides are equal: 128 = 128."""
