@@ -25,6 +25,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from app.figures.breaks import BRACKET_PX, MIN_BRACKET_PX, break_of, label_places
+from app.figures.captions import size_name
 from app.figures.figures import Arc, Box, Break, Edge, EdgeShown, EdgeSide, Flow, Rectangle, Sign, Sketch, overlaps
 from app.figures.frame import transpose_break, transpose_edge, transpose_rectangle
 from app.figures.mask import masked_areas
@@ -304,13 +305,14 @@ class _Lane:
         return max(ends) + BELOW_PX, max(ends) + BELOW_PX + height
 
     def _inked(self, box: Box, x: float) -> Box:
-        """A box at x with what is drawn inside it: of one head, hatching and what the mask hides."""
+        """A box at x with what is drawn inside it: hatching, what the mask hides, the new token's row of a cache."""
         shapes = self.pen.shapes
         hatched, incomplete = shapes.table[box.tensor].parameter, not shapes.is_complete(box.tensor)
         state = self._states(box.products)
         drawn = replace(box, x=x, hatched=hatched, incomplete=incomplete, state=state)
         masked = tuple(masked_areas(shapes, drawn)) if box.tensor == "weights" else ()
-        return replace(drawn, masked=masked) if masked else drawn
+        part = self.pen.new_row(drawn)
+        return replace(drawn, masked=masked, part=part) if masked or part else drawn
 
     # Labels
 
@@ -349,11 +351,17 @@ class _Lane:
         """The rows of a matrix in the lane."""
         blank = Blank(box.tensor, "rows")
         if box.tensor == self.lane[0]:
-            return self._edge(blank, "left", box)
+            return replace(self._edge(blank, "left", box), name=self._lane_name)
         if not self._has_own_rows(blank):
             return self._edge(blank, "left", box, "focus")
         told = any(blank in (mismatch.first[0], mismatch.second[0]) for mismatch in self.pen.shapes.mismatches)
         return self._edge(blank, "right", box, "line" if told else "label")
+
+    @cached_property
+    def _lane_name(self) -> str:
+        """What the rows of the lane count, whether or not the sheet asks for the matrix at its left end."""
+        expression = self.pen.shapes.expression(Blank(self.lane[0], "rows"))
+        return size_name(self.pen.shapes, expression) if expression else ""
 
     def _has_own_rows(self, rows: Blank) -> bool:
         """Whether a matrix has another number of rows than the lane, as far as is known."""
@@ -552,9 +560,9 @@ class _Lane:
     def _axis(self, left: Box) -> Edge:
         """The lane's number and name, at the left end of a frame."""
         blank = Blank(self.lane[0], "rows")
-        label, kind, name = self.pen.labelled(blank)
-        height = replace(left, height=self.height)
-        return Edge(blank, "left", *side_ends(height, "left"), label, kind, name, given=blank in self.pen.shapes.facts)
+        label, kind, _ = self.pen.labelled(blank)
+        ends = side_ends(replace(left, height=self.height), "left")
+        return Edge(blank, "left", *ends, label, kind, self._lane_name, given=blank in self.pen.shapes.facts)
 
     def _seen(self, group: Sequence[_Product], order: Sequence[str]) -> tuple[str, ...]:
         """The columns of a frame: the left operand, the results, and a right operand that stands just before."""

@@ -59,7 +59,7 @@ class Pen:
             whole,
             rules=tuple((area[0], area[3]) for area in _strips(whole, heads)[1:]),
             groups=tuple(self._groups(whole, heads)),
-            part=self._new_row(whole),
+            part=self.new_row(whole),
             masked=tuple(masked_areas(self.shapes, whole)),
             breaks=tuple(self._breaks(whole)),
         )
@@ -167,7 +167,7 @@ class Pen:
             left, right = box.x - 3, box.x + box.width + 3
             yield ((left, y), (left, y + 6), (right, y + 2), (right, y - 4))
 
-    def _new_row(self, box: Box) -> tuple[float, float, float, float] | None:
+    def new_row(self, box: Box) -> tuple[float, float, float, float] | None:
         """The last row of keys and values in a decode step, and of logits; None for other matrices."""
         if box.incomplete or not self.shapes.has_new_row(box.tensor):
             return None

@@ -49,7 +49,6 @@ _ONE_OF_THE_HEADS = (
     FigurePlan("head-context", "weights", ("context",), "head-context"),
     FigurePlan("layer-output", "context", ("output",)),
 )
-_CACHE = FigurePlan("cache", "keys", ("values",), "row")
 _LATENT = (
     FigurePlan("latent", "input", ("latent", "rotary_key")),
     FigurePlan("latent-cache", "latent", ("rotary_key", "cache"), "row", "|="),
@@ -85,16 +84,15 @@ FIGURE_PLANS: Mapping[str, tuple[FigurePlan, ...]] = {
         *_LATENT,
     ),
     "decode-step": (
-        FigurePlan("new-token", "input", ("queries", "new_key", "new_value")),
-        _CACHE,
-        _SCORES,
-        _CONTEXT_AND_OUTPUT,
+        FigurePlan(
+            "new-token",
+            "input",
+            ("new_value", "new_key", "queries", "scores", "weights", "context", "output"),
+            "flow",
+        ),
     ),
     "windowed-decode-step": (
-        FigurePlan("new-token", "input", ("queries",)),
-        _CACHE,
-        _SCORES,
-        _CONTEXT_AND_OUTPUT,
+        FigurePlan("new-token", "input", ("queries", "scores", "weights", "context", "output"), "flow"),
     ),
     "cross-attention": (
         FigurePlan("decoder", "input", ("queries",)),

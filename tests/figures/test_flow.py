@@ -16,7 +16,9 @@ from app.sheets.variant import Variant
 from app.sheets.worksheet_files import load_library
 
 LIBRARY = load_library(PROJECT / "worksheets")
-SHEETS = [LIBRARY.variant(key) for key in ("llama-7b", "head-of-a-model", "columns-qwen3-0.6b", "qwen2.5-0.5b")]
+SHEETS = [
+    LIBRARY.variant(key) for key in ("llama-7b", "head-of-a-model", "columns-qwen3-0.6b", "qwen2.5-0.5b", "decode-gpt2")
+]
 SCALES: tuple[ScaleName, ScaleName] = ("root", "true")
 
 
