@@ -339,6 +339,148 @@ def times(factor: int, s: Sizes, *blanks: str) -> FilledSheet:
     return {blank: factor * count for blank, count in counts.items() if count is not None}
 
 
+def tensor(s: Sizes, sides: tuple[int, ...], *keys: str) -> FilledSheet:
+    """All sides of each of these tensors, the batch before them where the sheet has one."""
+    every = (*s.batch, *sides)
+    names = ("rows", "columns") if len(every) == 2 else [f"dim{number}" for number in range(len(every))]
+    return {f"{key}.{name}": side for key in keys for name, side in zip(names, every, strict=True)}
+
+
+def layer_in_heads(s: Sizes, **changed: int) -> FilledSheet:
+    """Every tensor of a layer whose heads are a dimension, with some of its sizes changed."""
+    n, heads, kv_heads, d_h, d_v = (changed.get(name, getattr(s, name)) for name in ("N", "H", "G", "d_h", "d_v"))
+    return {
+        **tensor(s, (n, s.d), "input", "output"),
+        **tensor(s, (n, heads * d_h), "queries"),
+        **tensor(s, (n, heads, d_h), "split_queries"),
+        **tensor(s, (heads, n, d_h), "queries_by_head", "repeated_keys"),
+        **tensor(s, (n, kv_heads * d_h), "keys"),
+        **tensor(s, (n, kv_heads, d_h), "split_keys"),
+        **tensor(s, (kv_heads, n, d_h), "keys_by_head"),
+        **tensor(s, (n, kv_heads * d_v), "values"),
+        **tensor(s, (n, kv_heads, d_v), "split_values"),
+        **tensor(s, (kv_heads, n, d_v), "values_by_head"),
+        **tensor(s, (heads, n, n), *SCORES),
+        **tensor(s, (heads, n, d_v), "repeated_values", "context"),
+        **tensor(s, (n, heads, d_v), "context_by_token"),
+        **tensor(s, (n, heads * d_v), "joined_context"),
+    }
+
+
+def heads_first_view(s: Sizes) -> FilledSheet:
+    """Views that are to put the heads before the tokens."""
+    queries, keys = tensor(s, (s.H, s.N, s.d_h), "split_queries"), tensor(s, (s.G, s.N, s.d_h), "split_keys")
+    return queries | keys | tensor(s, (s.G, s.N, s.d_v), "split_values")
+
+
+def tokens_first(s: Sizes) -> FilledSheet:
+    """Queries, keys and values whose heads stay behind the tokens."""
+    queries, keys = tensor(s, (s.N, s.H, s.d_h), "queries_by_head"), tensor(s, (s.N, s.G, s.d_h), "keys_by_head")
+    return queries | keys | tensor(s, (s.N, s.G, s.d_v), "values_by_head")
+
+
+def heads_to_heads(s: Sizes) -> FilledSheet:
+    """For each token, scores between its heads, and a weighted sum for each head."""
+    return tensor(s, (s.N, s.H, s.H), *SCORES) | tensor(s, (s.N, s.H, s.d_v), "context")
+
+
+def unrepeated(s: Sizes) -> FilledSheet:
+    """One score matrix and one weighted sum for each key/value head."""
+    keys, scores = tensor(s, (s.G, s.N, s.d_h), "repeated_keys"), tensor(s, (s.G, s.N, s.N), *SCORES)
+    return keys | scores | tensor(s, (s.G, s.N, s.d_v), "repeated_values", "context")
+
+
+def merged_with_batch(s: Sizes) -> FilledSheet:
+    """The heads of all inputs in the dimension of the heads, and the batch still there."""
+    (b,) = s.batch
+    changed = layer_in_heads(s, H=b * s.H, G=b * s.G)
+    flat = ("input", "queries", "keys", "values", "joined_context", "output")
+    return {name: number for name, number in changed.items() if name.partition(".")[0] not in flat}
+
+
+def heads_before_batch(s: Sizes) -> FilledSheet:
+    """What has its heads before its tokens has them before the batch, too."""
+    by_head = ("queries_by_head", "repeated_keys", "repeated_values", *SCORES, "context")
+    return {
+        f"{key}.{name}": number
+        for keys, heads in ((by_head, s.H), (("keys_by_head", "values_by_head"), s.G))
+        for key in keys
+        for name, number in (("dim0", heads), ("dim1", *s.batch))
+    }
+
+
+# A layer whose heads are a dimension, with a batch or without one.
+DIMENSIONS: Mapping[str, Prediction] = {
+    "head-as-wide-as-model": lambda s: {
+        name: number
+        for name, number in layer_in_heads(s, d_h=s.d, d_v=s.d).items()
+        if name.partition(".")[0] not in ("queries", "keys", "values", "joined_context")
+    },
+    "heads-multiply-width": lambda s: layer_in_heads(s, d_h=s.d, d_v=s.d),
+    "transposed-product": lambda s: tensor(s, (s.H, s.d_h, s.d_h), *SCORES),
+    "model-wide-scores": lambda s: tensor(s, (s.H, s.d, s.d), *SCORES),
+    "elementwise-product": lambda s: tensor(s, (s.H, s.N, s.d_h), *SCORES),
+    "no-output-projection": lambda s: tensor(s, (s.N, s.H * s.d_v), "output"),
+    "one-kv-per-query-head": lambda s: layer_in_heads(s, G=s.H),
+    "shrunken-output-projection": lambda s: tensor(s, (s.N, s.G * s.d_v), "joined_context"),
+    "width-always-divided": lambda s: layer_in_heads(s, d_h=s.d // s.H, d_v=s.d // s.H),
+    "context-for-tokens": lambda s: layer_in_heads(s, N=s.C) if s.C else {},
+    "softmax-collapses": lambda s: tensor(s, (s.H, s.N, 1), "weights"),
+    "one-head-for-layer": lambda s: layer_in_heads(s, H=1, G=1),
+    "view-heads-first": heads_first_view,
+    "wrong-axes-transposed": lambda s: {
+        **tensor(s, (s.N, s.d_h, s.H), "queries_by_head"),
+        **tensor(s, (s.N, s.d_h, s.G), "keys_by_head"),
+        **tensor(s, (s.N, s.d_v, s.G), "values_by_head"),
+        **tensor(s, (s.H, s.d_v, s.N), "context_by_token"),
+    },
+    "heads-attend-to-heads": lambda s: tokens_first(s) | heads_to_heads(s),
+    "merged-without-transpose": lambda s: tensor(s, (s.H, s.N, s.d_v), "context_by_token"),
+    "repeat-forgotten": unrepeated,
+}
+# The same misconceptions, filled in more and less consistently.
+DIMENSIONS_CARRIED: Mapping[str, Prediction] = {
+    "view-heads-first": lambda s: heads_first_view(s) | tokens_first(s),
+    "wrong-axes-transposed": lambda s: {
+        **tensor(s, (s.d_h, s.H, s.N), "queries_by_head"),
+        **tensor(s, (s.d_h, s.G, s.N), "keys_by_head"),
+        **tensor(s, (s.d_v, s.G, s.N), "values_by_head"),
+        **tensor(s, (s.d_v, s.N, s.H), "context_by_token"),
+    },
+    "heads-attend-to-heads": heads_to_heads,
+    "merged-without-transpose": lambda s: {
+        **tensor(s, (s.H, s.N, s.d_v), "context_by_token"),
+        **tensor(s, (s.H, s.N * s.d_v), "joined_context"),
+    },
+    "repeat-forgotten": lambda s: {
+        **unrepeated(s),
+        **tensor(s, (s.N, s.G, s.d_v), "context_by_token"),
+        **tensor(s, (s.N, s.G * s.d_v), "joined_context"),
+    },
+}
+DIMENSIONS_OF_SCORES: Mapping[str, Prediction] = {
+    "heads-attend-to-heads": lambda s: tensor(s, (s.N, s.H, s.H), *SCORES),
+    "repeat-forgotten": lambda s: tensor(s, (s.G, s.N, s.N), *SCORES),
+}
+DIMENSIONS_OF_COPIES: Mapping[str, Prediction] = {
+    "repeat-forgotten": lambda s: {
+        **tensor(s, (s.G, s.N, s.d_h), "repeated_keys"),
+        **tensor(s, (s.G, s.N, s.d_v), "repeated_values"),
+    },
+}
+BATCH: Mapping[str, Prediction] = {
+    "batch-merged-with-heads": merged_with_batch,
+    "heads-before-batch": heads_before_batch,
+    "tokens-across-batch": lambda s: tensor(s, (s.H, s.batch[0] * s.N, s.batch[0] * s.N), *SCORES),
+}
+BATCH_CARRIED: Mapping[str, Prediction] = {
+    "batch-merged-with-heads": lambda s: {
+        name: 1 if name.endswith(".dim0") else number for name, number in merged_with_batch(s).items()
+    },
+    "tokens-across-batch": lambda s: tensor(s, (s.H, s.N, s.batch[0] * s.N), *SCORES),
+}
+IN_DIMENSIONS = (DIMENSIONS, DIMENSIONS_CARRIED, DIMENSIONS_OF_SCORES, DIMENSIONS_OF_COPIES)
+
 COSTS: Mapping[str, Prediction] = {
     "one-head-for-layer": lambda s: {
         "queries_flops.count": 2 * s.N * s.d * s.d_h,
@@ -487,6 +629,8 @@ PREDICTIONS: Mapping[str, tuple[Mapping[str, Prediction], ...]] = {
     "scale-mask-softmax": (SOFTMAX, SOFTMAX_WITH_MASK, SCORES_SIDE_BY_SIDE, SOFTMAX_SIDE_BY_SIDE),
     "attention-layer": (LAYER, WIDE_HEADS_JOINED, ROTARY_KEYS_CARRIED, SCORES_SIDE_BY_SIDE),
     "layer-parameters": (MATRICES, WIDE_MATRICES_JOINED, SQUARE_IN_ALL_HEADS),
+    "three-dimensions": IN_DIMENSIONS,
+    "four-dimensions": (*IN_DIMENSIONS, BATCH, BATCH_CARRIED),
     "whole-model": (WALK, ONLY_LAST_NORMED),
     "parameter-count": (COUNT, COUNT_OF_A_LAYER),
     "costs": (COSTS, CACHE_FOR_ALL_HEADS, CACHE_OF_KEYS_FOR_ALL_HEADS, CACHE_OF_ONE_LAYER),
@@ -533,6 +677,7 @@ def sizes(variant: Variant) -> Sizes:
         "gated": architecture.gated,
         "rope_alone": architecture.rotary is not None and not architecture.has_position_table,
         "plain": not architecture.all_sizes.get("E"),
+        "batch": (own["B"],) if variant.worksheet.topic == "four-dimensions" else (),
         "seen": variant.answer(Blank("keys", "rows")) if variant.worksheet.topic == "decode-step" else own["N"],
     }
     return Sizes(**{**counts, **own, **facts})

@@ -192,11 +192,10 @@ def common_wrong_answers(store: Store, activity: Activity, results: SheetResults
             if kind == "wrong" and (
                 text := _wrong_answer_text(variant, blank, attempt.answers.get(blank, ""), symbol_alone)
             ):
-                row, _, field = blank.rpartition(".")
-                given.setdefault(row, []).append((field, text))
-    say = library.wording.say
+                row, field = variant.blanks_by_name[blank]
+                given.setdefault(row, []).append((variant.axis(field), text))
     top = {row: Counter(sorted(answers)).most_common(1)[0] for row, answers in given.items()}
-    return {row: WrongAnswer(say("axes", field), text, count) for row, ((field, text), count) in top.items()}
+    return {row: WrongAnswer(axis, text, count) for row, ((axis, text), count) in top.items()}
 
 
 def _wrong_answer_text(variant: Variant, box: str, text: str, symbol_alone: bool) -> str:

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import get_args
 
 from app.algebra.number_text import format_number
 from app.exchange.material_file import MaterialFileError, decode_file, read_material_file
@@ -21,7 +20,6 @@ from app.misconceptions.predictions import cannot_tell_apart, expectations
 from app.models.architecture import TokensError
 from app.models.read_config import MAX_CONFIG_BYTES
 from app.shapes.requirements import TopicError
-from app.shapes.table import BlankField
 from app.sheets.codes import read_code
 from app.sheets.formulas import write_formula
 from app.sheets.library import Library
@@ -106,19 +104,22 @@ def _print_variant(variant: Variant, key: bool) -> None:
     sheet = variant.worksheet
     words = (sheet.introduction, variant.text.description, variant.text.task, sheet.own_assumptions)
     print(f"{variant.title}   {variant.code}\n\n" + "\n".join(filter(None, words)) + "\n")
-    fields = sorted({field for row in variant.rows for field in row.fields}, key=get_args(BlankField).index)
-    rows = [("", *fields)]
+    columns = tuple(
+        dict.fromkeys((*variant.fields, *(blank.field for blank in variant.blanks if blank.field == "count")))
+    )
+    rows = [("", *map(variant.axis, columns))]
     for row in variant.rows:
         boxes = {
-            blank.field: f"{format_number(variant.answer(blank))} = {variant.notation.write(variant.expression(blank))}"
-            if key
-            else "____"
+            variant.column_of(blank.field): (
+                f"{format_number(variant.answer(blank))} = {variant.notation.write(variant.expression(blank))}"
+                if key
+                else "____"
+            )
             for blank in row.blanks
         }
         note = ", ".join(filter(None, (row.note, row.points_in_words)))
-        rows.append(
-            (f"{row.letter}  {row.name}{f' ({note})' if note else ''}", *(boxes.get(field, "") for field in fields))
-        )
+        name = f"{row.letter}  {row.name}{f' ({note})' if note else ''}"
+        rows.append((name, *(boxes.get(column, "") for column in columns)))
     print_table(rows)
     if sheet.footnote:
         print(sheet.footnote)

@@ -192,4 +192,4 @@ def _head_width(shapes: TypedShapes, blank: Blank) -> str:
 
 def _axis(shapes: TypedShapes, blank: Blank) -> str:
     """The sheet's word for a field: "rows" or "columns"."""
-    return shapes.variant.wording.say("axes", shapes.variant.in_table_orientation(blank).field)
+    return shapes.variant.axis(shapes.variant.in_table_orientation(blank).field)

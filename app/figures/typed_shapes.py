@@ -11,7 +11,7 @@ from app.algebra.expression import Expression
 from app.algebra.number_text import format_number
 from app.figures.plans import FIGURE_PLANS, MULTIPLIED_MATRICES
 from app.shapes.consistency import DimensionMismatch, Values, mismatches, typed_source_of
-from app.shapes.table import MATRIX_FIELDS, Blank, TensorTable
+from app.shapes.table import Blank, TensorTable
 from app.sheets.reading import Typed
 from app.sheets.variant import Variant
 
@@ -66,7 +66,7 @@ class TypedShapes:
         typed = {
             variant.in_table_orientation(blank): _read(variant, blank, answer)
             for blank, answer in answers.items()
-            if blank.field in MATRIX_FIELDS
+            if blank.field != "count"
         }
         if table is not variant.table:
             typed |= {Blank(tensor.key, "rows"): Typed(1) for tensor in table.activations}  # one token x
@@ -95,7 +95,7 @@ class TypedShapes:
         if any(entry.parameter for entry in asked):
             return self
         entries = [entry for entry in self.table.tensors if entry.key in _INPUTS]
-        told = [Blank(entry.key, field) for entry in entries for field in MATRIX_FIELDS]
+        told = [side for entry in entries for side in entry.sides]
         equations = [entry.equation for entry in self.table.tensors if entry.equation]
         inner = [e.operands[1] for e in equations if e.operands[0] in _INPUTS and len(e.operands) > 1]
         told += [Blank(key, "rows") for key in inner if self.table[key].parameter]
@@ -111,8 +111,8 @@ class TypedShapes:
         return self.table[blank.tensor].expression(blank.field)
 
     def is_complete(self, tensor: str) -> bool:
-        """Whether both rows and columns of a matrix are known."""
-        return all(Blank(tensor, field) in self.lengths for field in MATRIX_FIELDS)
+        """Whether all sides of a tensor are known."""
+        return all(side in self.lengths for side in self.table[tensor].sides)
 
     def letter(self, tensor: str) -> str:
         """The letter of a matrix in this sheet's notation."""
@@ -146,7 +146,7 @@ class TypedShapes:
     @cached_property
     def _sizes(self) -> tuple[Expression, ...]:
         """The sizes that sides of this table can have: tokens, widths, and then the sums and products of them."""
-        sides = {entry.expression(field) for entry in self.table.tensors for field in MATRIX_FIELDS}
+        sides = {length for entry in self.table.tensors for length in entry.shape}
         named = [Expression.symbol(symbol) for symbol in ("N", "M", "d", "d_h", "d_v") if symbol in self.variant.sizes]
         return (*named, *sorted(sides - set(named), key=str))
 
@@ -238,7 +238,7 @@ def _read(variant: Variant, blank: Blank, answer: int | Typed) -> Typed:
     """
     if isinstance(answer, Typed) or variant.worksheet.answers != "letters":
         return answer if isinstance(answer, Typed) else Typed(answer)
-    sides = [entry.expression(field) for entry in variant.table.tensors for field in MATRIX_FIELDS]
+    sides = [length for entry in variant.table.tensors for length in entry.shape]
     candidates = [variant.expression(blank), *sides, *map(Expression.symbol, variant.sizes)]
     meaning = next((each for each in candidates if each.size(variant.sizes) == answer), None)
     if meaning and variant.architecture.d_v == variant.architecture.d_h:

@@ -1,18 +1,19 @@
 """Follow-through: answers that are wrong by the key and right given the student's own earlier answers.
 
 A mistake made once then costs one box, and what was worked out from it correctly earns a share of a mark. Three ways
-of following are known: a length carried along an equation, rows · columns, and a total of parts. A mistake made again
-in a box of its own, such as keys with the wrong number of rows that the queries have, counts once too, but it follows
-from nothing: it is said to repeat the other box.
+of following are known: a length carried along an equation, a product of sides, and a total of parts. A mistake made
+again in a box of its own, such as keys with the wrong number of rows that the queries have, counts once too, but it
+follows from nothing: it is said to repeat the other box.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from math import prod
 
 from app.shapes.consistency import Values
 from app.shapes.problem import Problem
-from app.shapes.table import MATRIX_FIELDS, Blank, Count
+from app.shapes.table import Blank, Count, Tensor
 
 IsClose = Callable[[Blank, int], bool]
 
@@ -38,7 +39,7 @@ def follow_through(
     right_numbers = {value for blank, value in values.items() if blank not in wrong}
     counted = {
         **dict(_carried_lengths(problem.upstream_blanks, values, wrong)),
-        **dict.fromkeys(_rows_times_columns(values, wrong, is_close)),
+        **dict.fromkeys(_products_of_sides(problem, values, wrong, is_close)),
         **dict.fromkeys(_totals_of_parts(problem, values, wrong, is_close)),
     }
     return {blank: repeated for blank, repeated in counted.items() if right_numbers - {wrong[blank]}}
@@ -70,13 +71,12 @@ def _carried_lengths(
             yield blank, None
 
 
-def _rows_times_columns(values: Values, wrong: Values, is_close: IsClose) -> Iterator[Blank]:
-    """Wrong counts of a matrix that are the product of its rows and columns as typed; both must be there."""
+def _products_of_sides(problem: Problem, values: Values, wrong: Values, is_close: IsClose) -> Iterator[Blank]:
+    """Wrong counts of a tensor that are the product of its sides as typed; all of these must be there."""
     for blank in wrong:
-        sides = [Blank(blank.tensor, field) for field in MATRIX_FIELDS]
-        typed = [values[side] for side in sides if side in values]
-        if blank.field == "count" and len(typed) == 2:
-            product = typed[0] * typed[1]
+        tensor = problem.table.asked[blank.tensor]
+        if blank.field == "count" and isinstance(tensor, Tensor) and values.keys() >= set(tensor.sides):
+            product = prod(values[side] for side in tensor.sides)
             if values[blank] == product or is_close(blank, product):
                 yield blank
 

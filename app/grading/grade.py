@@ -315,5 +315,5 @@ def _side_words(variant: Variant, name: str, blank: Blank, length: str) -> dict[
     plural = "length-one" if length == "1" else "lengths"
     return {
         name: variant.row_name(blank.tensor),
-        f"{name}_length": variant.wording.say(plural, blank.field, length=length),
+        f"{name}_length": variant.wording.say(plural, variant.column_of(blank.field), length=length),
     }

@@ -17,7 +17,7 @@ from typing import Literal
 
 from app.grading.grade import MarkKind, Report, nudge
 from app.shapes.consistency import added_back
-from app.shapes.table import MATRIX_FIELDS, Blank, Count, Equation
+from app.shapes.table import Blank, BlankField, Count, Equation
 from app.shapes.topics import TOPICS
 from app.sheets.formulas import write_formula
 from app.sheets.variant import Variant
@@ -189,6 +189,10 @@ class HintWriter:
         """How an equation makes the matrix of a box, in this sheet's letters, and what that does to lengths."""
         if all(labels == equation.result_labels for labels in equation.operand_labels):
             kind = "same-shape"  # softmax, norms and attention keep the shape, and are not elementwise
+        elif len(equation.operands) == 2 and " @ " in equation.formula:
+            kind = "batched-product"
+        elif method := re.search(r"\.(view|transpose|repeat_interleave|reshape)\(", equation.formula):
+            kind = method[1]
         else:
             kind = "product" if "·" in equation.formula and len(equation.operands) == 2 else "made"
         formula = f"{self.variant.letters[blank.tensor]} = {write_formula(self.variant, blank.tensor)}"
@@ -219,17 +223,21 @@ class HintWriter:
 
     def _relation(self, relation: str, blank: Blank, **words: str) -> str:
         """A sentence of the wording's section "relations" about the row and side of this box."""
-        axis = self.variant.wording.say("axes", blank.field)
-        return self.variant.wording.say("relations", relation, row=self._row(blank.tensor), axis=axis, **words)
+        length = self._length(blank.field)
+        return self.variant.wording.say("relations", relation, row=self._row(blank.tensor), length=length, **words)
 
     def _box(self, blank: Blank) -> str:
         """A box by its row and field, “Queries” (columns); a count by its row alone."""
-        axis = self.variant.wording.say("axes", blank.field)
+        axis = self.variant.axis(blank.field)
         return self._say("whole" if blank.field == "count" else "one", row=self._row(blank.tensor), axis=axis)
 
     def _side(self, form: str, blank: Blank) -> str:
-        """A side as a phrase, the columns of “Queries”; `form` is "side" at the start of a sentence."""
-        return self._say(form, axis=self.variant.wording.say("axes", blank.field), row=self._row(blank.tensor))
+        """A side as a phrase, the number of columns of “Queries”; `form` is "side" at the start of a sentence."""
+        return self._say(form, length=self._length(blank.field), row=self._row(blank.tensor))
+
+    def _length(self, field: BlankField) -> str:
+        """The length of a side in words: "number of columns", or "size of dim 0"."""
+        return self.variant.wording.say("axis-lengths", self.variant.column_of(field))
 
     def _row(self, key: str) -> str:
         """The name that sheets of this topic give a matrix, whether this sheet asks for it or not."""
@@ -248,8 +256,10 @@ class HintWriter:
 
     def _several_of_a_row(self, blanks: list[Blank]) -> str:
         """Two or more boxes of one row: “Keys” (rows and columns), or with its count the whole row, “W_Q”."""
-        key = "both" if {blank.field for blank in blanks} == set(MATRIX_FIELDS) else "whole"
-        return self._say(key, row=self._row(blanks[0].tensor))
+        row, fields = self._row(blanks[0].tensor), [blank.field for blank in blanks]
+        if "count" in fields:
+            return self._say("whole", row=row)
+        return self._say("one", row=row, axis=self._and([self.variant.axis(field) for field in fields]))
 
     def _and(self, names: list[str]) -> str:
         """The names in a list with "and" before the last one; "" for no names."""

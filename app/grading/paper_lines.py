@@ -80,11 +80,12 @@ def mark_line(variant: Variant, name: str, answers: str, line_number: int) -> Ma
 
 
 def blank_order(variant: Variant) -> tuple[Mapping[str, str], ...]:
-    """The blanks in the order in which they are typed, each as the row's letter (or name) and the field.
+    """The blanks in the order in which they are typed, each as the row's letter (or name) and the word for its field.
 
-    Example: ({"row": "Q", "field": "rows"}, {"row": "Q", "field": "columns"}, …)
+    Example: ({"row": "Q", "axis": "rows"}, {"row": "Q", "axis": "columns"}, …)
     """
-    return tuple({"row": row.letter or row.name, "field": blank.field} for row in variant.rows for blank in row.blanks)
+    blanks = ((row.letter or row.name, blank) for row in variant.rows for blank in row.blanks)
+    return tuple({"row": name, "axis": variant.axis(blank.field)} for name, blank in blanks)
 
 
 def _printable_name(name: str) -> str:

@@ -18,12 +18,12 @@ MAX_WRONG_SHAPES = 6  # of one row, so that a key fits on a page; the most telli
 def key_rows(variant: Variant) -> list[dict[str, Any]]:
     """Return one entry for each row of the sheet, from top to bottom: its filled-in boxes and its likely mistakes.
 
-    "blanks" has number and working of each box by its field (rows, columns or count); "wrong" has the likely wrong
+    "blanks" has number and working of each box by its column of the sheet; "wrong" has the likely wrong
     shapes with the misconceptions that lead to them.
     """
     return [
         {
-            "blanks": {blank.field: _filled_box(variant, blank) for blank in row.blanks},
+            "blanks": {variant.column_of(blank.field): _filled_box(variant, blank) for blank in row.blanks},
             "wrong": _wrong_shapes(variant, row),
         }
         for row in variant.rows
@@ -76,12 +76,13 @@ def _wrong_shapes(variant: Variant, row: Row) -> list[dict[str, str]]:
             misconceptions[shape].append(expected.misconception)
     name = variant.text.misconception_name
     return [
-        {"shape": _shape_text(shape), "misconception": "; ".join(map(name, keys))}
+        {"shape": _shape_text(row, shape), "misconception": "; ".join(map(name, keys))}
         for shape, keys in list(misconceptions.items())[:MAX_WRONG_SHAPES]
     ]
 
 
-def _shape_text(numbers: tuple[int, ...]) -> str:
-    """Return up to three numbers as text: (4096, 128, 524288) is "4,096 × 128 = 524,288", (7,) is "7"."""
-    joints = ("", " × ", " = ")
-    return "".join(joint + format_number(number) for joint, number in zip(joints, numbers, strict=False))
+def _shape_text(row: Row, numbers: tuple[int, ...]) -> str:
+    """Return the numbers of a row as text: (4096, 128, 524288) is "4,096 × 128 = 524,288", (7,) is "7"."""
+    sides = [number for number, field in zip(numbers, row.fields, strict=True) if field != "count"]
+    counted = [format_number(number) for number in numbers[len(sides) :]]
+    return " = ".join(filter(None, [" × ".join(map(format_number, sides)), *counted]))

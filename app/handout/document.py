@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from app.figures.draw import draw_figures
 from app.figures.figure_layout import SIGN_PX
 from app.figures.figures import Arc, Box, Edge, Figure, Rectangle
+from app.shapes.table import DIMENSIONS
 from app.sheets.authoring.markdown import (
     FormulaNode,
     FormulaRoot,
@@ -117,9 +118,11 @@ def _labels() -> dict[str, str]:
         "name": _("Name"),
         "continued": _("(continued)"),
         "matrix": _("Matrix"),
+        "tensor": _("Tensor"),
         "quantity": _("Quantity"),
         "rows": _("Rows"),
         "columns": _("Columns"),
+        **{f"dim{number}": _("dim {number}").format(number=number) for number in range(len(DIMENSIONS))},
         "count": _("Count"),
         "parameters": _("Parameters"),
         "sheet": _("Sheet"),
@@ -288,14 +291,15 @@ def _drawn_figures(variant: Variant, options: HandoutOptions) -> tuple[Figure, .
 
 def _rows(variant: Variant, splitter: SymbolSplitter) -> TypstData:
     """Return the rows of the table, and the width in em that the widest letter takes, so that names are aligned."""
-    rows = [_row(row, splitter) for row in variant.rows]
+    rows = [_row(variant, row, splitter) for row in variant.rows]
     return {"rows": rows, "letter-width": max((_width_in_em(row["letter"]) for row in rows), default=0)}
 
 
-def _row(row: Row, splitter: SymbolSplitter) -> TypstData:
-    """Return one row of the table to fill in: letter, name, note, and which fields have a box."""
+def _row(variant: Variant, row: Row, splitter: SymbolSplitter) -> TypstData:
+    """Return one row of the table to fill in: letter, name, note, in which columns it has a box, and its signs."""
     names = {"name": _with_breaks(row.name), "note": row.note, "points": row.points_in_words}
-    return {"letter": splitter.expression(row.letter), **names, "fields": row.fields}
+    boxes = {"fields": [variant.column_of(field) for field in row.fields], "signs": variant.signs(row)}
+    return {"letter": splitter.expression(row.letter), **names, **boxes}
 
 
 def _task(variant: Variant, splitter: SymbolSplitter) -> list[Piece]:
@@ -424,9 +428,13 @@ def _answer_table(variants: Sequence[Variant], names: _NamesByCode) -> TypstData
     rows = _rows_of_all(variants)
     splitter = SymbolSplitter(variants[0].worksheet.notation)
     columns = [
-        {"letter": splitter.expression(row.letter) or [row.name], "field": b.field, "first": b == row.blanks[0]}
+        {
+            "letter": splitter.expression(row.letter) or [row.name],
+            "field": variants[0].column_of(blank.field),
+            "first": blank == row.blanks[0],
+        }
         for row in rows
-        for b in row.blanks
+        for blank in row.blanks
     ]
     blanks = [blank for row in rows for blank in row.blanks]
     lines = [

@@ -16,13 +16,14 @@ from dataclasses import dataclass, field
 
 from app.models.architecture import Architecture
 from app.shapes.problem import Problem
-from app.shapes.table import MATRIX_FIELDS, Blank, BlankField
+from app.shapes.table import MATRIX_FIELDS, Blank, BlankField, side_fields
 from app.shapes.topics import TOPICS
 
 # Topics by the names that the rows use for them.
 HEADS = tuple(topic.key for topic in TOPICS.values() if topic.subject == "head")
 LAYER, MATRICES, COUNT, COSTS, WALK = "attention-layer", "layer-parameters", "parameter-count", "costs", "whole-model"
 DECODE, CROSS, SOFTMAX = "decode-step", "cross-attention", "scale-mask-softmax"
+THREE, FOUR = "three-dimensions", "four-dimensions"
 HEADS_AND_LAYER = (*HEADS, LAYER)
 HEADS_AND_SOFTMAX = (*HEADS_AND_LAYER, SOFTMAX)
 ALL_TOKENS_AT_ONCE = (*(topic for topic in HEADS if topic != DECODE), LAYER)
@@ -100,6 +101,26 @@ def _each(size: str, *blanks: str) -> dict[str, str]:
 def _on(topics: Iterable[str], *predictions: Prediction) -> dict[str, tuple[Prediction, ...]]:
     """The same predictions for each of these topics."""
     return dict.fromkeys(topics, predictions)
+
+
+def _in_dimensions(*ways: Mapping[str, str]) -> dict[str, tuple[Prediction, ...]]:
+    """Predictions for sheets in three dimensions and in four; each way gives shapes of tensors, without the batch.
+
+    Example: {"scores": "N, H, H"} writes B, N, H, H in four dimensions, where B stays right.
+    """
+    predictions = dict[str, tuple[Prediction, ...]]()
+    for topic, before in ((THREE, 0), (FOUR, 1)):
+        sizes = [[(key, shape.split(", ")) for key, shape in way.items()] for way in ways]
+        overrides = [
+            {
+                str(Blank(key, field)): size
+                for key, sides in way
+                for field, size in zip(side_fields(before + len(sides))[before:], sides, strict=True)
+            }
+            for way in sizes
+        ]
+        predictions[topic] = tuple(map(Prediction, overrides))
+    return predictions
 
 
 def _with_or_without_context(overrides: dict[str, str]) -> tuple[Prediction, Prediction]:
@@ -183,10 +204,33 @@ _CACHE = ("cache_16_bit.count", "cache_8_bit.count")
 _AS_WIDE_AS_MODEL = {"d_h": "d", "d_v": "d"}
 _ONE_HEAD = {"H": "one", "G": "one"}
 _EVEN_SHARES = {"d_h": "d_per_head", "d_v": "d_per_head"}
+# On sheets in three or four dimensions; shapes are without the batch.
+_SPLIT_KV, _KV_BY_HEAD = ("split_keys", "split_values"), ("keys_by_head", "values_by_head")
+_REPEATED = ("repeated_keys", "repeated_values")
+_HEADS_FIRST_VIEW = {"split_queries": "H, N, d_h", "split_keys": "G, N, d_h", "split_values": "G, N, d_v"}
+_TOKENS_FIRST = {"queries_by_head": "N, H, d_h", "keys_by_head": "N, G, d_h", "values_by_head": "N, G, d_v"}
+_HEADS_TO_HEADS = {**_each("N, H, H", "scores", "weights"), "context": "N, H, d_v"}
+_FEWER_SCORES = {**_each("G, right, right", *_REPEATED, "scores", "weights", "context")}
+# The side that counts heads, with a batch: behind the tokens, or behind the batch alone.
+_QUERY_HEADS = ("split_queries.dim2", "context_by_token.dim2", *(
+    f"{key}.dim1" for key in ("queries_by_head", *_REPEATED, "scores", "weights", "context")
+))  # fmt: skip
+_KV_HEADS = (*(f"{key}.dim2" for key in _SPLIT_KV), *(f"{key}.dim1" for key in _KV_BY_HEAD))
+_HEADS_AND_BATCH = {**_each("B*H", *_QUERY_HEADS), **_each("B*G", *_KV_HEADS)}
 
 # The keys stand in the wording, in students' records and in the API.
 MISCONCEPTIONS: tuple[Misconception, ...] = (
-    Misconception("head-as-wide-as-model", "width", _on(HEADS, *_with_or_without_context(_each("d", *_QKV_COLUMNS)))),
+    Misconception(
+        "head-as-wide-as-model",
+        "width",
+        {
+            **_on(HEADS, *_with_or_without_context(_each("d", *_QKV_COLUMNS))),
+            **_in_dimensions(
+                _each("right, right, d", "split_queries", "queries_by_head", *_SPLIT_KV, *_KV_BY_HEAD, *_REPEATED)
+                | _each("right, right, d", "context", "context_by_token"),
+            ),
+        },
+    ),
     Misconception(
         "heads-multiply-width",
         "width",
@@ -202,14 +246,32 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
                 Prediction(substitutions=_AS_WIDE_AS_MODEL),
                 Prediction(_each("right", "W_O.rows", "W_O.count"), _AS_WIDE_AS_MODEL),
             ),
-            **_on((COUNT, COSTS), Prediction(substitutions=_AS_WIDE_AS_MODEL)),
+            **_on((COUNT, COSTS, THREE, FOUR), Prediction(substitutions=_AS_WIDE_AS_MODEL)),
         },
     ),
     Misconception("input-sliced", "input", _on(HEADS_AND_LAYER, Prediction(_each("d_h", *_INPUT_COLUMNS)))),
     Misconception("input-repeated", "input", _on(HEADS_AND_LAYER, Prediction(_each("H*d", *_INPUT_COLUMNS)))),
-    Misconception("transposed-product", "scores", _on_products("d_h", MATRIX_FIELDS)),
-    Misconception("model-wide-scores", "scores", _on_products("d", MATRIX_FIELDS)),
-    Misconception("elementwise-product", "scores", _on_products("d_h", ("columns",))),
+    Misconception(
+        "transposed-product",
+        "scores",
+        {
+            **_on_products("d_h", MATRIX_FIELDS),
+            **_in_dimensions(_each("right, d_h, d_h", "scores", "weights")),
+        },
+    ),
+    Misconception(
+        "model-wide-scores",
+        "scores",
+        {**_on_products("d", MATRIX_FIELDS), **_in_dimensions(_each("right, d, d", "scores", "weights"))},
+    ),
+    Misconception(
+        "elementwise-product",
+        "scores",
+        {
+            **_on_products("d_h", ("columns",)),
+            **_in_dimensions(_each("right, right, d_h", "scores", "weights")),
+        },
+    ),
     Misconception("keys-already-transposed", "tokens", _on(HEADS_AND_LAYER, Prediction(transposed=("keys",)))),
     Misconception("columns-are-tokens", "tokens", _on((*HEADS_AND_LAYER, WALK), Prediction(transposed=("*",)))),
     Misconception("weights-for-activations", "tokens", _on(HEADS_AND_LAYER, Prediction(_each("d", *_QKV_ROWS)))),
@@ -224,7 +286,11 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
     Misconception(
         "no-output-projection",
         "back",
-        {**_on(HEADS, Prediction({"output.columns": "d_v"})), **_on((LAYER,), Prediction({"output.columns": "H*d_v"}))},
+        {
+            **_on(HEADS, Prediction({"output.columns": "d_v"})),
+            **_on((LAYER,), Prediction({"output.columns": "H*d_v"})),
+            **_in_dimensions({"output": "right, H*d_v"}),
+        },
     ),
     Misconception("whole-output-projection", "back"),  # no sheet asks for one head's W_O
     Misconception(
@@ -238,7 +304,7 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
     Misconception(
         "one-kv-per-query-head",
         "shared",
-        _on((LAYER, MATRICES, COUNT, COSTS), Prediction(substitutions={"G": "H"})),
+        _on((LAYER, MATRICES, COUNT, COSTS, THREE, FOUR), Prediction(substitutions={"G": "H"})),
         _has_grouped_queries,
     ),
     Misconception(
@@ -261,6 +327,7 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
         "shared",
         {
             **_on((LAYER,), Prediction({"context.columns": "G*d_v"})),
+            **_in_dimensions({"joined_context": "right, G*d_v"}),
             **_on((MATRICES,), Prediction({"W_O.rows": "G*d_v", "W_O.count": "G*d_v*d"})),
             **_on((COUNT,), Prediction(_counted("attention", "W_O_change"))),
             **_on((COSTS,), Prediction({"output_flops.count": "2*N*G*d_v*d"})),
@@ -270,14 +337,14 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
     Misconception(
         "width-always-divided",
         "width",
-        _on((*HEADS_AND_LAYER, MATRICES, COUNT, COSTS), Prediction(substitutions=_EVEN_SHARES)),
+        _on((*HEADS_AND_LAYER, MATRICES, COUNT, COSTS, THREE, FOUR), Prediction(substitutions=_EVEN_SHARES)),
         _is_no_even_share,
     ),
     Misconception(
         "context-for-tokens",
         "input",
         {
-            **_on((*HEADS_AND_SOFTMAX, WALK, COSTS), Prediction(substitutions={"N": "C", "M": "C"})),
+            **_on((*HEADS_AND_SOFTMAX, WALK, COSTS, THREE, FOUR), Prediction(substitutions={"N": "C", "M": "C"})),
             # In a decode step a cache padded to the context length is full with the new token in it.
             **_on((DECODE,), Prediction(_each("C", *_KEY_SIDE)), Prediction(substitutions={"N": "C"})),
         },
@@ -289,7 +356,14 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
         {**_on(HEADS_AND_LAYER, Prediction({"input.rows": "V"})), **_on((WALK,), Prediction({"embedded.rows": "V"}))},
     ),
     Misconception("all-heads-stacked", "scores", _on_products("H*right", ("rows",), ("columns",))),
-    Misconception("softmax-collapses", "scores", _on(HEADS_AND_SOFTMAX, Prediction({"weights.columns": "1"}))),
+    Misconception(
+        "softmax-collapses",
+        "scores",
+        {
+            **_on(HEADS_AND_SOFTMAX, Prediction({"weights.columns": "1"})),
+            **_in_dimensions({"weights": "right, right, 1"}),
+        },
+    ),
     Misconception("scale-by-model-width", "scores", _on((SOFTMAX,), Prediction({"under_root.count": "d"}))),
     Misconception(
         "decode-step-square",
@@ -433,7 +507,7 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
         "one-head-for-layer",
         "width",
         {
-            **_on((LAYER, MATRICES, COUNT), Prediction(substitutions=_ONE_HEAD)),
+            **_on((LAYER, MATRICES, COUNT, THREE, FOUR), Prediction(substitutions=_ONE_HEAD)),
             **_on(
                 (COSTS,),
                 Prediction(substitutions=_ONE_HEAD),
@@ -591,6 +665,96 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
         _is_causal,
     ),
     Misconception("softmax-over-all", "scores", _on((SOFTMAX,), Prediction({"weights_sum.count": "1"}))),
+    # Heads and the batch as dimensions. Repeat in place of repeat_interleave (onnx/onnx#7274), and a reshape that mixes
+    # tokens, give the right shapes with the wrong numbers in them: no sheet shows these.
+    Misconception(
+        # hyunwoongko/transformer#15, harvardnlp/annotated-transformer#17
+        "view-heads-first",
+        "dimensions",
+        _in_dimensions(_HEADS_FIRST_VIEW, {**_HEADS_FIRST_VIEW, **_TOKENS_FIRST}),
+    ),
+    Misconception(
+        "wrong-axes-transposed",
+        "dimensions",
+        _in_dimensions(
+            {
+                "queries_by_head": "N, d_h, H",
+                "keys_by_head": "N, d_h, G",
+                "values_by_head": "N, d_v, G",
+                "context_by_token": "H, d_v, N",
+            },
+            {
+                "queries_by_head": "d_h, H, N",
+                "keys_by_head": "d_h, G, N",
+                "values_by_head": "d_v, G, N",
+                "context_by_token": "d_v, N, H",
+            },
+        ),
+    ),
+    Misconception(
+        # Whether the transpose could be left out is asked in harvardnlp/annotated-transformer#118.
+        "heads-attend-to-heads",
+        "dimensions",
+        _in_dimensions(
+            {**_TOKENS_FIRST, **_HEADS_TO_HEADS},
+            _HEADS_TO_HEADS,
+            _each("N, H, H", "scores", "weights"),
+        ),
+    ),
+    Misconception(
+        # jsbaan/transformer-from-scratch#4
+        "merged-without-transpose",
+        "dimensions",
+        _in_dimensions(
+            {"context_by_token": "H, N, d_v"},
+            {"context_by_token": "H, N, d_v", "joined_context": "H, N*d_v"},
+        ),
+    ),
+    Misconception(
+        "repeat-forgotten",
+        "shared",
+        _in_dimensions(
+            _FEWER_SCORES,
+            {**_FEWER_SCORES, "context_by_token": "right, G, right", "joined_context": "right, G*d_v"},
+            _each("G, right, right", *_REPEATED),
+            _each("G, right, right", "scores", "weights"),
+        ),
+        _has_grouped_queries,
+    ),
+    Misconception(
+        # 649453932/Chinese-Text-Classification-Pytorch#53
+        "batch-merged-with-heads",
+        "dimensions",
+        _on(
+            (FOUR,),
+            Prediction(_HEADS_AND_BATCH),
+            Prediction({**_HEADS_AND_BATCH, **{f"{name.rpartition('.')[0]}.dim0": "1" for name in _HEADS_AND_BATCH}}),
+        ),
+    ),
+    Misconception(
+        # lsdefine/attention-is-all-you-need-keras#36, gazelle93/Transformer-Various-Positional-Encoding#1
+        "heads-before-batch",
+        "dimensions",
+        _on(
+            (FOUR,),
+            Prediction(
+                {
+                    **{name.replace(".dim1", ".dim0"): "H" for name in _QUERY_HEADS if name.endswith(".dim1")},
+                    **{name.replace(".dim1", ".dim0"): "G" for name in _KV_HEADS if name.endswith(".dim1")},
+                    **{name: "B" for name in (*_QUERY_HEADS, *_KV_HEADS) if name.endswith(".dim1")},
+                }
+            ),
+        ),
+    ),
+    Misconception(
+        "tokens-across-batch",
+        "dimensions",
+        _on(
+            (FOUR,),
+            Prediction(_each("B*N", "scores.dim2", "scores.dim3", "weights.dim2", "weights.dim3")),
+            Prediction(_each("B*N", "scores.dim3", "weights.dim3")),
+        ),
+    ),
 )
 
 
@@ -599,7 +763,7 @@ MISCONCEPTION_GROUPS: Mapping[str, tuple[str, ...]] = {
     group: tuple(misconception.key for misconception in MISCONCEPTIONS if misconception.group == group)
     for group in (
         *("input", "width", "tokens", "scores", "mask", "back", "shared", "cache"),
-        *("parameters", "feed-forward", "costs"),
+        *("dimensions", "parameters", "feed-forward", "costs"),
     )
 }
 _GROUP_OF = {misconception.key: misconception.group for misconception in MISCONCEPTIONS}

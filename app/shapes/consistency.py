@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from app.shapes.table import MATRIX_FIELDS, Blank, TensorTable
+from app.shapes.table import Blank, TensorTable
 
 Values = Mapping[Blank, int]
 # The residual connection adds what leaves a head or a layer to what came in. The sum is no tensor of the table, so it
@@ -36,7 +36,7 @@ def mismatches(table: TensorTable, values: Values) -> list[DimensionMismatch]:
     """Every pair of sides that an equation makes equal and `values` doesn't, in the order of computation.
 
     In a group of equal sides, each that differs is paired with the first known one; sides without a value are skipped.
-    Last come the rows and columns in which the output differs from the input it is added to.
+    Last come the sides in which the output differs from the input it is added to.
     """
     clashes = []
     for result, groups in table.equal_sides.items():
@@ -47,18 +47,18 @@ def mismatches(table: TensorTable, values: Values) -> list[DimensionMismatch]:
 
 
 def added_back(table: TensorTable) -> list[tuple[Blank, Blank]]:
-    """The sides that must be equal so that the output can be added to the input: rows with rows, columns with columns.
+    """The sides that must be equal so that the output can be added to the input: rows with rows, and so on.
 
     Empty for a table that has no input or no output.
     """
     before, after = ADDED_BACK
     if not {before, after} <= table.equal_sides.keys():
         return []
-    return [(Blank(before, field), Blank(after, field)) for field in MATRIX_FIELDS]
+    return list(zip(table[before].sides, table[after].sides, strict=True))
 
 
 def _residual_mismatches(table: TensorTable, values: Values) -> Iterator[DimensionMismatch]:
-    """Rows or columns in which the output differs from the input, where both are known."""
+    """Sides in which the output differs from the input, where both are known."""
     for before, after in added_back(table):
         if before in values and after in values and values[before] != values[after]:
             yield DimensionMismatch(after.tensor, (before, values[before]), (after, values[after]), added=True)

@@ -42,7 +42,8 @@ def product_flops(table: TensorTable, key: str) -> Expression:
 
 def _is_product(equation: Equation) -> bool:
     """Whether one label of two matrices is summed over and the other two stay, without heads side by side ('h*e')."""
-    if len(equation.operands) != 2 or "*" in equation.axis_labels:
+    are_matrices = [len(labels) for labels in equation.operand_labels] == [2, 2]
+    if not are_matrices or "*" in equation.axis_labels:
         return False
     left, right = map(set, equation.operand_labels)
     return len(left & right) == 1 and left ^ right == set(equation.result_labels)
@@ -66,7 +67,7 @@ def layer_costs(gated: bool) -> tuple[Count, ...]:
         for key, heads in HEADS_COMPUTING.items()
     ]
     matrices = [t for t in LAYER_PARAMETERS.tensors if t.role == "hidden" and (gated or t.key != "W_gate")]
-    products = [Expression.parse("2*N") * tensor.rows * tensor.columns for tensor in matrices]
+    products = [Expression.parse("2*N") * matrix.expression("count") for matrix in matrices]
     formula = f"2 · {{N}} · {{d}} · {{d_ff}}, {{for-each-of}} {len(matrices)} {{matrices}}"
     feed_forward = Count("feed_forward_flops", sum(products, ZERO), formula, unit="operations")
     return (*in_all_heads, feed_forward)

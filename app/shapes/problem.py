@@ -44,7 +44,7 @@ class Problem:
 
     @cached_property
     def blanks(self) -> tuple[Blank, ...]:
-        """Every blank, row by row: rows, columns, and a parameter's count."""
+        """Every blank, row by row: the sides of a tensor, and a parameter's count."""
         return tuple(Blank(key, field) for key in self.rows for field in self.table.asked[key].fields)
 
     @cached_property

@@ -1,8 +1,10 @@
-"""The classes of a table of tensors: a matrix with its symbolic shape and equation, a count, and the table itself.
+"""The classes of a table of tensors: a tensor with its symbolic shape and equation, a count, and the table itself.
 
->>> queries = matrix("queries", "Q", "N, d_h", "query", made_from="input W_Q", labels="n d, d h -> n h")
+>>> queries = tensor("queries", "Q", "N, d_h", "query", made_from="input W_Q", labels="n d, d h -> n h")
 >>> [str(length) for length in queries.shape], queries.equation.operands
 (['N', 'd_h'], ('input', 'W_Q'))
+>>> side_fields(2), side_fields(3)
+(('rows', 'columns'), ('dim0', 'dim1', 'dim2'))
 """
 
 from __future__ import annotations
@@ -10,19 +12,26 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 from typing import Literal, NamedTuple
 
 from app.algebra.expression import Expression
 
-BlankField = Literal["rows", "columns", "count"]
+BlankField = Literal["rows", "columns", "dim0", "dim1", "dim2", "dim3", "count"]
 MATRIX_FIELDS: tuple[BlankField, BlankField] = ("rows", "columns")
-PARAMETER_FIELDS: tuple[BlankField, ...] = (*MATRIX_FIELDS, "count")
+# The sides of a tensor that is no matrix, in the order in which PyTorch prints tensor.shape.
+DIMENSIONS: tuple[BlankField, ...] = ("dim0", "dim1", "dim2", "dim3")
 CountUnit = Literal["parameters", "operations", "bytes", "entries"]
 Role = Literal["input", "query", "key", "value", "score", "hidden", "output"]
 
 
+def side_fields(sides: int) -> tuple[BlankField, ...]:
+    """The names of a tensor's sides: rows and columns of a matrix, else dim0, dim1 and so on, as in tensor.shape."""
+    return MATRIX_FIELDS if sides == len(MATRIX_FIELDS) else DIMENSIONS[:sides]
+
+
 class Blank(NamedTuple):
-    """One box to fill in: the rows, the columns or the count of one tensor. As text it is 'queries.rows'."""
+    """One box to fill in: one side of a tensor, or a count. As text it is 'queries.rows' or 'split_queries.dim1'."""
 
     tensor: str
     field: BlankField
@@ -33,16 +42,19 @@ class Blank(NamedTuple):
 
     @property
     def transposed(self) -> Blank:
-        """The rows for the columns of the same matrix, the columns for the rows; a count stays as it is."""
-        return self if self.field == "count" else Blank(self.tensor, "columns" if self.field == "rows" else "rows")
+        """The rows for the columns of the same matrix, the columns for the rows; any other blank stays as it is."""
+        if self.field not in MATRIX_FIELDS:
+            return self
+        return Blank(self.tensor, "columns" if self.field == "rows" else "rows")
 
 
 @dataclass(frozen=True)
 class Equation:
     """How a tensor is made from its operands.
 
-    `axis_labels` label the rows and columns of each operand and of the result, 'n d, d h -> n h' for a product; axes
-    with one label have one length. They are not always an einsum: 'n r, n p -> n a' puts two matrices side by side.
+    `axis_labels` label the sides of each operand and of the result, 'n d, d h -> n h' for a product; sides with one
+    label have one length. They are not always an einsum: 'n r, n p -> n a' puts two matrices side by side. A label such
+    as h*e stands for two axes merged into one: 'n h*e -> n h e' is a view that splits the heads apart.
     `formula` is for people, with every tensor, size and phrase in braces, '{input} · {W_Q}': `app.sheets.formulas`
     writes it in a sheet's letters.
     """
@@ -53,55 +65,68 @@ class Equation:
 
     @property
     def operand_labels(self) -> list[list[str]]:
-        """The labels of each operand's rows and columns: [['n', 'd'], ['d', 'h']] for 'n d, d h -> n h'."""
+        """The labels of each operand's sides: [['n', 'd'], ['d', 'h']] for 'n d, d h -> n h'."""
         return [labels.split() for labels in self.axis_labels.split("->")[0].split(",")]
 
     @property
     def result_labels(self) -> list[str]:
-        """The labels of the result's rows and columns: ['n', 'h'] for 'n d, d h -> n h'."""
+        """The labels of the result's sides: ['n', 'h'] for 'n d, d h -> n h'."""
         return self.axis_labels.split("->")[1].split()
 
     def blanks(self, result: str) -> dict[str, list[Blank]]:
-        """Rows and columns of the operands, then of the result, grouped by label: one group has one length.
+        """The sides of the operands, then of the result, grouped by label: one group has one length.
 
         Example: the queries' 'n d, d h -> n h' gives n: input.rows, queries.rows; d: input.columns, W_Q.rows;
         h: W_Q.columns, queries.columns.
         """
         groups: dict[str, list[Blank]] = {}
         for tensor, labels in zip((*self.operands, result), (*self.operand_labels, self.result_labels), strict=True):
-            for label, field in zip(labels, MATRIX_FIELDS, strict=True):
+            for label, field in zip(labels, side_fields(len(labels)), strict=True):
                 groups.setdefault(label, []).append(Blank(tensor, field))
         return groups
 
 
 @dataclass(frozen=True)
 class Tensor:
-    """One matrix of a table: its key in files and API, its letter, its rows × columns, and the equation that makes it.
+    """One tensor of a table: its key in files and API, its letter, its symbolic shape, and the equation that makes it.
 
-    A parameter belongs to the model and is learned; everything else is computed from the input.
+    Most are matrices, whose shape is (rows, columns). A parameter belongs to the model and is learned; everything else
+    is computed from the input.
     """
 
     key: str
     letter: str
-    rows: Expression
-    columns: Expression
+    shape: tuple[Expression, ...]
     role: Role
     equation: Equation | None = None
     parameter: bool = False
 
     @property
-    def shape(self) -> tuple[Expression, Expression]:
-        """(rows, columns), in symbols."""
-        return (self.rows, self.columns)
+    def rows(self) -> Expression:
+        """The rows of a matrix; of a tensor with more sides, the last but one."""
+        return self.shape[-2]
+
+    @property
+    def columns(self) -> Expression:
+        """The columns of a matrix; of a tensor with more sides, the last one."""
+        return self.shape[-1]
+
+    @property
+    def sides(self) -> tuple[Blank, ...]:
+        """Its sides as blanks, whether they are asked or not: queries.rows and queries.columns."""
+        return tuple(Blank(self.key, field) for field in side_fields(len(self.shape)))
 
     @property
     def fields(self) -> tuple[BlankField, ...]:
-        """What a sheet asks of this matrix: rows and columns, and of a parameter also its count of numbers."""
-        return PARAMETER_FIELDS if self.parameter else MATRIX_FIELDS
+        """What a sheet asks of this tensor: its sides, and of a parameter also its count of numbers."""
+        fields = side_fields(len(self.shape))
+        return (*fields, "count") if self.parameter else fields
 
     def expression(self, field: BlankField) -> Expression:
-        """The rows, the columns, or rows · columns as the count, in symbols."""
-        return self.rows * self.columns if field == "count" else self.rows if field == "rows" else self.columns
+        """One side, or the product of all sides as the count, in symbols."""
+        if field == "count":
+            return prod(self.shape, start=Expression.number(1))
+        return self.shape[side_fields(len(self.shape)).index(field)]
 
 
 PARTS_SUM = Expression.parse("parts")
@@ -120,7 +145,7 @@ class FromParts:
 
 @dataclass(frozen=True)
 class Count:
-    """A number that a sheet asks for and that is no matrix: `unit` of something, as a sum of products.
+    """A number that a sheet asks for and that is no tensor: `unit` of something, as a sum of products.
 
     `formula` is the same sum for people, with factors kept together: '{L} · ({attention} + {feed_forward} + {norms})'.
     `made_from` names the counts that this one is worked out from; None if it is worked out from sizes alone.
@@ -183,12 +208,17 @@ class TensorTable:
         """The tensors that are computed or given, in order: all but the parameters."""
         return tuple(tensor for tensor in self.tensors if not tensor.parameter)
 
-    def shapes(self, sizes: Mapping[str, int]) -> dict[str, tuple[int, int]]:
-        """Every tensor's (rows, columns) as whole numbers, e.g. {'scores': (100, 100)} with N = 100."""
-        return {t.key: (t.rows.size(sizes), t.columns.size(sizes)) for t in self.tensors}
+    @property
+    def has_more_sides(self) -> bool:
+        """Whether some tensor of it is no matrix, but has three sides or four."""
+        return any(len(tensor.shape) > len(MATRIX_FIELDS) for tensor in self.tensors)
+
+    def shapes(self, sizes: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
+        """Every tensor's shape as whole numbers, e.g. {'scores': (100, 100)} with N = 100."""
+        return {tensor.key: tuple(length.size(sizes) for length in tensor.shape) for tensor in self.tensors}
 
 
-def matrix(
+def tensor(
     key: str,
     letter: str,
     shape: str,
@@ -199,10 +229,13 @@ def matrix(
     formula: str = "",
     parameter: bool = False,
 ) -> Tensor:
-    """A Tensor written as text: shape 'N, d_h', operands 'input W_Q', labels 'n d, d h -> n h'.
+    """A Tensor written as text: shape 'N, d_h' or 'H, N, d_h', operands 'input W_Q', labels 'n d, d h -> n h'.
 
     Without `made_from` no equation makes it: it is given, or a parameter.
     """
-    rows, columns = (Expression.parse(length) for length in shape.split(","))
+    sides = tuple(Expression.parse(length) for length in shape.split(","))
     equation = Equation(tuple(made_from.split()), labels, formula) if made_from else None
-    return Tensor(key, letter, rows, columns, role, equation, parameter)
+    return Tensor(key, letter, sides, role, equation, parameter)
+
+
+matrix = tensor  # the same, as a table of matrices reads

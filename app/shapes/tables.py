@@ -1,7 +1,8 @@
 """The tables: every tensor of every topic, its symbolic shape, and the equation that makes it.
 
 This is the only place where a shape is known; worksheets, answer keys, drawings and the checks around the real
-forward pass are read off it. Shapes are written rows first, tokens as rows, and without a batch dimension.
+forward pass are read off it. Shapes are written rows first, tokens as rows, and without a batch dimension but for the
+tables that are about it.
 
 >>> [str(length) for length in SINGLE_HEAD["scores"].shape]
 ['N', 'N']
@@ -13,7 +14,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from app.shapes.table import Equation, Tensor, TensorTable, matrix
+from app.algebra.expression import Expression
+from app.shapes.table import Equation, Tensor, TensorTable, matrix, tensor
 
 # A matrix takes one line, and another one that says how it is made, so that a table can be read as a table.
 # fmt: off
@@ -343,3 +345,101 @@ ROTARY_PAIRS = TensorTable(
                made_from="keys angles", labels="n h, n p -> n h", formula="RoPE({keys}, {angles})"),
     ),
 )
+
+# fmt: off
+
+# All heads of a layer at once, as PyTorch code computes them: the heads are split off the features by view, become the
+# first dimension by transpose, and are merged into the features again at the end. Each of the G key/value heads is
+# copied for the H/G query heads that share it, as in repeat_kv of huggingface/transformers (models/llama).
+GROUPED_HEADS = TensorTable(
+    "grouped-heads",
+    (
+        matrix("input", "X", "N, d", "input"),
+        matrix("W_Q", "W_Q", "d, H*d_h", "query", parameter=True),
+        matrix("W_K", "W_K", "d, G*d_h", "key", parameter=True),
+        matrix("W_V", "W_V", "d, G*d_v", "value", parameter=True),
+        matrix("queries", "Q", "N, H*d_h", "query",
+               made_from="input W_Q", labels="n d, d q -> n q", formula="{input} @ {W_Q}"),
+        tensor("split_queries", "Q_view", "N, H, d_h", "query",
+               made_from="queries", labels="n h*e -> n h e", formula="{queries}.view(…)"),
+        tensor("queries_by_head", "Q_head", "H, N, d_h", "query",
+               made_from="split_queries", labels="n h e -> h n e", formula="{split_queries}.transpose(0, 1)"),
+        matrix("keys", "K", "N, G*d_h", "key",
+               made_from="input W_K", labels="n d, d k -> n k", formula="{input} @ {W_K}"),
+        tensor("split_keys", "K_view", "N, G, d_h", "key",
+               made_from="keys", labels="n g*e -> n g e", formula="{keys}.view(…)"),
+        tensor("keys_by_head", "K_head", "G, N, d_h", "key",
+               made_from="split_keys", labels="n g e -> g n e", formula="{split_keys}.transpose(0, 1)"),
+        tensor("repeated_keys", "K_rep", "H, N, d_h", "key",
+               made_from="keys_by_head", labels="g n e -> h n e",
+               formula="{keys_by_head}.repeat_interleave({H} // {G}, dim=0)"),
+        matrix("values", "V", "N, G*d_v", "value",
+               made_from="input W_V", labels="n d, d v -> n v", formula="{input} @ {W_V}"),
+        tensor("split_values", "V_view", "N, G, d_v", "value",
+               made_from="values", labels="n g*v -> n g v", formula="{values}.view(…)"),
+        tensor("values_by_head", "V_head", "G, N, d_v", "value",
+               made_from="split_values", labels="n g v -> g n v", formula="{split_values}.transpose(0, 1)"),
+        tensor("repeated_values", "V_rep", "H, N, d_v", "value",
+               made_from="values_by_head", labels="g n v -> h n v",
+               formula="{values_by_head}.repeat_interleave({H} // {G}, dim=0)"),
+        tensor("scores", "S", "H, N, N", "score",
+               made_from="queries_by_head repeated_keys", labels="h n e, h m e -> h n m",
+               formula="{queries_by_head} @ {repeated_keys}.transpose(-2, -1)"),
+        tensor("weights", "A", "H, N, N", "score",
+               made_from="scores", labels="h n m -> h n m", formula="softmax({scaled-scores} + {mask}, dim=-1)"),
+        tensor("context", "C", "H, N, d_v", "value",
+               made_from="weights repeated_values", labels="h n m, h m v -> h n v",
+               formula="{weights} @ {repeated_values}"),
+        tensor("context_by_token", "C_tok", "N, H, d_v", "value",
+               made_from="context", labels="h n v -> n h v", formula="{context}.transpose(0, 1)"),
+        matrix("joined_context", "C_cat", "N, H*d_v", "value",
+               made_from="context_by_token", labels="n h v -> n h*v", formula="{context_by_token}.reshape(…)"),
+        matrix("W_O", "W_O", "H*d_v, d", "output", parameter=True),
+        matrix("output", "O", "N, d", "output",
+               made_from="joined_context W_O", labels="n c, c d -> n d", formula="{joined_context} @ {W_O}"),
+    ),
+)
+
+# fmt: on
+
+
+def _with_equation(made: Tensor, operands: tuple[str, ...], labels: str, formula: str) -> Tensor:
+    """The same tensor, made in another way."""
+    return replace(made, equation=Equation(operands, labels, formula))
+
+
+def _without_repeat(key: str, table: TensorTable) -> TensorTable:
+    """The table of a model with as many key/value heads as query heads, which copies none."""
+    copied = {"repeated_keys": "keys_by_head", "repeated_values": "values_by_head"}
+    tensors = list[Tensor]()
+    for each in table.tensors:
+        made = each
+        if (equation := each.equation) and copied.keys() & set(equation.operands):
+            formula = equation.formula
+            for copy, original in copied.items():
+                formula = formula.replace(f"{{{copy}}}", f"{{{original}}}")
+            operands = tuple(copied.get(operand, operand) for operand in equation.operands)
+            made = _with_equation(each, operands, equation.axis_labels, formula)
+        if each.key not in copied:
+            tensors.append(made)
+    return TensorTable(key, tuple(tensors))
+
+
+def _with_batch(key: str, table: TensorTable) -> TensorTable:
+    """The table with the batch dimension B before all others of each activation; parameters have none."""
+    batch, tensors = Expression.symbol("B"), list[Tensor]()
+    for each in table.tensors:
+        made = each if each.parameter else replace(each, shape=(batch, *each.shape))
+        if equation := each.equation:
+            operands = zip(equation.operands, equation.operand_labels, strict=True)
+            before = [labels if table[operand].parameter else ["b", *labels] for operand, labels in operands]
+            labels = f"{', '.join(map(' '.join, before))} -> b {' '.join(equation.result_labels)}"
+            formula = equation.formula.replace("transpose(0, 1)", "transpose(1, 2)").replace("dim=0", "dim=1")
+            made = _with_equation(made, equation.operands, labels, formula)
+        tensors.append(made)
+    return TensorTable(key, tuple(tensors))
+
+
+HEADS_AS_DIMENSION = _without_repeat("heads-as-dimension", GROUPED_HEADS)
+BATCHED_GROUPED_HEADS = _with_batch("batched-grouped-heads", GROUPED_HEADS)
+BATCHED_HEADS = _with_batch("batched-heads", HEADS_AS_DIMENSION)

@@ -48,10 +48,14 @@ from app.shapes.softmax_counts import chosen_token, softmax_counts
 from app.shapes.table import Equation, Tensor, TensorTable
 from app.shapes.tables import (
     ATTENTION_LAYER,
+    BATCHED_GROUPED_HEADS,
+    BATCHED_HEADS,
     BIDIRECTIONAL_HEAD,
     CROSS_ATTENTION,
     DECODE_STEP,
     DIRECT_LATENT_ATTENTION,
+    GROUPED_HEADS,
+    HEADS_AS_DIMENSION,
     LATENT_ATTENTION,
     LAYER_PARAMETERS,
     MASKED_SOFTMAX,
@@ -65,6 +69,8 @@ from app.shapes.tables import (
 )
 from app.translation import gettext as _
 
+# How many inputs a batch has: numbers of which few are heads of a model, too.
+BATCH_SIZES = (3, 6, 9, 10, 11, 13, 15)
 SCALED_SCORES = "{scaled-scores}"  # a phrase of formulas: the scores divided by √d_h
 SCALES_EMBEDDINGS = frozenset({"gemma"})  # families that multiply embeddings by √d (arXiv:2403.08295)
 Subject = Literal["head", "softmax", "layer", "parameters", "model", "counts"]
@@ -81,6 +87,11 @@ class TopicSpec:
     tokens if the model is causal. `runnable_table` is the table that a run in torch is checked against, None if it
     cannot be run.
     `extra_sizes` are symbols that only this topic's table uses.
+    called for the others. `subject` is what the sheet is about: one head, a whole layer, a layer's parameters, the
+    whole model, or counts. Of an encoder-decoder, a topic that `uses_decoder` takes the decoder's sizes, and one that
+    `reads_two_texts` has M decoder tokens beside N encoder tokens. `masked` topics hide later tokens if the
+    model is causal, and `batched` ones have several inputs at once. `runnable_table` is the table that a run in torch
+    is checked against, None if it cannot be run. `extra_sizes` are symbols that only this topic's table uses.
     """
 
     key: str
@@ -90,6 +101,7 @@ class TopicSpec:
     uses_decoder: bool = False
     reads_two_texts: bool = False
     masked: bool = False
+    batched: bool = False
     runnable_table: TensorTable | None = None
     extra_sizes: Callable[[Architecture, int], Mapping[str, int]] = lambda _architecture, _tokens: {}
 
@@ -114,8 +126,9 @@ def sizes_for(key: str, architecture: Architecture, tokens: int, decoder_tokens:
     """A size for every symbol that the topic's table may use.
 
     N is `tokens`, M is `decoder_tokens`, W the sliding window of a layer (tokens + 1 for a model without one), `pairs`
-    half the numbers that RoPE rotates (none without RoPE); to these come the topic's extra sizes, and the model's own:
-    the decoder's if the topic uses the decoder, else the encoder's.
+    half the numbers that RoPE rotates (none without RoPE), and in a batched topic B is how many inputs the batch has,
+    which goes with `tokens`, so that another variant has another batch; to these come the topic's extra sizes, and the
+    model's own: the decoder's if the topic uses the decoder, else the encoder's.
     """
     topic = TOPICS[key]
     model_sizes = architecture.decoder_sizes if topic.uses_decoder else architecture.all_sizes
@@ -123,7 +136,8 @@ def sizes_for(key: str, architecture: Architecture, tokens: int, decoder_tokens:
     window = next((run.window for run in runs if run.window), tokens + 1)
     rotary_sizes = {"pairs": architecture.rotary.width // 2} if architecture.rotary else {}
     extra_sizes = topic.extra_sizes(architecture, tokens)
-    return {**model_sizes, "W": window, **extra_sizes, **rotary_sizes, "N": tokens, "M": decoder_tokens}
+    batch_size = {"B": BATCH_SIZES[tokens % len(BATCH_SIZES)]} if topic.batched else {}
+    return {**model_sizes, "W": window, **extra_sizes, **rotary_sizes, **batch_size, "N": tokens, "M": decoder_tokens}
 
 
 def check_topic_tokens(key: str, architecture: Architecture, tokens: int) -> int:
@@ -234,6 +248,16 @@ def _layer_table(architecture: Architecture, _tokens: int) -> TensorTable:
     return LATENT_ATTENTION if "r_q" in architecture.all_sizes else DIRECT_LATENT_ATTENTION
 
 
+def _heads_table(architecture: Architecture, _tokens: int) -> TensorTable:
+    """All heads at once, with keys and values repeated if query heads share them."""
+    return HEADS_AS_DIMENSION if architecture.G == architecture.H else GROUPED_HEADS
+
+
+def _batched_heads_table(architecture: Architecture, _tokens: int) -> TensorTable:
+    """The same with a batch dimension."""
+    return BATCHED_HEADS if architecture.G == architecture.H else BATCHED_GROUPED_HEADS
+
+
 def _decode_table(architecture: Architecture, tokens: int) -> TensorTable:
     """A decode step after `tokens` cached tokens; `requires` has refused models that have none."""
     table = decode_step_table(architecture, tokens)
@@ -321,6 +345,21 @@ TOPICS: Mapping[str, TopicSpec] = {
             require_scores_of_queries_and_keys,
             masked=True,
             runnable_table=ATTENTION_LAYER,
+        ),
+        TopicSpec(
+            "three-dimensions",
+            "layer",
+            _heads_table,
+            all_of(require_own_projections, require_scores_of_queries_and_keys),
+            masked=True,
+        ),
+        TopicSpec(
+            "four-dimensions",
+            "layer",
+            _batched_heads_table,
+            all_of(require_own_projections, require_scores_of_queries_and_keys),
+            masked=True,
+            batched=True,
         ),
         TopicSpec(
             "decode-step",

@@ -36,6 +36,7 @@ SHORTEST_PROPOSED = 3  # tokens; with fewer, most sizes coincide
 CONFUSIONS_KEPT = 512
 TRIED_OF_RANGE = 16  # lengths of an author's own range
 _MENDED_BY_TOKENS: frozenset[FindingKind] = frozenset({"hides", "coincides", "same-answer"})
+_BY_LENGTH = frozenset({"N", "M", "B"})  # sizes that another number of tokens changes
 # Parts of a description that decide what is counted, whether or not they state a size.
 _DECIDING_PARTS = frozenset({"work", "cached", "dropped"})
 
@@ -258,8 +259,8 @@ def _confusion_sentences(variant: Variant, kind: FindingKind, pairs: list[tuple[
 def _equal_sizes(variant: Variant) -> Iterator[tuple[FindingKind, str]]:
     """(kind, sentence) for every two symbols in the sheet's answers with equal sizes: the wrong one counts as right.
 
-    The kind is "coincides" if one of the two is N or M, since other tokens would mend it, else "must-coincide". Symbols
-    that are equal by the making of the model, such as G and H without grouped queries, count as one.
+    The kind is "coincides" if one of the two is N, M or B, since other tokens would mend it, else "must-coincide".
+    Symbols that are equal by the making of the model, such as G and H without grouped queries, count as one.
     """
     if variant.worksheet.answers == "letters":  # which are compared by what they mean
         return
@@ -269,7 +270,7 @@ def _equal_sizes(variant: Variant) -> Iterator[tuple[FindingKind, str]]:
     for first, second in combinations(distinct, 2):
         size = variant.sizes[first]
         if size == variant.sizes[second]:
-            kind: FindingKind = "coincides" if {first, second} & {"N", "M"} else "must-coincide"
+            kind: FindingKind = "coincides" if {first, second} & _BY_LENGTH else "must-coincide"
             words = {"one": first, "other": second, "size": size, "model": variant.model.name}
             yield kind, variant.wording.say("lint", kind, **words)
 
@@ -290,8 +291,9 @@ def _rows_with_one_answer(variant: Variant) -> Iterator[tuple[FindingKind, str]]
         if len(meanings) == 1:
             continue
         pairs = (pair for one, other in combinations(meanings, 2) for pair in zip(one, other, strict=True))
-        by_length = any({"N", "M"} & (one.symbols ^ other.symbols) for one, other in pairs)
-        names, size = ", ".join(f"“{row.name}”" for row in rows), " × ".join(map(format_number, numbers[:2]))
+        by_length = any(_BY_LENGTH & (one.symbols ^ other.symbols) for one, other in pairs)
+        sides = [number for number, field in zip(numbers, rows[0].fields, strict=True) if field != "count"]
+        names, size = ", ".join(f"“{row.name}”" for row in rows), " × ".join(map(format_number, sides or numbers))
         kind: FindingKind = "same-answer" if by_length else "must-have-same-answer"
         yield kind, variant.wording.say("lint", kind, model=variant.model.name, rows=names, size=size)
 

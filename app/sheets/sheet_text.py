@@ -114,7 +114,8 @@ class SheetText:
         """
         sheet, say = self.worksheet, self.wording.say
         sentences = [say("tasks", sheet.topic)]
-        if self.problem.table.activations:  # parameters and counts have no token in either direction
+        # Parameters and counts have no token in either direction, and of other tensors the task itself says it.
+        if self.problem.table.activations and not self.problem.table.has_more_sides:
             sentences.append(say("tokens-are", sheet.tokens_are))
         if sheet.answers == "letters":
             sentences.append(say("answers", "letters", list=", ".join(self._named_symbols())))
@@ -349,6 +350,7 @@ def _forms(problem: Problem) -> Mapping[str, Mapping[str, bool]]:
         "mask-added": {"mask-added": "mask" in problem.table.by_key},
         "masked-entries": {"masked-entries": is_masked},
         "no-padding": {"no-padding": is_masked},
+        "repeated": {"repeated": kv_heads < heads},
         "no-mask": {"no-mask": not is_masked},
     }
 

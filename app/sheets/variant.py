@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import get_args
 
 from app.algebra.expression import Expression
 from app.models.architecture import Architecture
 from app.shapes.problem import Problem, problem_for
-from app.shapes.table import MATRIX_FIELDS, Blank, BlankField, TensorTable
+from app.shapes.table import DIMENSIONS, MATRIX_FIELDS, Blank, BlankField, TensorTable
 from app.sheets.codes import write_code
 from app.sheets.notation import NOTATIONS, Notation
 from app.sheets.numbers import Unreadable
@@ -38,7 +39,7 @@ class Row:
 
     @property
     def blanks(self) -> tuple[Blank, ...]:
-        """The row's blanks: rows, columns, and a parameter's count."""
+        """The row's blanks: the sides of a tensor, and a parameter's count."""
         return tuple(Blank(self.key, field) for field in self.fields)
 
     @property
@@ -141,8 +142,48 @@ class Variant:
 
     @property
     def fields(self) -> tuple[BlankField, ...]:
-        """The fields of the widest row: rows and columns, a count, or all three."""
-        return max((row.fields for row in self.rows), key=len)
+        """The columns of boxes on the sheet, from left to right: rows and columns, or dim0 to dim2, or a count."""
+        rows = [row for row in self.rows if row.fields != ("count",)] or self.rows
+        standing = {self.column_of(field) for row in rows for field in row.fields}
+        return tuple(field for field in get_args(BlankField) if field in standing)
+
+    def is_count_among_shapes(self, row: Row) -> bool:
+        """Whether the row asks for a count alone on a sheet whose other rows ask for shapes: it has no column then."""
+        return row.fields == ("count",) and len(self.fields) > 1
+
+    def column_of(self, field: BlankField) -> BlankField:
+        """The column in which the boxes of a field stand: its own.
+
+        On a sheet with tensors of three sides or four, rows and columns of a matrix are dim0 and dim1, as in PyTorch.
+        """
+        return DIMENSIONS[MATRIX_FIELDS.index(field)] if self.has_dimensions and field in MATRIX_FIELDS else field
+
+    @cached_property
+    def has_dimensions(self) -> bool:
+        """Whether the sheet asks for the sides of a tensor that is no matrix."""
+        return any(blank.field in DIMENSIONS for blank in self.blanks)
+
+    def signs(self, row: Row) -> tuple[str, ...]:
+        """The signs of a row, one before each column of boxes and one behind the last: × and =, or ( , and ).
+
+        Example: ("", "×", "") for rows and columns; ("(", ",", ",", ")") for three sides, ("(", ",", ")", "") for a
+        matrix on the same sheet.
+        """
+        columns, signs = {self.column_of(field) for field in row.fields}, list[str]()
+        is_open = False
+        for at, column in enumerate((*self.fields, "")):
+            is_side = column in columns and column != "count"
+            if self.has_dimensions:
+                sign = ("," if is_open else "(") if is_side else ")" * is_open
+            else:
+                sign = "×" if is_side and at else ""
+            signs.append(sign + "=" if column == "count" and len(columns) > 1 else sign)
+            is_open = is_side
+        return tuple(signs)
+
+    def axis(self, field: BlankField) -> str:
+        """The sheet's word for a field: "rows", or "dim 0" on a sheet with tensors of three sides or four."""
+        return self.wording.say("axes", self.column_of(field))
 
     @cached_property
     def letters(self) -> dict[str, str]:

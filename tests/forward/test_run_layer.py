@@ -27,6 +27,7 @@ from app.models.architecture import Architecture, Rotary
 from app.models.read_config import build_architecture
 from app.settings import PROJECT
 from app.shapes.tables import ATTENTION_LAYER
+from app.shapes.topics import sizes_for, topic_for
 from app.sheets.variant import Variant
 from app.sheets.worksheet_files import load_library
 
@@ -139,6 +140,23 @@ def test_a_layer_contains_the_heads_of_the_single_head_program(name: str) -> Non
         torch.testing.assert_close(own["A"], layer["A"][head])
         total += own["O"]
     torch.testing.assert_close(total, layer["O"])
+
+
+@pytest.mark.parametrize("name", ["llama, values of another width", "qwen3", "gpt2 with shared keys"])
+def test_all_heads_of_a_run_have_the_shapes_of_a_sheet_in_three_dimensions(name: str) -> None:
+    """Queries, keys and values by head, scores, weights and weighted sums, as the layer's program computes them."""
+    architecture = MODELS[name]
+    variables = execute(program(architecture, 20, topic=LAYER)).variables
+    shapes = topic_for("three-dimensions", architecture, 20).shapes(sizes_for("three-dimensions", architecture, 20, 20))
+    by_head = {"queries": "Q", "keys": "K", "values": "V", "scores": "S", "weights": "A", "output": "O"}
+    by_head |= {
+        "queries_by_head": "q",
+        "keys_by_head": "k",
+        "values_by_head": "v",
+        "context": "c",
+        "joined_context": "C",
+    }
+    assert {key: shapes[key] for key in by_head} == {key: tuple(variables[v].shape) for key, v in by_head.items()}
 
 
 @st.composite

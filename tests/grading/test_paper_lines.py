@@ -44,5 +44,5 @@ def test_missing_answers_are_empty_and_surplus_ones_are_refused(library: Library
 def test_blanks_are_typed_row_by_row(library: Library) -> None:
     """One entry for each blank, with the row's letter."""
     order = blank_order(library.variant("llama-7b"))
-    assert order[:2] == ({"row": "X", "field": "rows"}, {"row": "X", "field": "columns"})
+    assert order[:2] == ({"row": "X", "axis": "rows"}, {"row": "X", "axis": "columns"})
     assert len(order) == 14

@@ -12,6 +12,7 @@ from app.shapes.topics import check_topic_tokens, topic_for
 from app.sheets.authoring.worksheet_settings import ANSWERS, possible_rows
 from app.sheets.library import Library
 from app.sheets.notation import NOTATIONS
+from app.sheets.worksheet import MAX_MISCONCEPTION_BOXES
 
 # Markup of every kind that a page, paper or table could mistake it for, and none of which is an error.
 HOSTILE_TEXTS = (
@@ -33,7 +34,7 @@ def random_settings(library: Library, seed: int) -> dict[str, Any]:
     optional = {
         "notation": random.choice(list(NOTATIONS)),
         "answers": random.choice(ANSWERS),
-        "tokens_are": random.choice(MATRIX_FIELDS),
+        "tokens_are": "rows" if table.has_more_sides else random.choice(MATRIX_FIELDS),
         "follow_share": random.choice((0, 0.25, 1)),
         "tolerance": random.choice((0.01, 0.1)),
         "models": [settings["model"]],
@@ -81,7 +82,7 @@ def _random_subject(library: Library, random: Random) -> dict[str, Any]:
 
 def _misconception(random: Random, number: int, boxes: list[str]) -> dict[str, Any]:
     """One that writes formulas into some of the boxes."""
-    chosen = random.sample(boxes, random.randint(1, len(boxes)))
+    chosen = random.sample(boxes, random.randint(1, min(len(boxes), MAX_MISCONCEPTION_BOXES)))
     return {
         "name": f"{number} {text_of(random)}",
         "boxes": {box: random.choice(("H*d", "d_h + d", "2*d")) for box in chosen},

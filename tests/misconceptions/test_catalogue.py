@@ -100,6 +100,14 @@ KEYS = [
     "mask-hides-earlier",
     "mask-per-token",
     "softmax-over-all",
+    "view-heads-first",
+    "wrong-axes-transposed",
+    "heads-attend-to-heads",
+    "merged-without-transpose",
+    "repeat-forgotten",
+    "batch-merged-with-heads",
+    "heads-before-batch",
+    "tokens-across-batch",
 ]
 
 

@@ -11,11 +11,11 @@ from app.shapes.topics import sizes_for, topic_for
 from tests.helpers.tables import TABLES
 
 # A length for every symbol, all different, so that no product comes out right by chance.
-SYMBOLS = ("N", "M", "W", "d", "H", "G", "d_h", "d_v", "d_ff", "V", "pairs", "r_q", "r_kv", "d_nope", "d_rope")
-SIZES = dict(zip(SYMBOLS, range(2, 17), strict=True))
+SYMBOLS = ("N", "M", "W", "d", "H", "G", "d_h", "d_v", "d_ff", "V", "pairs", "r_q", "r_kv", "d_nope", "d_rope", "B")
+SIZES = dict(zip(SYMBOLS, range(2, 18), strict=True))
 
 
-def operations(left: tuple[int, int], right: tuple[int, int]) -> int:
+def operations(left: tuple[int, ...], right: tuple[int, ...]) -> int:
     """Multiplications and additions of a product, counted one by one; the right matrix is transposed if need be."""
     rows, inner = left
     columns = right[1] if right[0] == inner else right[0]

@@ -80,7 +80,7 @@ def test_numpy_makes_the_shapes_of_the_table_by_its_equations(seed: int) -> None
     chance = random.Random(seed)  # noqa: S311 - sizes, not secrets
     given = dict(zip(("N", "d", "d_h", "d_v"), chance.sample(range(2, 30), 4), strict=True))
     made = {
-        tensor.key: np.ones((tensor.rows.size(given), tensor.columns.size(given)))
+        tensor.key: np.ones([length.size(given) for length in tensor.shape])
         for tensor in SINGLE_HEAD.tensors
         if tensor.equation is None
     }

@@ -285,10 +285,11 @@ def _setting_message(problem: ErrorDetails) -> str:
     # An entry of a list of names has no name of its own.
     shown = path if is_entry or not isinstance(path[-1], int) else path[:1]
     name = ".".join(str(part + 1) if isinstance(part, int) else part for part in shown)
+    name = clean_line(name, _REPEATED_CHARACTERS)
     known = (_NESTED[str(path[0])] if is_nested else WorksheetFile).model_fields
     if problem["type"] == "extra_forbidden":
         sentence = _("there is no setting “{setting}”; there are: {known}.")
-        return sentence.format(setting=clean_line(name, _REPEATED_CHARACTERS), known=", ".join(known))
+        return sentence.format(setting=name, known=", ".join(known))
     if problem["type"] == "missing" and not is_nested:
         return _("{setting} is missing: a worksheet needs title, model, topic, tokens and rows.").format(setting=name)
     if problem["type"] == "unseen":
@@ -334,10 +335,13 @@ def _model_errors(sheet: Worksheet, models: Mapping[str, Model], wording: Wordin
     for model in dict.fromkeys((sheet.model, *sheet.models)):
         architecture, setting = models[model].architecture, "topic" if model == sheet.model else "models"
         try:
-            topic_for(sheet.topic, architecture, sheet.tokens)
+            table = topic_for(sheet.topic, architecture, sheet.tokens)
         except TopicError as error:
             yield SettingError(str(error), setting)
             continue
+        if sheet.tokens_are == "columns" and table.has_more_sides and model == sheet.model:
+            problem = _("tokens_are must be “rows” on a sheet about tensors with more than two dimensions.")
+            yield SettingError(problem, "tokens_are")
         for name, length in lengths.items():
             if length is not None:
                 yield from _refused(name, partial(check_topic_tokens, sheet.topic, architecture, length))

@@ -18,7 +18,7 @@ from app.classes.frozen.frozen_library import model_snapshot
 from app.classes.frozen.frozen_run import FrozenRun, freeze_run, sheet_of_run
 from app.forward.head_run import HeadNotRun, run_sheet
 from app.grading.grade import grade
-from app.shapes.table import MATRIX_FIELDS, Blank
+from app.shapes.table import Blank
 from app.sheets.library import Library
 from app.sheets.reading import Typed
 from app.sheets.variant import Row, Variant
@@ -423,7 +423,7 @@ def _compare_field(variant: Variant, answers: Answers, blank: Blank, shapes: dic
     Torch has tokens as rows, so rows and columns are swapped for a sheet that has them as columns.
     """
     typed, in_torch = answers.get(str(blank), ""), variant.in_table_orientation(blank)
-    observed = shapes[in_torch.tensor][MATRIX_FIELDS.index(in_torch.field)]
+    observed = dict(zip(variant.table[in_torch.tensor].sides, shapes[in_torch.tensor], strict=True))[in_torch]
     read = variant.read(blank, typed)
     return ComparedField(typed, isinstance(read, Typed) and read.value == observed)
 

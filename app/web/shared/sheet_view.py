@@ -31,9 +31,13 @@ MANY = 3  # boxes with one sentence
 
 @dataclass(frozen=True)
 class BoxView:
-    """One blank: its label for screen readers, its text, and the mark of that text, None where it was not marked."""
+    """One blank: the word for its side, its label for screen readers, its text, and the mark of that text.
+
+    The mark is None where the text was not marked.
+    """
 
     blank: Blank
+    axis: str
     label: str
     text: str
     mark: Mark | None
@@ -65,11 +69,24 @@ class AnswerView:
 
 
 @dataclass(frozen=True)
+class CellView:
+    """One cell of a row: the sign before it, and its box with its answer; each None where the row has none there.
+
+    The last cell of a row has at most a sign, such as a closing bracket; a count among tensors is the only cell of its.
+    """
+
+    sign: str | None
+    box: BoxView | None
+    answer: tuple[str, str] | None
+
+
+@dataclass(frozen=True)
 class RowView:
-    """One row of the sheet with its boxes, and its answer once that may be shown."""
+    """One row of the sheet with its boxes, the cells in which they stand, and its answer once that may be shown."""
 
     row: Row
     boxes: tuple[BoxView, ...]
+    cells: tuple[CellView, ...]
     answer: AnswerView | None
 
 
@@ -106,17 +123,15 @@ def row_views(
     blanks that a hint points to.
     """
     answered = {row.key for row in truth.rows} if truth else ()
-    return tuple(
-        RowView(
-            row,
-            tuple(
-                replace(_box_view(variant, row, blank, answers.get(str(blank), ""), report), hinted=blank in pointed_at)
-                for blank in row.blanks
-            ),
-            _answer_view(truth, row) if truth and row.key in answered else None,
+    views = []
+    for row in variant.rows:
+        boxes = tuple(
+            replace(_box_view(variant, row, blank, answers.get(str(blank), ""), report), hinted=blank in pointed_at)
+            for blank in row.blanks
         )
-        for row in variant.rows
-    )
+        answer = _answer_view(truth, row) if truth and row.key in answered else None
+        views.append(RowView(row, boxes, _cells(variant, row, boxes, answer), answer))
+    return tuple(views)
 
 
 def all_boxes_right(rows: Iterable[RowView]) -> bool:
@@ -235,11 +250,26 @@ def _box_view(variant: Variant, row: Row, blank: Blank, text: str, report: Repor
     that is said once for many.
     """
     mark = report.marks.get(blank) if report else None
-    label = f"{row.name}, {variant.wording.say('axes', blank.field)}"
+    axis = variant.axis(blank.field)
     explains = report.diagnosis.explains if report and report.diagnosis else ()
     explained = blank in explains and len(explains) > 1  # then one sentence stands in place of several
     explained = explained or bool(mark and report and mark.message == repeated_sentence(report) != "")
-    return BoxView(blank, label, text, mark if mark and mark.text == text else None, explained)
+    return BoxView(blank, axis, f"{row.name}, {axis}", text, mark if mark and mark.text == text else None, explained)
+
+
+def _cells(variant: Variant, row: Row, boxes: tuple[BoxView, ...], answer: AnswerView | None) -> tuple[CellView, ...]:
+    """The cells of a row, one for each column of the sheet and one behind the last."""
+    if variant.is_count_among_shapes(row):
+        return (CellView(None, boxes[0], answer.fields[0] if answer else None),)
+    columns = [variant.column_of(field) for field in row.fields]
+    box_in: Mapping[str, BoxView] = dict(zip(columns, boxes, strict=True))
+    answer_in: Mapping[str, tuple[str, str]] = dict(zip(columns, answer.fields, strict=True)) if answer else {}
+    first, *between, last = variant.signs(row)
+    signs = (first, *between, last) if variant.has_dimensions else (None, *between, None)
+    return tuple(
+        CellView(sign, box_in.get(column), answer_in.get(column))
+        for column, sign in zip((*variant.fields, ""), signs, strict=True)
+    )
 
 
 def _answer_view(variant: Variant, row: Row) -> AnswerView:

@@ -51,7 +51,9 @@ def test_a_changed_table_changes_the_exhibit(library: Library, monkeypatch: pyte
     """No shape is written into the exhibit."""
     variant = library.variant(SHEET, "llama-7b", 100)
     before = token_exhibit(variant)
-    wider = tuple(replace(t, columns=Expression.parse("3*d_h")) if t.key == "keys" else t for t in DECODE_STEP.tensors)
+    wider = tuple(
+        replace(t, shape=(t.rows, Expression.parse("3*d_h"))) if t.key == "keys" else t for t in DECODE_STEP.tensors
+    )
     monkeypatch.setattr(topics, "DECODE_STEP", replace(DECODE_STEP, tensors=wider))
     after = token_exhibit(variant)
     assert "× 128" in before.frames[0].drawing.alt_text
