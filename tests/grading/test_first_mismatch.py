@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from app.grading.grade import grade
 from app.settings import PROJECT
+from app.shapes.topics import TOPICS
 from app.sheets.library import Library
 from app.sheets.variant import Variant
 from app.sheets.worksheet_files import load_library
@@ -54,7 +55,7 @@ def test_a_row_left_out_is_named_by_the_box_it_comes_from(library: Library) -> N
 def mixed(variant: Variant) -> int:
     """How wide mixtures of values are before any projection: one head's, or all heads' of a layer side by side."""
     s = variant.sizes
-    return s["H"] * s["d_v"] if variant.worksheet.topic == "attention-layer" else s["d_v"]
+    return s["H"] * s["d_v"] if TOPICS[variant.worksheet.topic].subject == "layer" else s["d_v"]
 
 
 ADDED = [
