@@ -114,6 +114,8 @@ def test_the_ladder_goes_from_one_head_to_costs() -> None:
         "costs",
         "attention-layer-latent",
         "scale-mask-softmax",
+        "three-dimensions",
+        "four-dimensions",
     ]
 
 
