@@ -50,7 +50,7 @@ def test_query_heads_read_the_key_head_that_repeating_gives_them(library: Librar
 def test_decks_are_read_off_the_table() -> None:
     """With an entry of the table changed, the deck changes."""
     sizes = {"N": 60, "d": 2048, "H": 32, "G": 8, "d_h": 64, "d_v": 64}
-    wider = replace(ATTENTION_LAYER["keys"], columns=Expression.parse("H*d_v"), rows=Expression.parse("d"))
+    wider = replace(ATTENTION_LAYER["keys"], shape=(Expression.parse("d"), Expression.parse("H*d_v")))
     tensors = tuple(wider if tensor.key == "keys" else tensor for tensor in ATTENTION_LAYER.tensors)
     assert LayerHeads(ATTENTION_LAYER, sizes).deck("keys") == (8, 60, 64)
     assert LayerHeads(TensorTable("changed", tensors), sizes).deck("keys") == (32, 2048, 64)

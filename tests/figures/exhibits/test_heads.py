@@ -38,7 +38,8 @@ def cards(frame: Frame, key: str) -> set[str]:
 
 def test_another_table_gives_another_exhibit() -> None:
     """Keys with as many heads as queries: as many stripes and cards, and other numbers; values stay as they were."""
-    own_keys = replace(ATTENTION_LAYER["keys"], columns=Expression.parse("H*d_v + H*d_v"))
+    keys = ATTENTION_LAYER["keys"]
+    own_keys = replace(keys, shape=(keys.rows, Expression.parse("H*d_v + H*d_v")))
     tensors = tuple(own_keys if tensor.key == "keys" else tensor for tensor in ATTENTION_LAYER.tensors)
     slabs, decks = drawn(LayerHeads(ATTENTION_LAYER, SIZES)).frames[:2]
     assert (len(cards(slabs, "queries")), len(cards(slabs, "keys")), len(cards(slabs, "values"))) == (32, 8, 8)
