@@ -60,7 +60,8 @@ def test_a_changed_table_changes_the_exhibit(library: Library) -> None:
     """Keys twice as wide no longer fit the queries; by how much is written at the overhang."""
     shapes = true_shapes(library, "llama-7b")
     keys = shapes.table["keys"]
-    tensors = tuple(replace(each, columns=each.columns * 2) if each is keys else each for each in shapes.table.tensors)
+    wider = replace(keys, shape=(keys.rows, keys.columns * 2))
+    tensors = tuple(wider if each is keys else each for each in shapes.table.tensors)
     changed = replace(shapes, table=replace(shapes.table, tensors=tensors))
     changed = replace(changed, lengths=true_lengths(changed))
     [product] = [each for each in products_of(changed.table) if each.result == "scores"]
