@@ -12,30 +12,55 @@
 
   exhibit.addEventListener("exhibit:show", () => { form().querySelector('[name="step"]').value = frame().id.split("-")[1]; });
 
-  // The number of key/value heads: as soon as one is chosen, also by dragging along the line.
-  exhibit.addEventListener("change", ({ target }) => { if (target.name === "groups") form().requestSubmit(); });
+  // The number of key/value heads: as soon as one is chosen, also by dragging along the line. While it is dragged, the
+  // frame in sight is drawn again alone; all of them at the end.
+  const choose = (alone) => {
+    const [id, heads] = [frame().id, form()];
+    const ways = alone
+      ? { target: `#${id}`, select: `#${id} > *`, swap: "innerHTML", "select-oob": "#kind", "replace-url": false }
+      : { target: "#exhibit", select: "#exhibit", swap: "outerMorph", "select-oob": "", "replace-url": true };
+    for (const [name, way] of Object.entries(ways)) heads.setAttribute(`hx-${name}`, way);
+    heads.elements.alone.disabled = !alone;
+    heads.requestSubmit();
+  };
+  let sliding = false;
+  exhibit.addEventListener("change", ({ target }) => { if (target.name === "groups") choose(false); });
+  exhibit.addEventListener("pointerdown", ({ target, pointerId }) => {
+    if (target.closest(".track")) target.releasePointerCapture?.(pointerId);
+  });
   exhibit.addEventListener("pointermove", (event) => {
     if (!event.buttons || !event.target.closest(".track")) return;
     const radio = document.elementFromPoint(event.clientX, event.clientY)?.closest(".track label")?.control;
-    if (radio && !radio.checked) { radio.checked = true; form().requestSubmit(); }
+    if (!radio || radio.checked) return;
+    radio.checked = sliding = true;
+    choose(true);
   });
-  exhibit.addEventListener("pointerdown", (event) => {
-    if (event.target.closest(".track")) event.target.releasePointerCapture?.(event.pointerId);
-  });
+  const stop = () => {
+    if (sliding) choose(false);
+    sliding = false;
+  };
+  addEventListener("pointerup", stop);
+  addEventListener("pointercancel", stop);
 
-  // Between slab and deck: every card between its stripe and its place.
+  // Between slab and deck: every card between its stripe and its place, once for each picture on the screen.
   const lift = (slider) => {
     const down = 1 - slider.value / 100;
     for (const card of slider.closest(".frame").querySelectorAll("[data-stripe]")) {
       const rect = card.firstElementChild;
-      card.dataset.card ??= rect.getAttribute("width");
       const [x, y] = (card.dataset.place ??= String(numbers(card))).split(",").map(Number);
-      card.setAttribute("transform", `translate(${x} ${y + down * card.dataset.fall})`);
-      rect.setAttribute("width", card.dataset.card * (1 - down) + card.dataset.stripe * down);
+      const narrow = 1 + (card.dataset.stripe / rect.getAttribute("width") - 1) * down;
+      card.style.transform = at([x, y + down * card.dataset.fall]);
+      rect.style.transform = `scaleX(${narrow})`;
     }
   };
-  exhibit.addEventListener("input", ({ target }) => { if (target.closest(".lift")) lift(target); });
-  const liftAll = () => { for (const slider of exhibit.querySelectorAll(".lift input")) { slider.closest(".lift").hidden = false; lift(slider); } };
+  const sliders = () => exhibit.querySelectorAll(".lift input");
+  const liftAll = () => { for (const slider of sliders()) if (slider.value < 100) lift(slider); };
+  let next;
+  exhibit.addEventListener("input", ({ target }) => {
+    if (!target.closest(".lift")) return;
+    cancelAnimationFrame(next);
+    next = requestAnimationFrame(() => lift(target));
+  });
 
   // A key card is picked by its button; by a tap on it in the drawing, or by dropping the query card on it.
   const pick = (card) => frame().querySelector(`.picks [name="key"][value="${card.dataset.head}"]`)?.click();
@@ -83,7 +108,8 @@
   document.addEventListener("submit", ({ submitter }) => { picked = Boolean(submitter?.closest(".picks")); });
   document.addEventListener("htmx:before:swap", () => { before = places(); });
   document.addEventListener("htmx:after:swap", () => {
-    for (const card of exhibit.querySelectorAll(".card")) card.style.transform = "";
+    for (const card of exhibit.querySelectorAll(".card[style]")) { card.removeAttribute("style"); delete card.dataset.place; }
+    for (const slider of sliders()) slider.closest(".lift").hidden = false;
     glide(before);
     liftAll();
     const next = ["[data-next]", ".picks [aria-pressed]", ".picks button"].map((each) => frame().querySelector(each)).find(Boolean);
@@ -104,5 +130,5 @@
       boxes.querySelector("button").click();
     }
   });
-  liftAll();
+  for (const slider of sliders()) slider.closest(".lift").hidden = false;
 })();

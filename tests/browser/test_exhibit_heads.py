@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from simulation.server import Server
@@ -12,9 +13,9 @@ from tests.helpers.browser import assert_accessible_in_all_looks
 ADDRESS = "/see/heads?model=llama-3.2-1b&tokens=60"
 
 
-def drag(page: Page, card: str, place: str) -> None:
-    """Drag the first card that a selector finds to the middle of another."""
-    start, end = (page.locator(f".frame.shown {each}").first.bounding_box() for each in (card, place))
+def drag(page: Page, thing: str, place: str, inside: str = ".frame.shown ") -> None:
+    """Drag the first thing that a selector finds onto another."""
+    start, end = (page.locator(f"{inside}{each}").first.bounding_box() for each in (thing, place))
     assert start
     assert end
     page.mouse.move(start["x"] + 5, start["y"] + 5)
@@ -31,8 +32,10 @@ def test_heads_are_dealt_by_mouse_and_keyboard(browser: Browser, shared_app: Ser
     page.goto(f"{ADDRESS}&step=2")
     frame = page.locator(".frame.shown")
     frame.locator(".lift input").fill("0")  # back on the slab: cards are as wide as stripes again
-    differ = "all => all.filter(card => +card.dataset.stripe !== +card.firstElementChild.getAttribute('width')).length"
-    assert frame.locator(".query.card").evaluate_all(differ) == 0
+    in_units = "all => all.map(card => card.firstElementChild.getBoundingClientRect().width / card.getCTM().a)"
+    stripe = float(frame.locator(".query.card").first.get_attribute("data-stripe") or 0)
+    expect(frame.locator(".query.card").first).to_have_attribute("style", re.compile("translate"))
+    assert frame.locator(".query.card").evaluate_all(in_units) == [pytest.approx(stripe, abs=1)] * 32
     for side, text in enumerate(("60", "32", "64")):
         page.locator(f"#queries-dim{side}").fill(text)
     page.keyboard.press("Enter")
@@ -60,6 +63,10 @@ def test_heads_are_dealt_by_mouse_and_keyboard(browser: Browser, shared_app: Ser
     page.locator('[name="groups"][value="8"]').focus()
     page.keyboard.press("ArrowRight")
     expect(page.locator(".kind")).to_contain_text("if Llama 3.2 1B had 16")
+    drag(page, '.track label:has([value="16"])', '.track label:has([value="4"])', inside="")
+    expect(page.locator(".kind")).to_contain_text("if Llama 3.2 1B had 4")
+    expect(page.locator("#step-1 svg")).to_contain_text("256 = 4 · 64")  # frames out of sight are drawn again at the end
+    expect(page).to_have_url(re.compile("groups=4"))
     context.close()
 
 

@@ -133,14 +133,15 @@ class CardDrawings:
             found[self.heads.read_by(self.dealing.asked)] = self.dealing.asked
         for key_head, x in self._columns().items():
             tried = key_head == self.dealing.tried and self.dealing.asked is not None
+            middle = self._middle("keys", x) + (self._width("keys") - CARD_HEIGHT) / 2
             state = ("now" if self.dealing.fits else "wrong") if tried else ""
-            parts += self._cards("keys", [(key_head, x, 92.0)], state, labelled=True)
+            parts += self._cards("keys", [(key_head, self._middle("keys", x), 92.0)], state, labelled=True)
             if key_head in found or tried:
                 parts += self._group("queries", key_head, x, 42.0, state, found.get(key_head))
                 parts.append(self._line(f"fit-{key_head}", x, 77.0, 90.0, state))
             if key_head in found:
                 parts.append(self._line(f"deal-{key_head}", x, 116.0, 130.0, state))
-                parts += self._cards("scores", [(found[key_head], x, 132.0)], state, labelled=True)
+                parts += self._cards("scores", [(found[key_head], middle, 132.0)], state, labelled=True)
         parts += self._dots(106.0)
         if self.dealing.asked is not None and not self.dealing.fits:
             parts += self._cards(
@@ -156,7 +157,7 @@ class CardDrawings:
         for key_head, x in self._columns().items():
             parts += self._group("queries", key_head, x, 20.0)
             parts.append(self._line(f"fit-{key_head}", x, 58.0, 78.0))
-            parts += self._cards("keys", [(key_head, x, 80.0)], labelled=True)
+            parts += self._cards("keys", [(key_head, self._middle("keys", x), 80.0)], labelled=True)
             parts.append(self._line(f"deal-{key_head}", x, 104.0, 124.0))
             parts += self._group("scores", key_head, x, 126.0)
         parts += self._dots(94.0)
@@ -327,19 +328,34 @@ class CardDrawings:
             if head > before + 1:
                 yield self._texts(f"gap-{head}", TextMark(columns[head] - 9, y, "⋯", "sign", "middle"))
 
+    def _fan(self, key: str) -> tuple[int, float, float]:
+        """How many cards of a group are drawn, and how far each stands right of the one before and below it."""
+        pitch = min((b - a for a, b in pairwise(self._columns().values())), default=ROOM)
+        room = pitch - self._width(key) - 6
+        count = min(self.heads.shared_by, MOST_IN_GROUP, max(1, 1 + int(room / 4)))
+        gaps = max(count - 1, 1)
+        return (count, min(13.0, room / gaps), min(3.0, (MOST_FALL - 3) / gaps))
+
+    def _fan_width(self, key: str) -> float:
+        """From the first card of a group to the right end of its last."""
+        count, step, _fall = self._fan(key)
+        return self._width(key) + step * (count - 1)
+
+    def _middle(self, key: str, x: float) -> float:
+        """The left end of a card or fan in the middle of a group whose query cards begin at x."""
+        width = self._fan_width(key) if self.heads.symbol(key) == "H" else self._width(key)
+        return x + (self._fan_width("queries") - width) / 2
+
     def _group(
         self, key: str, key_head: int, x: float, y: float, state: str = "", asked: int | None = None
     ) -> Iterator[Part]:
-        """A fan of the cards that read one key/value head, as far as there is room; the asked one among them."""
-        readers = list(self.heads.readers_of(key_head))
-        pitch = min((b - a for a, b in pairwise(self._columns().values())), default=ROOM)
-        room = pitch - self._width(key) - 6
-        most = max(1, min(MOST_IN_GROUP, 1 + int(room / 4)))
-        shown = readers if len(readers) <= most else [*readers[: most - 1], readers[-1]]
-        if asked is not None and asked not in shown:
-            shown[len(shown) // 2] = asked
-        step, fall = (min(most, each / max(len(shown) - 1, 1)) for most, each in ((13.0, room), (3.0, MOST_FALL - 3)))
-        placed = [(head, x + place * step, y + place * fall) for place, head in enumerate(shown)]
+        """A fan of the cards that read one key/value head, as far as there is room; the asked one lies on top."""
+        count, step, fall = self._fan(key)
+        readers = [head for head in self.heads.readers_of(key_head) if head != asked]
+        on_top = readers[-1] if asked is None else asked
+        shown = [*readers[: count - 1], on_top]
+        start = self._middle(key, x)
+        placed = [(head, start + place * step, y + place * fall) for place, head in enumerate(shown)]
         for card in self._cards(key, placed, state if asked is None else ""):
             is_asked = asked is not None and card.data["head"] == str(asked)
             yield replace(card, css=f"{card.css} now") if is_asked else card
@@ -373,7 +389,10 @@ class CardDrawings:
 
     def _line(self, key: str, x: float, top: float, bottom: float, state: str = "") -> Part:
         """The line from a group of query cards to its key card, or from there to the score cards."""
-        return Part(key, (PathMark(f"M{x + self.card_width / 2:.1f} {top:.1f}V{bottom:.1f}", f"fit {state}".strip()),))
+        return Part(
+            key,
+            (PathMark(f"M{x + self._fan_width('queries') / 2:.1f} {top:.1f}V{bottom:.1f}", f"fit {state}".strip()),),
+        )
 
     def _slabs_in_words(self) -> str:
         rows = (self._size_in_words(key, self.heads.count(key)) for key in ("queries", "keys", "values"))

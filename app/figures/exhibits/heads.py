@@ -32,7 +32,13 @@ class HeadsExhibit:
             Frame(1, "slabs", self._slabs() + self._stripes_left_out(), drawings.slabs()),
             Frame(2, "decks", self._decks() + self._stripes_left_out(), drawings.decks(), self._deck_question()),
             Frame(3, "fit", self._fit() + self._groups_left_out(), drawings.fit(), self._fit_question()),
-            Frame(4, "pairs", self._pairs() + self._groups_left_out(), drawings.pairs(), _("What is their shape?")),
+            Frame(
+                4,
+                "pairs",
+                self._pairs() + self._groups_left_out(),
+                drawings.pairs(),
+                _("What is the shape of the deck of score cards?"),
+            ),
             Frame(5, "join", self._join(), drawings.join()),
             Frame(6, "fewer", self._fewer(), drawings.fewer()),
         )
@@ -69,9 +75,7 @@ class HeadsExhibit:
         elif self.heads.count("keys") == 1:
             sentence = _("Query card {head} is up. All {H} query cards share one key card.")
         else:
-            sentence = _(
-                "Query card {head} is up. {H} query cards share {G} key cards evenly, neighbours the same one."
-            )
+            sentence = _("Query card {head} is up. The {H} query cards share the {G} key cards evenly and in order.")
         return sentence.format(**self._words, head=self.dealing.asked)
 
     def _fit_question(self) -> str:
@@ -101,7 +105,7 @@ class HeadsExhibit:
     def _pairs(self) -> str:
         return _(
             "All cards are dealt: every query card has met the key card of its group, and every pair has dealt one "
-            "score card. They are a deck, too."
+            "score card."
         )
 
     def _join(self) -> str:
@@ -118,12 +122,12 @@ class HeadsExhibit:
         if self.heads.shared_by == 1:
             sentence = _(
                 "With one key/value head for each query head, {W_K}, {W_V}, {K} and {V} fill the dashed outlines. "
-                "Choose fewer above: all four get narrower, while {Q}, the scores and {C} stay as they are."
+                "Choose fewer above: all four get narrower. {Q}, the scores and {C} stay as they are."
             )
         else:
             sentence = _(
-                "One key/value head for each query head would fill the dashed outlines. Shared by {share}, {W_K}, "
-                "{W_V}, {K} and {V} are {share} times narrower, while {Q}, the scores and {C} stay as they are."
+                "One key/value head for each query head would fill the dashed outlines. Here {share} query heads share "
+                "one, so {W_K}, {W_V}, {K} and {V} are 1/{share} as wide. {Q}, the scores and {C} stay as they are."
             )
         return sentence.format(**self._words)
 

@@ -113,10 +113,13 @@ def _heads(request: Request, services: Services, *, embedded: bool) -> Response:
         table, drawing = _table(variant, request.query_params)
         exhibit, symbols = drawing.exhibit(), hint_letters(variant)
         query = {"model": variant.model.key, "tokens": str(variant.tokens), "groups": str(table.chosen.count)}
+    step = asked_step(request, exhibit)
+    if exhibit and "alone" in request.query_params:  # the script asks for one frame while a slider moves
+        exhibit = replace(exhibit, frames=(exhibit.frames[step - 1],))
     page = HeadsPage(
         title=_("Deal the heads"),
         exhibit=exhibit,
-        step=asked_step(request, exhibit),
+        step=step,
         chooser=asked.chooser,
         model_menu=asked.model_menu,
         address=ExhibitAddress("show_heads", query, embedded),
