@@ -17,8 +17,8 @@
   const choose = (alone) => {
     const [id, heads] = [frame().id, form()];
     const ways = alone
-      ? { target: `#${id}`, select: `#${id} > *`, swap: "innerHTML", "select-oob": "#kind", "replace-url": false }
-      : { target: "#exhibit", select: "#exhibit", swap: "outerMorph", "select-oob": "", "replace-url": true };
+      ? { target: `#${id}`, select: `#${id} > *`, swap: "innerHTML", "select-oob": "#kind" }
+      : { target: "#exhibit", select: "#exhibit", swap: "outerMorph", "select-oob": "" };
     for (const [name, way] of Object.entries(ways)) heads.setAttribute(`hx-${name}`, way);
     heads.elements.alone.disabled = !alone;
     heads.requestSubmit();
@@ -112,6 +112,8 @@
     for (const slider of sliders()) slider.closest(".lift").hidden = false;
     glide(before);
     liftAll();
+    const typed = [...new FormData(form())].filter(([, text]) => text);
+    history.replaceState(history.state, "", `?${new URLSearchParams(typed)}`);
     const next = ["[data-next]", ".picks [aria-pressed]", ".picks button"].map((each) => frame().querySelector(each)).find(Boolean);
     if (picked) next?.focus({ preventScroll: true });
   });

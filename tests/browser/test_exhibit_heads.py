@@ -65,7 +65,7 @@ def test_heads_are_dealt_by_mouse_and_keyboard(browser: Browser, shared_app: Ser
     expect(page.locator(".kind")).to_contain_text("if Llama 3.2 1B had 16")
     drag(page, '.track label:has([value="16"])', '.track label:has([value="4"])', inside="")
     expect(page.locator(".kind")).to_contain_text("if Llama 3.2 1B had 4")
-    expect(page.locator("#step-1 svg")).to_contain_text("256 = 4 · 64")  # frames out of sight are drawn again at the end
+    expect(page.locator("#step-1 svg")).to_contain_text("256 = 4 · 64")  # out of sight, and drawn again at the end
     expect(page).to_have_url(re.compile("groups=4"))
     context.close()
 
