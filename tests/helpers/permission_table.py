@@ -204,6 +204,7 @@ TABLE: dict[str, Row] = {
     "GET /class/{activity_id:int}/{number:int}": STUDENT_SEES,
     "POST /class/{activity_id:int}/{number:int}/save": STUDENT_SEES,
     "POST /class/{activity_id:int}/{number:int}/check": STUDENT_DOES,
+    "POST /class/{activity_id:int}/{number:int}/take": STUDENT_DOES,
     "POST /class/{activity_id:int}/{number:int}/hand-in": STUDENT_DOES,
     "POST /class/{activity_id:int}/{number:int}/hint": (404, 404, 409, 404, 404, 404),  # nothing was checked yet
     "POST /class/{activity_id:int}/{number:int}/run": (404, 404, 409, 404, 404, 404),  # nothing was tried yet

@@ -34,10 +34,11 @@ from app.web.exhibits.exhibit_view import (
     worksheet_of_topic,
 )
 from app.web.practice.sheet_request import PostedSheet, library_for, sheet_key, sheet_link
-from app.web.shared.permissions import require_practice
+from app.web.shared.forms import whole_number
+from app.web.shared.permissions import LARGEST_ID, require_practice
 from app.web.shared.services import Services, ServicesDep
 from app.web.shared.sheet_view import hint_letters
-from app.web.shared.urls import public_url
+from app.web.shared.urls import public_url, url_for
 from app.web.shared.visitor import MaybeVisitor, OwnerDep, remember_visitor
 
 router = APIRouter(include_in_schema=False, dependencies=[Depends(require_practice)])
@@ -55,9 +56,10 @@ class ProductChoice:
 
 @dataclass(frozen=True)
 class TakeOver:
-    """The form that puts a result into its boxes on the sheet: what its button says, and its fields."""
+    """The form that puts a result into its boxes on the sheet: what its button says, its address and its fields."""
 
     text: str
+    address: str
     fields: Mapping[str, str]
 
 
@@ -198,7 +200,7 @@ class _Slide:
             query = {"worksheet": self.worksheet.key}
         if self.product:
             query["product"] = self.product.result
-        kept = ("typed", "practice", "decoded")
+        kept = ("typed", "practice", "decoded", "activity", "number")
         more = {name: self.wanted[name] for name in kept if name in self.wanted}
         return {**query, "model": self.variant.model.key, "tokens": str(self.variant.tokens), **more, **self.typed}
 
@@ -210,7 +212,17 @@ class _Slide:
     @property
     def back(self) -> str:
         """The address of the sheet whose numbers are shown."""
-        return _back(self.variant, practising="practice" in self.wanted) if self.is_typed else ""
+        if not self.is_typed:
+            return ""
+        if self.class_sheet:
+            return url_for("show_class_sheet", **self.class_sheet)
+        return _back(self.variant, practising="practice" in self.wanted)
+
+    @property
+    def class_sheet(self) -> Mapping[str, int]:
+        """The activity and the number of the class's sheet that the address leads back to; empty for practice."""
+        activity, number = (whole_number(self.wanted.get(name, ""), LARGEST_ID) for name in ("activity", "number"))
+        return {} if activity is None or number is None else {"activity_id": activity, "number": number}
 
     @property
     def take(self) -> TakeOver | None:
@@ -224,11 +236,14 @@ class _Slide:
         page = token_hex(8)  # as if a page of its own had changed these two boxes
         fields = {"worksheet": self.worksheet.key, "model": self.variant.model.key, "tokens": str(self.variant.tokens)}
         fields |= {name: self.wanted[name] for name in ("decoded", "practice") if name in self.wanted}
+        if self.class_sheet:
+            fields = {}
         fields["stamps"] = " ".join(f"{box}:{page}:{number}" for number, box in enumerate(boxes, 1))
         fields |= {box: str(length) for box, length in boxes.items()}
         text = _("Put {rows} × {columns} into the boxes of {result}")
         shape = {"rows": format_number(rows), "columns": format_number(columns)}
-        return TakeOver(text.format(result=self.variant.letters[self.product.result], **shape), fields)
+        address = url_for("take_class_product", **self.class_sheet) if self.class_sheet else url_for("take_product")
+        return TakeOver(text.format(result=self.variant.letters[self.product.result], **shape), address, fields)
 
 
 def _back(variant: Variant, *, practising: bool) -> str:

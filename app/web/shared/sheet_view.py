@@ -223,23 +223,22 @@ class SlideLink:
     address: str
 
 
-def slide_links(variant: Variant, rows: Iterable[RowView], *, practising: bool = False) -> Iterator[SlideLink]:
+def slide_links(variant: Variant, rows: Iterable[RowView], **sheet: object) -> Iterator[SlideLink]:
     """A link for each product of a sheet in numbers with tokens as rows; none where practice is closed to this browser.
 
-    `rows` are the sheet's with what stands in their boxes. With `practising` the exhibit leads back to a round of
-    practice.
+    `rows` are the sheet's with what stands in their boxes. `sheet` says where the exhibit leads back to: practice=1 for
+    a round of practice, activity and number for a sheet of a class.
     """
-    sheet = variant.worksheet
-    if sheet.answers != "numbers" or sheet.tokens_are != "rows" or not who_asks().may_practise:
+    worksheet = variant.worksheet
+    if worksheet.answers != "numbers" or worksheet.tokens_are != "rows" or not who_asks().may_practise:
         return
-    typed = {str(box.blank): box.text for row in rows for box in row.boxes if box.text}
-    query = {"worksheet": sheet.key, "model": variant.model.key, "tokens": str(variant.tokens), **typed, "typed": "1"}
+    query: dict[str, object] = {"worksheet": worksheet.key, "topic": worksheet.topic, "model": variant.model.key}
+    query |= {"tokens": variant.tokens, "typed": 1, **sheet}
     if variant.decoder_tokens:
-        query["decoded"] = str(variant.decoder_tokens)
-    if practising:
-        query["practice"] = "1"
+        query["decoded"] = variant.decoder_tokens
+    typed = {str(box.blank): box.text for row in rows for box in row.boxes if box.text}
     for product in products_of(variant.table):
-        address = url_for("show_slide", product=product.result, **query)
+        address = url_for("show_slide", product=product.result, **query, **typed)
         yield SlideLink(variant.letters[product.result], formula_pieces(variant, product.result), address)
 
 

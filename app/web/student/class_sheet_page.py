@@ -96,6 +96,19 @@ def save_class_sheet(request: Request, services: ServicesDep, form: FormDep, act
     return response
 
 
+@router.post("/class/{activity_id:int}/{number:int}/take")
+def take_class_product(services: ServicesDep, asked: PostedClassSheet) -> Response:
+    """Put the shape of a result, worked out in an exhibit, into its boxes, and go back to the sheet.
+
+    Once no attempt is left, its boxes stay as they are. 409 unless the activity accepts work.
+    """
+    require_open(services.library.wording, asked.activity)
+    allowed = asked.activity.policies.max_attempts
+    if not 0 < allowed <= len(asked.work.attempts(asked.sheet.key)):
+        services.store.classwork.save(asked.sheet.key, asked.draft, asked.sheet.draft)
+    return RedirectResponse(asked.access.links.sheet(asked.number), 303)
+
+
 @router.post("/class/{activity_id:int}/{number:int}/check")
 def check_class_sheet(request: Request, services: ServicesDep, asked: PostedClassSheet, form: FormDep) -> Response:
     """Mark the sheet and store an attempt; what holds no readable answer is only saved, and costs no attempt.

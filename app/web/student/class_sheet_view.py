@@ -88,6 +88,7 @@ class ClassSheetPage:
     promise: Annotated[str, Doc("The rules that this page tells, as its form sends them back.")]
     next: Annotated[NextStep, Doc("Where to go on after handing in.")]
     primary: Annotated[Primary, Doc("Which of the buttons is the one to press now.")]
+    sees: Annotated[bool, Doc("Whether products lead to their exhibit.")] = False
     focused: Annotated[str, Doc("The box that has the focus as the page opens; none before a check.")] = ""
     carried: Annotated[str, Doc("The attempts that the form of a preview carries; empty for a student.")] = ""
 
@@ -179,6 +180,7 @@ def make_class_sheet_page(
         run_button=run_button(variant) if may_run(services, asked, last) and not access.is_preview else "",
         promise=sheet_promise(asked.activity, asked.number),
         next=next_step(access, steps, ticket_in, asked.number),
+        sees=_may_see(asked) and not status.locked,
         primary=_primary(policies.feedback, status, report) if asked.activity.is_writable() else "",
     )
 
@@ -196,6 +198,12 @@ def _gives_hints(asked: ClassSheetRequest) -> bool:
     """Whether the activity and the worksheet let a student ask for hints now."""
     policies = asked.activity.policies
     return asked.variant.worksheet.show_hints and policies.hints and policies.gives_help(asked.activity.phase())
+
+
+def _may_see(asked: ClassSheetRequest) -> bool:
+    """Whether an exhibit may show the student's numbers now: it says what does not fit and names sizes, as hints do."""
+    shows_marks = asked.activity.policies.marks_visible(asked.activity.phase(), handed_in=False)
+    return _gives_hints(asked) and shows_marks and not asked.access.is_preview
 
 
 def hinted_attempt(services: Services, asked: ClassSheetRequest) -> ClassAttempt | None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from starlette.testclient import TestClient
 
 from app.web.shared.static_files import static_url
+from tests.helpers.class_sheet import press
 from tests.helpers.html_page import Page
+from tests.helpers.school import Classroom
 
 
 def frames(text: str) -> list[str]:
@@ -109,3 +113,26 @@ def test_the_page_of_an_exhibit_adds_at_most_40_kb_to_a_sheet(client: TestClient
     for path in ("css/exhibits.css", "js/exhibit.js", "js/exhibit_slide.js"):
         sent += int(client.get(static_url(path), headers={"accept-encoding": "gzip"}).headers["content-length"])
     assert sent < 40_000
+
+
+def test_in_a_class_products_open_where_hints_and_marks_are_given(classroom: Classroom) -> None:
+    """The result goes into the student's own boxes; Back leads to the sheet. Under exam conditions there is no link."""
+    activity = classroom.open()
+    _, browser = classroom.join()
+    press(browser, activity, "save", {**TYPED, "keys.columns": "128"})
+    page = Page(browser.get(see_links(browser.get(f"/class/{activity.id}/1").text)["S"]).text)
+    [form] = [each for each, _ in page.find("form") if each["action"].endswith("/take")]
+    assert page.find("a", href=f"/class/{activity.id}/1")
+    fields = {each["name"]: each["value"] for each, _ in page.find("input", type="hidden") if each["name"] != "topic"}
+    arrived = browser.post(form["action"], data=fields, follow_redirects=True)
+    boxes = Page(arrived.text).boxes()
+    assert {name: text for name, text in boxes.items() if text} == {
+        **TYPED, "keys.columns": "128", "scores.rows": "100", "scores.columns": "100",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("policies", [{"exam": True}, {"hints": False}, {"feedback": "after_close"}])
+def test_in_a_class_without_help_no_product_opens(classroom: Classroom, policies: dict[str, Any]) -> None:
+    activity = classroom.open(**policies)
+    _, browser = classroom.join()
+    assert see_links(browser.get(f"/class/{activity.id}/1").text) == {}
