@@ -621,6 +621,110 @@ SOFTMAX_WITH_MASK: Mapping[str, Prediction] = {
 SOFTMAX_SIDE_BY_SIDE: Mapping[str, Prediction] = {
     "all-heads-stacked": lambda s: columns(s.H * s.N, *SCORES, "mask"),
 }
+
+
+def with_experts(s: Sizes, one: int, stored: int, active: int, shared_less: int = 0) -> FilledSheet:
+    """A sheet on experts with so many parameters in one, and so many experts stored and active in a layer.
+
+    Shared experts have `shared_less` parameters less.
+    """
+    beside = s.block_stored - s.E * s.one_expert - shared_less
+    return {
+        "shared_experts.count": getattr(s, "shared_experts", 0) - shared_less,
+        "one_expert.count": one,
+        "experts.count": stored * one,
+        "chosen_experts.count": active * one,
+        "block_stored.count": beside + stored * one,
+        "block_active.count": beside + active * one,
+        "total.count": s.rest + s.L_exp * stored * one,
+        "used.count": s.rest + s.L_exp * active * one,
+    }
+
+
+def of_one_expert(n: int) -> FilledSheet:
+    """The rows of what goes through one expert."""
+    return rows(n, "expert_input", "expert_hidden", "expert_output")
+
+
+EXPERTS: Mapping[str, Prediction] = {
+    "all-experts-active": lambda s: {
+        **columns(s.E, "chosen"),
+        **of_one_expert(s.N),
+        **with_experts(s, s.one_expert, s.E, s.E),
+    },
+    "whole-model-per-expert": lambda s: {
+        "total.count": s.E * (s.rest + s.L_exp * s.one_expert),
+        "used.count": s.k * (s.rest + s.L_exp * s.one_expert),
+    },
+    "one-expert-per-token": lambda s: {
+        **columns(1, "chosen"),
+        **of_one_expert(-(-s.N // s.E)),
+        **with_experts(s, s.one_expert, s.E, 1),
+    },
+    "router-as-wide-as-expert": lambda s: (
+        matrix(s.d, s.d_exp, "W_router") | columns(s.d_exp, "router_logits")
+    ),
+    "one-choice-for-all-tokens": lambda s: rows(1, "router_logits", "chosen") | of_one_expert(s.N),
+    "experts-share-the-width": lambda s: {
+        **matrix(s.d, s.d_exp // s.E, "W_gate"),
+        **matrix(s.d, s.d_exp // s.E, "W_up"),
+        **matrix(s.d_exp // s.E, s.d, "W_down"),
+        **columns(s.d_exp // s.E, "expert_hidden"),
+        **with_experts(
+            s,
+            s.one_expert - (s.d_exp - s.d_exp // s.E) * (3 * s.d + 2 * (s.one_expert != 3 * s.d * s.d_exp)),
+            s.E,
+            s.k,
+            shared_less=getattr(s, "n_sh", 0) * 3 * s.d * (s.d_exp - s.d_exp // s.E),
+        ),
+    },
+    "expert-gate-forgotten": lambda s: with_experts(s, s.one_expert - s.d * s.d_exp, s.E, s.k),
+    "shared-experts-forgotten": lambda s: {
+        "block_stored.count": s.block_stored - s.shared_experts,
+        "block_active.count": s.block_active - s.shared_experts,
+    } if hasattr(s, "shared_experts") else {},
+    "stored-layout": lambda s: {
+        **shape(s.E, s.d, "W_router"),
+        **shape(s.d_exp, s.d, "W_gate", "W_up"),
+        **shape(s.d, s.d_exp, "W_down"),
+    },
+    "context-for-tokens": lambda s: (
+        rows(s.C, "input", "router_logits", "chosen", "output") | of_one_expert(-(-s.C * s.k // s.E)) if s.C else {}
+    ),
+}  # fmt: skip
+EXPERTS_CHOSEN_RIGHT: Mapping[str, Prediction] = {
+    "all-experts-active": lambda s: with_experts(s, s.one_expert, s.E, s.E),
+    "whole-model-per-expert": lambda s: {"total.count": s.E * (s.rest + s.L_exp * s.one_expert)},
+    "one-expert-per-token": lambda s: with_experts(s, s.one_expert, s.E, 1),
+    "one-choice-for-all-tokens": lambda s: rows(1, "router_logits", "chosen"),
+}
+EXPERTS_UNEVEN: Mapping[str, Prediction] = {
+    "one-expert-per-token": lambda s: of_one_expert(-(-s.N // s.E)),
+}
+ANGLES = ("angles", "cosines", "sines")
+ROTARY: Mapping[str, Prediction] = {
+    "angle-per-dimension": lambda s: columns(2 * s.pairs, *ANGLES) | {"layer_angles.count": 2 * s.pairs * s.N},
+    "positions-are-parameters": lambda s: shape(s.C, s.d, *ANGLES) if s.C and s.rope_alone else {},
+    "angles-as-wide-as-model": lambda s: columns(s.d // 2, *ANGLES) | {"layer_angles.count": s.N * s.d // 2},
+    "all-dimensions-rotated": lambda s: {
+        **columns(s.d_h // 2, *ANGLES),
+        "layer_angles.count": s.N * s.d_h // 2,
+        "layer_rotated.count": s.N * (s.H + s.G) * s.d_h,
+    },
+    "pairs-of-the-other-kind": lambda s: {"partner.count": 3 if s.partner > 3 else s.pairs + 2},
+    "values-rotated-too": lambda s: {"layer_rotated.count": s.N * (s.H + 2 * s.G) * 2 * s.pairs},
+    "angles-for-each-head": lambda s: {"layer_angles.count": s.H * s.layer_angles},
+    "one-kv-per-query-head": lambda s: {"layer_rotated.count": s.N * 2 * s.H * 2 * s.pairs},
+    "columns-are-tokens": lambda s: {
+        **shape(s.pairs, s.N, *ANGLES),
+        **shape(s.d_h, s.N, "queries", "keys", "rotated_queries", "rotated_keys"),
+    },
+    "context-for-tokens": lambda s: {
+        **rows(s.C, *ANGLES, "queries", "keys", "rotated_queries", "rotated_keys"),
+        "layer_angles.count": s.C * s.pairs,
+        "layer_rotated.count": s.C * (s.H + s.G) * 2 * s.pairs,
+    } if s.C else {},
+}  # fmt: skip
 PREDICTIONS: Mapping[str, tuple[Mapping[str, Prediction], ...]] = {
     "single-head": (PLAIN_HEAD, CARRIED, SCORES_SIDE_BY_SIDE),
     "bidirectional-head": (PLAIN_HEAD, CARRIED, SCORES_SIDE_BY_SIDE),
@@ -633,6 +737,8 @@ PREDICTIONS: Mapping[str, tuple[Mapping[str, Prediction], ...]] = {
     "four-dimensions": (*IN_DIMENSIONS, BATCH, BATCH_CARRIED),
     "whole-model": (WALK, ONLY_LAST_NORMED),
     "parameter-count": (COUNT, COUNT_OF_A_LAYER),
+    "rotary-pairs": (ROTARY,),
+    "experts": (EXPERTS, EXPERTS_CHOSEN_RIGHT, EXPERTS_UNEVEN),
     "costs": (COSTS, CACHE_FOR_ALL_HEADS, CACHE_OF_KEYS_FOR_ALL_HEADS, CACHE_OF_ONE_LAYER),
 }
 

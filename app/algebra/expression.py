@@ -18,7 +18,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache, cached_property
+from functools import cache, cached_property, reduce
 from typing import NamedTuple
 
 _SYMBOL = re.compile(r"[A-Za-z][A-Za-z_]*")
@@ -62,9 +62,9 @@ class Expression:
     @staticmethod
     @cache
     def parse(text: str) -> Expression:
-        """Read sums of products of symbols and whole numbers: 'N', 'G*d_h', '2*N + 1'.
+        """Read sums of products of symbols and whole numbers, divided by symbols: 'N', 'G*d_h', '2*N + 1', 'N*k/E'.
 
-        Raises ExpressionError for anything else, also for quotients and differences.
+        Raises ExpressionError for anything else, also for differences.
         """
         return Expression(_collect(_parse_term(part, text) for part in text.split("+")))
 
@@ -170,11 +170,16 @@ class Expression:
 
 
 def _parse_term(text: str, whole: str) -> Term:
-    """Read one product of whole numbers and symbols: "2*d_h*G" is Term(2, ("G", "d_h")).
+    """Read one product of whole numbers and symbols, divided by symbols: "2*d_h*G" is Term(2, ("G", "d_h")).
 
     Raises ExpressionError for anything else; `whole` is only the text that its message shows.
     """
     factor, symbols = 1, list[str]()
+    product, *divisors = text.split("/")
+    if divisors:
+        by_symbols = (_parse_term(divisor, whole) for divisor in divisors)
+        inverses = [Term(Fraction(1, divisor.factor), (), divisor.symbols) for divisor in by_symbols]
+        return reduce(_multiply, inverses, _parse_term(product, whole))
     for piece in (piece.strip() for piece in text.split("*")):
         if piece.isascii() and piece.isdigit():
             factor *= int(piece)
@@ -243,4 +248,4 @@ def _fold(term: Term, product: tuple[str, ...], symbol: str) -> Term:
     return Term(term.factor, tuple(sorted(symbols)), term.divisors)
 
 
-ZERO = Expression((Term(0),))
+ZERO, ONE = Expression((Term(0),)), Expression((Term(1),))

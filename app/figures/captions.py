@@ -58,6 +58,8 @@ def edge_kind(shapes: TypedShapes, blank: Blank) -> EdgeKind:
 def _kind(expression: Expression | None) -> EdgeKind:
     """The colour of a size."""
     symbols = expression.symbols if expression else frozenset()
+    if str(expression) == "N*k/E":  # the tokens of one expert
+        return "tokens"
     if {"d_h", "d_v"} & symbols:
         return "head"
     return _KINDS.get(min(symbols, default="1"), "other") if expression and len(symbols) < 2 else "other"

@@ -29,17 +29,20 @@ def draw_figures(
 
     None on a worksheet that shows no drawing; on one that shows no mismatches, lengths are drawn and not compared.
 
-    On a sheet whose tokens are columns they are mirror images. A sheet that only counts has bars. Unless `names_sizes`,
-    nothing says by name or colour which of the model's sizes a number is: only lengths, and what does not fit.
+    On a sheet whose tokens are columns they are mirror images. Counts are bars, behind any matrices. Unless
+    `names_sizes`, nothing says by name or colour which of the model's sizes a number is: only lengths, and what does
+    not fit.
     """
-    sheet = variant.worksheet
+    sheet, plans = variant.worksheet, _plans(variant)
     if not sheet.show_drawing:
         return ()
-    if not variant.table.tensors:
-        figures = draw_counts(variant, answers)
-        return figures if sheet.show_mismatches else tuple(replace(figure, mismatches=()) for figure in figures)
-    shapes, plans = TypedShapes.of(variant, answers, names_sizes), _plans(variant)
-    return _lay_out(shapes, plans, Scale.fitting(scale, shapes, plans))
+    bars = draw_counts(variant, answers)
+    if not sheet.show_mismatches:
+        bars = tuple(replace(figure, mismatches=()) for figure in bars)
+    if not plans:
+        return bars
+    shapes = TypedShapes.of(variant, answers, names_sizes)
+    return (*_lay_out(shapes, plans, Scale.fitting(scale, shapes, plans)), *bars)
 
 
 def draw_side_by_side(
@@ -49,16 +52,17 @@ def draw_side_by_side(
 
     All figures are on one scale, the smaller of the two, so that a length that is alike looks alike.
     """
-    if not variant.table.tensors:
-        longest = [longest_bars(variant, values) for values in (left, right)]
-        shared = {key: max(each[key] for each in longest) for key in longest[0]}
-        return _differing(zip(*(draw_counts(variant, values, shared) for values in (left, right)), strict=True))
+    longest = [longest_bars(variant, values) for values in (left, right)]
+    shared = {key: max(each[key] for each in longest) for key in longest[0]}
+    bars = _differing(zip(*(draw_counts(variant, values, shared) for values in (left, right)), strict=True))
     plans = _plans(variant)
+    if not plans:
+        return bars
     both = [TypedShapes.of(variant, values) for values in (left, right)]
     smaller = min((Scale.fitting(scale, shapes, plans) for shapes in both), key=lambda fitted: fitted.px_per_unit)
     pens = [Pen(shapes, MatrixSizes(shapes, smaller)) for shapes in both]
     plans = tuple(differing_plan(pens[0], pens[1], plan) if plan.layout == "flow" else plan for plan in plans)
-    return _differing((_figure(pens[0], plan), _figure(pens[1], plan)) for plan in plans if plan.results)
+    return (*_differing((_figure(pens[0], plan), _figure(pens[1], plan)) for plan in plans if plan.results), *bars)
 
 
 def _differing(pairs: Iterable[tuple[Figure, Figure]]) -> tuple[tuple[Figure, Figure], ...]:

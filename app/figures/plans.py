@@ -65,6 +65,7 @@ _FIRST_RESIDUAL = FigurePlan("first-residual", "embedded", ("attended", "residua
 _QKV_MATRICES = FigurePlan("matrices-in", "input", ("queries", "keys", "values"))
 _OUTPUT_MATRIX = FigurePlan("matrix-out", "context", ("output",))
 _DOWN_MATRIX = FigurePlan("matrix-down", "hidden", ("fed_forward",))
+_ROUTER = FigurePlan("router", "input", ("router_logits",))
 
 # By the key of the table that the topic means for a model. A table that is not here has nothing to draw.
 FIGURE_PLANS: Mapping[str, tuple[FigurePlan, ...]] = {
@@ -122,6 +123,16 @@ FIGURE_PLANS: Mapping[str, tuple[FigurePlan, ...]] = {
         _FIRST_RESIDUAL,
         FigurePlan("feed-forward", "normed_residual", ("up",)),
         *_AFTER_FEED_FORWARD,
+    ),
+    "experts": (
+        _ROUTER,
+        FigurePlan("expert-up", "expert_input", ("expert_hidden",)),
+        FigurePlan("expert-down", "expert_hidden", ("expert_output",)),
+    ),
+    "experts-uneven": (_ROUTER,),
+    "rotary-pairs": (
+        FigurePlan("rotated-queries", "queries", ("angles", "rotated_queries"), "row", " →"),
+        FigurePlan("rotated-keys", "keys", ("angles", "rotated_keys"), "row", " →"),
     ),
 }
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 
-from app.algebra.expression import Expression
+from app.algebra.expression import ONE, Expression
 from app.algebra.number_text import format_number
 from app.figures.plans import FIGURE_PLANS, MULTIPLIED_MATRICES
 from app.shapes.consistency import DimensionMismatch, Values, mismatches, typed_source_of
@@ -69,7 +69,8 @@ class TypedShapes:
             if blank.field != "count"
         }
         if table is not variant.table:
-            typed |= {Blank(tensor.key, "rows"): Typed(1) for tensor in table.activations}  # one token x
+            one = Typed(1, ONE if variant.worksheet.answers == "letters" else None)
+            typed |= {Blank(tensor.key, "rows"): one for tensor in table.activations}  # one token x
         asked = frozenset(variant.worksheet.rows)
         if "input" not in asked and table is variant.table and "input" in table.by_key:
             typed[Blank("input", "columns")] = _read(variant, Blank("input", "columns"), variant.architecture.d)

@@ -176,7 +176,8 @@ class HintWriter:
             # A formula with a number in it ("2 · N · d"), or of one size alone, would tell too much of the answer.
             tells = re.search(r"\d", entry.formula) or entry.formula.strip("{}") in self.variant.sizes
             formula = write_formula(self.variant, blank.tensor)
-            return self._relation("factors" if tells else "amount", blank, sum=formula, sizes=sizes)
+            factors = "factors-in-letters" if self.variant.worksheet.answers == "letters" else "factors"
+            return self._relation(factors if tells else "amount", blank, sum=formula, sizes=sizes)
         if blank.field == "count":
             return self._relation("numbers", blank)
         if entry.equation is None:

@@ -285,8 +285,9 @@ def _formula_piece(node: FormulaNode) -> TypstData:
 
 def _drawn_figures(variant: Variant, options: HandoutOptions) -> tuple[Figure, ...]:
     """Return the drawings of the right answers, if the options ask for any; bars without numbers would say nothing."""
-    wanted = options.figures != "none" and variant.table.tensors
-    return draw_figures(variant, variant.key) if wanted else ()
+    if options.figures == "none":
+        return ()
+    return tuple(figure for figure in draw_figures(variant, variant.key) if figure.has_scale)
 
 
 def _rows(variant: Variant, splitter: SymbolSplitter) -> TypstData:

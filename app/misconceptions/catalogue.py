@@ -15,7 +15,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from app.models.architecture import Architecture
+from app.shapes.experts import expert_sizes, shared_expert_parameters
 from app.shapes.problem import Problem
+from app.shapes.rotary import other_partner
 from app.shapes.table import MATRIX_FIELDS, Blank, BlankField, side_fields
 from app.shapes.topics import TOPICS
 
@@ -24,6 +26,7 @@ HEADS = tuple(topic.key for topic in TOPICS.values() if topic.subject == "head")
 LAYER, MATRICES, COUNT, COSTS, WALK = "attention-layer", "layer-parameters", "parameter-count", "costs", "whole-model"
 DECODE, CROSS, SOFTMAX = "decode-step", "cross-attention", "scale-mask-softmax"
 THREE, FOUR = "three-dimensions", "four-dimensions"
+MIXTURE, ROTARY = "experts", "rotary-pairs"
 HEADS_AND_LAYER = (*HEADS, LAYER)
 HEADS_AND_SOFTMAX = (*HEADS_AND_LAYER, SOFTMAX)
 ALL_TOKENS_AT_ONCE = (*(topic for topic in HEADS if topic != DECODE), LAYER)
@@ -64,7 +67,9 @@ class Misconception:
 # Symbols that a prediction may use besides those of the sheet. Of the model, as a whole number or None: d/H, each query
 # head's even share of the embedding dimension; d/G, each key/value head's; 4·d; and by how many parameters one layer's
 # attention or feed-forward block changes (a number below zero if it shrinks) with G heads in W_O in place of H, without
-# W_O, with d_h in place of d rows in W_Q, W_K and W_V, with the context length in the rows of W_O, and without W_gate.
+# W_O, with d_h in place of d rows in W_Q, W_K and W_V, with the context length in the rows of W_O, and without W_gate;
+# by how many one expert changes without its gate, and a layer without its shared experts; the inner width of an
+# expert divided among all of them; and the partner of a dimension in the other convention of rotary pairs.
 MODEL_SYMBOLS: Mapping[str, Callable[[Architecture], int | None]] = {
     "one": lambda _a: 1,
     "four_d": lambda a: 4 * a.d,
@@ -75,11 +80,15 @@ MODEL_SYMBOLS: Mapping[str, Callable[[Architecture], int | None]] = {
     "square_W_QKV": lambda a: (a.d_h - a.d) * (a.H * a.d_h + a.G * a.d_h + a.G * a.d_v),
     "context_in_W_O": lambda a: None if a.C is None else (a.C - 1) * a.H * a.d_v * a.d,
     "without_W_gate": lambda a: -a.d * a.d_ff,
+    "without_expert_gate": lambda a: -a.d * expert_sizes(a)["d_exp"] if _has_experts(a) else None,
+    "without_shared": lambda a: -shared_expert_parameters(a),
+    "other_partner": other_partner,
+    "d_exp_shared_out": lambda a: expert_sizes(a)["d_exp"] // a.all_sizes["E"] if _has_experts(a) else None,
 }
 # Of the blank that is written into: its right number; one less; half of it, rounded down; the right number of the other
 # side of the same matrix. Of the sheet: N less than the right number; half of N·N, rounded down; 1 + 2 + … + N; which
-# token i is, counted from the last; and H - 1 times the count of all attention parameters, zero on a sheet without such
-# a count.
+# token i is, counted from the last; H - 1 times the count of all attention parameters, zero on a sheet without such a
+# count; and E - 1 or k - 1 times all parameters of the model beside its experts.
 BLANK_SYMBOLS: Mapping[str, Callable[[Problem, Blank], int]] = {
     "right": lambda problem, blank: problem.key[blank],
     "one_less": lambda problem, blank: problem.key[blank] - 1,
@@ -90,6 +99,8 @@ BLANK_SYMBOLS: Mapping[str, Callable[[Problem, Blank], int]] = {
     "triangle": lambda problem, _blank: problem.sizes["N"] * (problem.sizes["N"] + 1) // 2,
     "from_last": lambda problem, _blank: problem.sizes["N"] - problem.sizes["i"] + 1,
     "other_heads": lambda problem, _blank: (problem.sizes["H"] - 1) * problem.key.get(Blank("attention", "count"), 0),
+    "other_models": lambda problem, _blank: (problem.sizes["E"] - 1) * problem.sizes["rest"],
+    "other_active_models": lambda problem, _blank: (problem.sizes["k"] - 1) * problem.sizes["rest"],
 }
 
 
@@ -201,6 +212,10 @@ _WEIGHTS_BYTES = ("weights_16_bit.count", "weights_8_bit.count", "weights_4_bit.
 _FLOPS = [f"{key}_flops.count" for key in ("queries", "keys", "values", "scores", "context", "output", "feed_forward")]
 _WHOLE = ("total.count", "used.count")  # all parameters of a model, and those used for one token
 _CACHE = ("cache_16_bit.count", "cache_8_bit.count")
+_ANGLE_ROWS, _ANGLE_COLUMNS = ([f"{row}.{field}" for row in ("angles", "cosines", "sines")] for field in MATRIX_FIELDS)
+_EXPERT_ROWS = [f"{row}.rows" for row in ("expert_input", "expert_hidden", "expert_output")]
+_CHOOSING_SHAPES = ("chosen.columns", *_EXPERT_ROWS)
+_CHOSEN_COUNTS = ("chosen_experts.count", "block_active.count", "used.count")
 _AS_WIDE_AS_MODEL = {"d_h": "d", "d_v": "d"}
 _ONE_HEAD = {"H": "one", "G": "one"}
 _EVEN_SHARES = {"d_h": "d_per_head", "d_v": "d_per_head"}
@@ -273,7 +288,7 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
         },
     ),
     Misconception("keys-already-transposed", "tokens", _on(HEADS_AND_LAYER, Prediction(transposed=("keys",)))),
-    Misconception("columns-are-tokens", "tokens", _on((*HEADS_AND_LAYER, WALK), Prediction(transposed=("*",)))),
+    Misconception("columns-are-tokens", "tokens", _on((*HEADS_AND_LAYER, WALK, ROTARY), Prediction(transposed=("*",)))),
     Misconception("weights-for-activations", "tokens", _on(HEADS_AND_LAYER, Prediction(_each("d", *_QKV_ROWS)))),
     Misconception(
         "stored-layout",
@@ -281,6 +296,7 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
         {
             **_on(HEADS_AND_LAYER, Prediction(_each("other_side", *_QKV_ROWS) | _each("d", *_QKV_COLUMNS))),
             **_on((MATRICES,), Prediction(transposed=("*",))),
+            **_on((MIXTURE,), Prediction(transposed=("W_router", "W_gate", "W_up", "W_down"))),
         },
     ),
     Misconception(
@@ -304,7 +320,7 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
     Misconception(
         "one-kv-per-query-head",
         "shared",
-        _on((LAYER, MATRICES, COUNT, COSTS, THREE, FOUR), Prediction(substitutions={"G": "H"})),
+        _on((LAYER, MATRICES, COUNT, COSTS, THREE, FOUR, ROTARY), Prediction(substitutions={"G": "H"})),
         _has_grouped_queries,
     ),
     Misconception(
@@ -344,7 +360,10 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
         "context-for-tokens",
         "input",
         {
-            **_on((*HEADS_AND_SOFTMAX, WALK, COSTS, THREE, FOUR), Prediction(substitutions={"N": "C", "M": "C"})),
+            **_on(
+                (*HEADS_AND_SOFTMAX, WALK, COSTS, THREE, FOUR, MIXTURE, ROTARY),
+                Prediction(substitutions={"N": "C", "M": "C"}),
+            ),
             # In a decode step a cache padded to the context length is full with the new token in it.
             **_on((DECODE,), Prediction(_each("C", *_KEY_SIDE)), Prediction(substitutions={"N": "C"})),
         },
@@ -394,7 +413,10 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
     Misconception(
         "positions-are-parameters",
         "parameters",
-        _on((COUNT,), Prediction(_each("right + C*d", "embedding.count", *_WHOLE))),
+        {
+            **_on((COUNT,), Prediction(_each("right + C*d", "embedding.count", *_WHOLE))),
+            **_on((ROTARY,), Prediction(_each("C", *_ANGLE_ROWS) | _each("d", *_ANGLE_COLUMNS))),
+        },
         _has_rope_alone,
     ),
     Misconception(
@@ -491,10 +513,14 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
         lambda architecture: architecture.gated,
     ),
     # Code repeats the angles so that cos and sin are as wide as the head; there is one angle for two dimensions.
+    # Seen in nanochat#299.
     Misconception(
         "angle-per-dimension",
         "width",
-        _on((WALK,), Prediction({"angles.columns": "2*pairs"})),
+        {
+            **_on((WALK,), Prediction({"angles.columns": "2*pairs"})),
+            **_on((ROTARY,), Prediction(_each("2*pairs", *_ANGLE_COLUMNS) | {"layer_angles.count": "2*N*pairs"})),
+        },
         lambda architecture: architecture.rotary is not None,
     ),
     # The last vectors are taken for the prediction itself.
@@ -755,6 +781,121 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
             Prediction(_each("B*N", "scores.dim3", "weights.dim3")),
         ),
     ),
+    # The experts taken for an ensemble, whose members all answer; seen in maxtext#678 and Mono-InternVL#2.
+    Misconception(
+        "all-experts-active",
+        "experts",
+        _on(
+            (MIXTURE,),
+            Prediction(substitutions={"k": "E"}),
+            Prediction(_each("right", *_CHOOSING_SHAPES), {"k": "E"}),
+        ),
+    ),
+    # "8x7B" read as eight models of 7 billion parameters, 56 billion in all; seen in vllm#1991.
+    Misconception(
+        "whole-model-per-expert",
+        "experts",
+        _on(
+            (MIXTURE,),
+            Prediction({"total.count": "right + other_models", "used.count": "right + other_active_models"}),
+            Prediction({"total.count": "right + other_models"}),
+        ),
+    ),
+    # The Switch Transformer (arXiv:2101.03961) sends each token to one expert; most later models to several.
+    Misconception(
+        "one-expert-per-token",
+        "experts",
+        _on(
+            (MIXTURE,),
+            Prediction(substitutions={"k": "one"}),
+            Prediction(_each("right", *_CHOOSING_SHAPES), {"k": "one"}),
+            Prediction(_each("right", "chosen.columns", *_CHOSEN_COUNTS), {"k": "one"}),
+        ),
+        lambda architecture: architecture.all_sizes.get("k", 1) > 1,
+    ),
+    # The router taken for the first projection of the block.
+    Misconception(
+        "router-as-wide-as-expert",
+        "experts",
+        _on(
+            (MIXTURE,),
+            Prediction(_each("d_exp", "W_router.columns", "router_logits.columns")),
+        ),
+    ),
+    # "This question goes to the expert for history": one choice for a whole text.
+    Misconception(
+        "one-choice-for-all-tokens",
+        "experts",
+        _on(
+            (MIXTURE,),
+            Prediction(_each("1", "router_logits.rows", "chosen.rows") | _each("N", *_EXPERT_ROWS)),
+            Prediction(_each("1", "router_logits.rows", "chosen.rows")),
+        ),
+    ),
+    # The experts taken for slices of one block of the stated width.
+    Misconception(
+        "experts-share-the-width", "experts", _on((MIXTURE,), Prediction(substitutions={"d_exp": "d_exp_shared_out"}))
+    ),
+    Misconception(
+        "expert-gate-forgotten",
+        "experts",
+        _on(
+            (MIXTURE,),
+            Prediction(
+                {
+                    "one_expert.count": "right + without_expert_gate",
+                    **_each("right + E*without_expert_gate", "experts.count", "block_stored.count"),
+                    **_each("right + k*without_expert_gate", "chosen_experts.count", "block_active.count"),
+                    "total.count": "right + E*L_exp*without_expert_gate",
+                    "used.count": "right + L_exp*k*without_expert_gate",
+                }
+            ),
+        ),
+    ),
+    Misconception(
+        "shared-experts-forgotten",
+        "experts",
+        _on((MIXTURE,), Prediction(_each("right + without_shared", "block_stored.count", "block_active.count"))),
+        lambda architecture: shared_expert_parameters(architecture) > 0,
+    ),
+    # Seen in LTX-Video#224.
+    Misconception(
+        "angles-as-wide-as-model",
+        "rotary",
+        _on((ROTARY,), Prediction(_each("d/2", *_ANGLE_COLUMNS) | {"layer_angles.count": "N*d/2"})),
+        lambda architecture: architecture.d != architecture.d_h,
+    ),
+    # Seen in rotary-embedding-torch#4.
+    Misconception(
+        "all-dimensions-rotated",
+        "rotary",
+        _on(
+            (ROTARY,),
+            Prediction(
+                _each("d_h/2", *_ANGLE_COLUMNS)
+                | {"layer_angles.count": "N*d_h/2", "layer_rotated.count": "N*H*d_h + N*G*d_h"}
+            ),
+        ),
+        lambda architecture: architecture.rotary is not None and architecture.rotary.width < architecture.d_h,
+    ),
+    # The paper's pairs for the code's, or the code's for the paper's; seen in transformers#25199 and #40462.
+    Misconception(
+        "pairs-of-the-other-kind",
+        "rotary",
+        _on((ROTARY,), Prediction({"partner.count": "other_partner"})),
+    ),
+    # Seen in mistral-inference#147.
+    Misconception(
+        "values-rotated-too",
+        "rotary",
+        _on((ROTARY,), Prediction({"layer_rotated.count": "N*H*d_rot + 2*N*G*d_rot"})),
+    ),
+    Misconception(
+        "angles-for-each-head",
+        "rotary",
+        _on((ROTARY,), Prediction({"layer_angles.count": "N*H*pairs"})),
+        lambda architecture: architecture.H > 1,
+    ),
 )
 
 
@@ -763,7 +904,7 @@ MISCONCEPTION_GROUPS: Mapping[str, tuple[str, ...]] = {
     group: tuple(misconception.key for misconception in MISCONCEPTIONS if misconception.group == group)
     for group in (
         *("input", "width", "tokens", "scores", "mask", "back", "shared", "cache"),
-        *("dimensions", "parameters", "feed-forward", "costs"),
+        *("dimensions", "parameters", "feed-forward", "costs", "experts", "rotary"),
     )
 }
 _GROUP_OF = {misconception.key: misconception.group for misconception in MISCONCEPTIONS}

@@ -31,7 +31,9 @@ FAILURES_TO_LOOK_AGAIN = 2  # sheets in a row that leave a group in doubt, thoug
 # model before its matrices are counted, latent attention last. Levels that are not here follow, as topics are taught.
 LEVEL_ORDER = (
     *("single-head", "bidirectional-head", "single-head-letters", "attention-layer", "decode-step", "cross-attention"),
-    *("whole-model", "layer-parameters", "parameter-count", "costs", "attention-layer-latent"),
+    *("attention-layer-letters", "decode-step-letters", "cross-attention-letters", "rotary-pairs"),
+    *("whole-model", "layer-parameters", "layer-parameters-letters", "parameter-count", "parameter-count-letters"),
+    *("experts", "costs", "costs-letters", "attention-layer-latent"),
 )
 
 _TOPICS_OF = {misconception.key: misconception.topics for misconception in MISCONCEPTIONS}

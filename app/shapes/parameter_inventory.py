@@ -13,12 +13,13 @@ anyway, such as the number of heads, are not repeated.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from app.algebra.expression import ZERO
 from app.models.architecture import Architecture
 from app.models.parameter_specs import ParameterSpec, ParameterSpecs
+from app.shapes.experts import expert_sizes
 from app.shapes.parameter_parts import LayerKind, layer_kinds, number_of_parameters, outside_parts
 
 
@@ -49,6 +50,30 @@ def parameter_inventory(architecture: Architecture) -> Iterator[Fact]:
         yield from _experts(architecture, with_experts.parts)
     yield from _norms(architecture, kinds)
     yield from _after_layers(architecture, outside)
+
+
+def experts_inventory(architecture: Architecture) -> Iterator[Fact]:
+    """What a sheet about a mixture of experts tells of it: how many experts, of which size, and what else there is.
+
+    Only for models that the topic "experts" is true of.
+    """
+    kinds = layer_kinds(architecture.stacks[0])
+    kind = next(kind for kind in kinds if kind.has_experts)
+    sizes = {**architecture.all_sizes, **expert_sizes(architecture)}
+    layers = "experts-in-all-layers" if len(kinds) == 1 else "experts-in-some-layers"
+    yield Fact(layers, {symbol: sizes[symbol] for symbol in ("L", "L_exp", "E", "k")})
+    if _has_biases(kind.parts["router"]):
+        yield Fact("router-biased")
+    yield Fact("expert-gated", {"width": sizes["d_exp"], "biases": _with_biases(kind.parts["experts"])})
+    yield from _shared_experts(architecture, kind.parts)
+    yield Fact("beside-experts-and-shared" if "shared_experts" in kind.parts else "beside-experts", sizes)
+
+
+# By topic, what its sheets tell about the parameters of a model.
+INVENTORIES: Mapping[str, Callable[[Architecture], Iterator[Fact]]] = {
+    "parameter-count": parameter_inventory,
+    "experts": experts_inventory,
+}
 
 
 def _embeddings(a: Architecture, outside: Mapping[str, ParameterSpecs]) -> Iterator[Fact]:
@@ -123,6 +148,11 @@ def _experts(a: Architecture, layer: Mapping[str, ParameterSpecs]) -> Iterator[F
     sizes = {symbol: a.all_sizes[symbol] for symbol in ("d", "E", "k")}
     yield Fact("router-bias" if _has_biases(router) else "router", sizes)
     yield Fact("expert", {"d": a.d, "width": _inner_width(a, experts), "biases": _with_biases(experts)})
+    yield from _shared_experts(a, layer)
+
+
+def _shared_experts(a: Architecture, layer: Mapping[str, ParameterSpecs]) -> Iterator[Fact]:
+    """The experts of a layer that every token goes through, if there are any."""
     if "shared_experts" not in layer:
         return
     shared = layer["shared_experts"]

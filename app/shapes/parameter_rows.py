@@ -29,7 +29,7 @@ def parameter_rows(architecture: Architecture) -> tuple[Count, ...]:
     layers = Expression.symbol("L") if stack.spec.count == "L" else Expression.number(kinds[0].layers)
     in_layers = _rows_of_layers(kinds, layers)
     by_key = {**outside, **in_layers}
-    total = _added_up("total", [by_key[part] for part in MODEL_PARTS if part in by_key])
+    total = added_up("total", [by_key[part] for part in MODEL_PARTS if part in by_key])
     return (*by_key.values(), total, *_rows_of_used(kinds, total))
 
 
@@ -42,15 +42,15 @@ def _rows_of_layers(kinds: Sequence[LayerKind], layers: Expression) -> dict[str,
     by_kind = [_rows_of_layer(kind, mixed=mixed) for kind in kinds]
     rows = {key: row for rows in by_kind for key, row in rows.items()}
     if len(kinds) == 1:
-        return {**rows, "all_layers": _added_up("all_layers", _summands(rows), times=layers)}
+        return {**rows, "all_layers": added_up("all_layers", _summands(rows), times=layers)}
     if not mixed:
         return {**{key: row for key, row in rows.items() if key != "norms"}, **_totals_with_norms(kinds)}
     totals = {
-        key: _added_up(key, _summands(rows), times=Expression.number(kind.layers))
+        key: added_up(key, _summands(rows), times=Expression.number(kind.layers))
         for kind, rows in zip(kinds, by_kind, strict=True)
         for key in ["expert_layers" if kind.has_experts else "dense_layers"]
     }
-    return {**rows, **totals, "all_layers": _added_up("all_layers", list(totals.values()))}
+    return {**rows, **totals, "all_layers": added_up("all_layers", list(totals.values()))}
 
 
 def _rows_of_layer(kind: LayerKind, *, mixed: bool) -> dict[str, Count]:
@@ -63,7 +63,7 @@ def _rows_of_layer(kind: LayerKind, *, mixed: bool) -> dict[str, Count]:
         if part == "experts":
             one = number_of_parameters(specs).substitute({"E": Expression.number(1)})
             rows["one_expert"] = Count("one_expert", one, _summands_in_words(specs))
-            rows[part] = _added_up(part, [rows["one_expert"]], times=Expression.symbol("E"))
+            rows[part] = added_up(part, [rows["one_expert"]], times=Expression.symbol("E"))
         else:
             key = "dense_feed_forward" if mixed and part == "feed_forward" else part
             rows[key] = _leaf(key, specs)
@@ -99,7 +99,7 @@ def _leaf(key: str, specs: ParameterSpecs) -> Count:
     return Count(key, number_of_parameters(specs), _summands_in_words(specs))
 
 
-def _added_up(key: str, rows: Sequence[Count], times: Expression | None = None) -> Count:
+def added_up(key: str, rows: Sequence[Count], times: Expression | None = None) -> Count:
     """A row that is worked out from others: their sum, times a number or symbol if one is given."""
     total = sum((row.total for row in rows), ZERO)
     keys = tuple(row.key for row in rows)

@@ -91,7 +91,7 @@ class Tensor:
     """One tensor of a table: its key in files and API, its letter, its symbolic shape, and the equation that makes it.
 
     Most are matrices, whose shape is (rows, columns). A parameter belongs to the model and is learned; everything else
-    is computed from the input.
+    is computed from the input. A sheet asks for the count of numbers of a parameter only if it is `counted`.
     """
 
     key: str
@@ -100,6 +100,7 @@ class Tensor:
     role: Role
     equation: Equation | None = None
     parameter: bool = False
+    counted: bool = True
 
     @property
     def rows(self) -> Expression:
@@ -118,9 +119,9 @@ class Tensor:
 
     @property
     def fields(self) -> tuple[BlankField, ...]:
-        """What a sheet asks of this tensor: its sides, and of a parameter also its count of numbers."""
+        """What a sheet asks of this tensor: its sides, and of a parameter that is counted its count as well."""
         fields = side_fields(len(self.shape))
-        return (*fields, "count") if self.parameter else fields
+        return (*fields, "count") if self.parameter and self.counted else fields
 
     def expression(self, field: BlankField) -> Expression:
         """One side, or the product of all sides as the count, in symbols."""
@@ -170,11 +171,15 @@ class Count:
 
 @dataclass(frozen=True)
 class TensorTable:
-    """Tensors in the order in which they are computed, and counts; `key` names the table in files and wording."""
+    """Tensors in the order in which they are computed, and counts; `key` names the table in files and wording.
+
+    With `asks_parameters`, a sheet may ask for parameters beside activations.
+    """
 
     key: str
     tensors: tuple[Tensor, ...] = ()
     counts: tuple[Count, ...] = ()
+    asks_parameters: bool = False
 
     @cached_property
     def by_key(self) -> Mapping[str, Tensor]:
@@ -194,9 +199,10 @@ class TensorTable:
     def asked(self) -> Mapping[str, Tensor | Count]:
         """What a sheet may ask for, by key: the activations, or the parameters of a table without activations; counts.
 
-        Example: a head's table asks for input, queries … output and not for W_Q; a layer's parameters ask for W_Q.
+        Example: a head's table asks for input, queries … output and not for W_Q; a layer's parameters ask for W_Q. A
+        table that `asks_parameters` asks for all of its tensors.
         """
-        tensors = self.activations or self.tensors
+        tensors = self.tensors if self.asks_parameters else self.activations or self.tensors
         return {**{tensor.key: tensor for tensor in tensors}, **{count.key: count for count in self.counts}}
 
     def __getitem__(self, key: str) -> Tensor:
@@ -228,6 +234,7 @@ def tensor(
     labels: str = "",
     formula: str = "",
     parameter: bool = False,
+    counted: bool = True,
 ) -> Tensor:
     """A Tensor written as text: shape 'N, d_h' or 'H, N, d_h', operands 'input W_Q', labels 'n d, d h -> n h'.
 
@@ -235,7 +242,7 @@ def tensor(
     """
     sides = tuple(Expression.parse(length) for length in shape.split(","))
     equation = Equation(tuple(made_from.split()), labels, formula) if made_from else None
-    return Tensor(key, letter, sides, role, equation, parameter)
+    return Tensor(key, letter, sides, role, equation, parameter, counted)
 
 
 matrix = tensor  # the same, as a table of matrices reads

@@ -443,3 +443,54 @@ def _with_batch(key: str, table: TensorTable) -> TensorTable:
 HEADS_AS_DIMENSION = _without_repeat("heads-as-dimension", GROUPED_HEADS)
 BATCHED_GROUPED_HEADS = _with_batch("batched-grouped-heads", GROUPED_HEADS)
 BATCHED_HEADS = _with_batch("batched-heads", HEADS_AS_DIMENSION)
+# A mixture of experts in place of one feed-forward block (Shazeer et al., arXiv:1701.06538; Jiang et al.,
+# arXiv:2401.04088, section 2.1): a router gives each token a logit for every expert, and sends it to k of the E. N
+# tokens go to k experts each, so one expert gets N·k/E of them on average. Experts are gated (arXiv:2002.05202); the
+# sheet counts the matrices of one of them.
+EXPERTS = TensorTable(
+    "experts",
+    (
+        matrix("input", "X", "N, d", "input"),
+        matrix("W_router", "W_r", "d, E", "score", parameter=True, counted=False),
+        matrix(
+            "router_logits",
+            "R",
+            "N, E",
+            "score",
+            made_from="input W_router",
+            labels="n d, d e -> n e",
+            formula="{input} · {W_router}",
+        ),
+        matrix(
+            "chosen", "P", "N, k", "score", made_from="router_logits", labels="n e -> n k", formula="{largest-of-each}"
+        ),
+        matrix("W_gate", "W_gate", "d, d_exp", "hidden", parameter=True, counted=False),
+        matrix("W_up", "W_up", "d, d_exp", "hidden", parameter=True, counted=False),
+        matrix("W_down", "W_down", "d_exp, d", "hidden", parameter=True, counted=False),
+        matrix(
+            "expert_input", "X_e", "N*k/E, d", "input", made_from="input", labels="n d -> m d", formula="{rows-sent}"
+        ),
+        matrix(
+            "expert_hidden",
+            "B_e",
+            "N*k/E, d_exp",
+            "hidden",
+            made_from="expert_input W_up",
+            labels="m d, d f -> m f",
+            formula="{expert_input} · {W_up}, {gated-by} {expert_input} · {W_gate}",
+        ),
+        matrix(
+            "expert_output",
+            "Y_e",
+            "N*k/E, d",
+            "output",
+            made_from="expert_hidden W_down",
+            labels="m f, f d -> m d",
+            formula="{expert_hidden} · {W_down}",
+        ),
+        matrix(
+            "output", "O", "N, d", "output", made_from="expert_output", labels="m d -> n d", formula="{experts-added}"
+        ),
+    ),
+    asks_parameters=True,
+)

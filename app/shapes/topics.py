@@ -21,6 +21,7 @@ from typing import Literal
 from app.models.architecture import Architecture, TokensError
 from app.models.parameter_count import parameter_counts
 from app.shapes.costs import cached_numbers, layer_costs, memory_costs
+from app.shapes.experts import even_tokens, expert_sizes, experts_table, require_experts_alike
 from app.shapes.parameter_rows import parameter_rows
 from app.shapes.requirements import (
     Requirement,
@@ -44,6 +45,7 @@ from app.shapes.requirements import (
     require_scores_of_queries_and_keys,
     require_weights_that_sum_to_one,
 )
+from app.shapes.rotary import require_rotary_pairs, rotary_table
 from app.shapes.softmax_counts import chosen_token, softmax_counts
 from app.shapes.table import Equation, Tensor, TensorTable
 from app.shapes.tables import (
@@ -85,13 +87,8 @@ class TopicSpec:
     parameters, the whole model, or counts. Of an encoder-decoder, a topic that `uses_decoder` takes the decoder's
     sizes, and one that `reads_two_texts` has M decoder tokens beside N encoder tokens. `masked` topics hide later
     tokens if the model is causal. `runnable_table` is the table that a run in torch is checked against, None if it
-    cannot be run.
-    `extra_sizes` are symbols that only this topic's table uses.
-    called for the others. `subject` is what the sheet is about: one head, a whole layer, a layer's parameters, the
-    whole model, or counts. Of an encoder-decoder, a topic that `uses_decoder` takes the decoder's sizes, and one that
-    `reads_two_texts` has M decoder tokens beside N encoder tokens. `masked` topics hide later tokens if the
-    model is causal, and `batched` ones have several inputs at once. `runnable_table` is the table that a run in torch
-    is checked against, None if it cannot be run. `extra_sizes` are symbols that only this topic's table uses.
+    cannot be run. `batched` topics have several inputs at once. `extra_sizes` are symbols that only this topic's table
+    uses. `token_step` is what the number of tokens should be a multiple of, so that every row has a whole number.
     """
 
     key: str
@@ -104,6 +101,7 @@ class TopicSpec:
     batched: bool = False
     runnable_table: TensorTable | None = None
     extra_sizes: Callable[[Architecture, int], Mapping[str, int]] = lambda _architecture, _tokens: {}
+    token_step: Callable[[Architecture], int] = lambda _architecture: 1
 
 
 def topic_for(key: str, architecture: Architecture, tokens: int) -> TensorTable:
@@ -125,16 +123,17 @@ def refusal(key: str, architecture: Architecture, tokens: int) -> str | None:
 def sizes_for(key: str, architecture: Architecture, tokens: int, decoder_tokens: int) -> dict[str, int]:
     """A size for every symbol that the topic's table may use.
 
-    N is `tokens`, M is `decoder_tokens`, W the sliding window of a layer (tokens + 1 for a model without one), `pairs`
-    half the numbers that RoPE rotates (none without RoPE), and in a batched topic B is how many inputs the batch has,
-    which goes with `tokens`, so that another variant has another batch; to these come the topic's extra sizes, and the
-    model's own: the decoder's if the topic uses the decoder, else the encoder's.
+    N is `tokens`, M is `decoder_tokens`, W the sliding window of a layer (tokens + 1 for a model without one), `d_rot`
+    the numbers of a query that RoPE rotates and `pairs` half of them (neither without RoPE), and in a batched topic B
+    is how many inputs the batch has, which goes with `tokens`, so that another variant has another batch; to these come
+    the topic's extra sizes, and the model's own: the decoder's if the topic uses the decoder, else the encoder's.
     """
     topic = TOPICS[key]
     model_sizes = architecture.decoder_sizes if topic.uses_decoder else architecture.all_sizes
     runs = [run for stack in architecture.stacks for run in stack.runs]
     window = next((run.window for run in runs if run.window), tokens + 1)
-    rotary_sizes = {"pairs": architecture.rotary.width // 2} if architecture.rotary else {}
+    rotated = architecture.rotary.width if architecture.rotary else 0
+    rotary_sizes = {"d_rot": rotated, "pairs": rotated // 2} if rotated else {}
     extra_sizes = topic.extra_sizes(architecture, tokens)
     batch_size = {"B": BATCH_SIZES[tokens % len(BATCH_SIZES)]} if topic.batched else {}
     return {**model_sizes, "W": window, **extra_sizes, **rotary_sizes, **batch_size, "N": tokens, "M": decoder_tokens}
@@ -156,11 +155,14 @@ def check_topic_tokens(key: str, architecture: Architecture, tokens: int) -> int
 def possible_tokens(key: str, architecture: Architecture, wanted: int) -> int:
     """The number of tokens nearest to `wanted` that the model can take in a topic; a decode step leaves one position.
 
-    It is the one length of a model that reads no other.
+    It is the one length of a model that reads no other, and a multiple of the topic's `token_step` where there is one
+    that the model can take.
     """
     if _is_about_decoder_alone(key):
         return max(1, min(wanted, architecture.max_decoder_tokens - 1))
-    return architecture.fixed_tokens or min(wanted, architecture.max_tokens)
+    longest, step = min(wanted, architecture.max_tokens), TOPICS[key].token_step(architecture)
+    even = max(step, longest - longest % step)
+    return architecture.fixed_tokens or (even if even <= architecture.max_tokens else longest)
 
 
 def _is_about_decoder_alone(key: str) -> bool:
@@ -376,6 +378,12 @@ TOPICS: Mapping[str, TopicSpec] = {
             uses_decoder=True,
             reads_two_texts=True,
         ),
+        TopicSpec(
+            "rotary-pairs",
+            "layer",
+            rotary_table,
+            all_of(require_one_stack, require_own_projections, require_rotary_pairs),
+        ),
         TopicSpec("layer-parameters", "parameters", _layer_parameters_table, _PLAIN_LAYERS),
         TopicSpec(
             "whole-model",
@@ -384,6 +392,14 @@ TOPICS: Mapping[str, TopicSpec] = {
             all_of(require_next_token, require_no_experts, require_layers_of_one_shape, require_norms_before_blocks),
         ),
         TopicSpec("parameter-count", "counts", _parameter_count_table, all_of(require_one_stack, require_named_parts)),
+        TopicSpec(
+            "experts",
+            "parameters",
+            experts_table,
+            all_of(require_one_stack, require_experts_alike, require_named_parts),
+            extra_sizes=lambda architecture, _tokens: expert_sizes(architecture),
+            token_step=even_tokens,
+        ),
         TopicSpec(
             "costs",
             "counts",

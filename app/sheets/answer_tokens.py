@@ -22,7 +22,9 @@ PREFIXES = {"k": 10**3, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12,
 _SEPARATORS = ",'’_ "
 # Digits in groups of three, set apart by one and the same separator, or else digits alone.
 _WHOLE = rf"(?:\d{{1,3}}(?:(?P<by>[{_SEPARATORS}])\d{{3}})(?:(?P=by)\d{{3}})*(?!\d)|\d+)"
-_NUMBER = re.compile(rf"({_WHOLE}(?:\.\d+)?)(?:[eE]([+-]?\d+))?((?:[KMGT]i|[kKMGT])(?![A-Za-z_]))?")
+_DECIMAL = rf"({_WHOLE}(?:\.\d+)?)(?:[eE]([+-]?\d+))?"
+_NUMBER = re.compile(rf"{_DECIMAL}((?:[KMGT]i|[kKMGT])(?![A-Za-z_]))?")
+_WITHOUT_PREFIX = re.compile(rf"{_DECIMAL}()")
 _NAME = re.compile(r"[A-Za-zΑ-Ωα-ω][A-Za-zΑ-Ωα-ω_']*")
 _SIGNS = frozenset("+-*/^()=")
 
@@ -40,14 +42,15 @@ def tidy_answer(text: str, max_characters: int = MAX_ANSWER_CHARACTERS) -> str:
     return tidy[1:].lstrip() if tidy.startswith("=") else tidy
 
 
-def answer_tokens(text: str, names: Collection[str]) -> list[str]:
+def answer_tokens(text: str, names: Collection[str], *, prefixes: bool = True) -> list[str]:
     """The numbers, names and signs of a tidy text in order, spaces left out; CannotReadError at anything else.
 
-    A number keeps its thousands separators. Letters that are no name are cut into names: "hd_h" into "h" and "d_h".
+    A number keeps its thousands separators, and its prefix: 4k. Without `prefixes`, the k of 4k is a name.
+    Letters that are no name are cut into names: "hd_h" into "h" and "d_h".
     """
-    tokens, at = list[str](), 0
+    tokens, at, number_at = list[str](), 0, (_NUMBER if prefixes else _WITHOUT_PREFIX).match
     while at < len(text):
-        if number := _NUMBER.match(text, at):
+        if number := number_at(text, at):
             tokens.append(_checked_number(number, names))
             at = number.end()
         elif name := _NAME.match(text, at):

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache, partial
 
+from app.algebra.expression import ONE
 from app.models.architecture import TokensError
 from app.shapes.requirements import TopicError
 from app.shapes.table import TensorTable
@@ -204,7 +205,19 @@ class Library:
 
 
 def _check_rows(sheet: Worksheet, model: Model, table: TensorTable) -> None:
-    """Raise TopicError if the model's table has none of the rows that the worksheet asks for."""
-    if not any(row in table.asked for row in sheet.rows):
+    """Raise TopicError if the model's table has none of the rows that the worksheet asks for.
+
+    So too if a sheet in letters would ask for a number without any, such as the partner of a dimension in neighbouring
+    pairs; a side of 1 may be asked.
+    """
+    asked = [table.asked[row] for row in sheet.rows if row in table.asked]
+    if not asked:
         message = _("{model} has none of the parts that “{worksheet}” asks for: choose another worksheet.")
+        raise TopicError(message.format(model=model.name, worksheet=sheet.title))
+    answers = (entry.expression(field) for entry in asked for field in entry.fields)
+    if sheet.answers == "letters" and any(not answer.symbols and answer != ONE for answer in answers):
+        message = _(
+            "An answer of “{worksheet}” is the same number for every input of {model}, with no symbol in it: choose "
+            "another model, or a worksheet in numbers."
+        )
         raise TopicError(message.format(model=model.name, worksheet=sheet.title))

@@ -18,7 +18,7 @@ from app.algebra.expression import Expression
 from app.algebra.number_text import format_number
 from app.misconceptions.predictions import cannot_tell_apart, expectations
 from app.models.architecture import TokensError
-from app.shapes.parameter_inventory import parameter_inventory
+from app.shapes.parameter_inventory import INVENTORIES
 from app.shapes.topics import check_topic_tokens, possible_tokens
 from app.sheets.authoring.own_misconceptions import own_findings
 from app.sheets.library import Library
@@ -342,7 +342,7 @@ def _foreign_words(models: Mapping[str, Model], variant: Variant) -> Iterator[tu
 
     The words are its title, description and footnote. A name within the own model's name is no mention of another; the
     sizes are those of the sheet and of the unsimplified model, the query heads of a key/value head, and what a
-    parameter-count sheet tells.
+    sheet that counts parameters tells.
     """
     say = variant.wording.say
     text = " ".join((variant.worksheet.title, variant.text.description, variant.text.footnote or ""))
@@ -353,8 +353,8 @@ def _foreign_words(models: Mapping[str, Model], variant: Variant) -> Iterator[tu
         text = text.replace(name, "")
     real = variant.model.architecture
     sizes = {*variant.sizes.values(), *real.all_sizes.values(), real.query_heads_per_kv_head}
-    if variant.worksheet.topic == "parameter-count":
-        facts = parameter_inventory(variant.architecture)
+    if inventory := INVENTORIES.get(variant.worksheet.topic):
+        facts = inventory(variant.architecture)
         sizes |= {number for fact in facts for number in fact.words.values() if isinstance(number, int)}
     for number in re.findall(r"\d+(?:,\d{3})*", text):
         if int(number.replace(",", "")) not in sizes:

@@ -104,6 +104,9 @@ OTHER_NAMES: Mapping[str, tuple[str, ...]] = {
     "d_h": ("d_head", "head_dim", "d_k", "d_q", "d_qk", "qk_head_dim"),
     "d_v": ("d_head", "head_dim", "v_head_dim"),
     "d_ff": ("d_mlp", "intermediate_size", "ffn_dim"),
+    "d_exp": ("d_ff", "moe_intermediate_size"),
+    "E": ("num_experts", "n_experts"),
+    "k": ("top_k",),
     "V": ("vocab_size",),
     "L": ("n_layers", "n_layer", "num_layers"),
 }

@@ -38,7 +38,7 @@ _NO_SYMBOLS: Mapping[str, int] = MappingProxyType({})
 _UNITS: Mapping[BoxUnit, re.Pattern[str]] = {
     "side": re.compile("()(?:tokens?|rows?|col(?:umn)?s?|numbers?|dim(?:ension)?s?|features?|entries)"),
     "parameters": re.compile("()(?:param(?:eter)?s?|numbers?|weights?|entries)"),
-    "entries": re.compile("()(?:entries|numbers?|weights?|scores?|dim(?:ension)?s?)"),
+    "entries": re.compile("()(?:entries|numbers?|weights?|scores?|angles?|dim(?:ension)?s?)"),
     "operations": re.compile("([kKMGT]?)(?:FLOPs?|FLOPS|flops?|operations?|ops?)"),
     "bytes": re.compile("([KMGT]i|[kKMGT]|)(?:B|[bB]ytes?)"),
 }

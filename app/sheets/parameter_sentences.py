@@ -1,4 +1,4 @@
-"""The sentences of a parameter-count sheet on what there is to count, from the facts of its model."""
+"""The sentences of a sheet that counts parameters on what there is to count, from the facts of its model."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from collections.abc import Iterator
 
 from app.algebra.number_text import format_number
 from app.models.architecture import Architecture
-from app.shapes.parameter_inventory import Fact, parameter_inventory
+from app.shapes.parameter_inventory import INVENTORIES, Fact
 from app.sheets.wording import Wording
 
 
-def inventory_sentences(wording: Wording, architecture: Architecture) -> Iterator[str]:
-    """A sentence for each fact about the model's parameters, in the order of the sheet's rows."""
-    return (_say(wording, fact) for fact in parameter_inventory(architecture))
+def inventory_sentences(wording: Wording, topic: str, architecture: Architecture) -> Iterator[str]:
+    """A sentence for each fact about the model's parameters, in the order of the sheet's rows; none for most topics."""
+    facts = INVENTORIES[topic](architecture) if topic in INVENTORIES else iter(())
+    return (_say(wording, fact) for fact in facts)
 
 
 def _say(wording: Wording, fact: Fact) -> str:

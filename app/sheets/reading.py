@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property, lru_cache
 from itertools import combinations
 
@@ -34,7 +35,10 @@ class Typed:
 
 @dataclass(frozen=True)
 class AnswerReader:
-    """Reads the answers of one sheet: whole numbers, or `in_letters` expressions in the symbols of the notation."""
+    """Reads the answers of one sheet: whole numbers, or `in_letters` expressions in the symbols of the notation.
+
+    Long because what a sheet's symbols are and mean, and how answers in them compare, rest on the same few tables.
+    """
 
     problem: Problem
     notation: Notation
@@ -128,9 +132,13 @@ class AnswerReader:
 
     @cached_property
     def symbols(self) -> tuple[str, ...]:
-        """The symbols that occur on the sheet, in the order of the sizes: those of its answers, and d, H and d_h."""
+        """The symbols that occur on the sheet, in the order of the sizes: those of its answers, and d, H and d_h.
+
+        On a sheet in letters also N and G, which students write where they don't belong.
+        """
         asked = {symbol for blank in self.problem.blanks for symbol in self._expression(blank).symbols}
-        return tuple(symbol for symbol in self.problem.sizes if symbol in asked | {"d", "H", "d_h"})
+        always = {"d", "H", "d_h", "N", "G"} if self.in_letters else {"d", "H", "d_h"}
+        return tuple(symbol for symbol in self.problem.sizes if symbol in asked | always)
 
     @cached_property
     def written_symbols(self) -> tuple[str, ...]:
@@ -172,10 +180,22 @@ class AnswerReader:
 
     @cached_property
     def _model_identities(self) -> Mapping[str, Expression]:
-        """Replacements for symbols that are redundant in this model: d by H·d_h, G by H, d_v by d_h, if equal."""
+        """Replacements for symbols that are redundant in this model: d by H·d_h, G by H, d_v by d_h, if equal.
+
+        So are d_rot where all of a head is rotated, pairs, which are half of what is, and d_ff where no field states it
+        and its family makes it 4·d.
+        """
         sizes, symbol = self.problem.sizes, Expression.symbol
+        is_split = sizes["d"] == sizes["H"] * sizes["d_h"]
+        width = symbol("H") * symbol("d_h") if is_split else symbol("d")
+        all_rotated = sizes.get("d_rot") == sizes["d_h"]
+        half = symbol("d_h" if all_rotated else "d_rot") * Fraction(1, 2)
+        four_d = any(s.symbol == "d_ff" and s.rule.endswith("4*d") for s in self.problem.architecture.size_sources)
         identities = {
-            "d": (sizes["d"] == sizes["H"] * sizes["d_h"], symbol("H") * symbol("d_h")),
+            "d_ff": (four_d and sizes["d_ff"] == 4 * sizes["d"], width * 4),
+            "d_rot": (all_rotated, symbol("d_h")),
+            "pairs": (sizes.get("d_rot", 1) == 2 * sizes.get("pairs", 0), half),
+            "d": (is_split, symbol("H") * symbol("d_h")),
             "G": (sizes["G"] == sizes["H"], symbol("H")),
             "d_v": (sizes["d_v"] == sizes["d_h"], symbol("d_h")),
         }

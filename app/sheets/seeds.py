@@ -12,7 +12,7 @@ from hashlib import sha256
 
 from app.misconceptions.predictions import cannot_tell_apart
 from app.models.architecture import MAX_TOKENS, TokensError
-from app.shapes.topics import possible_tokens
+from app.shapes.topics import TOPICS, possible_tokens
 from app.sheets.variant import Variant
 from app.translation import gettext as _
 
@@ -111,13 +111,14 @@ def possible_lengths(sheet: Variant) -> range:
     if not _asks_for("N", sheet) or sheet.tokens == sheet.architecture.fixed_tokens:
         return range(sheet.tokens, sheet.tokens + 1)
     first, last, longest = sheet.worksheet.tokens_from, sheet.worksheet.tokens_to, _longest_input(sheet)
+    step = TOPICS[sheet.worksheet.topic].token_step(sheet.architecture)
     if first is None or last is None:
-        return _lengths_up_to(longest - 1)
+        return _lengths_up_to(longest - 1, step)
     if first > longest:
         problem = _("{model} takes at most {most:,} tokens, and “{title}” draws from {first:,} or more.")
         words = {"model": sheet.model.name, "most": longest, "title": sheet.worksheet.title, "first": first}
         raise TokensError(problem.format(**words))
-    return range(first, min(last, longest) + 1)
+    return _multiples(range(first, min(last, longest) + 1), step)
 
 
 def _longest_input(sheet: Variant) -> int:
@@ -130,9 +131,15 @@ def _possible_decoder_lengths(sheet: Variant) -> range:
     return _lengths_up_to(sheet.architecture.max_decoder_tokens) if _asks_for("M", sheet) else range(0)
 
 
-def _lengths_up_to(longest: int) -> range:
+def _lengths_up_to(longest: int, step: int = 1) -> range:
     """12 to 199 tokens, but no more than `longest`; a model with less than 24 positions begins at half of them."""
-    return range(max(1, min(TOKENS[0], longest // 2)), min(TOKENS[-1], longest) + 1)
+    return _multiples(range(max(1, min(TOKENS[0], longest // 2)), min(TOKENS[-1], longest) + 1), step)
+
+
+def _multiples(lengths: range, step: int) -> range:
+    """The multiples of `step` among the lengths; all of them if there is none."""
+    multiples = range(lengths.start + -lengths.start % step, lengths.stop, step)
+    return multiples or lengths
 
 
 def _asks_for(symbol: str, sheet: Variant) -> bool:

@@ -71,9 +71,8 @@ class SheetText:
 
     @property
     def _inventory(self) -> tuple[str, ...]:
-        """What a parameter-count sheet tells besides, none of which can be hidden."""
-        is_count = self.worksheet.topic == "parameter-count"
-        return tuple(inventory_sentences(self.wording, self.problem.architecture)) if is_count else ()
+        """What a sheet that counts parameters tells besides, none of which can be hidden."""
+        return tuple(inventory_sentences(self.wording, self.worksheet.topic, self.problem.architecture))
 
     @cached_property
     def facts(self) -> tuple[StatedFact, ...]:
@@ -119,14 +118,16 @@ class SheetText:
             sentences.append(say("tokens-are", sheet.tokens_are))
         if sheet.answers == "letters":
             sentences.append(say("answers", "letters", list=", ".join(self._named_symbols())))
-        return " ".join([*sentences, *self._rounding()])
+        return " ".join([*sentences, *self._ways_of_counting()])
 
-    def _rounding(self) -> Iterator[str]:
-        """What the sheet says of rounded counts: of a unit with its prefix, and of the worksheet's tolerance."""
+    def _ways_of_counting(self) -> Iterator[str]:
+        """What the sheet says of counts: that they may be calculations, and how far they may be rounded."""
         if self.worksheet.answers == "letters" or all(blank.field != "count" for blank in self.problem.blanks):
             return
-        entries = (self.problem.table.asked[blank.tensor] for blank in self.problem.blanks)
-        if any(isinstance(entry, Count) and entry.unit == "bytes" for entry in entries):
+        units = {entry.unit for row in self.problem.rows if isinstance(entry := self.problem.table.asked[row], Count)}
+        if units:
+            yield self.wording.say("answers", "calculations")
+        if "bytes" in units:
             yield self.wording.say("answers", "rounded-bytes")
         if self.worksheet.tolerance:
             yield self.wording.say("answers", "tolerance", percent=f"{100 * self.worksheet.tolerance:g}")
@@ -314,6 +315,14 @@ def _forms(problem: Problem) -> Mapping[str, Mapping[str, bool]]:
             "rotary": a.rotary is not None,
             "positions": a.has_position_table,
         },
+        "rotation": {
+            "rotation-partial": a.rotary is not None and a.rotary.width < width,
+            "rotation": a.rotary is not None,
+        },
+        "pairing": {
+            "pairs-neighbours": a.rotary is not None and a.rotary.adjacent_pairs,
+            "pairs-halves": a.rotary is not None,
+        },
         "norms": {f"norms-{a.norm_placement}": a.norm_placement in ("pre", "sandwich", "output")},
         "tokens": {
             "tokens-patches": a.fixed_tokens is not None and "p" in sizes,
@@ -348,6 +357,7 @@ def _forms(problem: Problem) -> Mapping[str, Mapping[str, bool]]:
         "vocabulary": {"vocabulary": "V" in sizes},
         "chosen-token": {"chosen-token": "i" in sizes},
         "mask-added": {"mask-added": "mask" in problem.table.by_key},
+        "evenly-routed": {"evenly-routed": "expert_input" in problem.table.by_key},
         "masked-entries": {"masked-entries": is_masked},
         "no-padding": {"no-padding": is_masked},
         "repeated": {"repeated": kv_heads < heads},

@@ -11,20 +11,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from app.algebra.expression import Expression, ExpressionError
+from app.algebra.expression import ONE, Expression, ExpressionError
 from app.algebra.parser import MAX_VALUE, CannotReadError, ExpressionParser, Unreadable
 from app.sheets.answer_tokens import answer_tokens, number_value, tidy_answer
 
 MAX_CHARACTERS = 2000  # the parameters of a mixture of experts, as a sum of products, are up to 1,100
 MAX_TERMS, MAX_DEGREE = 50, 50
 MAX_FORMULA_STEPS = 500
-_ONE = Expression.number(1)
 
 
 def read_symbols(text: str, names: Mapping[str, str], *, of_author: bool = False) -> Expression | Unreadable | None:
     """The expression that a typed text means; None for an empty box, Unreadable if it is no length in symbols.
 
-    `names` gives the symbol that each name stands for on this sheet: {"T": "N"}. Two side by side are a product: hd_h.
+    `names` gives the symbol that each name stands for on this sheet: {"T": "N"}. Two side by side are a product: hd_h,
+    and so are a number and a name: 2G is twice G, and never two billion.
     Refused are other names, other characters than arithmetic has, texts of more than MAX_CHARACTERS, sums of more than
     MAX_TERMS products, products of more than MAX_DEGREE symbols, division by a sum, and numbers without a symbol,
     except 1. A formula `of_author` may be a number; a worksheet has hundreds, so none may take more steps than
@@ -35,7 +35,7 @@ def read_symbols(text: str, names: Mapping[str, str], *, of_author: bool = False
     except CannotReadError as error:
         reason = error.unreadable
         return Unreadable("unknown-letter", reason.detail) if reason.reason == "letters" else reason
-    if meaning is None or meaning.symbols or meaning == _ONE or of_author:
+    if meaning is None or meaning.symbols or meaning == ONE or of_author:
         return meaning
     return Unreadable("numbers")
 
@@ -64,7 +64,7 @@ def _read_expression(text: str, names: Mapping[str, str], max_steps: int | None)
             raise CannotReadError("too-long")
         return _check_terms(meaning)
 
-    tokens = answer_tokens(tidy_answer(text, MAX_CHARACTERS), names)
+    tokens = answer_tokens(tidy_answer(text, MAX_CHARACTERS), names, prefixes=False)
     try:
         return ExpressionParser(tokens, atom, check).value()
     except ExpressionError:  # what is divided by a sum is no length of a matrix

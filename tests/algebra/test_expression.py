@@ -75,9 +75,9 @@ def test_an_expression_knows_its_symbols() -> None:
     assert Expression.parse("G*d_h + 1").symbols == {"G", "d_h"}
 
 
-@pytest.mark.parametrize("text", ["", "N*", "N+", "N-1", "4 096", "²", "N d", "__import__('os')", "9**9", "1.5", "d/H"])
+@pytest.mark.parametrize("text", ["", "N*", "N+", "N-1", "4 096", "²", "N d", "__import__('os')", "9**9", "1.5", "d/"])
 def test_anything_else_is_refused_with_its_text(text: str) -> None:
-    """Text for an expression is symbols, whole numbers, * and +; the error carries the text that was no Expression."""
+    """Text for an expression is symbols, whole numbers, *, / and +; the error carries the text that was none."""
     with pytest.raises(ExpressionError) as refused:
         Expression.parse(text)
     assert refused.value.pattern == text

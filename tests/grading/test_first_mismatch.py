@@ -104,6 +104,6 @@ def test_the_break_is_computed_from_what_was_typed_alone(data: st.DataObject) ->
     boxes = {str(blank): st.integers(1, 3) for blank in variant.blanks}
     answers = data.draw(st.fixed_dictionaries({}, optional=boxes))
     mismatch = first_break(variant, answers)
-    assert first_break(LIBRARY.variant(variant.worksheet.key, tokens=7), answers) == mismatch
+    assert first_break(LIBRARY.variant(variant.worksheet.key, tokens=64), answers) == mismatch
     if isinstance(mismatch, dict):
         assert answers[mismatch["left"]] != answers[mismatch["right"]]

@@ -108,6 +108,19 @@ KEYS = [
     "batch-merged-with-heads",
     "heads-before-batch",
     "tokens-across-batch",
+    "all-experts-active",
+    "whole-model-per-expert",
+    "one-expert-per-token",
+    "router-as-wide-as-expert",
+    "one-choice-for-all-tokens",
+    "experts-share-the-width",
+    "expert-gate-forgotten",
+    "shared-experts-forgotten",
+    "angles-as-wide-as-model",
+    "all-dimensions-rotated",
+    "pairs-of-the-other-kind",
+    "values-rotated-too",
+    "angles-for-each-head",
 ]
 
 

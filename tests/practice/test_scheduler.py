@@ -100,7 +100,7 @@ records = st.builds(
 
 
 def test_the_ladder_goes_from_one_head_to_costs() -> None:
-    """By difficulty: letters after two topics in numbers, the whole model before its parameters, latents last."""
+    """By difficulty: letters after two topics in numbers, the whole model before its parameters, then latents."""
     assert LEVELS == [
         "single-head",
         "bidirectional-head",
@@ -108,10 +108,18 @@ def test_the_ladder_goes_from_one_head_to_costs() -> None:
         "attention-layer",
         "decode-step",
         "cross-attention",
+        "attention-layer-letters",
+        "decode-step-letters",
+        "cross-attention-letters",
+        "rotary-pairs",
         "whole-model",
         "layer-parameters",
+        "layer-parameters-letters",
         "parameter-count",
+        "parameter-count-letters",
+        "experts",
         "costs",
+        "costs-letters",
         "attention-layer-latent",
         "scale-mask-softmax",
         "three-dimensions",
@@ -211,7 +219,7 @@ def test_a_student_who_is_right_climbs_to_the_last_level(start: int) -> None:
 
 def test_a_student_who_is_right_makes_every_group_solid() -> None:
     """Not met at first, then growing, then solid, and never to be looked at again."""
-    stages = [group_states(LIBRARY, record) for _, _, record in practise(PracticeRecord(5), answer_right, 60)]
+    stages = [group_states(LIBRARY, record) for _, _, record in practise(PracticeRecord(5), answer_right, 110)]
     assert set(group_states(LIBRARY, PracticeRecord(5)).values()) == {"new"}
     assert not any("again" in stage.values() for stage in stages)
     assert stages[0]["scores"] == "growing"
@@ -285,7 +293,7 @@ def test_a_level_that_was_chosen_is_what_comes_even_before_what_was_missed() -> 
     coming, _, record = next(practise(record, answer_right, 1))
     assert coming.level.key == "costs"
     coming, _, record = next(practise(record, answer_right, 1))
-    assert (coming.level.key, coming.reason, coming.groups) == ("decode-step", "back", ("cache",))
+    assert (coming.level.topic, coming.reason, coming.groups) == ("decode-step", "back", ("cache",))
     assert next_sheet(LIBRARY, record).level.key == "costs"
 
 

@@ -12,7 +12,7 @@ from tests.helpers.tables import TABLES
 
 # A length for every symbol, all different, so that no product comes out right by chance.
 SYMBOLS = ("N", "M", "W", "d", "H", "G", "d_h", "d_v", "d_ff", "V", "pairs", "r_q", "r_kv", "d_nope", "d_rope", "B")
-SIZES = dict(zip(SYMBOLS, range(2, 18), strict=True))
+SIZES = {**dict(zip(SYMBOLS, range(2, 18), strict=True)), "E": 20, "k": 30, "d_exp": 19}  # N*k/E is 3
 
 
 def operations(left: tuple[int, ...], right: tuple[int, ...]) -> int:

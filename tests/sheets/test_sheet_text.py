@@ -11,7 +11,7 @@ import pytest
 from app.models.architecture import Architecture, TokensError
 from app.models.config_fields import ConfigError
 from app.models.read_config import build_architecture
-from app.shapes.parameter_inventory import parameter_inventory
+from app.shapes.parameter_inventory import INVENTORIES
 from app.shapes.requirements import TopicError
 from app.shapes.table import MATRIX_FIELDS, Blank, BlankField
 from app.shapes.topics import TOPICS, topic_for
@@ -95,8 +95,8 @@ def test_the_text_is_complete_for_every_family_and_topic(library: Library) -> No
         a = variant.architecture
         runs = [run for run in a.stacks[0].runs if run.window or run.chunk]
         known = {*variant.sizes.values(), variant.sizes["H"] // variant.sizes["G"], a.rotary.width if a.rotary else 0}
-        if variant.worksheet.topic == "parameter-count":
-            known |= numbers(repr(list(parameter_inventory(a))))
+        if inventory := INVENTORIES.get(variant.worksheet.topic):
+            known |= numbers(repr(list(inventory(a))))
         for run in runs:
             known |= {run.window or 0, ((run.window or 0) - 1) // 2, run.chunk or 0, sum(run.count for run in runs)}
         said = numbers(variant.text.description)

@@ -117,8 +117,7 @@ def long_date(day: date) -> str:
 @lru_cache(4000)
 def symbol(text: str) -> Markup:
     """A sum of products as mathematics: 'H·d_h + 1' becomes <i>H</i>·<i>d</i><sub>h</sub> + 1."""
-    sums = (Markup("·").join(_symbol(piece) for piece in term.split("·")) for term in text.split(" + "))
-    return Markup(" + ").join(sums)
+    return Markup("").join(_symbol(piece) for piece in re.split(r"(·|/| \+ )", text))
 
 
 def formula(pieces: Iterable[FormulaPiece]) -> Markup:

@@ -1,0 +1,126 @@
+"""The table of a mixture of experts: the shapes in its router and in one expert, and what the layer and model store.
+
+>>> from app.models.read_config import read_config
+>>> mixtral = '{"model_type": "mixtral", "hidden_size": 4096, "intermediate_size": 14336, "num_attention_heads": 32}'
+>>> sizes = expert_sizes(read_config(mixtral))
+>>> sizes["d_exp"], sizes["L_exp"]
+(14336, 32)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from math import gcd
+
+from app.algebra.expression import Expression
+from app.models.architecture import Architecture
+from app.models.parameter_count import parameter_counts
+from app.shapes.parameter_parts import LayerKind, layer_kinds, number_of_parameters
+from app.shapes.parameter_rows import added_up, parameter_rows
+from app.shapes.requirements import TopicError
+from app.shapes.table import PARTS_SUM, Count, FromParts, TensorTable
+from app.shapes.tables import EXPERTS
+from app.translation import gettext as _
+
+IN_ONE_EXPERT = ("expert_input", "expert_hidden", "expert_output")  # have a row for each token that it gets
+OF_LAYER = ("router", "one_expert", "experts", "shared_experts")  # rows of a parameter-count sheet
+# What is stored and what is active for one token, in one layer and in the model, by the experts that it counts.
+BLOCKS = (("block_stored", "experts"), ("block_active", "chosen_experts"))
+MODELS = (("total", "experts"), ("used", "chosen_experts"))
+
+
+def require_experts_alike(architecture: Architecture, tokens: int) -> None:
+    """Refuse a model without experts, or with others than gated blocks of one width."""
+    if "E" not in architecture.all_sizes:
+        message = _("{model} has no mixture of experts: choose a model that has one, such as Mixtral 8x7B.")
+        raise TopicError(message.format(model=architecture.name))
+    kinds = [kind for stack in architecture.stacks for kind in layer_kinds(stack) if kind.has_experts]
+    if len(kinds) != 1 or not _are_gated(kinds[0]):
+        message = _(
+            "The experts of {model} are not gated feed-forward blocks of one size in all layers: choose a model such "
+            "as Mixtral 8x7B."
+        )
+        raise TopicError(message.format(model=architecture.name))
+
+
+def experts_table(architecture: Architecture, tokens: int) -> TensorTable:
+    """The shapes and counts of a layer with experts; those in one expert only if N·k/E tokens are a whole number.
+
+    Without them the table has a key of its own, "experts-uneven".
+    """
+    counts = _counts(architecture)
+    if tokens % even_tokens(architecture) == 0:
+        return replace(EXPERTS, counts=counts)
+    tensors = tuple(tensor for tensor in EXPERTS.tensors if tensor.key not in IN_ONE_EXPERT)
+    output = replace(tensors[-1], equation=None)
+    return replace(EXPERTS, key="experts-uneven", tensors=(*tensors[:-1], output), counts=counts)
+
+
+def even_tokens(architecture: Architecture) -> int:
+    """The fewest tokens that, each sent to k of E experts, make a whole number for each expert: E/gcd(E, k).
+
+    1 for a model without experts.
+    """
+    sizes = architecture.all_sizes
+    return sizes["E"] // gcd(sizes["E"], sizes["k"]) if "E" in sizes else 1
+
+
+def expert_sizes(architecture: Architecture) -> Mapping[str, int]:
+    """The sizes that only this table uses: d_exp, the inner width of an expert; L_exp, the layers with experts; rest.
+
+    `rest` are the parameters of the model beside its experts: routers and shared experts are among them. Empty for a
+    model without experts.
+    """
+    kind = _kind_with_experts(architecture)
+    if kind is None:
+        return {}
+    sizes = architecture.all_sizes
+    routed = kind.layers * number_of_parameters(kind.parts["experts"]).size(sizes)
+    rest = parameter_counts(architecture).total - routed
+    return {"d_exp": _width(kind).size(sizes), "L_exp": kind.layers, "rest": rest}
+
+
+def shared_expert_parameters(architecture: Architecture) -> int:
+    """The parameters of one layer's shared experts; 0 without any."""
+    kind = _kind_with_experts(architecture)
+    shared = kind.parts.get("shared_experts", ()) if kind else ()
+    return sum(spec.count.size(architecture.all_sizes) for spec in shared)
+
+
+def _kind_with_experts(architecture: Architecture) -> LayerKind | None:
+    """The layers with experts; None for a model without."""
+    return next((kind for stack in architecture.stacks for kind in layer_kinds(stack) if kind.has_experts), None)
+
+
+def _width(kind: LayerKind) -> Expression:
+    """The inner width of an expert: the rows of its last matrix, behind the axis of the experts."""
+    return [spec for spec in kind.parts["experts"] if len(spec.in_out_shape) == 3][-1].in_out_shape[-2]
+
+
+def _are_gated(kind: LayerKind) -> bool:
+    """Whether the matrices of an expert are three of d × d_exp."""
+    matrices = [spec for spec in kind.parts["experts"] if len(spec.in_out_shape) == 3]
+    return number_of_parameters(matrices) == Expression.parse("3*E*d") * _width(kind)
+
+
+def _counts(architecture: Architecture) -> tuple[Count, ...]:
+    """The parameters of the layer's block, stored and active for one token, part by part; then those of the model."""
+    kind = _kind_with_experts(architecture)
+    assert kind is not None  # noqa: S101 - `require_experts_alike` has refused the others
+    rows = {row.key: row for row in parameter_rows(architecture)}
+    own_width = {str(_width(kind)): Expression.symbol("d_exp")}
+    layer = {key: replace(rows[key], total=rows[key].total.substitute(own_width)) for key in OF_LAYER if key in rows}
+    layer["chosen_experts"] = added_up("chosen_experts", [layer["one_expert"]], times=Expression.symbol("k"))
+    layers = "L" if kind.layers == architecture.L else "L_exp"
+    beside = [layer[key] for key in ("router", "shared_experts") if key in layer]
+    stored, active = (added_up(key, [*beside, layer[part]]) for key, part in BLOCKS)
+    whole = (_in_all_layers(key, layer[part], layers) for key, part in MODELS)
+    return (*layer.values(), stored, active, *whole)
+
+
+def _in_all_layers(key: str, experts: Count, layers: str) -> Count:
+    """A count of the model: the experts of all layers that have some, and all that is no expert."""
+    factor, rest = Expression.symbol(layers), Expression.symbol("rest")
+    formula = f"{{{layers}}} · {{{experts.key}}} + {{all-else}}"
+    return Count(key, factor * experts.total + rest, formula, FromParts(factor * PARTS_SUM + rest, (experts.key,)))

@@ -1,0 +1,73 @@
+"""What RoPE rotates of queries and keys, in which pairs, and how much in a layer (Su et al., arXiv:2104.09864).
+
+>>> from app.models.read_config import read_config
+>>> pythia = '{"model_type": "gpt_neox", "hidden_size": 768, "num_attention_heads": 12, "rotary_pct": 0.25}'
+>>> [count.key for count in rotary_counts(read_config(pythia))]
+['partner', 'unrotated', 'layer_angles', 'layer_rotated']
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from app.algebra.expression import Expression
+from app.models.architecture import Architecture
+from app.shapes.requirements import TopicError
+from app.shapes.table import Count, TensorTable
+from app.shapes.tables import ROTARY_PAIRS
+from app.translation import gettext as _
+
+# The dimension, counted from 0, whose partner a sheet asks for. Of a half-split pair it is in the first half if there
+# are more pairs than that; 0 and 1 would give 1 and 0 away.
+ASKED_DIMENSION = 2
+
+
+def require_rotary_pairs(architecture: Architecture, tokens: int) -> None:
+    """Refuse a model without RoPE, or with layers without it, and one that rotates an odd number of dimensions."""
+    if architecture.rotary is None:
+        message = _(
+            "{model} has no rotary position embedding: choose a model that has, such as LLaMA 7B or Pythia 160M."
+        )
+        raise TopicError(message.format(model=architecture.name))
+    runs = [run for stack in architecture.stacks for run in stack.runs]
+    alike = {run.rotary.width if run.rotary and "cross" not in run.flags else 0 for run in runs}
+    if len(alike) > 1:
+        message = _("Not all layers of {model} rotate queries and keys alike: choose a model such as LLaMA 7B.")
+        raise TopicError(message.format(model=architecture.name))
+    if architecture.rotary.width % 2 or architecture.rotary.width < 2:
+        message = _(
+            "{model} rotates {width} dimensions of a head, which are no pairs: choose a model such as LLaMA 7B."
+        )
+        raise TopicError(message.format(model=architecture.name, width=architecture.rotary.width))
+
+
+def rotary_table(architecture: Architecture, _tokens: int) -> TensorTable:
+    """The matrices of one head, then the counts of what is rotated; `require_rotary_pairs` has refused the others."""
+    return replace(ROTARY_PAIRS, counts=tuple(rotary_counts(architecture)))
+
+
+def other_partner(architecture: Architecture) -> int | None:
+    """The partner of dimension 2 in the convention that the model does not follow; None for a model without RoPE."""
+    if architecture.rotary is None:
+        return None
+    return ASKED_DIMENSION + (architecture.rotary.width // 2 if architecture.rotary.adjacent_pairs else 1)
+
+
+def rotary_counts(architecture: Architecture) -> Iterator[Count]:
+    """The partner of dimension 2, what is not rotated in a head, then angles and rotated numbers of one layer.
+
+    The partner is only asked where 2 is in the first half of the rotated dimensions, and what is not rotated only where
+    there is some. All heads of a layer use the same angles; values are not rotated.
+    """
+    rotary = architecture.rotary
+    if rotary is not None and rotary.width // 2 > ASKED_DIMENSION:
+        neighbours, half_split = Expression.number(ASKED_DIMENSION + 1), Expression.parse(f"pairs + {ASKED_DIMENSION}")
+        formula = "{next-dimension}" if rotary.adjacent_pairs else "{same-place-in-second-half}"
+        yield Count("partner", neighbours if rotary.adjacent_pairs else half_split, formula, unit="entries")
+    if rotary is not None and rotary.width < architecture.d_h:
+        unrotated = Expression.symbol("d_h") - Expression.symbol("d_rot")
+        yield Count("unrotated", unrotated, "{d_h} − {d_rot}", unit="entries")
+    yield Count("layer_angles", Expression.parse("N*pairs"), "{N} · {pairs}", unit="entries")
+    rotated = Expression.parse("N*H*d_rot + N*G*d_rot")
+    yield Count("layer_rotated", rotated, "{N} · ({H} + {G}) · {d_rot}", unit="entries")
