@@ -369,11 +369,12 @@ class Flow:
     if theirs is the product being worked on, the first that isn't fully answered, "done" if it is fully answered,
     or both; every part is on once the whole sheet is filled in.
 
-    lane: the band of the tokens. frames: for each product the part of the figure to look at; products that are seen
-    together have the same. axes: for each product the lane's number and name, where they stand in its frame.
+    lanes: the band of the tokens, or a band for each of two texts. frames: for each product the part of the figure to
+    look at; products that are seen together have the same. axes: for each product the lane's number and name, where
+    they stand in its frame.
     """
 
-    lane: Rectangle
+    lanes: tuple[Rectangle, ...]
     frames: dict[str, Rectangle]
     axes: dict[str, Edge]
 

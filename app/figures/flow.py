@@ -27,7 +27,7 @@ from functools import cached_property
 from app.figures.breaks import BRACKET_PX, MIN_BRACKET_PX, break_of, label_places
 from app.figures.captions import size_name
 from app.figures.figures import Arc, Box, Break, Edge, EdgeShown, EdgeSide, Flow, Rectangle, Sign, Sketch, overlaps
-from app.figures.frame import transpose_break, transpose_edge, transpose_rectangle
+from app.figures.frame import add_below, transpose_break, transpose_edge, transpose_rectangle
 from app.figures.mask import masked_areas
 from app.figures.pen import Pen, side_ends
 from app.figures.plans import FIGURE_PLANS, FigurePlan
@@ -43,6 +43,7 @@ SIGN_ROOM_PX = 34.0  # between two matrices with a sign between them
 SIGN_TEXT_PX = 16.0  # of a sign
 TEXT_PX = 7.0  # between a text and what stands beside it
 LANE_PX = 5.0  # of the lane around its matrices
+LANES_PX = 16.0  # between two lanes with all that stands at them
 FRAME_WIDTH_PX, FRAME_HEIGHT_PX = 250.0, 150.0  # at least, of one product's frame
 
 
@@ -78,8 +79,13 @@ _Taken = tuple[Rectangle, float]  # where nothing else may stand, and the room a
 
 
 def sketch_flow(pen: Pen, plan: FigurePlan, sketch: Sketch) -> None:
-    """The lane of a plan, with the arcs of its products."""
-    _Lane(pen.with_facts(), plan, sketch).draw()
+    """The lanes of a plan below one another, with the arcs of their products."""
+    pen = pen.with_facts()
+    for left in filter(None, (plan.left, plan.second_left)):
+        lane = _Lane(pen, plan, Sketch(is_mirrored=sketch.is_mirrored), left)
+        if lane.products:
+            lane.draw()
+            add_below(sketch, lane.sketch, LANES_PX)
 
 
 def differing_plan(first: Pen, second: Pen, plan: FigurePlan) -> FigurePlan:
@@ -91,18 +97,19 @@ def differing_plan(first: Pen, second: Pen, plan: FigurePlan) -> FigurePlan:
         blanks = [Blank(key, field) for key in (each.left, each.right, each.result) for field in MATRIX_FIELDS]
         return any(both[0].get(blank) != both[1].get(blank) for blank in blanks)
 
-    lane = _Lane(first, plan, Sketch())
-    return replace(plan, results=tuple(each.result for each in lane.products if differs(each)))
+    lanes = [_Lane(first, plan, Sketch(), left) for left in filter(None, (plan.left, plan.second_left))]
+    return replace(plan, results=tuple(each.result for lane in lanes for each in lane.products if differs(each)))
 
 
 # Long because columns, labels, arcs and breaks all need to know what else stands in the lane.
 @dataclass(frozen=True)
 class _Lane:
-    """Draws a flow."""
+    """Draws the lane of a flow that begins with the matrix of the key `left`."""
 
     pen: Pen
     plan: FigurePlan
     sketch: Sketch
+    left: str
     # What is asked for more than once, by the matrix, the product, or the products of a part.
     boxes: dict[str, Box] = field(default_factory=dict)
     labels: dict[str, tuple[Edge, ...]] = field(default_factory=dict)
@@ -131,13 +138,19 @@ class _Lane:
         self.sketch.flow = self._flow(placed)
 
     @cached_property
+    def whole(self) -> FigurePlan:
+        """The plan of the whole drawing, of which only some products may be drawn."""
+        return next(plan for plan in FIGURE_PLANS[self.pen.shapes.table.key] if plan.key == self.plan.key)
+
+    @cached_property
     def products(self) -> tuple[_Product, ...]:
-        """The products of the plan in the lane's order; a right operand stands where it does in the whole flow."""
-        (whole,) = (plan for plan in FIGURE_PLANS[self.pen.shapes.table.key] if plan.key == self.plan.key)
+        """The products of this lane in its order; a right operand stands where it does in the whole flow."""
         products, is_above = list[_Product](), False
-        for key in whole.results:
+        for key in self.whole.results:
             equation, operand = self.pen.shapes.table[key].equation, self.pen.sizes.operand_above(key)
-            left = equation.operands[0] if equation else whole.left
+            left = equation.operands[0] if equation else self.left
+            if left not in {self.left, *(each.result for each in products)}:
+                continue
             if operand and not (products and left == products[-1].left):
                 is_above = not is_above
             transposed = operand is not None and self.pen.sizes.stands_transposed(key)
@@ -147,9 +160,13 @@ class _Lane:
     @cached_property
     def lane(self) -> tuple[str, ...]:
         """The matrices in the lane from left to right."""
-        (whole,) = (plan for plan in FIGURE_PLANS[self.pen.shapes.table.key] if plan.key == self.plan.key)
         drawn = {key for each in self.products for key in (each.left, each.result)}
-        return tuple(key for key in whole.tensors if key in drawn)
+        return tuple(key for key in (self.left, *self.whole.results) if key in drawn)
+
+    @cached_property
+    def lanes(self) -> frozenset[str]:
+        """The matrices in this lane and in the other one."""
+        return frozenset({*self.lane, self.whole.second_left, *self.whole.tensors})
 
     @cached_property
     def product_of(self) -> dict[str, _Product]:
@@ -381,7 +398,7 @@ class _Lane:
         far: EdgeSide = "top" if product.is_above else "below"
         fits = self._letter_fits(box)
         letter = "" if fits else box.symbol
-        asked = box.tensor in self.pen.shapes.variant.worksheet.rows and box.tensor not in self.lane
+        asked = box.tensor in self.pen.shapes.variant.worksheet.rows and box.tensor not in self.lanes
         lengths = self.pen.shapes.lengths
         if asked and inner in lengths and lengths[inner] != lengths.get(Blank(product.left, "columns")):
             yield self._edge(inner, "right", box)
@@ -521,12 +538,12 @@ class _Lane:
         shapes = self.pen.shapes
         answered = dict[str, bool]()
         for key in shapes.variant.worksheet.rows:
-            owner = next((each.result for each in self.products if key == each.right and key not in self.lane), key)
+            owner = next((each.result for each in self.products if key == each.right and key not in self.lanes), key)
             known = all(
                 Blank(key, field) in shapes.lengths and Blank(key, field) not in shapes.facts for field in MATRIX_FIELDS
             )
             answered[owner] = known and answered.get(owner, True)
-        return {key: known for key, known in answered.items() if key in self.lane}
+        return {key: known for key, known in answered.items() if key in self.lanes}
 
     @cached_property
     def _working(self) -> str:
@@ -545,7 +562,7 @@ class _Lane:
             frame = self._frame(columns, group, axis)
             frames |= dict.fromkeys(keys, frame)
             axes |= dict.fromkeys(keys, axis)
-        return Flow((left, -LANE_PX, right - left, self.height + 2 * LANE_PX), frames, axes)
+        return Flow(((left, -LANE_PX, right - left, self.height + 2 * LANE_PX),), frames, axes)
 
     def _groups(self) -> Iterator[list[_Product]]:
         """The products that are seen together: of one left operand, or one after the other without a new operand."""

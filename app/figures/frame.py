@@ -54,7 +54,8 @@ def transpose_rectangle(rectangle: Rectangle) -> Rectangle:
 def _transpose_flow(flow: Flow) -> Flow:
     """The lane running down, with its frames."""
     frames = {key: transpose_rectangle(frame) for key, frame in flow.frames.items()}
-    return Flow(transpose_rectangle(flow.lane), frames, {key: transpose_edge(axis) for key, axis in flow.axes.items()})
+    lanes = tuple(map(transpose_rectangle, flow.lanes))
+    return Flow(lanes, frames, {key: transpose_edge(axis) for key, axis in flow.axes.items()})
 
 
 def _transpose_box(box: Box) -> Box:
@@ -72,6 +73,53 @@ def _transpose_box(box: Box) -> Box:
         breaks=tuple(tuple(map(_swap, polygon)) for polygon in box.breaks),
         part=part,
     )
+
+
+def add_below(sketch: Sketch, other: Sketch, room: float) -> None:
+    """Adds the flow of another sketch to a sketch: below what is there already, with some room between.
+
+    Both have tokens as rows; of those that will be mirrored, labels count where they will stand then.
+    """
+    y = 0.0
+    if sketch.flow:
+        ends = [_rows_extent(each) for each in (sketch, other)]
+        y = ends[0][1] + room - ends[1][0]
+    sketch.boxes += [_lowered_box(box, y) for box in other.boxes]
+    sketch.edges += [replace(edge, y1=edge.y1 + y, y2=edge.y2 + y) for edge in other.edges]
+    sketch.arcs += [replace(arc, start=_lowered(arc.start, y), end=_lowered(arc.end, y)) for arc in other.arcs]
+    sketch.outlines += [replace(each, y=each.y + y) for each in other.outlines]
+    sketch.signs += [replace(sign, y=sign.y + y) for sign in other.signs]
+    sketch.breaks += [replace(each, start=_lowered(each.start, y), end=_lowered(each.end, y)) for each in other.breaks]
+    sketch.flow = _with_lane(sketch.flow, other.flow, y) if other.flow else sketch.flow
+
+
+def _with_lane(flow: Flow | None, other: Flow, y: float) -> Flow:
+    """A flow with the lane of another one, moved down; its first label always stands, so it is none of a frame's."""
+    if flow is None:
+        return other
+    first = next(iter(other.axes.values()))
+    lanes = [(left, top + y, width, height) for left, top, width, height in other.lanes]
+    frames = {key: (left, top + y, width, height) for key, (left, top, width, height) in other.frames.items()}
+    axes = {key: replace(axis, y1=axis.y1 + y, y2=axis.y2 + y) for key, axis in other.axes.items() if axis != first}
+    return Flow((*flow.lanes, *lanes), {**flow.frames, **frames}, {**flow.axes, **axes})
+
+
+def _rows_extent(sketch: Sketch) -> tuple[float, float]:
+    """Where a sketch begins and ends along its tokens, labels included."""
+    _, top, _, height = transpose_rectangle(frame_of(mirror_sketch(sketch))) if sketch.is_mirrored else frame_of(sketch)
+    return top, top + height
+
+
+def _lowered(point: Point, y: float) -> Point:
+    """A point moved down."""
+    return (point[0], point[1] + y)
+
+
+def _lowered_box(box: Box, y: float) -> Box:
+    """A matrix of a flow moved down, with all that is drawn in it."""
+    part = box.part and (box.part[0], box.part[1] + y, *box.part[2:])
+    masked = tuple(tuple(_lowered(point, y) for point in polygon) for polygon in box.masked)
+    return replace(box, y=box.y + y, part=part, masked=masked)
 
 
 def transpose_edge(edge: Edge) -> Edge:
@@ -96,7 +144,7 @@ def _rectangles(sketch: Sketch) -> Iterator[Rectangle]:
     for outline in sketch.outlines:
         yield (outline.x, outline.y, outline.width, outline.height)
     yield from (edge.text_box for edge in sketch.edges)
-    yield from (sketch.flow.lane,) if sketch.flow else ()
+    yield from sketch.flow.lanes if sketch.flow else ()
     for point in (point for arc in sketch.arcs for point in (arc.start, arc.end)):
         yield (*point, 0.0, 0.0)
     for each in sketch.breaks:

@@ -19,8 +19,9 @@ class FigurePlan:
     product: `left` beside its results, each result below its right operand; a result made from one matrix, such as
     A = softmax(S), has nothing above it. head-scores, head-context: the product of one head, taken out of matrices that
     hold all heads. stack: matrices below each other, which are added or multiplied entry by entry. row: matrices beside
-    each other. flow: `left` and all results in one lane, see flow.py. `signs` stand before the results of a stack or a
-    row: "+=" for left + first = second.
+    each other. flow: `left` and what is made of it in one lane, and `second_left`, if there is one, with what is made
+    of it in a lane of other tokens below, see flow.py. `signs` stand before the results of a stack or a row: "+=" for
+    left + first = second.
     """
 
     key: str
@@ -28,6 +29,7 @@ class FigurePlan:
     results: tuple[str, ...]
     layout: Layout = "product"
     signs: str = ""
+    second_left: str = ""
 
     @property
     def tensors(self) -> tuple[str, ...]:
@@ -40,9 +42,7 @@ class FigurePlan:
         return self.layout not in ("stack", "row")
 
 
-_SCORES = FigurePlan("scores", "queries", ("scores", "weights"))
 _PRODUCT_OF_SCORES = FigurePlan("product", "queries", ("scores",))
-_CONTEXT_AND_OUTPUT = FigurePlan("output", "weights", ("context", "output"))
 _HEAD = (FigurePlan("flow", "input", ("values", "keys", "queries", "scores", "weights", "context", "output"), "flow"),)
 _ONE_OF_THE_HEADS = (
     FigurePlan("head-scores", "queries", ("scores", "weights"), "head-scores"),
@@ -96,10 +96,13 @@ FIGURE_PLANS: Mapping[str, tuple[FigurePlan, ...]] = {
         FigurePlan("new-token", "input", ("queries", "scores", "weights", "context", "output"), "flow"),
     ),
     "cross-attention": (
-        FigurePlan("decoder", "input", ("queries",)),
-        FigurePlan("encoder", "encoded", ("keys", "values")),
-        _SCORES,
-        _CONTEXT_AND_OUTPUT,
+        FigurePlan(
+            "two-texts",
+            "input",
+            ("queries", "scores", "weights", "context", "output", "values", "keys"),
+            "flow",
+            second_left="encoded",
+        ),
     ),
     "layer-parameters": (
         _QKV_MATRICES,

@@ -31,7 +31,7 @@ def _elements(figure: Figure) -> Iterator[str]:
         f'aria-label="{escaped(figure.alt_text)}">'
     )
     if flow:
-        yield f'<rect class="lane" {_at(flow.lane)} rx="4"/>'
+        yield from (f'<rect class="lane" {_at(lane)} rx="4"/>' for lane in flow.lanes)
     for arc in figure.arcs:
         classes = "arc" + " mismatch" * arc.mismatch + " open" * arc.is_open
         yield f'<path class="{classes} {arc.state}"{_product(arc.products)} d="{arc.path}"/>'

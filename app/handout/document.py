@@ -341,7 +341,7 @@ def _figure(figure: Figure, splitter: SymbolSplitter, *, has_labels: bool) -> Ty
         "width": width,
         "height": height,
         "boxes": [_box(box, splitter) for box in figure.boxes],
-        "lane": figure.flow and figure.flow.lane,
+        "lanes": figure.flow.lanes if figure.flow else (),
         "edges": [_edge(edge, splitter) for edge in figure.edges if edge.text_height],
         "arcs": [_arc(arc) for arc in figure.arcs],
         "signs": [{"text": sign.text, "x": sign.x, "y": sign.y} for sign in figure.signs],
@@ -354,7 +354,9 @@ def _ink_frame(figure: Figure) -> Rectangle:
     points = [point for box in figure.boxes for point in ((box.x, box.y), (box.x + box.width, box.y + box.height))]
     points += [point for arc in figure.arcs for point in (arc.start, arc.end)]
     points += [(sign.x + dx, sign.y) for sign in figure.signs for dx in (-SIGN_PX / 2, SIGN_PX / 2)]
-    rectangles = [edge.text_box for edge in figure.edges if edge.letter] + ([figure.flow.lane] if figure.flow else [])
+    rectangles = [edge.text_box for edge in figure.edges if edge.letter] + list(
+        figure.flow.lanes if figure.flow else ()
+    )
     points += [point for x, y, width, height in rectangles for point in ((x, y), (x + width, y + height))]
     xs, ys = [x for x, _ in points], [y for _, y in points]
     return (min(xs) - 1, min(ys) - 1, max(xs) - min(xs) + 2, max(ys) - min(ys) + 2)

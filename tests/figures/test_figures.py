@@ -255,7 +255,7 @@ def test_a_matrix_with_other_rows_sticks_out_of_the_lane(library: Library) -> No
     (wrong,) = draw_figures(variant, sizes_by_blank(variant) | rows)
     assert right.flow
     assert wrong.flow
-    lane = wrong.flow.lane[3]
+    lane = wrong.flow.lanes[0][3]
     assert in_lane(wrong, "queries").height > lane > in_lane(wrong, "keys").height > in_lane(wrong, "values").height
     assert {"400 ≠ 100", "20 ≠ 100"} <= {each.text for each in wrong.breaks}
     assert right.breaks == ()

@@ -17,7 +17,8 @@ from app.sheets.worksheet_files import load_library
 
 LIBRARY = load_library(PROJECT / "worksheets")
 SHEETS = [
-    LIBRARY.variant(key) for key in ("llama-7b", "head-of-a-model", "columns-qwen3-0.6b", "qwen2.5-0.5b", "decode-gpt2")
+    LIBRARY.variant(key)
+    for key in ("llama-7b", "head-of-a-model", "columns-qwen3-0.6b", "qwen2.5-0.5b", "decode-gpt2", "cross-t5-small")
 ]
 SCALES: tuple[ScaleName, ScaleName] = ("root", "true")
 
