@@ -11,7 +11,7 @@ from app.algebra.expression import Expression
 from app.shapes.layer_heads import LayerHeads, cache_bytes, cache_refusal, possible_kv_heads, require_heads
 from app.shapes.requirements import TopicError
 from app.shapes.table import TensorTable
-from app.shapes.tables import ATTENTION_LAYER
+from app.shapes.tables import ATTENTION_LAYER, GROUPED_HEADS
 from app.shapes.topics import sizes_for
 from app.sheets.library import Library
 
@@ -32,6 +32,9 @@ def test_decks_are_what_numpy_makes_of_the_slabs(library: Library, model: str) -
     context = scores @ repeated["values"]
     assert context.shape == heads.deck("context")
     assert context.transpose(1, 0, 2).reshape(TOKENS, -1).shape == heads.slab("context")
+    by_head = {"queries": "queries_by_head", "keys": "keys_by_head", "scores": "scores", "context": "context"}
+    sheet = GROUPED_HEADS.shapes(heads.sizes)
+    assert {key: heads.deck(key) for key in by_head} == {key: sheet[name] for key, name in by_head.items()}
 
 
 @pytest.mark.parametrize("model", ["llama-3.2-1b", "llama-7b", "smollm2-135m"])

@@ -22,6 +22,7 @@ from app.shapes.layer_heads import (
     require_heads,
 )
 from app.shapes.requirements import TopicError
+from app.sheets.library import Library
 from app.sheets.reading import MAX_BOX_TEXT
 from app.sheets.variant import Variant
 from app.translation import gettext as _
@@ -32,6 +33,7 @@ from app.web.exhibits.exhibit_view import (
     asked_sheet,
     asked_step,
     render_exhibit,
+    worksheet_of_topic,
 )
 from app.web.practice.sheet_request import FIRST_WORKSHEET
 from app.web.shared.errors import status_of
@@ -39,7 +41,7 @@ from app.web.shared.model_menu import model_menu
 from app.web.shared.permissions import require_practice
 from app.web.shared.services import Services, ServicesDep
 from app.web.shared.sheet_view import hint_letters
-from app.web.shared.urls import public_url
+from app.web.shared.urls import public_url, url_for
 
 router = APIRouter(include_in_schema=False, dependencies=[Depends(require_practice)])
 
@@ -91,6 +93,7 @@ class HeadsPage(ExhibitPage):
     """Everything that templates/exhibits/heads.html shows."""
 
     table: Annotated[HeadsTable | None, Doc("What stands around the frames; None where there are none.")]
+    sheet: Annotated[str, Doc("The address of a sheet on the same heads as tensors; empty where there is none.")]
 
 
 @router.get("/see/heads")
@@ -127,8 +130,16 @@ def _heads(request: Request, services: Services, *, embedded: bool) -> Response:
         symbols=symbols,
         site=public_url(request, services.settings),
         table=table,
+        sheet=_sheet_address(services.library, asked.variant) if asked.variant else "",
     )
     return render_exhibit("exhibits/heads.html", page, asked.status)
+
+
+def _sheet_address(library: Library, variant: Variant) -> str:
+    """Where the same layer is a sheet on its heads in three dimensions; empty in a library without such a sheet."""
+    worksheet = worksheet_of_topic(library, "three-dimensions")
+    query = {"model": variant.model.key, "tokens": variant.tokens}
+    return url_for("show_sheet", worksheet=worksheet.key, **query) if worksheet else ""
 
 
 def _with_heads(asked: AskedSheet, services: Services) -> AskedSheet:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from annotated_doc import Doc
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Depends, Request, Response
 
 from app.figures.exhibits.decode_steps import DECODE_TOPIC, StepCosts
 from app.figures.exhibits.token import steps_of, token_exhibit
@@ -21,11 +21,12 @@ from app.web.exhibits.exhibit_view import (
     worksheet_of_topic,
 )
 from app.web.practice.sheet_request import sheet_link
+from app.web.shared.permissions import require_practice
 from app.web.shared.services import Services, ServicesDep
 from app.web.shared.sheet_view import hint_letters
 from app.web.shared.urls import public_url
 
-router = APIRouter(include_in_schema=False)
+router = APIRouter(include_in_schema=False, dependencies=[Depends(require_practice)])
 
 
 @dataclass(frozen=True)

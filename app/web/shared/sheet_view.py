@@ -17,6 +17,8 @@ from app.figures.exhibits.slide import products_of
 from app.figures.figures import Figure
 from app.figures.scale import ScaleName
 from app.grading.grade import Mark, MarkKind, Report
+from app.shapes.layer_heads import require_heads
+from app.shapes.requirements import TopicError
 from app.shapes.table import Blank
 from app.sheets.formulas import FormulaPiece, formula_pieces
 from app.sheets.reading import Typed
@@ -25,6 +27,8 @@ from app.store import question_name
 from app.translation import gettext as _
 from app.web.shared.cookies import who_asks
 from app.web.shared.urls import url_for
+
+HEADS_TOPICS = ("attention-layer", "three-dimensions", "four-dimensions")  # about all heads of a layer
 
 MANY = 3  # boxes with one sentence
 
@@ -212,6 +216,21 @@ def length_remark(variant: Variant) -> str:
 def run_button(variant: Variant) -> str:
     """The text on the button that runs the head of this sheet; empty for a table that cannot be run."""
     return str(variant.wording.sections["run-buttons"].get(variant.table.key, ""))
+
+
+def heads_link(variant: Variant) -> str:
+    """The address of the exhibit that deals the heads of this sheet's layer as cards.
+
+    Empty for a sheet on something else, for a layer whose heads cannot be dealt, and where practice is closed to this
+    browser.
+    """
+    if variant.worksheet.topic not in HEADS_TOPICS or not who_asks().may_practise:
+        return ""
+    try:
+        require_heads(variant.architecture, variant.tokens)
+    except TopicError:
+        return ""
+    return url_for("show_heads", model=variant.model.key, tokens=variant.tokens, groups=variant.architecture.G, step=1)
 
 
 @dataclass(frozen=True)

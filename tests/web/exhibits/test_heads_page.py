@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from starlette.testclient import TestClient
 
+from app.sheets.library import Library
 from tests.helpers.html_page import Page
 
 LLAMA = "/see/heads?model=llama-3.2-1b&tokens=60"
@@ -69,3 +70,19 @@ def test_it_can_be_embedded(client: TestClient) -> None:
     answer = client.get("/see/heads/embed?model=gpt2")
     assert "frame-ancestors *" in answer.headers["Content-Security-Policy"]
     assert [attributes["action"] for attributes, _ in Page(answer.text).find("form")] == ["/see/heads/embed"]
+
+
+def test_finished_sheets_on_all_heads_lead_there_and_back(client: TestClient, library: Library) -> None:
+    """A sheet on latent attention and one on a single head do not; nor does one that is not finished."""
+    leading = []
+    for worksheet in ("qwen2.5-0.5b-grouped", "three-dimensions-qwen2.5-0.5b", "latent-deepseek-v2-lite", "llama-7b"):
+        variant = library.variant(worksheet)
+        right = {str(blank): str(variant.answer(blank)) for blank in variant.blanks}
+        page = Page(client.post("/sheet/check", data={"worksheet": worksheet, **right}).text)
+        assert page.find("form", id="work")[0][0].get("data-all-right") is not None
+        leading += [attrs["href"] for attrs, _ in page.find("a") if attrs["href"].startswith("/see/heads")]
+        assert "/see/heads" not in client.get(f"/sheet?worksheet={worksheet}&tokens=7").text
+    assert len(leading) == 2
+    for address in leading:
+        back = [attrs["href"] for attrs, _ in Page(client.get(address).text).find("a") if "three-dim" in attrs["href"]]
+        assert client.get(back[0]).status_code == 200
