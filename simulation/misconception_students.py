@@ -725,6 +725,59 @@ ROTARY: Mapping[str, Prediction] = {
         "layer_rotated.count": s.C * (s.H + s.G) * 2 * s.pairs,
     } if s.C else {},
 }  # fmt: skip
+# The matrices of one head and of its layer, and two products of a head's own.
+HEAD_PARAMETERS: Mapping[str, Prediction] = {
+    "head-as-wide-as-model": lambda s: (
+        {box: n for key in ("W_Q", "W_K", "W_V", "W_O") for box, n in matrix(s.d, s.d, key).items()}
+        | matrix(s.d, s.H * s.d, "layer_W_Q")
+        | matrix(s.d, s.G * s.d, "layer_W_K")
+        | matrix(s.H * s.d, s.d, "layer_W_O")
+        | {"rank_W_QK.count": s.d, "rank_W_VO.count": s.d}
+    ),
+    "stored-layout": lambda s: (
+        matrix(s.d_h, s.d, "W_Q")
+        | matrix(s.d_h, s.d, "W_K")
+        | matrix(s.d, s.d_h, "W_O")
+        | matrix(s.H * s.d_h, s.d, "layer_W_Q")
+        | matrix(s.G * s.d_h, s.d, "layer_W_K")
+        | matrix(s.d, s.H * s.d_h, "layer_W_O")
+    ),
+    "whole-output-projection": lambda s: matrix(s.H * s.d_h, s.d, "W_O"),
+    "one-kv-per-query-head": lambda s: matrix(s.d, s.H * s.d_h, "layer_W_K"),
+    "wider-kv-heads": lambda s: matrix(s.d, s.d // s.G, "W_K") if s.G < s.H else {},
+    "shrunken-output-projection": lambda s: matrix(s.G * s.d_h, s.d, "layer_W_O"),
+    "width-always-divided": lambda s: (
+        matrix(s.d, s.d // s.H, "W_Q")
+        | matrix(s.d, s.d // s.H, "W_K")
+        | matrix(s.d // s.H, s.d, "W_O")
+        | matrix(s.d, s.d, "layer_W_Q")
+        | matrix(s.d, s.G * (s.d // s.H), "layer_W_K")
+        | matrix(s.d, s.d, "layer_W_O")
+        | {"rank_W_QK.count": s.d // s.H, "rank_W_VO.count": s.d // s.H}
+    ),
+    "tokens-in-weights": lambda s: matrix(s.N, s.d_h, "W_Q") | matrix(s.N, s.d_h, "W_K"),
+    "square-head-projection": lambda s: matrix(s.d_h, s.d_h, "W_Q") | matrix(s.d_h, s.d_h, "W_K"),
+    "one-head-for-layer": lambda s: (
+        matrix(s.d, s.d_h, "layer_W_Q") | matrix(s.d, s.d_h, "layer_W_K") | matrix(s.d_h, s.d, "layer_W_O")
+    ),
+    "layer-for-one-head": lambda s: (
+        matrix(s.d, s.H * s.d_h, "W_Q") | matrix(s.d, s.G * s.d_h, "W_K") if layer_is_unlike_model(s) else {}
+    ),
+    "output-like-the-others": lambda s: matrix(s.d, s.d_h, "W_O"),
+    "product-of-full-rank": lambda s: {"rank_W_QK.count": s.d, "rank_W_VO.count": s.d},
+    "product-as-small-as-head": lambda s: shape(s.d_h, s.d_h, "W_QK", "W_VO"),
+}
+HEAD_PARAMETERS_WIDE: Mapping[str, Prediction] = {
+    "head-as-wide-as-model": lambda s: {
+        box: n for key in ("W_Q", "W_K", "W_V", "W_O") for box, n in matrix(s.d, s.d, key).items()
+    },
+    "layer-for-one-head": lambda s: (
+        matrix(s.d, s.H * s.d_h, "W_Q") | matrix(s.d, s.G * s.d_h, "W_K") | matrix(s.H * s.d_h, s.d, "W_O")
+        if layer_is_unlike_model(s)
+        else {}
+    ),
+    "output-like-the-others": lambda s: matrix(s.d, s.d_h, "W_O") | matrix(s.d, s.H * s.d_h, "layer_W_O"),
+}
 PREDICTIONS: Mapping[str, tuple[Mapping[str, Prediction], ...]] = {
     "single-head": (PLAIN_HEAD, CARRIED, SCORES_SIDE_BY_SIDE),
     "bidirectional-head": (PLAIN_HEAD, CARRIED, SCORES_SIDE_BY_SIDE),
@@ -732,6 +785,7 @@ PREDICTIONS: Mapping[str, tuple[Mapping[str, Prediction], ...]] = {
     "decode-step": (DECODE, DECODE_ONES, DECODE_ALL, DECODE_INPUT_RIGHT, CARRIED, SCORES_SIDE_BY_SIDE),
     "scale-mask-softmax": (SOFTMAX, SOFTMAX_WITH_MASK, SCORES_SIDE_BY_SIDE, SOFTMAX_SIDE_BY_SIDE),
     "attention-layer": (LAYER, WIDE_HEADS_JOINED, ROTARY_KEYS_CARRIED, SCORES_SIDE_BY_SIDE),
+    "head-parameters": (HEAD_PARAMETERS, HEAD_PARAMETERS_WIDE),
     "layer-parameters": (MATRICES, WIDE_MATRICES_JOINED, SQUARE_IN_ALL_HEADS),
     "three-dimensions": IN_DIMENSIONS,
     "four-dimensions": (*IN_DIMENSIONS, BATCH, BATCH_CARRIED),

@@ -136,7 +136,7 @@ class SimulatedSheet:
         they write what they write when held alone. In a blank that both change stands what the one says, what the
         other says, or a count worked out with both (see `_worked_out`).
         """
-        in_parameters = self.variant.worksheet.topic == "layer-parameters"
+        in_parameters = self.variant.worksheet.topic in ("layer-parameters", "head-parameters")
         transposes = TRANSPOSES_PARAMETERS if in_parameters else TRANSPOSES_ACTIVATIONS
         for (key, sheet), (_, other_sheet) in permutations((first, second)):
             if key in transposes:

@@ -104,6 +104,10 @@ FIGURE_PLANS: Mapping[str, tuple[FigurePlan, ...]] = {
             second_left="encoded",
         ),
     ),
+    "head-parameters": (
+        FigurePlan("query-key", "W_Q", ("W_QK",)),
+        FigurePlan("value-output", "W_V", ("W_VO",)),
+    ),
     "layer-parameters": (
         _QKV_MATRICES,
         _OUTPUT_MATRIX,

@@ -3,8 +3,8 @@
 A misconception is one row. A blank that the row doesn't mention keeps its right number, so a sheet filled in by a
 misconception is the right sheet with a few blanks changed.
 
->>> [misconception.key for misconception in MISCONCEPTIONS if not misconception.predictions]
-['whole-output-projection']
+>>> MISCONCEPTIONS[0].key
+'head-as-wide-as-model'
 >>> group_of("softmax-collapses")
 'scores'
 """
@@ -24,7 +24,7 @@ from app.shapes.topics import TOPICS
 # Topics by the names that the rows use for them.
 HEADS = tuple(topic.key for topic in TOPICS.values() if topic.subject == "head")
 LAYER, MATRICES, COUNT, COSTS, WALK = "attention-layer", "layer-parameters", "parameter-count", "costs", "whole-model"
-DECODE, CROSS, SOFTMAX = "decode-step", "cross-attention", "scale-mask-softmax"
+DECODE, CROSS, SOFTMAX, HEAD_MATRICES = "decode-step", "cross-attention", "scale-mask-softmax", "head-parameters"
 THREE, FOUR = "three-dimensions", "four-dimensions"
 MIXTURE, ROTARY = "experts", "rotary-pairs"
 HEADS_AND_LAYER = (*HEADS, LAYER)
@@ -48,10 +48,7 @@ class Prediction:
 
 @dataclass(frozen=True)
 class Misconception:
-    """One row of the catalogue: its key, its group, what it predicts on the sheets of each topic, and for which models.
-
-    Without predictions it shows on no sheet: what it gets wrong is not asked.
-    """
+    """One row of the catalogue: its key, its group, what it predicts on sheets of each topic, and for which models."""
 
     key: str
     group: str
@@ -233,6 +230,19 @@ _QUERY_HEADS = ("split_queries.dim2", "context_by_token.dim2", *(
 _KV_HEADS = (*(f"{key}.dim2" for key in _SPLIT_KV), *(f"{key}.dim1" for key in _KV_BY_HEAD))
 _HEADS_AND_BATCH = {**_each("B*H", *_QUERY_HEADS), **_each("B*G", *_KV_HEADS)}
 
+_SQUARE_PARTS = _each("d", "W_Q.columns", "W_K.columns", "W_V.columns", "W_O.rows") | _each(
+    "d*d", "W_Q.count", "W_K.count", "W_V.count", "W_O.count"
+)
+_LAYER_IN_QKV = {
+    "W_Q.columns": "H*d_h",
+    "W_K.columns": "G*d_h",
+    "W_V.columns": "G*d_v",
+    "W_Q.count": "d*H*d_h",
+    "W_K.count": "d*G*d_h",
+    "W_V.count": "d*G*d_v",
+}
+_LAYER_IN_W_O = {"W_O.rows": "H*d_v", "W_O.count": "H*d_v*d"}
+
 # The keys stand in the wording, in students' records and in the API.
 MISCONCEPTIONS: tuple[Misconception, ...] = (
     Misconception(
@@ -244,6 +254,7 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
                 _each("right, right, d", "split_queries", "queries_by_head", *_SPLIT_KV, *_KV_BY_HEAD, *_REPEATED)
                 | _each("right, right, d", "context", "context_by_token"),
             ),
+            **_on((HEAD_MATRICES,), Prediction(substitutions=_AS_WIDE_AS_MODEL), Prediction(_SQUARE_PARTS)),
         },
     ),
     Misconception(
@@ -295,7 +306,7 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
         "tokens",
         {
             **_on(HEADS_AND_LAYER, Prediction(_each("other_side", *_QKV_ROWS) | _each("d", *_QKV_COLUMNS))),
-            **_on((MATRICES,), Prediction(transposed=("*",))),
+            **_on((MATRICES, HEAD_MATRICES), Prediction(transposed=("*",))),
             **_on((MIXTURE,), Prediction(transposed=("W_router", "W_gate", "W_up", "W_down"))),
         },
     ),
@@ -308,7 +319,12 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
             **_in_dimensions({"output": "right, H*d_v"}),
         },
     ),
-    Misconception("whole-output-projection", "back"),  # no sheet asks for one head's W_O
+    Misconception(
+        "whole-output-projection",
+        "back",
+        _on((HEAD_MATRICES,), Prediction({"W_O.rows": "H*d_v", "W_O.count": "H*d_v*d"})),
+        lambda architecture: architecture.H > 1,
+    ),
     Misconception(
         "full-width-values",
         "width",
@@ -320,7 +336,7 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
     Misconception(
         "one-kv-per-query-head",
         "shared",
-        _on((LAYER, MATRICES, COUNT, COSTS, THREE, FOUR, ROTARY), Prediction(substitutions={"G": "H"})),
+        _on((LAYER, MATRICES, HEAD_MATRICES, COUNT, COSTS, THREE, FOUR, ROTARY), Prediction(substitutions={"G": "H"})),
         _has_grouped_queries,
     ),
     Misconception(
@@ -329,6 +345,13 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
         {
             **_on(HEADS, *_with_or_without_context(_each("d_per_kv_head", *_KV_COLUMNS))),
             **_on((LAYER,), Prediction(_each("d_per_kv_head", *_KV_COLUMNS))),
+            **_on(
+                (HEAD_MATRICES,),
+                Prediction(
+                    _each("d_per_kv_head", "W_K.columns", "W_V.columns")
+                    | _each("d*d_per_kv_head", "W_K.count", "W_V.count")
+                ),
+            ),
         },
         _has_grouped_queries,
     ),
@@ -345,6 +368,7 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
             **_on((LAYER,), Prediction({"context.columns": "G*d_v"})),
             **_in_dimensions({"joined_context": "right, G*d_v"}),
             **_on((MATRICES,), Prediction({"W_O.rows": "G*d_v", "W_O.count": "G*d_v*d"})),
+            **_on((HEAD_MATRICES,), Prediction({"layer_W_O.rows": "G*d_v", "layer_W_O.count": "G*d_v*d"})),
             **_on((COUNT,), Prediction(_counted("attention", "W_O_change"))),
             **_on((COSTS,), Prediction({"output_flops.count": "2*N*G*d_v*d"})),
         },
@@ -353,7 +377,10 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
     Misconception(
         "width-always-divided",
         "width",
-        _on((*HEADS_AND_LAYER, MATRICES, COUNT, COSTS, THREE, FOUR), Prediction(substitutions=_EVEN_SHARES)),
+        _on(
+            (*HEADS_AND_LAYER, MATRICES, HEAD_MATRICES, COUNT, COSTS, THREE, FOUR),
+            Prediction(substitutions=_EVEN_SHARES),
+        ),
         _is_no_even_share,
     ),
     Misconception(
@@ -459,6 +486,13 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
                 _each("N", "W_Q.rows", "W_K.rows", "W_V.rows")
                 | {"W_Q.count": "N*H*d_h", "W_K.count": "N*G*d_h", "W_V.count": "N*G*d_v"}
             ),
+        )
+        | _on(
+            (HEAD_MATRICES,),
+            Prediction(
+                _each("N", "W_Q.rows", "W_K.rows", "W_V.rows")
+                | {"W_Q.count": "N*d_h", "W_K.count": "N*d_h", "W_V.count": "N*d_v"}
+            ),
         ),
     ),
     # "The head works in d_h" taken to hold on both sides of its projection; seen in the same question as above.
@@ -476,6 +510,13 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
                 Prediction(
                     _each("d_h", "W_Q.rows", "W_K.rows", "W_V.rows")
                     | {"W_Q.count": "H*d_h*d_h", "W_K.count": "G*d_h*d_h", "W_V.count": "G*d_h*d_v"}
+                ),
+            ),
+            **_on(
+                (HEAD_MATRICES,),
+                Prediction(
+                    _each("d_h", "W_Q.rows", "W_K.rows", "W_V.rows")
+                    | {"W_Q.count": "d_h*d_h", "W_K.count": "d_h*d_h", "W_V.count": "d_h*d_v"}
                 ),
             ),
             **_on((COUNT,), Prediction(_counted("attention", "square_W_QKV"))),
@@ -533,7 +574,7 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
         "one-head-for-layer",
         "width",
         {
-            **_on((LAYER, MATRICES, COUNT, THREE, FOUR), Prediction(substitutions=_ONE_HEAD)),
+            **_on((LAYER, MATRICES, HEAD_MATRICES, COUNT, THREE, FOUR), Prediction(substitutions=_ONE_HEAD)),
             **_on(
                 (COSTS,),
                 Prediction(substitutions=_ONE_HEAD),
@@ -545,14 +586,17 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
     Misconception(
         "layer-for-one-head",
         "width",
-        _on(
-            HEADS,
-            Prediction({"queries.columns": "H*d_h", "keys.columns": "G*d_h", "values.columns": "G*d_v"}),
-            Prediction(
-                {"queries.columns": "H*d_h", "keys.columns": "G*d_h", "values.columns": "G*d_v"}
-                | {"context.columns": "H*d_v"}
+        {
+            **_on(
+                HEADS,
+                Prediction({"queries.columns": "H*d_h", "keys.columns": "G*d_h", "values.columns": "G*d_v"}),
+                Prediction(
+                    {"queries.columns": "H*d_h", "keys.columns": "G*d_h", "values.columns": "G*d_v"}
+                    | {"context.columns": "H*d_v"}
+                ),
             ),
-        ),
+            **_on((HEAD_MATRICES,), Prediction(_LAYER_IN_QKV), Prediction(_LAYER_IN_QKV | _LAYER_IN_W_O)),
+        },
         _has_layer_unlike_model,
     ),
     # "The model predicts the next token" is heard as: only the last position is computed.
@@ -895,6 +939,27 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
         "rotary",
         _on((ROTARY,), Prediction({"layer_angles.count": "N*H*pairs"})),
         lambda architecture: architecture.H > 1,
+    ),
+    # W_O is written like the other three, from d to d_v.
+    Misconception(
+        "output-like-the-others",
+        "back",
+        _on((HEAD_MATRICES,), Prediction(transposed=("W_O",)), Prediction(transposed=("W_O", "layer_W_O"))),
+    ),
+    # A square matrix is taken to be invertible.
+    Misconception(
+        "product-of-full-rank",
+        "parameters",
+        _on((HEAD_MATRICES,), Prediction(_each("d", "rank_W_QK.count", "rank_W_VO.count"))),
+    ),
+    # The inner dimension of the product is kept in place of the outer ones.
+    Misconception(
+        "product-as-small-as-head",
+        "parameters",
+        _on(
+            (HEAD_MATRICES,),
+            Prediction(_each("d_h", "W_QK.rows", "W_QK.columns") | _each("d_v", "W_VO.rows", "W_VO.columns")),
+        ),
     ),
 )
 

@@ -204,6 +204,20 @@ def require_layers_of_one_shape(architecture: Architecture, tokens: int) -> None
         raise TopicError(message.format(model=architecture.name))
 
 
+def require_attention_of_one_shape(architecture: Architecture, tokens: int) -> None:
+    """Refuse a model whose layers, of an encoder-decoder those of the encoder, differ in the matrices of attention."""
+    shapes = {
+        tuple(spec for spec in kind.parts.get("attention", ()) if len(spec.in_out_shape) > 1)
+        for kind in layer_kinds(architecture.stacks[0])
+    }
+    if len(shapes) > 1:
+        message = _(
+            "The layers of {model} differ in their attention: choose a model whose layers are all alike, such as "
+            "LLaMA 7B."
+        )
+        raise TopicError(message.format(model=architecture.name))
+
+
 def require_next_token(architecture: Architecture, tokens: int) -> None:
     """Refuse a model without logits over the vocabulary at each position, or whose tokens see later ones."""
     logits = tuple(str(dim) for dim in architecture.task_head.logits or ())

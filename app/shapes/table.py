@@ -190,9 +190,9 @@ class TensorTable:
     def equal_sides(self) -> Mapping[str, tuple[list[Blank], ...]]:
         """For each activation, in the order of computation, the groups of sides its equation forces to one length.
 
-        An activation that no equation makes, such as the input, has no group.
+        An activation that no equation makes, such as the input, has no group. Products of parameters are among them.
         """
-        made_by = {tensor.key: tensor.equation for tensor in self.activations}
+        made_by = {t.key: t.equation for t in self.tensors if not t.parameter or t.equation}
         return {key: tuple(equation.blanks(key).values()) if equation else () for key, equation in made_by.items()}
 
     @cached_property

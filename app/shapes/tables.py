@@ -124,6 +124,23 @@ UNMASKED_SOFTMAX = TensorTable(
     ),
 )
 
+# The parameters of one head, and the two products of them that a head is made of: without RoPE, scores are
+# x · W_Q · W_Kᵀ · xᵀ, and what a token passes on is x · W_V · W_O (Elhage et al., "A Mathematical Framework for
+# Transformer Circuits", 2021). Beside them the matrices of the layer, in which heads stand next to each other, in W_O
+# below each other.
+HEAD_PARAMETERS = TensorTable(
+    "head-parameters",
+    (
+        *(tensor for tensor in SINGLE_HEAD.tensors if tensor.parameter),
+        *(replace(tensor, key=f"layer_{tensor.key}", letter="")
+          for tensor in ATTENTION_LAYER.tensors if tensor.parameter),
+        matrix("W_QK", "W_QK", "d, d", "score", parameter=True, counted=False,
+               made_from="W_Q W_K", labels="d h, e h -> d e", formula="{W_Q} · {W_K}ᵀ"),
+        matrix("W_VO", "W_VO", "d, d", "output", parameter=True, counted=False,
+               made_from="W_V W_O", labels="d v, v e -> d e", formula="{W_V} · {W_O}"),
+    ),
+)
+
 # One head while a text is being written: one new token after N whose keys and values are kept (Pope et al.,
 # arXiv:2211.05102). The new row joins the N cached ones, so there are N + 1 to look at.
 DECODE_STEP = TensorTable(

@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from app.algebra.expression import Expression
 from app.models.architecture import Architecture, TokensError
 from app.models.parameter_count import parameter_counts
 from app.shapes.costs import cached_numbers, layer_costs, memory_costs
@@ -29,6 +30,7 @@ from app.shapes.requirements import (
     all_of,
     has_latent_attention,
     keeps_cache,
+    require_attention_of_one_shape,
     require_cache_of_known_length,
     require_encoder_and_decoder,
     require_kv_cache,
@@ -47,7 +49,7 @@ from app.shapes.requirements import (
 )
 from app.shapes.rotary import require_rotary_pairs, rotary_table
 from app.shapes.softmax_counts import chosen_token, softmax_counts
-from app.shapes.table import Equation, Tensor, TensorTable
+from app.shapes.table import Count, Equation, Tensor, TensorTable
 from app.shapes.tables import (
     ATTENTION_LAYER,
     BATCHED_GROUPED_HEADS,
@@ -57,6 +59,7 @@ from app.shapes.tables import (
     DECODE_STEP,
     DIRECT_LATENT_ATTENTION,
     GROUPED_HEADS,
+    HEAD_PARAMETERS,
     HEADS_AS_DIMENSION,
     LATENT_ATTENTION,
     LAYER_PARAMETERS,
@@ -267,6 +270,18 @@ def _decode_table(architecture: Architecture, tokens: int) -> TensorTable:
     return table
 
 
+def _head_parameters_table(architecture: Architecture, _tokens: int) -> TensorTable:
+    """The matrices of one head and of its layer, two products of them, and the largest ranks that these can have.
+
+    No product of a d × d_h matrix with a d_h × d one has a rank above the smaller of d and d_h.
+    """
+    widths = {"W_QK": "d_h", "W_VO": "d_v"}
+    sizes = architecture.all_sizes
+    ranks = {key: width if sizes[width] < architecture.d else "d" for key, width in widths.items()}
+    counts = (Count(f"rank_{k}", Expression.symbol(w), f"{{{w}}}", unit="entries") for k, w in ranks.items())
+    return replace(HEAD_PARAMETERS, counts=tuple(counts))
+
+
 def _layer_parameters_table(architecture: Architecture, _tokens: int) -> TensorTable:
     """The matrices of one layer, W_gate among them if the feed-forward block is gated."""
     return LAYER_PARAMETERS if architecture.gated else PLAIN_LAYER_PARAMETERS
@@ -383,6 +398,12 @@ TOPICS: Mapping[str, TopicSpec] = {
             "layer",
             rotary_table,
             all_of(require_one_stack, require_own_projections, require_rotary_pairs),
+        ),
+        TopicSpec(
+            "head-parameters",
+            "parameters",
+            _head_parameters_table,
+            all_of(require_own_projections, require_attention_of_one_shape),
         ),
         TopicSpec("layer-parameters", "parameters", _layer_parameters_table, _PLAIN_LAYERS),
         TopicSpec(

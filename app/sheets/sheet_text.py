@@ -359,6 +359,7 @@ def _forms(problem: Problem) -> Mapping[str, Mapping[str, bool]]:
         "mask-added": {"mask-added": "mask" in problem.table.by_key},
         "evenly-routed": {"evenly-routed": "expert_input" in problem.table.by_key},
         "masked-entries": {"masked-entries": is_masked},
+        "rope-left-out": {"rope-left-out": a.rotary is not None},
         "no-padding": {"no-padding": is_masked},
         "repeated": {"repeated": kv_heads < heads},
         "no-mask": {"no-mask": not is_masked},

@@ -124,6 +124,7 @@ def test_the_ladder_goes_from_one_head_to_costs() -> None:
         "scale-mask-softmax",
         "three-dimensions",
         "four-dimensions",
+        "head-parameters",
     ]
 
 
