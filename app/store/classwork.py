@@ -335,11 +335,14 @@ class Classwork(QueryBase):
         graded: Graded,
         *,
         handed_in: bool,
+        seen: ClassDraft | None = None,
         allowed: int = 0,
         keep_draft: bool = True,
         late: bool = False,
     ) -> ClassAttempt:
         """Store one attempt, durable once this returns; and, as `save` does, its draft unless `keep_draft` is off.
+
+        `seen` is the stored draft as this request has read it, if it has.
 
         A `client_id` that this student has used before adds no attempt and returns the one that has it, even if no
         attempts are left. Raises NoAttemptsLeftError, and stores nothing, where the student would have more than
@@ -354,7 +357,7 @@ class Classwork(QueryBase):
                 # Two requests of one student take turns, so that neither miscounts; on SQLite all writers do.
                 connection.execute(sa.select(students.c.id).where(students.c.id == key.student_id).with_for_update())
             if keep_draft:
-                self.save(key, draft)
+                self.save(key, draft, seen)
             inserted = connection.execute(self._attempt_insert, row).one_or_none()
             if inserted and allowed:
                 count = connection.scalar(sa.select(sa.func.count()).select_from(class_attempts).where(*_on_sheet(key)))

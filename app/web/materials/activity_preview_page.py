@@ -34,17 +34,17 @@ from app.web.shared.forms import FormDep, FormReader, clamped_number
 from app.web.shared.permissions import StaffActivity, StudentAccess
 from app.web.shared.services import ServicesDep
 from app.web.shared.sheet_form import kept_json
-from app.web.shared.sheet_view import FiguresFragment, SavedFragment
-from app.web.shared.templating import render, render_text
+from app.web.shared.sheet_view import SavedFragment
+from app.web.shared.templating import render
 from app.web.shared.urls import Press, StudentLinks, url_for
 from app.web.student.class_sheet_view import (
     Said,
     after_press,
+    drawn_sheet,
     empty_boxes,
     hint_on_last,
     make_class_sheet_page,
     render_class_sheet,
-    sheet_figures,
 )
 from app.web.student.exit_ticket_view import make_ticket_page, read_ticket_form
 from app.web.student.sheet_request import ClassSheetRequest, SheetWork, posted_class_sheet, saved_class_sheet
@@ -182,8 +182,7 @@ def press_in_preview(
     asked = posted_class_sheet(services, access, form, number)
     asked = replace(asked, work=PreviewWork(_carried_attempts(form, asked)))
     if what == "save":
-        drawing = render_text("shared/_figures.html", FiguresFragment(sheet_figures(asked, asked.variant)))
-        return render("shared/_saved.html", SavedFragment(drawing, kept_json(None)))
+        return render("shared/_saved.html", SavedFragment(drawn_sheet(asked, asked.variant), kept_json(None)))
     if what not in _PRESSED:
         raise HTTPException(404)
     before = asked.work

@@ -12,7 +12,6 @@ from typing import Annotated, Any, Literal, get_args
 from annotated_doc import Doc
 from fastapi import HTTPException, Response
 
-from app.figures.figures import Figure
 from app.figures.scale import ScaleName
 from app.grading.grade import Report, grade
 from app.handout.options import HandoutOptions
@@ -23,7 +22,15 @@ from app.sheets.library import Library
 from app.sheets.variant import Variant
 from app.sheets.worksheet import Worksheet
 from app.web.shared.services import Services
-from app.web.shared.sheet_view import QuestionView, RowView, draw_typed, question_views, repeated_sentence, row_views
+from app.web.shared.sheet_view import (
+    Drawing,
+    QuestionView,
+    RowView,
+    draw_typed,
+    question_views,
+    repeated_sentence,
+    row_views,
+)
 from app.web.shared.urls import url_for
 
 PreviewView = Literal["empty", "wrong", "right", "key", "paper"]
@@ -40,7 +47,7 @@ class PreviewFragment:
     view: Annotated[PreviewView, Doc("What is shown: the sheet empty, wrong or right, the key, or the paper.")]
     variant: Annotated[Variant, Doc("The sheet.")]
     rows: Annotated[tuple[RowView, ...], Doc("Its rows.")] = ()
-    figures: Annotated[tuple[Figure, ...], Doc("What stands in the boxes, drawn.")] = ()
+    drawing: Annotated[Drawing | None, Doc("What stands in the boxes, drawn.")] = None
     questions: Annotated[tuple[QuestionView, ...], Doc("The open questions under the rows.")] = ()
     report: Annotated[Report | None, Doc("The marks; none on an empty sheet.")] = None
     mismatch: Annotated[str, Doc("Which sides should be equal and are not, if nothing else says so.")] = ""
@@ -67,7 +74,7 @@ def make_preview(library: Library, worksheet: Worksheet, view: PreviewView) -> P
         view,
         variant,
         rows=row_views(variant, answers, report, truth=truth),
-        figures=draw_typed(variant, answers, "root") if view != "key" else (),
+        drawing=draw_typed(variant, answers, "root") if view != "key" else None,
         questions=question_views(variant, {}, locked=True),
         report=report,
         mismatch=report.first_mismatch.message if report and report.first_mismatch and not report.diagnosis else "",

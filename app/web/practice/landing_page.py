@@ -10,7 +10,6 @@ from annotated_doc import Doc
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import RedirectResponse
 
-from app.figures.figures import Figure
 from app.grading.grade import Mark, grade
 from app.sheets.reading import MAX_BOX_TEXT
 from app.sheets.variant import Row, Variant
@@ -18,7 +17,7 @@ from app.sheets.worksheet import Model
 from app.web.practice.sheet_request import FIRST_WORKSHEET
 from app.web.shared.permissions import PracticeOpen
 from app.web.shared.services import LibraryDep
-from app.web.shared.sheet_view import draw_typed
+from app.web.shared.sheet_view import Drawing, draw_typed
 from app.web.shared.templating import render, render_page_or_fragment
 from app.web.shared.urls import url_for
 
@@ -47,7 +46,7 @@ class Question:
 class Trial:
     """One head to try: what was answered, drawn, and the box that waits, None once everything fits."""
 
-    figures: tuple[Figure, ...]
+    drawing: Drawing | None
     answered: Mapping[str, str]  # right answers by the name of their box, as typed
     question: Question | None
 

@@ -12,7 +12,6 @@ from fastapi.responses import RedirectResponse
 
 from app.algebra.number_text import format_number
 from app.exchange.imported_models import library_with_model, variant_from_code
-from app.figures.figures import Figure
 from app.figures.scale import ScaleName
 from app.grading.explanations import MAX_ATTEMPTS_EXPLAINED, Explanation, explain_diagnosis
 from app.grading.grade import Report, grade
@@ -49,7 +48,7 @@ from app.web.shared.permissions import require_practice
 from app.web.shared.services import LibraryDep, Services, ServicesDep, StoreDep
 from app.web.shared.sheet_form import kept_json, read_hint_level, read_scale
 from app.web.shared.sheet_view import (
-    FiguresFragment,
+    Drawing,
     QuestionView,
     RowView,
     SavedFragment,
@@ -63,7 +62,7 @@ from app.web.shared.sheet_view import (
     row_views,
     run_button,
 )
-from app.web.shared.templating import is_htmx, render, render_text
+from app.web.shared.templating import is_htmx, render
 from app.web.shared.urls import url_for
 from app.web.shared.visitor import FormSecret, MaybeVisitor, OwnerDep, remember_visitor
 
@@ -120,7 +119,7 @@ class SheetPage:
     rows: Annotated[tuple[RowView, ...], Doc("The rows to fill in.")] = ()
     questions: Annotated[tuple[QuestionView, ...], Doc("The open questions under the rows.")] = ()
     locked: Annotated[bool, Doc("Whether nothing can be typed any more: never outside of a class.")] = False
-    figures: Annotated[tuple[Figure, ...], Doc("What was typed, drawn.")] = ()
+    drawing: Annotated[Drawing | None, Doc("What was typed, drawn; None where there is nothing to draw.")] = None
     scale: Annotated[ScaleName, Doc("How lengths are drawn: by square root, or true.")] = "root"
     report: Annotated[Report | None, Doc("The last check, none before one.")] = None
     all_right: Annotated[bool, Doc("Whether every box is right, as it stands.")] = False
@@ -218,8 +217,7 @@ def find_sheet_code(library: LibraryDep, store: StoreDep, code: str = "") -> Res
 def save_sheet(request: Request, store: StoreDep, owner: OwnerDep, asked: PostedSheet) -> Response:
     """Merge what was typed into the stored draft; answer with what is stored, its drawing and the visitor's cookie."""
     stored = store.save_draft(owner, sheet_key(asked.variant), asked.draft)
-    figures = FiguresFragment(draw_typed(asked.variant, stored.answers, asked.scale))
-    drawing = render_text("shared/_figures.html", figures)
+    drawing = draw_typed(asked.variant, stored.answers, asked.scale)
     response = render("shared/_saved.html", SavedFragment(drawing, kept_json(stored, asked.draft.changed)))
     remember_visitor(request, response, owner)
     return response
@@ -348,7 +346,7 @@ def _sheet_page(
         variant=variant,
         rows=rows,
         questions=question_views(variant, asked.draft.answers),
-        figures=draw_typed(variant, answers, asked.scale),
+        drawing=draw_typed(variant, answers, asked.scale),
         scale=asked.scale,
         report=report,
         all_right=all_right,

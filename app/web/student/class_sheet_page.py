@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from dataclasses import replace
 from typing import cast, get_args
 
 from fastapi import APIRouter, HTTPException, Request, Response
 from fastapi.responses import RedirectResponse
-from markupsafe import Markup
 
 from app.classes.promises import sheet_promise
 from app.classes.student_sheet import stored_marks
@@ -21,18 +19,18 @@ from app.web.shared.forms import FormDep, FormReader
 from app.web.shared.permissions import require_student
 from app.web.shared.services import Services, ServicesDep
 from app.web.shared.sheet_form import kept_json
-from app.web.shared.sheet_view import FiguresFragment, SavedFragment, question_views
-from app.web.shared.templating import is_htmx, render, render_text
+from app.web.shared.sheet_view import SavedFragment, question_views
+from app.web.shared.templating import is_htmx, render
 from app.web.shared.urls import url_for
 from app.web.student.class_sheet_view import (
     Said,
     after_press,
+    drawn_sheet,
     empty_boxes,
     hint_on_last,
     hinted_attempt,
     make_class_sheet_page,
     render_class_sheet,
-    sheet_figures,
 )
 from app.web.student.sheet_request import (
     ClassSheetRequest,
@@ -48,7 +46,6 @@ router = APIRouter(include_in_schema=False)
 
 MAX_DRAWING_SAVES = 6  # at one time in this process: a drawing takes longer than all the rest of a save
 _drawing_saves = threading.BoundedSemaphore(MAX_DRAWING_SAVES)
-MAX_DRAWINGS = 256  # of about 15 kB that are kept
 
 
 @router.get("/class/{activity_id:int}/{number:int}")
@@ -76,17 +73,14 @@ def save_class_sheet(request: Request, services: ServicesDep, form: FormDep, act
     Under exam conditions the answer holds no drawing, and neither while MAX_DRAWING_SAVES are under way: then the page
     asks for it a little later, so that answers are written down first. 409 unless the activity accepts work.
     """
-    # The hot path: a class sends this every second. FastAPI would run each of these two dependencies in a thread of
-    # its own, one after the other; called directly, a save takes one thread, once.
     may_draw = _drawing_saves.acquire(blocking=False)
     try:
-        access = require_student(request, services, activity_id)
-        asked = posted_class_sheet(services, access, form, number)
+        asked = _posted(request, services, form, activity_id, number)
         require_open(services.library.wording, asked.activity)
         stored = services.store.classwork.save(asked.sheet.key, asked.draft, asked.sheet.draft)
         if _has_used_all_attempts(asked):
             _add_to_last(services.store, asked)
-        drawing = _drawing(_DrawnSheet.of(replace(asked, draft=stored))) if may_draw else Markup("")
+        drawing = drawn_sheet(replace(asked, draft=stored), asked.variant) if may_draw else None
     finally:
         if may_draw:
             _drawing_saves.release()
@@ -148,14 +142,16 @@ def show_class_sheet_hint(request: Request, services: ServicesDep, asked: Posted
 
 
 @router.post("/class/{activity_id:int}/{number:int}/hand-in")
-def hand_in_class_sheet(request: Request, services: ServicesDep, asked: PostedClassSheet, form: FormDep) -> Response:
+def hand_in_class_sheet(
+    request: Request, services: ServicesDep, form: FormDep, activity_id: int, number: int
+) -> Response:
     """Hand the sheet in; the button that asks about empty boxes only saves it where there are any, and asks.
 
     Where the last attempt has these very boxes and was not handed in, that attempt is handed in, with what is now
     written to open questions; otherwise a new one is made. With no attempt left, the last one is handed in. If the
     rules have changed since the page was made, it comes back with the new ones. 409 unless the activity is open.
     """
-    classwork = services.store.classwork
+    asked, classwork = _posted(request, services, form, activity_id, number), services.store.classwork
     if turned_back := _turn_back(request, services, asked, form):
         return turned_back
     if form.raw("empty") == "ask" and empty_boxes(asked):
@@ -176,6 +172,15 @@ def hand_in_class_sheet(request: Request, services: ServicesDep, asked: PostedCl
     return _respond(request, services, asked, "handed-in")
 
 
+def _posted(request: Request, services: Services, form: FormReader, activity_id: int, number: int) -> ClassSheetRequest:
+    """The sheet that a student's form was sent from, for what a whole class sends at once.
+
+    FastAPI would run each of these two dependencies in a thread of its own, one after the other; called directly, a
+    request takes one thread, once.
+    """
+    return posted_class_sheet(services, require_student(request, services, activity_id), form, number)
+
+
 def _store_attempt(
     services: Services, asked: ClassSheetRequest, report: Report, client_id: str, *, handed_in: bool
 ) -> None:
@@ -185,7 +190,14 @@ def _store_attempt(
     """
     allowed, late = asked.activity.policies.max_attempts, asked.activity.is_late()
     services.store.classwork.record(
-        asked.sheet.key, client_id, asked.draft, stored_marks(report), handed_in=handed_in, allowed=allowed, late=late
+        asked.sheet.key,
+        client_id,
+        asked.draft,
+        stored_marks(report),
+        seen=asked.sheet.draft,
+        handed_in=handed_in,
+        allowed=allowed,
+        late=late,
     )
 
 
@@ -244,26 +256,3 @@ def _turn_back(request: Request, services: Services, asked: ClassSheetRequest, f
         services.store.classwork.save(asked.sheet.key, asked.draft)
         return _respond(request, services, asked, "new-rules")
     return None
-
-
-@dataclass(frozen=True)
-class _DrawnSheet:
-    """A sheet as it is drawn: two that are equal have the same drawing."""
-
-    facts: tuple[object, ...]
-    answers: tuple[str, ...]
-    asked: ClassSheetRequest = field(compare=False)
-
-    @classmethod
-    def of(cls, asked: ClassSheetRequest) -> _DrawnSheet:
-        """The drawing that answers a save."""
-        activity, key = asked.activity, asked.sheet.key
-        facts = (activity.id, activity.policies, activity.phase(), key.revision, key.sheet_key, asked.sheet.sizes)
-        texts = tuple(asked.answers.get(str(blank), "") for blank in asked.variant.blanks)
-        return cls((*facts, asked.scale), texts, asked)
-
-
-@lru_cache(MAX_DRAWINGS)
-def _drawing(drawn: _DrawnSheet) -> Markup:
-    """What was typed, drawn, as HTML. Kept for a while: in a class, many students type the same into the same sheet."""
-    return render_text("shared/_figures.html", FiguresFragment(sheet_figures(drawn.asked, drawn.asked.variant)))

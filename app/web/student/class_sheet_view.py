@@ -11,7 +11,6 @@ from fastapi import Request, Response
 
 from app.classes.activity_results import report_as_stored
 from app.classes.promises import rules_in_words, sheet_promise
-from app.figures.figures import Figure
 from app.figures.scale import ScaleName
 from app.grading.explanations import MAX_ATTEMPTS_EXPLAINED, Explanation, explain_diagnosis
 from app.grading.grade import Report, without_help
@@ -33,6 +32,7 @@ from app.web.shared.permissions import StudentAccess
 from app.web.shared.services import Services
 from app.web.shared.sheet_form import kept_json, read_hint_level
 from app.web.shared.sheet_view import (
+    Drawing,
     QuestionView,
     RowView,
     all_boxes_right,
@@ -66,7 +66,7 @@ class ClassSheetPage:
     variant: Annotated[Variant, Doc("The sheet as this student has it.")]
     rows: Annotated[tuple[RowView, ...], Doc("The rows to fill in.")]
     questions: Annotated[tuple[QuestionView, ...], Doc("The open questions under the rows.")]
-    figures: Annotated[tuple[Figure, ...], Doc("What was typed, drawn.")]
+    drawing: Annotated[Drawing | None, Doc("What was typed, drawn; None where it is not shown.")]
     scale: Annotated[ScaleName, Doc("How lengths are drawn: by square root, or true.")]
     report: Annotated[Report | None, Doc("The last attempt's marks; None where they may not be seen yet.")]
     all_right: Annotated[bool, Doc("Whether every box is right, as it stands, and may be seen to be.")]
@@ -159,7 +159,7 @@ def make_class_sheet_page(
         variant=variant,
         rows=rows,
         questions=question_views(variant, asked.draft.answers, locked=not status.can_hand_in),
-        figures=sheet_figures(asked, marked if locked else variant),
+        drawing=drawn_sheet(asked, marked if locked else variant),
         scale=asked.scale,
         report=report,
         all_right=all_right,
@@ -218,8 +218,8 @@ def hint_on_last(services: Services, asked: ClassSheetRequest, level: str) -> Hi
     return write_hint(*_stored_report(services, asked, last), read_hint_level(level)) if last else None
 
 
-def sheet_figures(asked: ClassSheetRequest, variant: Variant) -> tuple[Figure, ...]:
-    """What was typed, drawn as shapes of this version of the sheet; nothing under exam conditions.
+def drawn_sheet(asked: ClassSheetRequest, variant: Variant) -> Drawing | None:
+    """What was typed, drawn as shapes of this version of the sheet; None under exam conditions.
 
     Until the activity is closed, sizes are named and coloured only where every check shows marks, since a name says
     that a number is one of the model's. Without hints, nothing is said until then of what does not fit: beside a right
@@ -227,12 +227,14 @@ def sheet_figures(asked: ClassSheetRequest, variant: Variant) -> tuple[Figure, .
     """
     policies, phase = asked.activity.policies, asked.activity.phase()
     if not policies.gives_help(phase):
-        return ()
-    names_sizes = policies.marks_visible(phase, handed_in=False)
-    figures = draw_typed(variant, asked.answers, asked.scale, names_sizes=names_sizes)
-    if policies.hints or phase == "closed":
-        return figures
-    return tuple(replace(figure, mismatches=()) for figure in figures)
+        return None
+    return draw_typed(
+        variant,
+        asked.answers,
+        asked.scale,
+        names_sizes=policies.marks_visible(phase, handed_in=False),
+        tells_mismatches=policies.hints or phase == "closed",
+    )
 
 
 def after_press(services: Services, asked: ClassSheetRequest, page: ClassSheetPage, said: Said) -> ClassSheetPage:
