@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -63,6 +64,9 @@ from app.web.teacher import (
     summary_page,
 )
 
+# How long a thread computes before another one may: with Python's 5 ms, a request waits several times that long while
+# drawings are made, since each of its steps waits its turn.
+SWITCH_INTERVAL_S = 0.001
 GZIP_LEVEL = 4  # a third of the time of 9, the default, for pages a few per cent larger
 
 # Every module with routes. No address matches two of them, so that their order matters to time alone: a request is
@@ -116,6 +120,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
         """Take in drafts of activities that end, and tidy up; at the end, close all that has threads or processes."""
+        sys.setswitchinterval(SWITCH_INTERVAL_S)
         services.closing.start()
         services.housekeeper.start()
         yield

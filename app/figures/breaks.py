@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import count, product
 
 from app.figures.captions import head_label
-from app.figures.figures import Box, Break, Rectangle, Sketch, overlaps
+from app.figures.figures import Box, Break, Rectangle, Sketch, overlapping
 from app.figures.frame import obstacles
 from app.figures.pen import CORNER_PX, Pen
 from app.figures.plans import FigurePlan
@@ -133,7 +133,7 @@ def _is_free(label: Rectangle, taken: Iterable[Rectangle]) -> bool:
     """Whether a label would touch nothing, with some room at either end."""
     x, y, width, height = label
     with_room = (x - ROOM_PX, y, width + 2 * ROOM_PX, height)
-    return not any(overlaps(with_room, other) for other in taken)
+    return not overlapping(with_room, taken)
 
 
 def label_places(each: Break, distance: float) -> Iterator[Rectangle]:

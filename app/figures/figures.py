@@ -7,7 +7,7 @@ handouts into PDF.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal
@@ -52,9 +52,11 @@ _MOVING_ORDER: tuple[EdgeSide, ...] = (
 )  # fmt: skip
 
 
-def overlaps(a: Rectangle, b: Rectangle) -> bool:
-    """Whether two rectangles have a part in common."""
-    return a[0] < b[0] + b[2] and b[0] < a[0] + a[2] and a[1] < b[1] + b[3] and b[1] < a[1] + a[3]
+def overlapping(rectangle: Rectangle, others: Iterable[Rectangle]) -> list[Rectangle]:
+    """Those of the others that have a part in common with a rectangle."""
+    x, y, width, height = rectangle
+    right, bottom = x + width, y + height
+    return [o for o in others if x < o[0] + o[2] and o[0] < right and y < o[1] + o[3] and o[1] < bottom]
 
 
 def closed_path(polygon: Polygon) -> str:
@@ -247,11 +249,11 @@ class Edge:
 def spread(edges: Sequence[Edge], taken: Sequence[Rectangle] = ()) -> list[Edge]:
     """The edges, each label that would lie on another one or on what is `taken` moved outwards until it is free."""
     spread_edges = list(edges)
-    texts = [edge.text_box if edge.text_height else None for edge in edges]
-    for index in sorted(range(len(texts)), key=lambda index: _MOVING_ORDER.index(edges[index].side)):
-        while (text := texts[index]) is not None:
-            others = [*taken, *(each for other, each in enumerate(texts) if each and other != index)]
-            blocking = [other for other in others if overlaps(text, other)]
+    texts = {index: edge.text_box for index, edge in enumerate(edges) if edge.text_height}
+    for index in sorted(texts, key=lambda index: _MOVING_ORDER.index(edges[index].side)):
+        while True:
+            others = [each for other, each in texts.items() if other != index]
+            blocking = overlapping(texts[index], taken) + overlapping(texts[index], others)
             if not blocking:
                 break
             spread_edges[index] = spread_edges[index].moved_past(blocking)

@@ -26,7 +26,7 @@ from functools import cached_property
 
 from app.figures.breaks import BRACKET_PX, MIN_BRACKET_PX, break_of, label_places
 from app.figures.captions import size_name
-from app.figures.figures import Arc, Box, Break, Edge, EdgeShown, EdgeSide, Flow, Rectangle, Sign, Sketch, overlaps
+from app.figures.figures import Arc, Box, Break, Edge, EdgeShown, EdgeSide, Flow, Rectangle, Sign, Sketch, overlapping
 from app.figures.frame import add_below, transpose_break, transpose_edge, transpose_rectangle
 from app.figures.mask import masked_areas
 from app.figures.pen import Pen, side_ends
@@ -505,13 +505,13 @@ class _Lane:
     def _clear(self, gap: Break) -> Break:
         """A bracket above a matrix, where that is free; else below it."""
         taken = [self._rectangle(edge) for edge in self.sketch.edges if edge.text_height]
-        if gap.start[1] != gap.end[1] or not any(overlaps(gap.bracket_box, text) for text in taken):
+        if gap.start[1] != gap.end[1] or not overlapping(gap.bracket_box, taken):
             return gap
         near = [box for box in self.sketch.boxes if abs(box.y - BRACKET_PX - gap.start[1]) < 1]
         y = max(box.y + box.height for box in near) + BRACKET_PX if near else gap.start[1]
         while True:
             below = replace(gap, start=(gap.start[0], y), end=(gap.end[0], y), toward=(0.0, -1.0))
-            if not any(overlaps(below.bracket_box, text) for text in taken):
+            if not overlapping(below.bracket_box, taken):
                 return below
             y += BRACKET_PX
 

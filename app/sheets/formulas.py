@@ -43,8 +43,10 @@ def formula_pieces(variant: Variant, key: str) -> tuple[FormulaPiece, ...]:
 
 
 def write_formula(variant: Variant, key: str) -> str:
-    """The same as one text: "Q · Kᵀ"."""
-    return "".join(piece.text for piece in formula_pieces(variant, key))
+    """The same as one text: "Q · Kᵀ"; each drawing of the sheet says it again."""
+    if key not in variant.written_formulas:
+        variant.written_formulas[key] = "".join(piece.text for piece in formula_pieces(variant, key))
+    return variant.written_formulas[key]
 
 
 def _with_alike_sizes_added(variant: Variant, formula: str) -> str:

@@ -112,6 +112,11 @@ class Variant:
         return NOTATIONS[self.worksheet.notation].for_sizes(self.sizes)
 
     @cached_property
+    def written_formulas(self) -> dict[str, str]:
+        """What `write_formula` has written for this sheet, by the key of the tensor or count."""
+        return {}
+
+    @cached_property
     def rows(self) -> tuple[Row, ...]:
         """The lines of the sheet in the worksheet's order, without those that this model's table lacks."""
         return tuple(self._row(key) for key in self.problem.rows)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.figures.draw import draw_figures
-from app.figures.figures import Figure, Rectangle, overlaps
+from app.figures.figures import Figure, Rectangle, overlapping
 from app.figures.scale import ScaleName
 from app.settings import PROJECT
 from app.shapes.table import Blank
@@ -48,14 +48,14 @@ def problems(figure: Figure) -> Iterator[str]:
     """Every text on another one or on a matrix, or outside the figure."""
     written = list(texts(figure))
     for (first, a), (second, b) in combinations(written, 2):
-        if overlaps(a, b):
+        if overlapping(a, [b]):
             yield f"{figure.key}: {first} on {second}"
     for text, rectangle in written:
         for box in figure.boxes:
-            if overlaps(rectangle, (box.x, box.y, box.width, box.height)):
+            if overlapping(rectangle, [box.rectangle]):
                 yield f"{figure.key}: {text} on {box.tensor}"
         for arc in figure.arcs:
-            if any(overlaps(rectangle, (x, y, 0.1, 0.1)) for x, y in arc.points):
+            if overlapping(rectangle, [(x, y, 0.1, 0.1) for x, y in arc.points]):
                 yield f"{figure.key}: {text} on an arc"
         x, y, width, height = rectangle
         if not (figure.x <= x and figure.y <= y and x + width <= figure.x + figure.width):

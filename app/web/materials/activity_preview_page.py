@@ -33,8 +33,7 @@ from app.web.shared.activity_steps import NextStep, Step, activity_steps, next_s
 from app.web.shared.forms import FormDep, FormReader, clamped_number
 from app.web.shared.permissions import StaffActivity, StudentAccess
 from app.web.shared.services import ServicesDep
-from app.web.shared.sheet_form import kept_json
-from app.web.shared.sheet_view import SavedFragment
+from app.web.shared.sheet_form import SavedFragment, kept_json
 from app.web.shared.templating import render
 from app.web.shared.urls import Press, StudentLinks, url_for
 from app.web.student.class_sheet_view import (

@@ -22,15 +22,8 @@ from app.sheets.library import Library
 from app.sheets.variant import Variant
 from app.sheets.worksheet import Worksheet
 from app.web.shared.services import Services
-from app.web.shared.sheet_view import (
-    Drawing,
-    QuestionView,
-    RowView,
-    draw_typed,
-    question_views,
-    repeated_sentence,
-    row_views,
-)
+from app.web.shared.sheet_form import Drawing, draw_typed
+from app.web.shared.sheet_view import QuestionView, RowView, question_views, repeated_sentence, row_views
 from app.web.shared.urls import url_for
 
 PreviewView = Literal["empty", "wrong", "right", "key", "paper"]

@@ -17,7 +17,7 @@ from app.sheets.worksheet import Model
 from app.web.practice.sheet_request import FIRST_WORKSHEET
 from app.web.shared.permissions import PracticeOpen
 from app.web.shared.services import LibraryDep
-from app.web.shared.sheet_view import Drawing, draw_typed
+from app.web.shared.sheet_form import Drawing, draw_typed
 from app.web.shared.templating import render, render_page_or_fragment
 from app.web.shared.urls import url_for
 

@@ -46,14 +46,11 @@ from app.web.shared.forms import FormDep
 from app.web.shared.model_menu import ModelMenu, model_menu
 from app.web.shared.permissions import require_practice
 from app.web.shared.services import LibraryDep, Services, ServicesDep, StoreDep
-from app.web.shared.sheet_form import kept_json, read_hint_level, read_scale
+from app.web.shared.sheet_form import Drawing, SavedFragment, draw_typed, kept_json, read_hint_level, read_scale
 from app.web.shared.sheet_view import (
-    Drawing,
     QuestionView,
     RowView,
-    SavedFragment,
     all_boxes_right,
-    draw_typed,
     first_to_mend,
     hint_letters,
     length_remark,

@@ -1,21 +1,30 @@
-"""What every form with a sheet sends: texts, which of them are new, how to draw them; and what a save answers."""
+"""What a form with a sheet sends: texts, which of them are new, how to draw; and what a save answers, a drawing too."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Mapping
-from typing import Protocol, cast
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Annotated, Protocol, cast
 
+from annotated_doc import Doc
+from markupsafe import Markup
+
+from app.figures.draw import draw_figures
+from app.figures.figures import Figure
 from app.figures.scale import ScaleName
 from app.grading.hints import HINT_LEVELS, HintLevel
-from app.sheets.reading import MAX_BOX_TEXT
+from app.sheets.reading import MAX_BOX_TEXT, Typed
 from app.sheets.variant import Variant
 from app.store import Answers, Stamp, question_name
 from app.web.shared.forms import FormReader
+from app.web.shared.templating import render_text
 
 MAX_NUMBER = 10**9  # of the changes on one page
 MAX_ANSWER = 2_000  # characters of the answer to an open question
+MAX_DRAWINGS = 256  # of about 22 kB that are kept
 _STAMP = re.compile(r"([\w.-]+):([a-z0-9]{8,40}):([0-9]{1,10})", re.ASCII)
 
 
@@ -84,3 +93,75 @@ def read_scale(text: str) -> ScaleName:
 def read_hint_level(text: str) -> HintLevel:
     """How far the hint goes that was asked for; the first level for a text that is none."""
     return next((level for level in HINT_LEVELS if str(level) == text), HINT_LEVELS[0])
+
+
+@dataclass(frozen=True)
+class FiguresFragment:
+    """Everything that templates/shared/_figures.html shows."""
+
+    figures: Annotated[tuple[Figure, ...], Doc("What was typed, drawn.")]
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """What was typed into a sheet, drawn, as HTML, and what in it does not fit.
+
+    `has_scale` says whether a choice of scales changes it.
+    """
+
+    html: Markup
+    has_scale: bool
+    mismatches: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class SavedFragment:
+    """Everything that templates/shared/_saved.html shows: the answer to a save."""
+
+    drawing: Annotated[Drawing | None, Doc("What was typed, drawn; None where that is not shown, or comes later.")]
+    kept: Annotated[str, Doc("What the server has of the sheet (see kept_json).")]
+
+
+@dataclass(frozen=True)
+class _Drawn:
+    """A sheet as it is drawn: two that are equal have the same drawing."""
+
+    variant_id: int  # of this process, for as long as the drawing is kept: finding out that two are equal takes longer
+    texts: tuple[str, ...]
+    scale: ScaleName
+    names_sizes: bool
+    tells_mismatches: bool
+    variant: Variant = field(compare=False)
+
+
+def draw_typed(
+    variant: Variant,
+    answers: Mapping[str, str],
+    scale: ScaleName,
+    *,
+    names_sizes: bool = True,
+    tells_mismatches: bool = True,
+) -> Drawing | None:
+    """The drawing of a sheet with the sizes that were typed, None where it has none to show.
+
+    A blank whose text cannot be read has no size there. See draw_figures for `names_sizes`; without `tells_mismatches`,
+    no sentence says what does not fit. Drawings are kept for a while: a save is followed by a check, and in a class
+    many students type the same into the same sheet.
+    """
+    texts = tuple(answers.get(str(blank), "") for blank in variant.blanks)
+    return _draw(_Drawn(id(variant), texts, scale, names_sizes, tells_mismatches, variant))
+
+
+@lru_cache(MAX_DRAWINGS)
+def _draw(drawn: _Drawn) -> Drawing | None:
+    """The drawing of `draw_typed`, kept."""
+    variant = drawn.variant
+    read = {blank: variant.read(blank, text) for blank, text in zip(variant.blanks, drawn.texts, strict=True)}
+    typed = {blank: answer for blank, answer in read.items() if isinstance(answer, Typed)}
+    figures = draw_figures(variant, typed, drawn.scale, names_sizes=drawn.names_sizes)
+    if not drawn.tells_mismatches:
+        figures = tuple(replace(figure, mismatches=()) for figure in figures)
+    if not figures:
+        return None
+    html = render_text("shared/_figures.html", FiguresFragment(figures))
+    return Drawing(html, figures[0].has_scale, tuple(each for figure in figures for each in figure.mismatches))

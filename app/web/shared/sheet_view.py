@@ -5,18 +5,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from functools import lru_cache
-from typing import Annotated
-
-from annotated_doc import Doc
-from markupsafe import Markup
+from dataclasses import dataclass, replace
 
 from app.algebra.number_text import format_number
-from app.figures.draw import draw_figures
 from app.figures.exhibits.slide import products_of
-from app.figures.figures import Figure
-from app.figures.scale import ScaleName
 from app.grading.grade import Mark, MarkKind, Report
 from app.shapes.layer_heads import require_heads
 from app.shapes.requirements import TopicError
@@ -27,13 +19,11 @@ from app.sheets.variant import Row, Variant
 from app.store import question_name
 from app.translation import gettext as _
 from app.web.shared.cookies import who_asks
-from app.web.shared.templating import render_text
 from app.web.shared.urls import url_for
 
 HEADS_TOPICS = ("attention-layer", "three-dimensions", "four-dimensions")  # about all heads of a layer
 
 MANY = 3  # boxes with one sentence
-MAX_DRAWINGS = 256  # of about 22 kB that are kept
 
 
 @dataclass(frozen=True)
@@ -163,78 +153,6 @@ def first_to_mend(rows: Iterable[RowView]) -> str:
     """
     boxes = [box for row in rows for box in row.boxes if box.kind not in (None, "right")]
     return str(min(boxes, key=lambda box: box.kind == "empty").blank) if boxes else ""
-
-
-@dataclass(frozen=True)
-class FiguresFragment:
-    """Everything that templates/shared/_figures.html shows."""
-
-    figures: Annotated[tuple[Figure, ...], Doc("What was typed, drawn.")]
-
-
-@dataclass(frozen=True)
-class Drawing:
-    """What was typed into a sheet, drawn, as HTML, and what in it does not fit.
-
-    `has_scale` says whether a choice of scales changes it.
-    """
-
-    html: Markup
-    has_scale: bool
-    mismatches: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class SavedFragment:
-    """Everything that templates/shared/_saved.html shows: the answer to a save."""
-
-    drawing: Annotated[Drawing | None, Doc("What was typed, drawn; None where that is not shown, or comes later.")]
-    kept: Annotated[str, Doc("What the server has of the sheet (see kept_json).")]
-
-
-@dataclass(frozen=True)
-class _Drawn:
-    """A sheet as it is drawn: two that are equal have the same drawing."""
-
-    variant_id: int  # of this process, for as long as the drawing is kept: finding out that two are equal takes longer
-    texts: tuple[str, ...]
-    scale: ScaleName
-    names_sizes: bool
-    tells_mismatches: bool
-    variant: Variant = field(compare=False)
-
-
-def draw_typed(
-    variant: Variant,
-    answers: Mapping[str, str],
-    scale: ScaleName,
-    *,
-    names_sizes: bool = True,
-    tells_mismatches: bool = True,
-) -> Drawing | None:
-    """The drawing of a sheet with the sizes that were typed, None where it has none to show.
-
-    A blank whose text cannot be read has no size there. See draw_figures for `names_sizes`; without `tells_mismatches`,
-    no sentence says what does not fit. Drawings are kept for a while: a save is followed by a check, and in a class
-    many students type the same into the same sheet.
-    """
-    texts = tuple(answers.get(str(blank), "") for blank in variant.blanks)
-    return _draw(_Drawn(id(variant), texts, scale, names_sizes, tells_mismatches, variant))
-
-
-@lru_cache(MAX_DRAWINGS)
-def _draw(drawn: _Drawn) -> Drawing | None:
-    """The drawing of `draw_typed`, kept."""
-    variant = drawn.variant
-    read = {blank: variant.read(blank, text) for blank, text in zip(variant.blanks, drawn.texts, strict=True)}
-    typed = {blank: answer for blank, answer in read.items() if isinstance(answer, Typed)}
-    figures = draw_figures(variant, typed, drawn.scale, names_sizes=drawn.names_sizes)
-    if not drawn.tells_mismatches:
-        figures = tuple(replace(figure, mismatches=()) for figure in figures)
-    if not figures:
-        return None
-    html = render_text("shared/_figures.html", FiguresFragment(figures))
-    return Drawing(html, figures[0].has_scale, tuple(each for figure in figures for each in figure.mismatches))
 
 
 def has_readable_answer(variant: Variant, answers: Mapping[str, str]) -> bool:

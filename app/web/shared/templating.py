@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+import threading
+from collections.abc import Collection, Iterable, MutableMapping
 from dataclasses import fields
 from datetime import date, datetime
 from functools import cache, lru_cache
@@ -12,7 +13,7 @@ from zoneinfo import ZoneInfo
 
 from fastapi import Request
 from fastapi.responses import HTMLResponse
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markupsafe import Markup, escape
 
 from app.algebra.number_text import format_number
@@ -37,6 +38,26 @@ from app.web.shared.static_files import static_url
 from app.web.shared.urls import url_for
 
 
+class _Templates(FileSystemLoader):
+    """The templates, each compiled once: after a start a class asks for one in dozens of threads at the same time."""
+
+    def __init__(self) -> None:
+        super().__init__(PROJECT / "templates")
+        self._compiled, self._lock = dict[str, Template](), threading.Lock()
+
+    def load(
+        self,
+        environment: Environment,
+        name: str,
+        globals: MutableMapping[str, Any] | None = None,  # noqa: A002
+    ) -> Template:
+        """The template of that name, which the environment has not found among those that it keeps."""
+        with self._lock:
+            if name not in self._compiled:
+                self._compiled[name] = super().load(environment, name, globals)
+            return self._compiled[name]
+
+
 @cache
 def template_environment() -> Environment:
     """The Jinja environment of every template, with url_for, static_url, translation and the filters below, made once.
@@ -45,7 +66,7 @@ def template_environment() -> Environment:
     in {{ _("…") }} or {% trans %} may hold HTML; what is filled into its %(name)s is escaped.
     """
     environment = Environment(
-        loader=FileSystemLoader(PROJECT / "templates"),
+        loader=_Templates(),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

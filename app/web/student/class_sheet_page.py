@@ -18,8 +18,8 @@ from app.store import NoAttemptsLeftError, Store
 from app.web.shared.forms import FormDep, FormReader
 from app.web.shared.permissions import require_student
 from app.web.shared.services import Services, ServicesDep
-from app.web.shared.sheet_form import kept_json
-from app.web.shared.sheet_view import SavedFragment, question_views
+from app.web.shared.sheet_form import SavedFragment, kept_json
+from app.web.shared.sheet_view import question_views
 from app.web.shared.templating import is_htmx, render
 from app.web.shared.urls import url_for
 from app.web.student.class_sheet_view import (
@@ -44,7 +44,7 @@ from app.web.student.sheet_request import (
 
 router = APIRouter(include_in_schema=False)
 
-MAX_DRAWING_SAVES = 6  # at one time in this process: a drawing takes longer than all the rest of a save
+MAX_DRAWING_SAVES = 2  # at one time in this process: more are drawn no faster, and make everything else slower
 _drawing_saves = threading.BoundedSemaphore(MAX_DRAWING_SAVES)
 
 

@@ -30,13 +30,11 @@ from app.web.shared.activity_steps import (
 )
 from app.web.shared.permissions import StudentAccess
 from app.web.shared.services import Services
-from app.web.shared.sheet_form import kept_json, read_hint_level
+from app.web.shared.sheet_form import Drawing, draw_typed, kept_json, read_hint_level
 from app.web.shared.sheet_view import (
-    Drawing,
     QuestionView,
     RowView,
     all_boxes_right,
-    draw_typed,
     first_to_mend,
     hint_letters,
     question_views,

@@ -42,7 +42,7 @@ from app.web.roster.roster_import_page import RosterImportPage
 from app.web.roster.roster_student_page import RosterStudentPage
 from app.web.runs.run_page import AgreementFragment, NoRunPage, RunPage
 from app.web.shared.errors import ErrorPage
-from app.web.shared.sheet_view import FiguresFragment, SavedFragment
+from app.web.shared.sheet_form import FiguresFragment, SavedFragment
 from app.web.shared.templating import template_environment
 from app.web.student.activity_page import ClosingFragment, OverviewPage
 from app.web.student.class_sheet_view import ClassSheetPage

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from threading import Barrier
 
 from app.settings import PROJECT
 from app.sheets.formulas import formula_pieces
 from app.sheets.library import Library
 from app.web.shared.sheet_view import hint_letters
-from app.web.shared.templating import expression, formula, markdown, markdown_list
+from app.web.shared.templating import expression, formula, markdown, markdown_list, template_environment
 
 
 def test_a_formula_has_its_symbols_in_italics_and_its_functions_upright(library: Library) -> None:
@@ -26,6 +28,18 @@ def test_a_hint_sets_letters_and_no_words_as_mathematics(library: Library) -> No
     assert "s" in hint_letters(decode)
     assert expression("A model’s s", hint_letters(decode)) == "A model’s <i>s</i>"
     assert expression("What comes out: scores of q", hint_letters(in_code)) == "What comes out: scores of <i>q</i>"
+
+
+def test_threads_that_ask_at_once_get_one_template() -> None:
+    """After a start a class asks in dozens of threads; each would compile the same template, a second for all."""
+    environment, ready = template_environment.__wrapped__(), Barrier(8)
+
+    def ask(_number: int) -> int:
+        ready.wait()
+        return id(environment.get_template("student/class_sheet.html"))
+
+    with ThreadPoolExecutor(8) as threads:
+        assert len(set(threads.map(ask, range(8)))) == 1
 
 
 def test_no_template_turns_escaping_off() -> None:
