@@ -244,7 +244,10 @@ def where_glyph(page: Printed, words: str) -> Glyph:
     return next(g for g in page.glyphs if (g.left, g.top) == (left, top))
 
 
-HEADS = ("llama-7b", "head-of-a-model", "qwen2.5-0.5b", "bidirectional-bert-base", "bidirectional-t5-small")
+HEADS = (
+    *("llama-7b", "head-of-a-model", "qwen2.5-0.5b", "bidirectional-bert-base", "bidirectional-t5-small"),
+    *("columns-qwen3-0.6b", "decode-gpt2", "decode-llama-3.2-1b"),
+)
 MOST_HALVES = {"latent-deepseek-v2-lite": 4, "qwen2.5-0.5b-grouped": 3, **dict.fromkeys(HEADS, 1)}
 
 
