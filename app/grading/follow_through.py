@@ -1,9 +1,9 @@
 """Follow-through: answers that are wrong by the key and right given the student's own earlier answers.
 
-A mistake made once then costs one box, and what was worked out from it correctly earns a share of a mark. Three ways
-of following are known: a length carried along an equation, a product of sides, and a total of parts. A mistake made
-again in a box of its own, such as keys with the wrong number of rows that the queries have, counts once too, but it
-follows from nothing: it is said to repeat the other box.
+A mistake made once then costs one box, and what was worked out from it correctly earns a share of a mark. Four ways
+of following are known: a length carried along an equation, a product of sides, a side that is split or merged, and a
+total of parts. A mistake made again in a box of its own, such as keys with the wrong number of rows that the queries
+have, counts once too, but it follows from nothing: it is said to repeat the other box.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ def follow_through(
     counted = {
         **dict(_carried_lengths(problem.upstream_blanks, values, wrong)),
         **dict.fromkeys(_products_of_sides(problem, values, wrong, is_close)),
+        **dict.fromkeys(_merged_and_split_sides(problem, values, wrong)),
         **dict.fromkeys(_totals_of_parts(problem, values, wrong, is_close)),
     }
     return {blank: repeated for blank, repeated in counted.items() if right_numbers - {wrong[blank]}}
@@ -79,6 +80,24 @@ def _products_of_sides(problem: Problem, values: Values, wrong: Values, is_close
             product = prod(values[side] for side in tensor.sides)
             if values[blank] == product or is_close(blank, product):
                 yield blank
+
+
+def _merged_and_split_sides(problem: Problem, values: Values, wrong: Values) -> Iterator[Blank]:
+    """Wrong sides that a view or reshape makes, and that are what it makes of the sides as typed.
+
+    A merged side is the product of its parts; of the parts of a side that is wrong itself, a single wrong one follows
+    if their product is that side. Example: of 2048 columns in place of 4096, 32 heads have 64 each.
+    """
+    for result, merged_sides in problem.table.merged_sides.items():
+        for merged, parts in merged_sides.items():
+            is_typed = merged in wrong and values.keys() >= set(parts)
+            if not is_typed or values[merged] != prod(values[part] for part in parts):
+                continue
+            wrong_parts = [part for part in parts if part in wrong]
+            if merged.tensor == result:
+                yield merged
+            elif len(wrong_parts) == 1:
+                yield wrong_parts[0]
 
 
 def _totals_of_parts(problem: Problem, values: Values, wrong: Values, is_close: IsClose) -> Iterator[Blank]:

@@ -275,8 +275,8 @@ def find_first_mismatch(variant: Variant, values: Values, texts: Mapping[Blank, 
     """The first mismatch in the order of computation, from what was typed alone; None if everything fits.
 
     The values are in the table's orientation; the mismatch names the sheet's boxes, and on a sheet in letters their
-    lengths as the `texts` in them say. A mismatch of a row that the sheet
-    does not ask for is told by the boxes whose lengths it was inferred from.
+    lengths as the `texts` in them say. A mismatch of a row that the sheet does not ask for is told by the boxes whose
+    lengths it was inferred from.
     """
     source_of = typed_source_of(variant.table, values, frozenset(variant.worksheet.rows))
     lengths = {blank: values[source] for blank, source in source_of.items()}
@@ -285,17 +285,19 @@ def find_first_mismatch(variant: Variant, values: Values, texts: Mapping[Blank, 
         return None
     (left, left_length), (right, right_length) = first.first, first.second
     left_box, right_box = (variant.in_table_orientation(source_of[blank]) for blank in (left, right))
-    left_text, right_text = (
-        texts[box].strip() if variant.worksheet.answers == "letters" else format_number(length)
-        for box, length in ((left_box, left_length), (right_box, right_length))
-    )
+
+    def written(blank: Blank, length: int) -> str:
+        in_letters = variant.worksheet.answers == "letters"
+        return texts[variant.in_table_orientation(source_of[blank])].strip() if in_letters else format_number(length)
+
     # Only where the boxes are the very matrices that are added may the sentence speak of adding.
     is_sum = (first.added and left_box.tensor == left.tensor) or _are_added(variant, first)
     message = variant.wording.say(
         "chain",
-        "added" if is_sum else "mismatch",
-        **_side_words(variant, "left", left_box, left_text),
-        **_side_words(variant, "right", right_box, right_text),
+        "merged" if first.parts else "added" if is_sum else "mismatch",
+        **_side_words(variant, "left", left_box, written(left, left_length)),
+        **_side_words(variant, "right", right_box, written(right, right_length)),
+        product=" · ".join(written(part, lengths[part]) for part in first.parts),
     )
     return FirstMismatch(first.result, left_box, right_box, message)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from math import prod
 
 from app.shapes.table import Blank, TensorTable
 
@@ -24,25 +25,29 @@ class DimensionMismatch:
     """Two sides that an equation requires to be equal, and are not, each with its length.
 
     `result` is the tensor whose equation breaks. With `added`, it is the output, which cannot be added to the input.
+    With `parts`, the first side should be the product of these, and the second stands for them with that product.
     """
 
     result: str
     first: tuple[Blank, int]
     second: tuple[Blank, int]
     added: bool = False
+    parts: tuple[Blank, ...] = ()
 
 
 def mismatches(table: TensorTable, values: Values) -> list[DimensionMismatch]:
     """Every pair of sides that an equation makes equal and `values` doesn't, in the order of computation.
 
     In a group of equal sides, each that differs is paired with the first known one; sides without a value are skipped.
-    Last come the sides in which the output differs from the input it is added to.
+    So is a side that merges others, and is not their product. Last come the sides in which the output differs from the
+    input it is added to.
     """
     clashes = []
     for result, groups in table.equal_sides.items():
         for blanks in groups:
             known = [(blank, values[blank]) for blank in blanks if blank in values]
             clashes += [DimensionMismatch(result, known[0], other) for other in known[1:] if other[1] != known[0][1]]
+        clashes += _product_mismatches(result, table.merged_sides.get(result, {}), values)
     return [*clashes, *_residual_mismatches(table, values)]
 
 
@@ -55,6 +60,17 @@ def added_back(table: TensorTable) -> list[tuple[Blank, Blank]]:
     if not {before, after} <= table.equal_sides.keys():
         return []
     return list(zip(table[before].sides, table[after].sides, strict=True))
+
+
+def _product_mismatches(
+    result: str, merged_sides: Mapping[Blank, tuple[Blank, ...]], values: Values
+) -> Iterator[DimensionMismatch]:
+    """Merged sides that are not the product of their parts, where all are known: a view keeps every number."""
+    for merged, parts in merged_sides.items():
+        if values.keys() >= {merged, *parts}:
+            product = prod(values[part] for part in parts)
+            if values[merged] != product:
+                yield DimensionMismatch(result, (merged, values[merged]), (parts[-1], product), parts=parts)
 
 
 def _residual_mismatches(table: TensorTable, values: Values) -> Iterator[DimensionMismatch]:

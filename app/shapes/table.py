@@ -85,6 +85,20 @@ class Equation:
                 groups.setdefault(label, []).append(Blank(tensor, field))
         return groups
 
+    def merged_sides(self, result: str) -> dict[Blank, tuple[Blank, ...]]:
+        """The sides that are others merged into one, as h*e is h and e, each with these.
+
+        Example: 'n h*e -> n h e' gives queries.columns: split_queries.dim1, split_queries.dim2. Heads that stay side by
+        side, as in 'n h*e, m g*e -> n m', have no sides of their own.
+        """
+        sides = self.blanks(result)
+        parts = {label: [sides[part][0] for part in label.split("*") if part in sides] for label in sides}
+        return {
+            sides[label][0]: tuple(found)
+            for label, found in parts.items()
+            if "*" in label and len(found) == label.count("*") + 1
+        }
+
 
 @dataclass(frozen=True)
 class Tensor:
@@ -204,6 +218,16 @@ class TensorTable:
         """
         tensors = self.tensors if self.asks_parameters else self.activations or self.tensors
         return {**{tensor.key: tensor for tensor in tensors}, **{count.key: count for count in self.counts}}
+
+    @cached_property
+    def merged_sides(self) -> Mapping[str, Mapping[Blank, tuple[Blank, ...]]]:
+        """For each activation, in the order of computation, the sides that its equation makes of others, or others of.
+
+        An activation whose equation neither merges nor splits a side is left out.
+        """
+        made_by = {tensor.key: tensor.equation for tensor in self.activations}
+        merged = {key: equation.merged_sides(key) for key, equation in made_by.items() if equation}
+        return {key: sides for key, sides in merged.items() if sides}
 
     def __getitem__(self, key: str) -> Tensor:
         """The tensor of that key; raises KeyError, for a count as well."""

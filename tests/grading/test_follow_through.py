@@ -48,6 +48,23 @@ def test_scores_follow_queries_and_keys(library: Library) -> None:
     assert not [mark.repeats for mark in report.marks.values() if mark.repeats]
 
 
+def test_what_a_view_splits_and_a_reshape_merges_follows(library: Library) -> None:
+    """Half as many features are 32 heads of half the width; sums of half the width merge into half the features."""
+    sheet = library.variant("three-dimensions-llama-7b")
+    right = {str(blank): size for blank, size in sheet.key.items()}
+    split = {"queries.columns": 2048, "split_queries.dim2": 64, "queries_by_head.dim2": 64}
+    report = marked(sheet, right | split)
+    assert (kinds(report, "wrong"), kinds(report, "follows")) == (
+        {"queries.columns"},
+        split.keys() - {"queries.columns"},
+    )
+    merged = {"context.dim2": 64, "context_by_token.dim2": 64, "joined_context.columns": 2048}
+    report = marked(sheet, right | merged)
+    assert (kinds(report, "wrong"), kinds(report, "follows")) == ({"context.dim2"}, merged.keys() - {"context.dim2"})
+    neither = marked(sheet, right | {"split_queries.dim1": 64, "split_queries.dim2": 64})  # 64 heads of 64: no mistake
+    assert kinds(neither, "wrong") == {"split_queries.dim1", "split_queries.dim2"}  # of the features
+
+
 def test_a_wrong_input_length_costs_one_box(library: Library) -> None:
     """90 tokens instead of 100, from the input to the output: nine sides have N, the first is wrong, eight follow."""
     report = marked(library.variant("llama-7b"), {box: 90 if size == 100 else size for box, size in LLAMA.items()})

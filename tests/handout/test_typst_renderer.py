@@ -99,6 +99,7 @@ def test_every_worksheet_is_printed_whole(key: str, layout: str) -> None:
     for page in pages:
         assert_inside_halves(page, layout)
     own = numbers(variant.code) | {"1"} | {str(at) for at in range(1, 5)}
+    own |= numbers(" ".join(map(variant.axis, variant.fields)))
     assert numbers(text) <= numbers(given(variant)) | own
     assert f"{ADDRESS}/v/{variant.code}" in [code for page in pages for code in page.codes]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from app.shapes.consistency import DimensionMismatch, infer_unasked_lengths, mismatches, upstream_blanks
-from app.shapes.table import Blank, BlankField
+from app.shapes.table import Blank, BlankField, side_fields
 from app.shapes.tables import ATTENTION_LAYER, SINGLE_HEAD
 from tests.helpers.tables import TABLES
 
@@ -155,3 +155,30 @@ def test_the_sum_at_the_end_makes_no_side_of_the_output() -> None:
         SINGLE_HEAD, typed(input=(100, 4096)), ASKED - {"output"}
     )
     assert upstream_blanks(SINGLE_HEAD, ASKED)[Blank("output", "columns")] == frozenset()
+
+
+def in_dimensions(**shapes: tuple[int, ...]) -> dict[Blank, int]:
+    """Shapes of tensors as typed, in the order of PyTorch's shape."""
+    return {
+        Blank(key, field): size
+        for key, shape in shapes.items()
+        for field, size in zip(side_fields(len(shape)), shape, strict=True)
+    }
+
+
+def test_a_view_keeps_every_number() -> None:
+    """4096 features are 32 heads of 128, and cannot be split into 32 of 100; with 64 each they merge into 2048."""
+    table = TABLES["grouped-heads"]
+    assert mismatches(table, in_dimensions(queries=(100, 4096), split_queries=(100, 32, 128))) == []
+    (split,) = mismatches(table, in_dimensions(queries=(100, 4096), split_queries=(100, 32, 100)))
+    assert (split.first[1], split.second[1]) == (4096, 3200)
+    assert [str(part) for part in split.parts] == ["split_queries.dim1", "split_queries.dim2"]
+    (merged,) = mismatches(table, in_dimensions(context_by_token=(100, 32, 64), joined_context=(100, 4096)))
+    assert (merged.first[1], merged.second[1]) == (4096, 2048)
+
+
+def test_unrepeated_keys_do_not_meet_the_queries() -> None:
+    """32 query heads and 8 key/value heads: the dimensions before the matrices must be equal, and so must the width."""
+    typed_heads = in_dimensions(queries_by_head=(32, 100, 128), repeated_keys=(8, 100, 128))
+    (clash,) = mismatches(TABLES["grouped-heads"], typed_heads)
+    assert (str(clash.first[0]), str(clash.second[0])) == ("queries_by_head.dim0", "repeated_keys.dim0")

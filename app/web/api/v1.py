@@ -83,7 +83,9 @@ class RowEntry(BaseModel):
     letter: str
     name: str
     note: str
-    boxes: list[str] = Field(description="What answers are given by: {key}.rows, {key}.columns, {key}.count.")
+    boxes: list[str] = Field(
+        description="What answers are given by: {key}.rows, {key}.columns, {key}.dim0 to .dim3, {key}.count."
+    )
     points: int = Field(description="What each box is worth, 1 unless the worksheet says otherwise.")
 
 
