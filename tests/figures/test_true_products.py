@@ -90,9 +90,9 @@ def lane_products(figure: Figure) -> Iterator[tuple[Box, Box, Box]]:
 
 
 def test_every_topic_is_drawn_for_some_sheet() -> None:
-    """All topics with matrices are there, with rows and with columns, in numbers and in letters."""
+    """All topics are there but those about tensors with more than two sides: their decks are dealt at /see/heads."""
     drawn = {v.worksheet.topic for v in VARIANTS if right_figures(NAMES[VARIANTS.index(v)])}
-    assert drawn == TOPICS.keys()
+    assert drawn == TOPICS.keys() - {v.worksheet.topic for v in VARIANTS if v.table.has_more_sides}
     tables = {v.table.key for v in VARIANTS}
     assert tables & FIGURE_PLANS.keys() >= {"attention-layer", "direct-latent-attention", "plain-whole-model"}
 
