@@ -4,7 +4,7 @@ As in `costs.py`, products of matrices are counted, over all heads, and a multip
 operations. Without a cache, the attention of all tokens so far is computed again for every new one.
 
 >>> str(step_flops(DECODE_STEP)).partition(" + ")[0]
-'4*G*d*d_h'
+'2*G*d*d_h'
 """
 
 from __future__ import annotations
