@@ -46,7 +46,9 @@ def mark_cache(heads: LayerHeads, text: str, true_bytes: int, layers: int, wordi
     typed = read_answer(text, {}, "bytes")
     margin = rounding_margin(text, "bytes")
     if isinstance(typed, int) and abs(typed - true_bytes) <= margin:
-        return AskedBoxes((text,), ("right",), _("Right: keys and values, of every layer, token and key/value head."))
+        return AskedBoxes(
+            (text,), ("right",), _("Right: the keys and values of every layer, token and key/value head.")
+        )
     if isinstance(typed, Unreadable):
         return AskedBoxes((text,), ("unreadable",), wording.unreadable(typed))
     if typed is None:
@@ -77,7 +79,7 @@ def _deck_message(
             heads, key, [value if isinstance(value, int) else None for value in typed], marks.index("wrong")
         )
     if "empty" in marks:
-        return "" if set(marks) == {"empty"} else _("Right so far: a deck has three sides.")
+        return "" if set(marks) == {"empty"} else _("Right so far: a deck has three dimensions.")
     return _right_deck(heads, key)
 
 
@@ -89,7 +91,7 @@ def _right_deck(heads: LayerHeads, key: str) -> str:
         return _("Right: one score card for each query head, however many key cards there are.")
     if heads.shared_by == 1:
         return _("Right: here every query card has a key card of its own.")
-    return _("Right: fewer cards than queries, of the same size. The deck of values has as many.")
+    return _("Right: fewer cards than in the deck of queries. The deck of values has as many as this one.")
 
 
 def _wrong_deck(heads: LayerHeads, key: str, typed: list[int | None], first_wrong: int) -> str:
@@ -100,19 +102,19 @@ def _wrong_deck(heads: LayerHeads, key: str, typed: list[int | None], first_wron
             "That is the order after view, before transpose: tokens, heads, features. In a deck the cards come first."
         )
     if typed[2] == count * columns:
-        return _("That is as wide as the whole slab. A card is one stripe of it.")
+        return _("That is as wide as the whole matrix. A card is one stripe of it.")
     if key == "keys" and typed[0] == heads.count("queries"):
-        return _("So many query cards there are. Key cards are shared: count the stripes of K.")
+        return _("That is the number of query cards. Key cards are shared: count the stripes of K.")
     if key == "scores" and typed[0] == heads.count("keys"):
-        return _("So many key cards there are. But each query card deals a score card of its own.")
+        return _("That is the number of key cards, but each query card deals a score card of its own.")
     if key == "scores" and typed[2] == heads.deck("keys")[2]:
-        return _("The features are summed away: a score card has a column for each key, and each token has one key.")
+        return _("The features are summed over and gone: a score card has a column for the key of each token.")
     return (
-        _("The first side is how many cards there are: one for each head of this matrix."),
-        _("The second side is the rows of one card: one for each token."),
-        _("The third side is the columns of one card: one for each key.")
+        _("The first dimension is the number of cards: one for each head of this matrix."),
+        _("The second dimension is the rows of one card: one for each token."),
+        _("The third dimension is the columns of one card: one for each key.")
         if key == "scores"
-        else _("The third side is the columns of one card: the features of one head."),
+        else _("The third dimension is the columns of one card: the features of one head."),
     )[first_wrong]
 
 
@@ -131,11 +133,11 @@ def _cache_message(slip: str) -> str:
     """The sentence for wrong bytes."""
     messages = {
         "half": _("Half of it is missing: keys and values are both cached, and each number takes 2 bytes."),
-        "query-heads": _("That counts query heads. The cache holds key/value heads."),
+        "query-heads": _("That counts query heads, but only key/value heads are cached."),
         "one-layer": _("That is the cache of one layer: every layer has its own."),
-        "bits": _("That is in bits: 16 bits are 2 bytes."),
+        "bits": _("That is in bits: 8 bits are a byte."),
     }
     other = _(
-        "Multiply: layers, tokens, key/value heads, the numbers of one key and one value, 2 bytes for each number."
+        "Multiply the layers, the tokens, the key/value heads, the numbers in a key and a value, and 2 bytes a number."
     )
     return messages.get(slip, other)

@@ -42,10 +42,10 @@ def test_slips_are_told_apart(library: Library) -> None:
     """Tokens before heads, query heads for key heads, the slab's width, features left in the scores; each its own."""
     slips = {
         "transpose": marked(library, "queries", 60, 32, 64),
-        "whole slab": marked(library, "queries", 32, 60, 2048),
+        "whole matrix": marked(library, "queries", 32, 60, 2048),
         "shared": marked(library, "keys", 32, 60, 64),
         "score card of its own": marked(library, "scores", 8, 60, 60),
-        "summed away": marked(library, "scores", 32, 60, 64),
+        "summed over": marked(library, "scores", 32, 60, 64),
     }
     for words, (_marks, message) in slips.items():
         assert words in message

@@ -59,7 +59,7 @@ class HeadsExhibit:
     def _decks(self) -> str:
         return _(
             "Lifted off, every stripe is a card: one head, with a row for each token. A deck is a tensor with three "
-            "sides, and PyTorch names the number of cards first."
+            "dimensions, and the first is the number of cards."
         )
 
     def _deck_question(self) -> str:
@@ -110,9 +110,9 @@ class HeadsExhibit:
 
     def _join(self) -> str:
         sentence = _(
-            "Each score card becomes weights, and these add up the rows of the group’s value card: {H} context cards, "
-            "{rows} × {columns} each. Side by side they are {C}, {rows} × {all_columns}, and {W_O} takes {C} to {out} "
-            "columns."
+            "Softmax makes weights of each score card, and weights times the group’s value card are a context card: "
+            "{H} of them, {rows} × {columns}. Side by side they are {C}, {rows} × {all_columns}. Multiplied by {W_O}, "
+            "that becomes {O}, {rows} × {out}."
         )
         _count, rows, columns = map(format_number, self.heads.deck("context"))
         wide, out = (format_number(self.heads.slab(key)[1]) for key in ("context", "output"))
@@ -134,7 +134,8 @@ class HeadsExhibit:
     @property
     def _words(self) -> dict[str, str]:
         """The numbers of heads, and the letters of matrices as the sheet writes them, for sentences."""
-        keys = {"Q": "queries", "K": "keys", "V": "values", "C": "context", "W_O": "W_O", "W_K": "W_K", "W_V": "W_V"}
+        keys = {"Q": "queries", "K": "keys", "V": "values", "C": "context", "O": "output"}
+        keys |= {parameter: parameter for parameter in ("W_K", "W_V", "W_O")}
         counts = {"H": self.heads.count("queries"), "G": self.heads.count("keys"), "share": self.heads.shared_by}
         letters = {name: self.letters[key] for name, key in keys.items()}
         return letters | {name: format_number(count) for name, count in counts.items()}
