@@ -65,6 +65,8 @@
   // A key card is picked by its button; by a tap on it in the drawing, or by dropping the query card on it.
   const pick = (card) => frame().querySelector(`.picks [name="key"][value="${card.dataset.head}"]`)?.click();
   let held;
+  // A finger on the query card moves it and not the page: on parts of a drawing, touch-action alone does not count.
+  exhibit.addEventListener("touchstart", (event) => { if (event.target.closest(".asked")) event.preventDefault(); }, { passive: false });
   exhibit.addEventListener("pointerdown", (event) => {
     const card = event.target.closest(".asked");
     if (!card) return;

@@ -35,6 +35,8 @@
     part.setAttribute("role", "button");
     part.setAttribute("tabindex", "0");
     part.setAttribute("aria-label", part.dataset.label);
+    // A finger on it moves it and not the page: for parts of a drawing the stylesheet's touch-action does not count.
+    part.addEventListener("touchstart", (event) => event.preventDefault(), { passive: false });
     part.addEventListener("pointerdown", (event) => {
       part.setPointerCapture(event.pointerId);
       from = { at: event.clientY, share, scale: svg.getScreenCTM().d, moved: false };

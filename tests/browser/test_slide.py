@@ -38,11 +38,28 @@ def test_by_mouse_unequal_sides_bounce_off_and_say_by_how_much(page: Page) -> No
 
 
 def test_by_touch_a_cell_is_chosen(browser: Browser, shared_app: Server) -> None:
-    """On a phone: the operand is tapped, then a wrong cell, which is explained, and the right one."""
+    """On a phone: a finger pulls the operand up, then taps a wrong cell, which is explained, and the right one.
+
+    The page doesn't scroll under the finger.
+    """
     context = browser.new_context(base_url=shared_app.url, viewport={"width": 360, "height": 740}, has_touch=True)
     page = context.new_page()
     page.goto("/see/slide?worksheet=llama-7b")
-    page.get_by_role("button", name="Move Q up to Kᵀ").tap()
+    left = page.get_by_role("button", name="Move Q up to Kᵀ")
+    left.scroll_into_view_if_needed()
+    box = left.bounding_box()
+    assert box
+    fingers = context.new_cdp_session(page)
+    for what, distance in (
+        ("touchStart", 0),
+        ("touchMove", 20),
+        ("touchMove", 40),
+        ("touchMove", 80),
+        ("touchEnd", None),
+    ):
+        point = {"x": box["x"] + box["width"] * 0.7, "y": box["y"] + box["height"] * 0.6 - (distance or 0)}
+        touches = [point] if distance is not None else []
+        fingers.send("Input.dispatchTouchEvent", {"type": what, "touchPoints": touches})
     shown(page, "meet")
     for key in ("result", "ask"):
         page.get_by_role("link", name="Next").tap()

@@ -25,6 +25,8 @@ from app.web.shared.services import Services
 from app.web.shared.templating import render
 from app.web.shared.urls import url_for
 
+LAYER_WORKSHEET = "layer-of-a-model"  # whose model and length show the heads where an address names none
+
 
 @dataclass(frozen=True)
 class ExhibitAddress:

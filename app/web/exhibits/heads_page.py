@@ -27,6 +27,7 @@ from app.sheets.reading import MAX_BOX_TEXT
 from app.sheets.variant import Variant
 from app.translation import gettext as _
 from app.web.exhibits.exhibit_view import (
+    LAYER_WORKSHEET,
     AskedSheet,
     ExhibitAddress,
     ExhibitPage,
@@ -44,8 +45,6 @@ from app.web.shared.sheet_view import hint_letters
 from app.web.shared.urls import public_url, url_for
 
 router = APIRouter(include_in_schema=False, dependencies=[Depends(require_practice)])
-
-LAYER_WORKSHEET = "layer-of-a-model"  # whose model and number of tokens are shown where an address names none
 
 
 @dataclass(frozen=True)

@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 from annotated_doc import Doc
 from fastapi import APIRouter, Depends, Response
 
+from app.figures.exhibits.axes import true_lengths
+from app.figures.exhibits.cards import Dealing
+from app.figures.exhibits.decode_steps import DECODE_TOPIC
+from app.figures.exhibits.frames import Exhibit, FrameDrawing
+from app.figures.exhibits.heads import HeadsExhibit
+from app.figures.exhibits.slide import products_of, slide_exhibit
+from app.figures.exhibits.token import token_exhibit
+from app.figures.typed_shapes import TypedShapes
+from app.grading.deck_boxes import DECKS
+from app.shapes.layer_heads import LayerHeads
+from app.sheets.library import Library
 from app.translation import gettext as _
+from app.web.exhibits.exhibit_view import LAYER_WORKSHEET, worksheet_of_topic
+from app.web.practice.sheet_request import FIRST_WORKSHEET
 from app.web.shared.permissions import require_practice
+from app.web.shared.services import LibraryDep
 from app.web.shared.templating import render
 from app.web.shared.urls import url_for
 
@@ -18,11 +32,16 @@ router = APIRouter(include_in_schema=False, dependencies=[Depends(require_practi
 
 @dataclass(frozen=True)
 class ExhibitLine:
-    """One exhibit in the list: its title, where it is, and what can be done there."""
+    """One exhibit in the list: its title, where it is, what can be done there, and one of its frames.
 
+    `key` is that of the exhibit, by which the drawing has its style.
+    """
+
+    key: str
     title: str
     link: str
     about: str
+    drawing: FrameDrawing
 
 
 @dataclass(frozen=True)
@@ -33,24 +52,41 @@ class SeePage:
 
 
 @router.get("/see")
-def list_exhibits() -> Response:
+def list_exhibits(library: LibraryDep) -> Response:
     """The list of the exhibits."""
-    slide = ExhibitLine(
-        _("Slide it together"),
-        url_for("show_slide"),
-        _(
-            "Move one matrix to the other. Equal inner sides close and disappear, "
-            "and the outer sides are the shape of the result."
-        ),
+    return render("exhibits/see.html", SeePage((_slide(library), _heads(library), _token(library))))
+
+
+def _slide(library: Library) -> ExhibitLine:
+    """Q and Kᵀ of one head, about to close."""
+    shapes = TypedShapes.of(library.variant(FIRST_WORKSHEET), {})
+    shapes = replace(shapes, lengths=true_lengths(shapes))
+    [product] = [each for each in products_of(shapes.table) if each.result == "scores"]
+    about = _(
+        "Move one matrix to the other. Equal inner sides close and disappear, "
+        "and the outer sides are the shape of the result."
     )
-    heads = ExhibitLine(
-        _("Deal the heads"),
-        url_for("show_heads"),
-        _("Lift the heads of a layer off as cards, find the key card of each query card, and thin the KV cache."),
-    )
-    token = ExhibitLine(
-        _("One more token"),
-        url_for("show_token"),
-        _("Add a row to the KV cache with each token, and watch the lines of scores build the triangle."),
-    )
-    return render("exhibits/see.html", SeePage((slide, heads, token)))
+    return _line(slide_exhibit(shapes, product), "show_slide", about, "meet")
+
+
+def _heads(library: Library) -> ExhibitLine:
+    """A layer's heads, each pair with its card."""
+    variant = library.variant(LAYER_WORKSHEET)
+    dealing = Dealing(LayerHeads(variant.table, variant.sizes), known=frozenset(DECKS))
+    about = _("Lift the heads of a layer off as cards, find the key card of each query card, and thin the KV cache.")
+    return _line(HeadsExhibit(dealing, variant.letters).exhibit(), "show_heads", about, "pairs")
+
+
+def _token(library: Library) -> ExhibitLine:
+    """A decode step, with the triangle half built."""
+    sheet = worksheet_of_topic(library, DECODE_TOPIC)
+    assert sheet is not None  # noqa: S101 - the library has sheets on a decode step
+    exhibit = token_exhibit(library.variant(sheet.key))
+    about = _("Add a row to the KV cache with each token, and watch the lines of scores build the triangle.")
+    return _line(exhibit, "show_token", about, exhibit.frames[len(exhibit.frames) // 2].key)
+
+
+def _line(exhibit: Exhibit, route: str, about: str, frame: str) -> ExhibitLine:
+    """A line of the list, with the frame of that key."""
+    [drawing] = [each.drawing for each in exhibit.frames if each.key == frame][:1]
+    return ExhibitLine(exhibit.key, exhibit.title, url_for(route), about, drawing)
