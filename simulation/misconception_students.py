@@ -701,6 +701,36 @@ EXPERTS_CHOSEN_RIGHT: Mapping[str, Prediction] = {
 EXPERTS_UNEVEN: Mapping[str, Prediction] = {
     "one-expert-per-token": lambda s: of_one_expert(-(-s.N // s.E)),
 }
+
+
+def attention_flops(s: Sizes, tokens: int, heads: int | None = None) -> int:
+    """The operations of one layer's attention for so many tokens at once, with so many key/value heads."""
+    kv_heads = s.G if heads is None else heads
+    return int(4 * tokens * s.d * s.d_h * (s.H + kv_heads) + 4 * s.H * s.d_h * tokens * tokens)
+
+
+GROWTH: Mapping[str, Prediction] = {
+    "everything-quadratic": lambda s: {"projections_doubled.count": 4, "kv_cache_doubled.count": 4},
+    "everything-linear": lambda s: {"pairwise_doubled.count": 2, "score_entries_doubled.count": 2},
+    "decoding-costs-a-prefill": lambda s: {"decode_flops.count": attention_flops(s, s.N + 1)},
+    "flops-are-macs": lambda s: {
+        "projections_flops.count": 2 * s.N * s.d * s.d_h * (s.H + s.G),
+        "pairwise_flops.count": 2 * s.H * s.N * s.N * s.d_h,
+        "prefill_flops.count": attention_flops(s, s.N) // 2,
+        "decode_flops.count": 2 * s.d * s.d_h * (s.H + s.G) + 2 * s.H * s.d_h * (s.N + 1),
+    },
+    "one-kv-per-query-head": lambda s: {
+        "projections_flops.count": 8 * s.N * s.d * s.d_h * s.H,
+        "prefill_flops.count": attention_flops(s, s.N, heads=s.H),
+        "crossing.count": 2 * s.d,
+        "crossing_of_layer.count": s.crossing_of_layer + 2 * s.d - s.crossing,
+        "decode_flops.count": 8 * s.d * s.d_h * s.H + 4 * s.H * s.d_h * (s.N + 1),
+        "cache_of_token.count": 4 * s.H * s.d_h,
+    } if hasattr(s, "crossing_of_layer") and hasattr(s, "crossing") else {},
+}  # fmt: skip
+GROWTH_OF_N_TOKENS: Mapping[str, Prediction] = {
+    "decoding-costs-a-prefill": lambda s: {"decode_flops.count": attention_flops(s, s.N)},
+}
 ANGLES = ("angles", "cosines", "sines")
 ROTARY: Mapping[str, Prediction] = {
     "angle-per-dimension": lambda s: columns(2 * s.pairs, *ANGLES) | {"layer_angles.count": 2 * s.pairs * s.N},
@@ -792,6 +822,7 @@ PREDICTIONS: Mapping[str, tuple[Mapping[str, Prediction], ...]] = {
     "whole-model": (WALK, ONLY_LAST_NORMED),
     "parameter-count": (COUNT, COUNT_OF_A_LAYER),
     "rotary-pairs": (ROTARY,),
+    "growth": (GROWTH, GROWTH_OF_N_TOKENS),
     "experts": (EXPERTS, EXPERTS_CHOSEN_RIGHT, EXPERTS_UNEVEN),
     "costs": (COSTS, CACHE_FOR_ALL_HEADS, CACHE_OF_KEYS_FOR_ALL_HEADS, CACHE_OF_ONE_LAYER),
 }

@@ -9,6 +9,7 @@ from app.algebra.expression import Expression
 from app.algebra.number_text import format_number
 from app.figures.figures import Box, Edge, EdgeKind, Figure, Outline, Sketch
 from app.figures.frame import frame_of
+from app.figures.growth_plot import growth_plot
 from app.figures.typed_shapes import Answers
 from app.shapes.table import Blank, Count
 from app.sheets.reading import Typed
@@ -59,7 +60,7 @@ def _sums(counts: Sequence[Count], asked: frozenset[str], sizes: Mapping[str, in
 
 
 def draw_counts(variant: Variant, answers: Answers, longest: Mapping[str, int] | None = None) -> tuple[Figure, ...]:
-    """The figures of a sheet that only counts, on a scale of its own each, which is true and not of square roots.
+    """The bars of a sheet that counts, on a scale of its own each, which is true and not of square roots; plots first.
 
     `longest` is the number that fills the width, by the last row of the figure, where that is not its own largest.
     """
@@ -69,7 +70,9 @@ def draw_counts(variant: Variant, answers: Answers, longest: Mapping[str, int] |
         if blank.field == "count"
     }
     scales = longest or longest_bars(variant, answers)
-    return tuple(_figure(variant, plan, numbers, scales[plan.rows[-1]]) for plan in count_plans(variant))
+    is_plotted = variant.table.key == "growth" and variant.worksheet.answers == "numbers"
+    plots = (growth_plot(variant, numbers),) if is_plotted else ()
+    return (*plots, *(_figure(variant, plan, numbers, scales[plan.rows[-1]]) for plan in count_plans(variant)))
 
 
 def longest_bars(variant: Variant, answers: Answers) -> dict[str, int]:

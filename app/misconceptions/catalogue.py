@@ -26,7 +26,7 @@ HEADS = tuple(topic.key for topic in TOPICS.values() if topic.subject == "head")
 LAYER, MATRICES, COUNT, COSTS, WALK = "attention-layer", "layer-parameters", "parameter-count", "costs", "whole-model"
 DECODE, CROSS, SOFTMAX, HEAD_MATRICES = "decode-step", "cross-attention", "scale-mask-softmax", "head-parameters"
 THREE, FOUR = "three-dimensions", "four-dimensions"
-MIXTURE, ROTARY = "experts", "rotary-pairs"
+MIXTURE, ROTARY, GROWTH = "experts", "rotary-pairs", "growth"
 HEADS_AND_LAYER = (*HEADS, LAYER)
 HEADS_AND_SOFTMAX = (*HEADS_AND_LAYER, SOFTMAX)
 ALL_TOKENS_AT_ONCE = (*(topic for topic in HEADS if topic != DECODE), LAYER)
@@ -85,7 +85,8 @@ MODEL_SYMBOLS: Mapping[str, Callable[[Architecture], int | None]] = {
 # Of the blank that is written into: its right number; one less; half of it, rounded down; the right number of the other
 # side of the same matrix. Of the sheet: N less than the right number; half of N·N, rounded down; 1 + 2 + … + N; which
 # token i is, counted from the last; H - 1 times the count of all attention parameters, zero on a sheet without such a
-# count; and E - 1 or k - 1 times all parameters of the model beside its experts.
+# count; E - 1 or k - 1 times all parameters of the model beside its experts; and the operations of attention for N
+# tokens at once, or for N + 1.
 BLANK_SYMBOLS: Mapping[str, Callable[[Problem, Blank], int]] = {
     "right": lambda problem, blank: problem.key[blank],
     "one_less": lambda problem, blank: problem.key[blank] - 1,
@@ -96,9 +97,16 @@ BLANK_SYMBOLS: Mapping[str, Callable[[Problem, Blank], int]] = {
     "triangle": lambda problem, _blank: problem.sizes["N"] * (problem.sizes["N"] + 1) // 2,
     "from_last": lambda problem, _blank: problem.sizes["N"] - problem.sizes["i"] + 1,
     "other_heads": lambda problem, _blank: (problem.sizes["H"] - 1) * problem.key.get(Blank("attention", "count"), 0),
+    "prefill": lambda problem, _blank: _prefill(problem, problem.sizes["N"]),
+    "prefill_of_next": lambda problem, _blank: _prefill(problem, problem.sizes["N"] + 1),
     "other_models": lambda problem, _blank: (problem.sizes["E"] - 1) * problem.sizes["rest"],
     "other_active_models": lambda problem, _blank: (problem.sizes["k"] - 1) * problem.sizes["rest"],
 }
+
+
+def _prefill(problem: Problem, tokens: int) -> int:
+    """The operations of attention for so many tokens at once, on a sheet on growth."""
+    return problem.table.asked["prefill_flops"].expression("count").size({**problem.sizes, "N": tokens})
 
 
 def _each(size: str, *blanks: str) -> dict[str, str]:
@@ -207,6 +215,7 @@ _QUERY_SIDE = ("queries.rows", "scores.rows", "weights.rows", "context.rows", "o
 _KEY_SIDE = ("keys.rows", "values.rows", "scores.columns", "weights.columns")
 _WEIGHTS_BYTES = ("weights_16_bit.count", "weights_8_bit.count", "weights_4_bit.count")
 _FLOPS = [f"{key}_flops.count" for key in ("queries", "keys", "values", "scores", "context", "output", "feed_forward")]
+_GROWING_FLOPS = [f"{key}_flops.count" for key in ("projections", "pairwise", "prefill", "decode")]
 _WHOLE = ("total.count", "used.count")  # all parameters of a model, and those used for one token
 _CACHE = ("cache_16_bit.count", "cache_8_bit.count")
 _ANGLE_ROWS, _ANGLE_COLUMNS = ([f"{row}.{field}" for row in ("angles", "cosines", "sines")] for field in MATRIX_FIELDS)
@@ -336,7 +345,10 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
     Misconception(
         "one-kv-per-query-head",
         "shared",
-        _on((LAYER, MATRICES, HEAD_MATRICES, COUNT, COSTS, THREE, FOUR, ROTARY), Prediction(substitutions={"G": "H"})),
+        _on(
+            (LAYER, MATRICES, HEAD_MATRICES, COUNT, COSTS, THREE, FOUR, ROTARY, GROWTH),
+            Prediction(substitutions={"G": "H"}),
+        ),
         _has_grouped_queries,
     ),
     Misconception(
@@ -457,7 +469,14 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
             Prediction({_CACHE[0]: "2*N*G*d_h + 2*N*G*d_v", _CACHE[1]: "N*G*d_h + N*G*d_v"}),
         ),
     ),
-    Misconception("flops-are-macs", "costs", _on((COSTS,), Prediction(_each("half", *_FLOPS)))),
+    Misconception(
+        "flops-are-macs",
+        "costs",
+        {
+            **_on((COSTS,), Prediction(_each("half", *_FLOPS))),
+            **_on((GROWTH,), Prediction(_each("half", *_GROWING_FLOPS))),
+        },
+    ),
     Misconception(
         "tied-embedding-twice",
         "parameters",
@@ -959,6 +978,26 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
         _on(
             (HEAD_MATRICES,),
             Prediction(_each("d_h", "W_QK.rows", "W_QK.columns") | _each("d_v", "W_VO.rows", "W_VO.columns")),
+        ),
+    ),
+    # "Attention is quadratic" taken to hold for all of it.
+    Misconception(
+        "everything-quadratic",
+        "costs",
+        _on((GROWTH,), Prediction(_each("4", "projections_doubled.count", "kv_cache_doubled.count"))),
+    ),
+    Misconception(
+        "everything-linear",
+        "costs",
+        _on((GROWTH,), Prediction(_each("2", "pairwise_doubled.count", "score_entries_doubled.count"))),
+    ),
+    Misconception(
+        "decoding-costs-a-prefill",
+        "costs",
+        _on(
+            (GROWTH,),
+            Prediction({"decode_flops.count": "prefill_of_next"}),
+            Prediction({"decode_flops.count": "prefill"}),
         ),
     ),
 )

@@ -23,6 +23,7 @@ from app.models.architecture import Architecture, TokensError
 from app.models.parameter_count import parameter_counts
 from app.shapes.costs import cached_numbers, layer_costs, memory_costs
 from app.shapes.experts import even_tokens, expert_sizes, experts_table, require_experts_alike
+from app.shapes.growth import growth_counts, require_attention_to_all
 from app.shapes.parameter_rows import parameter_rows
 from app.shapes.requirements import (
     Requirement,
@@ -427,6 +428,12 @@ TOPICS: Mapping[str, TopicSpec] = {
             _costs_table,
             all_of(_PLAIN_LAYERS, require_scores_of_queries_and_keys, require_cache_of_known_length),
             extra_sizes=_total_parameters,
+        ),
+        TopicSpec(
+            "growth",
+            "counts",
+            lambda architecture, tokens: TensorTable("growth", counts=tuple(growth_counts(architecture, tokens))),
+            all_of(_PLAIN_LAYERS, require_scores_of_queries_and_keys, require_attention_to_all),
         ),
     )
 }

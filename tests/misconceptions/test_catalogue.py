@@ -124,6 +124,9 @@ KEYS = [
     "output-like-the-others",
     "product-of-full-rank",
     "product-as-small-as-head",
+    "everything-quadratic",
+    "everything-linear",
+    "decoding-costs-a-prefill",
 ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -177,3 +178,59 @@ def test_a_sheet_with_tokens_as_columns_is_diagnosed_and_followed_in_its_own_pla
 def test_powers_of_symbols_are_bounded(text: str) -> None:
     """However a text is built, it is refused before it grows."""
     assert isinstance(read_symbols(text, NAMES), Unreadable)
+
+
+@pytest.mark.parametrize(
+    ("worksheet", "blank", "text", "kind"),
+    [
+        ("letters-layer-mistral-7b", "keys.columns", "G*d/H", "right"),
+        ("letters-layer-mistral-7b", "keys.columns", "2G*d_h", "wrong"),  # twice G, and not two billion
+        ("letters-layer-mistral-7b", "queries.columns", "d", "right"),
+        ("letters-decode-llama-3.2-1b", "scores.columns", "1+N", "right"),
+        ("letters-decode-llama-3.2-1b", "scores.columns", "N", "wrong"),
+        ("letters-cross-t5-small", "scores.rows", "M", "right"),
+        ("letters-cross-t5-small", "scores.rows", "N", "wrong"),
+        ("letters-matrices-mistral-7b", "W_K.count", "d*G*d_h", "right"),
+        ("letters-matrices-mistral-7b", "W_Q.count", "d^2", "right"),
+        ("letters-matrices-mistral-7b", "W_K.rows", "N", "wrong"),
+        ("letters-count-mistral-7b", "attention.count", "2*d*d_h*(H+G)", "right"),
+        ("letters-count-mistral-7b", "total.count", "2*V*d + d + L*(2*d^2 + 2*d*G*d_h + 3*d*d_ff + 2*d)", "right"),
+        ("letters-count-mistral-7b", "total.count", "V*d + d + L*(2*d^2 + 2*d*G*d_h + 3*d*d_ff + 2*d)", "wrong"),
+        ("letters-costs-mistral-7b", "queries_flops.count", "2*N*d^2", "right"),
+        ("letters-costs-mistral-7b", "scores_flops.count", "2*N²*d", "right"),
+        ("letters-costs-mistral-7b", "scores_flops.count", "2*N*d^2", "wrong"),
+        ("letters-costs-mistral-7b", "cache_16_bit.count", "2*2*L*N*G*d_h", "right"),
+    ],
+)
+def test_whole_layers_and_counts_are_marked_by_meaning(worksheet: str, blank: str, text: str, kind: str) -> None:
+    """Worked out by hand; Mistral 7B has H·d_h = d and G = 8 of 32 heads, whose letters are not the same as numbers."""
+    assert mark(LIBRARY.variant(worksheet), blank, text) == kind
+
+
+@pytest.mark.parametrize(
+    ("worksheet", "typed", "misconception"),
+    [
+        ("letters-layer-mistral-7b", {"keys.columns": "H*d_h", "values.columns": "H*d_h"}, "one-kv-per-query-head"),
+        (
+            "letters-decode-llama-3.2-1b",
+            dict.fromkeys(("scores.rows", "scores.columns", "weights.rows", "weights.columns"), "N"),
+            "decode-step-square",
+        ),
+        ("letters-costs-mistral-7b", {"scores_flops.count": "2*N*N*d_h", "context_flops.count": "2*N*N*d_h"},
+         "one-head-for-layer"),
+    ],
+)  # fmt: skip
+def test_a_misconception_in_letters_is_named(worksheet: str, typed: dict[str, str], misconception: str) -> None:
+    """Beside right answers in every other box."""
+    variant = LIBRARY.variant(worksheet)
+    right = {str(blank): variant.notation.write(variant.expression(blank)) for blank in variant.blanks}
+    report = grade(variant, {**right, **typed})
+    assert report.diagnosis is not None
+    assert report.diagnosis.key == misconception
+
+
+def test_a_number_without_a_symbol_is_not_asked_in_letters() -> None:
+    """Twice the tokens make twice the work of projections in every model: two is no expression."""
+    worksheet = replace(LIBRARY.worksheets["growth-llama-7b"], key="mine", answers="letters")
+    library = replace(LIBRARY, worksheets={"mine": worksheet})
+    assert "worksheet in numbers" in (library.refusal("mine", "llama-7b") or "")

@@ -1,0 +1,132 @@
+"""What grows with what as a plot: operations over tokens, both axes logarithmic, through the numbers that were typed.
+
+On such axes a product with N is a line that rises by one decade a decade, and one with N² by two.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from app.algebra.number_text import format_number
+from app.figures.figures import Edge, EdgeKind, EdgeSide, Figure, Point, Sketch, spread
+from app.figures.frame import frame_of
+from app.shapes.table import Blank
+from app.sheets.variant import Variant
+
+WIDTH_PX, HEIGHT_PX, TICK_PX = 210.0, 170.0, 5.0
+MOST_TICKS = 5
+# The counts that are lines: how steep each is, and the colour of its kind.
+LINES: Mapping[str, tuple[int, EdgeKind]] = {"projections_flops": (1, "model"), "pairwise_flops": (2, "head")}
+RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+@dataclass(frozen=True)
+class _Axes:
+    """The decades that the axes reach, from and to: of tokens to the right, of operations upwards."""
+
+    tokens: tuple[int, int]
+    operations: tuple[int, int]
+
+    def at(self, tokens: float, operations: float) -> tuple[float, float]:
+        """Where a point of the plot stands, in px from its upper left corner."""
+        (left, right), (low, high) = self.tokens, self.operations
+        x = (math.log10(tokens) - left) / (right - left) * WIDTH_PX
+        return x, (high - math.log10(operations)) / (high - low) * HEIGHT_PX
+
+
+def growth_plot(variant: Variant, numbers: Mapping[str, int]) -> Figure:
+    """The lines through what was typed, the sheet's number of tokens, and where they were said to meet.
+
+    Lines that meet elsewhere than where it was typed are a mismatch, whatever the key says.
+    """
+    typed = {key: numbers[key] for key in (*LINES, "crossing") if numbers.get(key, 0) > 0}
+    axes, say = _axes(variant.tokens, typed), variant.wording.say
+    differs = _differs(variant.tokens, typed)
+    sketch = Sketch()
+    sketch.edges = spread([*_scales(variant, axes), *_lines(variant, axes, typed, differs=differs)])
+    x, y, width, height = frame_of(sketch)
+    told = [
+        f"{variant.row_name(key)} {format_number(typed[key]) if key in typed else '?'}" for key in (*LINES, "crossing")
+    ]
+    return Figure(
+        key="growth",
+        x=x,
+        y=y,
+        width=width,
+        height=height,
+        boxes=(),
+        edges=tuple(sketch.edges),
+        arcs=(),
+        alt_text=f"{say('drawing-titles', 'growth')}. {', '.join(told)}.",
+        captions=(say("captions", "growth", model=variant.model.name, tokens=format_number(variant.tokens)),),
+        mismatches=(say("drawing", "growth", tokens=format_number(typed["crossing"])),) if differs else (),
+        has_scale=False,
+    )
+
+
+def _differs(tokens: int, typed: Mapping[str, int]) -> bool:
+    """Whether the lines through the typed numbers meet elsewhere than where it was typed."""
+    if len(typed) < len(LINES) + 1:
+        return False
+    return typed["projections_flops"] * tokens != typed["pairwise_flops"] * typed["crossing"]
+
+
+def _axes(tokens: int, typed: Mapping[str, int]) -> _Axes:
+    """Axes with room for the sheet's tokens, for where the lines meet, and for the lines over all of these tokens."""
+    lengths = [float(tokens), float(typed.get("crossing", tokens))]
+    if all(key in typed for key in LINES):
+        lengths.append(tokens * typed["projections_flops"] / typed["pairwise_flops"])
+    left = max(0, math.floor(math.log10(min(lengths)) - 0.3))
+    right = max(left + 2, math.ceil(math.log10(max(lengths)) + 0.2))
+    ends = [
+        operations * (10.0**decade / tokens) ** LINES[key][0]
+        for key, operations in typed.items() if key in LINES for decade in (left, right)
+    ] or [1.0, 100.0]  # fmt: skip
+    low, high = math.floor(math.log10(min(ends))), math.ceil(math.log10(max(ends)))
+    return _Axes((left, right), (low, max(high, low + 1)))
+
+
+def _scales(variant: Variant, axes: _Axes) -> Iterator[Edge]:
+    """Both axes with their names, and a power of ten at every few decades."""
+    say = variant.wording.say
+    yield replace(_line((0, 0), (0, HEIGHT_PX), "other"), given=True)
+    yield replace(_line((0, HEIGHT_PX), (WIDTH_PX, HEIGHT_PX), "other"), given=True)
+    for side, (first, last) in (("below", axes.tokens), ("left", axes.operations)):
+        for decade in range(first, last + 1, max(1, math.ceil((last - first) / MOST_TICKS))):
+            share = (decade - first) / (last - first)
+            x, y = (share * WIDTH_PX, HEIGHT_PX) if side == "below" else (0.0, (1 - share) * HEIGHT_PX)
+            yield _label(x, y, "below" if side == "below" else "left", f"10{str(decade).translate(RAISED)}", "other")
+    yield _label(WIDTH_PX / 2, HEIGHT_PX + 16, "below", "", "other", say("axis-names", "growth-tokens"))
+    yield _label(0, 0, "top", "", "other", say("axis-names", "growth-operations"))
+
+
+def _lines(variant: Variant, axes: _Axes, typed: Mapping[str, int], *, differs: bool) -> Iterator[Edge]:
+    """The line of each count that was typed, then the sheet's tokens and the typed meeting point as upright lines."""
+    say, tokens = variant.wording.say, variant.tokens
+    for key, (slope, kind) in LINES.items():
+        if key in typed:
+            first, last = (
+                axes.at(10.0**decade, typed[key] * (10.0**decade / tokens) ** slope) for decade in axes.tokens
+            )
+            yield _line(first, last, kind, format_number(typed[key]), Blank(key, "count"))
+            yield _label(*last, "right", "", kind, say("axis-names", key.replace("_", "-")))
+    x, _y = axes.at(tokens, 10.0 ** axes.operations[0])
+    yield _line((x, 0), (x, HEIGHT_PX), "tokens", format_number(tokens))
+    yield _label(x, 0, "top", f"N = {format_number(tokens)}", "tokens")
+    if "crossing" in typed:
+        x, _y = axes.at(typed["crossing"], 10.0 ** axes.operations[0])
+        kind = "mismatch" if differs else "other"
+        yield _line((x, 0), (x, HEIGHT_PX), kind, format_number(typed["crossing"]), Blank("crossing", "count"))
+        yield _label(x, 0, "top", format_number(typed["crossing"]), kind)
+
+
+def _line(start: Point, end: Point, kind: EdgeKind, number: str = "·", blank: Blank | None = None) -> Edge:
+    """A line from one point to another; the number that it is drawn from is not written beside it."""
+    return Edge(blank, "below", *start, *end, number, kind, shown="line")
+
+
+def _label(x: float, y: float, side: EdgeSide, label: str, kind: EdgeKind, name: str = "") -> Edge:
+    """A label beside a point, without a line."""
+    return Edge(None, side, x, y, x, y, label, kind, name)

@@ -1,0 +1,95 @@
+"""What grows with what in one layer: products that grow with N, those that grow with N², and where the two are equal.
+
+Projections take O(N·d²) operations, scores and weighted sums O(N²·d) (Vaswani et al., arXiv:1706.03762, table 1).
+
+>>> from app.models.read_config import read_config
+>>> llama = read_config('{"model_type": "llama", "hidden_size": 4096, "num_attention_heads": 32}')
+>>> crossing(llama, with_feed_forward=False)
+8192
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+
+from app.algebra.expression import ZERO, Expression
+from app.models.architecture import Architecture
+from app.shapes.costs import layer_costs
+from app.shapes.requirements import TopicError, keeps_cache
+from app.shapes.table import PARTS_SUM, Count, FromParts
+from app.translation import gettext as _
+
+PROJECTIONS = ("queries_flops", "keys_flops", "values_flops", "output_flops")
+PAIRWISE = ("scores_flops", "context_flops")
+# How many times as much there is with twice the tokens, by what is asked: of operations of projections and of the
+# feed-forward block, of scores and weighted sums; of entries of the score matrices; of numbers in the KV cache.
+WHEN_DOUBLED = {"projections": 2, "pairwise": 4, "score_entries": 4, "kv_cache": 2}
+
+
+def require_attention_to_all(architecture: Architecture, tokens: int) -> None:
+    """Refuse layers with a window or chunks, whose scores do not grow with the square of the tokens."""
+    if any(run.window or run.chunk for stack in architecture.stacks for run in stack.runs):
+        message = _(
+            "Layers of {model} attend to a window of the tokens, so their scores do not grow with the square of them: "
+            "choose a model that attends to all tokens in every layer, such as LLaMA 7B."
+        )
+        raise TopicError(message.format(model=architecture.name))
+
+
+def crossing(architecture: Architecture, *, with_feed_forward: bool) -> int | None:
+    """The number of tokens at which products with N² take as many operations as those with N; None if not whole.
+
+    Those with N are the four projections, and the feed-forward block if it counts too. With H = G heads of d/H
+    dimensions it is 2·d without that block.
+    """
+    sizes = {**architecture.all_sizes, "N": 1}
+    keys = (*PROJECTIONS, "feed_forward_flops") if with_feed_forward else PROJECTIONS
+    linear, square = (_sum(architecture, each).value(sizes) for each in (keys, PAIRWISE))
+    tokens = Fraction(linear) / square
+    return int(tokens) if tokens.denominator == 1 else None
+
+
+def growth_counts(architecture: Architecture, _tokens: int) -> Iterator[Count]:
+    """Operations with N and with N², where they are equal, factors for twice the tokens, and what one more token takes.
+
+    A number of tokens that is not whole is not asked; nor is a KV cache of a model without one.
+    """
+    yield Count("projections_flops", _sum(architecture, PROJECTIONS), "{each-projection}", unit="operations")
+    yield Count("pairwise_flops", _sum(architecture, PAIRWISE), "{scores-and-sums}", unit="operations")
+    both = FromParts(PARTS_SUM, ("projections_flops", "pairwise_flops"))
+    total = _sum(architecture, (*PROJECTIONS, *PAIRWISE))
+    yield Count("prefill_flops", total, "{projections_flops} + {pairwise_flops}", both, unit="operations")
+    for key, with_feed_forward in (("crossing", False), ("crossing_of_layer", True)):
+        if crossing(architecture, with_feed_forward=with_feed_forward):
+            formula = "{with-N-over-with-square}"
+            yield Count(key, _crossing_in_symbols(architecture, with_feed_forward), formula, unit="entries")
+    has_cache = keeps_cache(architecture)
+    for key, factor in WHEN_DOUBLED.items():
+        if has_cache or key != "kv_cache":
+            yield Count(f"{key}_doubled", Expression.number(factor), "{factor}", unit="entries")
+    if has_cache:
+        yield Count("decode_flops", _of_one_more(architecture), "{one-row-of-each}", unit="operations")
+        cached = Expression.parse("2*G*d_h + 2*G*d_v")
+        yield Count("cache_of_token", cached, "2 {bytes} · {G} · ({d_h} + {d_v})", unit="bytes")
+
+
+def _sum(architecture: Architecture, keys: tuple[str, ...]) -> Expression:
+    """The operations of these products of one layer together."""
+    costs = {count.key: count.total for count in layer_costs(architecture.gated)}
+    return sum((costs[key] for key in keys), ZERO)
+
+
+def _crossing_in_symbols(architecture: Architecture, with_feed_forward: bool) -> Expression:
+    """What `crossing` comes to in symbols: (H + G)·d/H, plus 3·d·d_ff/(2·H·d_h) for a gated feed-forward block."""
+    tokens = Expression.parse("d + G*d/H")
+    if with_feed_forward:
+        matrices = 3 if architecture.gated else 2
+        tokens += Expression.parse("d*d_ff/H/d_h") * Fraction(matrices, 2)
+    return tokens
+
+
+def _of_one_more(architecture: Architecture) -> Expression:
+    """The operations of one more token after N cached ones: a row of each projection, scores and sums over N + 1."""
+    one_row = _sum(architecture, PROJECTIONS).substitute({"N": Expression.number(1)})
+    return one_row + Expression.parse("N + 1") * Expression.parse("2*H*d_h + 2*H*d_v")

@@ -1,0 +1,53 @@
+"""The plot of what grows with what goes through the typed numbers, and says where its lines do not meet."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.figures.draw import draw_figures
+from app.figures.figures import Edge, Figure
+from app.shapes.table import Blank
+from app.sheets.library import Library
+
+WORKSHEET = "growth-llama-7b"
+
+
+def plot(library: Library, **typed: int) -> Figure:
+    """The plot of the sheet with these counts typed."""
+    answers = {Blank(key, "count"): number for key, number in typed.items()}
+    (figure,) = (f for f in draw_figures(library.variant(WORKSHEET), answers) if f.key == "growth")
+    return figure
+
+
+def line(figure: Figure, key: str) -> Edge:
+    """The line of a count."""
+    (edge,) = (edge for edge in figure.edges if edge.blank == Blank(key, "count"))
+    return edge
+
+
+def height(edge: Edge, x: float) -> float:
+    """How far below the top a line is at some place."""
+    return edge.y1 + (edge.y2 - edge.y1) * (x - edge.x1) / (edge.x2 - edge.x1)
+
+
+@pytest.mark.parametrize(("projections", "pairwise", "crossing"), [(8 * 10**9, 10**8, 8000), (10**9, 10**7, 10_000)])
+def test_lines_meet_where_both_counts_are_equal(
+    library: Library, projections: int, pairwise: int, crossing: int
+) -> None:
+    """P·x/N = Q·(x/N)² at x = N·P/Q, with N = 100; one line is twice as steep as the other."""
+    figure = plot(library, projections_flops=projections, pairwise_flops=pairwise, crossing=crossing)
+    once, twice, upright = (line(figure, key) for key in ("projections_flops", "pairwise_flops", "crossing"))
+    assert upright.x1 == upright.x2
+    assert height(once, upright.x1) == pytest.approx(height(twice, upright.x1), abs=0.01)
+    assert twice.y1 - twice.y2 == pytest.approx(2 * (once.y1 - once.y2))
+    assert figure.mismatches == ()
+
+
+def test_lines_that_meet_elsewhere_are_a_mismatch(library: Library) -> None:
+    """Whatever the key says; what was not typed is not drawn, and never given away."""
+    assert plot(library, projections_flops=10**9, pairwise_flops=10**7, crossing=8192).has_mismatch
+    right = {blank.tensor: number for blank, number in library.variant(WORKSHEET).key.items()}
+    assert not plot(library, **right).has_mismatch
+    unfinished = plot(library, projections_flops=right["projections_flops"])
+    assert not unfinished.has_mismatch
+    assert "8192" not in "".join(edge.label for edge in unfinished.edges) + unfinished.alt_text
