@@ -33,7 +33,7 @@ LEVEL_ORDER = (
     *("single-head", "bidirectional-head", "single-head-letters", "attention-layer", "decode-step", "cross-attention"),
     *("attention-layer-letters", "decode-step-letters", "cross-attention-letters", "rotary-pairs"),
     *("whole-model", "layer-parameters", "layer-parameters-letters", "parameter-count", "parameter-count-letters"),
-    *("experts", "costs", "costs-letters", "attention-layer-latent"),
+    *("experts", "costs", "costs-letters", "growth", "attention-layer-latent"),
 )
 
 _TOPICS_OF = {misconception.key: misconception.topics for misconception in MISCONCEPTIONS}

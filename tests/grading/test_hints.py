@@ -46,7 +46,18 @@ def texts(variant: Variant, boxes: FilledSheet) -> dict[str, str]:
     """A sheet as its student writes it: transposed if its tokens are columns, in letters if those are asked."""
     by_blank = {variant.blanks_by_name[box]: size for box, size in boxes.items()}
     on_sheet = {str(variant.in_table_orientation(blank)): size for blank, size in by_blank.items()}
-    return {box: LETTERS[n] if variant.worksheet.answers == "letters" else str(n) for box, n in on_sheet.items()}
+    if variant.worksheet.answers == "numbers":
+        return {box: str(n) for box, n in on_sheet.items()}
+    return {box: in_letters(variant, variant.blanks_by_name[box], n) for box, n in on_sheet.items()}
+
+
+def in_letters(variant: Variant, blank: Blank, size: int) -> str:
+    """A number in the letters of a sheet: as it is right, or as a share of d."""
+    if variant.worksheet.key == "letters-llama-7b":
+        return LETTERS[size]
+    if size == variant.key[blank]:
+        return variant.notation.write(variant.expression(blank))
+    return f"{size}/{variant.architecture.d}*{variant.notation.symbol('d')}"
 
 
 def has_tokens_as_columns(variant: Variant) -> bool:

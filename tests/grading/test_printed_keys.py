@@ -16,6 +16,7 @@ from app.handout.options import HandoutOptions
 from app.handout.sheet_plan import HandoutSheet
 from app.handout.typst_renderer import TypstRenderer
 from app.settings import PROJECT
+from app.shapes.table import Blank
 from app.sheets.authoring.worksheet_settings import ANSWERS
 from app.sheets.notation import NOTATIONS
 from app.sheets.variant import Variant
@@ -51,12 +52,19 @@ def shown(variant: Variant) -> dict[str, str]:
     }
 
 
+def is_number(sheet: Variant, blank: Blank) -> bool:
+    """Whether an answer is a number, other than one, for every input."""
+    return not sheet.expression(blank).symbols and sheet.answer(blank) != 1
+
+
 @pytest.mark.parametrize("worksheet", LONGEST.values(), ids=LONGEST)
 def test_the_answers_shown_on_screen_are_correct_when_typed(worksheet: str) -> None:
     """For every model, notation and convention, in numbers and in letters."""
     for variant in sheets(worksheet):
         for form in FORMS:
             sheet = in_form(variant, *form)
+            if form[2] == "letters" and any(is_number(sheet, blank) for blank in sheet.blanks):
+                continue  # such a sheet is refused
             report = grade(sheet, answers := shown(sheet))
             wrong = [(answers[str(blank)], mark) for blank, mark in report.marks.items() if mark.kind != "right"]
             assert not wrong, (variant.model.key, form, wrong[0])

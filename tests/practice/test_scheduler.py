@@ -120,6 +120,7 @@ def test_the_ladder_goes_from_one_head_to_costs() -> None:
         "experts",
         "costs",
         "costs-letters",
+        "growth",
         "attention-layer-latent",
         "scale-mask-softmax",
         "three-dimensions",
