@@ -12,19 +12,24 @@
 
   exhibit.addEventListener("exhibit:show", () => { form().querySelector('[name="step"]').value = frame().id.split("-")[1]; });
 
-  // The number of key/value heads: as soon as one is chosen, also by dragging along the line. While it is dragged, the
-  // frame in sight is drawn again alone; all of them at the end.
-  const choose = (alone) => {
-    const [id, heads] = [frame().id, form()];
+  // A key card changes its own frame alone, and so does the number of heads while it slides: one frame is quickly drawn.
+  let sliding = false;
+  let picked = false;
+  document.addEventListener("submit", ({ target, submitter }) => {
+    if (target !== form()) return;
+    picked = ["key", "dealt"].includes(submitter?.name);
+    const alone = picked || sliding;
+    const id = frame().id;
     const ways = alone
       ? { target: `#${id}`, select: `#${id} > *`, swap: "innerHTML", "select-oob": "#kind" }
       : { target: "#exhibit", select: "#exhibit", swap: "outerMorph", "select-oob": "" };
-    for (const [name, way] of Object.entries(ways)) heads.setAttribute(`hx-${name}`, way);
-    heads.elements.alone.disabled = !alone;
-    heads.requestSubmit();
-  };
-  let sliding = false;
-  exhibit.addEventListener("change", ({ target }) => { if (target.name === "groups") choose(false); });
+    for (const [name, way] of Object.entries(ways)) target.setAttribute(`hx-${name}`, way);
+    target.elements.alone.disabled = !alone;
+    if (submitter?.name === "dealt") target.querySelector('[name="dealt"]').value = submitter.value;
+  }, true);
+
+  // The number of key/value heads: as soon as one is chosen, also by dragging along the line; all frames at the end.
+  exhibit.addEventListener("change", ({ target }) => { if (target.name === "groups") form().requestSubmit(); });
   exhibit.addEventListener("pointerdown", ({ target, pointerId }) => {
     if (target.closest(".track")) target.releasePointerCapture?.(pointerId);
   });
@@ -33,11 +38,12 @@
     const radio = document.elementFromPoint(event.clientX, event.clientY)?.closest(".track label")?.control;
     if (!radio || radio.checked) return;
     radio.checked = sliding = true;
-    choose(true);
+    form().requestSubmit();
   });
   const stop = () => {
-    if (sliding) choose(false);
+    if (!sliding) return;
     sliding = false;
+    form().requestSubmit();
   };
   addEventListener("pointerup", stop);
   addEventListener("pointercancel", stop);
@@ -106,8 +112,6 @@
     }
   };
   let before = new Map();
-  let picked = false;
-  document.addEventListener("submit", ({ submitter }) => { picked = Boolean(submitter?.closest(".picks")); });
   document.addEventListener("htmx:before:swap", () => { before = places(); });
   document.addEventListener("htmx:after:swap", () => {
     for (const card of exhibit.querySelectorAll(".card[style]")) { card.removeAttribute("style"); delete card.dataset.place; }
