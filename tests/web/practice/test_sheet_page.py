@@ -54,6 +54,16 @@ def test_the_first_screen_is_a_sheet_to_type_into(client: TestClient, address: s
     assert [attrs["value"] for attrs, _ in page.find("input", name="tokens")] == ["100", "100"]
 
 
+def test_boxes_of_a_tensor_stand_in_brackets_and_say_their_dimension(client: TestClient) -> None:
+    """(▢, ▢, ▢) for the input with its batch, four in a row behind the view, each labelled by its dimension."""
+    page = Page(client.get("/sheet?worksheet=four-dimensions-gpt2").text)
+    labels = [attrs["aria-label"] for attrs, _ in page.find("input") if "data-blank" in attrs]
+    assert labels[:3] == [f"Input to the layer, dim {number}" for number in range(3)]
+    assert "Attention scores, dim 3" in labels
+    assert "(,,)(,,)(,,,)" in "".join(text for _, text in page.find("td", class_="times"))
+    assert [text for _, text in page.find("th", scope="col")] == ["Tensor", "dim 0", "dim 1", "dim 2", "dim 3"]
+
+
 def test_worksheet_model_and_tokens_can_be_chosen(client: TestClient) -> None:
     """The simplified Qwen sheet, with Qwen3 and 7 tokens in its place."""
     page = Page(client.get("/sheet?worksheet=qwen2.5-0.5b").text)
