@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
+from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.sql.dml import ReturningInsert
 
 from .queries import QueryBase, columns, from_row, hash_secret, utc_now
@@ -264,12 +266,17 @@ class Classwork(QueryBase):
     """Queries on attendance, drafts and attempts."""
 
     def arrive(self, activity_id: int, student_id: int) -> bool:
-        """Store that a student opened an activity, if it is the first time; return whether their exit ticket is in."""
+        """Store that a student opened an activity, if it is the first time; return whether their exit ticket is in.
+
+        Where it cannot be stored, such as on a full disk, the page is shown all the same; what is part of a transaction
+        raises.
+        """
         if row := self._fetch_one(_ARRIVAL, activity_id=activity_id, student_id=student_id):
             return bool(row.ticket_in)
         row = {"activity_id": activity_id, "student_id": student_id, "arrived_at": utc_now(), "ticket_in": False}
         key = [attendance.c.activity_id, attendance.c.student_id]
-        self._execute(self._insert_into(attendance).values(row).on_conflict_do_nothing(index_elements=key))
+        with nullcontext() if self._current_connection() else suppress(SQLAlchemyError):
+            self._execute(self._insert_into(attendance).values(row).on_conflict_do_nothing(index_elements=key))
         return False
 
     def attendance(self, activity_id: int) -> tuple[Attendance, ...]:

@@ -1,4 +1,5 @@
-"""Token-bucket rate limits. Only failures are counted, so that a class behind one address is not blocked.
+"""Token-bucket rate limits. Only failures are counted, so that a class behind one address is not blocked;
+of names that are suggested from a roster, each time that they are asked for.
 
 A limit slows down wrong guesses and refuses no right one: a right code passes however many were wrong, a right password
 passes a few seconds later, and a browser that somebody has signed in with has a bucket of its own.
@@ -15,7 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
-Limit = Literal["known", "guess", "account", "sign-in", "join", "resume", "mail"]
+Limit = Literal["known", "guess", "account", "sign-in", "join", "names", "resume", "mail"]
 MIN_BURST = 5  # failures a worker allows at once, however many workers: a person who mistypes meets the same one again
 MAX_BUCKETS = 20_000  # beyond that, the bucket that was used longest ago is forgotten
 
@@ -52,6 +53,7 @@ BUCKETS: dict[Limit, Bucket] = {
     "account": Bucket(100, 20),  # one account, from any network
     "sign-in": Bucket(30, 20),  # one network, any account
     "join": Bucket(300, 5),  # one network may be a campus, where hundreds mistype; 22 to the 6th codes can bear it
+    "names": Bucket(3000, 0.5),  # names that were begun in one network, right or wrong: hundreds of students type a few
     "resume": Bucket(300, 5),
     "mail": Bucket(20, 60),  # links that one network asks for, right or wrong; a mailbox’s are counted by the store
 }

@@ -16,7 +16,7 @@ from app.store.activities import JOIN_CODE_LENGTH
 from app.store.roster import CODE_LENGTH, normalised_code
 from app.web.shared.cookies import CLASS_COOKIE, redirect_with_secret, set_private_cookie
 from app.web.shared.forms import FormDep, FormReader
-from app.web.shared.rate_limits import RateLimits
+from app.web.shared.rate_limits import RateLimits, TooManyGuessesError
 from app.web.shared.services import Services, ServicesDep
 from app.web.shared.templating import render
 from app.web.shared.urls import client_network, url_for
@@ -122,12 +122,18 @@ def show_name_form(request: Request, services: ServicesDep, visitor: MaybeVisito
 
 @router.get("/join/{code}/names")
 def suggest_names(request: Request, services: ServicesDep, code: str, name: str = "") -> Response:
-    """A few names on the roster that begin as the typed one does, as buttons under the field; none for short ones."""
+    """A few names on the roster that begin as the typed one does, as buttons under the field; none for short ones.
+
+    None either once a network has asked thousands of times, as to list a roster; names can still be typed in full.
+    """
     joinable = _find_by_code(request, services.store, services.limits, code)
     if joinable is None:
         return _no_such_code(services.library.wording, code)
-    suggestions = suggested_names(services.store.roster.students(joinable[1]), name[:MAX_NAME])
-    return render("student/_join_names.html", SuggestedNamesPage(name[:MAX_NAME], suggestions))
+    may_see = _may_see_names(services.limits, client_network(request))
+    students = services.store.roster.students(joinable[1]) if may_see else ()
+    return render(
+        "student/_join_names.html", SuggestedNamesPage(name[:MAX_NAME], suggested_names(students, name[:MAX_NAME]))
+    )
 
 
 @router.post("/join/{code}")
@@ -223,6 +229,16 @@ def _find_by_code(request: Request, store: Store, limits: RateLimits, typed: str
         limits.check("join", network)
         limits.record_failure("join", network)
     return joinable
+
+
+def _may_see_names(limits: RateLimits, network: str) -> bool:
+    """Whether names of a roster are suggested to a network once more."""
+    try:
+        limits.check("names", network)
+    except TooManyGuessesError:
+        return False
+    limits.record_failure("names", network)
+    return True
 
 
 def _no_such_code(wording: Wording, typed: str) -> Response:

@@ -20,7 +20,7 @@ from app.store.roster import RosterImport
 from app.translation import gettext as _
 from app.web.shared import permissions
 from app.web.shared.cookies import SECRET_COOKIE, redirect_with_secret
-from app.web.shared.forms import FormDep, whole_number
+from app.web.shared.forms import FormDep, Pager, cut_page, whole_number
 from app.web.shared.permissions import EditableCourse, StaffCourse
 from app.web.shared.services import ServicesDep, StoreDep, WordingDep
 from app.web.shared.teacher_session import MAX_EMAIL_INPUT
@@ -39,7 +39,9 @@ class CoursePage:
 
     access: Annotated[permissions.CourseAccess, Doc("The course, the signed-in teacher and their role in it.")]
     activities: Annotated[tuple[Activity, ...], Doc("Its activities, the newest first.")]
-    students: Annotated[tuple[Student, ...], Doc("Its roster, by name.")]
+    students: Annotated[tuple[Student, ...], Doc("Its roster, by name: those on this page of it.")]
+    pager: Annotated[Pager, Doc("Which page of the roster this is.")]
+    joined: Annotated[int, Doc("How many of all students have joined.")]
     staff: Annotated[tuple[StaffMember, ...], Doc("Its instructors and assistants.")]
     zones: Annotated[tuple[str, ...], Doc("The time zones to choose from.")]
     last_import: Annotated[RosterImport | None, Doc("Students added together of late, to be undone; None for none.")]
@@ -69,7 +71,7 @@ def show_course(request: Request, services: ServicesDep, access: StaffCourse, do
     }
     store, settings = services.store, services.settings
     notice = notices.get(done, "") or _roster_notice(services.library.wording, request.query_params)
-    page = _course_page(store, access, notice=notice)
+    page = _course_page(store, access, request.query_params.get("page", ""), notice=notice)
     token = request.cookies.get(SECRET_COOKIE, "") if access.can_edit else ""
     link = store.people.find_link(token) if token else None
     if link and link.email and link.course_id == access.course.id:
@@ -136,12 +138,14 @@ def _roster_notice(wording: Wording, counts: Mapping[str, str]) -> str:
     return ""
 
 
-def _course_page(store: Store, access: permissions.CourseAccess, **texts: str) -> CoursePage:
-    """The page of a course as it is now, with these texts in its other fields."""
+def _course_page(store: Store, access: permissions.CourseAccess, page: str = "", **texts: str) -> CoursePage:
+    """The page of a course as it is now, with a page of its roster, and these texts in its other fields."""
     course = access.course
     activities, students = store.activities.of_course(course), store.roster.students(course)
+    listed, pager = cut_page(students, page)
+    joined = sum(student.joined_at is not None for student in students)
     last_import = store.roster.last_import(course) if access.can_edit else None
     if last_import and utc_now() - last_import.at > UNDO_OFFERED:
         last_import = None
     staff = store.courses.staff(course)
-    return CoursePage(access, activities, students, staff, time_zone_names(), last_import, **texts)
+    return CoursePage(access, activities, listed, pager, joined, staff, time_zone_names(), last_import, **texts)

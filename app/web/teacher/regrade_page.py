@@ -18,7 +18,7 @@ from app.store import AuditAction
 from app.store.classwork import ClassAttempt, Graded
 from app.translation import gettext as _
 from app.web.shared import permissions
-from app.web.shared.forms import FormDep, whole_number
+from app.web.shared.forms import FormDep, Pager, cut_page, whole_number
 from app.web.shared.permissions import EditableActivity, StaffActivity
 from app.web.shared.services import Services, ServicesDep
 from app.web.shared.templating import local_time, render
@@ -55,7 +55,8 @@ class RegradePage:
     access: Annotated[permissions.ActivityAccess, Doc("The activity, its course, and the teacher's role in it.")]
     attempts: Annotated[int, Doc("How many attempts there are.")]
     changed: Annotated[int, Doc("How many of them would get other marks.")]
-    lines: Annotated[tuple[ScoreChange, ...], Doc("The counted scores that would change, by the student's name.")]
+    lines: Annotated[tuple[ScoreChange, ...], Doc("The counted scores that would change, by name: a page of them.")]
+    pager: Annotated[Pager, Doc("Which page that is.")]
     fingerprint: Annotated[str, Doc("Tells these changes from any others.")]
     past: Annotated[tuple[PastRegrade, ...], Doc("Earlier regrades, the newest first.")]
     by: Annotated[Basis, Doc("Which worksheets mark: as students had them, or as the library has them now.")]
@@ -64,18 +65,20 @@ class RegradePage:
 
 
 @router.get("/activities/{activity_id:int}/regrade")
-def show_regrade(services: ServicesDep, access: StaffActivity, changed: str = "", by: str = "") -> Response:
+def show_regrade(
+    services: ServicesDep, access: StaffActivity, changed: str = "", by: str = "", page: str = ""
+) -> Response:
     """What a regrade would change; nothing changes.
 
     `by` is "library" to mark by the worksheets as the library has them now; any other text means as students had them.
     `changed` is how many attempts the regrade just made has changed, for a sentence about that; other text is ignored.
     """
-    page = _regrade_page(services, access, _basis(by))
-    count = whole_number(changed, page.attempts)
+    shown = _regrade_page(services, access, _basis(by), page)
+    count = whole_number(changed, shown.attempts)
     if count is not None:
-        notice = services.library.wording.say("live", "regraded", changed=count, attempts=page.attempts)
-        page = replace(page, notice=notice)
-    return render("teacher/regrade.html", page)
+        notice = services.library.wording.say("live", "regraded", changed=count, attempts=shown.attempts)
+        shown = replace(shown, notice=notice)
+    return render("teacher/regrade.html", shown)
 
 
 @router.post("/activities/{activity_id:int}/regrade")
@@ -106,7 +109,7 @@ def _materials(services: Services, access: permissions.ActivityAccess) -> OwnMat
     return materials_for_course(services.library, services.tickets, services.store, access.course, access.teacher)
 
 
-def _regrade_page(services: Services, access: permissions.ActivityAccess, by: Basis) -> RegradePage:
+def _regrade_page(services: Services, access: permissions.ActivityAccess, by: Basis, page: str = "") -> RegradePage:
     """The counted scores that a regrade would change now, by the student's name, and the regrades made before.
 
     It also says how many attempts there are, and how many would get other marks, with or without another score.
@@ -119,12 +122,13 @@ def _regrade_page(services: Services, access: permissions.ActivityAccess, by: Ba
     names = names_with_numbers(store.roster.students(access.course))
     lines = [_score_change(change, names.get(change.attempt.student_id, "")) for change in preview.score_changes]
     lines.sort(key=lambda line: (name_key(line.name), line.student_id))
+    listed, pager = cut_page(lines, page)
     past = tuple(
         PastRegrade(local_time(regrade.at, access.course.time_zone, year=True), regrade.by, regrade.changed)
         for regrade in store.regrades.of_activity(activity.id)
     )
     return RegradePage(
-        access, preview.attempts, len(preview.changes), tuple(lines), preview.fingerprint, past, by, titles
+        access, preview.attempts, len(preview.changes), listed, pager, preview.fingerprint, past, by, titles
     )
 
 

@@ -52,6 +52,7 @@ def test_teachers_read_their_pages_while_nothing_can_be_written(
     teacher = school.teacher("ada@example.org")
     course = school.course("Transformers", teacher)
     activity, (kim, visitor) = school.activity(course, sheets=("llama-7b",)), school.student(course, "Kim")
+    _, newcomer = school.student(course, "Lou")
     monkeypatch.setattr(people, "SEEN_INTERVAL", people.SEEN_INTERVAL * 0)  # each page would write that it was seen
     errors._last_logged.clear()
     with school.browser(teacher=teacher) as browser, school.browser(visitor=visitor) as student:
@@ -62,6 +63,12 @@ def test_teachers_read_their_pages_while_nothing_can_be_written(
                      f"/activities/{activity.id}/results"):  # fmt: skip
             assert browser.get(page).status_code == 200, page
         assert student.get(f"/class/{activity.id}/1").status_code == 200
+        with school.browser(visitor=newcomer) as never_here:
+            sheet = never_here.get(f"/class/{activity.id}/1")
+            assert sheet.status_code == 200
+            assert 'name="queries.rows"' in sheet.text
+        if told == "read-only":
+            assert newcomer_is_absent(school, activity)
         form = {
             "input.rows": "1" * 190,
             "queries.rows": "1" * 190,
@@ -75,6 +82,11 @@ def test_teachers_read_their_pages_while_nothing_can_be_written(
             status, sentence = ask_afresh(browser)
             assert (status, told in sentence) == (503, True)
     assert [told in record.message for record in caplog.records if record.name == "attention_shapes"] == [True]
+
+
+def newcomer_is_absent(school: School, activity: Activity) -> bool:
+    """Whether only one student has opened an activity, as far as the database could store."""
+    return len(school.store.classwork.attendance(activity.id)) == 1
 
 
 def fill_pages(school: School, activity: Activity, student: Student) -> None:

@@ -36,6 +36,19 @@ def test_whoever_has_the_code_does_not_see_the_roster(classroom: Classroom) -> N
     assert browser.get("/join/AAAAAA/names?name=kim").status_code == 404
 
 
+def test_names_are_not_suggested_without_end(classroom: Classroom) -> None:
+    """Who would list a roster, three letters at a time, sees nothing after a while; a student still joins by name."""
+    add_to_roster(classroom, "Kim Lee, 17")
+    path = f"/join/{classroom.open().join_code}"
+    browser, limits = classroom.school.browser(), classroom.school.services.limits
+    for _ in range(int(BUCKETS["names"].size) - 1):
+        limits.record_failure("names", "testclient")
+    answers = [browser.get(f"{path}/names", params={"name": "kim"}) for _ in range(2)]
+    assert [answer.status_code for answer in answers] == [200, 200]
+    assert ["Kim Lee" in answer.text for answer in answers] == [True, False]
+    assert browser.post(path, data={"name": "Kim Lee"}).status_code == 303
+
+
 def test_a_similar_name_is_asked_about_before_anybody_joins(classroom: Classroom) -> None:
     """Also without script: who types a part of a name on the roster may take that name, or join under their own."""
     add_to_roster(classroom, "Kim Lee, 17", "Kim Ray, 18")

@@ -27,6 +27,20 @@ def test_settings_are_changed_or_refused(classroom: Classroom) -> None:
     assert (course.title, course.time_zone) == ("Attention", "UTC")
 
 
+def test_a_long_roster_has_pages(classroom: Classroom) -> None:
+    """Of 101 students the last is on the second page, which is open; the count is of all."""
+    classroom.store.roster.add_students(classroom.course, [(f"Student {n:03}", None) for n in range(101)])
+    address = f"/courses/{classroom.course.id}"
+    first, second = (Page(classroom.instructor.get(address, params={"page": page}).text) for page in ("", "2"))
+    heads = [[text for _, text in page.find("th", scope="row")] for page in (first, second)]
+    assert (len(heads[0]), heads[0][0], heads[1]) == (100, "Student 000", ["Student 100"])
+    [(details, _)] = second.find("details", id="students")
+    assert "open" in details
+    assert all("101 students, 0 joined" in text for page in (first, second) for _, text in page.find("summary")[:1])
+    [(link, _)] = first.find("a", rel="next")
+    assert link["href"] == f"{address}?page=2#students"
+
+
 def test_the_last_instructor_stays(classroom: Classroom) -> None:
     """409 with a sentence; a second instructor can leave, and lands on the list of courses."""
     path = f"/courses/{classroom.course.id}/staff"

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 import sqlalchemy as sa
 from fastapi import FastAPI
 
 from app.sheets.library import Library
 from app.store import Graded, NewMarks, Policies
 from app.store.tables import audit_log
+from app.web.shared import forms
 from tests.helpers.activity_form import FORM
 from tests.helpers.answer_keys import KEY, WIDE
 from tests.helpers.html_page import Page
@@ -60,6 +62,20 @@ def test_a_changed_share_is_shown_first_then_applied_with_the_old_marks_kept(app
     assert "was 12.5 of 14 until" in head
     assert "All 2 attempts would keep their marks." in str(classroom.page("/regrade").find("p"))
     assert classroom.regrade({"changes": changes(dry)}) == 409
+
+
+def test_a_long_table_of_changes_has_pages(app: FastAPI, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With one line to a page: both students are there, each on a page, and the regrade is of all."""
+    monkeypatch.setattr(forms, "PAGE_LENGTH", 1)
+    classroom = MarkedClassroom(app)
+    for name in ("Kim", "Lou"):
+        classroom.hand_in(classroom.student(name), FOLLOWING)
+    classroom.change_follow_share(0)
+    first, second = classroom.page("/regrade"), classroom.page("/regrade?page=2")
+    assert [table_rows(page)[1][0] for page in (first, second)] == ["Kim", "Lou"]
+    assert changes(first) == changes(second)
+    [(link, _)] = first.find("a", rel="next")
+    assert link["href"].endswith("by=frozen&page=2")
 
 
 def test_a_corrected_worksheet_is_what_attempts_are_marked_by_again(app: FastAPI) -> None:
