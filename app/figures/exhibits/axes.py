@@ -14,7 +14,7 @@ from app.algebra.number_text import format_number
 from app.figures.captions import edge_kind, size_name
 from app.figures.figures import EdgeKind
 from app.figures.typed_shapes import TypedShapes
-from app.shapes.table import Blank
+from app.shapes.table import MATRIX_FIELDS, Blank
 from app.translation import gettext as _
 
 CELL_PX = 16.0
@@ -40,7 +40,7 @@ class DrawnAxis:
     def spoken_name(self, cell: int) -> str:
         """A cell's name in a sentence: “France” in quotation marks, 2 as it is."""
         name = self.cell_names[cell]
-        return name if name.isdecimal() else f"“{name}”"
+        return _("the new token") if name == _("new token") else name if name.isdecimal() else f"“{name}”"
 
     @property
     def cell_ends(self) -> tuple[float, ...]:
@@ -78,18 +78,20 @@ def drawn_axis(shapes: TypedShapes, blank: Blank, cells: Mapping[int, int]) -> D
     length, kind = shapes.lengths[blank], edge_kind(shapes, blank)
     expression = shapes.expression(blank)
     symbols = expression.symbols if expression else frozenset()
-    if kind == "tokens" and expression:
-        name, words = size_name(shapes, expression), DECODER_WORDS if "M" in symbols else ENCODER_WORDS
-        names = words[:length] if symbols else (_("new token"),)
-    else:
-        name = size_name(shapes, expression) if expression and "V" in symbols else _("features") if expression else ""
-        names = tuple(str(number) for number in range(1, min(length, NAMED_CELLS) + 1))
+    is_named = kind == "tokens" or bool(symbols & {"V", "E"})  # others are features
+    name = size_name(shapes, expression) if expression and is_named else _("features") if expression else ""
+    names = tuple(str(number) for number in range(1, min(length, NAMED_CELLS) + 1))
+    if symbols in ({"N"}, {"M"}) and kind == "tokens":  # the text itself, not those of its tokens that a window holds
+        names = (DECODER_WORDS if "M" in symbols else ENCODER_WORDS)[:length]
+    elif kind == "tokens" and not symbols and "decode-step" in shapes.table.key:
+        names = (_("new token"),)
     label = f"{format_number(length)} {name}".strip()
     return DrawnAxis(length, CELL_PX * cells[length], kind, label, names)
 
 
 def true_lengths(shapes: TypedShapes) -> dict[Blank, int]:
-    """The true length of every side of the table of these shapes."""
+    """The true length of every side of every matrix in the table of these shapes; of what has more sides, none."""
     sizes = shapes.variant.sizes
-    sides = (Blank(tensor.key, field) for tensor in shapes.table.tensors for field in ("rows", "columns"))
+    matrices = (tensor for tensor in shapes.table.tensors if set(MATRIX_FIELDS) <= set(tensor.fields))
+    sides = (Blank(tensor.key, field) for tensor in matrices for field in MATRIX_FIELDS)
     return {side: shapes.table[side.tensor].expression(side.field).size(sizes) for side in sides}

@@ -20,7 +20,7 @@ from app.figures.exhibits.frames import Exhibit, Frame, FrameDrawing
 from app.figures.exhibits.stage import TRAVEL_PX, Product, ProductStage
 from app.figures.mask import is_causal, shared_limits
 from app.figures.typed_shapes import TypedShapes
-from app.shapes.table import Tensor, TensorTable
+from app.shapes.table import MATRIX_FIELDS, Tensor, TensorTable
 from app.translation import gettext as _
 
 
@@ -36,12 +36,15 @@ class SlideStep(NamedTuple):
 def products_of(table: TensorTable) -> tuple[Product, ...]:
     """Every tensor of a table that is the plain product of two others, in the order of computation.
 
-    Not those that are computed head by head, looked up or put together: their formula says more than "a · b".
+    Not those that are computed head by head, looked up or put together, whose formula says more than "a · b", and not
+    those of tensors with more than two sides.
     """
     found = list[Product]()
     for tensor in table.tensors:
         if tensor.equation and len(tensor.equation.operands) == 2:
             left, right = tensor.equation.operands
+            if any(set(MATRIX_FIELDS) - set(table[key].fields) for key in (left, right, tensor.key)):
+                continue
             plain = f"{{{left}}} · {{{right}}}"
             if tensor.equation.formula in (plain, f"{plain}ᵀ"):
                 found.append(Product(tensor.key, left, right, tensor.equation.formula.endswith("ᵀ")))
@@ -129,31 +132,40 @@ class _Story:
         result = _("Each cell of {result} belongs to one row of {left} and one column of {right}.")
         drawing = stage.drawing(*operands, empty, *stage.outer_sides())
         yield SlideStep("ask", self._say(result), drawing, self._question(row, column))
-        filled = _("Row {row} of {left} and column {column} of {right}: {columns} products, added up, make one number.")
+        named_row = _("Row {row} of {left}") if row.isdecimal() else _("The row of {left} for {row}")
+        named_column = (
+            _("column {column} of {right}") if column.isdecimal() else _("the column of {right} for {column}")
+        )
+        filled = _("{named_row} and {named_column}: {columns} products, added up, make one number.")
+        names = {"named_row": self._say(named_row, row=row), "named_column": self._say(named_column, column=column)}
         drawing = stage.drawing(*operands, stage.result("empty", ""), *stage.strips(), *stage.outer_sides())
-        yield SlideStep("cell", self._say(filled, row=row, column=column), drawing)
-        every = _("Every row meets every column: {rows} · {right_columns} = {cells} such numbers fill {result}.")
+        yield SlideStep("cell", self._say(filled, **names), drawing)
+        every = _("Every row meets every column. Numbers in {result}: {rows} · {right_columns} = {cells}.")
         cells = format_number(stage.rows.length * stage.columns.length)
         yield SlideStep("all", self._say(every, cells=cells), self._with_result("full"))
 
     @property
     def _weights(self) -> Tensor | None:
-        """The tensor that is the softmax of the result; None if there is none."""
-        made = (tensor for tensor in self.shapes.table.tensors if tensor.equation)
-        result = self.stage.product.result
-        return next((t for t in made if t.equation and t.equation.operands == (result,) and t.key == "weights"), None)
+        """The attention weights, if the result are their scores."""
+        return self.shapes.table.by_key.get("weights") if self.stage.product.result == "scores" else None
 
     def _question(self, row: str, column: str) -> str:
-        """What the visitor is asked: for scores who asks whom, else for a row and a column."""
-        if self._weights:
+        """What the visitor is asked: of scores who asks whom, of a vector which of its numbers, else row and column."""
+        if self._asks_words:
             return _("In which cell does {row} ask {column}?").format(row=row, column=column)
-        if self.stage.rows.kind == "tokens":
+        if self._weights is None and self.stage.rows.kind == "tokens" and not row.isdecimal():
             return _("Which cell is number {column} of the vector for {row}?").format(row=row, column=column)
         return _("Which cell is in row {row} and column {column}?").format(row=row, column=column)
 
+    @property
+    def _asks_words(self) -> bool:
+        """Whether the result has scores, and its rows and columns are words of a text."""
+        axes = zip((self.stage.rows, self.stage.columns), self.stage.cell, strict=True)
+        return self._weights is not None and not any(axis.cell_names[cell].isdecimal() for axis, cell in axes)
+
     def _wrong_cell(self) -> str:
         """What is said of another cell, for the script, with %(row)s and %(column)s."""
-        if self._weights:
+        if self._asks_words:
             return _("There %(row)s asks %(column)s. Rows ask, columns are asked.")
         return _("That is row %(row)s, column %(column)s.")
 
@@ -207,8 +219,6 @@ class _Story:
 
     def _is_hidden(self, row: int, column: int) -> bool:
         """Whether the mask hides a column from a row, by their places in the text."""
-        if self.shapes.table.key not in ("single-head", "bidirectional-head"):
-            return False
         window, chunk = shared_limits(self.shapes)
         causal = is_causal(self.shapes)
         reach = (window if causal else (window + 1) // 2) if window else None
@@ -224,8 +234,12 @@ class _Story:
         """What the mask hides from a row of this model."""
         sentence = _("The mask writes −∞ over what a token may not look at")
         sentence += _(": all that comes later.") if is_causal(self.shapes) else _(": all that is too far away.")
-        further = [key for key in mask_captions(self.shapes) if key != "mask"]
-        return " ".join((sentence, *(self.shapes.variant.wording.say("captions", key) for key in further)))
+        further = {
+            "window": _("A sliding window hides what is too far back, too."),
+            "chunk": _("Tokens of other chunks are hidden, too."),
+            "some-layers": _("In some layers, distant tokens are hidden, too."),
+        }
+        return " ".join((sentence, *(further[key] for key in mask_captions(self.shapes) if key in further)))
 
     def _masked(self, text: str, letter: str | None, how: str) -> FrameDrawing:
         """The result with what the mask hides of it."""

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
+from app.shapes.topics import TOPICS
 from app.web.shared.static_files import static_url
 from tests.helpers.class_sheet import press
 from tests.helpers.html_page import Page
@@ -100,10 +101,12 @@ def test_what_was_put_together_goes_into_its_boxes_and_no_others(client: TestCli
     assert not Page(bounced.text).find("form", action="/see/slide/take")
 
 
-def test_a_topic_without_products_says_so(client: TestClient) -> None:
-    page = Page(client.get("/see/slide?topic=costs").text)
-    assert page.find("p", role="alert")
-    assert not page.find("li", class_="frame")
+def test_every_topic_shows_a_product_or_says_that_it_has_none(client: TestClient) -> None:
+    for topic in TOPICS:
+        answer = client.get("/see/slide", params={"topic": topic})
+        page = Page(answer.text)
+        assert answer.status_code == 200
+        assert bool(page.find("p", role="alert")) != bool(page.find("li", class_="frame")), topic
 
 
 def test_the_page_of_an_exhibit_adds_at_most_40_kb_to_a_sheet(client: TestClient) -> None:
