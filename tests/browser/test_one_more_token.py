@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from playwright.sync_api import Browser, Page, expect
 
 from simulation.server import Server
@@ -17,7 +19,7 @@ def test_the_triangle_is_built_by_keyboard(page: Page) -> None:
     for number in range(2, count + 1):
         page.keyboard.press("ArrowRight")
         expect(shown).to_have_id(f"step-{number}")
-        expect(page.locator(".exhibit [role=status]")).to_have_text(shown.locator(".says").inner_text())
+        expect(page.locator(".exhibit [data-tells]")).to_have_text(shown.locator(".says").inner_text())
         expect(page).to_have_url(f"/see/token?model=mistral-7b&tokens=100&step={number}")
     expect(shown.locator("[data-part=q-0]")).to_be_hidden()
     switch = page.get_by_role("checkbox")
@@ -67,6 +69,7 @@ def test_without_script_every_step_stands_below_the_one_before(browser: Browser,
     assert tops == sorted(set(tops))
     query = frames.last.locator("[data-part=q-0]")
     expect(query).to_be_hidden()
+    expect(frames.last.locator("[data-part=s-0] rect")).to_have_css("fill", re.compile("#mask"))
     page.get_by_role("checkbox").check()
     expect(query).to_be_visible()
     context.close()

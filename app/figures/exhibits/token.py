@@ -216,7 +216,7 @@ def _cells(step: DecodeStep, rows: Sequence[_Row], index: int) -> str:
 def _hidden(grid: _Grid, rows: Sequence[_Row], index: int) -> RectangleMark:
     """The later tokens of a row, which a causal mask hides where all rows are computed at once."""
     x = (index + 1) * _CELL_PX
-    return RectangleMark(x, 0.0, max(0.0, grid.rows * _CELL_PX - 1 - x), _ROW_PX, "hides")
+    return RectangleMark(x, 0.0, max(0.0, grid.rows * _CELL_PX - 1 - x), _ROW_PX, "later")
 
 
 def _letters(grid: _Grid, step: DecodeStep) -> Part:
