@@ -60,7 +60,7 @@ def growth_plot(variant: Variant, numbers: Mapping[str, int]) -> Figure:
         edges=tuple(sketch.edges),
         arcs=(),
         alt_text=f"{say('drawing-titles', 'growth')}. {', '.join(told)}.",
-        captions=(say("captions", "growth", model=variant.model.name, tokens=format_number(variant.tokens)),),
+        captions=(say("captions", "growth"),),
         mismatches=(say("drawing", "growth", tokens=format_number(typed["crossing"])),) if differs else (),
         has_scale=False,
     )
