@@ -1,8 +1,11 @@
 """The table of a mixture of experts: the shapes in its router and in one expert, and what the layer and model store.
 
 >>> from app.models.read_config import read_config
->>> mixtral = '{"model_type": "mixtral", "hidden_size": 4096, "intermediate_size": 14336, "num_attention_heads": 32}'
->>> sizes = expert_sizes(read_config(mixtral))
+>>> mixtral = read_config(
+...     '{"model_type": "mixtral", "hidden_size": 4096, "intermediate_size": 14336, "num_attention_heads": 32,'
+...     ' "num_hidden_layers": 32, "vocab_size": 32000}'
+... )
+>>> sizes = expert_sizes(mixtral)
 >>> sizes["d_exp"], sizes["L_exp"]
 (14336, 32)
 """

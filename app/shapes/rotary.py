@@ -1,8 +1,11 @@
 """What RoPE rotates of queries and keys, in which pairs, and how much in a layer (Su et al., arXiv:2104.09864).
 
 >>> from app.models.read_config import read_config
->>> pythia = '{"model_type": "gpt_neox", "hidden_size": 768, "num_attention_heads": 12, "rotary_pct": 0.25}'
->>> [count.key for count in rotary_counts(read_config(pythia))]
+>>> pythia = read_config(
+...     '{"model_type": "gpt_neox", "hidden_size": 768, "num_attention_heads": 12, "rotary_pct": 0.25,'
+...     ' "num_hidden_layers": 12, "vocab_size": 50304, "intermediate_size": 3072}'
+... )
+>>> [count.key for count in rotary_counts(pythia)]
 ['partner', 'unrotated', 'layer_angles', 'layer_rotated']
 """
 
