@@ -3,7 +3,10 @@
 Projections take O(N·d²) operations, scores and weighted sums O(N²·d) (Vaswani et al., arXiv:1706.03762, table 1).
 
 >>> from app.models.read_config import read_config
->>> llama = read_config('{"model_type": "llama", "hidden_size": 4096, "num_attention_heads": 32}')
+>>> llama = read_config(
+...     '{"model_type": "llama", "hidden_size": 4096, "num_attention_heads": 32, "num_hidden_layers": 32,'
+...     ' "vocab_size": 32000, "intermediate_size": 11008}'
+... )
 >>> crossing(llama, with_feed_forward=False)
 8192
 """
