@@ -808,6 +808,22 @@ HEAD_PARAMETERS_WIDE: Mapping[str, Prediction] = {
     ),
     "output-like-the-others": lambda s: matrix(s.d, s.d_h, "W_O") | matrix(s.d, s.H * s.d_h, "layer_W_O"),
 }
+# The steps to the inner dimension, which each student does right but for the one mistake.
+WIDTHS: Mapping[str, Prediction] = {
+    "gate-forgotten": lambda s: {"gated_parameters.count": 2 * s.d * s.d_ff},
+    "feed-forward-four-d": lambda s: (
+        {"width.count": 4 * s.d, "gated_parameters.count": 3 * s.d * 4 * s.d} if s.gated else {}
+    ),
+    "rounded-down-to-multiple": lambda s: (
+        {"multiples.count": s.g // s.m, "width.count": s.g // s.m * s.m} if s.gated else {}
+    ),
+    "not-rounded-to-multiple": lambda s: {"width.count": s.g} if s.gated else {},
+    "two-thirds-of-d": lambda s: dict.fromkeys(("two_thirds.count", "gated_width.count"), 2 * s.d // 3),
+    "gate-is-half-of-up": lambda s: dict.fromkeys(("two_thirds.count", "gated_width.count"), 4 * s.d // 2),
+    "one-width-for-both-blocks": lambda s: {"ungated_parameters.count": 2 * s.d * s.d_ff},
+    "one-matrix-for-block": lambda s: {"block_parameters.count": 4 * s.d**2},
+}
+OTHER_WIDTHS: Mapping[str, Prediction] = {"one-width-for-both-blocks": lambda s: {"gated_width.count": 4 * s.d}}
 PREDICTIONS: Mapping[str, tuple[Mapping[str, Prediction], ...]] = {
     "single-head": (PLAIN_HEAD, CARRIED, SCORES_SIDE_BY_SIDE),
     "bidirectional-head": (PLAIN_HEAD, CARRIED, SCORES_SIDE_BY_SIDE),
@@ -816,6 +832,7 @@ PREDICTIONS: Mapping[str, tuple[Mapping[str, Prediction], ...]] = {
     "scale-mask-softmax": (SOFTMAX, SOFTMAX_WITH_MASK, SCORES_SIDE_BY_SIDE, SOFTMAX_SIDE_BY_SIDE),
     "attention-layer": (LAYER, WIDE_HEADS_JOINED, ROTARY_KEYS_CARRIED, SCORES_SIDE_BY_SIDE),
     "head-parameters": (HEAD_PARAMETERS, HEAD_PARAMETERS_WIDE),
+    "feed-forward-width": (WIDTHS, OTHER_WIDTHS),
     "layer-parameters": (MATRICES, WIDE_MATRICES_JOINED, SQUARE_IN_ALL_HEADS),
     "three-dimensions": IN_DIMENSIONS,
     "four-dimensions": (*IN_DIMENSIONS, BATCH, BATCH_CARRIED),

@@ -17,6 +17,8 @@ from app.sheets.variant import Variant
 
 LONGEST_PX, UNKNOWN_PX, MIN_PX = 175.0, 24.0, 1.5
 BAR_PX, ROW_PX = 15.0, 26.0
+# By topic: how the keys of the counts of one kind end, its figure's key, and that of the other kind.
+_KINDS = {"costs": ("_flops", "operations", "bytes"), "feed-forward-width": ("_parameters", "blocks", "widths")}
 
 
 @dataclass(frozen=True)
@@ -35,18 +37,21 @@ class CountPlan:
 
 
 def count_plans(variant: Variant) -> tuple[CountPlan, ...]:
-    """One figure for each sum of several counts; of costs one for the operations and one for the bytes.
+    """One figure for each sum of several counts; where there are no sums, one for each of two kinds of numbers.
+
+    Of costs these are operations and bytes, of a feed-forward width the steps to it, and parameters.
 
     A sheet in letters has none, because its bars would say nothing.
     """
     asked = variant.problem.asked
     if variant.worksheet.answers == "letters":
         return ()
-    if variant.worksheet.topic == "costs":
-        keys = [count.key for count in variant.table.counts if count.key in asked]
-        flops = tuple(key for key in keys if key.endswith("_flops"))
-        plans = (CountPlan("operations", flops), CountPlan("bytes", tuple(key for key in keys if key not in flops)))
-        return tuple(plan for plan in plans if plan.rows)
+    if kinds := _KINDS.get(variant.worksheet.topic):
+        ending, first, second = kinds
+        keys = [count.key for count in variant.table.counts if count.key in asked and count.key != "multiples"]
+        ending_so = tuple(key for key in keys if key.endswith(ending))
+        plans = (CountPlan(first, ending_so), CountPlan(second, tuple(key for key in keys if key not in ending_so)))
+        return tuple(sorted((plan for plan in plans if plan.rows), key=lambda plan: keys.index(plan.rows[0])))
     return tuple(_sums(variant.table.counts, asked, variant.sizes))
 
 

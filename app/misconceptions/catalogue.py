@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 
 from app.models.architecture import Architecture
 from app.shapes.experts import expert_sizes, shared_expert_parameters
+from app.shapes.feed_forward_width import width_rule
 from app.shapes.problem import Problem
 from app.shapes.rotary import other_partner
 from app.shapes.table import MATRIX_FIELDS, Blank, BlankField, side_fields
@@ -27,6 +28,7 @@ LAYER, MATRICES, COUNT, COSTS, WALK = "attention-layer", "layer-parameters", "pa
 DECODE, CROSS, SOFTMAX, HEAD_MATRICES = "decode-step", "cross-attention", "scale-mask-softmax", "head-parameters"
 THREE, FOUR = "three-dimensions", "four-dimensions"
 MIXTURE, ROTARY, GROWTH = "experts", "rotary-pairs", "growth"
+INNER_WIDTH = "feed-forward-width"
 HEADS_AND_LAYER = (*HEADS, LAYER)
 HEADS_AND_SOFTMAX = (*HEADS_AND_LAYER, SOFTMAX)
 ALL_TOKENS_AT_ONCE = (*(topic for topic in HEADS if topic != DECODE), LAYER)
@@ -62,14 +64,16 @@ class Misconception:
 
 
 # Symbols that a prediction may use besides those of the sheet. Of the model, as a whole number or None: d/H, each query
-# head's even share of the embedding dimension; d/G, each key/value head's; 4·d; and by how many parameters one layer's
-# attention or feed-forward block changes (a number below zero if it shrinks) with G heads in W_O in place of H, without
-# W_O, with d_h in place of d rows in W_Q, W_K and W_V, with the context length in the rows of W_O, and without W_gate;
-# by how many one expert changes without its gate, and a layer without its shared experts; the inner width of an
-# expert divided among all of them; and the partner of a dimension in the other convention of rotary pairs.
+# head's even share of the embedding dimension; d/G, each key/value head's; 4·d; 2·d/3, rounded down; and by how many
+# parameters one layer's attention or feed-forward block changes (a number below zero if it shrinks) with G heads in W_O
+# in place of H, without W_O, with d_h in place of d rows in W_Q, W_K and W_V, with the context length in the rows of
+# W_O, and without W_gate; by how many one expert changes without its gate, and a layer without its shared experts; the
+# inner width of an expert divided among all of them; and the partner of a dimension in the other convention of rotary
+# pairs.
 MODEL_SYMBOLS: Mapping[str, Callable[[Architecture], int | None]] = {
     "one": lambda _a: 1,
     "four_d": lambda a: 4 * a.d,
+    "two_thirds_d": lambda a: 2 * a.d // 3,
     "d_per_head": lambda a: None if a.d % a.H else a.d // a.H,
     "d_per_kv_head": lambda a: None if a.d % a.G else a.d // a.G,
     "W_O_change": lambda a: (a.G - a.H) * a.d * a.d_v,
@@ -83,15 +87,16 @@ MODEL_SYMBOLS: Mapping[str, Callable[[Architecture], int | None]] = {
     "d_exp_shared_out": lambda a: expert_sizes(a)["d_exp"] // a.all_sizes["E"] if _has_experts(a) else None,
 }
 # Of the blank that is written into: its right number; one less; half of it, rounded down; the right number of the other
-# side of the same matrix. Of the sheet: N less than the right number; half of N·N, rounded down; 1 + 2 + … + N; which
-# token i is, counted from the last; H - 1 times the count of all attention parameters, zero on a sheet without such a
-# count; E - 1 or k - 1 times all parameters of the model beside its experts; and the operations of attention for N
-# tokens at once, or for N + 1.
+# side of the same matrix. Of the sheet: m or N less than the right number; half of N·N, rounded down; 1 + 2 + … + N;
+# which token i is, counted from the last; H - 1 times the count of all attention parameters, zero on a sheet without
+# such a count; E - 1 or k - 1 times all parameters of the model beside its experts; and the operations of attention for
+# N tokens at once, or for N + 1.
 BLANK_SYMBOLS: Mapping[str, Callable[[Problem, Blank], int]] = {
     "right": lambda problem, blank: problem.key[blank],
     "one_less": lambda problem, blank: problem.key[blank] - 1,
     "half": lambda problem, blank: problem.key[blank] // 2,
     "other_side": lambda problem, blank: problem.key.get(blank.transposed, problem.key[blank]),
+    "less_m": lambda problem, blank: problem.key[blank] - problem.sizes["m"],
     "less_N": lambda problem, blank: problem.key[blank] - problem.sizes["N"],
     "half_square": lambda problem, _blank: problem.sizes["N"] ** 2 // 2,
     "triangle": lambda problem, _blank: problem.sizes["N"] * (problem.sizes["N"] + 1) // 2,
@@ -159,6 +164,12 @@ def _on_products(size: str, *ways: tuple[BlankField, ...]) -> dict[str, tuple[Pr
 def _is_causal(architecture: Architecture) -> bool:
     """Whether a mask hides later tokens."""
     return architecture.causal
+
+
+def _is_rounded_up(architecture: Architecture) -> bool:
+    """Whether the rule for the inner dimension rounds it up to more than it was."""
+    rule = width_rule(architecture)
+    return rule is not None and rule.before_rounding(architecture.d) < architecture.d_ff
 
 
 def _has_grouped_queries(architecture: Architecture) -> bool:
@@ -554,6 +565,7 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
         "feed-forward",
         {
             **_on((COUNT,), Prediction(_counted("feed_forward", "without_W_gate"))),
+            **_on((INNER_WIDTH,), Prediction({"gated_parameters.count": "2*d*d_ff"})),
             **_on((COSTS,), Prediction({"feed_forward_flops.count": "4*N*d*d_ff"})),
         },
         lambda architecture: architecture.gated and not _has_experts(architecture),
@@ -562,7 +574,10 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
     Misconception(
         "feed-forward-four-d",
         "feed-forward",
-        _on((MATRICES, WALK, COUNT, COSTS), Prediction(substitutions={"d_ff": "four_d"})),
+        {
+            **_on((MATRICES, WALK, COUNT, COSTS), Prediction(substitutions={"d_ff": "four_d"})),
+            **_on((INNER_WIDTH,), Prediction({"width.count": "4*d", "gated_parameters.count": "12*d*d"})),
+        },
         lambda architecture: architecture.d_ff != 4 * architecture.d and not _has_experts(architecture),
     ),
     # Gate and up are stored in one matrix by several frameworks (gate_up_proj), whose result is split and multiplied.
@@ -999,6 +1014,49 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
             Prediction({"decode_flops.count": "prefill_of_next"}),
             Prediction({"decode_flops.count": "prefill"}),
         ),
+    ),
+    # "A multiple of 256" is taken to be the one below.
+    Misconception(
+        "rounded-down-to-multiple",
+        "feed-forward",
+        _on((INNER_WIDTH,), Prediction({"multiples.count": "one_less", "width.count": "less_m"})),
+        _is_rounded_up,
+    ),
+    Misconception(
+        "not-rounded-to-multiple",
+        "feed-forward",
+        _on((INNER_WIDTH,), Prediction({"width.count": "g"})),
+        _is_rounded_up,
+    ),
+    # Two thirds of d, where 8/3 of d are meant.
+    Misconception(
+        "two-thirds-of-d",
+        "feed-forward",
+        _on((INNER_WIDTH,), Prediction(_each("two_thirds_d", "two_thirds.count", "gated_width.count"))),
+    ),
+    # Gate and up are taken for the two halves of what was one matrix.
+    Misconception(
+        "gate-is-half-of-up",
+        "feed-forward",
+        _on((INNER_WIDTH,), Prediction(_each("2*d", "two_thirds.count", "gated_width.count"))),
+    ),
+    # Both blocks are given the inner dimension of this model.
+    Misconception(
+        "one-width-for-both-blocks",
+        "feed-forward",
+        {
+            **_on(
+                (INNER_WIDTH,),
+                Prediction({"ungated_parameters.count": "2*d*d_ff"}),
+                Prediction({"gated_width.count": "4*d"}),
+            ),
+        },
+    ),
+    Misconception(
+        "one-matrix-for-block",
+        "feed-forward",
+        _on((INNER_WIDTH,), Prediction({"block_parameters.count": "4*d*d"})),
+        lambda architecture: not architecture.gated,
     ),
 )
 

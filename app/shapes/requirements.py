@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from app.models.architecture import Architecture, LayerRun
+from app.shapes.feed_forward_width import follows_width_rule
 from app.shapes.parameter_parts import UNNAMED, LayerKind, layer_kinds, outside_parts
 from app.translation import gettext as _
 
@@ -216,6 +217,16 @@ def require_attention_of_one_shape(architecture: Architecture, tokens: int) -> N
             "LLaMA 7B."
         )
         raise TopicError(message.format(model=architecture.name))
+
+
+def require_known_width(architecture: Architecture, tokens: int) -> None:
+    """Refuse an inner dimension that is neither 4·d in an ungated block nor what LLaMA's rule gives in a gated one."""
+    if not follows_width_rule(architecture):
+        message = _(
+            "The inner dimension of {model}, {d_ff}, follows no rule that this sheet knows: choose a model such as "
+            "LLaMA 7B or GPT-2."
+        )
+        raise TopicError(message.format(model=architecture.name, d_ff=f"{architecture.d_ff:,}"))
 
 
 def require_next_token(architecture: Architecture, tokens: int) -> None:

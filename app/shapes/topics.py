@@ -23,6 +23,7 @@ from app.models.architecture import Architecture, TokensError
 from app.models.parameter_count import parameter_counts
 from app.shapes.costs import cached_numbers, layer_costs, memory_costs
 from app.shapes.experts import even_tokens, expert_sizes, experts_table, require_experts_alike
+from app.shapes.feed_forward_width import width_counts, width_sizes
 from app.shapes.growth import growth_counts, require_attention_to_all
 from app.shapes.parameter_rows import parameter_rows
 from app.shapes.requirements import (
@@ -34,6 +35,7 @@ from app.shapes.requirements import (
     require_attention_of_one_shape,
     require_cache_of_known_length,
     require_encoder_and_decoder,
+    require_known_width,
     require_kv_cache,
     require_layers_of_one_shape,
     require_named_parts,
@@ -407,6 +409,13 @@ TOPICS: Mapping[str, TopicSpec] = {
             all_of(require_own_projections, require_attention_of_one_shape),
         ),
         TopicSpec("layer-parameters", "parameters", _layer_parameters_table, _PLAIN_LAYERS),
+        TopicSpec(
+            "feed-forward-width",
+            "counts",
+            lambda architecture, _tokens: TensorTable("feed-forward-width", counts=width_counts(architecture)),
+            all_of(require_one_stack, require_no_experts, require_layers_of_one_shape, require_known_width),
+            extra_sizes=width_sizes,
+        ),
         TopicSpec(
             "whole-model",
             "model",

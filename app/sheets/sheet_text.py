@@ -360,6 +360,11 @@ def _forms(problem: Problem) -> Mapping[str, Mapping[str, bool]]:
         "evenly-routed": {"evenly-routed": "expert_input" in problem.table.by_key},
         "masked-entries": {"masked-entries": is_masked},
         "rope-left-out": {"rope-left-out": a.rotary is not None},
+        "width-rule": {
+            "width-rule-plain": not a.gated,
+            "width-rule-multiplied": sizes.get("percent", 100) != 100,
+            "width-rule-rounded": True,
+        },
         "no-padding": {"no-padding": is_masked},
         "repeated": {"repeated": kv_heads < heads},
         "no-mask": {"no-mask": not is_masked},

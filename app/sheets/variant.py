@@ -182,7 +182,7 @@ class Variant:
                 sign = ("," if is_open else "(") if is_side else ")" * is_open
             else:
                 sign = "×" if is_side and at else ""
-            signs.append(sign + "=" if column == "count" and len(columns) > 1 else sign)
+            signs.append(sign + "=" if column == "count" in columns and len(columns) > 1 else sign)
             is_open = is_side
         return tuple(signs)
 

@@ -127,6 +127,12 @@ KEYS = [
     "everything-quadratic",
     "everything-linear",
     "decoding-costs-a-prefill",
+    "rounded-down-to-multiple",
+    "not-rounded-to-multiple",
+    "two-thirds-of-d",
+    "gate-is-half-of-up",
+    "one-width-for-both-blocks",
+    "one-matrix-for-block",
 ]
 
 

@@ -126,6 +126,7 @@ def test_the_ladder_goes_from_one_head_to_costs() -> None:
         "three-dimensions",
         "four-dimensions",
         "head-parameters",
+        "feed-forward-width",
     ]
 
 
