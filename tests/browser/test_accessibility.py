@@ -45,6 +45,7 @@ def test_axe_finds_nothing_on_any_page(browser: Browser, shared_app: Server) -> 
         "/nowhere",
         "/runs/none",
         "/glossary",
+        "/see",
         "/sign-in",
         "/forgotten-password",
         "/join",

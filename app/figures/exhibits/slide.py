@@ -9,7 +9,7 @@ the result is asked for, filled by one row and one column, and of scores it is s
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -132,14 +132,10 @@ class _Story:
         result = _("Each cell of {result} belongs to one row of {left} and one column of {right}.")
         drawing = stage.drawing(*operands, empty, *stage.outer_sides())
         yield SlideStep("ask", self._say(result), drawing, self._question(row, column))
-        named_row = _("Row {row} of {left}") if row.isdecimal() else _("The row of {left} for {row}")
-        named_column = (
-            _("column {column} of {right}") if column.isdecimal() else _("the column of {right} for {column}")
-        )
-        filled = _("{named_row} and {named_column}: {columns} products, added up, make one number.")
-        names = {"named_row": self._say(named_row, row=row), "named_column": self._say(named_column, column=column)}
+        filled = _("From {named_row} and {named_column}: {columns} products, added up, make one number.")
+        filled = self._say(filled, **self._named(row, column))
         drawing = stage.drawing(*operands, stage.result("empty", ""), *stage.strips(), *stage.outer_sides())
-        yield SlideStep("cell", self._say(filled, **names), drawing)
+        yield SlideStep("cell", filled, drawing)
         every = _("Every row meets every column. Numbers in {result}: {rows} · {right_columns} = {cells}.")
         cells = format_number(stage.rows.length * stage.columns.length)
         yield SlideStep("all", self._say(every, cells=cells), self._with_result("full"))
@@ -155,7 +151,14 @@ class _Story:
             return _("In which cell does {row} ask {column}?").format(row=row, column=column)
         if self._weights is None and self.stage.rows.kind == "tokens" and not row.isdecimal():
             return _("Which cell is number {column} of the vector for {row}?").format(row=row, column=column)
-        return _("Which cell is in row {row} and column {column}?").format(row=row, column=column)
+        return self._say(_("Which cell comes from {named_row} and {named_column}?"), **self._named(row, column))
+
+    def _named(self, row: str, column: str) -> Mapping[str, str]:
+        """A row of the left operand and a column of the right one in words, by their number or their name."""
+        of_row = _("row {row} of {left}") if row.isdecimal() else _("the row of {left} for {row}")
+        named = column.isdecimal()
+        of_column = _("column {column} of {right}") if named else _("the column of {right} for {column}")
+        return {"named_row": self._say(of_row, row=row), "named_column": self._say(of_column, column=column)}
 
     @property
     def _asks_words(self) -> bool:
