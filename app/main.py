@@ -33,7 +33,7 @@ from app.web.materials import (
     worksheet_editor_page,
 )
 from app.web.models import model_list_page, model_page
-from app.web.practice import glossary_page, landing_page, next_sheet_page, sheet_page
+from app.web.practice import glossary_page, landing_page, next_sheet_page, practice_map_page, sheet_page
 from app.web.roster import roster_import_page, roster_student_page
 from app.web.runs import run_page
 from app.web.shared import errors
@@ -73,7 +73,7 @@ GZIP_LEVEL = 4  # a third of the time of 9, the default, for pages a few per cen
 # compared with one route after another, and a class sends more saves than anything else.
 # Those for practice can be closed to visitors: their routers require it.
 PRACTICE_PAGES = (
-    *(sheet_page, next_sheet_page, glossary_page),
+    *(sheet_page, next_sheet_page, practice_map_page, glossary_page),
     *(model_list_page, model_page, handout_page, print_job_page),
     *(mark_paper_page, v1),
     *(see_page, slide_page, heads_page, token_page),

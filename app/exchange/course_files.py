@@ -239,7 +239,7 @@ def _practised(record: str | None) -> CsvRow:
     """Return the practice columns of STUDENTS_HEADER for a stored record; empty for one who has not practised."""
     if record is None:
         return (None, None, None)
-    _start, _drawn, level, _streak, results = json.loads(record)
+    level, results = (json.loads(record)[place] for place in (2, 4))  # see write_record in app/practice/record.py
     return (level, len(results), sum(isinstance(result, str) for result in results))
 
 

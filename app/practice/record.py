@@ -25,6 +25,12 @@ MAX_RESULTS = 120  # in a record; older ones are forgotten
 MAX_RECORD_CHARACTERS = 12_000  # of its JSON
 MAX_COUNT = 10**9  # of anything in it
 MAX_KEY_CHARACTERS = 60
+MAX_LEVELS = 60  # passed
+# Until the levels that somebody passed were kept, a level was reached by passing all of these before it.
+EARLIER_ORDER = (
+    *("single-head", "bidirectional-head", "single-head-letters", "attention-layer", "decode-step", "cross-attention"),
+    *("whole-model", "layer-parameters", "parameter-count", "costs", "attention-layer-latent"),
+)
 
 
 class RecordError(ValueError):
@@ -51,14 +57,16 @@ class PracticeRecord:
     """All that decides which sheet comes next.
 
     start: the random number that this person's seeds are derived from. drawn: how many sheets came so far. level: the
-    key of the level, "" for the first. streak: right sheets in a row on it. results: oldest first.
+    key of the level, "" for the first that is open. testing: the next sheet is one to test out of the level with.
+    results: oldest first. passed: the keys of the levels that were passed, each once.
     """
 
     start: int
     drawn: int = 0
     level: str = ""
-    streak: int = 0
+    testing: bool = False
     results: tuple[SheetResult, ...] = ()
+    passed: tuple[str, ...] = ()
 
     @property
     def next_draw(self) -> int:
@@ -69,9 +77,9 @@ class PracticeRecord:
         """The record after a sheet that was left unanswered: another sheet comes, and nothing else changes."""
         return replace(self, drawn=self.next_draw)
 
-    def at_level(self, level: str) -> PracticeRecord:
-        """The record on a level that was chosen: another sheet comes, and the streak begins anew."""
-        return replace(self, drawn=self.next_draw, level=level, streak=0)
+    def at_level(self, level: str, *, testing: bool = False) -> PracticeRecord:
+        """The record on a level that was chosen: another sheet comes, which is one to test out with if `testing`."""
+        return replace(self, drawn=self.next_draw, level=level, testing=testing)
 
 
 def first_readable_answers(variant: Variant, attempts: Iterable[Mapping[str, str]]) -> dict[str, str]:
@@ -123,15 +131,18 @@ def _is_avoided(expectation: Expectation, values: Mapping[Blank, int | None], ri
 
 
 def write_record(record: PracticeRecord) -> str:
-    """The record as one line of JSON: start, drawn, level, streak, and the results; a right sheet is its code alone.
+    """The record as one line of JSON: start, drawn, level, testing, results and passed levels.
 
-    Example: [7,2,"single-head",0,["KHT-LC",["BCD-FG",["input-sliced"],[]]]]
+    A right sheet is its code alone.
+
+    Example: [7,2,"bidirectional-head",false,["KHT-LC",["BCD-FG",["input-sliced"],[]]],["single-head"]]
     """
     results = [
         result.code if result.right else [result.code, list(result.held), list(result.unexplained_groups)]
         for result in record.results
     ]
-    return json.dumps([record.start, record.drawn, record.level, record.streak, results], separators=(",", ":"))
+    fields = [record.start, record.drawn, record.level, record.testing, results, record.passed]
+    return json.dumps(fields, separators=(",", ":"))
 
 
 def _check_code(text: str) -> str:
@@ -144,8 +155,15 @@ def _check_code(text: str) -> str:
 _Number = Annotated[int, Field(strict=True, ge=0, le=MAX_COUNT)]
 _Key = Annotated[str, Field(max_length=MAX_KEY_CHARACTERS)]
 _Code = Annotated[_Key, AfterValidator(_check_code)]
-_RECORD_JSON = TypeAdapter(
-    tuple[_Number, _Number, _Key, _Number, list[_Code | tuple[_Code, list[_Key], list[_Key]]]],
+_Results = list[_Code | tuple[_Code, list[_Key], list[_Key]]]
+_Levels = Annotated[list[_Key], Field(max_length=MAX_LEVELS)]
+_Flag = Annotated[bool, Field(strict=True)]
+# The second form is that of records from before the levels that were passed were kept: the fourth number is how many
+# sheets in a row were right.
+_RECORD_JSON: TypeAdapter[tuple[int, int, str, bool, _Results, list[str]] | tuple[int, int, str, int, _Results]] = (
+    TypeAdapter(
+        tuple[_Number, _Number, _Key, _Flag, _Results, _Levels] | tuple[_Number, _Number, _Key, _Number, _Results]
+    )
 )
 _MISCONCEPTION_KEYS = frozenset(misconception.key for misconception in MISCONCEPTIONS)
 
@@ -154,15 +172,22 @@ def read_record(text: str) -> PracticeRecord:
     """The record that `write_record` wrote; raises RecordError if the text is too long or has another form.
 
     Of the results the last MAX_RESULTS are kept, and in them only misconceptions and groups that still exist. A code
-    has to be well formed, and may be one that opens no sheet.
+    has to be well formed, and may be one that opens no sheet. In an earlier form of record, the levels below its own in
+    EARLIER_ORDER are passed.
     """
     if len(text) > MAX_RECORD_CHARACTERS:
         raise RecordError("This record of practice is too long.")
     try:
-        start, drawn, level, streak, entries = _RECORD_JSON.validate_json(text)
+        fields = _RECORD_JSON.validate_json(text)
     except ValidationError:
         raise RecordError("This is no record of practice: begin a new one.") from None
-    return PracticeRecord(start, drawn, level, streak, tuple(map(_read_result, entries[-MAX_RESULTS:])))
+    start, drawn, level, fourth, entries = fields[:5]
+    results = tuple(map(_read_result, entries[-MAX_RESULTS:]))
+    if len(fields) == 6:
+        return PracticeRecord(start, drawn, level, bool(fourth), results, tuple(dict.fromkeys(fields[5])))
+    below = EARLIER_ORDER[: EARLIER_ORDER.index(level)] if level in EARLIER_ORDER else ()
+    passed = EARLIER_ORDER if level == EARLIER_ORDER[-1] and fourth >= 2 else below  # two perfect sheets end the last
+    return PracticeRecord(start, drawn, level, False, results, passed)
 
 
 def _read_result(entry: str | tuple[str, list[str], list[str]]) -> SheetResult:

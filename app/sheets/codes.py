@@ -1,8 +1,9 @@
 """The letters that name one sheet on paper: KTR-FB-CD opens exactly the sheet they were printed on.
 
 The letters cannot be mistaken for each other and spell no words. Three stand for the worksheet and some for the
-tokens; more follow a Y if the decoder's tokens are not the worksheet's own, and an X if the model is not. The last
-two check the others against every number of the sheet, so that a worksheet that was changed since refuses old codes.
+tokens; more follow a Y if the decoder's tokens are not the worksheet's own, two Y if only some of its rows are asked,
+and an X if the model is not its own. The last two check the others against every number of the sheet, so that a
+worksheet that was changed since refuses old codes.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from app.shapes.table import Blank
 
 CODE_LETTERS = "BCDFGHJKLMNPQRSTVWZ"
 _LETTER = f"[{CODE_LETTERS}]"
-_CODE = re.compile(f"({_LETTER}{{3}})({_LETTER}{{2,6}})(?:Y({_LETTER}{{2,6}}))?(?:X({_LETTER}{{5}}))?({_LETTER}{{2}})")
+_NUMBER = f"({_LETTER}{{2,6}})"
+_CODE = re.compile(f"({_LETTER}{{3}}){_NUMBER}(?:Y{_NUMBER})?(?:YY{_NUMBER})?(?:X({_LETTER}{{5}}))?({_LETTER}{{2}})")
 _IMPORTED_KEY = re.compile("cfg-([0-9a-f]{5})[0-9a-f]+")
 
 
@@ -24,12 +26,14 @@ _IMPORTED_KEY = re.compile("cfg-([0-9a-f]{5})[0-9a-f]+")
 class Code:
     """A code taken apart: short hashes of worksheet and model, tokens, decoder tokens, and the check letters.
 
-    `decoder_tokens` and `model` are None if they are the worksheet's own.
+    `decoder_tokens` and `model` are None if they are the worksheet's own, `rows` if all of its rows are asked; else it
+    is their number, as in the key of a cut worksheet.
     """
 
     worksheet: str
     tokens: int
     decoder_tokens: int | None
+    rows: int | None
     model: str | None
     check: str
 
@@ -46,11 +50,12 @@ def read_code(text: str) -> Code | None:
     letters = re.sub(r"[\s‐-–-]+", "", text[:60]).upper()
     if not (match := _CODE.fullmatch(letters)):
         return None
-    worksheet, tokens, decoder_tokens, model, check = match.groups()
+    worksheet, tokens, decoder_tokens, rows, model, check = match.groups()
     return Code(
         worksheet,
         _number_of(tokens),
         None if decoder_tokens is None else _number_of(decoder_tokens),
+        None if rows is None else _number_of(rows),
         model,
         check,
     )
@@ -58,6 +63,7 @@ def read_code(text: str) -> Code | None:
 
 def write_code(
     worksheet: str,
+    rows: int | None,
     model: str,
     tokens: int,
     decoder_tokens: int | None,
@@ -67,12 +73,15 @@ def write_code(
 ) -> str:
     """The code of a sheet, such as KTR-FB-CD, from the keys of its worksheet and model, its tokens and its answer key.
 
-    Its parts: the worksheet, the tokens, Y and the decoder tokens unless they are None, X and the model unless it is
-    the worksheet's own (`own_model`), and two letters that check all of these and every number of the answer key.
+    Its parts: the whole worksheet, the tokens, Y and the decoder tokens, and YY and the number of its rows, unless they
+    are None, X and the model unless it is the worksheet's own (`own_model`), and two letters that check all of these
+    and every number of the answer key.
     """
     parts = [short_hash(worksheet, 3), _letters_of(tokens, 2)]
     if decoder_tokens is not None:
         parts.append(f"Y{_letters_of(decoder_tokens, 2)}")
+    if rows is not None:
+        parts.append(f"YY{_letters_of(rows, 2)}")
     if not own_model:
         parts.append(f"X{model_letters(model)}")
     return "-".join([*parts, check_letters(worksheet, model, tokens, decoder_tokens, key)])

@@ -15,10 +15,11 @@ from app.sheets.codes import Code, check_letters, model_letters, read_code, shor
 from app.sheets.seeds import ConfusedPairs, check_seed, draw_variant, max_versions, unavoidable_confusions
 from app.sheets.variant import Variant
 from app.sheets.wording import Wording
-from app.sheets.worksheet import Model, Worksheet, WorksheetError
+from app.sheets.worksheet import CUT, Model, Worksheet, WorksheetError
 from app.translation import gettext as _
 
 VARIANTS_REMEMBERED, CONFUSIONS_REMEMBERED = 4096, 256
+MAX_ROWS_DIGITS = 9  # of the number in the key of a cut worksheet
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,7 @@ class Library:
     _seeded: Callable[[str, tuple[str, ...], int], Variant] = field(init=False, repr=False, compare=False)
     _unavoidable_confusions: Callable[[str, str], ConfusedPairs] = field(init=False, repr=False, compare=False)
     _refusal: Callable[[str, str], str | None] = field(init=False, repr=False, compare=False)
+    _variant_from_code: Callable[[Code], Variant | None] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Make the caches."""
@@ -49,6 +51,7 @@ class Library:
             ("_variant_with_sizes", self._make_variant_with_sizes, VARIANTS_REMEMBERED),
             ("_seeded", self._draw_seeded, VARIANTS_REMEMBERED),
             ("_refusal", self._find_refusal, VARIANTS_REMEMBERED),
+            ("_variant_from_code", self._find_variant_from_code, VARIANTS_REMEMBERED),
             ("_unavoidable_confusions", self._find_unavoidable_confusions, CONFUSIONS_REMEMBERED),
         ):
             object.__setattr__(self, name, lru_cache(maxsize=size)(compute))  # past the frozen dataclass, once
@@ -63,11 +66,17 @@ class Library:
         return tuple(dict.fromkeys(sheet.topic for sheet in self.worksheets.values()))
 
     def worksheet(self, key: str) -> Worksheet:
-        """The worksheet of that key; raises WorksheetError that lists the keys there are."""
-        if key not in self.worksheets:
-            problem = _("There is no worksheet “{key}”. Worksheets: {keys}.")
-            raise WorksheetError(problem.format(key=key[:60], keys=", ".join(self.worksheets)))
-        return self.worksheets[key]
+        """The worksheet of that key, which may be one of the library cut to some rows, as `Worksheet.cut_to` writes it.
+
+        Raises WorksheetError that lists the keys there are.
+        """
+        if key in self.worksheets:
+            return self.worksheets[key]
+        whole, _cut, number = key.partition(CUT)
+        if whole in self.worksheets and number.isdecimal() and len(number) <= MAX_ROWS_DIGITS:
+            return self.worksheets[whole].cut_by_number(int(number))
+        problem = _("There is no worksheet “{key}”. Worksheets: {keys}.")
+        raise WorksheetError(problem.format(key=key[:60], keys=", ".join(self.worksheets)))
 
     def model(self, key: str) -> Model:
         """The model of that key; raises WorksheetError that lists the keys there are."""
@@ -145,7 +154,14 @@ class Library:
         return self._seeded(sheet.key, (model,) if model else sheet.models or (sheet.model,), check_seed(seed))
 
     def _draw_seeded(self, worksheet: str, models: tuple[str, ...], seed: int) -> Variant:
-        """Draw the sheet of `seeded` without looking into the cache; `models` are the keys that may be drawn."""
+        """Draw the sheet of `seeded` without looking into the cache; `models` are the keys that may be drawn.
+
+        That of a cut worksheet has the model and the lengths of the whole one of the same seed.
+        """
+        whole = self.worksheet(worksheet).whole
+        if whole != worksheet and whole in self.worksheets:
+            drawn = self._seeded(whole, models, seed)
+            return self.variant(worksheet, drawn.model.key, drawn.tokens, drawn.decoder_tokens)
         unavoidable = partial(self.unavoidable_confusions, worksheet)
         return draw_variant(worksheet, models, partial(self.variant, worksheet), unavoidable, seed)
 
@@ -172,23 +188,29 @@ class Library:
         if code is None:
             problem = _("“{text}” is not the code of a sheet: a code is letters such as {example}.")
             raise WorksheetError(problem.format(text=text[:60], example=self._example_code))
-        for sheet in self.worksheets.values():
-            models = [sheet.model] if code.model is None else self.models
-            for model in models if short_hash(sheet.key, 3) == code.worksheet else ():
-                if variant := self._variant_if_code_fits(code, sheet.key, model):
-                    return variant
+        if variant := self._variant_from_code(code):
+            return variant
         problem = _(
             "No sheet has the code {text}: check it for a typo. "
             "If its worksheet was changed after the sheet was printed, print it again."
         )
         raise WorksheetError(problem.format(text=text[:60]))
 
+    def _find_variant_from_code(self, code: Code) -> Variant | None:
+        """Find the sheet of `variant_from_code` without looking into the cache; None if no sheet has the code."""
+        for sheet in self.worksheets.values():
+            models = [sheet.model] if code.model is None else self.models
+            for model in models if short_hash(sheet.key, 3) == code.worksheet else ():
+                if variant := self._variant_if_code_fits(code, sheet, model):
+                    return variant
+        return None
+
     @cached_property
     def _example_code(self) -> str:
         """The code of the first worksheet as it was written, to show what a code looks like."""
         return self.variant(next(iter(self.worksheets))).code
 
-    def _variant_if_code_fits(self, code: Code, worksheet: str, model: str) -> Variant | None:
+    def _variant_if_code_fits(self, code: Code, sheet: Worksheet, model: str) -> Variant | None:
         """The sheet of this worksheet and model with the code's lengths, if it has exactly this code; else None.
 
         None if the code names another model, if the model cannot take the lengths, or if the check letters differ,
@@ -197,10 +219,11 @@ class Library:
         if code.model not in (None, model_letters(model)):
             return None
         try:
-            variant = self.variant(worksheet, model, code.tokens, code.decoder_tokens)
-        except (TokensError, TopicError):
+            key = sheet.key if code.rows is None else sheet.cut_by_number(code.rows).key
+            variant = self.variant(key, model, code.tokens, code.decoder_tokens)
+        except (TokensError, TopicError, WorksheetError):
             return None
-        expected = check_letters(worksheet, model, variant.tokens, variant.decoder_tokens, variant.key)
+        expected = check_letters(sheet.key, model, variant.tokens, variant.decoder_tokens, variant.key)
         return variant if expected == code.check else None
 
 

@@ -71,12 +71,12 @@ class Variant:
     def code(self) -> str:
         """The code that opens this very sheet, such as KTR-FB-CD.
 
-        It includes the model only if it isn't the worksheet's own, and decoder tokens only if they aren't None.
+        It includes the model only if it isn't the worksheet's own, the rows only if some are left out, and decoder
+        tokens only if they aren't None.
         """
         own_model = self.model.key == self.worksheet.model
-        return write_code(
-            self.worksheet.key, self.model.key, self.tokens, self.decoder_tokens, self.key, own_model=own_model
-        )
+        sheet, lengths = self.worksheet, (self.tokens, self.decoder_tokens)
+        return write_code(sheet.whole, sheet.rows_number, self.model.key, *lengths, self.key, own_model=own_model)
 
     @cached_property
     def architecture(self) -> Architecture:

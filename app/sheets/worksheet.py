@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 
 from app.models.architecture import Architecture
+from app.translation import gettext as _
 
 MAX_SHORT_TEXT, MAX_MARKDOWN, MAX_FORMULA = 200, 4000, 200  # characters; a short text is on one line
 MAX_QUESTIONS, MAX_OWN_MISCONCEPTIONS, MAX_MISCONCEPTION_BOXES = 10, 10, 40
 MAX_POINTS = 10  # for each box of a row
 MAX_MISCONCEPTION_KEY = 80  # characters
+CUT = "~"  # in the key of a cut worksheet, between that of the whole one and the number of its rows
 OWN_MISCONCEPTION_PREFIX = "own-"  # of the keys of misconceptions that are not in the catalogue
 
 
@@ -102,3 +105,32 @@ class Worksheet:
     show_mismatches: bool = True
     questions: tuple[OpenQuestion, ...] = ()
     misconceptions: tuple[OwnMisconception, ...] = ()
+
+    @property
+    def whole(self) -> str:
+        """The key of the worksheet that this one was cut from; its own key if it is whole."""
+        return self.key.split(CUT)[0]
+
+    @property
+    def rows_number(self) -> int | None:
+        """The number that names the rows of a cut worksheet; None if it is whole."""
+        return int(self.key.split(CUT)[1]) if CUT in self.key else None
+
+    def cut_to(self, rows: Collection[str]) -> Worksheet:
+        """The worksheet with these of its rows alone and without open questions; itself if none or all are left.
+
+        Its key ends with "~" and a number, whose binary digits say which rows are left, the first row's digit last:
+        the first and the third row of "llama-7b" make "llama-7b~5".
+        """
+        left = [place for place, row in enumerate(self.rows) if row in rows]
+        if CUT in self.key or len(left) in (0, len(self.rows)):
+            return self
+        key = f"{self.key}{CUT}{sum(1 << place for place in left)}"
+        return replace(self, key=key, rows=tuple(self.rows[place] for place in left), questions=())
+
+    def cut_by_number(self, number: int) -> Worksheet:
+        """The worksheet with the rows that this number names; raises WorksheetError if it names none, or no cut."""
+        cut = self.cut_to([row for place, row in enumerate(self.rows) if number >> place & 1])
+        if cut.rows_number != number:
+            raise WorksheetError(_("“{worksheet}” has no part {number}.").format(worksheet=self.title, number=number))
+        return cut

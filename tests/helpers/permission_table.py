@@ -39,6 +39,7 @@ TABLE: dict[str, Row] = {
     "POST /sheet/hint": ALL_303,
     "GET /practice": ALL_303,
     "POST /practice": ALL_303,
+    "GET /practice/map": ALL_200,
     "POST /practice/level": ALL_303,
     "POST /practice/forget": ALL_303,
     "POST /runs": ALL_200,

@@ -12,6 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.misconceptions.catalogue import MISCONCEPTION_GROUPS, MISCONCEPTIONS, group_of
+from app.practice.ideas import SHEETS_TO_SOLID, GroupState, distinguishable_misconceptions
+from app.practice.levels import practice_levels
 from app.practice.record import (
     MAX_COUNT,
     PracticeRecord,
@@ -21,18 +23,7 @@ from app.practice.record import (
     sheet_result,
     write_record,
 )
-from app.practice.scheduler import (
-    RIGHT_SHEETS_TO_STEP_UP,
-    SHEETS_TO_SOLID,
-    NextSheet,
-    _past_sheets,
-    distinguishable_misconceptions,
-    group_states,
-    misconceptions_to_repeat,
-    next_sheet,
-    practice_levels,
-    record_result,
-)
+from app.practice.scheduler import NextSheet, Practice, next_sheet, record_result
 from app.settings import PROJECT
 from app.sheets.library import Library
 from app.sheets.variant import Variant
@@ -45,9 +36,15 @@ KEYS = [misconception.key for misconception in MISCONCEPTIONS]
 # Misconceptions that no sheet asks for, and on top of the ladder those that only one topic shows.
 SHOWN = [misconception.key for misconception in MISCONCEPTIONS if misconception.predictions]
 LEVELS = [level.key for level in practice_levels(LIBRARY)]
+LADDER = [level.key for level in practice_levels(LIBRARY) for _ in level.steps]  # the levels of a student always right
 CODES = [LIBRARY.seeded(sheet, seed).code for sheet in LIBRARY.worksheets for seed in range(3)]
 
 Boxes = Mapping[str, int]
+
+
+def group_states(record: PracticeRecord) -> dict[str, GroupState]:
+    """The state of every group by this record."""
+    return Practice(LIBRARY, record).groups
 
 
 def typed(variant: Variant, boxes: Boxes) -> dict[str, str]:
@@ -66,6 +63,11 @@ def with_misconception(misconception: str) -> Callable[[Variant], dict[str, str]
 def answer_right(variant: Variant) -> dict[str, str]:
     """A student who is always right."""
     return typed(variant, right_sheet(variant))
+
+
+def on_level(level: str, start: int = 3) -> PracticeRecord:
+    """A record on a level, with all those passed that come before it."""
+    return PracticeRecord(start, level=level, passed=tuple(LEVELS[: LEVELS.index(level)]))
 
 
 def practise(
@@ -94,54 +96,10 @@ records = st.builds(
     STARTS,
     STARTS,
     st.sampled_from([*LEVELS, "", "nonsense"]),
-    st.integers(0, MAX_COUNT),
+    st.booleans(),
     st.lists(results, max_size=12).map(tuple),
+    st.lists(st.sampled_from([*LEVELS, "nonsense"]), max_size=len(LEVELS), unique=True).map(tuple),
 )
-
-
-def test_the_ladder_goes_from_one_head_to_costs() -> None:
-    """By difficulty: letters after two topics in numbers, the whole model before its parameters, then latents."""
-    assert LEVELS == [
-        "single-head",
-        "bidirectional-head",
-        "single-head-letters",
-        "attention-layer",
-        "decode-step",
-        "cross-attention",
-        "attention-layer-letters",
-        "decode-step-letters",
-        "cross-attention-letters",
-        "rotary-pairs",
-        "whole-model",
-        "layer-parameters",
-        "layer-parameters-letters",
-        "parameter-count",
-        "parameter-count-letters",
-        "experts",
-        "costs",
-        "costs-letters",
-        "growth",
-        "attention-layer-latent",
-        "scale-mask-softmax",
-        "three-dimensions",
-        "four-dimensions",
-        "head-parameters",
-        "feed-forward-width",
-    ]
-
-
-@pytest.mark.parametrize("start", range(40))
-def test_a_beginner_is_dealt_no_latent_attention(start: int) -> None:
-    """Not before everything else was right, however the sheets fall."""
-    steps = list(practise(PracticeRecord(start), answer_right, 12))
-    assert not [coming.variant.worksheet.key for coming, _, _ in steps if "latent" in coming.variant.worksheet.rows]
-
-
-def test_one_sheet_in_symbols_is_enough() -> None:
-    """A second one would have the very same answers."""
-    record = PracticeRecord(3, level="single-head-letters")
-    [(_, _, record)] = practise(record, answer_right, 1)
-    assert record.level == "attention-layer"
 
 
 def test_failing_again_and_again_is_not_learning() -> None:
@@ -150,7 +108,7 @@ def test_failing_again_and_again_is_not_learning() -> None:
     def guess(variant: Variant) -> dict[str, str]:
         return {box: str(7 + at) for at, box in enumerate(map(str, variant.blanks))}
 
-    states = [group_states(LIBRARY, record)["scores"] for _, _, record in practise(PracticeRecord(4), guess, 5)]
+    states = [group_states(record)["scores"] for _, _, record in practise(PracticeRecord(4), guess, 5)]
     assert states[1:] == ["again"] * 4
 
 
@@ -168,7 +126,7 @@ def test_any_record_gives_a_sheet_and_the_same_one_again(record: PracticeRecord)
     assert coming.variant.blanks
     assert coming.variant.code not in [result.code for result in record.results[-1:]]
     assert next_sheet(LIBRARY, read_record(write_record(record))) == coming
-    assert set(group_states(LIBRARY, record)) == set(MISCONCEPTION_GROUPS)
+    assert set(group_states(record)) == set(MISCONCEPTION_GROUPS)
 
 
 @given(records)
@@ -207,23 +165,22 @@ def test_a_record_beyond_all_bounds_is_refused(text: str) -> None:
 @given(STARTS)
 @settings(max_examples=10)
 def test_a_student_who_is_right_climbs_to_the_last_level(start: int) -> None:
-    """Two sheets a level and one in symbols, no sheet twice, no level downwards; then a mixture of all levels."""
-    ladder = [key for key in LEVELS for _ in range(1 if key.endswith("letters") else RIGHT_SHEETS_TO_STEP_UP)]
-    steps = list(practise(PracticeRecord(start), answer_right, len(ladder) + 12))
-    climbed = [coming.level.key for coming, _, _ in steps[: len(ladder)]]
-    assert climbed == ladder
-    rest = [coming for coming, _, _ in steps[len(ladder) :]]
+    """One sheet for each step, no sheet twice, no level downwards; then a mixture of all levels."""
+    steps = list(practise(PracticeRecord(start), answer_right, len(LADDER) + 12))
+    assert [coming.level.key for coming, _, _ in steps[: len(LADDER)]] == LADDER
+    assert Practice(LIBRARY, steps[len(LADDER) - 1][2]).all_passed
+    rest = [coming for coming, _, _ in steps[len(LADDER) :]]
     assert {coming.reason for coming in rest} == {"mixed"}
     assert len({coming.level.key for coming in rest}) > 3
     codes = [coming.variant.code for coming, _, _ in steps]
     assert all(one != other for one, other in pairwise(codes))
-    assert len(set(codes[: len(ladder)])) == len(ladder)
+    assert len(set(codes[: len(LADDER)])) == len(LADDER)
 
 
 def test_a_student_who_is_right_makes_every_group_solid() -> None:
     """Not met at first, then growing, then solid, and never to be looked at again."""
-    stages = [group_states(LIBRARY, record) for _, _, record in practise(PracticeRecord(5), answer_right, 110)]
-    assert set(group_states(LIBRARY, PracticeRecord(5)).values()) == {"new"}
+    stages = [group_states(record) for _, _, record in practise(PracticeRecord(5), answer_right, 120)]
+    assert set(group_states(PracticeRecord(5)).values()) == {"new"}
     assert not any("again" in stage.values() for stage in stages)
     assert stages[0]["scores"] == "growing"
     assert stages[SHEETS_TO_SOLID - 1]["scores"] == "solid"
@@ -238,7 +195,7 @@ def test_who_always_holds_a_misconception_meets_it_again_and_climbs_no_further(m
     """
     for start in range(11, 31):
         student = with_misconception(misconception)
-        steps = list(practise(PracticeRecord(start), student, RIGHT_SHEETS_TO_STEP_UP * len(LEVELS) + 8))
+        steps = list(practise(PracticeRecord(start), student, 2 * len(LEVELS) + 8))
         if named := [at for at, (_, result, _) in enumerate(steps) if misconception in result.held]:
             break
     assert named, "the ladder shows every misconception"
@@ -246,7 +203,7 @@ def test_who_always_holds_a_misconception_meets_it_again_and_climbs_no_further(m
         assert any(
             misconception in distinguishable_misconceptions(coming.variant) for coming, _, _ in steps[at + 1 : at + 3]
         )
-    assert group_states(LIBRARY, steps[-1][2])[group_of(misconception)] == "again"
+    assert group_states(steps[-1][2])[group_of(misconception)] == "again"
     assert len({record.level for _, _, record in steps[named[0] :]}) == 1
 
 
@@ -256,7 +213,7 @@ def test_a_misconception_comes_back_within_two_sheets_and_is_made_good(
     start: int, misconception: str, level: str
 ) -> None:
     """Whoever drops it after the first diagnosis is shown it once more, and then goes on."""
-    first, result, record = next(practise(PracticeRecord(start, level=level), with_misconception(misconception), 1))
+    first, result, record = next(practise(on_level(level, start), with_misconception(misconception), 1))
     if misconception not in result.held:
         return
     following = list(practise(record, answer_right, 3))
@@ -264,7 +221,7 @@ def test_a_misconception_comes_back_within_two_sheets_and_is_made_good(
     assert any(shown)
     assert following[shown.index(True)][0].reason == "back"
     assert group_of(misconception) in following[shown.index(True)][0].groups
-    assert group_states(LIBRARY, following[-1][2])[group_of(misconception)] != "again"
+    assert group_states(following[-1][2])[group_of(misconception)] != "again"
     assert first.variant.code not in [coming.variant.code for coming, _, _ in following]
 
 
@@ -274,11 +231,11 @@ def test_whatever_is_missed_comes_back_soon(start: int, level: str, held: list[s
     """Within two sheets, and one more for each misconception that waits before it: also where each sheet shows another
     one.
     """
-    record, steps = PracticeRecord(start, level=level), list[tuple[NextSheet, SheetResult, int]]()
+    record, steps = on_level(level, start), list[tuple[NextSheet, SheetResult, int]]()
     for misconception in held:
         coming, result, record = next(practise(record, with_misconception(misconception), 1))
-        waiting = misconceptions_to_repeat(_past_sheets(LIBRARY, record))
-        steps.append((coming, result, len(waiting.keys() - set(result.held))))
+        waiting = Practice(LIBRARY, record).waiting.keys() - set(result.held)
+        steps.append((coming, result, len(waiting)))
     for at, (_, result, others) in enumerate(steps):
         following = steps[at + 1 : at + 3 + others]
         if len(following) == 2 + others:
@@ -289,7 +246,7 @@ def test_whatever_is_missed_comes_back_soon(start: int, level: str, held: list[s
 
 def test_a_level_that_was_chosen_is_what_comes_even_before_what_was_missed() -> None:
     """A decode step cannot be missed in costs: costs come first, then the step comes back."""
-    record = PracticeRecord(3, level="decode-step")
+    record = replace(on_level("costs"), level="decode-step")
     *_, (_, result, record) = practise(record, with_misconception("decode-step-square"), 1)
     assert result.held == ("decode-step-square",)
     record = record.at_level("costs")
@@ -297,7 +254,7 @@ def test_a_level_that_was_chosen_is_what_comes_even_before_what_was_missed() -> 
     assert coming.level.key == "costs"
     coming, _, record = next(practise(record, answer_right, 1))
     assert (coming.level.topic, coming.reason, coming.groups) == ("decode-step", "back", ("cache",))
-    assert next_sheet(LIBRARY, record).level.key == "costs"
+    assert next_sheet(LIBRARY, record).level.key == LEVELS[LEVELS.index("costs") + 1]
 
 
 def test_a_sheet_that_was_skipped_counts_for_nothing() -> None:
@@ -307,18 +264,18 @@ def test_a_sheet_that_was_skipped_counts_for_nothing() -> None:
     record = record.after_skipping()
     assert next_sheet(LIBRARY, record).variant != before.variant
     assert next_sheet(LIBRARY, record).level == before.level
-    assert set(group_states(LIBRARY, record).values()) == {"new"}
+    assert set(group_states(record).values()) == {"new"}
 
 
-def test_a_miss_begins_the_row_of_right_sheets_anew() -> None:
-    """Right, wrong, right is still the same level; one more right sheet leads up."""
+def test_a_level_is_passed_once_all_its_sheets_were_right_and_nothing_missed_on_it_waits() -> None:
+    """Right, missed, and made good on the sheet that was left: two sheets of one head in all, and one more."""
     record = PracticeRecord(8)
-    students = (answer_right, with_misconception("softmax-collapses"), answer_right, answer_right)
+    students = (answer_right, with_misconception("softmax-collapses"), answer_right)
     levels = []
     for student in students:
         *_, (_, _, record) = practise(record, student, 1)
         levels.append(record.level)
-    assert levels == ["single-head", "single-head", "single-head", "bidirectional-head"]
+    assert levels == ["single-head", "single-head", "bidirectional-head"]
 
 
 def test_what_was_answered_says_which_groups_are_open() -> None:
@@ -351,6 +308,6 @@ def test_practice_needs_a_worksheet_whose_tokens_are_rows() -> None:
     with_columns = {"columns-qwen3-0.6b": LIBRARY.worksheets["columns-qwen3-0.6b"]}
     with pytest.raises(RecordError, match="no worksheets to practise"):
         next_sheet(Library(with_columns, LIBRARY.models, LIBRARY.wording), PracticeRecord(1))
-    one = Library({"matrices-gpt2": LIBRARY.worksheets["matrices-gpt2"]}, LIBRARY.models, LIBRARY.wording)
-    record = record_result(one, PracticeRecord(1), SheetResult(one.variant("matrices-gpt2").code, True))
-    assert next_sheet(one, record).variant == one.variant("matrices-gpt2")
+    one = Library({"count-bert-base": LIBRARY.worksheets["count-bert-base"]}, LIBRARY.models, LIBRARY.wording)
+    only = next_sheet(one, PracticeRecord(1)).variant
+    assert next_sheet(one, record_result(one, PracticeRecord(1), SheetResult(only.code, True))).variant == only

@@ -16,12 +16,13 @@ from app.classes.course_settings import (
     practice_library,
     practice_of,
 )
+from app.practice.levels import practice_levels
+from app.practice.progress import LevelView, level_views
 from app.practice.record import RecordError, read_record
-from app.practice.scheduler import current_level, group_states, practice_levels
+from app.practice.scheduler import Practice
 from app.sheets.library import Library
 from app.store import AuditAction, Course, Student
 from app.translation import gettext as _
-from app.web.practice.practice_cookie import level_name
 from app.web.shared import permissions
 from app.web.shared.forms import FormDep
 from app.web.shared.permissions import EditableCourse, StaffCourse
@@ -43,14 +44,37 @@ class PracticeChoice:
 
 @dataclass(frozen=True)
 class StudentPractice:
-    """How far a student is: the level, how many sheets, how many of them were right, and what to look at again."""
+    """How far a student is: the levels, how many sheets, how many of them were right, and what to look at again.
+
+    `levels` are as on the student's own map, empty for a record that can no longer be read.
+    """
 
     name: str
     number: str
-    level: str
+    levels: tuple[LevelView, ...]
     sheets: int
     right: int
     again: tuple[str, ...]
+
+    @property
+    def passed(self) -> int:
+        """How many levels the student has passed."""
+        return sum(level.state == "passed" for level in self.levels)
+
+    @property
+    def current(self) -> LevelView | None:
+        """The level that the student is on; None once all are passed."""
+        return next((level for level in self.levels if level.state == "current"), None)
+
+
+@dataclass(frozen=True)
+class CourseLevel:
+    """One level of a course's practice: how many of its students have passed it, are on it, and missed something."""
+
+    name: str
+    passed: int
+    here: int
+    missed: int
 
 
 @dataclass(frozen=True)
@@ -61,6 +85,7 @@ class CoursePracticePage:
     is_on: Annotated[bool, Doc("Whether the course has practice of its own.")]
     topics: Annotated[tuple[PracticeChoice, ...], Doc("The topics to draw sheets from.")]
     worksheets: Annotated[tuple[PracticeChoice, ...], Doc("The course's own worksheets to draw from.")]
+    levels: Annotated[tuple[CourseLevel, ...], Doc("The levels of what is practised, the lowest first.")]
     students: Annotated[tuple[StudentPractice, ...], Doc("Those who have practised, by name.")]
     unbegun: Annotated[int, Doc("How many others are on the roster.")]
     notice: Annotated[str, Doc("The sentence about what was just done, empty for none.")] = ""
@@ -127,7 +152,13 @@ def _practice_page(
     roster = store.roster.students(course)
     students = _students(services, course, practice, roster) if practice else ()
     return CoursePracticePage(
-        access, practice is not None, tuple(topics), tuple(own), students, len(roster) - len(students)
+        access,
+        practice is not None,
+        tuple(topics),
+        tuple(own),
+        _course_levels(students),
+        students,
+        len(roster) - len(students),
     )
 
 
@@ -146,11 +177,25 @@ def _student(library: Library, student: Student, text: str) -> StudentPractice:
     """How far one student is; one whose record can no longer be read is at the beginning."""
     number, name = student.roster_key or "", student.name
     try:
-        record = read_record(text)
+        practice = Practice(library, read_record(text))
     except RecordError:
-        return StudentPractice(name, number, "", 0, 0, ())
-    states = group_states(library, record)
-    again = tuple(library.wording.say("misconception-groups", key) for key, state in states.items() if state == "again")
-    level = level_name(library.wording, current_level(library, record))
-    right = sum(result.right for result in record.results)
-    return StudentPractice(name, number, level, len(record.results), right, again)
+        return StudentPractice(name, number, (), 0, 0, ())
+    say, results = library.wording.say, practice.record.results
+    again = tuple(say("misconception-groups", key) for key, state in practice.groups.items() if state == "again")
+    return StudentPractice(
+        name, number, level_views(practice), len(results), sum(result.right for result in results), again
+    )
+
+
+def _course_levels(students: tuple[StudentPractice, ...]) -> tuple[CourseLevel, ...]:
+    """The levels with how many of these students are where; none as long as nobody has a record."""
+    by_level = zip(*(student.levels for student in students if student.levels), strict=True)
+    return tuple(
+        CourseLevel(
+            name=views[0].name,
+            passed=sum(view.state == "passed" for view in views),
+            here=sum(view.state == "current" for view in views),
+            missed=sum(bool(view.missed) for view in views),
+        )
+        for views in by_level
+    )

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Depends, Form, Request, Response
 from fastapi.responses import RedirectResponse
 
 from app.practice.record import PracticeRecord
-from app.practice.scheduler import next_sheet
+from app.practice.scheduler import Practice, next_sheet
 from app.store import Store
 from app.web.practice.practice_cookie import new_record, record_with_sheet
 from app.web.practice.practice_place import PracticePlace, PracticePlaceDep
@@ -50,11 +50,18 @@ def choose_practice_level(
     visitor: MaybeVisitor,
     place: PracticePlaceDep,
     level: Annotated[str, Form(max_length=60)] = "",
+    test: Annotated[str, Form(max_length=60)] = "",
 ) -> Response:
-    """Take the result of the present sheet into the record, and go on with the level that was chosen."""
+    """Take the result of the present sheet into the record, and go on with the level that was chosen.
+
+    The next sheet is one to test out of it with if `test` is filled in. A level that is unknown, or not open yet,
+    changes no more than the sheet.
+    """
     variant = next_sheet(place.library, place.record).variant
     record = record_with_sheet(place.library, store, visitor, place.record, variant)
-    return _redirect_to_next(request, store, place, record.at_level(level))
+    if level in (each.key for each in Practice(place.library, record).open_levels):
+        record = record.at_level(level, testing=bool(test))
+    return _redirect_to_next(request, store, place, record)
 
 
 @router.post("/practice/forget")

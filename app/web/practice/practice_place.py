@@ -12,6 +12,7 @@ from typing import Annotated
 from fastapi import Depends, Request, Response
 
 from app.classes.course_settings import first_draw, practice_library, practice_of, practising_enrolment
+from app.practice.levels import practice_levels
 from app.practice.record import (
     MAX_COUNT,
     MAX_RECORD_CHARACTERS,
@@ -20,7 +21,6 @@ from app.practice.record import (
     read_record,
     write_record,
 )
-from app.practice.scheduler import practice_levels
 from app.sheets.library import Library
 from app.store import Enrolment, Store, Visitor
 from app.web.practice.practice_cookie import read_record_cookie, set_record_cookie

@@ -17,18 +17,16 @@ from app.grading.explanations import MAX_ATTEMPTS_EXPLAINED, Explanation, explai
 from app.grading.grade import Report, grade
 from app.grading.hints import Hint, HintLevel, next_hint_level, write_hint
 from app.models.architecture import TokensError
-from app.practice.scheduler import next_sheet, worksheet_after
+from app.practice.levels import worksheet_after
+from app.practice.progress import PracticePanel, practice_panel
+from app.practice.scheduler import next_sheet
 from app.shapes.requirements import TopicError
 from app.sheets.library import Library
 from app.sheets.variant import Variant
 from app.sheets.worksheet import WorksheetError
 from app.store import PracticeDraft, Store, Visitor
 from app.translation import gettext as _
-from app.web.practice.practice_cookie import (
-    PracticePanel,
-    practice_panel,
-    record_with_sheet,
-)
+from app.web.practice.practice_cookie import record_with_sheet
 from app.web.practice.practice_place import practice_place
 from app.web.practice.sheet_request import (
     FIRST_WORKSHEET,
@@ -338,8 +336,8 @@ def _sheet_page(
     rows = row_views(variant, answers, report, truth=variant if answers_shown else None, pointed_at=pointed_at)
     all_right = all_boxes_right(rows)
     return SheetPage(
-        chooser=replace(_chooser(library, variant.worksheet.key, str(variant.tokens)), remark=length_remark(variant)),
-        model_menu=model_menu(library, variant.worksheet.key, variant.model.key),
+        chooser=replace(_chooser(library, variant.worksheet.whole, str(variant.tokens)), remark=length_remark(variant)),
+        model_menu=model_menu(library, variant.worksheet.whole, variant.model.key),
         variant=variant,
         rows=rows,
         questions=question_views(variant, asked.draft.answers),
@@ -364,7 +362,7 @@ def _sheet_page(
 
 def _next_worksheet(library: Library, variant: Variant) -> Suggestion:
     """The worksheet that follows on the way through the levels of practice; after the last one, practice itself."""
-    if following := worksheet_after(library, variant.worksheet.key):
+    if following := worksheet_after(library, variant.worksheet.whole):
         sheet = library.variant(following)
         return Suggestion(_("Next: {title}").format(title=sheet.title), sheet_link(sheet))
     return Suggestion(_("Practise"), url_for("continue_practice"))

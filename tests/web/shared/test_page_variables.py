@@ -37,6 +37,7 @@ from app.web.models.model_list_page import ModelsPage
 from app.web.models.model_page import ModelPage
 from app.web.practice.glossary_page import GlossaryPage
 from app.web.practice.landing_page import LandingPage
+from app.web.practice.practice_map_page import PracticeMapPage
 from app.web.practice.sheet_page import SheetPage
 from app.web.roster.roster_import_page import RosterImportPage
 from app.web.roster.roster_student_page import RosterStudentPage
@@ -78,6 +79,7 @@ PAGES: dict[str, type[Any]] = {
     "exhibits/see.html": SeePage,
     "exhibits/slide.html": SlidePage,
     "exhibits/token.html": TokenPage,
+    "practice/practice_map.html": PracticeMapPage,
     "shared/_figures.html": FiguresFragment,
     "shared/_saved.html": SavedFragment,
     "student/_closing.html": ClosingFragment,

@@ -1,0 +1,127 @@
+"""How far a record is, in words: levels and ideas, as the map and the panel around a sheet show them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from app.practice.ideas import SHEETS_TO_SOLID, GroupState
+from app.practice.levels import PracticeLevel
+from app.practice.record import PracticeRecord
+from app.practice.scheduler import LevelProgress, NextSheet, Practice
+from app.sheets.library import Library
+from app.sheets.variant import Variant
+from app.sheets.wording import Wording
+
+LevelState = Literal["passed", "current", "open", "closed"]
+
+
+@dataclass(frozen=True)
+class LevelView:
+    """One level on the map: its number from 1, its name, and how many of its sheets are done.
+
+    missed: the names of the ideas that were missed on it and wait. before: the names of the levels to pass first, if it
+    is closed.
+    """
+
+    number: int
+    key: str
+    name: str
+    state: LevelState
+    done: int
+    needed: int
+    missed: tuple[str, ...] = ()
+    before: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class MisconceptionGroupView:
+    """The name of a misconception group, and its state by the record: new, growing, solid or again."""
+
+    name: str
+    state: GroupState
+    state_text: str
+
+
+@dataclass(frozen=True)
+class PracticePanel:
+    """What stands around a sheet of practice: its level, the way to the next, why this sheet comes, and the groups."""
+
+    level: LevelView
+    levels: int
+    why: str  # empty where there is nothing to say, or the sheet is not the one that the record asks for
+    testing: bool  # whether the sheet tests out of its level
+    reached: str  # the level that this sheet leads up to, empty where it does not
+    groups: tuple[MisconceptionGroupView, ...]
+    sheets_to_solid: int = SHEETS_TO_SOLID
+    course: str = ""  # whose teachers see how far the student is; empty for practice of one's own
+
+
+def practice_panel(
+    library: Library, record: PracticeRecord, after: PracticeRecord, variant: Variant | None
+) -> PracticePanel:
+    """The panel around this sheet: its level, how far it is to the next, and the state of every group.
+
+    `after` is the record with the result of this sheet, or the record itself while it has none to count. The panel says
+    why this sheet comes only if it is the one that the record asks for.
+    """
+    practice, following = Practice(library, record), Practice(library, after)
+    level = next(view for view in level_views(following) if view.key == practice.level.key)
+    passed_now = practice.level.key in after.passed and practice.level.key not in record.passed
+    return PracticePanel(
+        level=level,
+        levels=len(practice.levels),
+        why=_why_this_sheet(library.wording, practice.coming) if practice.coming.variant == variant else "",
+        testing=record.testing,
+        reached=level_name(library.wording, following.level) if passed_now and not following.all_passed else "",
+        groups=group_views(following),
+    )
+
+
+def level_views(practice: Practice) -> tuple[LevelView, ...]:
+    """Every level of the library with how far the record is with it, the lowest first."""
+    return tuple(_level_view(practice, *each) for each in enumerate(practice.progress(), 1))
+
+
+def _level_view(practice: Practice, number: int, progress: LevelProgress) -> LevelView:
+    """One level with its progress, in words."""
+    wording, level = practice.library.wording, progress.level
+    state: LevelState = "passed" if progress.passed else "closed" if progress.before else "open"
+    return LevelView(
+        number=number,
+        key=level.key,
+        name=level_name(wording, level),
+        state="current" if progress.current and not practice.all_passed else state,
+        done=progress.steps_done,
+        needed=len(level.steps),
+        missed=tuple(wording.say("misconception-groups", group) for group in progress.missed),
+        before=tuple(level_name(wording, each) for each in progress.before),
+    )
+
+
+def group_views(practice: Practice) -> tuple[MisconceptionGroupView, ...]:
+    """Every group of misconceptions with its state, in catalogue order."""
+    say = practice.library.wording.say
+    return tuple(
+        MisconceptionGroupView(say("misconception-groups", group), state, say("misconception-group-states", state))
+        for group, state in practice.groups.items()
+    )
+
+
+def level_name(wording: Wording, level: PracticeLevel) -> str:
+    """The name of a level: that of its topic, whether it is about latent attention, and whether it asks for letters."""
+    name = wording.say("topics", level.topic)
+    if level.about_latent_attention:
+        name = wording.say("practice", "latent", level=name)
+    return wording.say("practice", "in-letters", level=name) if level.in_letters else name
+
+
+def _why_this_sheet(wording: Wording, coming: NextSheet) -> str:
+    """The sentence of wording [practice] on the reason, misconception groups and level for which this sheet comes.
+
+    Empty for a reason that has no sentence there.
+    """
+    if coming.reason not in wording.sections["practice"]:
+        return ""
+    groups = ", ".join(wording.say("misconception-groups", group) for group in coming.groups)
+    return wording.say("practice", coming.reason, groups=groups, level=level_name(wording, coming.level))

@@ -1,0 +1,150 @@
+"""The levels of practice: their order, what comes before each, and the way of beginners through them."""
+
+from __future__ import annotations
+
+import random
+import statistics
+from itertools import pairwise
+
+import pytest
+
+from app.misconceptions.catalogue import MISCONCEPTIONS
+from app.misconceptions.predictions import cannot_tell_apart
+from app.practice.levels import LEVELS, level_after, practice_levels
+from app.practice.record import EARLIER_ORDER, PracticeRecord, SheetResult, read_record
+from app.practice.scheduler import Practice, record_result
+from app.settings import PROJECT
+from app.shapes.topics import TOPICS
+from app.sheets.library import Library
+from app.sheets.variant import Variant
+from app.sheets.worksheet_files import load_library
+from simulation.beginners import Beginner, typed_texts
+from simulation.misconception_students import right_sheet
+
+LIBRARY = load_library(PROJECT / "worksheets")
+WALKS = 10_000
+BEFORE = {spec.key: set(spec.after) for spec in LEVELS}
+SHOWN_ON = {topic: [each.key for each in MISCONCEPTIONS if topic in each.predictions] for topic in TOPICS}
+
+
+def answers(variant: Variant) -> tuple[str, ...]:
+    """The right answers as they are typed."""
+    return tuple(typed_texts(variant, right_sheet(variant)).values())
+
+
+def test_every_topic_has_its_place_and_prerequisites_stand_before_it() -> None:
+    """In numbers and in letters; latent attention comes after grouped queries and decode."""
+    order = [spec.key for spec in LEVELS]
+    assert len(set(order)) == len(order)
+    for topic in TOPICS:
+        assert {topic, f"{topic}-letters"} <= set(order)
+    for key, before in BEFORE.items():
+        assert all(order.index(each) < order.index(key) for each in before), key
+    assert {"attention-layer", "decode-step"} <= BEFORE["attention-layer-latent"]
+
+
+def test_every_step_asks_for_rows_that_a_worksheet_of_its_level_has() -> None:
+    """None is left out of the shipped library for want of rows, and each is shorter than the sheet it is cut from."""
+    for level in practice_levels(LIBRARY):
+        spec = next(spec for spec in LEVELS if spec.key == level.key)
+        assert len(level.steps) == len(spec.steps), level.key
+        sheets = [LIBRARY.worksheet(key) for step in level.steps for key in step.worksheets]
+        assert all(sheet.rows for sheet in sheets)
+
+
+def test_no_step_makes_two_misconceptions_alike_that_the_whole_sheet_tells_apart() -> None:
+    """So that a short sheet names the right one; a step may well hide one, which then shows on another sheet."""
+    for level in practice_levels(LIBRARY):
+        for step in level.steps:
+            for key in step.worksheets:
+                whole, cut = LIBRARY.seeded(LIBRARY.worksheet(key).whole, 1), LIBRARY.seeded(key, 1)
+                assert alike(cut) <= alike(whole), (level.key, step.rows)
+
+
+def alike(variant: Variant) -> set[tuple[str, str]]:
+    """The pairs of misconceptions that fill in this sheet alike."""
+    return {pair for pair in cannot_tell_apart(variant.problem) if "right" not in pair}
+
+
+def test_in_ten_thousand_walks_nobody_meets_a_level_before_what_it_comes_after() -> None:
+    """Whatever is passed or jumped to, in whatever order: only levels are open all of whose prerequisites are passed.
+
+    The walks go by the levels alone; `test_no_sheet_is_of_a_level_that_is_not_open` deals the sheets.
+    """
+    levels = practice_levels(LIBRARY)
+    present = {level.key for level in levels}
+    for seed in range(WALKS):
+        chance = random.Random(seed)  # noqa: S311 - so that it can be repeated
+        passed, level = set[str](), level_after(levels, (), None)
+        while len(passed) < len(levels):
+            assert BEFORE[level.key] & present <= passed
+            if chance.random() < 0.3:  # somebody jumps, and may then go on from there
+                level = chance.choice([each for each in levels if each.is_open(passed)])
+                assert BEFORE[level.key] & present <= passed
+            passed.add(level.key)
+            level = level_after(levels, passed, level)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_no_sheet_is_of_a_level_that_is_not_open(seed: int) -> None:
+    """With sheets right, wrong and skipped, levels chosen and tests begun at random; what comes back is open too."""
+    chance = random.Random(seed)  # noqa: S311 - so that it can be repeated
+    record = PracticeRecord(seed)
+    for _ in range(25):
+        practice = Practice(LIBRARY, record)
+        coming = practice.coming
+        assert BEFORE[coming.level.key] <= {*record.passed}, coming.level.key
+        held = [] if chance.random() < 0.6 else [chance.choice(SHOWN_ON[coming.level.topic])]
+        match chance.randrange(6):
+            case 0:
+                chosen = chance.choice(practice.levels).key
+                record = record.at_level(chosen, testing=chance.random() < 0.5)
+            case 1:
+                record = record.after_skipping()
+            case _:
+                record = practice.after(SheetResult(coming.variant.code, not held, tuple(held)))
+
+
+def test_beginners_reach_the_decode_step_within_120_boxes() -> None:
+    """With three misconceptions each, a slip now and then, and none that is dropped before it is named."""
+    boxes = list[int]()
+    for seed in range(25):
+        filled = 0
+        for step in Beginner(seed).practise(LIBRARY, 60):
+            if step.coming.level.key == "decode-step":
+                break
+            filled += step.boxes
+        boxes.append(filled)
+    assert max(boxes) <= 120
+    assert statistics.median(boxes) <= 80
+
+
+def test_no_level_asks_twice_for_the_same_answers() -> None:
+    """On the way of a student who is always right, from the first sheet to the last level."""
+    record, way = PracticeRecord(2), list[tuple[str, tuple[str, ...]]]()
+    while not Practice(LIBRARY, record).all_passed:
+        coming = Practice(LIBRARY, record).coming
+        way.append((coming.level.key, answers(coming.variant)))
+        record = record_result(LIBRARY, record, SheetResult(coming.variant.code, True))
+    assert len(set(way)) == len(way)
+    letters = [sheet for level, sheet in way if level.endswith("-letters")]
+    assert all(one != other for one, other in pairwise(letters))
+
+
+def test_a_library_without_a_level_asks_for_what_that_one_comes_after() -> None:
+    """Costs alone are open at once; with one head beside them they come after it."""
+    of_costs = {"costs-llama-7b": LIBRARY.worksheets["costs-llama-7b"]}
+    [costs] = practice_levels(Library(of_costs, LIBRARY.models, LIBRARY.wording))
+    assert costs.after == ()
+    with_head = {**of_costs, "llama-7b": LIBRARY.worksheets["llama-7b"]}
+    _head, costs = practice_levels(Library(with_head, LIBRARY.models, LIBRARY.wording))
+    assert costs.after == ("single-head",)
+
+
+@pytest.mark.parametrize("level", EARLIER_ORDER)
+def test_a_record_of_before_goes_on_at_its_level(level: str) -> None:
+    """With all that stood below it passed, so that it is open; and at the top, everything it knew is passed."""
+    practice = Practice(LIBRARY, read_record(f'[7,9,"{level}",1,[]]'))
+    assert practice.level.key == level
+    top = read_record(f'[7,9,"{EARLIER_ORDER[-1]}",2,[]]')
+    assert set(top.passed) == set(EARLIER_ORDER)
