@@ -21,18 +21,23 @@
     const draw = () => { part.style.transform = `translate(${x}px, ${y + way * share}px)`; };
     const place = (next) => {
       share = Math.max(0, Math.min(1, next));
+      part.setAttribute("aria-valuenow", Math.round(share * KEY_STEPS));
       cancelAnimationFrame(wanted);
       wanted = requestAnimationFrame(draw);
     };
     const meet = () => {
       go(number(part) + 1);
-      share = 0;
+      place(0);
       cancelAnimationFrame(wanted);
       part.style.removeProperty("transform");
     };
 
     svg.setAttribute("role", "group");
-    part.setAttribute("role", "button");
+    part.setAttribute("role", "slider");
+    part.setAttribute("aria-orientation", "vertical");
+    part.setAttribute("aria-valuemin", 0);
+    part.setAttribute("aria-valuemax", KEY_STEPS);
+    part.setAttribute("aria-valuenow", 0);
     part.setAttribute("tabindex", "0");
     part.setAttribute("aria-label", part.dataset.label);
     // A finger on it moves it and not the page: for parts of a drawing the stylesheet's touch-action does not count.

@@ -20,7 +20,7 @@ def shown(page: Page, key: str) -> None:
 def test_by_mouse_unequal_sides_bounce_off_and_say_by_how_much(page: Page) -> None:
     """A short pull falls back, a long one goes on; the step is in the address, and Back leads back."""
     page.goto(BOUNCING)
-    left = page.get_by_role("button", name="Move Q up to Kᵀ")
+    left = page.get_by_role("slider", name="Move Q up to Kᵀ")
     left.scroll_into_view_if_needed()
     box = left.bounding_box()
     assert box
@@ -45,7 +45,7 @@ def test_by_touch_a_cell_is_chosen(browser: Browser, shared_app: Server) -> None
     context = browser.new_context(base_url=shared_app.url, viewport={"width": 360, "height": 740}, has_touch=True)
     page = context.new_page()
     page.goto("/see/slide?worksheet=llama-7b")
-    left = page.get_by_role("button", name="Move Q up to Kᵀ")
+    left = page.get_by_role("slider", name="Move Q up to Kᵀ")
     left.scroll_into_view_if_needed()
     box = left.bounding_box()
     assert box
@@ -78,7 +78,8 @@ def test_by_keyboard_from_start_to_end_without_movement(browser: Browser, shared
     context = browser.new_context(base_url=shared_app.url, reduced_motion="reduce")
     page = context.new_page()
     page.goto("/see/slide")
-    page.get_by_role("button", name="Move Q up to Kᵀ").focus()
+    assert_accessible_in_all_looks(page)
+    page.get_by_role("slider", name="Move Q up to Kᵀ").focus()
     for _ in range(4):
         page.keyboard.press("ArrowUp")
     shown(page, "meet")
@@ -129,7 +130,7 @@ def test_a_sheet_opens_a_product_with_what_was_typed_a_moment_ago(page: Page) ->
     }.items():
         page.fill(f'input[name="{name}"]', text)
     page.locator("a[data-see]", has_text="S = ").click()
-    page.get_by_role("button", name="Move Q up to Kᵀ").press("Enter")
+    page.get_by_role("slider", name="Move Q up to Kᵀ").press("Enter")
     page.get_by_role("link", name="Next").click()
     page.get_by_role("button", name="Put 100 × 100 into the boxes of S").click()
     expect(page.locator('input[name="scores.columns"]')).to_have_value("100")
