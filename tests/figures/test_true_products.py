@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from itertools import combinations, pairwise
 from random import Random
@@ -48,13 +48,32 @@ def variants() -> Iterator[Variant]:
 
 
 VARIANTS = list(variants())
-NAMES = [f"{v.worksheet.key}@{v.model.key}" for v in VARIANTS]
+NAMED = {f"{v.worksheet.key}@{v.model.key}": v for v in VARIANTS}
+
+
+def on_every_sheet(kept: Callable[[Variant], bool] = lambda _: True) -> Callable[[Callable[[str], None]], object]:
+    """Make of a test of one sheet a test for each worksheet, which takes all of its models in turn."""
+
+    def for_worksheets(test: Callable[[str], None]) -> object:
+        names = dict[str, list[str]]()
+        for name, variant in NAMED.items():
+            if kept(variant):
+                names.setdefault(variant.worksheet.key, []).append(name)
+
+        def on_each_model(worksheet: str) -> None:
+            for name in names[worksheet]:
+                test(name)
+
+        on_each_model.__doc__ = test.__doc__
+        return pytest.mark.parametrize("worksheet", names)(on_each_model)
+
+    return for_worksheets
 
 
 @cache
 def right_figures(variant_name: str) -> tuple[Figure, ...]:
     """The figures of a sheet that is filled in with its key."""
-    variant = VARIANTS[NAMES.index(variant_name)]
+    variant = NAMED[variant_name]
     return draw_figures(variant, {blank: variant.answer(blank) for blank in variant.blanks})
 
 
@@ -91,13 +110,13 @@ def lane_products(figure: Figure) -> Iterator[tuple[Box, Box, Box]]:
 
 def test_every_topic_is_drawn_for_some_sheet() -> None:
     """All topics are there but those about tensors with more than two sides: their decks are dealt at /see/heads."""
-    drawn = {v.worksheet.topic for v in VARIANTS if right_figures(NAMES[VARIANTS.index(v)])}
+    drawn = {v.worksheet.topic for name, v in NAMED.items() if right_figures(name)}
     assert drawn == TOPICS.keys() - {v.worksheet.topic for v in VARIANTS if v.table.has_more_sides}
     tables = {v.table.key for v in VARIANTS}
     assert tables & FIGURE_PLANS.keys() >= {"attention-layer", "direct-latent-attention", "plain-whole-model"}
 
 
-@pytest.mark.parametrize("name", NAMES)
+@on_every_sheet()
 def test_products_of_a_right_sheet_can_be_multiplied_as_they_are_drawn(name: str) -> None:
     """Torch multiplies two matrices as wide and high as the drawn rectangles, and its result is as large as the third.
 
@@ -109,10 +128,10 @@ def test_products_of_a_right_sheet_can_be_multiplied_as_they_are_drawn(name: str
             assert shape == meta(result.height, result.width).shape, (figure.key, left.tensor, above.tensor)
 
 
-@pytest.mark.parametrize("name", [n for n, v in zip(NAMES, VARIANTS, strict=True) if v.table.key in FIGURE_PLANS])
+@on_every_sheet(lambda v: v.table.key in FIGURE_PLANS)
 def test_each_figure_of_products_has_as_many_as_its_plan(name: str) -> None:
     """A layer's Q·Kᵀ and A·V are drawn for one head; nothing is left out."""
-    table = VARIANTS[NAMES.index(name)].table
+    table = NAMED[name].table
     for figure, plan in zip(right_figures(name), FIGURE_PLANS[table.key], strict=True):
         one_operand = [key for key in plan.results if key in ("weights", "last_logits")]
         expected = 0 if plan.layout in ("stack", "row") else len(plan.results) - len(one_operand)
@@ -123,10 +142,10 @@ def test_each_figure_of_products_has_as_many_as_its_plan(name: str) -> None:
             assert any("_" in letter for letter in letters), letters
 
 
-@pytest.mark.parametrize("name", NAMES)
+@on_every_sheet()
 def test_a_right_sheet_has_no_mismatch_and_every_asked_side_is_named(name: str) -> None:
     """The sides of what the sheet asks for say what they count: tokens, embedding, heads …"""
-    variant = VARIANTS[NAMES.index(name)]
+    variant = NAMED[name]
     for figure in right_figures(name):
         assert not figure.has_mismatch, figure.mismatches
         assert not any(arc.mismatch for arc in figure.arcs)
@@ -142,7 +161,7 @@ def test_a_right_sheet_has_no_mismatch_and_every_asked_side_is_named(name: str) 
                 assert ("token" in edge.name or edge.name in ("cached + new", "window")) == (edge.kind == "tokens")
 
 
-@pytest.mark.parametrize("name", [n for n, v in zip(NAMES, VARIANTS, strict=True) if v.worksheet.answers == "letters"])
+@on_every_sheet(lambda v: v.worksheet.answers == "letters")
 def test_a_sheet_in_letters_has_no_numbers_in_its_figures(name: str) -> None:
     """Sides, names, letters and sentences are in the sheet's symbols; a single token is one row."""
     for figure in right_figures(name):
@@ -150,10 +169,10 @@ def test_a_sheet_in_letters_has_no_numbers_in_its_figures(name: str) -> None:
         assert not re.search(r"[02-9]|1\d", " ".join([*words, *figure.captions, *figure.mismatches]))
 
 
-@pytest.mark.parametrize("name", NAMES)
+@on_every_sheet()
 def test_alt_texts_follow_the_convention_and_the_model(name: str) -> None:
     """The key comes first in Kᵀ·Q where tokens are columns; a mask is named in causal models alone."""
-    variant = VARIANTS[NAMES.index(name)]
+    variant = NAMED[name]
     letters = variant.letters
     for figure in right_figures(name):
         if "scores" in figure.tensors and "queries" in figure.tensors:
@@ -168,10 +187,10 @@ def test_alt_texts_follow_the_convention_and_the_model(name: str) -> None:
         assert {box.tensor for box in masked} <= {"weights", "mask"}
 
 
-@pytest.mark.parametrize("name", [n for n, v in zip(NAMES, VARIANTS, strict=True) if v.table.counts])
+@on_every_sheet(lambda v: bool(v.table.counts))
 def test_parts_of_a_count_are_drawn_as_long_as_their_whole(name: str) -> None:
     """Each bar begins where the one before ends, and the whole is as long as all of them; a wrong whole is not."""
-    variant = VARIANTS[NAMES.index(name)]
+    variant = NAMED[name]
     right = {blank: variant.answer(blank) for blank in variant.blanks}
     for figure in (figure for figure in draw_figures(variant, right) if figure.key == "parts"):
         *parts, whole = figure.boxes
@@ -188,7 +207,7 @@ def overlap(a: Rectangle, b: Rectangle) -> bool:
     return a[0] + a[2] > b[0] + 1 and b[0] + b[2] > a[0] + 1 and a[1] + a[3] > b[1] + 1 and b[1] + b[3] > a[1] + 1
 
 
-@pytest.mark.parametrize("name", NAMES)
+@on_every_sheet()
 def test_labels_stand_free(name: str) -> None:
     """No label lies on another one, on a matrix or on an arc, and all lie in the frame."""
     for figure in right_figures(name):
@@ -271,10 +290,10 @@ def test_there_is_a_mismatch_exactly_where_torch_cannot_multiply(seed: int, vari
     assert drawn != multiplies(shapes, heads, kv_heads), shapes
 
 
-@pytest.mark.parametrize("name", NAMES)
+@on_every_sheet()
 def test_an_empty_sheet_gives_no_answer_away(name: str) -> None:
     """Asked sides have question marks, but for the input, which the text tells; sentences name heads that share."""
-    variant = VARIANTS[NAMES.index(name)]
+    variant = NAMED[name]
     for figure in draw_figures(variant, {}):
         assert not figure.has_mismatch
         asked = [edge for edge in figure.edges if edge.blank in variant.blanks and not edge.given]
