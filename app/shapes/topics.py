@@ -95,6 +95,7 @@ class TopicSpec:
     tokens if the model is causal. `runnable_table` is the table that a run in torch is checked against, None if it
     cannot be run. `batched` topics have several inputs at once. `extra_sizes` are symbols that only this topic's table
     uses. `token_step` is what the number of tokens should be a multiple of, so that every row has a whole number.
+    What is asked in a topic that `rounds` is rounded on the way, which symbols cannot say: its sheets are in numbers.
     """
 
     key: str
@@ -106,6 +107,7 @@ class TopicSpec:
     masked: bool = False
     batched: bool = False
     runnable_table: TensorTable | None = None
+    rounds: bool = False
     extra_sizes: Callable[[Architecture, int], Mapping[str, int]] = lambda _architecture, _tokens: {}
     token_step: Callable[[Architecture], int] = lambda _architecture: 1
 
@@ -415,6 +417,7 @@ TOPICS: Mapping[str, TopicSpec] = {
             lambda architecture, _tokens: TensorTable("feed-forward-width", counts=width_counts(architecture)),
             all_of(require_one_stack, require_no_experts, require_layers_of_one_shape, require_known_width),
             extra_sizes=width_sizes,
+            rounds=True,
         ),
         TopicSpec(
             "whole-model",

@@ -6,18 +6,19 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from annotated_doc import Doc
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Depends, Response
 
 from app.practice.ideas import SHEETS_TO_SOLID
 from app.practice.progress import LevelView, MisconceptionGroupView, group_views, level_views
 from app.practice.scheduler import Practice
 from app.web.practice.practice_cookie import record_with_right_sheet
 from app.web.practice.practice_place import PracticePlaceDep
+from app.web.shared.permissions import require_practice
 from app.web.shared.services import StoreDep
 from app.web.shared.templating import render
 from app.web.shared.visitor import MaybeVisitor
 
-router = APIRouter(include_in_schema=False)
+router = APIRouter(include_in_schema=False, dependencies=[Depends(require_practice)])
 
 
 @dataclass(frozen=True)
