@@ -24,7 +24,7 @@ from simulation.simulated_sheets import (
 
 LIBRARY = load_library(PROJECT / "worksheets")
 ON_EACH_WORKSHEET = pytest.mark.parametrize("worksheet", LIBRARY.worksheets)
-SEEDS = range(15)
+SEEDS = range(9)
 
 
 @cache

@@ -149,9 +149,13 @@ RECORDS: list[dict[str, Any]] = [
 
 
 def test_every_known_config_has_a_page_and_links_to_sheets_that_open(client: TestClient) -> None:
-    """Imported from text: its page, and each sheet that the page offers, answers 200."""
-    for record in RECORDS:
+    """Imported from text: its page, and a quarter of the sheets that it offers, answer 200.
+
+    Every worksheet is opened with every family in tests/web/shared/test_every_family.py.
+    """
+    for number, record in enumerate(RECORDS):
         page = client.get(f"/models/{imported(client, record['config'])}")
         assert page.status_code == 200, record["name"]
-        for link in re.findall(r'href="(/sheet?[^"]*)"', page.text.partition('class="read"')[0]):
+        links = re.findall(r'href="(/sheet?[^"]*)"', page.text.partition('class="read"')[0])
+        for link in links[number % 4 :: 4]:
             assert client.get(link.replace("&amp;", "&")).status_code == 200, (record["name"], link)
