@@ -6,6 +6,8 @@ import re
 
 from playwright.sync_api import Page, expect
 
+from tests.helpers.browser import wait_until
+
 
 def start(page: Page, answers: dict[str, str]) -> None:
     for blank, text in answers.items():
@@ -48,7 +50,7 @@ def test_torch_shapes_stand_beside_the_answers(page: Page) -> None:
         "S = Q @ K.T  # (100, 100)",
     ):
         expect(report).to_contain_text(said)
-    assert page.locator(".weights img").evaluate("image => image.complete && image.naturalWidth === 100")
+    wait_until(page, "document.querySelector('.weights img').naturalWidth === 100")
 
 
 def test_the_picture_is_empty_above_the_diagonal(page: Page) -> None:
