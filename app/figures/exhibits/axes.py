@@ -1,5 +1,7 @@
 """The axes of exhibits: tokens are the words of a sentence, features are numbered, and what is longer is drawn longer.
 
+Tokens of a model that reads no text, such as ViT, are numbered too.
+
 An axis of at most six is drawn cell by cell. A longer one shows its first six cells, then ⋯. Lengths are not to scale,
 but equal lengths are equally long, and of two different ones the longer is drawn longer.
 """
@@ -81,7 +83,8 @@ def drawn_axis(shapes: TypedShapes, blank: Blank, cells: Mapping[int, int]) -> D
     is_named = kind == "tokens" or bool(symbols & {"V", "E"})  # others are features
     name = size_name(shapes, expression) if expression and is_named else _("features") if expression else ""
     names = tuple(str(number) for number in range(1, min(length, NAMED_CELLS) + 1))
-    if symbols in ({"N"}, {"M"}) and kind == "tokens":  # the text itself, not those of its tokens that a window holds
+    reads_text = shapes.variant.architecture.fixed_tokens is None  # others read image patches or audio frames
+    if kind == "tokens" and (symbols == {"M"} or (symbols == {"N"} and reads_text)):  # not the tokens of a window
         names = (DECODER_WORDS if "M" in symbols else ENCODER_WORDS)[:length]
     elif kind == "tokens" and not symbols and "decode-step" in shapes.table.key:
         names = (_("new token"),)

@@ -22,6 +22,7 @@ from app.figures.mask import is_causal, shared_limits
 from app.figures.typed_shapes import TypedShapes
 from app.shapes.table import MATRIX_FIELDS, Tensor, TensorTable
 from app.translation import gettext as _
+from app.translation import ngettext
 
 
 class SlideStep(NamedTuple):
@@ -101,7 +102,8 @@ class _Story:
     def _overhang_sentence(self) -> str:
         """Why two matrices cannot be multiplied, and by how much one inner side is longer."""
         sentence = _(
-            "{left} has {columns} columns, but {right} has {inner} rows: {overhang} are left over. {left} bounces off."
+            "The inner sides are {left}’s columns, {columns}, and {right}’s rows, {inner}: {overhang} left over. "
+            "{left} bounces off."
         )
         columns, rows = self.stage.axes[1].length, self.stage.axes[2].length
         return self._say(sentence, overhang=format_number(abs(columns - rows)))
@@ -132,8 +134,13 @@ class _Story:
         result = _("Each cell of {result} belongs to one row of {left} and one column of {right}.")
         drawing = stage.drawing(*operands, empty, *stage.outer_sides())
         yield SlideStep("ask", self._say(result), drawing, self._question(row, column))
-        filled = _("From {named_row} and {named_column}: {columns} products, added up, make one number.")
+        filled = ngettext(
+            "From {named_row} and {named_column}: {columns} product makes one number.",
+            "From {named_row} and {named_column}: {columns} products, added up, make one number.",
+            stage.axes[1].length,
+        )
         filled = self._say(filled, **self._named(row, column))
+        operands = (stage.right("pencil", letter=""), stage.left("pencil", letter=""))
         drawing = stage.drawing(*operands, stage.result("empty", ""), *stage.strips(), *stage.outer_sides())
         yield SlideStep("cell", filled, drawing)
         every = _("Every row meets every column. Numbers in {result}: {rows} · {right_columns} = {cells}.")
@@ -185,11 +192,14 @@ class _Story:
             yield SlideStep("mask", self._mask_sentence(), self._masked("−∞", None, "masked"))
         letter = self.shapes.letter(weights.key)
         softmax = _(
-            "Softmax, row by row: what {row} gives to all tokens it may look at adds up to 1. This is {weights}."
+            "Softmax, row by row: the weights that {row} gives to the tokens it attends to add up to 1. "
+            "This is {weights}."
         )
-        sentence = self._say(softmax, row=self.stage.rows.spoken_name(self.stage.cell[0]), weights=letter)
+        row = self.stage.rows.spoken_name(self.stage.cell[0])
+        row = _("token {number}").format(number=row) if row.isdecimal() else row
+        sentence = self._say(softmax, row=row, weights=letter)
         if "sinks" in self.shapes.variant.architecture.flags:
-            sentence += " " + _("The attention sink has its share in that 1, and is then left out.")
+            sentence += " " + _("The attention sink takes its share of that 1 and is then dropped.")
         yield SlideStep("softmax", sentence, self._masked("0", letter, "sums"))
 
     def _is_as_square_as_in_the_model(self) -> bool:
@@ -235,12 +245,14 @@ class _Story:
 
     def _mask_sentence(self) -> str:
         """What the mask hides from a row of this model."""
-        sentence = _("The mask writes −∞ over what a token may not look at")
-        sentence += _(": all that comes later.") if is_causal(self.shapes) else _(": all that is too far away.")
+        if is_causal(self.shapes):
+            sentence = _("The mask writes −∞ wherever a token must not attend: to all later tokens.")
+        else:
+            sentence = _("The mask writes −∞ wherever a token must not attend: to all tokens too far away.")
         further = {
-            "window": _("A sliding window hides what is too far back, too."),
-            "chunk": _("Tokens of other chunks are hidden, too."),
-            "some-layers": _("In some layers, distant tokens are hidden, too."),
+            "window": _("A sliding window also hides tokens too far back."),
+            "chunk": _("Tokens of other chunks are hidden too."),
+            "some-layers": _("In some layers, distant tokens are hidden too."),
         }
         return " ".join((sentence, *(further[key] for key in mask_captions(self.shapes) if key in further)))
 

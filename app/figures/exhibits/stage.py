@@ -126,10 +126,13 @@ class ProductStage:
 
     # Parts
 
-    def left(self, how: str = "", data: Mapping[str, str] | None = None) -> Part:
-        """The left operand with the names of its rows; below its place while it is "apart", and after it "bounced"."""
+    def left(self, how: str = "", data: Mapping[str, str] | None = None, *, letter: str | None = None) -> Part:
+        """The left operand with the names of its rows; below its place while it is "apart", and after it "bounced".
+
+        `letter` is what stands in its middle, its own letter if None.
+        """
         rows, columns = self.axes[:2]
-        marks = list(self._body(self.product.left, columns, rows, "rows"))
+        marks = list(self._body(self.product.left, columns, rows, "rows", letter))
         marks += [TextMark(-8, place + 4, name, "word", "end") for place, name in rows.names]
         marks.append(TextMark(-8, rows.px + 20, rows.label, f"size {rows.kind}", "end"))
         if how != "pencil":
@@ -140,10 +143,10 @@ class ProductStage:
         y = self.y + {"apart": TRAVEL_PX, "bounced": BOUNCE_PX}.get(how, 0.0)
         return Part("left", tuple(marks), self.left_x, y, self._css(self.product.left, how), data or {})
 
-    def right(self, how: str = "") -> Part:
-        """The right operand with the names of its columns; see `left` for `how`."""
+    def right(self, how: str = "", *, letter: str | None = None) -> Part:
+        """The right operand with the names of its columns; see `left` for `how` and `letter`."""
         rows, columns = self.axes[2:]
-        marks = list(self._body(self.product.right, columns, rows, "columns"))
+        marks = list(self._body(self.product.right, columns, rows, "columns", letter))
         marks += [
             TextMark(place, -8, name, "word", "start", turn=-50 if columns.kind == "tokens" else 0)
             for place, name in columns.names
@@ -214,14 +217,18 @@ class ProductStage:
         return Part("verdict", marks, self.x - CORNER_GAP_PX / 2 - 10, y)
 
     def strips(self) -> tuple[Part, Part, Part]:
-        """The row and the column whose dot product fills the asked cell, and that cell."""
+        """The row and column whose dot product fills the asked cell, each with its matrix's letter, and that cell."""
+        letters = [
+            TextMark(columns.px / 2, rows.px / 2, self.letters[side], "letter", "middle", is_symbol=True)
+            for side, rows, columns in (("left", *self.axes[:2]), ("right", *self.axes[2:]))
+        ]
         row, column = (CELL_PX * at for at in self.cell)
         across = RectangleMark(0, row, self.axes[1].px, CELL_PX, "strip")
         down = RectangleMark(column, 0, CELL_PX, self.axes[2].px, "strip")
         cell = RectangleMark(column, row, CELL_PX, CELL_PX, "chosen")
         return (
-            Part("row-strip", (across,), self.left_x, self.y, self._css(self.product.left)),
-            Part("column-strip", (down,), self.x, self.top, self._css(self.product.right)),
+            Part("row-strip", (across, letters[0]), self.left_x, self.y, self._css(self.product.left)),
+            Part("column-strip", (down, letters[1]), self.x, self.top, self._css(self.product.right)),
             Part("cell", (cell,), self.x, self.y, self._css(self.product.result)),
         )
 

@@ -116,7 +116,7 @@ def _show(request: Request, services: Services, visitor: Visitor | None, *, embe
         chooser=replace(asked.chooser, hidden={"topic": worksheet.topic}, problem=problem),
         address=ExhibitAddress("show_slide", query, embedded),
         embedded=embedded,
-        symbols=(*hint_letters(slide.variant), "Kᵀ") if slide else (),
+        symbols=_symbols(slide.variant) if slide else (),
         site=public_url(request, services.settings),
         products=slide.choices if slide else (),
         back=slide.back if slide else "",
@@ -244,6 +244,12 @@ class _Slide:
         shape = {"rows": format_number(rows), "columns": format_number(columns)}
         address = url_for("take_class_product", **self.class_sheet) if self.class_sheet else url_for("take_product")
         return TakeOver(text.format(result=self.variant.letters[self.product.result], **shape), address, fields)
+
+
+def _symbols(variant: Variant) -> tuple[str, ...]:
+    """What sentences write as mathematics: every letter, and every letter transposed, such as Kᵀ."""
+    letters = hint_letters(variant)
+    return (*letters, *(f"{letter}ᵀ" for letter in letters))
 
 
 def _back(variant: Variant, *, practising: bool) -> str:

@@ -10,7 +10,7 @@ import pytest
 
 from app.algebra.number_text import format_number
 from app.figures.exhibits.axes import cells_of, true_lengths
-from app.figures.exhibits.frames import Exhibit, TextMark
+from app.figures.exhibits.frames import Exhibit, Frame, TextMark
 from app.figures.exhibits.slide import products_of, slide_exhibit
 from app.figures.typed_shapes import TypedShapes
 from app.models.architecture import TokensError
@@ -26,8 +26,13 @@ def true_shapes(library: Library, worksheet: str, model: str | None = None, toke
 
 def texts(exhibit: Exhibit, frame: str, part: str) -> list[str]:
     """What is written in one part of the frame with this key."""
-    [drawing] = [each.drawing for each in exhibit.frames if each.key == frame]
-    marks = [mark for each in drawing.parts if each.key == part for mark in each.marks]
+    [asked] = [each for each in exhibit.frames if each.key == frame]
+    return texts_of(asked, part)
+
+
+def texts_of(frame: Frame, part: str = "") -> list[str]:
+    """What is written in one part of a frame, or in all of it."""
+    marks = [mark for each in frame.drawing.parts if part in ("", each.key) for mark in each.marks]
     return [mark.text for mark in marks if isinstance(mark, TextMark)]
 
 
@@ -115,6 +120,15 @@ def test_an_encoder_has_no_mask_and_t5_no_scale(library: Library) -> None:
         said = next(frame.sentence for frame in exhibit.frames if frame.key == "scale")
         assert ("8" in said) == (model == "bert-base")
     assert all("mask" not in each and each[-1] == "softmax" for each in keys.values())
+
+
+def test_patches_of_an_image_are_numbered_and_no_words(library: Library) -> None:
+    """ViT reads 196 patches and a class token (arXiv:2010.11929), and no sentence."""
+    shapes = true_shapes(library, "bidirectional-bert-base", "vit-base")
+    [product] = [each for each in products_of(shapes.table) if each.result == "scores"]
+    written = {text for frame in slide_exhibit(shapes, product).frames for text in texts_of(frame)}
+    assert "France" not in written
+    assert {"1", "6"} <= written
 
 
 def test_longer_is_drawn_longer_and_equal_equally_long() -> None:
