@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from app.algebra.number_text import format_number
-from app.figures.exhibits.cards import CardDrawings, Dealing
+from app.figures.exhibits.cards import Cards
+from app.figures.exhibits.dealing import Dealing
 from app.figures.exhibits.frames import Exhibit, Frame
+from app.figures.exhibits.heads_drawings import HeadsDrawings
 from app.shapes.layer_heads import LayerHeads
 from app.translation import gettext as _
 
@@ -27,7 +29,7 @@ class HeadsExhibit:
 
     def exhibit(self) -> Exhibit:
         """The frames in order: slabs, decks, a query card and its key card, all pairs, side by side, fewer heads."""
-        drawings = CardDrawings(self.dealing, self.letters)
+        drawings = HeadsDrawings(self.dealing, self.letters)
         frames = (
             Frame(1, "slabs", self._slabs() + self._stripes_left_out(), drawings.slabs()),
             Frame(2, "decks", self._decks() + self._stripes_left_out(), drawings.decks(), self._deck_question()),
@@ -142,7 +144,7 @@ class HeadsExhibit:
 
     def _stripes_left_out(self) -> str:
         """A sentence, after a space, on query heads that are not drawn; empty if all are."""
-        shown = CardDrawings(self.dealing, self.letters).shown("queries")
+        shown = Cards(self.heads, self.letters).shown("queries")
         return self._left_out(sum(head is not None for head in shown), self.heads.count("queries"))
 
     def _groups_left_out(self) -> str:

@@ -11,7 +11,7 @@ from annotated_doc import Doc
 from fastapi import APIRouter, Depends, Request, Response
 
 from app.exchange.imported_models import library_with_model
-from app.figures.exhibits.cards import Dealing
+from app.figures.exhibits.dealing import Dealing
 from app.figures.exhibits.heads import HeadsExhibit
 from app.grading.deck_boxes import DECKS, AskedBoxes, mark_cache, mark_deck
 from app.shapes.layer_heads import (

@@ -9,7 +9,7 @@ from annotated_doc import Doc
 from fastapi import APIRouter, Depends, Response
 
 from app.figures.exhibits.axes import true_lengths
-from app.figures.exhibits.cards import Dealing
+from app.figures.exhibits.dealing import Dealing
 from app.figures.exhibits.decode_steps import DECODE_TOPIC
 from app.figures.exhibits.frames import Exhibit, FrameDrawing
 from app.figures.exhibits.heads import HeadsExhibit

@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from app.algebra.expression import Expression
-from app.figures.exhibits.cards import CARD_HEIGHT, WIDTH, Dealing
+from app.figures.exhibits.cards import CARD_HEIGHT, WIDTH
+from app.figures.exhibits.dealing import Dealing
 from app.figures.exhibits.frames import Exhibit, Frame, TextMark
 from app.figures.exhibits.heads import HeadsExhibit
 from app.shapes.layer_heads import LayerHeads, possible_kv_heads

@@ -1,0 +1,78 @@
+"""Key cards in a row, each with the query or score cards of its group fanned out above or below it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
+
+from app.figures.exhibits.cards import LEFT, ROOM, Cards, labels
+from app.figures.exhibits.frames import Part, PathMark, TextMark
+
+MOST_FALL = 12.0  # from the first card of a group to its last
+MOST_IN_GROUP = 16
+
+
+@dataclass(frozen=True)
+class CardGroups:
+    """Where the groups around some key cards stand; `key_cards` are the key/value heads that are drawn."""
+
+    cards: Cards
+    key_cards: tuple[int, ...]
+
+    @cached_property
+    def columns(self) -> dict[int, float]:
+        """The left end of each group, by its key card; where some are left out there is room for a sign."""
+        slots = dict[int, float]()
+        slot = 0.0
+        for before, head in pairwise([-1, *self.key_cards]):
+            slot += 0.5 if head > before + 1 else 0.0
+            slots[head] = slot
+            slot += 1
+        pitch = ROOM / slot
+        return {head: LEFT + slot * pitch for head, slot in slots.items()}
+
+    def dots(self, y: float) -> Iterator[Part]:
+        """The sign for groups that are left out, before the next that is drawn."""
+        for before, head in pairwise([-1, *self.key_cards]):
+            if head > before + 1:
+                yield labels(f"gap-{head}", TextMark(self.columns[head] - 9, y, "⋯", "sign", "middle"))
+
+    def card(self, key: str, head: int, key_head: int, y: float, state: str = "") -> Iterator[Part]:
+        """One card with its head's number, in the middle of a group."""
+        x = self._center(key_head) - self.cards.width(key) / 2
+        yield from self.cards.cards(key, [(head, x, y)], state, labelled=True)
+
+    def fan(self, key: str, key_head: int, y: float, state: str = "", on_top: int | None = None) -> Iterator[Part]:
+        """The cards that read one key/value head, as far as there is room; the last lies on top, or another one."""
+        count, step, fall = self._fan(key)
+        top = self.cards.heads.readers_of(key_head)[-1] if on_top is None else on_top
+        below = [head for head in self.cards.heads.readers_of(key_head) if head != top]
+        start = self._center(key_head) - self._fan_width(key) / 2
+        shown = enumerate([*below[: count - 1], top])
+        placed = [(head, start + place * step, y + place * fall) for place, head in shown]
+        for card in self.cards.cards(key, placed, state if on_top is None else ""):
+            yield replace(card, css=f"{card.css} now") if card.data["head"] == str(on_top) else card
+
+    def line(self, name: str, key_head: int, top: float, bottom: float, state: str = "") -> Part:
+        """The line from a fan of query cards to its key card, or from there to the score cards."""
+        path = f"M{self._center(key_head):.1f} {top:.1f}V{bottom:.1f}"
+        return Part(f"{name}-{key_head}", (PathMark(path, f"fit {state}".strip()),))
+
+    def _center(self, key_head: int) -> float:
+        """The middle of a group, whose query cards begin at its left end."""
+        return self.columns[key_head] + self._fan_width("queries") / 2
+
+    def _fan(self, key: str) -> tuple[int, float, float]:
+        """How many cards of a group are drawn, and how far each stands right of the one before and below it."""
+        pitch = min((b - a for a, b in pairwise(self.columns.values())), default=ROOM)
+        room = pitch - self.cards.width(key) - 6
+        count = min(self.cards.heads.shared_by, MOST_IN_GROUP, max(1, 1 + int(room / 4)))
+        gaps = max(count - 1, 1)
+        return (count, min(13.0, room / gaps), min(3.0, MOST_FALL / gaps))
+
+    def _fan_width(self, key: str) -> float:
+        """From the first card of a group to the right end of its last."""
+        count, step, _fall = self._fan(key)
+        return self.cards.width(key) + step * (count - 1)
