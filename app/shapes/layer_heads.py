@@ -1,7 +1,6 @@
 """The heads of an attention layer: how many stand side by side in each of its tensors, and what one of them measures.
 
->>> from app.shapes.tables import ATTENTION_LAYER
->>> heads = LayerHeads(ATTENTION_LAYER, {"N": 60, "d": 2048, "H": 32, "G": 8, "d_h": 64, "d_v": 64})
+>>> heads = LayerHeads({"N": 60, "d": 2048, "H": 32, "G": 8, "d_h": 64, "d_v": 64})
 >>> heads.deck("queries"), heads.deck("keys"), heads.deck("scores")
 ((32, 60, 64), (8, 60, 64), (32, 60, 60))
 >>> heads.read_by(9)  # query heads 8 to 11 read the same keys and values
@@ -13,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from app.algebra.expression import Expression
 from app.models.architecture import Architecture
 from app.shapes.costs import cached_numbers, memory_costs
 from app.shapes.parameter_parts import layer_kinds
@@ -27,51 +25,41 @@ from app.shapes.requirements import (
     require_scores_of_queries_and_keys,
 )
 from app.shapes.table import TensorTable
+from app.shapes.tables import GROUPED_HEADS
 from app.translation import gettext as _
 
-HEAD_SYMBOLS = ("H", "G")
+# Of a tensor that GROUPED_HEADS has both with its heads side by side and by head: the one and the other.
+HEADS_SIDE_BY_SIDE = {"context": "joined_context"}
+BY_HEAD = {key: f"{key}_by_head" for key in ("queries", "keys", "values")}
 
 
 @dataclass(frozen=True)
 class LayerHeads:
-    """A layer's table with a size for each symbol: slabs as the table has them, and the decks of heads they split into.
+    """A layer with a size for each symbol: slabs and decks of heads, both as the table has them.
 
     A slab is a whole matrix, heads side by side: (N, H·d_h). A deck is the same with one card for each head:
     (H, N, d_h), as PyTorch prints it after `view` and `transpose`.
     """
 
-    table: TensorTable
     sizes: Mapping[str, int]
+    table: TensorTable = GROUPED_HEADS
 
     def slab(self, key: str) -> tuple[int, int]:
         """(rows, columns) of a whole matrix."""
-        tensor = self.table[key]
-        return (tensor.rows.size(self.sizes), tensor.columns.size(self.sizes))
+        rows, columns = self._shape(HEADS_SIDE_BY_SIDE.get(key, key))
+        return (rows, columns)
 
     def deck(self, key: str) -> tuple[int, int, int]:
         """(heads, rows, columns): how many cards a tensor is dealt into, and the sides of one of them."""
-        tensor, symbol = self.table[key], self.symbol(key)
-        columns = tensor.columns / Expression.symbol(symbol) if symbol in tensor.columns.symbols else tensor.columns
-        return (self.sizes[symbol], tensor.rows.size(self.sizes), columns.size(self.sizes))
+        heads, rows, columns = self._shape(BY_HEAD.get(key, key))
+        return (heads, rows, columns)
+
+    def _shape(self, key: str) -> tuple[int, ...]:
+        return tuple(length.size(self.sizes) for length in self.table[key].shape)
 
     def count(self, key: str) -> int:
-        """How many heads a tensor has."""
-        return self.sizes[self.symbol(key)]
-
-    def symbol(self, key: str) -> str:
-        """H for a tensor of query heads, G for one of key/value heads.
-
-        One that is made head by head, as scores are, has as many as its first operand. Raises KeyError for a tensor
-        without heads.
-        """
-        tensor = self.table[key]
-        own = next((symbol for symbol in HEAD_SYMBOLS if symbol in tensor.columns.symbols), None)
-        if own:
-            return own
-        equation = tensor.equation
-        if equation and (len(equation.operands) == 1 or "*" in equation.operand_labels[0][1]):
-            return self.symbol(equation.operands[0])
-        raise KeyError(f"{key} is not made of heads")
+        """How many heads a tensor has: the cards of its deck."""
+        return self.deck(key)[0]
 
     @property
     def shared_by(self) -> int:

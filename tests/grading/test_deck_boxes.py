@@ -6,7 +6,6 @@ import re
 
 from app.grading.deck_boxes import DECKS, mark_cache, mark_deck
 from app.shapes.layer_heads import LayerHeads, possible_kv_heads
-from app.shapes.tables import ATTENTION_LAYER
 from app.shapes.topics import sizes_for
 from app.sheets.library import Library
 
@@ -15,7 +14,7 @@ SIZES = {"N": 60, "d": 2048, "H": 32, "G": 8, "d_h": 64, "d_v": 64}
 
 def marked(library: Library, key: str, *typed: object, **sizes: int) -> tuple[tuple[str, ...], str]:
     """The marks and the sentence for a deck of Llama 3.2 1B."""
-    heads = LayerHeads(ATTENTION_LAYER, {**SIZES, **sizes})
+    heads = LayerHeads({**SIZES, **sizes})
     boxes = mark_deck(heads, key, [str(text) for text in typed], {"N": 60, "H": heads.sizes["H"]}, library.wording)
     return boxes.marks, boxes.message
 
@@ -25,7 +24,7 @@ def test_the_true_deck_is_right_and_no_other_sentence_tells_it(library: Library)
     for model in library.models.values():
         architecture = model.architecture
         for count in possible_kv_heads(architecture.H):
-            heads = LayerHeads(ATTENTION_LAYER, {**sizes_for("attention-layer", architecture, 61, 61), "G": count})
+            heads = LayerHeads({**sizes_for("attention-layer", architecture, 61, 61), "G": count})
             for key in DECKS:
                 true = heads.deck(key)
                 assert mark_deck(heads, key, [str(side) for side in true], {}, library.wording).is_right
@@ -57,7 +56,7 @@ def test_slips_are_told_apart(library: Library) -> None:
 
 def test_bytes_may_be_rounded_and_slips_are_named(library: Library) -> None:
     """1,966,080 bytes are 1.97 MB; with query heads 4 times, without values half, one layer a sixteenth, in bits 8."""
-    heads = LayerHeads(ATTENTION_LAYER, SIZES)
+    heads = LayerHeads(SIZES)
 
     def sentence(text: str) -> str:
         boxes = mark_cache(heads, text, 1_966_080, 16, library.wording)

@@ -11,8 +11,8 @@ from app.algebra.expression import Expression
 from app.shapes.layer_heads import LayerHeads, cache_bytes, cache_refusal, possible_kv_heads, require_heads
 from app.shapes.requirements import TopicError
 from app.shapes.table import TensorTable
-from app.shapes.tables import ATTENTION_LAYER, GROUPED_HEADS
-from app.shapes.topics import sizes_for
+from app.shapes.tables import GROUPED_HEADS
+from app.shapes.topics import sizes_for, topic_for
 from app.sheets.library import Library
 
 TOKENS = 5
@@ -22,7 +22,7 @@ TOKENS = 5
 def test_decks_are_what_numpy_makes_of_the_slabs(library: Library, model: str) -> None:
     """Split, transpose, repeat each key/value head for its readers, multiply; back to one matrix at the end."""
     architecture = library.model(model).architecture
-    heads = LayerHeads(ATTENTION_LAYER, sizes_for("attention-layer", architecture, TOKENS, TOKENS))
+    heads = LayerHeads(sizes_for("attention-layer", architecture, TOKENS, TOKENS))
     slabs = {key: np.zeros(heads.slab(key), np.int8) for key in ("queries", "keys", "values")}
     decks = {key: slab.reshape(TOKENS, heads.count(key), -1).transpose(1, 0, 2) for key, slab in slabs.items()}
     assert {key: deck.shape for key, deck in decks.items()} == {key: heads.deck(key) for key in slabs}
@@ -32,9 +32,6 @@ def test_decks_are_what_numpy_makes_of_the_slabs(library: Library, model: str) -
     context = scores @ repeated["values"]
     assert context.shape == heads.deck("context")
     assert context.transpose(1, 0, 2).reshape(TOKENS, -1).shape == heads.slab("context")
-    by_head = {"queries": "queries_by_head", "keys": "keys_by_head", "scores": "scores", "context": "context"}
-    sheet = GROUPED_HEADS.shapes(heads.sizes)
-    assert {key: heads.deck(key) for key in by_head} == {key: sheet[name] for key, name in by_head.items()}
 
 
 @pytest.mark.parametrize("model", ["llama-3.2-1b", "llama-7b", "smollm2-135m"])
@@ -43,22 +40,41 @@ def test_query_heads_read_the_key_head_that_repeating_gives_them(library: Librar
     architecture = library.model(model).architecture
     for count in possible_kv_heads(architecture.H):
         sizes = {**sizes_for("attention-layer", architecture, TOKENS, TOKENS), "G": count}
-        heads = LayerHeads(ATTENTION_LAYER, sizes)
+        heads = LayerHeads(sizes)
         repeated = np.repeat(np.arange(count), architecture.H // count)
         assert [heads.read_by(head) for head in range(architecture.H)] == repeated.tolist()
         readers = [head for key in range(count) for head in heads.readers_of(key)]
         assert readers == list(range(architecture.H))
 
 
-def test_decks_are_read_off_the_table() -> None:
-    """With an entry of the table changed, the deck changes."""
+def test_decks_and_slabs_are_read_off_the_table() -> None:
+    """With an entry of the table changed, what is read there changes."""
     sizes = {"N": 60, "d": 2048, "H": 32, "G": 8, "d_h": 64, "d_v": 64}
-    wider = replace(ATTENTION_LAYER["keys"], shape=(Expression.parse("d"), Expression.parse("H*d_v")))
-    tensors = tuple(wider if tensor.key == "keys" else tensor for tensor in ATTENTION_LAYER.tensors)
-    assert LayerHeads(ATTENTION_LAYER, sizes).deck("keys") == (8, 60, 64)
-    assert LayerHeads(TensorTable("changed", tensors), sizes).deck("keys") == (32, 2048, 64)
-    with pytest.raises(KeyError):
-        LayerHeads(ATTENTION_LAYER, sizes).deck("output")
+    changed = {"keys": "d, H*d_v", "keys_by_head": "H, N, d_v + d_v"}
+    tensors = tuple(
+        replace(each, shape=tuple(map(Expression.parse, changed[each.key].split(",")))) if each.key in changed else each
+        for each in GROUPED_HEADS.tensors
+    )
+    heads = LayerHeads(sizes, TensorTable("changed", tensors))
+    assert (heads.slab("keys"), heads.deck("keys")) == ((2048, 2048), (32, 60, 128))
+    assert (heads.slab("queries"), heads.deck("queries")) == ((60, 2048), (32, 60, 64))
+
+
+def test_slabs_are_those_of_a_sheet_about_the_same_layer(library: Library) -> None:
+    """Of every model whose heads can be dealt; the two sheets have tables of their own."""
+    compared = 0
+    for model in library.models.values():
+        try:
+            require_heads(model.architecture, TOKENS)
+            layer = topic_for("attention-layer", model.architecture, TOKENS)
+        except TopicError:
+            continue
+        heads = LayerHeads(sizes_for("attention-layer", model.architecture, TOKENS, TOKENS))
+        shapes = layer.shapes(heads.sizes)
+        keys = ("W_Q", "W_K", "W_V", "W_O", "queries", "keys", "values", "context", "output")
+        assert {key: heads.slab(key) for key in keys} == {key: shapes[key] for key in keys}
+        compared += 1
+    assert compared > 20
 
 
 def test_the_cache_by_hand(library: Library) -> None:

@@ -108,7 +108,7 @@ class Cards:
 
     def _tint(self, key: str, head: int) -> str:
         """The class of every second group, which has another tint: the heads that share a key/value head are one."""
-        group = self.heads.read_by(head) if self.heads.symbol(key) == "H" else head
+        group = head if self.heads.count(key) == self.heads.count("keys") else self.heads.read_by(head)
         return "odd" if group % 2 else ""
 
 

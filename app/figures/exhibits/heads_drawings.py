@@ -46,15 +46,14 @@ class HeadsDrawings:
     def slabs(self) -> FrameDrawing:
         """Queries, keys and values as whole matrices with a stripe for each head."""
         parts = [part for row, key in enumerate(SPLIT) for part in self._slab(key, 60.0 * row)]
-        counts = {key: self.heads.count(key) for key in SPLIT}
-        stripes = {
-            key: ngettext("{count} stripe", "{count} stripes", count).format(count=count)
-            for key, count in counts.items()
-        }
-        words = ", ".join(
-            _("{size} in {stripes}").format(size=self._size(key), stripes=text) for key, text in stripes.items()
-        )
+        words = ", ".join(map(self._stripes_in_words, SPLIT))
         return FrameDrawing(WIDTH, 180, f"{words}.", tuple(parts))
+
+    def _stripes_in_words(self, key: str) -> str:
+        """A matrix with its size and the number of its stripes."""
+        count = self.heads.count(key)
+        sentence = ngettext("{size} in {count} stripe", "{size} in {count} stripes", count)
+        return sentence.format(size=self._size(key), count=count)
 
     def _slab(self, key: str, top: float) -> Iterator[Part]:
         """One matrix with its letter, its stripes and the numbers along its sides."""
@@ -190,7 +189,8 @@ class HeadsDrawings:
     def _thinned(self, key: str, x: float, y: float, height: float) -> Iterator[Part]:
         """A matrix of key/value heads in the outline of one with as many as there are query heads."""
         room, tensor = (WIDTH - 16) / 2 - 4, self.heads.table[key]
-        width = max(3.0, room * self.heads.count(key) / self.heads.count("queries"))
+        most = replace(self.heads, sizes={**self.heads.sizes, "G": self.heads.count("queries")})
+        width = max(3.0, room * self.heads.slab(key)[1] / most.slab(key)[1])
         over = (RectangleMark(0, 0, width, height, "over"),) if tensor.parameter else ()
         yield Part(f"most-{key}", (RectangleMark(0, 0, room, height, "ghost"),), x, y, "matrix")
         yield Part(key, (RectangleMark(0, 0, width, height), *over), x, y, f"matrix {tensor.role}")

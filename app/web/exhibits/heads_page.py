@@ -191,7 +191,7 @@ def _table(variant: Variant, typed: Mapping[str, str]) -> tuple[HeadsTable, Head
 
 def _heads_of(variant: Variant, count: int) -> LayerHeads:
     """The layer with so many key/value heads."""
-    return LayerHeads(variant.table, {**variant.sizes, "G": count})
+    return LayerHeads({**variant.sizes, "G": count})
 
 
 def _choice(variant: Variant, count: int, chosen: LayerHeads, shows_own: bool, has_cache: bool) -> GroupChoice:

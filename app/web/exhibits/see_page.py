@@ -72,7 +72,7 @@ def _slide(library: Library) -> ExhibitLine:
 def _heads(library: Library) -> ExhibitLine:
     """A layer's heads, each pair with its card."""
     variant = library.variant(LAYER_WORKSHEET)
-    dealing = Dealing(LayerHeads(variant.table, variant.sizes), known=frozenset(DECKS))
+    dealing = Dealing(LayerHeads(variant.sizes), known=frozenset(DECKS))
     about = _("Lift the heads of a layer off as cards, find the key card of each query card, and thin the KV cache.")
     return _line(HeadsExhibit(dealing, variant.letters).exhibit(), "show_heads", about, "pairs")
 

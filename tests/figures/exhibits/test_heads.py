@@ -13,7 +13,7 @@ from app.figures.exhibits.frames import Exhibit, Frame, TextMark
 from app.figures.exhibits.heads import HeadsExhibit
 from app.shapes.layer_heads import LayerHeads, possible_kv_heads
 from app.shapes.table import TensorTable
-from app.shapes.tables import ATTENTION_LAYER
+from app.shapes.tables import ATTENTION_LAYER, GROUPED_HEADS
 from app.shapes.topics import sizes_for
 from app.sheets.library import Library
 
@@ -39,13 +39,15 @@ def cards(frame: Frame, key: str) -> set[str]:
 
 def test_another_table_gives_another_exhibit() -> None:
     """Keys with as many heads as queries: as many stripes and cards, and other numbers; values stay as they were."""
-    keys = ATTENTION_LAYER["keys"]
-    own_keys = replace(keys, shape=(keys.rows, Expression.parse("H*d_v + H*d_v")))
-    tensors = tuple(own_keys if tensor.key == "keys" else tensor for tensor in ATTENTION_LAYER.tensors)
-    slabs, decks = drawn(LayerHeads(ATTENTION_LAYER, SIZES)).frames[:2]
+    wider = {"keys": "N, H*d_v + H*d_v", "keys_by_head": "H, N, d_v + d_v"}
+    tensors = tuple(
+        replace(each, shape=tuple(map(Expression.parse, wider[each.key].split(",")))) if each.key in wider else each
+        for each in GROUPED_HEADS.tensors
+    )
+    slabs, decks = drawn(LayerHeads(SIZES)).frames[:2]
     assert (len(cards(slabs, "queries")), len(cards(slabs, "keys")), len(cards(slabs, "values"))) == (32, 8, 8)
     assert "512 = 8 · 64" in texts(slabs)
-    slabs, decks = drawn(LayerHeads(TensorTable("changed", tensors), SIZES), known=frozenset({"keys"})).frames[:2]
+    slabs, decks = drawn(LayerHeads(SIZES, TensorTable("changed", tensors)), known=frozenset({"keys"})).frames[:2]
     assert (len(cards(slabs, "keys")), len(cards(slabs, "values"))) == (32, 8)
     assert "4096 = 32 · 128" in texts(slabs)
     assert "(32, 60, 128)" in texts(decks)
@@ -58,9 +60,7 @@ def test_every_model_with_every_number_of_key_heads_stays_inside_its_frame(libra
         architecture = model.architecture
         for count in possible_kv_heads(architecture.H):
             for tokens in (2, 5000) if count == architecture.G else (60,):
-                heads = LayerHeads(
-                    ATTENTION_LAYER, {**sizes_for("attention-layer", architecture, tokens, 1), "G": count}
-                )
+                heads = LayerHeads({**sizes_for("attention-layer", architecture, tokens, 1), "G": count})
                 exhibit = drawn(heads, dealt=1, tried=0)
                 for frame in exhibit.frames:
                     for part in frame.drawing.parts:
@@ -74,7 +74,7 @@ def test_every_model_with_every_number_of_key_heads_stays_inside_its_frame(libra
 
 def test_a_card_is_dealt_only_where_the_key_card_fits() -> None:
     """Query heads 4 to 7 of 32 read key head 1 of 8; the pair deals a card, another key card deals none."""
-    heads = LayerHeads(ATTENTION_LAYER, SIZES)
+    heads = LayerHeads(SIZES)
     dealing = Dealing(heads)
     assert dealing.asked is not None
     own = dealing.asked // 4
@@ -93,7 +93,7 @@ def test_a_card_is_dealt_only_where_the_key_card_fits() -> None:
 @pytest.mark.parametrize(("count", "groups"), [(128, 7), (8, 8), (1, 1)])
 def test_many_heads_stay_readable(count: int, groups: int) -> None:
     """Of 128 heads at most 32 stripes are drawn, first and last among them, and the key cards that are asked for."""
-    heads = LayerHeads(ATTENTION_LAYER, {**SIZES, "H": 128, "G": count})
+    heads = LayerHeads({**SIZES, "H": 128, "G": count})
     exhibit = drawn(heads)
     assert cards(exhibit.frames[0], "queries") >= {"0", "127"}
     assert len(cards(exhibit.frames[0], "queries")) <= 32
