@@ -24,6 +24,7 @@ from app.sheets.variant import Variant
 
 HintLevel = Literal[1, 2, 3]
 HINT_LEVELS: tuple[HintLevel, ...] = (1, 2, 3)
+_SAYS_NOTHING = ("{matrix}", "{matrices}", "{tables}")  # formulas of a count: “Router” = matrix
 MAX_NAMED_ROWS = 4  # in one hint; further ones are "the boxes that go with them"
 
 
@@ -173,18 +174,31 @@ class HintWriter:
         if isinstance(entry, Count):
             if not self.variant.expression(blank).symbols:
                 return self._relation("constant", blank)
-            # A formula with a number in it ("2 · N · d"), or of one size alone, would tell too much of the answer.
-            tells = re.search(r"\d", entry.formula) or entry.formula.strip("{}") in self.variant.sizes
             formula = write_formula(self.variant, blank.tensor)
             factors = "factors-in-letters" if self.variant.worksheet.answers == "letters" else "factors"
-            return self._relation(factors if tells else "amount", blank, sum=formula, sizes=sizes)
+            # A number in it ("2 · N · d") would tell too much.
+            helps = self._helps(entry.formula) and not re.search(r"\d", formula)
+            return self._relation("amount" if helps else factors, blank, sum=formula, sizes=sizes)
         if blank.field == "count":
             return self._relation("numbers", blank)
         if entry.equation is None:
-            return self._relation("parameter" if entry.parameter else "given", blank, sizes=sizes)
+            if not entry.parameter:
+                return self._relation("given", blank, sizes=sizes)
+            columns = "-columns" if self.variant.worksheet.tokens_are == "columns" else ""
+            return self._relation(f"parameter{columns}", blank, sizes=sizes, product=self.variant.text.product)
         made = self._made(blank, entry.equation)
         stated = not self.variant.problem.upstream_blanks.get(self.variant.in_table_orientation(blank))
         return f"{made} {self._relation('stated', blank, sizes=sizes)}" if stated and sizes else made
+
+    def _helps(self, formula: str) -> bool:
+        """Whether a hint may say the formula of a count: it tells neither too much of the answer nor nothing at all.
+
+        Too much is one size alone, and on a sheet in letters any formula of sizes alone.
+        """
+        names = re.findall(r"\{([\w-]+)\}", formula)
+        of_sizes = all(name in self.variant.sizes for name in names)
+        tells = of_sizes and (len(names) == 1 or self.variant.worksheet.answers == "letters")
+        return not tells and formula not in _SAYS_NOTHING
 
     def _made(self, blank: Blank, equation: Equation) -> str:
         """How an equation makes the matrix of a box, in this sheet's letters, and what that does to lengths."""
@@ -210,6 +224,8 @@ class HintWriter:
     def _stated_for(self, symbol: str) -> tuple[str, ...]:
         """The sizes that the description states for one: itself, or for a head dimension that it hides, d and H."""
         told = {name for fact in self.variant.text.facts if not fact.hidden for name in fact.symbols}
+        if symbol == "d_v" and self.variant.sizes["d_v"] == self.variant.sizes["d_h"]:
+            symbol = "d_h"  # a description has one head dimension where there is one
         is_hidden = symbol in ("d_h", "d_v") and symbol not in told and {"d", "H"} <= told
         return ("d", "H") if is_hidden else (symbol,)
 

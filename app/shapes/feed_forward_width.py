@@ -3,7 +3,7 @@
 A gated block has three matrices where an ungated one has two. With two thirds of 4·d it has as many parameters
 (Shazeer, arXiv:2002.05202, section 3), and LLaMA rounds that up to a multiple of 256 (Touvron et al., arXiv:2302.13971,
 section 2.2, and the class FeedForward in llama/model.py of github.com/meta-llama/llama). Some later models take a
-percentage of it before that.
+percentage of it before that, which Meta published in models/sku_list.py of github.com/meta-llama/llama-models.
 
 >>> LLAMA_RULE.width(4096)
 11008
@@ -41,8 +41,10 @@ class WidthRule:
 
 
 LLAMA_RULE = WidthRule(256)
-# The settings of Meta's larger and later models by (L, d, d_ff), from models/sku_list.py of
-# github.com/meta-llama/llama-models and the params.json of Llama 2 70B. A config.json of transformers states neither.
+# The settings of Meta's larger and later models by (L, d, d_ff): "ffn_dim_multiplier" and "multiple_of" in
+# models/sku_list.py of github.com/meta-llama/llama-models at commit 364ed4e, the last with that file. For Llama 3.2 1B
+# it states 1.5 and 256 (5,461 becomes 8,191, then 8,192), for Llama 3.2 3B 1.0 and 256, which is LLaMA's own rule.
+# A config.json of transformers states neither.
 PUBLISHED_RULES: Mapping[tuple[int, int, int], WidthRule] = {
     (16, 2048, 8192): WidthRule(256, 150),  # Llama 3.2 1B
     (32, 4096, 14336): WidthRule(1024, 130),  # Llama 3 and 3.1 8B
@@ -103,7 +105,7 @@ def _gated(architecture: Architecture, rule: WidthRule) -> Iterator[Count]:
         yield _step("multiplied", total, "{percent}/100 · {two_thirds}, {rounded-down}", more)
         before, rounded = "multiplied", "g"
     up = FromParts(PARTS_SUM / m, (before,))
-    yield _step("multiples", Expression.symbol(rounded) / m, f"{{{before}}}/{{m}}, {{rounded-up}}", up)
+    yield _step("multiples", Expression.symbol(rounded) / m, f"{{{before}}} ÷ {{m}}, {{rounded-up}}", up)
     blocks = architecture.d_ff // rule.multiple_of
     yield _step("width", m * blocks, "{m} · {multiples}", FromParts(m * PARTS_SUM, ("multiples",)))
     three, two = Expression.parse("3*d"), Expression.parse("2*d")

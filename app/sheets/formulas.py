@@ -15,7 +15,7 @@ from app.sheets.variant import Variant
 
 _NAME = re.compile(r"\{([\w-]+)\}")
 _PRODUCT = re.compile(r"\{\w+\}ᵀ?(?: · \{\w+\}ᵀ?)+")
-_SUM_OF_SIZES = re.compile(r"\(\{(d_\w+)\} \+ \{(d_\w+)\}\)")
+_SUM_OF_SIZES = re.compile(r"\(\{(\w+)\} \+ \{(\w+)\}\)")
 _BESIDE_OR_BELOW = str.maketrans(",;", ";,")
 
 

@@ -105,6 +105,11 @@ class SheetText:
         return (hidden & sizes.keys()) - _with_consequences(visible, sizes)
 
     @property
+    def product(self) -> str:
+        """How this sheet multiplies a token's vector x by a matrix W: from the left where each token is a column."""
+        return "W\u00a0·\u00a0x" if self.worksheet.tokens_are == "columns" else "x\u00a0·\u00a0W"
+
+    @property
     def task(self) -> str:
         """The sentences on what to write: the topic's, then how.
 
@@ -112,7 +117,7 @@ class SheetText:
         sheet asks for letters; and how far a count may be rounded.
         """
         sheet, say = self.worksheet, self.wording.say
-        sentences = [say("tasks", sheet.topic)]
+        sentences = [say("tasks", sheet.topic, product=self.product)]
         # Parameters and counts have no token in either direction, and of other tensors the task itself says it.
         if self.problem.table.activations and not self.problem.table.has_more_sides:
             sentences.append(say("tokens-are", sheet.tokens_are))

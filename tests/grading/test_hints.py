@@ -221,6 +221,7 @@ def test_no_hint_asks_to_compare_boxes_that_agree_already(sheet: str, wrong: dic
     ("sheet", "box", "size"),
     [
         ("llama-7b", "queries.columns", "head dimension"),
+        ("llama-7b", "values.columns", "the head dimension"),
         ("llama-7b", "input.columns", "embedding dimension"),
         ("llama-7b", "input.rows", "number of tokens"),
         ("cross-bart-base", "input.rows", "number of decoder tokens"),

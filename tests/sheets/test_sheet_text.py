@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
 
 import pytest
 
@@ -233,6 +234,20 @@ def test_the_symbols_to_answer_in_are_listed(library: Library) -> None:
     architecture = library.model("mistral-7b").architecture
     variant = sheet(library, architecture, "attention-layer", 40, answers="letters")
     assert "h_kv = number of key/value heads" in variant.text.task
+
+
+def test_where_each_token_is_a_column_a_matrix_stands_on_its_left(library: Library) -> None:
+    """W · x; where each token is a row, x · W."""
+    for tokens_are, product, other in (
+        ("rows", "x\u00a0·\u00a0W", "W\u00a0·\u00a0x"),
+        ("columns", "W\u00a0·\u00a0x", "x\u00a0·\u00a0W"),
+    ):
+        task = replace(
+            library.variant("head-parameters-gpt2").text,
+            worksheet=replace(library.worksheet("head-parameters-gpt2"), tokens_are=tokens_are),
+        ).task
+        assert product in task
+        assert other not in task
 
 
 def test_every_symbol_of_an_answer_has_a_name(library: Library) -> None:
