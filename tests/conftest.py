@@ -14,10 +14,14 @@ from typing import Any
 import pytest
 from fastapi import FastAPI
 from hypothesis import settings
+from pwdlib import PasswordHash
+from pwdlib.hashers.argon2 import Argon2Hasher
 from starlette.testclient import TestClient
 
 from app import main
+from app.cli import terminal
 from app.settings import PROJECT, Settings
+from app.sheets.exit_tickets import load_tickets
 from app.sheets.library import Library
 from app.sheets.worksheet_files import load_library
 from app.store import Store
@@ -26,6 +30,7 @@ from tests.helpers.clock import Clock
 from tests.helpers.fake_runner import FakeRunner
 from tests.helpers.running_app import running_app
 from tests.helpers.school import Classroom, School
+from tests.helpers.shipped import LIBRARY
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # small matrices, and the other cores have tests to run
 settings.register_profile("untimed", deadline=None)  # a busy machine is no fault of the code
@@ -44,8 +49,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items.sort(key=lambda item: (item.path.parent.name != "browser", item.path.stem not in WAIT_FOR_SERVERS))
 
 
+def pytest_collection() -> None:
+    """Search for no garbage while tests are collected: next to nothing of it goes before the end."""
+    gc.disable()
+
+
 def pytest_collection_finish() -> None:
-    """Leave what was imported and collected out of every later search for garbage: none of it goes before the end."""
+    """Leave what was imported and collected out of every later search for garbage."""
+    gc.enable()
     gc.collect()
     gc.freeze()
 
@@ -53,7 +64,7 @@ def pytest_collection_finish() -> None:
 @pytest.fixture(scope="session")
 def library() -> Library:
     """The worksheets, models and wording that are shipped."""
-    return load_library(PROJECT / "worksheets")
+    return LIBRARY
 
 
 @pytest.fixture(scope="session")
@@ -112,12 +123,30 @@ def bare_database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return create_database(request.getfixturevalue("postgres"), name_for(request))
 
 
+def shipped_or_read(folder: Path) -> Library:
+    """The library of a folder, which is read only if it is not the shipped one."""
+    return LIBRARY if folder == PROJECT / "worksheets" else load_library(folder)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def quick_passwords() -> Iterator[None]:
+    """Argon2 with the least memory and work: a hash as the app makes it takes as long as a hundred requests.
+
+    tests/web/shared/test_passwords.py proves how the app makes it.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        quick = PasswordHash((Argon2Hasher(time_cost=1, memory_cost=8, parallelism=1),))
+        patch.setattr(PasswordHash, "recommended", lambda: quick)
+        yield
+
+
 @pytest.fixture(scope="session", autouse=True)
 def read_once() -> Iterator[None]:
-    """Worksheets, which no app changes, are read once for all apps of the tests."""
+    """Worksheets, which no app changes, are read once for all apps and commands of the tests."""
     with pytest.MonkeyPatch.context() as patch:
-        for name in ("load_library", "load_tickets"):
-            patch.setattr(main, name, cache(getattr(main, name)))
+        for module in (main, terminal):
+            patch.setattr(module, "load_library", shipped_or_read)
+        patch.setattr(main, "load_tickets", cache(load_tickets))
         # By itself, no app looks for activities that have ended while a test makes them: pages do when they are asked.
         patch.setattr("app.classes.closing.INTERVAL_S", 3600.0)
         yield

@@ -191,14 +191,14 @@ def test_tests_and_benchmarks_do_not_import_each_other() -> None:
     forbidden = {"tests": {"benchmarks"}, "benchmarks": {"tests"}, "simulation": {"tests", "benchmarks"},
                  "app": {"tests", "benchmarks", "simulation"}}  # fmt: skip
     for folder, others in forbidden.items():
-        for name, tree in modules_in(folder).items():
-            assert others.isdisjoint(other.partition(".")[0] for other in imported_names(name, tree)), name
+        for name in modules_in(folder):
+            assert others.isdisjoint(other.partition(".")[0] for other in imported_names(name)), name
 
 
 def test_no_test_file_imports_another() -> None:
     """What several test files need is in tests/helpers, or is a fixture of conftest.py."""
-    for name, tree in modules_in("tests").items():
-        for other in imported_names(name, tree):
+    for name in modules_in("tests"):
+        for other in imported_names(name):
             parts = other.split(".")
             assert parts[0] != "tests" or not any(part.startswith(("test_", "conftest")) for part in parts), name
 

@@ -286,6 +286,6 @@ def level_after(levels: Sequence[PracticeLevel], passed: Collection[str], level:
 
     Once all are passed it is the last one.
     """
-    left = [each for each in levels if each.key not in passed and each.is_open(passed)]
     begin = levels.index(level) + 1 if level else 0
-    return next((each for each in levels[begin:] if each in left), left[0] if left else levels[-1])
+    in_turn = (*levels[begin:], *levels[:begin])
+    return next((each for each in in_turn if each.key not in passed and each.is_open(passed)), levels[-1])

@@ -10,14 +10,13 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
-from app.settings import PROJECT
-from app.sheets.worksheet_files import load_library
 from app.store import Store
 from simulation.server import Server
 from tests.helpers.anonymous_tickets import close_and_mix
 from tests.helpers.browser import assert_accessible, set_up_link
+from tests.helpers.shipped import LIBRARY
 
-SHEET = load_library(PROJECT / "worksheets").variant("llama-7b")
+SHEET = LIBRARY.variant("llama-7b")
 RIGHT = {str(blank): str(SHEET.answer(blank)) for blank in SHEET.blanks}
 
 

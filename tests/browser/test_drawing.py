@@ -9,9 +9,8 @@ from playwright.sync_api import Page
 
 from app.figures.draw import draw_figures
 from app.figures.figures import Figure
-from app.settings import PROJECT
-from app.sheets.worksheet_files import load_library
 from app.web.shared.templating import template_environment
+from tests.helpers.shipped import LIBRARY
 
 DRAWINGS = """
 {% from "shared/_figure.html" import draw_figure %}
@@ -43,7 +42,7 @@ COLLISIONS = """async () => {
 
 def some_figures() -> list[Figure]:
     """Figures of every worksheet, with tokens as rows and as columns, right, unfinished, and with any sizes."""
-    library, chance = load_library(PROJECT / "worksheets"), random.Random(14)  # noqa: S311 - a sample
+    library, chance = LIBRARY, random.Random(14)  # noqa: S311 - a sample
     figures = list[Figure]()
     for variant in map(library.variant, library.worksheets):
         for tokens_are in ("rows", "columns"):

@@ -6,11 +6,10 @@ import re
 
 from playwright.sync_api import Browser, Page, expect
 
-from app.settings import PROJECT
-from app.sheets.worksheet_files import load_library
 from simulation.server import Server
 from tests.helpers.browser import assert_accessible_in_all_looks, wait_until
 from tests.helpers.printed import read_pdf
+from tests.helpers.shipped import LIBRARY
 
 
 def test_the_pages_follow_the_options(page: Page) -> None:
@@ -81,7 +80,7 @@ def test_a_class_list_is_made_with_progress(page: Page) -> None:
 
 def test_paper_is_typed_back_in_with_the_keyboard_alone(page: Page) -> None:
     """Code, Enter, a line a student, Tab, Enter: the marks stand below."""
-    variant = load_library(PROJECT / "worksheets").variant("llama-7b")
+    variant = LIBRARY.variant("llama-7b")
     page.goto("/marking")
     page.keyboard.type(variant.code.lower())
     page.keyboard.press("Enter")
@@ -97,7 +96,7 @@ def test_paper_is_typed_back_in_with_the_keyboard_alone(page: Page) -> None:
 
 def test_axe_finds_nothing_and_nothing_is_too_wide(browser: Browser, shared_app: Server) -> None:
     """Options, a refusal, names, marks: light and dark, on a phone and on a desk."""
-    variant = load_library(PROJECT / "worksheets").variant("llama-7b")
+    variant = LIBRARY.variant("llama-7b")
     context = browser.new_context(base_url=shared_app.url)
     page = context.new_page()
     for address in ("/handout?back=classic", "/handout?sheets=none", "/marking", f"/marking?code={variant.code}"):

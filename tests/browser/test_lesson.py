@@ -14,15 +14,14 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 from app.classes.student_sheet import freeze
 from app.settings import PROJECT
 from app.sheets.exit_tickets import load_tickets
-from app.sheets.worksheet_files import load_library
 from app.store import Activity, Plan, Store
 from app.store.queries import utc_now
 from app.web.shared.cookies import TEACHER_COOKIE, VISITOR_COOKIE
 from simulation.lesson import add_teacher
 from simulation.server import Server
 from tests.helpers.browser import assert_accessible
+from tests.helpers.shipped import LIBRARY
 
-LIBRARY = load_library(PROJECT / "worksheets")
 SHEET = LIBRARY.variant("llama-7b")
 RIGHT = {str(blank): str(SHEET.answer(blank)) for blank in SHEET.blanks}
 # `serve`, but what was on its way when an activity closed has arrived after two seconds, not after half a minute.

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from playwright.sync_api import Browser, Page, expect
 
-from app.settings import PROJECT
-from app.sheets.worksheet_files import load_library
 from app.store import Plan, Policies, Store
 from app.web.shared.cookies import VISITOR_COOKIE
 from simulation.lesson import add_teacher
@@ -13,6 +11,7 @@ from simulation.server import Server
 from tests.helpers.browser import assert_accessible_in_all_looks
 from tests.helpers.clock import end_activity
 from tests.helpers.open_questions import HEADS, WHY, asking_content
+from tests.helpers.shipped import LIBRARY
 
 
 def saved(page: Page) -> None:
@@ -26,9 +25,7 @@ def test_an_answer_is_written_on_a_phone_seen_on_a_laptop_and_kept(browser: Brow
     """
     store = Store(shared_app.database, shared_app.folder)
     course = store.courses.add("Words", "UTC", add_teacher(store, "words@example.org", "Ada"))
-    activity = store.activities.add(
-        course, Plan("Words", None, Policies(max_attempts=1)), asking_content(load_library(PROJECT / "worksheets"))
-    )
+    activity = store.activities.add(course, Plan("Words", None, Policies(max_attempts=1)), asking_content(LIBRARY))
     store.activities.set_state(activity, "open")
     visitor = store.add_visitor()
     store.roster.enrol_new_student(course, "Kim", visitor.id)

@@ -7,12 +7,9 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from app.settings import PROJECT
-from app.sheets.worksheet_files import load_library
 from simulation.server import Server
 from tests.helpers.browser import wait_until
-
-LIBRARY = load_library(PROJECT / "worksheets")
+from tests.helpers.shipped import LIBRARY
 
 # Whether a finger on the middle of an element would reach it: it is in the window, whole, and nothing lies above it.
 REACHABLE = """element => {

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from app.cli import main
-from app.settings import PROJECT
-from app.sheets.worksheet_files import load_library
 from tests.helpers.printed import read_pdf
+from tests.helpers.shipped import LIBRARY
 
 
 def handout(path: Path, *arguments: str) -> bytes:
@@ -51,7 +50,7 @@ def test_the_terminal_takes_every_option(tmp_path: Path) -> None:
     assert "57 tokens" in one.text
     assert "1 May" in one.text
     decoded = read_pdf(handout(tmp_path / "f.pdf", "cross-bart-base", "--decoder-tokens", "7", "--copies", "1"))[0]
-    assert load_library(PROJECT / "worksheets").variant("cross-bart-base", None, None, 7).code in decoded.text
+    assert LIBRARY.variant("cross-bart-base", None, None, 7).code in decoded.text
     pages = read_pdf(handout(tmp_path / "b.pdf", "llama-7b", "--variants", "3", "--layout", "full", "--paper", "a4"))
     assert len(pages) == 3
     assert round(pages[0].width) == 595

@@ -15,13 +15,11 @@ from app.algebra.number_text import format_number
 from app.figures.draw import draw_figures
 from app.figures.figures import Box, Figure
 from app.figures.scale import MAX_SIDE_PX, MIN_SIDE_PX, ScaleName
-from app.settings import PROJECT
 from app.shapes.table import Blank
 from app.sheets.library import Library
 from app.sheets.variant import Variant
-from app.sheets.worksheet_files import load_library
+from tests.helpers.shipped import LIBRARY
 
-LIBRARY = load_library(PROJECT / "worksheets")  # hypothesis draws many examples from one library
 LLAMA, GROUPED = LIBRARY.variant("llama-7b"), LIBRARY.variant("qwen2.5-0.5b-grouped")
 SCALES: tuple[ScaleName, ScaleName] = ("root", "true")
 LANE = ("input", "values", "keys", "queries", "scores", "weights", "context", "output")

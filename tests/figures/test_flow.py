@@ -11,11 +11,9 @@ from hypothesis import strategies as st
 from app.figures.draw import draw_figures
 from app.figures.figures import Rectangle
 from app.figures.scale import ScaleName
-from app.settings import PROJECT
 from app.sheets.variant import Variant
-from app.sheets.worksheet_files import load_library
+from tests.helpers.shipped import LIBRARY
 
-LIBRARY = load_library(PROJECT / "worksheets")
 SHEETS = [
     LIBRARY.variant(key)
     for key in ("llama-7b", "head-of-a-model", "columns-qwen3-0.6b", "qwen2.5-0.5b", "decode-gpt2", "cross-t5-small")

@@ -12,12 +12,10 @@ from hypothesis import strategies as st
 from app.figures.draw import draw_figures
 from app.figures.figures import Figure, Rectangle, overlapping
 from app.figures.scale import ScaleName
-from app.settings import PROJECT
 from app.shapes.table import Blank
 from app.sheets.variant import Variant
-from app.sheets.worksheet_files import load_library
+from tests.helpers.shipped import LIBRARY
 
-LIBRARY = load_library(PROJECT / "worksheets")
 WRITTEN = [LIBRARY.variant(key) for key in LIBRARY.worksheets]
 # Every table with tokens as rows and as columns.
 VARIANTS = WRITTEN + [

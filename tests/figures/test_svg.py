@@ -7,15 +7,14 @@ from xml.etree import ElementTree
 
 from app.figures.draw import draw_figures
 from app.figures.svg import figure_svg
-from app.settings import PROJECT
-from app.sheets.worksheet_files import load_library
+from tests.helpers.shipped import LIBRARY
 
 HOSTILE = """</text><script>"'&amp;\u00a0</script>"""
 
 
 def test_texts_stand_in_svg_as_they_are_written() -> None:
     """Read back by a parser of XML, no text and no attribute has lost, gained or changed a character."""
-    variant = load_library(PROJECT / "worksheets").variant("llama-7b")
+    variant = LIBRARY.variant("llama-7b")
     (figure,) = draw_figures(variant, dict(variant.key))
     edges = tuple(replace(edge, name=HOSTILE, label=HOSTILE, shown="label") for edge in figure.edges)
     boxes = tuple(replace(box, letter=HOSTILE, width=9999.0, height=99.0) for box in figure.boxes)

@@ -19,15 +19,12 @@ from app.figures.draw import draw_figures
 from app.figures.figures import Box, Figure, Polygon, Rectangle
 from app.figures.plans import FIGURE_PLANS
 from app.figures.scale import ScaleName
-from app.settings import PROJECT
 from app.shapes.requirements import TopicError
 from app.shapes.table import Blank
 from app.shapes.topics import TOPICS
 from app.sheets.reading import Typed
 from app.sheets.variant import Variant
-from app.sheets.worksheet_files import load_library
-
-LIBRARY = load_library(PROJECT / "worksheets")
+from tests.helpers.shipped import LIBRARY
 
 
 def variants() -> Iterator[Variant]:

@@ -25,11 +25,10 @@ from app.forward.program import BYTES_BY_DTYPE, program
 from app.forward.run import execute, run_head
 from app.models.architecture import Architecture, Rotary
 from app.models.read_config import build_architecture
-from app.settings import PROJECT
 from app.shapes.tables import ATTENTION_LAYER
 from app.shapes.topics import sizes_for, topic_for
 from app.sheets.variant import Variant
-from app.sheets.worksheet_files import load_library
+from tests.helpers.shipped import LIBRARY
 
 LAYER = "attention-layer"
 Floats = NDArray[np.float64]
@@ -352,7 +351,7 @@ class RunnerInThisProcess:
 
 def sheet_of_a_layer(**changes: Any) -> Variant:
     """The grouped sheet on Qwen2.5 0.5B, 14 query heads on 2 key/value heads, 50 tokens."""
-    variant = load_library(PROJECT / "worksheets").variant("qwen2.5-0.5b-grouped")
+    variant = LIBRARY.variant("qwen2.5-0.5b-grouped")
     return replace(variant, worksheet=replace(variant.worksheet, **changes))
 
 

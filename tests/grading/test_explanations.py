@@ -8,14 +8,12 @@ from app.algebra.number_text import format_number
 from app.figures.figures import Figure
 from app.grading.explanations import explain_diagnosis
 from app.grading.grade import Report, grade
-from app.settings import PROJECT
 from app.sheets.library import Library
 from app.sheets.variant import Variant
-from app.sheets.worksheet_files import load_library
 from simulation.misconception_students import FilledSheet, misconception_sheets
 from tests.helpers.answer_keys import LLAMA
+from tests.helpers.shipped import LIBRARY
 
-LIBRARY = load_library(PROJECT / "worksheets")
 SHEETS = [
     v
     for v in map(LIBRARY.variant, LIBRARY.worksheets)

@@ -7,14 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.grading.grade import grade
-from app.settings import PROJECT
 from app.shapes.topics import TOPICS
 from app.sheets.library import Library
 from app.sheets.variant import Variant
-from app.sheets.worksheet_files import load_library
 from tests.helpers.answer_keys import LLAMA
-
-LIBRARY = load_library(PROJECT / "worksheets")
+from tests.helpers.shipped import LIBRARY
 
 
 def first_break(variant: Variant, answers: dict[str, int]) -> object:

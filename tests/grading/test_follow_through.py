@@ -16,8 +16,8 @@ from app.sheets.variant import Variant
 from app.sheets.worksheet import WorksheetError
 from app.sheets.worksheet_files import load_library
 from tests.helpers.answer_keys import LLAMA
+from tests.helpers.shipped import LIBRARY
 
-LIBRARY = load_library(PROJECT / "worksheets")
 # In numbers, with tokens as rows; letters and tokens as columns are in tests/sheets/test_symbols.py.
 SHEETS = [
     v

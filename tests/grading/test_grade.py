@@ -11,16 +11,13 @@ from hypothesis import strategies as st
 from app.figures.draw import draw_figures
 from app.grading.grade import AnswersError, grade, with_kept_marks
 from app.handout.answer_key import answer_text
-from app.settings import PROJECT
 from app.shapes.table import Blank
 from app.sheets.authoring.worksheet_settings import read_settings
 from app.sheets.library import Library
-from app.sheets.worksheet_files import load_library
 from tests.helpers.answer_keys import KEYS, LLAMA, boxes
 from tests.helpers.own_sheets import own_sheet
 from tests.helpers.random_worksheets import random_settings
-
-LIBRARY = load_library(PROJECT / "worksheets")  # hypothesis draws many examples from one library
+from tests.helpers.shipped import LIBRARY
 
 
 @pytest.mark.parametrize("sheet", KEYS)

@@ -15,17 +15,15 @@ from app.grading.hints import HINT_LEVELS, Hint, next_hint_level, write_hint
 from app.misconceptions.catalogue import MISCONCEPTIONS
 from app.misconceptions.predictions import expectations
 from app.models.architecture import TokensError
-from app.settings import PROJECT
 from app.shapes.requirements import TopicError
 from app.shapes.table import MATRIX_FIELDS, Blank
 from app.sheets.library import Library
 from app.sheets.variant import Variant
-from app.sheets.worksheet_files import load_library
 from simulation.misconception_students import FilledSheet, misconception_sheets
 from tests.helpers.answer_keys import LLAMA
 from tests.helpers.own_sheets import own_sheet
+from tests.helpers.shipped import LIBRARY
 
-LIBRARY = load_library(PROJECT / "worksheets")
 SHEETS = list(map(LIBRARY.variant, LIBRARY.worksheets))
 ON_EACH_SHEET = pytest.mark.parametrize("sheet", SHEETS, ids=lambda sheet: sheet.worksheet.key)
 # What each number of the sheet in letters is in its letters: T tokens, h heads; what is not here is some other product.

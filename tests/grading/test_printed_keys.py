@@ -15,14 +15,12 @@ from app.handout.document import handout_documents
 from app.handout.options import HandoutOptions
 from app.handout.sheet_plan import HandoutSheet
 from app.handout.typst_renderer import TypstRenderer
-from app.settings import PROJECT
 from app.sheets.authoring.worksheet_settings import ANSWERS
 from app.sheets.notation import NOTATIONS
 from app.sheets.variant import Variant
-from app.sheets.worksheet_files import load_library
 from app.web.shared.sheet_view import row_views
+from tests.helpers.shipped import LIBRARY
 
-LIBRARY = load_library(PROJECT / "worksheets")
 FORMS = tuple(product(NOTATIONS, ("rows", "columns"), ANSWERS))
 PRINTED_PER_FORM = 8  # sheets in each notation, convention and kind of answers
 WORKSHEETS_BY_ROWS = sorted(LIBRARY.worksheets.values(), key=lambda worksheet: len(worksheet.rows))

@@ -18,10 +18,8 @@ from app.handout.options import HandoutError, HandoutOptions
 from app.handout.print_child import MakeSheets
 from app.handout.print_jobs import ABANDONED_AFTER_S, PrintJob
 from app.handout.sheet_plan import plan_sheets
-from app.settings import PROJECT
-from app.sheets.worksheet_files import load_library
+from tests.helpers.shipped import LIBRARY
 
-LIBRARY = load_library(PROJECT / "worksheets")
 FEW = HandoutOptions(sheets=2)
 MANY = HandoutOptions(worksheet="head-of-a-model", variants=True, sheets=100, layout="full", key="with")
 

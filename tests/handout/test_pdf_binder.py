@@ -13,10 +13,8 @@ from app.handout.options import HandoutOptions
 from app.handout.pdf_binder import MAX_DOCUMENTS, PdfBinder
 from app.handout.sheet_plan import plan_sheets
 from app.handout.typst_renderer import TypstRenderer
-from app.settings import PROJECT
-from app.sheets.worksheet_files import load_library
+from tests.helpers.shipped import LIBRARY
 
-LIBRARY = load_library(PROJECT / "worksheets")
 RENDERER = TypstRenderer()
 MISLEADING = r"Heads (1 0 R) \ (2 (3 0 R) ) 4 0 R ) ( /StructParents 5 (U1x0y0)"
 

@@ -20,15 +20,14 @@ from app.settings import PROJECT
 from app.sheets.authoring.worksheet_settings import read_settings
 from app.sheets.exit_tickets import Ticket, load_tickets, ticket_of_settings
 from app.sheets.variant import Variant
-from app.sheets.worksheet_files import load_library
 from tests.helpers.own_sheets import with_own_worksheet
 from tests.helpers.own_ticket import OWN_TICKET
 from tests.helpers.printed import Glyph, Printed, numbers, read_pdf
 from tests.helpers.random_worksheets import random_settings
+from tests.helpers.shipped import LIBRARY
 
 OWN_TEXTS = ("introduction", "own_assumptions", "footnote")
 ADDRESS = "https://shapes.example.org"
-LIBRARY = load_library(PROJECT / "worksheets")
 TICKETS = load_tickets(PROJECT / "worksheets")
 RENDERER = TypstRenderer()
 SCRIPTS = [

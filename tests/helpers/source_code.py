@@ -17,6 +17,7 @@ def dotted_name(path: Path) -> str:
     return ".".join(path.relative_to(PROJECT).with_suffix("").parts).removesuffix(".__init__")
 
 
+@cache
 def modules_in(folder: str) -> dict[str, ast.Module]:
     """Every module under a top-level folder by its dotted name, parsed."""
     paths = sorted((PROJECT / folder).rglob("*.py"))
@@ -29,11 +30,16 @@ def app_modules() -> dict[str, ast.Module]:
     return {name: tree for name, tree in modules_in("app").items() if not name.startswith("app.store.migrations")}
 
 
-def imported_names(name: str, tree: ast.Module) -> Iterator[str]:
+@cache
+def imported_names(name: str) -> tuple[str, ...]:
     """Every dotted name that a module imports: in functions and under TYPE_CHECKING, too, relative ones written out.
 
     `from app.store import Store` gives app.store.Store, which may be a module or a name in one.
     """
+    return tuple(_imported_names(name, modules_in(name.partition(".")[0])[name]))
+
+
+def _imported_names(name: str, tree: ast.Module) -> Iterator[str]:
     is_package = (PROJECT / Path(*name.split("."), "__init__.py")).exists()
     package = name.split(".") if is_package else name.split(".")[:-1]
     for node in ast.walk(tree):
@@ -56,8 +62,8 @@ def import_graph() -> dict[str, set[str]]:
         return dotted
 
     return {
-        name: {module_of(other) for other in imported_names(name, tree) if other.startswith("app.")} - {name, "app"}
-        for name, tree in modules.items()
+        name: {module_of(other) for other in imported_names(name) if other.startswith("app.")} - {name, "app"}
+        for name in modules
     }
 
 
@@ -68,9 +74,7 @@ def package_of(module: str) -> str:
 
 def imports_from(module: str, libraries: Iterable[str]) -> bool:
     """Whether a module of app/ imports any of these libraries, anywhere in it."""
-    return not set(libraries).isdisjoint(
-        name.partition(".")[0] for name in imported_names(module, app_modules()[module])
-    )
+    return not set(libraries).isdisjoint(name.partition(".")[0] for name in imported_names(module))
 
 
 def modules_in_cycles() -> set[str]:

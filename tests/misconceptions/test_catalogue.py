@@ -13,18 +13,16 @@ from app.misconceptions.catalogue import MISCONCEPTIONS
 from app.misconceptions.diagnosis import Diagnosis, diagnose
 from app.misconceptions.predictions import cannot_tell_apart, expectations
 from app.models.architecture import TokensError
-from app.settings import PROJECT
 from app.shapes.requirements import TopicError
 from app.shapes.table import Blank
 from app.shapes.topics import TOPICS
 from app.sheets.library import Library
 from app.sheets.variant import Variant
-from app.sheets.worksheet_files import load_library
 from simulation.misconception_students import FilledSheet, misconception_sheets, right_sheet, with_slip
 from simulation.simulated_sheets import SimulatedSheet
 from tests.helpers.answer_keys import LLAMA
+from tests.helpers.shipped import LIBRARY
 
-LIBRARY = load_library(PROJECT / "worksheets")
 # In numbers, with tokens as rows; letters and tokens as columns are in tests/sheets/test_symbols.py.
 SHEETS = [
     v

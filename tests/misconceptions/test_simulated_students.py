@@ -7,8 +7,6 @@ from functools import cache
 import pytest
 
 from app.misconceptions.catalogue import MISCONCEPTIONS
-from app.settings import PROJECT
-from app.sheets.worksheet_files import load_library
 from simulation.misconception_students import PREDICTIONS
 from simulation.simulated_sheets import (
     ALONE,
@@ -21,8 +19,8 @@ from simulation.simulated_sheets import (
     Tally,
     simulate_class,
 )
+from tests.helpers.shipped import LIBRARY
 
-LIBRARY = load_library(PROJECT / "worksheets")
 ON_EACH_WORKSHEET = pytest.mark.parametrize("worksheet", LIBRARY.worksheets)
 SEEDS = range(9)
 

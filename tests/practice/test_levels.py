@@ -13,15 +13,13 @@ from app.misconceptions.predictions import cannot_tell_apart
 from app.practice.levels import LEVELS, level_after, practice_levels
 from app.practice.record import EARLIER_ORDER, PracticeRecord, SheetResult, read_record
 from app.practice.scheduler import Practice, record_result
-from app.settings import PROJECT
 from app.shapes.topics import TOPICS
 from app.sheets.library import Library
 from app.sheets.variant import Variant
-from app.sheets.worksheet_files import load_library
 from simulation.beginners import Beginner, typed_texts
 from simulation.misconception_students import right_sheet
+from tests.helpers.shipped import LIBRARY
 
-LIBRARY = load_library(PROJECT / "worksheets")
 WALKS = 10_000
 BEFORE = {spec.key: set(spec.after) for spec in LEVELS}
 SHOWN_ON = {topic: [each.key for each in MISCONCEPTIONS if topic in each.predictions] for topic in TOPICS}

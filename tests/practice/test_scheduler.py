@@ -24,13 +24,11 @@ from app.practice.record import (
     write_record,
 )
 from app.practice.scheduler import NextSheet, Practice, next_sheet, record_result
-from app.settings import PROJECT
 from app.sheets.library import Library
 from app.sheets.variant import Variant
-from app.sheets.worksheet_files import load_library
 from simulation.misconception_students import misconception_sheets, right_sheet
+from tests.helpers.shipped import LIBRARY
 
-LIBRARY = load_library(PROJECT / "worksheets")
 STARTS = st.integers(0, MAX_COUNT)
 KEYS = [misconception.key for misconception in MISCONCEPTIONS]
 # Misconceptions that no sheet asks for, and on top of the ladder those that only one topic shows.

@@ -9,17 +9,15 @@ import torch
 
 from app.models.parameter_count import parameter_counts
 from app.models.read_config import build_architecture
-from app.settings import PROJECT
 from app.shapes.problem import problem_for
 from app.shapes.requirements import TopicError
 from app.shapes.table import Blank, Count
 from app.shapes.topics import possible_tokens, sizes_for, topic_for
 from app.sheets.library import Library
 from app.sheets.seeds import possible_lengths
-from app.sheets.worksheet_files import load_library
 from tests.helpers.reference import running
+from tests.helpers.shipped import MODELS
 
-MODELS = {key: model.architecture for key, model in load_library(PROJECT / "worksheets").models.items()}
 WITH_EXPERTS = [key for key, architecture in MODELS.items() if "E" in architecture.all_sizes]
 TOKENS = 12
 MIXTRAL = {"model_type": "mixtral", "hidden_size": 24, "intermediate_size": 40, "num_attention_heads": 4,

@@ -7,13 +7,11 @@ from typing import Any
 import pytest
 import torch
 
-from app.settings import PROJECT
 from app.shapes.feed_forward_width import LLAMA_RULE, WidthRule, width_rule
 from app.shapes.topics import refusal, sizes_for, topic_for
-from app.sheets.worksheet_files import load_library
+from tests.helpers.shipped import MODELS
 
 TOPIC = "feed-forward-width"
-MODELS = {key: model.architecture for key, model in load_library(PROJECT / "worksheets").models.items()}
 
 
 def counted(model: str) -> dict[str, int]:

@@ -6,13 +6,11 @@ from fractions import Fraction
 
 import pytest
 
-from app.settings import PROJECT
 from app.shapes.problem import problem_for
 from app.shapes.requirements import TopicError
 from app.shapes.topics import refusal, sizes_for, topic_for
-from app.sheets.worksheet_files import load_library
+from tests.helpers.shipped import MODELS
 
-MODELS = {key: model.architecture for key, model in load_library(PROJECT / "worksheets").models.items()}
 GROWING = [key for key, architecture in MODELS.items() if refusal("growth", architecture, 10) is None]
 
 

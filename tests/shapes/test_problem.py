@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from app.settings import PROJECT
 from app.shapes.problem import problem_for
 from app.shapes.requirements import TopicError
 from app.shapes.table import Blank
-from app.sheets.worksheet_files import load_library
+from tests.helpers.shipped import LIBRARY
 
-LIBRARY = load_library(PROJECT / "worksheets")
 LLAMA = LIBRARY.models["llama-7b"].architecture
 
 

@@ -8,14 +8,12 @@ import pytest
 import torch
 
 from app.models.read_config import build_architecture
-from app.settings import PROJECT
 from app.shapes.problem import problem_for
 from app.shapes.requirements import TopicError
 from app.shapes.topics import topic_for
-from app.sheets.worksheet_files import load_library
 from tests.helpers.reference import running
+from tests.helpers.shipped import MODELS
 
-MODELS = {key: model.architecture for key, model in load_library(PROJECT / "worksheets").models.items()}
 TOKENS, HEADS, WIDTH, LAYERS = 7, 3, 24, 1
 COMMON = {"vocab_size": 50, "max_position_embeddings": 32}
 CASES: dict[

@@ -9,14 +9,12 @@ import torch
 
 from app.models.architecture import Architecture
 from app.models.read_config import build_architecture
-from app.settings import PROJECT
 from app.shapes.requirements import TopicError
 from app.shapes.topics import refusal, sizes_for, topic_for
-from app.sheets.worksheet_files import load_library
+from tests.helpers.shipped import MODELS
 
 TOPIC = "scale-mask-softmax"
 LLAMA = {"hidden_size": 64, "num_attention_heads": 8, "num_hidden_layers": 2, "intermediate_size": 96, "vocab_size": 99}
-MODELS = {key: model.architecture for key, model in load_library(PROJECT / "worksheets").models.items()}
 
 
 def windowed(window: int) -> Architecture:

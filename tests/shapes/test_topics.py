@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from app.settings import PROJECT
 from app.shapes.requirements import TopicError
 from app.shapes.tables import ATTENTION_LAYER, BIDIRECTIONAL_HEAD, SINGLE_HEAD
 from app.shapes.topics import TOPICS, sizes_for, topic_for
-from app.sheets.worksheet_files import load_library
+from tests.helpers.shipped import MODELS
 
-MODELS = {key: model.architecture for key, model in load_library(PROJECT / "worksheets").models.items()}
 TOKENS = 100
 
 

@@ -15,6 +15,7 @@ from app.sheets.library import Library
 from app.sheets.lint import Finding, findings, findings_on
 from app.sheets.worksheet_files import load_library
 from tests.helpers.own_sheets import own_sheet
+from tests.helpers.shipped import LIBRARY
 
 
 def lint_findings(folder: Path, text: str) -> list[Finding]:
@@ -34,7 +35,7 @@ def sheet(**changes: object) -> str:
 
 def test_no_shipped_worksheet_has_anything_to_mend() -> None:
     """Nothing hides on them that need not."""
-    assert [finding for finding in findings(load_library(PROJECT / "worksheets")) if finding.to_mend] == []
+    assert [finding for finding in findings(LIBRARY) if finding.to_mend] == []
 
 
 def test_tokens_as_many_as_a_head_is_wide_are_reported(tmp_path: Path) -> None:
@@ -124,7 +125,7 @@ def test_what_a_model_must_hide_is_told_but_not_to_be_mended(capsys: pytest.Capt
     cli.main(["check-worksheets"])
     out = capsys.readouterr().out
     assert "layer-mistral-7b: With Mistral 7B these misconceptions cannot be seen" in out
-    assert out.endswith(f"Checked {len(load_library(PROJECT / 'worksheets').worksheets)} worksheets; to fix: 0.\n")
+    assert out.endswith(f"Checked {len(LIBRARY.worksheets)} worksheets; to fix: 0.\n")
 
 
 def test_the_command_reads_an_authors_folder_and_ends_with_1(

@@ -4,6 +4,7 @@ sheet.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 
 import pytest
@@ -11,17 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.models.architecture import TokensError
-from app.settings import PROJECT
 from app.sheets.codes import CODE_LETTERS, read_code
 from app.sheets.library import Library
 from app.sheets.seeds import MAX_SHEET_SEED, SeedError, confusable_misconceptions
 from app.sheets.sheet_json import variant_json
 from app.sheets.worksheet import WorksheetError
-from app.sheets.worksheet_files import load_library
 from simulation.misconception_students import misconception_sheets, right_sheet
 from tests.helpers.own_sheets import with_own_worksheet
+from tests.helpers.shipped import LIBRARY
 
-LIBRARY = load_library(PROJECT / "worksheets")
 SHEETS = sorted(LIBRARY.worksheets)
 SEEDS = st.integers(0, MAX_SHEET_SEED)
 
@@ -116,9 +115,9 @@ def test_almost_no_mistyped_code_opens_another_sheet() -> None:
 def test_a_code_of_a_worksheet_that_asks_other_things_now_is_refused() -> None:
     """Rather than opening a sheet that is not the one on paper."""
     code = LIBRARY.seeded("llama-7b", 7).code
-    changed = load_library(PROJECT / "worksheets")
-    sheet = changed.worksheets["llama-7b"]
-    object.__setattr__(sheet, "rows", sheet.rows[:-1])
+    sheet = LIBRARY.worksheets["llama-7b"]
+    shorter = replace(sheet, rows=sheet.rows[:-1])
+    changed = replace(LIBRARY, worksheets={**LIBRARY.worksheets, sheet.key: shorter})
     with pytest.raises(WorksheetError, match="check it for a typo"):
         changed.variant_from_code(code)
 

@@ -12,15 +12,13 @@ from hypothesis import strategies as st
 from app.algebra.expression import Expression
 from app.figures.draw import draw_figures
 from app.grading.grade import grade
-from app.settings import PROJECT
 from app.shapes.table import Blank
 from app.sheets.library import Library
 from app.sheets.numbers import Unreadable
 from app.sheets.symbols import read_symbols
 from app.sheets.variant import Variant
-from app.sheets.worksheet_files import load_library
+from tests.helpers.shipped import LIBRARY
 
-LIBRARY = load_library(PROJECT / "worksheets")
 NAMES = {"T": "N", "d": "d", "h": "H", "d_h": "d_h"}
 SIZES = {"N": 7, "d": 60, "H": 5, "d_h": 13}
 

@@ -22,15 +22,23 @@ BY_MISCONCEPTION = ("misconceptions", "misconception-names")
 
 
 @cache
-def templates() -> str:
-    """Every template, one after the other."""
-    return "\n".join(path.read_text(encoding="utf-8") for path in (PROJECT / "templates").rglob("*.html"))
+def quoted_in_templates() -> set[str]:
+    """Every key in quotes in a template."""
+    texts = [path.read_text(encoding="utf-8") for path in (PROJECT / "templates").rglob("*.html")]
+    return {key for text in texts for key in re.findall(r"(?<=[\"'])[\w.:-]+(?=[\"'])", text)}
 
 
 @cache
-def written_in_code() -> re.Pattern[str]:
-    """What fits every text that the code may look up."""
-    return re.compile("|".join(sorted({each for tree in app_modules().values() for each in literals(tree)})))
+def constants_in_code() -> set[str]:
+    """Every text that stands in the code as it is."""
+    return {node.value for tree in app_modules().values() for node in ast.walk(tree)
+            if isinstance(node, ast.Constant) and isinstance(node.value, str)}  # fmt: skip
+
+
+@cache
+def formats_in_code() -> re.Pattern[str]:
+    """What fits every text that an f-string of the code may become."""
+    return re.compile("|".join(sorted({each for tree in app_modules().values() for each in formats(tree)})))
 
 
 def table_texts() -> Iterator[str]:
@@ -40,14 +48,12 @@ def table_texts() -> Iterator[str]:
             yield from (n.value for n in ast.walk(tree) if isinstance(n, ast.Constant) and isinstance(n.value, str))
 
 
-def literals(tree: ast.AST) -> Iterator[str]:
-    """Patterns of the texts that a module may look up: each constant as it is, each f-string with gaps for its values.
+def formats(tree: ast.AST) -> Iterator[str]:
+    """A pattern of each f-string of a module that may be looked up, with gaps for its values.
 
     An f-string that begins and ends with a value and has no word of its own is left out: it would match everything.
     """
     for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            yield re.escape(node.value)
         if isinstance(node, ast.JoinedStr):
             parts = [str(part.value) if isinstance(part, ast.Constant) else "" for part in node.values]
             if any(re.search(r"[a-z]", part) for part in parts):
@@ -85,7 +91,7 @@ def looked_up(section: str, wording: Mapping[str, Any]) -> Sequence[str]:
 
 def written(key: str) -> bool:
     """Whether the code has that key as a text or as an f-string that fits, or a template has it in quotes."""
-    return bool(written_in_code().fullmatch(key) or re.search(rf"[\"']{re.escape(key)}[\"']", templates()))
+    return key in constants_in_code() or key in quoted_in_templates() or bool(formats_in_code().fullmatch(key))
 
 
 def test_every_sentence_is_used(library: Library) -> None:

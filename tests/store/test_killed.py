@@ -14,8 +14,6 @@ import pytest
 import sqlalchemy as sa
 
 from app.classes.student_sheet import freeze, student_sheet
-from app.settings import PROJECT
-from app.sheets.worksheet_files import load_library
 from app.store import ClassDraft, Plan, Store
 from app.store.tables import class_attempts, class_drafts
 from simulation.class_students import ClassStudent, Timings, find_losses
@@ -23,6 +21,7 @@ from simulation.lesson import Lesson, add_teacher, open_lesson
 from simulation.scenarios import join_all, work_while_server_dies
 from simulation.server import Server
 from tests.helpers.clock import end_activity
+from tests.helpers.shipped import LIBRARY
 
 STUDENTS, KILLS = 12, 3
 DRAFT_KILLS = int(os.environ.get("DRAFT_KILLS", "2"))  # of the process that takes drafts in, on each database
@@ -139,7 +138,7 @@ taking.settle_all()
 
 def test_a_process_killed_while_it_takes_drafts_in_loses_and_doubles_nothing(database_url: str, tmp_path: Path) -> None:
     """Kill -9 again and again, each time a new process goes on: at the end each of 60 drafts is an attempt, once."""
-    library, store = load_library(PROJECT / "worksheets"), Store(database_url, tmp_path)
+    library, store = LIBRARY, Store(database_url, tmp_path)
     course = store.courses.add("Course", "UTC", add_teacher(store, "ada@example.org", "Ada"))
     made = store.activities.add(course, Plan("Week 3"), freeze(library, ("llama-7b", "qwen2.5-0.5b"), None))
     store.activities.set_state(made, "open")

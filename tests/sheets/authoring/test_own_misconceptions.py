@@ -10,13 +10,11 @@ import pytest
 from app.grading.grade import grade
 from app.misconceptions.catalogue import MISCONCEPTIONS
 from app.misconceptions.predictions import cannot_tell_apart
-from app.settings import PROJECT
 from app.sheets.authoring.own_misconceptions import OwnFinding, own_findings, read_formula
 from app.sheets.variant import Variant
 from app.sheets.worksheet import OwnMisconception
-from app.sheets.worksheet_files import load_library
+from tests.helpers.shipped import LIBRARY
 
-LIBRARY = load_library(PROJECT / "worksheets")
 WIDE = (("queries.columns", "H*d"), ("keys.columns", "H*d + 1"))
 
 

@@ -23,10 +23,9 @@ from app.sheets.authoring.worksheet_settings import (
 )
 from app.sheets.library import Library
 from app.sheets.worksheet import Worksheet, WorksheetError
-from app.sheets.worksheet_files import load_library
 from tests.helpers.random_worksheets import random_settings
+from tests.helpers.shipped import LIBRARY
 
-LIBRARY = load_library(PROJECT / "worksheets")
 GOOD: dict[str, Any] = {
     "title": "T", "model": "llama-7b", "topic": "single-head", "tokens": 5, "rows": ["input", "queries"],
 }  # fmt: skip

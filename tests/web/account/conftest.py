@@ -20,7 +20,7 @@ def browser(new_app: FastAPI) -> TestClient:
 
 @pytest.fixture(scope="session")
 def password_hash() -> str:
-    """The hash of PASSWORD, which takes long to compute."""
+    """The hash of PASSWORD."""
     return Passwords().hash(PASSWORD)
 
 

@@ -5,8 +5,20 @@ from __future__ import annotations
 import threading
 
 import pytest
+from pwdlib import PasswordHash
 
 from app.web.shared.passwords import MAX_HASHES_AT_ONCE, MAX_WAITING, Passwords, PasswordsBusyError
+
+RECOMMENDED = PasswordHash.recommended  # before conftest.py puts a quick one in its place
+
+
+def test_a_password_is_hashed_as_rfc_9106_recommends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its second choice, for where memory is short: Argon2id with 3 passes, 4 lanes and 64 MiB (section 4)."""
+    monkeypatch.setattr(PasswordHash, "recommended", RECOMMENDED)
+    stored = Passwords().hash("a long password")
+    assert stored.startswith("$argon2id$v=19$m=65536,t=3,p=4$")
+    assert Passwords().verify("a long password", stored)
+    assert not Passwords().verify("another password", stored)
 
 
 def test_password_hashes_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
