@@ -18,7 +18,7 @@ from app.sheets.wording import Wording
 from app.sheets.worksheet import CUT, Model, Worksheet, WorksheetError
 from app.translation import gettext as _
 
-VARIANTS_REMEMBERED, CONFUSIONS_REMEMBERED = 4096, 256
+VARIANTS_REMEMBERED, CONFUSIONS_REMEMBERED, PARTS_REMEMBERED = 4096, 256, 256
 MAX_ROWS_DIGITS = 9  # of the number in the key of a cut worksheet
 
 
@@ -43,6 +43,7 @@ class Library:
     _unavoidable_confusions: Callable[[str, str], ConfusedPairs] = field(init=False, repr=False, compare=False)
     _refusal: Callable[[str, str], str | None] = field(init=False, repr=False, compare=False)
     _variant_from_code: Callable[[Code], Variant | None] = field(init=False, repr=False, compare=False)
+    _part: Callable[[str], Worksheet] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Make the caches."""
@@ -52,6 +53,7 @@ class Library:
             ("_seeded", self._draw_seeded, VARIANTS_REMEMBERED),
             ("_refusal", self._find_refusal, VARIANTS_REMEMBERED),
             ("_variant_from_code", self._find_variant_from_code, VARIANTS_REMEMBERED),
+            ("_part", self._cut_part, PARTS_REMEMBERED),
             ("_unavoidable_confusions", self._find_unavoidable_confusions, CONFUSIONS_REMEMBERED),
         ):
             object.__setattr__(self, name, lru_cache(maxsize=size)(compute))  # past the frozen dataclass, once
@@ -70,11 +72,15 @@ class Library:
 
         Raises WorksheetError that lists the keys there are.
         """
-        if key in self.worksheets:
-            return self.worksheets[key]
-        whole, _cut, number = key.partition(CUT)
-        if whole in self.worksheets and number.isdecimal() and len(number) <= MAX_ROWS_DIGITS:
-            return self.worksheets[whole].cut_by_number(int(number))
+        return self.worksheets[key] if key in self.worksheets else self._part(key)
+
+    def _cut_part(self, key: str) -> Worksheet:
+        """Cut the worksheet of a key that is not in the library without looking into the cache."""
+        whole, cut, number = key.partition(CUT)
+        if cut and whole in self.worksheets:
+            if number.isascii() and number.isdecimal() and len(number) <= MAX_ROWS_DIGITS:
+                return self.worksheets[whole].cut_by_number(int(number))
+            raise self.worksheets[whole].no_such_part(number)
         problem = _("There is no worksheet “{key}”. Worksheets: {keys}.")
         raise WorksheetError(problem.format(key=key[:60], keys=", ".join(self.worksheets)))
 

@@ -109,7 +109,7 @@ class Worksheet:
     @property
     def whole(self) -> str:
         """The key of the worksheet that this one was cut from; its own key if it is whole."""
-        return self.key.split(CUT)[0]
+        return whole_key(self.key)
 
     @property
     def rows_number(self) -> int | None:
@@ -132,5 +132,19 @@ class Worksheet:
         """The worksheet with the rows that this number names; raises WorksheetError if it names none, or no cut."""
         cut = self.cut_to([row for place, row in enumerate(self.rows) if number >> place & 1])
         if cut.rows_number != number:
-            raise WorksheetError(_("“{worksheet}” has no part {number}.").format(worksheet=self.title, number=number))
+            raise self.no_such_part(str(number))
         return cut
+
+    def no_such_part(self, number: str) -> WorksheetError:
+        """The error for what stands after CUT in a key and names no part of this worksheet."""
+        problem = _("“{title}” has no part “{number}”. Open the whole worksheet instead: “{key}”.")
+        return WorksheetError(problem.format(title=self.title, number=number[:60], key=self.key))
+
+
+def whole_key(key: str) -> str:
+    """The key of the worksheet that one with this key was cut from; the key itself if that is whole.
+
+    >>> whole_key("llama-7b~5"), whole_key("llama-7b")
+    ('llama-7b', 'llama-7b')
+    """
+    return key.split(CUT)[0]

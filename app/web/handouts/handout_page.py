@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated
@@ -25,7 +26,7 @@ from app.shapes.requirements import TopicError
 from app.sheets.exit_tickets import Ticket
 from app.sheets.library import Library
 from app.sheets.seeds import SeedError
-from app.sheets.worksheet import Worksheet, WorksheetError
+from app.sheets.worksheet import Worksheet, WorksheetError, whole_key
 from app.store import Teacher
 from app.web.handouts.handout_form import HandoutForm, handout_base_url, pdf_response
 from app.web.shared.errors import status_of
@@ -179,8 +180,8 @@ def _handout_page(
     library = library_with_model(services.library, services.store, form.model)
     page = HandoutPage(
         form=form,
-        worksheets=_worksheets_by_topic(library),
-        model_menu=model_menu(library, form.worksheet, form.model),
+        worksheets=_worksheets_by_topic(library, form.worksheet),
+        model_menu=model_menu(library, whole_key(form.worksheet), form.model),
         tickets=tuple(services.tickets.values()),
         base_url=handout_base_url(request, services.settings),
     )
@@ -220,9 +221,16 @@ def _preview_picture(number: int, picture: bytes) -> PreviewPicture:
     return PreviewPicture(number, width, height)
 
 
-def _worksheets_by_topic(library: Library) -> dict[str, tuple[Worksheet, ...]]:
-    """Return the worksheets by the name of their topic, topics in the order in which they are taught."""
+def _worksheets_by_topic(library: Library, chosen: str) -> dict[str, tuple[Worksheet, ...]]:
+    """Return the worksheets by the name of their topic, topics in the order in which they are taught.
+
+    The chosen one is among them if it is a part of a worksheet, as practice deals it.
+    """
+    worksheets = list(library.worksheets.values())
+    with suppress(WorksheetError):
+        if (part := library.worksheet(chosen)) not in worksheets:
+            worksheets.insert(1 + [sheet.key for sheet in worksheets].index(part.whole), part)
     return {
-        library.wording.say("topics", topic): tuple(s for s in library.worksheets.values() if s.topic == topic)
+        library.wording.say("topics", topic): tuple(sheet for sheet in worksheets if sheet.topic == topic)
         for topic in library.topics
     }

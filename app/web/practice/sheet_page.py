@@ -23,7 +23,7 @@ from app.practice.scheduler import next_sheet
 from app.shapes.requirements import TopicError
 from app.sheets.library import Library
 from app.sheets.variant import Variant
-from app.sheets.worksheet import WorksheetError
+from app.sheets.worksheet import WorksheetError, whole_key
 from app.store import PracticeDraft, Store, Visitor
 from app.translation import gettext as _
 from app.web.practice.practice_cookie import record_with_sheet
@@ -336,7 +336,7 @@ def _sheet_page(
     rows = row_views(variant, answers, report, truth=variant if answers_shown else None, pointed_at=pointed_at)
     all_right = all_boxes_right(rows)
     return SheetPage(
-        chooser=replace(_chooser(library, variant.worksheet.whole, str(variant.tokens)), remark=length_remark(variant)),
+        chooser=replace(_chooser(library, variant.worksheet.key, str(variant.tokens)), remark=length_remark(variant)),
         model_menu=model_menu(library, variant.worksheet.whole, variant.model.key),
         variant=variant,
         rows=rows,
@@ -388,30 +388,34 @@ def _topic_choices(library: Library, topic: str, chosen: str) -> TopicChoices:
 def _chooser(library: Library, worksheet: str, tokens: str | None) -> Chooser:
     """The worksheets above the sheet by topic, with this choice and these tokens, the worksheet's own if None.
 
-    Nothing is chosen for a key that the library lacks.
+    Of a part of a worksheet it is the whole one; nothing is chosen for a key that the library lacks.
     """
-    chosen = library.worksheets.get(worksheet)
+    chosen = library.worksheets.get(whole_key(worksheet))
     return Chooser(
         worksheet=chosen.key if chosen else "",
-        worksheets=tuple(_topic_choices(library, topic, worksheet) for topic in library.topics),
+        worksheets=tuple(_topic_choices(library, topic, whole_key(worksheet)) for topic in library.topics),
         tokens=str(chosen.tokens) if tokens is None and chosen else tokens or "",
     )
 
 
 def _menu(library: Library, worksheet: str, model: str) -> ModelMenu:
     """The models for a worksheet with the chosen one, or the worksheet's own where that cannot be used."""
-    sheet = library.worksheets.get(worksheet)
+    sheet = library.worksheets.get(whole_key(worksheet))
     possible = sheet and model in library.models and library.refusal(sheet.key, model) is None
-    return model_menu(library, worksheet, model if possible or not sheet else sheet.model)
+    return model_menu(library, whole_key(worksheet), model if possible or not sheet else sheet.model)
 
 
 def _suggestions(library: Library, worksheet: str, model: str) -> Iterator[Suggestion]:
     """What can be opened in place of a sheet that cannot: another length, the worksheet's own model, other worksheets.
 
-    The length is one that the model can take. Nothing is suggested for a worksheet that the library lacks.
+    The length is one that the model can take. For a part that a worksheet lacks it is the whole one; nothing is
+    suggested for a worksheet that the library lacks.
     """
-    sheet = library.worksheets.get(worksheet)
-    if sheet is None:
+    try:
+        sheet = library.worksheet(worksheet)
+    except WorksheetError:
+        if whole := library.worksheets.get(whole_key(worksheet)):
+            yield Suggestion(whole.title, sheet_link(library.variant(whole.key)))
         return
     chosen = library.models.get(model or sheet.model)
     if chosen and library.refusal(sheet.key, chosen.key) is None:

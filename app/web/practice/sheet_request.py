@@ -15,7 +15,7 @@ from app.grading.grade import Report
 from app.sheets.library import Library
 from app.sheets.numbers import read_answer
 from app.sheets.variant import Variant, box_texts
-from app.sheets.worksheet import CUT
+from app.sheets.worksheet import whole_key
 from app.store import PracticeAttempt, PracticeDraft, Store, Visitor
 from app.web.shared.cookies import VISITOR_COOKIE
 from app.web.shared.forms import FormDep
@@ -84,7 +84,7 @@ def library_for(services: Services, visitor: Visitor | None, worksheet: str) -> 
 
     So a worksheet that a teacher wrote is there for the students of her course, as long as it is practised.
     """
-    if worksheet.split(CUT)[0] in services.library.worksheets or visitor is None:
+    if whole_key(worksheet) in services.library.worksheets or visitor is None:
         return services.library
     enrolment = practising_enrolment(services.store, visitor.id)
     practice = practice_of(services.store, enrolment.course) if enrolment else None

@@ -44,6 +44,36 @@ def test_a_code_that_opens_nothing_can_be_mended(client: TestClient, code: str) 
     assert f'value="{html.escape(code[:60])}"' in page.text
 
 
+@pytest.mark.parametrize("part", ["~", "~0", "~127", "~-1", "~abc", "~٣", "~5~3", "~9999999999"])
+def test_a_part_that_a_worksheet_lacks_leads_to_the_whole_one(client: TestClient, part: str) -> None:
+    """404 with a sentence that names the whole worksheet, on its page also a link to it; in the API as well."""
+    query = {"worksheet": f"llama-7b{part}"}
+    page = client.get("/sheet", params=query)
+    assert Page(page.text).text("p", role="alert").endswith("Open the whole worksheet instead: “llama-7b”.")
+    assert 'href="/sheet?worksheet=llama-7b&amp;' in page.text
+    others = (
+        client.get(f"/api/v1/worksheets/llama-7b{part}"),
+        client.post("/api/v1/variants", json={**query, "seed": 1}),
+        client.post("/sheet/check", data=query),
+        client.get("/handout.pdf", params=query),
+    )
+    assert [response.status_code for response in (page, *others)] == [404] * 5
+
+
+def test_a_part_keeps_its_worksheet_in_the_forms_around_it(client: TestClient) -> None:
+    """Beside a length that cannot be used, and as what is printed."""
+    refused = client.get("/sheet", params={"worksheet": "llama-7b~5", "tokens": "none"})
+    assert refused.status_code == 422
+    assert [attributes["value"] for attributes in chosen(refused.text)] == ["llama-7b", "llama-7b"]
+    printed = client.get("/handout", params={"worksheet": "llama-7b~5"})
+    assert {"value": "llama-7b~5", "selected": ""} in chosen(printed.text)
+
+
+def chosen(page: str) -> list[dict[str, str]]:
+    """The attributes of the options that are chosen on a page."""
+    return [attributes for tag, attributes, _ in Page(page).elements if tag == "option" and "selected" in attributes]
+
+
 def test_no_decoder_length_out_of_range_is_taken(client: TestClient) -> None:
     """Zero, words, and a length for a model that has no decoder."""
     for query in ("worksheet=cross-t5-small&decoded=0", "worksheet=cross-t5-small&decoded=x", "decoded=5"):
