@@ -10,8 +10,9 @@ from app.misconceptions.catalogue import MISCONCEPTIONS
 from app.practice.record import PracticeRecord, SheetResult, sheet_result
 from app.practice.scheduler import NextSheet, next_sheet, record_result
 from app.sheets.library import Library
+from app.sheets.reading import Typed
 from app.sheets.variant import Variant
-from simulation.misconception_students import misconception_sheets, right_sheet, with_slip
+from simulation.misconception_students import FilledSheet, misconception_sheets, right_sheet, with_slip
 
 MISCONCEPTIONS_HELD = 3  # by a beginner, out of all that show on some sheet
 SLIPS = 0.1  # of all sheets have one box with a wrong digit
@@ -33,12 +34,30 @@ class PracticeStep:
 
 
 def typed_texts(variant: Variant, sizes: Mapping[str, int]) -> dict[str, str]:
-    """The texts of these sizes; on a sheet in letters a right size is written in letters."""
+    """The texts of these sizes; on a sheet in letters those that come to it.
+
+    They are the box's own letters, else those of another box; a size that none of them come to stays a number, which
+    cannot be read there.
+    """
+    if variant.worksheet.answers != "letters":
+        return {box: str(size) for box, size in sizes.items()}
     truth = right_sheet(variant)
-    if variant.worksheet.answers == "letters":
-        written = {str(blank): variant.notation.write(variant.expression(blank)) for blank in variant.blanks}
-        return {box: written[box] if size == truth[box] else str(size) for box, size in sizes.items()}
-    return {box: str(size) for box, size in sizes.items()}
+    written = {str(blank): variant.notation.write(variant.expression(blank)) for blank in variant.blanks}
+    by_size = {truth[box]: letters for box, letters in written.items()}
+    return {box: written[box] if size == truth[box] else by_size.get(size, str(size)) for box, size in sizes.items()}
+
+
+def writable_sheets(variant: Variant) -> list[tuple[str, FilledSheet]]:
+    """The sheet filled in by each misconception that shows on it, if some wrong box of it can be read."""
+    truth = right_sheet(variant)
+    return [
+        (misconception, sheet)
+        for misconception, sheet in misconception_sheets(variant)
+        if any(
+            isinstance(variant.read(variant.blanks_by_name[box], text), Typed) and sheet[box] != truth[box]
+            for box, text in typed_texts(variant, sheet).items()
+        )
+    ]
 
 
 @dataclass
@@ -59,7 +78,7 @@ class Beginner:
 
     def fill(self, variant: Variant) -> dict[str, str]:
         """The sheet filled in by the first misconception held that shows on it, else right; slips now and then."""
-        wrong = [sheet for misconception, sheet in misconception_sheets(variant) if misconception in self.holds]
+        wrong = [sheet for misconception, sheet in writable_sheets(variant) if misconception in self.holds]
         sheet = wrong[0] if wrong else right_sheet(variant)
         if not self.careful and self.chance.random() < SLIPS:
             sheet = with_slip(sheet, self.chance.choice(list(sheet)), self.chance)

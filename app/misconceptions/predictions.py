@@ -156,6 +156,7 @@ def _model_sizes(architecture: Architecture) -> dict[str, int]:
     return {symbol: size for symbol, size in sizes.items() if size is not None}
 
 
+@lru_cache(maxsize=PROBLEMS_REMEMBERED)
 def cannot_tell_apart(problem: Problem) -> tuple[tuple[str, str], ...]:
     """Pairs of keys of misconceptions that this sheet can't tell apart; (key, "right") for one that doesn't show on it.
 

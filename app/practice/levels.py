@@ -1,7 +1,7 @@
 """The levels of practice: what each asks for, what has to be passed before it, and those that a library has.
 
 >>> [spec.key for spec in LEVELS][:3]
-['single-head', 'bidirectional-head', 'scale-mask-softmax']
+['single-head', 'bidirectional-head', 'attention-layer']
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
 
 from app.sheets.library import Library
 from app.sheets.variant import Variant
@@ -21,13 +20,13 @@ OWN_WORKSHEET_PREFIX = "own-"  # of the keys of worksheets that a course wrote
 
 LADDERS_REMEMBERED = 32
 
-WHOLE_SHEET = ()  # in place of rows: all that a worksheet asks for
+WHOLE_SHEET = ()  # in place of the rows of a step: all that a worksheet asks for
 Rows = tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class LevelSpec:
-    """One level: its topic, in numbers or in letters, the levels that have to be passed before it, and its steps.
+    """One level: its topic, the levels that have to be passed before it, and its steps.
 
     Each step is the rows of one short sheet: together they ask for what is new, once. A level is passed when each of
     its steps was right. Of a level that `begins_whole` the first sheet is a whole one, which covers the first step.
@@ -35,133 +34,153 @@ class LevelSpec:
 
     key: str
     topic: str
-    form: Literal["numbers", "letters"] = "numbers"
-    after: tuple[str, ...] = ()
-    steps: tuple[Rows, ...] = (WHOLE_SHEET,)
+    after: tuple[str, ...]
+    steps: tuple[Rows, ...]
     begins_whole: bool = False
 
 
-def _in_letters(topic: str, *after: str, steps: tuple[Rows, ...] = (WHOLE_SHEET,)) -> LevelSpec:
-    """The level of a topic in letters, which comes after the one in numbers and these."""
-    return LevelSpec(f"{topic}{LETTERS_SUFFIX}", topic, "letters", (topic, *after), steps)
+def _in_numbers(topic: str, *after: str, steps: tuple[Rows, ...], begins_whole: bool = False) -> LevelSpec:
+    """The level of a topic in numbers, which comes after these."""
+    return LevelSpec(topic, topic, after, steps, begins_whole)
+
+
+def _in_letters(topic: str, *after: str, rows: Rows) -> LevelSpec:
+    """The level of a topic in letters, which comes after the one in numbers and these; it is one sheet."""
+    return LevelSpec(f"{topic}{LETTERS_SUFFIX}", topic, (topic, *after), (rows,))
 
 
 # In the order in which they are practised, which is not quite that in which topics are taught (app/shapes/topics.py):
 # letters some time after the same topic in numbers, the whole model before its matrices are counted. Whatever a level
 # comes after stands above it.
-_HEAD, _LAYER, _DECODE, _WALK, _MATRICES = (
-    *("single-head", "attention-layer", "decode-step"),
-    *("whole-model", "layer-parameters"),
-)
 LEVELS: tuple[LevelSpec, ...] = (
-    LevelSpec(
-        _HEAD,
-        _HEAD,
+    _in_numbers(
+        "single-head",
         steps=(("input", "queries", "keys", "scores"), ("queries", "values", "weights", "output")),
         begins_whole=True,
     ),
-    LevelSpec("bidirectional-head", "bidirectional-head", after=(_HEAD,), steps=(("queries", "weights", "output"),)),
-    LevelSpec(
-        "scale-mask-softmax",
-        "scale-mask-softmax",
-        after=(_HEAD, "bidirectional-head"),
-        steps=(("under_root", "mask", "masked", "chosen_weights", "row_sum", "weights_sum"),),
-    ),
-    LevelSpec(
-        _LAYER,
-        _LAYER,
-        after=(_HEAD,),
+    _in_numbers("bidirectional-head", "single-head", steps=(("queries", "weights", "output"),)),
+    _in_numbers(
+        "attention-layer",
+        "single-head",
         steps=(("queries", "keys", "scores", "output"), ("keys", "values", "context", "output")),
     ),
-    LevelSpec(
-        _DECODE,
-        _DECODE,
-        after=(_HEAD, _LAYER),
+    _in_numbers(
+        "decode-step",
+        *("single-head", "attention-layer"),
         steps=(("queries", "keys", "scores"), ("queries", "values", "output")),
     ),
-    _in_letters(_HEAD, steps=(("queries", "scores", "output"),)),
-    LevelSpec(
+    _in_numbers(
+        "scale-mask-softmax",
+        *("single-head", "bidirectional-head"),
+        steps=(("under_root", "mask", "masked", "chosen_weights", "row_sum", "weights_sum"),),
+    ),
+    _in_letters("single-head", rows=("queries", "scores", "output")),
+    _in_numbers(
         "three-dimensions",
-        "three-dimensions",
-        after=(_LAYER,),
+        "attention-layer",
         steps=(("queries", "split_queries", "queries_by_head"), ("keys_by_head", "scores", "joined_context")),
     ),
-    _in_letters(_LAYER, "single-head-letters", steps=(("queries", "keys", "scores", "output"),)),
-    LevelSpec(
+    _in_letters("attention-layer", "single-head-letters", rows=("queries", "keys", "scores", "output")),
+    _in_numbers(
         "cross-attention",
-        "cross-attention",
-        after=(_HEAD, "bidirectional-head"),
+        *("single-head", "bidirectional-head"),
         steps=(("queries", "keys", "scores", "output"),),
     ),
-    _in_letters(_DECODE, "attention-layer-letters", steps=(("queries", "keys", "scores"),)),
-    _in_letters("cross-attention", "single-head-letters", steps=(("queries", "keys", "scores"),)),
-    LevelSpec(_WALK, _WALK, after=(_LAYER,), steps=(("embedded", "angles", "hidden", "fed_forward", "logits"),)),
-    LevelSpec(
+    _in_letters("decode-step", "attention-layer-letters", rows=("queries", "keys", "scores")),
+    _in_letters("cross-attention", "single-head-letters", rows=("queries", "keys", "scores")),
+    _in_numbers("whole-model", "attention-layer", steps=(("embedded", "angles", "hidden", "fed_forward", "logits"),)),
+    _in_numbers(
         "rotary-pairs",
-        "rotary-pairs",
-        after=(_LAYER, _WALK),
+        *("attention-layer", "whole-model"),
         steps=(("angles", "rotated_queries", "partner", "layer_angles", "layer_rotated"),),
     ),
-    LevelSpec("head-parameters", "head-parameters", after=(_LAYER,)),
-    LevelSpec(_MATRICES, _MATRICES, after=(_LAYER, _WALK), steps=(("W_K", "W_O", "W_down"), ("W_Q", "W_up"))),
-    LevelSpec("feed-forward-width", "feed-forward-width", after=(_MATRICES,)),
-    LevelSpec(
+    _in_numbers(
+        "head-parameters",
+        "attention-layer",
+        steps=(("W_K", "W_O", "layer_W_K"), ("W_Q", "layer_W_Q", "W_VO", "rank_W_VO")),
+    ),
+    _in_numbers(
+        "layer-parameters",
+        *("attention-layer", "whole-model"),
+        steps=(("W_K", "W_O", "W_down"), ("W_Q", "W_up")),
+    ),
+    _in_numbers(
+        "feed-forward-width",
+        "layer-parameters",
+        steps=(
+            ("two_thirds", "multiplied", "width", "gated_parameters", "ungated_parameters"),
+            ("block_parameters", "gated_width"),
+        ),
+    ),
+    _in_numbers(
         "parameter-count",
-        "parameter-count",
-        after=(_MATRICES,),
+        "layer-parameters",
         steps=(("embedding", "attention", "feed_forward", "all_layers", "total"),),
     ),
-    _in_letters(_MATRICES, "attention-layer-letters", steps=(("W_K", "W_O", "W_down"),)),
-    LevelSpec(
+    _in_letters("layer-parameters", "attention-layer-letters", rows=("W_K", "W_O", "W_down")),
+    _in_numbers(
         "experts",
-        "experts",
-        after=("parameter-count",),
+        "parameter-count",
         steps=(("router_logits", "chosen", "expert_input", "W_up", "block_active", "total"),),
     ),
-    LevelSpec(
+    _in_numbers(
         "costs",
-        "costs",
-        after=(_DECODE, "parameter-count"),
+        *("decode-step", "parameter-count"),
         steps=(("keys_flops", "scores_flops", "output_flops", "feed_forward_flops", "weights_16_bit", "cache_16_bit"),),
     ),
-    LevelSpec("growth", "growth", after=("costs",)),
+    _in_numbers(
+        "growth",
+        "costs",
+        steps=(
+            (
+                *("crossing", "projections_doubled", "pairwise_doubled", "score_entries_doubled", "kv_cache_doubled"),
+                "decode_flops",
+            ),
+        ),
+    ),
     LevelSpec(
         "attention-layer-latent",
-        _LAYER,
-        after=(_LAYER, _DECODE),
+        "attention-layer",
+        after=("attention-layer", "decode-step"),
         steps=(("queries", "rotary_key", "cache", "keys", "context"),),
     ),
-    LevelSpec(
-        "four-dimensions",
-        "four-dimensions",
-        after=("three-dimensions",),
-        steps=(("split_queries", "queries_by_head", "scores", "joined_context"),),
+    _in_numbers("four-dimensions", "three-dimensions", steps=(("queries_by_head", "scores", "joined_context"),)),
+    _in_letters("bidirectional-head", "single-head-letters", rows=("queries", "weights", "output")),
+    _in_letters(
+        "scale-mask-softmax",
+        "single-head-letters",
+        rows=("under_root", "masked", "chosen_weights", "row_sum", "weights_sum"),
     ),
-    _in_letters("bidirectional-head", "single-head-letters"),
-    _in_letters("scale-mask-softmax", "single-head-letters"),
-    _in_letters("three-dimensions", "attention-layer-letters"),
-    _in_letters("four-dimensions", "three-dimensions-letters"),
-    _in_letters(_WALK, "attention-layer-letters"),
-    _in_letters("rotary-pairs", "whole-model-letters"),
-    _in_letters("head-parameters", "attention-layer-letters"),
-    _in_letters("feed-forward-width", "layer-parameters-letters"),
+    _in_letters("three-dimensions", "attention-layer-letters", rows=("queries_by_head", "scores", "joined_context")),
+    _in_letters("four-dimensions", "three-dimensions-letters", rows=("queries_by_head", "scores", "joined_context")),
+    _in_letters("whole-model", "attention-layer-letters", rows=("embedded", "hidden", "fed_forward", "logits")),
+    _in_letters(
+        "rotary-pairs",
+        "whole-model-letters",
+        rows=("angles", "rotated_queries", "layer_angles", "layer_rotated"),
+    ),
+    _in_letters("head-parameters", "attention-layer-letters", rows=("W_K", "W_O", "W_VO", "rank_W_VO")),
     _in_letters(
         "parameter-count",
         "layer-parameters-letters",
-        steps=(("embedding", "attention", "feed_forward", "total"),),
+        rows=("embedding", "attention", "feed_forward", "total"),
     ),
-    _in_letters("experts", "parameter-count-letters"),
+    _in_letters(
+        "experts",
+        "parameter-count-letters",
+        rows=("router_logits", "chosen", "expert_input", "W_up", "block_active"),
+    ),
     _in_letters(
         "costs",
         "layer-parameters-letters",
-        steps=(("keys_flops", "scores_flops", "output_flops", "feed_forward_flops", "cache_16_bit"),),
+        rows=("keys_flops", "scores_flops", "output_flops", "feed_forward_flops", "cache_16_bit"),
     ),
-    _in_letters("growth", "costs-letters"),
+    _in_letters("growth", "costs-letters", rows=("pairwise_flops", "crossing", "decode_flops", "cache_of_token")),
     LevelSpec(
         "attention-layer-latent-letters",
-        _LAYER,
-        "letters",
+        "attention-layer",
         after=("attention-layer-latent", "attention-layer-letters"),
+        steps=(("queries", "rotary_key", "cache", "keys", "context"),),
     ),
 )
 _SPECS = {spec.key: spec for spec in LEVELS}
@@ -257,7 +276,7 @@ def _steps(spec: LevelSpec, worksheets: Sequence[Worksheet]) -> Iterator[LevelSt
     """
     ours = [sheet for sheet in worksheets if not sheet.key.startswith(OWN_WORKSHEET_PREFIX)]
     for rows in spec.steps if ours else ():
-        if asking := [sheet for sheet in ours if 2 * len(set(rows).intersection(sheet.rows)) > len(rows) or not rows]:
+        if asking := [sheet for sheet in ours if 2 * len(set(rows).intersection(sheet.rows)) > len(rows)]:
             yield LevelStep(rows, tuple(sheet.cut_to(rows).key for sheet in asking))
     yield from (LevelStep(WHOLE_SHEET, (sheet.key,)) for sheet in worksheets if sheet not in ours)
 

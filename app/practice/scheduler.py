@@ -26,12 +26,11 @@ from app.practice.levels import LevelStep, PracticeLevel, level_after, practice_
 from app.practice.record import MAX_RESULTS, PracticeRecord, RecordError, SheetResult
 from app.sheets.library import Library
 from app.sheets.variant import Variant
-from app.sheets.worksheet import CUT
+from app.sheets.worksheet import whole_key
 from app.translation import gettext as _
 
 SHEETS_BEFORE_OTHER_LEVELS = 2  # then a held misconception is shown again on any open level, not just on the record's
 SEEDS_TRIED = 4  # for each worksheet, in search of a sheet that was not there yet
-SEEDS_TRIED_FOR_A_MODEL = 24  # for a worksheet with several models, in search of one that shows a misconception
 
 _TOPICS_OF = {misconception.key: misconception.topics for misconception in MISCONCEPTIONS}
 
@@ -185,11 +184,6 @@ class Practice:
         return LevelProgress(level, done, passed, level == self.level, tuple(again), tuple(before))
 
 
-def current_level(library: Library, record: PracticeRecord) -> PracticeLevel:
-    """The level of a record; the next one to pass if the record names none, or one that is not open."""
-    return Practice(library, record).level
-
-
 def record_result(library: Library, record: PracticeRecord, result: SheetResult) -> PracticeRecord:
     """The record with one more result; see `Practice.after`."""
     return Practice(library, record).after(result)
@@ -271,15 +265,17 @@ def _sheet_of_level_showing(practice: Practice, level: PracticeLevel, waiting: S
 
 
 def _other_model_showing(practice: Practice, worksheets: Iterable[str], misconception: str) -> Variant | None:
-    """A new sheet of these worksheets that shows the misconception, for which more models are drawn.
+    """A new sheet of these worksheets that shows the misconception, of any of the models that they may draw.
 
     Some show on few models, such as those whose config states the head dimension. None if no draw shows it.
     """
-    codes = {sheet.result.code for sheet in practice.past}
-    several_models = [key for key in worksheets if len(practice.library.worksheet(key).models) > 1]
-    for turn in range(SEEDS_TRIED, SEEDS_TRIED_FOR_A_MODEL):
-        for key in several_models:
-            sheet = practice.library.seeded(key, _random_number(practice.record, f"{key}/{turn}"))
+    library, codes = practice.library, {sheet.result.code for sheet in practice.past}
+    models = [(key, model) for key in worksheets for model in library.worksheet(key).models]
+    for turn in range(SEEDS_TRIED):
+        for key, model in models:
+            if misconception in frozenset().union(*library.unavoidable_confusions(key, model)):
+                continue  # it never shows on this model
+            sheet = library.seeded(key, _random_number(practice.record, f"{key}/{turn}"), model)
             if sheet.code not in codes and misconception in distinguishable_misconceptions(sheet):
                 return sheet
     return None
@@ -326,7 +322,7 @@ def _worksheet_order(practice: Practice, worksheets: Sequence[str]) -> list[str]
     begin = _random_number(practice.record, "sheet") % max(1, len(worksheets))
     sheets = map(practice.library.worksheet, (*worksheets[begin:], *worksheets[:begin]))
     rows = {sheet.key: len(sheet.rows) if sheet.key == sheet.whole else 0 for sheet in sheets}
-    return sorted(rows, key=lambda key: (key.split(CUT)[0] == last, rows[key]))
+    return sorted(rows, key=lambda key: (whole_key(key) == last, rows[key]))
 
 
 def _freshest_sheet(practice: Practice, worksheet: str, codes: Sequence[str]) -> Variant:

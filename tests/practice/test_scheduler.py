@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import islice, pairwise
 
@@ -26,7 +26,8 @@ from app.practice.record import (
 from app.practice.scheduler import NextSheet, Practice, next_sheet, record_result
 from app.sheets.library import Library
 from app.sheets.variant import Variant
-from simulation.misconception_students import misconception_sheets, right_sheet
+from simulation.beginners import typed_texts, writable_sheets
+from simulation.misconception_students import right_sheet
 from tests.helpers.shipped import LIBRARY
 
 STARTS = st.integers(0, MAX_COUNT)
@@ -37,30 +38,20 @@ LEVELS = [level.key for level in practice_levels(LIBRARY)]
 LADDER = [level.key for level in practice_levels(LIBRARY) for _ in level.steps]  # the levels of a student always right
 CODES = [LIBRARY.seeded(sheet, seed).code for sheet in LIBRARY.worksheets for seed in range(3)]
 
-Boxes = Mapping[str, int]
-
 
 def group_states(record: PracticeRecord) -> dict[str, GroupState]:
     """The state of every group by this record."""
     return Practice(LIBRARY, record).groups
 
 
-def typed(variant: Variant, boxes: Boxes) -> dict[str, str]:
-    """The texts of these sizes; on a sheet in letters a right size is written in letters."""
-    letters = variant.worksheet.answers == "letters"
-    written = {str(blank): variant.notation.write(variant.expression(blank)) for blank in variant.blanks}
-    truth = right_sheet(variant)
-    return {box: written[box] if letters and size == truth[box] else str(size) for box, size in boxes.items()}
-
-
 def with_misconception(misconception: str) -> Callable[[Variant], dict[str, str]]:
     """A student who fills in every sheet by one misconception, where it shows."""
-    return lambda variant: typed(variant, dict(misconception_sheets(variant)).get(misconception, right_sheet(variant)))
+    return lambda variant: typed_texts(variant, dict(writable_sheets(variant)).get(misconception, right_sheet(variant)))
 
 
 def answer_right(variant: Variant) -> dict[str, str]:
     """A student who is always right."""
-    return typed(variant, right_sheet(variant))
+    return typed_texts(variant, right_sheet(variant))
 
 
 def on_level(level: str, start: int = 3) -> PracticeRecord:
