@@ -59,7 +59,13 @@ def llama_sheet(library: Library, topic: str, tokens: int = 40, **changed: objec
     return sheet(library, build_architecture({**LLAMA, **changed}, "The model"), topic, tokens)
 
 
-def every_sheet(library: Library) -> Iterator[Variant]:
+@pytest.fixture(scope="module")
+def every_sheet(library: Library) -> tuple[Variant, ...]:
+    """Every topic with every family and setting that has it."""
+    return tuple(made_sheets(library))
+
+
+def made_sheets(library: Library) -> Iterator[Variant]:
     """Every topic with every family and setting that has it, with one token and with forty, or its fixed number."""
     for case in CASES:
         for config, model_class in case.configs():
@@ -83,14 +89,14 @@ def numbers(text: str) -> set[int]:
     return {int(number.replace(",", "")) for number in re.findall(r"\d+(?:,\d{3})*", text)}
 
 
-def test_the_text_is_complete_for_every_family_and_topic(library: Library) -> None:
+def test_the_text_is_complete_for_every_family_and_topic(every_sheet: tuple[Variant, ...]) -> None:
     """No sentence is missing or has a brace left, and the description has no number that is not one of the sheet's.
 
     Besides sizes a description may give the query heads of a key/value head, the dimensions that RoPE rotates, and of
     local layers their number, chunk, window, and how many tokens this is to either side.
     """
     topics = set()
-    for variant in every_sheet(library):
+    for variant in every_sheet:
         for sentence in sentences(variant):
             assert not re.search(r"[{}]|None", sentence), (variant.architecture.family, sentence)
         a = variant.architecture
@@ -106,9 +112,9 @@ def test_the_text_is_complete_for_every_family_and_topic(library: Library) -> No
     assert topics == set(TOPICS)
 
 
-def test_the_description_states_what_every_box_needs(library: Library) -> None:
+def test_the_description_states_what_every_box_needs(every_sheet: tuple[Variant, ...]) -> None:
     """Each symbol of an answer has its number in the description, or that of a size it is worked out from."""
-    for variant in every_sheet(library):
+    for variant in every_sheet:
         if variant.worksheet.topic in HEAD_TOPICS and variant.tokens > 1 and "V" in variant.sizes:
             said = numbers(variant.text.description)
             for symbol in frozenset[str]().union(*(variant.expression(blank).symbols for blank in variant.blanks)):
@@ -202,9 +208,9 @@ def test_a_decoding_step_does_not_tell_how_many_keys_there_are(library: Library)
     assert numbers(" ".join(said)) == {512, 8, 64, 40, 1}  # a batch size of 1
 
 
-def test_one_token_is_said_in_the_singular(library: Library) -> None:
+def test_one_token_is_said_in_the_singular(every_sheet: tuple[Variant, ...]) -> None:
     """Neither "1 tokens" nor "1 token": a single one."""
-    for variant in every_sheet(library):
+    for variant in every_sheet:
         if variant.tokens == 1 and variant.worksheet.topic in HEAD_TOPICS[:4]:
             assert "1 token" not in variant.text.description
             assert re.search("single token|one token", variant.text.description)
@@ -250,10 +256,10 @@ def test_where_each_token_is_a_column_a_matrix_stands_on_its_left(library: Libra
         assert other not in task
 
 
-def test_every_symbol_of_an_answer_has_a_name(library: Library) -> None:
+def test_every_symbol_of_an_answer_has_a_name(library: Library, every_sheet: tuple[Variant, ...]) -> None:
     """So that a sheet on any model can be answered in symbols."""
     names = library.wording.sections["symbol-names"]
-    for variant in every_sheet(library):
+    for variant in every_sheet:
         if variant.worksheet.topic in (*HEAD_TOPICS, "layer-parameters"):
             for blank in variant.blanks:
                 assert variant.expression(blank).symbols <= set(names), (variant.architecture.family, str(blank))

@@ -16,9 +16,10 @@ WORKSHEETS_PER_FAMILY = 4  # other ones for each family, so that all are tried w
 
 
 def imported(client: TestClient, config: dict[str, object]) -> str:
-    """The key of a model after its import."""
+    """The key of a model after its import, which leads to the model's page."""
     data = {"way": "text", "text": json.dumps(config)}
-    return str(client.post("/models", data=data, files={"file": ("", b"")}).url.path).removeprefix("/models/")
+    answer = client.post("/models", data=data, files={"file": ("", b"")}, follow_redirects=False)
+    return answer.headers["location"].rpartition("/models/")[2]
 
 
 def test_no_worksheet_fails_with_any_family(client: TestClient, library: Library) -> None:
