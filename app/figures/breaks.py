@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import count, product
 
 from app.figures.captions import head_label
-from app.figures.figures import Box, Break, Rectangle, Sketch, overlapping
+from app.figures.figures import Box, Break, Rectangle, Sketch, changed, overlapping
 from app.figures.frame import obstacles
 from app.figures.pen import CORNER_PX, Pen
 from app.figures.plans import FigurePlan
@@ -53,7 +53,7 @@ def break_of(pen: Pen, mismatch: DimensionMismatch, sketch: Sketch) -> Iterator[
     first, second = (list(_sides(pen, blank, sketch)) for blank, _ in (mismatch.first, mismatch.second))
     if mismatch.added and sketch.outlines:
         outline = sketch.outlines[0]
-        needed = replace(second[0].box, width=outline.width, height=outline.height)
+        needed = changed(second[0].box, width=outline.width, height=outline.height)
         first = [replace(second[0], box=needed, label=pen.shapes.label(mismatch.first[0]))]
     pairs = sorted(product(first, second), key=lambda pair: _distance(*pair))
     yield from (break_between(*pair) for pair in pairs[:1])
@@ -73,7 +73,7 @@ def joined_breaks(pen: Pen, joined: Box, parts: Iterable[str]) -> Iterator[Break
     lengths = [pen.shapes.lengths.get(blank, 0) for blank in blanks]
     own = pen.shapes.lengths.get(Blank(joined.tensor, "columns"))
     if own is not None and all(lengths) and sum(lengths) != own:
-        needed = replace(joined, width=pen.sizes.scale.px(sum(lengths)))
+        needed = changed(joined, width=pen.sizes.scale.px(sum(lengths)))
         added = " + ".join(map(pen.shapes.label, blanks))
         yield break_between(
             Side(needed, False, added), Side(joined, False, pen.shapes.label(Blank(joined.tensor, "columns")))
@@ -125,7 +125,7 @@ def placed_breaks(sketch: Sketch) -> list[Break]:
         label = next(box for steps in count() for box in label_places(each, steps * STEP_PX) if _is_free(box, taken))
         x, y, width, height = label
         taken.append(label)
-        breaks.append(replace(each, label_at=(x + width / 2, y + height / 2)))
+        breaks.append(changed(each, label_at=(x + width / 2, y + height / 2)))
     return breaks
 
 

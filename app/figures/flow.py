@@ -26,7 +26,20 @@ from functools import cached_property
 
 from app.figures.breaks import BRACKET_PX, MIN_BRACKET_PX, break_of, label_places
 from app.figures.captions import size_name
-from app.figures.figures import Arc, Box, Break, Edge, EdgeShown, EdgeSide, Flow, Rectangle, Sign, Sketch, overlapping
+from app.figures.figures import (
+    Arc,
+    Box,
+    Break,
+    Edge,
+    EdgeShown,
+    EdgeSide,
+    Flow,
+    Rectangle,
+    Sign,
+    Sketch,
+    changed,
+    overlapping,
+)
 from app.figures.frame import add_below, transpose_break, transpose_edge, transpose_rectangle
 from app.figures.mask import masked_areas
 from app.figures.pen import Pen, side_ends
@@ -134,7 +147,7 @@ class _Lane:
         self.sketch.outlines += self.pen.outlines(self.sketch.boxes)
         breaks = [each for column in placed.values() for each in column.breaks]
         breaks += dict.fromkeys(self._other_breaks(placed))
-        self.sketch.breaks += [replace(each, state=self._states(each.products)) for each in breaks]
+        self.sketch.breaks += [changed(each, state=self._states(each.products)) for each in breaks]
         self.sketch.flow = self._flow(placed)
 
     @cached_property
@@ -205,7 +218,7 @@ class _Lane:
 
     def _letter_fits(self, box: Box) -> bool:
         """Whether a matrix has room for its letter once the sketch is mirrored, if it is."""
-        return (replace(box, width=box.height, height=box.width) if self.is_mirrored else box).letter_fits
+        return (changed(box, width=box.height, height=box.width) if self.is_mirrored else box).letter_fits
 
     # Columns
 
@@ -220,15 +233,15 @@ class _Lane:
         for (left, top, _, height), own_room in own:
             for (other, other_top, width, other_height), room in taken:
                 if top < other_top + other_height and other_top < top + height:
-                    x = max(x, other + width + max(room, own_room) - left)
+                    x = max(x, other + width - left + max(room, own_room))
         taken += (((left + x, top, width, height), room) for (left, top, width, height), room in own)
         drawn = tuple(self._inked(box, x) for box in column.boxes)
-        edges = tuple(replace(edge, x1=edge.x1 + x, x2=edge.x2 + x) if x else edge for edge in column.edges)
+        edges = tuple(changed(edge, x1=edge.x1 + x, x2=edge.x2 + x) if x else edge for edge in column.edges)
         return _Column(
             drawn,
             edges,
             tuple(
-                replace(each, start=(each.start[0] + x, each.start[1]), end=(each.end[0] + x, each.end[1]))
+                changed(each, start=(each.start[0] + x, each.start[1]), end=(each.end[0] + x, each.end[1]))
                 for each in column.breaks
             ),
         )
@@ -326,10 +339,10 @@ class _Lane:
         shapes = self.pen.shapes
         hatched, incomplete = shapes.table[box.tensor].parameter, not shapes.is_complete(box.tensor)
         state = self._states(box.products)
-        drawn = replace(box, x=x, hatched=hatched, incomplete=incomplete, state=state)
+        drawn = changed(box, x=x, hatched=hatched, incomplete=incomplete, state=state)
         masked = tuple(masked_areas(shapes, drawn)) if box.tensor == "weights" else ()
         part = self.pen.new_row(drawn)
-        return replace(drawn, masked=masked, part=part) if masked or part else drawn
+        return changed(drawn, masked=masked, part=part) if masked or part else drawn
 
     # Labels
 
@@ -348,14 +361,14 @@ class _Lane:
         fits = self._letter_fits(box)
         columns = self._edge(Blank(key, "columns"), "below", box, letter="" if fits else box.symbol)
         needed = max((outline.height for outline in self.pen.outlines([box])), default=0.0)
-        columns = replace(columns, shift=max(0.0, needed - box.height))  # below the size that it would need, in dashes
+        columns = changed(columns, shift=max(0.0, needed - box.height))  # below the size that it would need, in dashes
         rows = self._rows(box)
         if rows.side == "left" and rows.shown == "label":
             lane, other = self._rectangle(rows), self._rectangle(columns)
             if other[0] < lane[0] + lane[2] + TEXT_PX and other[1] < lane[1] + lane[3]:
-                columns = replace(columns, shift=lane[1] + lane[3] - other[1] + 2)
+                columns = changed(columns, shift=lane[1] + lane[3] - other[1] + 2)
         if rows.side == "right" and rows.shown == "label":
-            rows = replace(rows, shift=self._right_of(rows, columns))
+            rows = changed(rows, shift=self._right_of(rows, columns))
         yield columns
         yield rows
 
@@ -368,7 +381,7 @@ class _Lane:
         """The rows of a matrix in the lane."""
         blank = Blank(box.tensor, "rows")
         if box.tensor == self.lane[0]:
-            return replace(self._edge(blank, "left", box), name=self._lane_name)
+            return changed(self._edge(blank, "left", box), name=self._lane_name)
         if not self._has_own_rows(blank):
             return self._edge(blank, "left", box, "focus")
         told = any(blank in (mismatch.first[0], mismatch.second[0]) for mismatch in self.pen.shapes.mismatches)
@@ -500,7 +513,7 @@ class _Lane:
             pair = {mismatch.first[0], mismatch.second[0]}
             if pair not in shown and not all(b.field == "rows" and b.tensor in self.lane for b in pair):
                 for gap in break_of(self.pen, mismatch, self.sketch):
-                    yield replace(self._clear(gap), products=mismatch.result)
+                    yield changed(self._clear(gap), products=mismatch.result)
 
     def _clear(self, gap: Break) -> Break:
         """A bracket above a matrix, where that is free; else below it."""
@@ -510,7 +523,7 @@ class _Lane:
         near = [box for box in self.sketch.boxes if abs(box.y - BRACKET_PX - gap.start[1]) < 1]
         y = max(box.y + box.height for box in near) + BRACKET_PX if near else gap.start[1]
         while True:
-            below = replace(gap, start=(gap.start[0], y), end=(gap.end[0], y), toward=(0.0, -1.0))
+            below = changed(gap, start=(gap.start[0], y), end=(gap.end[0], y), toward=(0.0, -1.0))
             if not overlapping(below.bracket_box, taken):
                 return below
             y += BRACKET_PX
@@ -530,7 +543,7 @@ class _Lane:
 
     def _is_done(self, product: str) -> bool:
         """Whether a product is fully answered; one that the sheet doesn't ask for, if its size follows."""
-        return self._answered.get(product, self.pen.shapes.is_complete(product))
+        return self._answered[product] if product in self._answered else self.pen.shapes.is_complete(product)
 
     @cached_property
     def _answered(self) -> dict[str, bool]:
@@ -578,7 +591,7 @@ class _Lane:
         """The lane's number and name, at the left end of a frame."""
         blank = Blank(self.lane[0], "rows")
         label, kind, _ = self.pen.labelled(blank)
-        ends = side_ends(replace(left, height=self.height), "left")
+        ends = side_ends(changed(left, height=self.height), "left")
         return Edge(blank, "left", *ends, label, kind, self._lane_name, given=blank in self.pen.shapes.facts)
 
     def _seen(self, group: Sequence[_Product], order: Sequence[str]) -> tuple[str, ...]:

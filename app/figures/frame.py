@@ -3,9 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 
-from app.figures.figures import MARGIN_PX, Box, Break, Edge, EdgeSide, Flow, Outline, Point, Rectangle, Sketch
+from app.figures.figures import (
+    MARGIN_PX,
+    Box,
+    Break,
+    Edge,
+    EdgeSide,
+    Flow,
+    Outline,
+    Point,
+    Rectangle,
+    Sketch,
+    changed,
+)
 
 MIRRORED_SIDES: Mapping[EdgeSide, EdgeSide] = {
     "left": "top",
@@ -26,9 +37,9 @@ def mirror_sketch(sketch: Sketch) -> Sketch:
     return Sketch(
         boxes,
         edges,
-        [replace(arc, start=_swap(arc.start), end=_swap(arc.end), clockwise=not arc.clockwise) for arc in sketch.arcs],
+        [changed(arc, start=_swap(arc.start), end=_swap(arc.end), clockwise=not arc.clockwise) for arc in sketch.arcs],
         [Outline(o.y, o.x, o.height, o.width) for o in sketch.outlines],
-        [replace(sign, x=sign.y, y=sign.x) for sign in sketch.signs],
+        [changed(sign, x=sign.y, y=sign.x) for sign in sketch.signs],
         [tuple(map(_swap, polygon)) for polygon in sketch.pulled],
         [transpose_break(each) for each in sketch.breaks],
         sketch.flow and _transpose_flow(sketch.flow),
@@ -42,7 +53,7 @@ def _swap(point: Point) -> Point:
 
 def transpose_break(each: Break) -> Break:
     """The mirrored bracket, its label not placed yet."""
-    return replace(each, start=_swap(each.start), end=_swap(each.end), toward=_swap(each.toward))
+    return changed(each, start=_swap(each.start), end=_swap(each.end), toward=_swap(each.toward))
 
 
 def transpose_rectangle(rectangle: Rectangle) -> Rectangle:
@@ -61,7 +72,7 @@ def _transpose_flow(flow: Flow) -> Flow:
 def _transpose_box(box: Box) -> Box:
     """The transposed matrix, with all that is drawn in it."""
     part = box.part and transpose_rectangle(box.part)
-    return replace(
+    return changed(
         box,
         x=box.y,
         y=box.x,
@@ -84,13 +95,26 @@ def add_below(sketch: Sketch, other: Sketch, room: float) -> None:
     if sketch.flow:
         ends = [_rows_extent(each) for each in (sketch, other)]
         y = ends[0][1] + room - ends[1][0]
-    sketch.boxes += [_lowered_box(box, y) for box in other.boxes]
-    sketch.edges += [replace(edge, y1=edge.y1 + y, y2=edge.y2 + y) for edge in other.edges]
-    sketch.arcs += [replace(arc, start=_lowered(arc.start, y), end=_lowered(arc.end, y)) for arc in other.arcs]
-    sketch.outlines += [replace(each, y=each.y + y) for each in other.outlines]
-    sketch.signs += [replace(sign, y=sign.y + y) for sign in other.signs]
-    sketch.breaks += [replace(each, start=_lowered(each.start, y), end=_lowered(each.end, y)) for each in other.breaks]
+    lowered = _lowered_sketch(other, y) if y else other
+    sketch.boxes += lowered.boxes
+    sketch.edges += lowered.edges
+    sketch.arcs += lowered.arcs
+    sketch.outlines += lowered.outlines
+    sketch.signs += lowered.signs
+    sketch.breaks += lowered.breaks
     sketch.flow = _with_lane(sketch.flow, other.flow, y) if other.flow else sketch.flow
+
+
+def _lowered_sketch(sketch: Sketch, y: float) -> Sketch:
+    """All that is drawn of a sketch, moved down; without its flow."""
+    return Sketch(
+        boxes=[_lowered_box(box, y) for box in sketch.boxes],
+        edges=[changed(edge, y1=edge.y1 + y, y2=edge.y2 + y) for edge in sketch.edges],
+        arcs=[changed(arc, start=_lowered(arc.start, y), end=_lowered(arc.end, y)) for arc in sketch.arcs],
+        outlines=[changed(each, y=each.y + y) for each in sketch.outlines],
+        signs=[changed(sign, y=sign.y + y) for sign in sketch.signs],
+        breaks=[changed(each, start=_lowered(each.start, y), end=_lowered(each.end, y)) for each in sketch.breaks],
+    )
 
 
 def _with_lane(flow: Flow | None, other: Flow, y: float) -> Flow:
@@ -100,7 +124,7 @@ def _with_lane(flow: Flow | None, other: Flow, y: float) -> Flow:
     first = next(iter(other.axes.values()))
     lanes = [(left, top + y, width, height) for left, top, width, height in other.lanes]
     frames = {key: (left, top + y, width, height) for key, (left, top, width, height) in other.frames.items()}
-    axes = {key: replace(axis, y1=axis.y1 + y, y2=axis.y2 + y) for key, axis in other.axes.items() if axis != first}
+    axes = {key: changed(axis, y1=axis.y1 + y, y2=axis.y2 + y) for key, axis in other.axes.items() if axis != first}
     return Flow((*flow.lanes, *lanes), {**flow.frames, **frames}, {**flow.axes, **axes})
 
 
@@ -119,14 +143,14 @@ def _lowered_box(box: Box, y: float) -> Box:
     """A matrix of a flow moved down, with all that is drawn in it."""
     part = box.part and (box.part[0], box.part[1] + y, *box.part[2:])
     masked = tuple(tuple(_lowered(point, y) for point in polygon) for polygon in box.masked)
-    return replace(box, y=box.y + y, part=part, masked=masked)
+    return changed(box, y=box.y + y, part=part, masked=masked)
 
 
 def transpose_edge(edge: Edge) -> Edge:
     """The edge on the mirrored side, with the blank of the exchanged field."""
     x1, y1, x2, y2 = edge.y1, edge.x1, edge.y2, edge.x2
     blank = edge.blank and edge.blank.transposed
-    return replace(edge, blank=blank, side=MIRRORED_SIDES[edge.side], x1=x1, y1=y1, x2=x2, y2=y2)
+    return changed(edge, blank=blank, side=MIRRORED_SIDES[edge.side], x1=x1, y1=y1, x2=x2, y2=y2)
 
 
 def frame_of(sketch: Sketch) -> Rectangle:
