@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated
 
 from annotated_doc import Doc
@@ -17,13 +17,15 @@ from app.shapes.requirements import TopicError
 from app.sheets.library import Library
 from app.sheets.variant import Variant
 from app.sheets.worksheet import Worksheet, WorksheetError
+from app.translation import gettext as _
 from app.web.practice.sheet_request import FIRST_WORKSHEET, find_variant
 from app.web.shared.errors import status_of
 from app.web.shared.model_menu import ModelMenu, model_menu
 from app.web.shared.request_guard import EMBEDDED_HEADERS
 from app.web.shared.services import Services
+from app.web.shared.sheet_view import hint_letters
 from app.web.shared.templating import render
-from app.web.shared.urls import url_for
+from app.web.shared.urls import public_url, url_for
 
 LAYER_WORKSHEET = "layer-of-a-model"  # whose model and length show the heads where an address names none
 
@@ -70,15 +72,11 @@ class ExhibitAddress:
 
 @dataclass(frozen=True)
 class ExhibitChooser:
-    """The form above an exhibit: the number of tokens as typed, and why the model or it cannot be shown, if so.
-
-    `hidden` are other fields of the form, which it keeps.
-    """
+    """The form of an exhibit: the number of tokens as typed, and why the model or it cannot be shown, if so."""
 
     tokens: str
     problem: str = ""
     length_is_wrong: bool = False
-    hidden: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -104,6 +102,16 @@ class AskedSheet:
     model_menu: ModelMenu
     chooser: ExhibitChooser
     status: int = 200
+
+    def refused(self, problem: str, status: int = 404) -> AskedSheet:
+        """No sheet, with a sentence on what an address asks for; as it is if there is no problem, or was one before."""
+        return replace(self.but(problem, status), variant=None) if problem else self
+
+    def but(self, problem: str, status: int = 422) -> AskedSheet:
+        """The sheet with a sentence on something that the address says in vain; as it is if there is none."""
+        if not problem or self.chooser.problem:
+            return self
+        return replace(self, chooser=replace(self.chooser, problem=problem), status=status)
 
 
 def worksheet_of_topic(library: Library, topic: str) -> Worksheet | None:
@@ -141,14 +149,43 @@ def asked_sheet(
     return AskedSheet(variant, model_menu(library, worksheet.key, chosen), chooser, status)
 
 
-def asked_step(request: Request, exhibit: Exhibit | None) -> int:
-    """The step of an address, from 1 to the exhibit's last; 1 for what is no number."""
-    text = request.query_params.get("step", "")
-    number = int(text) if text.isdecimal() and len(text) < 4 else 1
-    return max(1, min(number, len(exhibit.frames) if exhibit else 1))
+def exhibit_page(
+    request: Request,
+    services: Services,
+    asked: AskedSheet,
+    exhibit: Exhibit | None,
+    title: str,
+    address: ExhibitAddress,
+) -> tuple[ExhibitPage, int]:
+    """What the pages of all exhibits have, and the status; a step that is none becomes the first, with a sentence."""
+    steps = len(exhibit.frames) if exhibit else 0
+    text = request.query_params.get("step", "1")
+    step = int(text) if text.isdecimal() and len(text) < 4 else 0
+    if not 1 <= step <= steps:
+        step = 1
+        sentence = _("There is no step “{step}” here: choose one from 1 to {steps}.") if exhibit else ""
+        asked = asked.but(sentence.format(step=text[:20], steps=steps))
+    page = ExhibitPage(
+        title=title,
+        exhibit=exhibit,
+        step=step,
+        chooser=asked.chooser,
+        model_menu=asked.model_menu,
+        address=address,
+        embedded=address.embedded,
+        symbols=_symbols(asked.variant) if asked.variant else (),
+        site=public_url(request, services.settings),
+    )
+    return page, asked.status
 
 
-def render_exhibit(template: str, page: ExhibitPage, status: int = 200) -> Response:
+def _symbols(variant: Variant) -> tuple[str, ...]:
+    """What sentences write as mathematics: every letter, and every letter transposed, such as Kᵀ."""
+    letters = hint_letters(variant)
+    return (*letters, *(f"{letter}ᵀ" for letter in letters))
+
+
+def render_exhibit(template: str, page: ExhibitPage, status: int) -> Response:
     """The page of an exhibit; the embeddable one may stand in a frame of any site."""
     response = render(template, page, status)
     if page.embedded:

@@ -10,6 +10,7 @@ from typing import Annotated
 from annotated_doc import Doc
 from fastapi import APIRouter, Depends, Request, Response
 
+from app.algebra.number_text import format_number
 from app.exchange.imported_models import library_with_model
 from app.figures.exhibits.dealing import Dealing
 from app.figures.exhibits.heads import HeadsExhibit
@@ -32,7 +33,7 @@ from app.web.exhibits.exhibit_view import (
     ExhibitAddress,
     ExhibitPage,
     asked_sheet,
-    asked_step,
+    exhibit_page,
     render_exhibit,
     worksheet_of_topic,
 )
@@ -41,8 +42,7 @@ from app.web.shared.errors import status_of
 from app.web.shared.model_menu import model_menu
 from app.web.shared.permissions import require_practice
 from app.web.shared.services import Services, ServicesDep
-from app.web.shared.sheet_view import hint_letters
-from app.web.shared.urls import public_url, url_for
+from app.web.shared.urls import url_for
 
 router = APIRouter(include_in_schema=False, dependencies=[Depends(require_practice)])
 
@@ -110,28 +110,28 @@ def show_embedded_heads(request: Request, services: ServicesDep) -> Response:
 def _heads(request: Request, services: Services, *, embedded: bool) -> Response:
     worksheet = services.library.worksheet(LAYER_WORKSHEET)
     asked = _with_heads(asked_sheet(request, services, worksheet), services)
-    exhibit, table, query, symbols = None, None, dict[str, str](), tuple[str, ...]()
+    exhibit, table, query = None, None, dict[str, str]()
     if variant := asked.variant:
         table, drawing = _table(variant, request.query_params)
-        exhibit, symbols = drawing.exhibit(), hint_letters(variant)
+        exhibit = drawing.exhibit()
         query = {"model": variant.model.key, "tokens": str(variant.tokens), "groups": str(table.chosen.count)}
-    step = asked_step(request, exhibit)
+        asked = asked.but(_groups_problem(variant, request.query_params.get("groups")))
+    address = ExhibitAddress("show_heads", query, embedded)
+    common, status = exhibit_page(request, services, asked, exhibit, _("Deal the heads"), address)
     if exhibit and "alone" in request.query_params:  # the script asks for one frame while a slider moves
-        exhibit = replace(exhibit, frames=(exhibit.frames[step - 1],))
-    page = HeadsPage(
-        title=_("Deal the heads"),
-        exhibit=exhibit,
-        step=step,
-        chooser=asked.chooser,
-        model_menu=asked.model_menu,
-        address=ExhibitAddress("show_heads", query, embedded),
-        embedded=embedded,
-        symbols=symbols,
-        site=public_url(request, services.settings),
-        table=table,
-        sheet=_sheet_address(services.library, asked.variant) if asked.variant else "",
-    )
-    return render_exhibit("exhibits/heads.html", page, asked.status)
+        common = replace(common, exhibit=replace(exhibit, frames=(exhibit.frames[common.step - 1],)))
+    sheet = _sheet_address(services.library, asked.variant) if asked.variant else ""
+    return render_exhibit("exhibits/heads.html", HeadsPage(**vars(common), table=table, sheet=sheet), status)
+
+
+def _groups_problem(variant: Variant, groups: str | None) -> str:
+    """Why a model cannot have so many key/value heads, and which numbers it can; "" if it can."""
+    possible = possible_kv_heads(variant.architecture.H)
+    if groups is None or _whole(groups) in possible:
+        return ""
+    sentence = _("{heads} query heads cannot share “{groups}” key/value heads evenly: choose one of {possible}.")
+    heads = format_number(variant.architecture.H)
+    return sentence.format(heads=heads, groups=groups[:20], possible=", ".join(map(format_number, possible)))
 
 
 def _sheet_address(library: Library, variant: Variant) -> str:
@@ -155,7 +155,7 @@ def _with_heads(asked: AskedSheet, services: Services) -> AskedSheet:
         if asked.variant:
             require_heads(asked.variant.architecture, asked.variant.tokens)
     except TopicError as error:
-        return replace(asked, variant=None, chooser=replace(asked.chooser, problem=str(error)), status=status_of(error))
+        return asked.refused(str(error), status_of(error))
     return asked
 
 

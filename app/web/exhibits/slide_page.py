@@ -18,6 +18,7 @@ from app.figures.exhibits.frames import Exhibit
 from app.figures.exhibits.slide import products_of, slide_exhibit
 from app.figures.exhibits.stage import Product
 from app.figures.typed_shapes import TypedShapes
+from app.shapes.topics import topic_for
 from app.sheets.formulas import write_formula
 from app.sheets.library import Library
 from app.sheets.reading import MAX_BOX_TEXT, Typed
@@ -29,7 +30,7 @@ from app.web.exhibits.exhibit_view import (
     ExhibitAddress,
     ExhibitPage,
     asked_sheet,
-    asked_step,
+    exhibit_page,
     render_exhibit,
     worksheet_of_topic,
 )
@@ -37,8 +38,7 @@ from app.web.practice.sheet_request import PostedSheet, library_for, sheet_key, 
 from app.web.shared.forms import whole_number
 from app.web.shared.permissions import LARGEST_ID, require_practice
 from app.web.shared.services import Services, ServicesDep
-from app.web.shared.sheet_view import hint_letters
-from app.web.shared.urls import public_url, url_for
+from app.web.shared.urls import url_for
 from app.web.shared.visitor import MaybeVisitor, OwnerDep, remember_visitor
 
 router = APIRouter(include_in_schema=False, dependencies=[Depends(require_practice)])
@@ -46,8 +46,8 @@ SLIDE_TOPIC, SLIDE_PRODUCT = "single-head", "scores"
 
 
 @dataclass(frozen=True)
-class ProductChoice:
-    """One product in the menu: 'S = Q · Kᵀ'."""
+class SlideChoice:
+    """One topic or product in a menu: 'One head', 'S = Q · Kᵀ'."""
 
     key: str
     text: str
@@ -67,7 +67,9 @@ class TakeOver:
 class SlidePage(ExhibitPage):
     """Everything that templates/exhibits/slide.html shows."""
 
-    products: Annotated[tuple[ProductChoice, ...], Doc("The products of the topic, in the order of computation.")]
+    topics: Annotated[tuple[SlideChoice, ...], Doc("The topics that have products.")]
+    topic: Annotated[str, Doc("The key of the topic that is shown.")]
+    products: Annotated[tuple[SlideChoice, ...], Doc("The products of the topic, in the order of computation.")]
     back: Annotated[str, Doc("The sheet whose numbers are shown; empty where they are the model’s own.")]
     take: Annotated[TakeOver | None, Doc("How the result gets into its boxes on that sheet; None where it can’t.")]
 
@@ -100,38 +102,61 @@ def _show(request: Request, services: Services, visitor: Visitor | None, *, embe
     """The page or the embeddable page; a product that cannot be shown gets a sentence instead."""
     wanted = request.query_params
     library = library_for(services, visitor, wanted.get("worksheet", ""))
-    worksheet = _worksheet(library, wanted.get("worksheet", ""), wanted.get("topic", ""))
-    asked = asked_sheet(request, services, worksheet, library)
-    query = {"topic": worksheet.topic}
+    worksheet, problem = _worksheet(library, wanted.get("worksheet", ""), wanted.get("topic", ""))
+    asked = asked_sheet(request, services, worksheet, library).refused(problem)
     slide = _Slide(worksheet, asked.variant, wanted) if asked.variant else None
+    query = slide.query if slide else {"topic": worksheet.topic}
     if slide:
-        query = slide.query
+        asked = asked.but(slide.problem, 200 if slide.is_known else 404)
+    address = ExhibitAddress("show_slide", query, embedded)
     exhibit = slide.exhibit if slide else None
-    problem = asked.chooser.problem or (slide.problem if slide else "")
+    common, status = exhibit_page(request, services, asked, exhibit, _("Slide it together"), address)
     page = SlidePage(
-        title=_("Slide it together"),
-        exhibit=exhibit,
-        step=asked_step(request, exhibit),
-        model_menu=asked.model_menu,
-        chooser=replace(asked.chooser, hidden={"topic": worksheet.topic}, problem=problem),
-        address=ExhibitAddress("show_slide", query, embedded),
-        embedded=embedded,
-        symbols=_symbols(slide.variant) if slide else (),
-        site=public_url(request, services.settings),
+        **vars(common),
+        topics=_topics(library, worksheet.topic),
+        topic=worksheet.topic,
         products=slide.choices if slide else (),
         back=slide.back if slide else "",
         take=slide.take if slide else None,
     )
-    return render_exhibit("exhibits/slide.html", page, asked.status)
+    return render_exhibit("exhibits/slide.html", page, status)
 
 
-def _worksheet(library: Library, key: str, topic: str) -> Worksheet:
-    """The worksheet of that key if it has numbers and tokens as rows; else one of its topic, or of the given one."""
-    asked = library.worksheets.get(key)
-    if asked and (asked.answers, asked.tokens_are) == ("numbers", "rows"):
-        return asked
-    topics = (asked.topic if asked else topic, SLIDE_TOPIC)
-    return next(sheet for each in topics if (sheet := worksheet_of_topic(library, each)))
+def _worksheet(library: Library, key: str, topic: str) -> tuple[Worksheet, str]:
+    """The worksheet of that key, or one of the topic; and why there is neither, then with the first one of all.
+
+    A worksheet of a class, which no library here has, is shown with one of its topic.
+    """
+    worksheet = library.worksheets.get(key)
+    if worksheet and (worksheet.answers, worksheet.tokens_are) == ("numbers", "rows"):
+        return worksheet, ""
+    topic = worksheet.topic if worksheet else topic
+    of_topic = worksheet_of_topic(library, topic or SLIDE_TOPIC)
+    if of_topic and (topic or not key):
+        return of_topic, ""
+    first = worksheet_of_topic(library, SLIDE_TOPIC)
+    assert first is not None  # noqa: S101 - the library has a sheet on a single head
+    kind = _("There is no topic “{key}”: choose one from the list.")
+    kind = kind if topic else _("There is no worksheet “{key}”: choose a topic from the list.")
+    return first, kind.format(key=(topic or key)[:60])
+
+
+def _topics(library: Library, chosen: str) -> tuple[SlideChoice, ...]:
+    """The topics that have products to slide together, and the chosen one."""
+    return tuple(
+        SlideChoice(topic, library.wording.say("topics", topic), topic == chosen)
+        for topic in library.topics
+        if topic == chosen or _has_products(library, topic)
+    )
+
+
+def _has_products(library: Library, topic: str) -> bool:
+    """Whether a topic has products, with the model and length of its first worksheet."""
+    worksheet = worksheet_of_topic(library, topic)
+    if worksheet is None:
+        return False
+    table = topic_for(topic, library.models[worksheet.model].architecture, worksheet.tokens)
+    return bool(products_of(table))
 
 
 @dataclass(frozen=True)
@@ -151,11 +176,18 @@ class _Slide:
     def products(self) -> tuple[Product, ...]:
         return products_of(self.variant.table)
 
+    @property
+    def is_known(self) -> bool:
+        """Whether the product that is asked for is one of the topic; whether one is named at all."""
+        asked = self.wanted.get("product", "")
+        return not asked or any(product.result == asked for product in self.products)
+
     @cached_property
     def product(self) -> Product | None:
-        """The product that is asked for, or else the scores, or the first; None for a table without products."""
+        """The product that is asked for; if none is named the scores, or the first. None for what the topic lacks."""
         by_result = {product.result: product for product in self.products}
-        keys = (self.wanted.get("product", ""), SLIDE_PRODUCT, *by_result)
+        asked = self.wanted.get("product", "")
+        keys = [asked] if asked else [SLIDE_PRODUCT, *by_result]
         return next((by_result[key] for key in keys if key in by_result), None)
 
     @cached_property
@@ -186,8 +218,11 @@ class _Slide:
         """Why there is no exhibit, and what to do; "" if there is one."""
         if self.exhibit:
             return ""
-        if self.product is None:
+        if not self.products:
             return _("This topic has no product of two matrices: choose another one.")
+        if self.product is None:
+            sentence = _("There is no product “{key}” in this topic: choose one from the list.")
+            return sentence.format(key=self.wanted["product"][:60])
         left, right = (self.variant.letters[key] for key in (self.product.left, self.product.right))
         sentence = _("Fill in the rows and columns of {left} and {right} on your sheet first: a number is missing.")
         return sentence.format(left=left, right=right)
@@ -205,7 +240,7 @@ class _Slide:
         return {**query, "model": self.variant.model.key, "tokens": str(self.variant.tokens), **more, **self.typed}
 
     @property
-    def choices(self) -> tuple[ProductChoice, ...]:
+    def choices(self) -> tuple[SlideChoice, ...]:
         """The menu of products."""
         return tuple(_choice(self.variant, each, self.product) for each in self.products)
 
@@ -246,18 +281,12 @@ class _Slide:
         return TakeOver(text.format(result=self.variant.letters[self.product.result], **shape), address, fields)
 
 
-def _symbols(variant: Variant) -> tuple[str, ...]:
-    """What sentences write as mathematics: every letter, and every letter transposed, such as Kᵀ."""
-    letters = hint_letters(variant)
-    return (*letters, *(f"{letter}ᵀ" for letter in letters))
-
-
 def _back(variant: Variant, *, practising: bool) -> str:
     """The address of a sheet, in the round of practice that it belongs to."""
     return sheet_link(variant, practice=1) if practising else sheet_link(variant)
 
 
-def _choice(variant: Variant, product: Product, chosen: Product | None) -> ProductChoice:
+def _choice(variant: Variant, product: Product, chosen: Product | None) -> SlideChoice:
     """A product in the menu."""
     text = f"{variant.letters[product.result]} = {write_formula(variant, product.result)}"
-    return ProductChoice(product.result, text, product == chosen)
+    return SlideChoice(product.result, text, product == chosen)

@@ -16,15 +16,13 @@ from app.web.exhibits.exhibit_view import (
     ExhibitAddress,
     ExhibitPage,
     asked_sheet,
-    asked_step,
+    exhibit_page,
     render_exhibit,
     worksheet_of_topic,
 )
 from app.web.practice.sheet_request import sheet_link
 from app.web.shared.permissions import require_practice
 from app.web.shared.services import Services, ServicesDep
-from app.web.shared.sheet_view import hint_letters
-from app.web.shared.urls import public_url
 
 router = APIRouter(include_in_schema=False, dependencies=[Depends(require_practice)])
 
@@ -74,21 +72,15 @@ def _token(request: Request, services: Services, *, embedded: bool) -> Response:
     asked = asked_sheet(request, services, worksheet)
     variant = asked.variant
     exhibit = token_exhibit(variant) if variant else None
+    address = ExhibitAddress("show_token", _query(variant), embedded)
+    common, status = exhibit_page(request, services, asked, exhibit, _("One more token"), address)
     page = TokenPage(
-        title=_("One more token"),
-        exhibit=exhibit,
-        step=asked_step(request, exhibit),
-        model_menu=asked.model_menu,
-        chooser=asked.chooser,
-        address=ExhibitAddress("show_token", _query(variant), embedded),
-        embedded=embedded,
-        symbols=hint_letters(variant) if variant else (),
-        site=public_url(request, services.settings),
+        **vars(common),
         prices=tuple(StepPrice(step.costs) for step in steps_of(variant)) if variant else (),
         heads=(variant.sizes["H"], variant.sizes["G"]) if variant else (0, 0),
         sheet=sheet_link(variant) if variant else "",
     )
-    return render_exhibit("exhibits/token.html", page, asked.status)
+    return render_exhibit("exhibits/token.html", page, status)
 
 
 def _query(variant: Variant | None) -> dict[str, str]:

@@ -20,11 +20,15 @@ class ModelGroup:
 
 @dataclass(frozen=True)
 class ModelMenu:
-    """The models that can be chosen for a worksheet, the key of the chosen one, and why each of the others cannot."""
+    """The models that can be chosen for a worksheet, the key of the chosen one, and why each of the others cannot.
+
+    refused: the chosen model if it is one of the others.
+    """
 
     chosen: str
     groups: tuple[ModelGroup, ...]
     refusals: tuple[str, ...] = ()
+    refused: Model | None = None
 
 
 def model_menu(library: Library, worksheet: str, chosen: str) -> ModelMenu:
@@ -41,7 +45,8 @@ def model_menu(library: Library, worksheet: str, chosen: str) -> ModelMenu:
         for kind in _kind_names()
         if kind in kinds
     )
-    return ModelMenu(chosen, groups, tuple(reason for reason in reasons.values() if reason))
+    refused = library.models[chosen] if reasons.get(chosen) else None
+    return ModelMenu(chosen, groups, tuple(reason for reason in reasons.values() if reason), refused)
 
 
 def _kind_names() -> tuple[str, ...]:

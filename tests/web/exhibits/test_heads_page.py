@@ -36,14 +36,22 @@ def test_what_cannot_be_shown_gets_a_sentence_and_no_frame(client: TestClient, q
     assert not page.find("li", class_="frame")
 
 
-@pytest.mark.parametrize("query", ["groups=7", "groups=eight", "key=99", "dealt=-1", "key=²", "step=٣"])
-def test_an_address_that_says_something_impossible_shows_the_model_as_it_is(client: TestClient, query: str) -> None:
+@pytest.mark.parametrize(
+    ("query", "status"),
+    [("groups=7", 422), ("groups=eight", 422), ("groups=", 422), ("key=99", 200), ("dealt=-1", 200)],
+)
+def test_an_address_that_says_something_impossible_shows_the_model_as_it_is(
+    client: TestClient, query: str, status: int
+) -> None:
+    """And says which numbers of heads there are, if that was it: the divisors of 32."""
     answer = client.get(f"{LLAMA}&{query}")
-    checked = [
-        attributes for attributes, _ in Page(answer.text).find("input", name="groups") if "checked" in attributes
-    ]
-    assert answer.status_code == 200
+    page = Page(answer.text)
+    checked = [attributes for attributes, _ in page.find("input", name="groups") if "checked" in attributes]
+    assert answer.status_code == status
     assert [attributes["value"] for attributes in checked] == ["8"]
+    assert ["1, 2, 4, 8, 16, 32" in sentence for _, sentence in page.find("p", role="alert")] == [True] * (
+        status == 422
+    )
 
 
 def test_other_numbers_of_heads_are_said_to_be_no_model_s(client: TestClient) -> None:
