@@ -45,6 +45,12 @@ class DrawnAxis:
         return _("the new token") if name == _("new token") else name if name.isdecimal() else f"“{name}”"
 
     @property
+    def label_lines(self) -> tuple[str, ...]:
+        """The label on one line, or a long one on two: '1500 encoder' and 'tokens'."""
+        first, _space, last = self.label.rpartition(" ")
+        return (first, last) if " " in first else (self.label,)
+
+    @property
     def cell_ends(self) -> tuple[float, ...]:
         """Where one cell ends and the next one begins."""
         return tuple(CELL_PX * cell for cell in range(1, min(len(self.cell_names) + 1, round(self.px / CELL_PX))))

@@ -12,14 +12,29 @@ from app.figures.exhibits.frames import Part, PathMark, TextMark
 
 MOST_FALL = 12.0  # from the first card of a group to its last
 MOST_IN_GROUP = 16
+LEAST_IN_GROUP = 3  # for which cards are made narrower
+LEAST_STEP = 4.0  # from one card of a group to the next
+BETWEEN_GROUPS = 6.0
 
 
 @dataclass(frozen=True)
 class CardGroups:
     """Where the groups around some key cards stand; `key_cards` are the key/value heads that are drawn."""
 
-    cards: Cards
+    layer: Cards
     key_cards: tuple[int, ...]
+
+    @cached_property
+    def cards(self) -> Cards:
+        """The layer's cards, so narrow that some of a group can be fanned out."""
+        steps = min(LEAST_IN_GROUP, self.layer.heads.shared_by) - 1
+        return replace(self.layer, widest=min(self.layer.widest, self._room - LEAST_STEP * steps))
+
+    @cached_property
+    def fanned(self) -> int:
+        """How many cards of each group are drawn: as many of queries as of scores."""
+        widest = max(self.cards.width("queries"), self.cards.width("scores"))
+        return min(self.cards.heads.shared_by, MOST_IN_GROUP, 1 + int((self._room - widest) / LEAST_STEP))
 
     @cached_property
     def columns(self) -> dict[int, float]:
@@ -46,11 +61,11 @@ class CardGroups:
 
     def fan(self, key: str, key_head: int, y: float, state: str = "", on_top: int | None = None) -> Iterator[Part]:
         """The cards that read one key/value head, as far as there is room; the last lies on top, or another one."""
-        count, step, fall = self._fan(key)
+        step, fall = self._fan(key)
         top = self.cards.heads.readers_of(key_head)[-1] if on_top is None else on_top
         below = [head for head in self.cards.heads.readers_of(key_head) if head != top]
         start = self._center(key_head) - self._fan_width(key) / 2
-        shown = enumerate([*below[: count - 1], top])
+        shown = enumerate([*below[: self.fanned - 1], top])
         placed = [(head, start + place * step, y + place * fall) for place, head in shown]
         for card in self.cards.cards(key, placed, state if on_top is None else ""):
             yield replace(card, css=f"{card.css} now") if card.data["head"] == str(on_top) else card
@@ -64,15 +79,16 @@ class CardGroups:
         """The middle of a group, whose query cards begin at its left end."""
         return self.columns[key_head] + self._fan_width("queries") / 2
 
-    def _fan(self, key: str) -> tuple[int, float, float]:
-        """How many cards of a group are drawn, and how far each stands right of the one before and below it."""
-        pitch = min((b - a for a, b in pairwise(self.columns.values())), default=ROOM)
-        room = pitch - self.cards.width(key) - 6
-        count = min(self.cards.heads.shared_by, MOST_IN_GROUP, max(1, 1 + int(room / 4)))
-        gaps = max(count - 1, 1)
-        return (count, min(13.0, room / gaps), min(3.0, MOST_FALL / gaps))
+    @property
+    def _room(self) -> float:
+        """The width that a group has."""
+        return min((b - a for a, b in pairwise(self.columns.values())), default=ROOM) - BETWEEN_GROUPS
+
+    def _fan(self, key: str) -> tuple[float, float]:
+        """How far each card of a group stands right of the one before and below it."""
+        gaps = max(self.fanned - 1, 1)
+        return (min(13.0, (self._room - self.cards.width(key)) / gaps), min(3.0, MOST_FALL / gaps))
 
     def _fan_width(self, key: str) -> float:
         """From the first card of a group to the right end of its last."""
-        count, step, _fall = self._fan(key)
-        return self.cards.width(key) + step * (count - 1)
+        return self.cards.width(key) + self._fan(key)[0] * (self.fanned - 1)

@@ -25,16 +25,20 @@ MOST_STRIPES = 32  # of one matrix that are drawn
 
 @dataclass(frozen=True)
 class Cards:
-    """The stripes and cards of one layer; `letters` are those of the sheet's notation, by matrix."""
+    """The stripes and cards of one layer; `letters` are those of the sheet's notation, by matrix.
+
+    `widest` is the most px that a card may be wide.
+    """
 
     heads: LayerHeads
     letters: Mapping[str, str]
+    widest: float = MAX_CARD
 
     @property
     def card_width(self) -> float:
         """The width of a card; it is as high as CARD_HEIGHT, whatever the number of tokens."""
         _count, rows, columns = self.heads.deck("queries")
-        return max(MIN_CARD, min(MAX_CARD, CARD_HEIGHT * math.sqrt(columns / rows)))
+        return max(MIN_CARD, min(self.widest, CARD_HEIGHT * math.sqrt(columns / rows)))
 
     @property
     def stripe(self) -> float:

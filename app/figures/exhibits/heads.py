@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from app.algebra.number_text import format_number
+from app.figures.exhibits.card_groups import CardGroups
 from app.figures.exhibits.cards import Cards
 from app.figures.exhibits.dealing import Dealing
 from app.figures.exhibits.frames import Exhibit, Frame
@@ -44,14 +45,14 @@ class HeadsExhibit:
             Frame(5, "join", self._join(), drawings.join()),
             Frame(6, "fewer", self._fewer(), drawings.fewer()),
         )
-        about = _("The queries of a layer are {H} heads side by side. Lift them off, and each is a card.")
+        about = _("A layer’s queries hold {H} heads side by side. Lift them off one by one: each becomes a card.")
         return Exhibit("heads", _("Deal the heads"), about.format(**self._words), frames)
 
     def _slabs(self) -> str:
         rows, columns = map(format_number, self.heads.slab("queries"))
         sentence = _("{Q} is one matrix, {rows} × {columns}: {H} heads side by side, a stripe for each.")
         if self.heads.shared_by == 1:
-            more = _("{K} and {V} have as many.")
+            more = _("{K} and {V} have as many heads.")
         elif self.heads.count("keys") == 1:
             more = _("{K} and {V} have one head, which all query heads share.")
         else:
@@ -60,8 +61,8 @@ class HeadsExhibit:
 
     def _decks(self) -> str:
         return _(
-            "Lifted off, every stripe is a card: one head, with a row for each token. A deck is a tensor with three "
-            "dimensions, and the first is the number of cards."
+            "Each stripe, lifted off, is a card: one head, with a row for each token. A deck of cards is a tensor with "
+            "three dimensions, and the first is the number of cards."
         )
 
     def _deck_question(self) -> str:
@@ -70,7 +71,7 @@ class HeadsExhibit:
     def _fit(self) -> str:
         if self.dealing.asked is None:
             sentence = _(
-                "A query card fits the key card of its own group and no other. Every pair deals one score card."
+                "A query card goes with the key card of its own group and no other. Each pair makes one score card."
             )
         elif self.heads.shared_by == 1:
             sentence = _("Query card {head} is up. Each of the {H} query cards has a key card of its own.")
@@ -81,7 +82,7 @@ class HeadsExhibit:
         return sentence.format(**self._words, head=self.dealing.asked)
 
     def _fit_question(self) -> str:
-        return "" if self.dealing.asked is None or self.dealing.fits else _("Which key card does it fit?")
+        return "" if self.dealing.asked is None or self.dealing.fits else _("Which key card does it go with?")
 
     @property
     def remark(self) -> str:
@@ -91,30 +92,30 @@ class HeadsExhibit:
             return ""
         readers = self.heads.readers_of(tried)
         if self.dealing.fits and len(readers) == 1:
-            sentence = _("It fits: key card {key} is its own. The pair deals one score card, {rows} × {columns}.")
+            sentence = _("It fits: key card {key} is its own. Together they make one score card, {rows} × {columns}.")
         elif self.dealing.fits:
             sentence = _(
-                "It fits: query cards {first} to {last} share key card {key}. The pair deals one score card, "
-                "{rows} × {columns}."
+                "It fits: query cards {first} to {last} share key card {key}. Together with card {head} it makes one "
+                "score card, {rows} × {columns}."
             )
         elif len(readers) == 1:
             sentence = _("It doesn’t fit: key card {key} belongs to query card {first}.")
         else:
             sentence = _("It doesn’t fit: key card {key} is shared by query cards {first} to {last}.")
         _count, rows, columns = map(format_number, self.heads.deck("scores"))
-        return sentence.format(key=tried, first=readers[0], last=readers[-1], rows=rows, columns=columns)
+        return sentence.format(key=tried, head=asked, first=readers[0], last=readers[-1], rows=rows, columns=columns)
 
     def _pairs(self) -> str:
         return _(
-            "All cards are dealt: every query card has met the key card of its group, and every pair has dealt one "
-            "score card."
+            "All cards are dealt: each query card has met the key card of its group, and each pair has made one score "
+            "card."
         )
 
     def _join(self) -> str:
         sentence = _(
-            "Softmax makes weights of each score card, and weights times the group’s value card are a context card: "
-            "{H} of them, {rows} × {columns}. Side by side they are {C}, {rows} × {all_columns}. Multiplied by {W_O}, "
-            "that becomes {O}, {rows} × {out}."
+            "Softmax turns each score card into weights. Weights times the value card of the group make a context "
+            "card: {H} of them, each {rows} × {columns}. Side by side they form {C}, {rows} × {all_columns}, and {C} "
+            "times {W_O} is {O}, {rows} × {out}."
         )
         _count, rows, columns = map(format_number, self.heads.deck("context"))
         wide, out = (format_number(self.heads.slab(key)[1]) for key in ("context", "output"))
@@ -124,12 +125,12 @@ class HeadsExhibit:
         if self.heads.shared_by == 1:
             sentence = _(
                 "With one key/value head for each query head, {W_K}, {W_V}, {K} and {V} fill the dashed outlines. "
-                "Choose fewer above: all four get narrower. {Q}, the scores and {C} stay as they are."
+                "Choose fewer above: all four get narrower. {Q}, the scores and {C} stay the same."
             )
         else:
             sentence = _(
                 "One key/value head for each query head would fill the dashed outlines. Here {share} query heads share "
-                "one, so {W_K}, {W_V}, {K} and {V} are 1/{share} as wide. {Q}, the scores and {C} stay as they are."
+                "one, so {W_K}, {W_V}, {K} and {V} are 1/{share} as wide. {Q}, the scores and {C} stay the same."
             )
         return sentence.format(**self._words)
 
@@ -144,15 +145,18 @@ class HeadsExhibit:
 
     def _stripes_left_out(self) -> str:
         """A sentence, after a space, on query heads that are not drawn; empty if all are."""
-        shown = Cards(self.heads, self.letters).shown("queries")
-        return self._left_out(sum(head is not None for head in shown), self.heads.count("queries"))
+        shown = sum(head is not None for head in Cards(self.heads, self.letters).shown("queries"))
+        return _drawn(_("Of the {count} query heads, {shown} are drawn."), shown, self.heads.count("queries"))
 
     def _groups_left_out(self) -> str:
-        """The same of key/value heads."""
-        return self._left_out(len(self.dealing.key_cards), self.heads.count("keys"))
+        """The same of key cards, and of the query cards of one group."""
+        fanned = CardGroups(Cards(self.heads, self.letters), self.dealing.key_cards).fanned
+        drawn, count = len(self.dealing.key_cards), self.heads.count("keys")
+        keys = _drawn(_("Of the {count} key cards, {shown} are drawn."), drawn, count)
+        group = _("Of the {count} query cards of a group, {shown} are drawn.")
+        return keys + _drawn(group, fanned, self.heads.shared_by)
 
-    def _left_out(self, shown: int, count: int) -> str:
-        """The sentence that so many of all heads are drawn."""
-        if shown >= count:
-            return ""
-        return " " + _("The drawing shows {shown} of the {count}.").format(shown=shown, count=format_number(count))
+
+def _drawn(sentence: str, shown: int, count: int) -> str:
+    """The sentence that so many of all are drawn, after a space; empty if all are."""
+    return " " + sentence.format(shown=shown, count=format_number(count)) if shown < count else ""

@@ -11,12 +11,14 @@ from app.figures.exhibits.card_groups import CardGroups
 from app.figures.exhibits.cards import CARD_HEIGHT, LEFT, ROOM, WIDTH, Cards, labels
 from app.figures.exhibits.dealing import Dealing
 from app.figures.exhibits.frames import FrameDrawing, Part, PathMark, RectangleMark, TextMark
+from app.figures.lettering import LABEL_PX, label_px
 from app.shapes.layer_heads import LayerHeads
 from app.translation import gettext as _
 from app.translation import ngettext
 
 MOST_FALL_OF_DECK = 15.0  # from the first card of a deck to its last
 WEIGHT_PX = 140.0  # the height of W_O, and so the width of the context
+DECK_PX = 11.0  # the type size of a deck's shape, as in exhibits.css
 SPLIT = ("queries", "keys", "values")  # the matrices that are split into heads
 
 
@@ -99,9 +101,9 @@ class HeadsDrawings:
         if dealing.asked is not None and not dealing.fits:
             asked = (dealing.asked, WIDTH / 2 - self.cards.card_width / 2, 4.0)
             parts += self.cards.cards("queries", [asked], "asked", labelled=True)
-        rows = {"keys": 104.0, **({"queries": 54.0, "scores": 144.0} if found else {"queries": 16.0})}
-        letters = (replace(self.cards.letter(key, LEFT - 12, y + 4), anchor="end") for key, y in rows.items())
-        parts.append(labels("rows", *letters))
+        parts.append(
+            self._row_letters(keys=92.0, **({"queries": 42.0, "scores": 132.0} if found else {"queries": 4.0}))
+        )
         return FrameDrawing(WIDTH, 158, self._fit_in_words(), tuple(parts))
 
     def _fitted(self, key_head: int) -> Iterator[Part]:
@@ -129,18 +131,20 @@ class HeadsDrawings:
         """Every group of query cards over its key card, and the score cards that the pairs deal."""
         parts, groups = list[Part](), self.groups
         for key_head in groups.columns:
-            parts += groups.fan("queries", key_head, 20.0)
-            parts.append(groups.line("fit", key_head, 58.0, 78.0))
-            parts += groups.card("keys", key_head, key_head, 80.0)
-            parts.append(groups.line("deal", key_head, 104.0, 124.0))
-            parts += groups.fan("scores", key_head, 126.0)
-        parts += groups.dots(94.0)
-        parts += [self._deck_title(key, y) for key, y in (("queries", 12.0), ("keys", 74.0), ("scores", 120.0))]
+            parts += groups.fan("queries", key_head, 6.0)
+            parts.append(groups.line("fit", key_head, 43.0, 58.0))
+            parts += groups.card("keys", key_head, key_head, 60.0)
+            parts.append(groups.line("deal", key_head, 84.0, 98.0))
+            parts += groups.fan("scores", key_head, 100.0)
+        parts += groups.dots(74.0)
+        parts.append(self._row_letters(queries=6.0, keys=60.0, scores=100.0))
+        decks, height = self._decks_in_line("queries", "keys", "scores", y=154.0)
+        parts.append(decks)
         pair = _("{first}–{last} on {key}")
         readers = ((key, self.heads.readers_of(key)) for key in self.dealing.key_cards)
         pairs = ", ".join(pair.format(first=heads[0], last=heads[-1], key=key) for key, heads in readers)
         words = _("Query cards on their key cards, with the score cards they deal: {pairs}.").format(pairs=pairs)
-        return FrameDrawing(WIDTH, 166, words, tuple(parts))
+        return FrameDrawing(WIDTH, height, words, tuple(parts))
 
     def join(self) -> FrameDrawing:
         """The context cards put side by side as C, in the corner of its product with W_O."""
@@ -206,6 +210,25 @@ class HeadsDrawings:
         """The letter of a matrix and the shape of its deck."""
         deck = "" if key == "values" and "keys" not in self.dealing.known else self._deck_text(key)
         return labels(f"{key}-labels", self.cards.letter(key, LEFT, y), TextMark(LEFT + 18, y, deck, "number dims"))
+
+    def _decks_in_line(self, *keys: str, y: float) -> tuple[Part, float]:
+        """The letters of some matrices with the shapes of their decks, from left to right; and where they end.
+
+        What has no room on a line stands on the next.
+        """
+        marks, x = list[TextMark](), LEFT
+        for key in keys:
+            width = 18 + label_px(self._deck_text(key)) * DECK_PX / LABEL_PX
+            if x > LEFT and x + width > WIDTH:
+                x, y = LEFT, y + 16
+            marks += [self.cards.letter(key, x, y), TextMark(x + 18, y, self._deck_text(key), "number dims")]
+            x += width + 12
+        return labels("decks", *marks), y + 8
+
+    def _row_letters(self, **rows: float) -> Part:
+        """The letters of rows of cards, at the left; each row by its upper end."""
+        letters = (self.cards.letter(key, LEFT - 12, y + 16) for key, y in rows.items())
+        return labels("rows", *(replace(letter, anchor="end") for letter in letters))
 
     def _size(self, key: str) -> str:
         """A matrix with its size, in words."""

@@ -85,10 +85,10 @@ class _Story:
             drawing = stage.drawing(stage.right("met"), stage.left("bounced"), *stage.swung(), stage.overhang())
             yield SlideStep("bounce", self._overhang_sentence(), drawing)
             return
-        meet = _("{columns} meets {inner}: the inner sides are equal, so they close.")
+        meet = _("{columns} meets {inner}: the inner sides are equal, so {left} and {right} can be multiplied.")
         drawing = stage.drawing(stage.right("met"), stage.left("met"), *stage.swung(), stage.equal_label())
         yield SlideStep("meet", self._say(meet), drawing)
-        left = _("The inner sides are gone. The outer sides are the sides of {result}: {rows} × {right_columns}.")
+        left = _("The inner sides disappear. The outer sides become those of {result}: {rows} × {right_columns}.")
         yield SlideStep("result", self._say(left), self._with_result())
         yield from self._cell_steps()
         yield from self._softmax_steps()
@@ -143,7 +143,7 @@ class _Story:
         operands = (stage.right("pencil", letter=""), stage.left("pencil", letter=""))
         drawing = stage.drawing(*operands, stage.result("empty", ""), *stage.strips(), *stage.outer_sides())
         yield SlideStep("cell", filled, drawing)
-        every = _("Every row meets every column. Numbers in {result}: {rows} · {right_columns} = {cells}.")
+        every = _("Every row meets every column: {result} has {rows} · {right_columns} = {cells} numbers.")
         cells = format_number(stage.rows.length * stage.columns.length)
         yield SlideStep("all", self._say(every, cells=cells), self._with_result("full"))
 
@@ -193,7 +193,7 @@ class _Story:
         letter = self.shapes.letter(weights.key)
         softmax = _(
             "Softmax, row by row: the weights that {row} gives to the tokens it attends to add up to 1. "
-            "This is {weights}."
+            "The result is {weights}."
         )
         row = self.stage.rows.spoken_name(self.stage.cell[0])
         row = _("token {number}").format(number=row) if row.isdecimal() else row
@@ -212,12 +212,12 @@ class _Story:
         """What scores are multiplied by, what bounds them and what is added; "" where nothing is."""
         architecture = self.shapes.variant.architecture
         d_h, symbol = self.shapes.variant.sizes["d_h"], self.shapes.variant.notation.symbol("d_h")
-        in_numbers = _("Every number is divided by √{symbol} = √{d_h} {root}, so that it does not grow with {symbol}.")
+        in_numbers = _("Each score is divided by √{symbol} = √{d_h} {root}, so that scores don’t grow with {symbol}.")
         said = {
             "inverse-sqrt": in_numbers
             if self.stage.axes[1].length == d_h
-            else _("Every number is divided by √{symbol}."),
-            "stated": _("Every number is multiplied by {factor}, as the config of this model says."),
+            else _("Each score is divided by √{symbol}."),
+            "stated": _("Each score is multiplied by {factor}, as the config of this model says."),
             "none": "",
         }[architecture.score_scale.kind]
         factor = f"{architecture.score_scale.factor:.4g}"
@@ -227,8 +227,8 @@ class _Story:
                 _("A tanh keeps it between −{cap} and {cap}.").format(cap=f"{architecture.score_softcap:g}")
             )
         if architecture.position_bias and self.shapes.table.key != "cross-attention":
-            sentences.append(_("A bias for the distance of the two tokens is added."))
-        return " ".join((*sentences, _("The shape stays as it is."))) if sentences else ""
+            sentences.append(_("A bias for the distance between the two tokens is added."))
+        return " ".join((*sentences, _("The shape stays the same."))) if sentences else ""
 
     def _is_hidden(self, row: int, column: int) -> bool:
         """Whether the mask hides a column from a row, by their places in the text."""
@@ -246,9 +246,9 @@ class _Story:
     def _mask_sentence(self) -> str:
         """What the mask hides from a row of this model."""
         if is_causal(self.shapes):
-            sentence = _("The mask writes −∞ wherever a token must not attend: to all later tokens.")
+            sentence = _("No token may attend to later ones: there the mask puts −∞.")
         else:
-            sentence = _("The mask writes −∞ wherever a token must not attend: to all tokens too far away.")
+            sentence = _("No token may attend to ones too far away: there the mask puts −∞.")
         further = {
             "window": _("A sliding window also hides tokens too far back."),
             "chunk": _("Tokens of other chunks are hidden too."),

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
+from typing import Literal
 
 from app.algebra.number_text import format_number
 from app.figures.exhibits.axes import CELL_PX, DrawnAxis, cells_of, drawn_axis
@@ -23,6 +24,7 @@ CORNER_GAP_PX = 14.0  # between an operand and the place of the result
 TRAVEL_PX = 58.0  # how far below its place the left operand begins
 BOUNCE_PX = 16.0  # how far it springs back from one that it does not fit
 WORDS_PX = 60.0  # left of the left operand, at least, for the names of its rows
+LABEL_LINE_PX = 15.0  # from one line of a label to the next
 HEADING_PX = 48.0  # above the right operand, for the names of its columns, which stand aslant
 
 
@@ -98,7 +100,7 @@ class ProductStage:
     @property
     def left_x(self) -> float:
         """The left end of the left operand, with room for the names of its rows and their label."""
-        return max(WORDS_PX, _label_px(self.rows.label) + 8)
+        return max(WORDS_PX, _label_px(self.rows) + 8)
 
     @property
     def x(self) -> float:
@@ -120,9 +122,10 @@ class ProductStage:
         left, right = (" × ".join(format_number(axis.length) for axis in self.axes[at : at + 2]) for at in (0, 2))
         words = _("{left} is {left_size}, {right} is {right_size}.")
         alt_text = words.format(**self.letters, left_size=left, right_size=right)
-        labels = max(_label_px(self.rows.label), _label_px(self.columns.label))
+        labels = max(_label_px(self.rows), _label_px(self.columns))
         width = self.x + self.columns.px + 8 + labels
-        return FrameDrawing(width, self.y + self.rows.px + TRAVEL_PX + 26, alt_text, parts)
+        below = 26 + LABEL_LINE_PX * (len(self.rows.label_lines) - 1)
+        return FrameDrawing(width, self.y + self.rows.px + TRAVEL_PX + below, alt_text, parts)
 
     # Parts
 
@@ -134,12 +137,12 @@ class ProductStage:
         rows, columns = self.axes[:2]
         marks = list(self._body(self.product.left, columns, rows, "rows", letter))
         marks += [TextMark(-8, place + 4, name, "word", "end") for place, name in rows.names]
-        marks.append(TextMark(-8, rows.px + 20, rows.label, f"size {rows.kind}", "end"))
+        marks += _label(-8, rows.px + 20, rows, "end")
         if how != "pencil":
             marks.append(PathMark(f"M0 0V{rows.px:.1f}", f"side {rows.kind}"))
             marks.append(PathMark(f"M0 0H{columns.px:.1f}", f"side {columns.kind}"))
         if how == "apart":
-            marks.append(TextMark(columns.px / 2, -9, columns.label, f"size {columns.kind}", "middle"))
+            marks += _label(columns.px / 2, -9 - LABEL_LINE_PX * (len(columns.label_lines) - 1), columns, "middle")
         y = self.y + {"apart": TRAVEL_PX, "bounced": BOUNCE_PX}.get(how, 0.0)
         return Part("left", tuple(marks), self.left_x, y, self._css(self.product.left, how), data or {})
 
@@ -151,12 +154,12 @@ class ProductStage:
             TextMark(place, -8, name, "word", "start", turn=-50 if columns.kind == "tokens" else 0)
             for place, name in columns.names
         ]
-        marks.append(TextMark(columns.px + 8, 10, columns.label, f"size {columns.kind}"))
+        marks += _label(columns.px + 8, 10, columns)
         if how != "pencil":
             marks.append(PathMark(f"M0 0H{columns.px:.1f}", f"side {columns.kind}"))
             marks.append(PathMark(f"M0 0V{rows.px:.1f}", f"side {rows.kind}"))
         if how == "apart":
-            marks.append(TextMark(-12, rows.px / 2, rows.label, f"size {rows.kind}", "end"))
+            marks += _label(-12, rows.px / 2, rows, "end")
         return Part("right", tuple(marks), self.x, self.top, self._css(self.product.right, how))
 
     def result(self, how: str = "", letter: str | None = None, data: Mapping[str, str] | None = None) -> Part:
@@ -170,12 +173,12 @@ class ProductStage:
         marks = list(
             self._body(self.product.result, columns, rows, "both" if how else "", letter, low=how in ("masked", "sums"))
         )
-        marks.append(TextMark(columns.px / 2, rows.px + 20, columns.label, f"size {columns.kind}", "middle"))
+        marks += _label(columns.px / 2, rows.px + 20, columns, "middle")
         if how == "sums":
             marks.append(TextMark(columns.px + 8, -6, "Σ", "axis other"))
             marks += [TextMark(columns.px + 8, place + 4, "1", "size other") for place, _name in rows.names]
         else:
-            marks.append(TextMark(columns.px + 8, rows.px / 2 + 4, rows.label, f"size {rows.kind}"))
+            marks += _label(columns.px + 8, rows.px / 2 + 4, rows)
         return Part("result", tuple(marks), self.x, self.y, self._css(self.product.result, how), data or {})
 
     def outer_sides(self) -> tuple[Part, Part]:
@@ -278,6 +281,12 @@ class ProductStage:
         return f"{self.shapes.table[tensor].role} {how}".strip()
 
 
-def _label_px(label: str) -> float:
+def _label(x: float, y: float, axis: DrawnAxis, anchor: Literal["start", "middle", "end"] = "start") -> list[TextMark]:
+    """What a side counts, on one line or two, from the first line's baseline down."""
+    lines = enumerate(axis.label_lines)
+    return [TextMark(x, y + LABEL_LINE_PX * at, line, f"size {axis.kind}", anchor) for at, line in lines]
+
+
+def _label_px(axis: DrawnAxis) -> float:
     """The width of a label, which is set a little larger here than on a sheet (exhibits.css)."""
-    return label_px(label) * 13 / LABEL_PX
+    return max(map(label_px, axis.label_lines)) * 13 / LABEL_PX

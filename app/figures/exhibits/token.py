@@ -43,7 +43,7 @@ def token_exhibit(variant: Variant) -> Exhibit:
     steps = steps_of(variant)
     grid = _Grid.of(variant, steps)
     frames = tuple(_frame(grid, number, steps) for number in range(1, len(steps) + 1))
-    about = _("With a KV cache, each new token adds one row to K and V and asks one query. Its scores are one line.")
+    about = _("With a KV cache, each new token adds one row to K and V and has one query. Its scores are one line.")
     return Exhibit("token", _("One more token"), about, frames)
 
 
@@ -274,31 +274,31 @@ def _form(grid: _Grid, step: DecodeStep) -> str:
     if step.layers[0]:
         return _(
             "In {layers} of the {all_layers} layers the window of {keys} keys is full now: token {tokens} pushes the "
-            "oldest row out of {keys_letter} and {values_letter}, and its line of scores gets no longer. The other "
-            "layers keep all rows."
+            "oldest row out of {keys_letter} and {values_letter}, and its line of scores is no longer than the last. "
+            "The other layers keep all rows."
         )
     if step.dropped:
         return _(
             "The window of {keys} keys is full: each new token pushes the oldest row out of {keys_letter} and "
-            "{values_letter}. Token {tokens} still gets {keys} scores, and no longer sees the first of the text."
+            "{values_letter}. Token {tokens} again gets {keys} scores, and no longer sees the beginning of the text."
         )
     if step.cached >= len(grid.words):
         return _(
             "And so on, a row and a line for each token. Token {tokens} finds {cached} rows cached: its scores are one "
-            "line of {keys}. All lines together are the triangle. Where all tokens are computed at once, a causal mask "
+            "line of {keys}. Together the lines form a triangle. Where all tokens are computed at once, a causal mask "
             "hides the hatched part."
         )
     if step.cached:
         return ngettext(
-            "“{word}” adds one row to the {cached} cached row of {keys_letter} and of {values_letter}. Its query "
-            "{queries_letter} is one row too. It is compared with {keys} keys: one line of {keys} scores.",
+            "“{word}” adds one row to the cached row of {keys_letter} and of {values_letter}. Its query "
+            "{queries_letter} is one row too, compared with {keys} keys: one line of {keys} scores.",
             "“{word}” adds one row to the {cached} cached rows of {keys_letter} and of {values_letter}. Its query "
-            "{queries_letter} is one row too. It is compared with {keys} keys: one line of {keys} scores.",
+            "{queries_letter} is one row too, compared with {keys} keys: one line of {keys} scores.",
             step.cached,
         )
     return _(
         "“{word}” is the first token, so nothing is cached yet. Its key and its value are the first rows of "
-        "{keys_letter} and {values_letter}, and its query {queries_letter} has one key to be compared with: its own."
+        "{keys_letter} and {values_letter}, and its query {queries_letter} is compared with one key: its own."
     )
 
 

@@ -63,7 +63,7 @@ def _slide(library: Library) -> ExhibitLine:
     shapes = replace(shapes, lengths=true_lengths(shapes))
     [product] = [each for each in products_of(shapes.table) if each.result == "scores"]
     about = _(
-        "Move one matrix to the other. Equal inner sides close and disappear, "
+        "Bring two matrices together. Inner sides that are equal disappear, "
         "and the outer sides are the shape of the result."
     )
     return _line(slide_exhibit(shapes, product), "show_slide", about, "meet")
@@ -73,7 +73,7 @@ def _heads(library: Library) -> ExhibitLine:
     """A layer's heads, each pair with its card."""
     variant = library.variant(LAYER_WORKSHEET)
     dealing = Dealing(LayerHeads(variant.sizes), known=frozenset(DECKS))
-    about = _("Lift the heads of a layer off as cards, find the key card of each query card, and thin the KV cache.")
+    about = _("Lift a layer’s heads off as cards, match query cards to key cards, and watch the KV cache shrink.")
     return _line(HeadsExhibit(dealing, variant.letters).exhibit(), "show_heads", about, "pairs")
 
 
@@ -82,7 +82,7 @@ def _token(library: Library) -> ExhibitLine:
     sheet = worksheet_of_topic(library, DECODE_TOPIC)
     assert sheet is not None  # noqa: S101 - the library has sheets on a decode step
     exhibit = token_exhibit(library.variant(sheet.key))
-    about = _("Add a row to the KV cache with each token, and watch the lines of scores build the triangle.")
+    about = _("Each new token adds a row to the KV cache. Line by line, the scores build the causal triangle.")
     return _line(exhibit, "show_token", about, exhibit.frames[len(exhibit.frames) // 2].key)
 
 

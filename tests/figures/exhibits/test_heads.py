@@ -9,8 +9,9 @@ import pytest
 from app.algebra.expression import Expression
 from app.figures.exhibits.cards import CARD_HEIGHT, WIDTH
 from app.figures.exhibits.dealing import Dealing
-from app.figures.exhibits.frames import Exhibit, Frame, TextMark
+from app.figures.exhibits.frames import Exhibit, Frame, PathMark, TextMark
 from app.figures.exhibits.heads import HeadsExhibit
+from app.grading.deck_boxes import DECKS
 from app.shapes.layer_heads import LayerHeads, possible_kv_heads
 from app.shapes.table import TensorTable
 from app.shapes.tables import ATTENTION_LAYER, GROUPED_HEADS
@@ -69,7 +70,7 @@ def test_every_model_with_every_number_of_key_heads_stays_inside_its_frame(libra
                         assert 0 <= part.y <= frame.drawing.height - (CARD_HEIGHT if "card" in part.css else 0)
                 assert not {str(heads.deck(key)) for key in ("queries", "keys", "scores")} & texts(exhibit.frames[1])
                 left_out = architecture.H > 32
-                assert ("The drawing shows" in exhibit.frames[0].sentence) == left_out
+                assert ("are drawn" in exhibit.frames[0].sentence) == left_out
 
 
 def test_a_card_is_dealt_only_where_the_key_card_fits() -> None:
@@ -88,6 +89,21 @@ def test_a_card_is_dealt_only_where_the_key_card_fits() -> None:
     everything = Dealing(heads, dealt=len(dealing.rounds))
     assert everything.asked is None
     assert len(cards(drawn(heads, dealt=9).frames[2], "scores")) == len(dealing.rounds)
+
+
+@pytest.mark.parametrize("count", possible_kv_heads(128))
+def test_no_label_lies_on_a_line_between_cards(count: int) -> None:
+    """Shapes of decks stand below all lines from groups to key cards; and as many scores are drawn as queries."""
+    pairs = drawn(LayerHeads({**SIZES, "N": 8000, "H": 128, "G": count}), known=frozenset(DECKS)).frames[3]
+    assert len(cards(pairs, "scores")) == len(cards(pairs, "queries"))
+    lines = [mark.path for part in pairs.drawing.parts for mark in part.marks if isinstance(mark, PathMark)]
+    bottom = max(float(path.partition("V")[2]) for path in lines)
+    [decks] = [part for part in pairs.drawing.parts if part.key == "decks"]
+    shapes = [mark for mark in decks.marks if isinstance(mark, TextMark) and "(" in mark.text]
+    assert len(shapes) == 3
+    for mark in shapes:
+        assert mark.y - 11 > bottom
+        assert mark.x + 11 * 0.65 * len(mark.text) < WIDTH
 
 
 @pytest.mark.parametrize(("count", "groups"), [(128, 7), (8, 8), (1, 1)])
