@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from app.algebra.number_text import format_number
+from app.figures.exhibits.decode_steps import DECODE_TOPIC
 from app.figures.exhibits.slide import products_of
 from app.grading.grade import Mark, MarkKind, Report
 from app.shapes.layer_heads import require_heads
@@ -184,19 +185,31 @@ def run_button(variant: Variant) -> str:
     return str(variant.wording.sections["run-buttons"].get(variant.table.key, ""))
 
 
-def heads_link(variant: Variant) -> str:
-    """The address of the exhibit that deals the heads of this sheet's layer as cards.
+@dataclass(frozen=True)
+class ExhibitLink:
+    """The exhibit about what a sheet asks: the route of its page, and its address for the same model and tokens."""
 
-    Empty for a sheet on something else, for a layer whose heads cannot be dealt, and where practice is closed to this
-    browser.
+    route: str
+    address: str
+
+
+def exhibit_link(variant: Variant) -> ExhibitLink | None:
+    """The exhibit of a sheet on a decode step, or on heads that can be dealt as cards.
+
+    None for a sheet on something else, and where practice is closed to this browser.
     """
-    if variant.worksheet.topic not in HEADS_TOPICS or not who_asks().may_practise:
-        return ""
+    if not who_asks().may_practise:
+        return None
+    query = {"model": variant.model.key, "tokens": variant.tokens, "step": 1}
+    if variant.worksheet.topic == DECODE_TOPIC:
+        return ExhibitLink("show_token", url_for("show_token", **query))
     try:
-        require_heads(variant.architecture, variant.tokens)
+        if variant.worksheet.topic in HEADS_TOPICS:
+            require_heads(variant.architecture, variant.tokens)
+            return ExhibitLink("show_heads", url_for("show_heads", **query, groups=variant.architecture.G))
     except TopicError:
-        return ""
-    return url_for("show_heads", model=variant.model.key, tokens=variant.tokens, groups=variant.architecture.G, step=1)
+        return None  # heads that cannot be dealt
+    return None
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ from app.sheets.worksheet import OWN_MISCONCEPTION_PREFIX
 from app.translation import LANGUAGE, gettext, ngettext
 from app.web.shared.cookies import who_asks
 from app.web.shared.glossary_links import linked_sheet
-from app.web.shared.sheet_view import heads_link, slide_links
+from app.web.shared.sheet_view import exhibit_link, slide_links
 from app.web.shared.static_files import static_url
 from app.web.shared.urls import url_for
 
@@ -78,7 +78,7 @@ def template_environment() -> Environment:
     environment.install_gettext_callables(gettext, ngettext, newstyle=True)  # type: ignore[attr-defined]
     environment.globals.update(url_for=url_for, static_url=static_url, language=LANGUAGE)
     environment.globals.update(
-        linked_sheet=linked_sheet, who_asks=who_asks, slide_links=slide_links, heads_link=heads_link
+        linked_sheet=linked_sheet, who_asks=who_asks, slide_links=slide_links, exhibit_link=exhibit_link
     )
     environment.filters.update(
         number=format_number,

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
+from fastapi import FastAPI
 from starlette.testclient import TestClient
 
 from app.sheets.library import Library
+from app.store import Policies
+from tests.helpers.class_sheet import press
 from tests.helpers.html_page import Page
+from tests.helpers.school import Classroom
 
 LLAMA = "/see/heads?model=llama-3.2-1b&tokens=60"
 
@@ -94,3 +100,19 @@ def test_finished_sheets_on_all_heads_lead_there_and_back(client: TestClient, li
     for address in leading:
         back = [attrs["href"] for attrs, _ in Page(client.get(address).text).find("a") if "three-dim" in attrs["href"]]
         assert client.get(back[0]).status_code == 200
+
+
+@pytest.mark.parametrize(("policies", "leads"), [({}, True), ({"hints": False}, False), ({"exam": True}, False)])
+def test_a_class_s_finished_sheet_on_all_heads_leads_there_where_it_has_hints(
+    app: FastAPI, library: Library, policies: dict[str, Any], leads: bool
+) -> None:
+    classroom = Classroom(app, Policies(**policies), ("three-dimensions-qwen2.5-0.5b",))
+    _, browser = classroom.join()
+    variant = library.variant("three-dimensions-qwen2.5-0.5b")
+    right = {str(blank): str(variant.answer(blank)) for blank in variant.blanks}
+    assert "/see/heads" not in browser.get(f"/class/{classroom.activity.id}/1").text
+    press(browser, classroom.activity, "check" if leads else "hand-in", right)
+    page = Page(browser.get(f"/class/{classroom.activity.id}/1").text)
+    links = [attributes["href"] for attributes, _ in page.find("a") if attributes["href"].startswith("/see/heads")]
+    assert bool(links) == leads
+    assert all(browser.get(link).status_code == 200 for link in links)
