@@ -18,7 +18,8 @@ DRAWINGS = """
 """
 # Measures every text; a line of type is somewhat higher than what is printed in it, so a little of it may overlap.
 COLLISIONS = """async () => {
-  await Promise.all([...document.fonts].map((face) => face.load()));
+  delete document.documentElement.dataset.arriving;
+  await Promise.allSettled([...document.fonts].map((face) => face.load())); // those of the system need not be there
   const problems = [];
   for (const svg of document.querySelectorAll(".figures svg")) {
     const texts = [...svg.querySelectorAll("text")].filter((text) => text.getClientRects().length);

@@ -33,6 +33,20 @@ def test_the_first_screen_says_what_this_is_and_what_to_do(browser: Browser, sha
     context.close()
 
 
+def test_text_is_painted_before_typefaces_and_pictures_are_asked_for(page: Page) -> None:
+    """On the first page of a visit; they come right after it, and nothing moves when they do."""
+    page.goto("/")
+    expect(page.locator("html")).not_to_have_attribute("data-arriving", "")
+    page.wait_for_function("performance.getEntriesByName('first-contentful-paint').length")
+    late = """() => {
+      const painted = performance.getEntriesByName("first-contentful-paint")[0].startTime;
+      const files = performance.getEntriesByType("resource").filter(({ name }) => /\\.(woff2|webp)/.test(name));
+      return files.length >= 3 && files.every(({ startTime }) => startTime >= painted);
+    }"""
+    assert page.evaluate(late)
+    assert page.evaluate("document.fonts.check('italic 1em Libertinus Serif')")
+
+
 def test_on_a_phone_a_mismatch_is_in_the_frame(browser: Browser, shared_app: Server) -> None:
     """The bracket and both numbers are inside the drawing's box, in type that can be read, over no other text."""
     context = browser.new_context(base_url=shared_app.url, viewport=SCREENS["phone"])  # type: ignore[arg-type]

@@ -37,7 +37,7 @@ TABLE: dict[str, Row] = {
     "POST /sheet/check": ALL_303,
     "POST /sheet/answers": ALL_303,
     "POST /sheet/hint": ALL_303,
-    "GET /practice": ALL_303,
+    "GET /practice": ALL_200,
     "POST /practice": ALL_303,
     "GET /practice/map": ALL_200,
     "POST /practice/level": ALL_303,

@@ -1,4 +1,4 @@
-"""/practice: one sheet after another, each chosen from the record of those before it."""
+"""POST /practice: on to the next sheet, each chosen from the record of those before it."""
 
 from __future__ import annotations
 
@@ -18,12 +18,6 @@ from app.web.shared.services import StoreDep
 from app.web.shared.visitor import MaybeVisitor
 
 router = APIRouter(include_in_schema=False, dependencies=[Depends(require_practice)])
-
-
-@router.get("/practice")
-def continue_practice(request: Request, store: StoreDep, place: PracticePlaceDep) -> Response:
-    """Redirect to the sheet that comes next for the record: the first one, or the one that was left."""
-    return _redirect_to_next(request, store, place, place.record)
 
 
 @router.post("/practice")

@@ -1,4 +1,7 @@
-"""/sheet: choose a sheet, fill it in, have it saved, checked and, after an attempt, answered; /v opens a code."""
+"""/sheet: choose a sheet, fill it in, have it saved, checked and, after an attempt, answered; /v opens a code.
+
+/practice opens the sheet that comes next for the record of practice.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ from app.sheets.worksheet import WorksheetError, whole_key
 from app.store import PracticeDraft, Store, Visitor
 from app.translation import gettext as _
 from app.web.practice.practice_cookie import record_with_sheet
-from app.web.practice.practice_place import practice_place
+from app.web.practice.practice_place import PracticePlace, PracticePlaceDep, practice_place
 from app.web.practice.sheet_request import (
     FIRST_WORKSHEET,
     PostedSheet,
@@ -173,10 +176,39 @@ def show_sheet(
         )
         page = SheetPage(chooser, _menu(library, worksheet, model))
         return render("practice/sheet.html", page, status_of(error))
+    asked = SheetRequest(variant, PracticeDraft({}, 0), read_scale(scale), practice)
+    return _open_sheet(request, services, visitor, asked, checked=checked, hint=hint, answers=answers)
+
+
+@router.get("/practice")
+def continue_practice(
+    request: Request, services: ServicesDep, visitor: MaybeVisitor, place: PracticePlaceDep
+) -> Response:
+    """The sheet that comes next for the record, the first one or the one that was left; the record is kept."""
+    variant = next_sheet(place.library, place.record).variant
+    asked = SheetRequest(variant, PracticeDraft({}, 0), practising=True)
+    response = _open_sheet(request, services, visitor, asked, place=place)
+    place.keep(request, response, services.store, place.record)
+    return response
+
+
+def _open_sheet(
+    request: Request,
+    services: Services,
+    visitor: Visitor | None,
+    asked: SheetRequest,
+    *,
+    place: PracticePlace | None = None,
+    checked: bool = False,
+    hint: str = "",
+    answers: bool = False,
+) -> Response:
+    """The page of a sheet as this browser left it (see show_sheet); `place` where the record is not the browser's."""
+    store, variant = services.store, asked.variant
     key = sheet_key(variant)
     draft = store.find_draft(visitor, key) if visitor else None
     attempt = store.last_attempt(visitor, key) if visitor else None
-    asked = SheetRequest(variant, draft or PracticeDraft({}, 0), read_scale(scale), practice)
+    asked = replace(asked, draft=draft or asked.draft)
     report = grade(variant, attempt.answers) if attempt else None
     hinted = None
     if draft and (checked or hint):  # a check of boxes that hold nothing readable is no attempt
@@ -189,7 +221,7 @@ def show_sheet(
     focused = first_to_mend(page.rows) if checked else ""
     page = replace(page, saved=draft is not None, kept=kept_json(draft), focused=focused)
     page = _with_explanation(store, visitor, page) if visitor else replace(page, form_secret=FormSecret.new().secret)
-    return render("practice/sheet.html", _with_practice_panel(request, services, visitor, page))
+    return render("practice/sheet.html", _with_practice_panel(request, services, visitor, page, place))
 
 
 @router.get("/v/{code}")
@@ -287,7 +319,9 @@ def _link_after(asked: SheetRequest, page: SheetPage) -> str:
     return sheet_link(asked.variant, "show_sheet", **shown)
 
 
-def _with_practice_panel(request: Request, services: Services, visitor: Visitor | None, page: SheetPage) -> SheetPage:
+def _with_practice_panel(
+    request: Request, services: Services, visitor: Visitor | None, page: SheetPage, place: PracticePlace | None = None
+) -> SheetPage:
     """The page with the panel of practice, if the sheet belongs to a round of practice.
 
     A sheet that is all right counts there at once; the cookie gets it when the next sheet is asked for.
@@ -295,7 +329,7 @@ def _with_practice_panel(request: Request, services: Services, visitor: Visitor 
     variant = page.variant
     if variant is None or not page.practising:
         return page
-    place = practice_place(request, services, visitor)
+    place = place or practice_place(request, services, visitor)
     library, record = place.library, place.record
     after = record
     if page.all_right and next_sheet(library, record).variant == variant:

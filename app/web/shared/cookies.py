@@ -63,6 +63,7 @@ class Asker:
     is_teacher: bool = False
     is_student: bool = False
     may_practise: bool = True
+    is_arriving: bool = False  # from another site or a typed address, so that the typefaces may not be here yet
 
     @property
     def part(self) -> str:
@@ -86,4 +87,5 @@ def who_asks() -> Asker:
     request = Request(scope)
     is_teacher = TEACHER_COOKIE in request.cookies
     open_to_all = bool(request.app.state.services.settings.practice)
-    return Asker(request.url.path, is_teacher, CLASS_COOKIE in request.cookies, open_to_all or is_teacher)
+    is_arriving = request.headers.get("sec-fetch-site", "same-origin") != "same-origin"
+    return Asker(request.url.path, is_teacher, CLASS_COOKIE in request.cookies, open_to_all or is_teacher, is_arriving)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from urllib.parse import parse_qs, urlsplit
-
 from app.classes.gradebook import course_files
 from app.classes.materials import library_with_materials
 from app.sheets.variant import Variant
@@ -28,11 +26,10 @@ def start(classroom: Classroom, *worksheets: str, topics: tuple[str, ...] = ()) 
 
 
 def next_sheet_for(browser: Browser) -> tuple[Page, dict[str, str]]:
-    """The page of the sheet that practice leads to, and what its address names."""
-    address = browser.get("/practice").headers["location"]
-    return Page(browser.get(address).text), {
-        key: values[0] for key, values in parse_qs(urlsplit(address).query).items()
-    }
+    """The page of the sheet that practice opens with, and what its form names."""
+    page = Page(browser.get("/practice").text)
+    named = {attributes["name"]: attributes.get("value", "") for attributes, _ in page.find("input", type="hidden")}
+    return page, {name: named[name] for name in ("worksheet", "model", "tokens", "practice")}
 
 
 def finish(browser: Browser, sheet: dict[str, str], answers: dict[str, str]) -> None:

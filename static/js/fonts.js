@@ -1,0 +1,12 @@
+// On the first page of a visit, text is painted in a typeface of the system, and ours are fetched only after that: they
+// are most of what a page weighs, and nobody waits for them. Later pages have them from the start (data-arriving, page.css).
+(() => {
+  const root = document.documentElement;
+  if (!("arriving" in root.dataset)) return;
+  const FACES = ["1em Libertinus Serif", "italic 1em Libertinus Serif", "1em Figtree"];
+  new PerformanceObserver(async (_, painted) => {
+    painted.disconnect();
+    await Promise.allSettled(FACES.map((face) => document.fonts.load(face)));
+    delete root.dataset.arriving;
+  }).observe({ type: "paint", buffered: true });
+})();
