@@ -223,6 +223,12 @@ _ARRIVAL = sa.select(attendance.c.ticket_in).where(*_of_student(attendance))
 _DRAFT = sa.select(class_drafts.c.answers, class_drafts.c.version, class_drafts.c.variant, class_drafts.c.stamps).where(
     *_of_student(class_drafts), class_drafts.c.sheet_key == sa.bindparam("sheet_key")
 )
+_LAST_ATTEMPT = (
+    sa.select(*columns(class_attempts, ClassAttempt))
+    .where(*_of_student(class_attempts), class_attempts.c.sheet_key == sa.bindparam("sheet_key"))
+    .order_by(class_attempts.c.id.desc())
+    .limit(1)
+)
 _DRAFTS_AND_ATTEMPTS = sa.union_all(
     sa.select(class_drafts.c.sheet_key, sa.literal(0).label("attempts"), sa.literal(0).label("handed_in")).where(
         *_of_student(class_drafts)
@@ -407,8 +413,8 @@ class Classwork(QueryBase):
 
     def last_attempt(self, key: ClassSheetKey) -> ClassAttempt | None:
         """The newest attempt of a student on a sheet, which is the one that counts; None if there is none."""
-        query = sa.select(*columns(class_attempts, ClassAttempt)).where(*_on_sheet(key))
-        row = self._fetch_one(query.order_by(class_attempts.c.id.desc()).limit(1))
+        student, activity = key.student_id, key.activity_id
+        row = self._fetch_one(_LAST_ATTEMPT, student_id=student, activity_id=activity, sheet_key=key.sheet_key)
         return _attempt(row) if row else None
 
     def progress(self, activity_id: int, student_id: int) -> dict[str, SheetProgress]:

@@ -54,6 +54,11 @@ class HeldTickets:
     locked: int
 
 
+_TICKET_IN = sa.select(attendance.c.ticket_in).where(  # built once, as every sheet asks for it
+    attendance.c.activity_id == sa.bindparam("activity_id"), attendance.c.student_id == sa.bindparam("student_id")
+)
+
+
 class ExitTickets(QueryBase):
     """Queries on exit tickets. Anonymous ones are sealed with the key until they are mixed."""
 
@@ -151,8 +156,7 @@ class ExitTickets(QueryBase):
 
     def is_handed_in(self, activity_id: int, student_id: int) -> bool:
         """Whether a student has handed in the exit ticket of an activity; False if they never opened it."""
-        this = (attendance.c.activity_id == activity_id, attendance.c.student_id == student_id)
-        row = self._fetch_one(sa.select(attendance.c.ticket_in).where(*this))
+        row = self._fetch_one(_TICKET_IN, activity_id=activity_id, student_id=student_id)
         return bool(row and row.ticket_in)
 
     def answers(self, activity_id: int) -> tuple[TicketAnswer, ...]:
