@@ -23,7 +23,9 @@ def add_to(commands: Commands) -> None:
         _("Create a teacher’s account, or a link to reset a password."),
         printable=False,
     )
-    teacher.add_argument("action", choices=("add", "reset"), help=_("add an account, or reset its password"))
+    teacher.add_argument(
+        "action", metavar="add|reset", choices=("add", "reset"), help=_("add an account, or reset its password")
+    )
     teacher.add_argument("email", metavar="EMAIL")
     teacher.add_argument("--name", default="", help=_("the name that colleagues see"))
     sample = commands.add(

@@ -75,10 +75,10 @@ def _sheet(parsed: argparse.Namespace) -> Variant:
     """Return the sheet of the worksheet key or sheet code that was typed; a key wins where a text could be both.
 
     A worksheet has its own sizes, or with --seed drawn ones. Raises InputError for a seed beside a code, WorksheetError
-    for an unknown worksheet or code.
+    for an unknown worksheet or code. Capitals are taken for a code, since no key has any.
     """
     library, name = open_library(), parsed.worksheet
-    if name not in library.worksheets and read_code(name):
+    if name not in library.worksheets and (read_code(name) or name.isupper()):
         if parsed.seed is not None:
             raise InputError(_("A code fixes all sizes of its sheet: leave out --seed."))
         return library.variant_from_code(name)
@@ -179,9 +179,12 @@ def _check_worksheets(parsed: argparse.Namespace) -> None:
     Of one file, a worksheet or an exit ticket, print what is wrong with it by line, or else what is found about it.
     With --sentences every sentence of its sheets instead. With --json only the findings, as one line. Exits with
     status 1 if an author should mend any of them.
-    Raises InputError for a folder without worksheets, WorksheetError for a file that cannot be read.
+    Raises InputError for a path with nothing there and a folder without worksheets, WorksheetError for a file that
+    cannot be read.
     """
     path = Path(parsed.folder) if parsed.folder else None
+    if path and not path.exists():
+        raise InputError(_("There is no folder or file {folder}.").format(folder=path))
     if path and path.is_file():
         library = _library_of_file(path, as_json=parsed.json)
     else:

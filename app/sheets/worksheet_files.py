@@ -67,7 +67,8 @@ def _read_toml(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise WorksheetError(_("{file} cannot be read: {reason}").format(file=path.name, reason=error)) from None
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise WorksheetError(_("{file} cannot be read: {reason}").format(file=path.name, reason=reason)) from None
 
 
 def _read_model(path: Path) -> Model:

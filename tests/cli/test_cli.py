@@ -398,6 +398,12 @@ def test_an_unknown_worksheet(capsys: pytest.CaptureFixture[str], tmp_path: Path
     path = tmp_path / "answers.json"
     path.write_text("{}", encoding="utf-8")
     assert re.search(r"Worksheets: .*\bllama-7b", refusal(capsys, "grade", "nope", str(path)))
+    assert "Worksheets" not in refusal(capsys, "variant", "AEI-OU-AE")  # letters that no code has
+
+
+def test_a_path_with_nothing_there(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """The line names it."""
+    assert "absent" in refusal(capsys, "check-worksheets", str(tmp_path / "absent"))
 
 
 @pytest.mark.parametrize(

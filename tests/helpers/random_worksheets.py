@@ -84,7 +84,7 @@ def _misconception(random: Random, number: int, boxes: list[str]) -> dict[str, A
     """One that writes formulas into some of the boxes."""
     chosen = random.sample(boxes, random.randint(1, min(len(boxes), MAX_MISCONCEPTION_BOXES)))
     return {
-        "name": f"{number} {text_of(random)}",
+        "name": f"{number} {text_of(random)}"[:80].rstrip(),
         "boxes": {box: random.choice(("H*d", "d_h + d", "2*d")) for box in chosen},
         "question": text_of(random),
         "explanation": paragraphs(random),

@@ -21,6 +21,7 @@ from app.sheets.worksheet import (
     MAX_FORMULA,
     MAX_MARKDOWN,
     MAX_MISCONCEPTION_BOXES,
+    MAX_MISCONCEPTION_NAME,
     MAX_OWN_MISCONCEPTIONS,
     MAX_POINTS,
     MAX_QUESTIONS,
@@ -273,7 +274,7 @@ def _misconception(texts: MisconceptionTexts, at: str) -> dict[str, Any]:
             raise WorksheetFormError(f"{at}.{name}", sentence)
     return {
         "key": texts.key,
-        "name": _short(texts.name, f"{at}.name"),
+        "name": _at_most(texts.name, f"{at}.name", MAX_MISCONCEPTION_NAME),
         "boxes": boxes,
         "question": _short(texts.question, f"{at}.question"),
         "explanation": _markdown(texts.explanation, f"{at}.explanation"),

@@ -33,6 +33,7 @@ from app.sheets.worksheet import (
     MAX_MARKDOWN,
     MAX_MISCONCEPTION_BOXES,
     MAX_MISCONCEPTION_KEY,
+    MAX_MISCONCEPTION_NAME,
     MAX_OWN_MISCONCEPTIONS,
     MAX_POINTS,
     MAX_QUESTIONS,
@@ -130,7 +131,9 @@ class OwnMisconceptionFile(BaseModel):
         description=f"“{OWN_MISCONCEPTION_PREFIX}” and lower-case letters and digits with hyphens, "
         f"at most {MAX_MISCONCEPTION_KEY} characters",
     )
-    name: _ShortText = Field(description=_SHORT_TEXT)
+    name: Annotated[str, AfterValidator(partial(_checked_text, longest=MAX_MISCONCEPTION_NAME))] = Field(
+        description=f"a text of 1 to {MAX_MISCONCEPTION_NAME} characters on one line"
+    )
     boxes: dict[str, Annotated[str, AfterValidator(partial(_checked_text, longest=MAX_FORMULA))]] = Field(
         min_length=1,
         max_length=MAX_MISCONCEPTION_BOXES,

@@ -94,6 +94,7 @@ def test_a_shipped_worksheet_comes_back_equal(key: str) -> None:
         ({"misconceptions": [OWN, OWN]}, "misconceptions 1", "twice"),
         ({"misconceptions": [{**OWN, "boxes": {}}]}, "misconceptions 0 boxes", "a table of 1 to 40 boxes"),
         ({"misconceptions": [{**OWN, "name": ""}]}, "misconceptions 0 name", "must be a text"),
+        ({"misconceptions": [{**OWN, "name": "n" * 81}]}, "misconceptions 0 name", "1 to 80 characters"),
         ({"misconceptions": [OWN] * 11}, "misconceptions", "at most 10"),
     ],
 )

@@ -72,13 +72,13 @@ def work(lesson: Lesson, number: int) -> None:
 
 
 def wait_for_live_view(teacher: httpx.Client, lesson: Lesson, joined: int, working: int, handed_in: int) -> None:
-    """Wait until the live view says so; fails with what it says instead."""
-    until, shown = time.monotonic() + 20, list[str]()
+    """Wait until the live view says so, however busy the machine is; fails with what it says instead."""
+    until, shown = time.monotonic() + 60, list[str]()
     while shown[:3] != [str(joined), str(working), str(handed_in)]:
         assert time.monotonic() < until, shown
         answer = teacher.get(f"/activities/{lesson.activity.id}/live/now?sheet=1", headers={"HX-Request": "true"})
         shown = re.findall(r"<dd>(\d+)</dd>", answer.text) or shown
-        time.sleep(0.1)
+        time.sleep(0.25)
 
 
 def test_whichever_worker_answers_it_is_one_class(lesson: Lesson) -> None:
