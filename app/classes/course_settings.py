@@ -32,7 +32,7 @@ def copy_course(store: Store, course: Course, title: str, teacher: Teacher) -> C
     """A new course with the activities of another one as drafts, without students, dates or times.
 
     Its own worksheets and exit tickets are copied as well, and the copies of the activities have the copies of those.
-    The teacher is its only staff. Either all of it is made or nothing.
+    It practises what the other course does. The teacher is its only staff. Either all of it is made or nothing.
     """
     with store.transaction():
         copy = store.courses.add(title, course.time_zone, teacher)
@@ -40,6 +40,9 @@ def copy_course(store: Store, course: Course, title: str, teacher: Teacher) -> C
         for activity in reversed(store.activities.of_course(course)):  # the oldest first, as they were made
             renamed = replace(activity, content=with_new_keys(activity.content, keys))
             duplicate_activity(store, renamed, copy, activity.plan.title)
+        practice = practice_of(store, course)
+        if practice and (copied := practice.with_new_keys(keys)) != CoursePractice(()):
+            store.courses.set_practice(copy, copied.as_json)
     return copy
 
 
@@ -77,6 +80,10 @@ class CoursePractice:
     def from_json(cls, stored: Mapping[str, Any]) -> CoursePractice:
         """What `as_json` turned into values."""
         return cls(tuple(stored["topics"]), tuple(stored["worksheets"]))
+
+    def with_new_keys(self, keys: Mapping[str, str]) -> CoursePractice:
+        """The same with the copies of its own worksheets; one that has no copy, as it was removed, is left out."""
+        return CoursePractice(self.topics, tuple(keys[key] for key in self.worksheets if key in keys))
 
 
 def practice_of(store: Store, course: Course) -> CoursePractice | None:

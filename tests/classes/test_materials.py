@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from app.classes.course_settings import copy_course
+from app.classes.course_settings import CoursePractice, copy_course, practice_of
 from app.classes.materials import (
     library_with_materials,
     materials_for_course,
@@ -66,7 +66,7 @@ def test_what_cannot_be_read_is_left_out_with_a_reason(kept: Store, library: Lib
 
 
 def test_the_copy_of_a_course_has_copies_of_its_materials(kept: Store, library: Library) -> None:
-    """Its activities have the copies, so that what is changed there is offered there."""
+    """Its activities and its practice have the copies, so that what is changed there is offered there."""
     ada = teacher(kept)
     course = kept.courses.add("C", "UTC", ada)
     sheet, ticket = (
@@ -76,6 +76,7 @@ def test_the_copy_of_a_course_has_copies_of_its_materials(kept: Store, library: 
     usable = materials_for_course(library, {}, kept, course, ada)
     content = freeze(usable.library, [sheet.key, "llama-7b"], usable.tickets[ticket.key])
     kept.activities.add(course, Plan("Week 1"), content)
+    kept.courses.set_practice(course, CoursePractice(("costs",), (sheet.key, "own-99999")).as_json)
     copy = copy_course(kept, course, "Next year", ada)
     [activity] = kept.activities.of_course(copy)
     copied = {material.kind: material for material in kept.materials.of_course(copy)}
@@ -84,3 +85,4 @@ def test_the_copy_of_a_course_has_copies_of_its_materials(kept: Store, library: 
     assert activity.content.ticket.key == copied["ticket"].key
     assert copied["worksheet"].content == SHEET
     assert copied["worksheet"].id != sheet.id
+    assert practice_of(kept, copy) == CoursePractice(("costs",), (copied["worksheet"].key,))
