@@ -12,6 +12,7 @@ from app.practice.scheduler import LevelProgress, NextSheet, Practice
 from app.sheets.library import Library
 from app.sheets.variant import Variant
 from app.sheets.wording import Wording
+from app.translation import gettext as _
 
 LevelState = Literal["passed", "current", "open", "closed"]
 
@@ -20,8 +21,8 @@ LevelState = Literal["passed", "current", "open", "closed"]
 class LevelView:
     """One level on the map: its number from 1, its name, and how many of its sheets are done.
 
-    missed: the names of the ideas that were missed on it and wait. before: the names of the levels to pass first, if it
-    is closed.
+    missed: the names of the ideas that were missed on it and wait. before: the levels to pass first, if it is closed,
+    with their numbers, as names have commas: "6. One head, in symbols".
     """
 
     number: int
@@ -95,7 +96,10 @@ def _level_view(practice: Practice, number: int, progress: LevelProgress) -> Lev
         done=progress.steps_done,
         needed=len(level.steps),
         missed=tuple(wording.say("misconception-groups", group) for group in progress.missed),
-        before=tuple(level_name(wording, each) for each in progress.before),
+        before=tuple(
+            _("{number}. {level}").format(number=practice.levels.index(each) + 1, level=level_name(wording, each))
+            for each in progress.before
+        ),
     )
 
 
