@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Annotated
 
@@ -17,7 +19,7 @@ from app.classes.course_settings import (
     practice_of,
 )
 from app.practice.levels import practice_levels
-from app.practice.progress import LevelView, level_views
+from app.practice.progress import LevelView, MisconceptionGroupView, group_views, level_views
 from app.practice.record import RecordError, read_record
 from app.practice.scheduler import Practice
 from app.sheets.library import Library
@@ -44,9 +46,9 @@ class PracticeChoice:
 
 @dataclass(frozen=True)
 class StudentPractice:
-    """How far a student is: the levels, how many sheets, how many of them were right, and what to look at again.
+    """How far a student is: the levels, how many sheets, how many of them were right, and the ideas.
 
-    `levels` are as on the student's own map, empty for a record that can no longer be read.
+    `levels` and `ideas` are as on the student's own map, empty for a record that can no longer be read.
     """
 
     name: str
@@ -54,12 +56,22 @@ class StudentPractice:
     levels: tuple[LevelView, ...]
     sheets: int
     right: int
-    again: tuple[str, ...]
+    ideas: tuple[MisconceptionGroupView, ...]
 
     @property
     def passed(self) -> int:
         """How many levels the student has passed."""
         return sum(level.state == "passed" for level in self.levels)
+
+    @property
+    def solid(self) -> int:
+        """How many ideas are solid."""
+        return sum(idea.state == "solid" for idea in self.ideas)
+
+    @property
+    def again(self) -> tuple[str, ...]:
+        """The names of the ideas to look at again."""
+        return tuple(idea.name for idea in self.ideas if idea.state == "again")
 
     @property
     def current(self) -> LevelView | None:
@@ -78,6 +90,16 @@ class CourseLevel:
 
 
 @dataclass(frozen=True)
+class CourseIdea:
+    """One idea that students of a course have met: for how many it is solid, is being learnt, is to look at again."""
+
+    name: str
+    solid: int
+    growing: int
+    again: int
+
+
+@dataclass(frozen=True)
 class CoursePracticePage:
     """Everything that templates/materials/course_practice.html shows."""
 
@@ -85,8 +107,10 @@ class CoursePracticePage:
     is_on: Annotated[bool, Doc("Whether the course has practice of its own.")]
     topics: Annotated[tuple[PracticeChoice, ...], Doc("The topics to draw sheets from.")]
     worksheets: Annotated[tuple[PracticeChoice, ...], Doc("The course's own worksheets to draw from.")]
+    ideas: Annotated[tuple[CourseIdea, ...], Doc("The ideas that anybody has met.")]
     levels: Annotated[tuple[CourseLevel, ...], Doc("The levels of what is practised, the lowest first.")]
     students: Annotated[tuple[StudentPractice, ...], Doc("Those who have practised, by name.")]
+    numbered: Annotated[bool, Doc("Whether any of them has a number.")]
     unbegun: Annotated[int, Doc("How many others are on the roster.")]
     notice: Annotated[str, Doc("The sentence about what was just done, empty for none.")] = ""
     problem: Annotated[str, Doc("Why nothing was saved, empty where there is no problem.")] = ""
@@ -156,8 +180,10 @@ def _practice_page(
         practice is not None,
         tuple(topics),
         tuple(own),
+        tuple(_course_ideas(students)),
         _course_levels(students),
         students,
+        any(student.number for student in students),
         len(roster) - len(students),
     )
 
@@ -180,11 +206,17 @@ def _student(library: Library, student: Student, text: str) -> StudentPractice:
         practice = Practice(library, read_record(text))
     except RecordError:
         return StudentPractice(name, number, (), 0, 0, ())
-    say, results = library.wording.say, practice.record.results
-    again = tuple(say("misconception-groups", key) for key, state in practice.groups.items() if state == "again")
-    return StudentPractice(
-        name, number, level_views(practice), len(results), sum(result.right for result in results), again
-    )
+    results = practice.record.results
+    right = sum(result.right for result in results)
+    return StudentPractice(name, number, level_views(practice), len(results), right, group_views(practice))
+
+
+def _course_ideas(students: tuple[StudentPractice, ...]) -> Iterator[CourseIdea]:
+    """The ideas with how many of these students are how far with each; those that nobody has met are left out."""
+    for views in zip(*(student.ideas for student in students if student.ideas), strict=True):
+        states = Counter(view.state for view in views)
+        if states["new"] < len(views):
+            yield CourseIdea(views[0].name, states["solid"], states["growing"], states["again"])
 
 
 def _course_levels(students: tuple[StudentPractice, ...]) -> tuple[CourseLevel, ...]:

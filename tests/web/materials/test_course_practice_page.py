@@ -61,8 +61,9 @@ def test_students_practise_what_their_course_does(classroom: Classroom) -> None:
     truth: Variant = sheet_of(classroom, own, sheet)
     finish(browser, sheet, {box: str(size) for box, size in right_sheet(truth).items()})
     assert browser.cookies.get(PRACTICE_COOKIE) == cookie
-    student, level = rows_of(Page(classroom.get(f"/courses/{classroom.course.id}/practice")))
-    assert student == ["Kim", "", "All passed", "1", "1", "1", ""]
+    student, *ideas, level = rows_of(Page(classroom.get(f"/courses/{classroom.course.id}/practice")))
+    assert student == ["Kim", "All passed", "1", "1", "1", "0", ""]
+    assert {tuple(counts) for _, *counts in ideas} == {("", "1", "")}
     assert level == ["1. One head", "1", "", ""]
     assert dict(zip(*students_csv(classroom), strict=True))["practice sheets right"] == "1"
 
