@@ -252,7 +252,7 @@ WALK: Mapping[str, Prediction] = {
         **shape(s.d_ff, s.N, "gate", "up", "hidden"),
         **shape(s.V, s.N, "logits"),
         **shape(s.V, 1, "last_logits"),
-        **(shape(s.pairs, s.N, "angles") if hasattr(s, "pairs") else {}),
+        **(shape(s.d_rot // 2, s.N, "angles") if hasattr(s, "d_rot") else {}),
     },
     "context-for-tokens": lambda s: rows(
         s.C, "embedded", "angles", "attended", "residual", "gate", "up", "hidden", "fed_forward", "layer_output",
@@ -262,7 +262,7 @@ WALK: Mapping[str, Prediction] = {
     "only-last-token-asks": lambda s: rows(1, "logits"),
     "feed-forward-four-d": lambda s: columns(4 * s.d, "gate", "up", "hidden"),
     "gate-and-up-concatenated": lambda s: columns(2 * s.d_ff, "hidden") if s.gated else {},
-    "angle-per-dimension": lambda s: columns(2 * s.pairs, "angles") if hasattr(s, "pairs") else {},
+    "angle-per-dimension": lambda s: columns(s.d_rot, "angles") if hasattr(s, "d_rot") else {},
     "logits-as-wide-as-model": lambda s: columns(s.d, "logits", "last_logits"),
 }  # fmt: skip
 ONLY_LAST_NORMED: Mapping[str, Prediction] = {"only-last-token-asks": lambda s: rows(1, "final", "logits")}
@@ -733,7 +733,7 @@ GROWTH_OF_N_TOKENS: Mapping[str, Prediction] = {
 }
 ANGLES = ("angles", "cosines", "sines")
 ROTARY: Mapping[str, Prediction] = {
-    "angle-per-dimension": lambda s: columns(2 * s.pairs, *ANGLES) | {"layer_angles.count": 2 * s.pairs * s.N},
+    "angle-per-dimension": lambda s: columns(s.d_rot, *ANGLES) | {"layer_angles.count": s.d_rot * s.N},
     "positions-are-parameters": lambda s: shape(s.C, s.d, *ANGLES) if s.C and s.rope_alone else {},
     "angles-as-wide-as-model": lambda s: columns(s.d // 2, *ANGLES) | {"layer_angles.count": s.N * s.d // 2},
     "all-dimensions-rotated": lambda s: {
@@ -741,18 +741,18 @@ ROTARY: Mapping[str, Prediction] = {
         "layer_angles.count": s.N * s.d_h // 2,
         "layer_rotated.count": s.N * (s.H + s.G) * s.d_h,
     },
-    "pairs-of-the-other-kind": lambda s: {"partner.count": 3 if s.partner > 3 else s.pairs + 2},
-    "values-rotated-too": lambda s: {"layer_rotated.count": s.N * (s.H + 2 * s.G) * 2 * s.pairs},
+    "pairs-of-the-other-kind": lambda s: {"partner.count": 3 if s.partner > 3 else s.d_rot // 2 + 2},
+    "values-rotated-too": lambda s: {"layer_rotated.count": s.N * (s.H + 2 * s.G) * s.d_rot},
     "angles-for-each-head": lambda s: {"layer_angles.count": s.H * s.layer_angles},
-    "one-kv-per-query-head": lambda s: {"layer_rotated.count": s.N * 2 * s.H * 2 * s.pairs},
+    "one-kv-per-query-head": lambda s: {"layer_rotated.count": s.N * 2 * s.H * s.d_rot},
     "columns-are-tokens": lambda s: {
-        **shape(s.pairs, s.N, *ANGLES),
+        **shape(s.d_rot // 2, s.N, *ANGLES),
         **shape(s.d_h, s.N, "queries", "keys", "rotated_queries", "rotated_keys"),
     },
     "context-for-tokens": lambda s: {
         **rows(s.C, *ANGLES, "queries", "keys", "rotated_queries", "rotated_keys"),
-        "layer_angles.count": s.C * s.pairs,
-        "layer_rotated.count": s.C * (s.H + s.G) * 2 * s.pairs,
+        "layer_angles.count": s.C * s.d_rot // 2,
+        "layer_rotated.count": s.C * (s.H + s.G) * s.d_rot,
     } if s.C else {},
 }  # fmt: skip
 # The matrices of one head and of its layer, and two products of a head's own.

@@ -220,7 +220,9 @@ def _plain_keys(variant: Variant, typed: Mapping[Blank, Typed]) -> dict[Blank, T
     if keys is None or rotary is None or "plain_keys" in variant.worksheet.rows:
         return {}
     width = keys.value - variant.architecture.H * rotary.value
-    return dict.fromkeys((Blank("plain_keys", "columns"), Blank("W_UK", "columns")), Typed(width)) if width > 0 else {}
+    in_symbols = keys.meaning - Expression.symbol("H") * rotary.meaning if keys.meaning and rotary.meaning else None
+    both = (Blank("plain_keys", "columns"), Blank("W_UK", "columns"))
+    return dict.fromkeys(both, Typed(width, in_symbols)) if width > 0 else {}
 
 
 def _context(variant: Variant, typed: Mapping[Blank, Typed]) -> dict[Blank, Typed]:
@@ -229,7 +231,8 @@ def _context(variant: Variant, typed: Mapping[Blank, Typed]) -> dict[Blank, Type
     if values is None or blank.tensor in variant.worksheet.rows or variant.table.key != "attention-layer":
         return {}
     width, rest = divmod(values.value, variant.architecture.G)
-    return {blank: Typed(width * variant.architecture.H)} if not rest else {}
+    in_symbols = values.meaning / Expression.symbol("G") * Expression.symbol("H") if values.meaning else None
+    return {blank: Typed(width * variant.architecture.H, in_symbols)} if not rest else {}
 
 
 def _read(variant: Variant, blank: Blank, answer: int | Typed) -> Typed:

@@ -177,7 +177,7 @@ class HintWriter:
             formula = write_formula(self.variant, blank.tensor)
             factors = "factors-in-letters" if self.variant.worksheet.answers == "letters" else "factors"
             # A number in it ("2 · N · d") would tell too much.
-            helps = self._helps(entry.formula) and not re.search(r"\d", formula)
+            helps = self._helps(entry) and not re.search(r"\d", formula)
             return self._relation("amount" if helps else factors, blank, sum=formula, sizes=sizes)
         if blank.field == "count":
             return self._relation("numbers", blank)
@@ -190,15 +190,17 @@ class HintWriter:
         stated = not self.variant.problem.upstream_blanks.get(self.variant.in_table_orientation(blank))
         return f"{made} {self._relation('stated', blank, sizes=sizes)}" if stated and sizes else made
 
-    def _helps(self, formula: str) -> bool:
+    def _helps(self, count: Count) -> bool:
         """Whether a hint may say the formula of a count: it tells neither too much of the answer nor nothing at all.
 
-        Too much is one size alone, and on a sheet in letters any formula of sizes alone.
+        Too much is one size alone, and on a sheet in letters any formula of sizes alone, or with the answer in it.
         """
-        names = re.findall(r"\{([\w-]+)\}", formula)
-        of_sizes = all(name in self.variant.sizes for name in names)
-        tells = of_sizes and (len(names) == 1 or self.variant.worksheet.answers == "letters")
-        return not tells and formula not in _SAYS_NOTHING
+        names = re.findall(r"\{([\w-]+)\}", count.formula)
+        sizes = [name for name in names if name in self.variant.sizes]
+        in_letters = self.variant.worksheet.answers == "letters"
+        tells = len(sizes) == len(names) and (len(names) == 1 or in_letters)
+        has_answer = in_letters and str(count.total) in sizes
+        return not tells and not has_answer and count.formula not in _SAYS_NOTHING
 
     def _made(self, blank: Blank, equation: Equation) -> str:
         """How an equation makes the matrix of a box, in this sheet's letters, and what that does to lengths."""

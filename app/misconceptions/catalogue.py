@@ -593,8 +593,8 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
         "angle-per-dimension",
         "width",
         {
-            **_on((WALK,), Prediction({"angles.columns": "2*pairs"})),
-            **_on((ROTARY,), Prediction(_each("2*pairs", *_ANGLE_COLUMNS) | {"layer_angles.count": "2*N*pairs"})),
+            **_on((WALK,), Prediction({"angles.columns": "d_rot"})),
+            **_on((ROTARY,), Prediction(_each("d_rot", *_ANGLE_COLUMNS) | {"layer_angles.count": "N*d_rot"})),
         },
         lambda architecture: architecture.rotary is not None,
     ),
@@ -971,7 +971,7 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
     Misconception(
         "angles-for-each-head",
         "rotary",
-        _on((ROTARY,), Prediction({"layer_angles.count": "N*H*pairs"})),
+        _on((ROTARY,), Prediction({"layer_angles.count": "N*H*d_rot/2"})),
         lambda architecture: architecture.H > 1,
     ),
     # W_O is written like the other three, from d to d_v.

@@ -69,12 +69,12 @@ def follows_width_rule(architecture: Architecture) -> bool:
 
 
 def width_sizes(architecture: Architecture, _tokens: int) -> dict[str, int]:
-    """The settings of the model's rule, m and percent; f, two thirds of 4·d; and g, what is rounded up. Or none."""
+    """The settings of the model's rule, m and percent; and g, what is rounded up. Or none."""
     rule = width_rule(architecture)
     if rule is None:
         return {}
     d = architecture.d
-    return {"m": rule.multiple_of, "percent": rule.percent, "f": 8 * d // 3, "g": rule.before_rounding(d)}
+    return {"m": rule.multiple_of, "percent": rule.percent, "g": rule.before_rounding(d)}
 
 
 def width_counts(architecture: Architecture) -> tuple[Count, ...]:
@@ -88,36 +88,44 @@ def _ungated(architecture: Architecture) -> Iterator[Count]:
     four_d, d = Expression.parse("4*d"), Expression.symbol("d")
     yield _step("width", four_d, "4 · {d}")
     yield Count("block_parameters", four_d * d * 2, "2 · {d} · {width}", FromParts(d * 2 * PARTS_SUM, ("width",)))
-    yield _step("gated_width", _two_thirds(architecture.d), "2/3 · {width}, {rounded-down}", _part_of("width", 2, 3))
+    yield _two_thirds("gated_width", architecture.d, "width")
 
 
 def _gated(architecture: Architecture, rule: WidthRule) -> Iterator[Count]:
     """The steps of LLaMA's rule, then three matrices of this width beside two of 4·d."""
-    d, m, f, rounded = architecture.d, Expression.symbol("m"), 8 * architecture.d // 3, "f"
+    d, m = architecture.d, Expression.symbol("m")
     yield _step("four_d", Expression.parse("4*d"), "4 · {d}")
-    yield _step("two_thirds", _two_thirds(d), "2/3 · {four_d}, {rounded-down}", _part_of("four_d", 2, 3))
-    before = "two_thirds"
+    yield (before := _two_thirds("two_thirds", d, "four_d"))
     if rule.percent != _WHOLE_PERCENT:
-        exact = Expression.symbol("f") * Fraction(rule.percent, _WHOLE_PERCENT)
-        dropped = Fraction(f * rule.percent, _WHOLE_PERCENT) % 1
-        more = _part_of("two_thirds", rule.percent, _WHOLE_PERCENT)
-        total = exact - Expression.number(dropped) if dropped else exact
-        yield _step("multiplied", total, "{percent}/100 · {two_thirds}, {rounded-down}", more)
-        before, rounded = "multiplied", "g"
-    up = FromParts(PARTS_SUM / m, (before,))
-    yield _step("multiples", Expression.symbol(rounded) / m, f"{{{before}}} ÷ {{m}}, {{rounded-up}}", up)
-    blocks = architecture.d_ff // rule.multiple_of
-    yield _step("width", m * blocks, "{m} · {multiples}", FromParts(m * PARTS_SUM, ("multiples",)))
+        yield (before := _percent_of(before, d, rule))
+    rounds = before.rounds or rule.before_rounding(d) % rule.multiple_of > 0
+    up = FromParts(PARTS_SUM / m, (before.key,))
+    # What was rounded down already is a size of its own, so that it can be divided by m.
+    divided = Expression.symbol("g") if before.rounds else before.total
+    yield _step("multiples", divided / m, f"{{{before.key}}} ÷ {{m}}, {{rounded-up}}", up, rounds=rounds)
+    width = m * (architecture.d_ff // rule.multiple_of) if rounds else before.total
+    yield _step("width", width, "{m} · {multiples}", FromParts(m * PARTS_SUM, ("multiples",)), rounds=rounds)
     three, two = Expression.parse("3*d"), Expression.parse("2*d")
     gated, ungated = FromParts(three * PARTS_SUM, ("width",)), FromParts(two * PARTS_SUM, ("four_d",))
     yield Count("gated_parameters", Expression.parse("3*d*d_ff"), "3 · {d} · {width}", gated)
     yield Count("ungated_parameters", Expression.parse("8*d*d"), "2 · {d} · {four_d}", ungated)
 
 
-def _two_thirds(d: int) -> Expression:
-    """2/3 · 4·d, rounded down for this d: 8·d/3 - 2/3 for 4096."""
+def _two_thirds(key: str, d: int, part: str) -> Count:
+    """2/3 of another count, which is 4·d, rounded down for this d: 8·d/3 - 2/3 for 4096."""
     exact = Expression.symbol("d") * Fraction(8, 3)
-    return exact - Expression.number(Fraction(8 * d % 3, 3)) if d % 3 else exact
+    total = exact - Expression.number(Fraction(8 * d % 3, 3)) if d % 3 else exact
+    return _step(key, total, f"2/3 · {{{part}}}, {{rounded-down}}", _part_of(part, 2, 3), rounds=d % 3 > 0)
+
+
+def _percent_of(before: Count, d: int, rule: WidthRule) -> Count:
+    """The rule's percentage of the step before, rounded down."""
+    exact = before.total * Fraction(rule.percent, _WHOLE_PERCENT)
+    dropped = exact.value({"d": d}) % 1
+    total = exact - Expression.number(dropped) if dropped else exact
+    formula = f"{{percent}}/100 · {{{before.key}}}, {{rounded-down}}"
+    made_from = _part_of(before.key, rule.percent, _WHOLE_PERCENT)
+    return _step("multiplied", total, formula, made_from, rounds=before.rounds or dropped > 0)
 
 
 def _part_of(part: str, share: int, whole: int) -> FromParts:
@@ -125,6 +133,8 @@ def _part_of(part: str, share: int, whole: int) -> FromParts:
     return FromParts(PARTS_SUM * Fraction(share, whole) - Expression.number(Fraction(whole - 1, whole)), (part,))
 
 
-def _step(key: str, total: Expression, formula: str, made_from: FromParts | None = None) -> Count:
+def _step(
+    key: str, total: Expression, formula: str, made_from: FromParts | None = None, *, rounds: bool = False
+) -> Count:
     """A number on the way to the inner dimension."""
-    return Count(key, total, formula, made_from, unit="entries")
+    return Count(key, total, formula, made_from, unit="entries", rounds=rounds)

@@ -65,12 +65,15 @@ def rotary_counts(architecture: Architecture) -> Iterator[Count]:
     """
     rotary = architecture.rotary
     if rotary is not None and rotary.width // 2 > ASKED_DIMENSION:
-        neighbours, half_split = Expression.number(ASKED_DIMENSION + 1), Expression.parse(f"pairs + {ASKED_DIMENSION}")
+        neighbours, half_split = (
+            Expression.number(ASKED_DIMENSION + 1),
+            Expression.parse(f"d_rot/2 + {ASKED_DIMENSION}"),
+        )
         formula = "{next-dimension}" if rotary.adjacent_pairs else "{same-place-in-second-half}"
         yield Count("partner", neighbours if rotary.adjacent_pairs else half_split, formula, unit="entries")
     if rotary is not None and rotary.width < architecture.d_h:
         unrotated = Expression.symbol("d_h") - Expression.symbol("d_rot")
         yield Count("unrotated", unrotated, "{d_h} − {d_rot}", unit="entries")
-    yield Count("layer_angles", Expression.parse("N*pairs"), "{N} · {pairs}", unit="entries")
+    yield Count("layer_angles", Expression.parse("N*d_rot/2"), "{N} · {d_rot}/2", unit="entries")
     rotated = Expression.parse("N*H*d_rot + N*G*d_rot")
     yield Count("layer_rotated", rotated, "{N} · ({H} + {G}) · {d_rot}", unit="entries")

@@ -163,7 +163,8 @@ class Count:
     """A number that a sheet asks for and that is no tensor: `unit` of something, as a sum of products.
 
     `formula` is the same sum for people, with factors kept together: '{L} · ({attention} + {feed_forward} + {norms})'.
-    `made_from` names the counts that this one is worked out from; None if it is worked out from sizes alone.
+    `made_from` names the counts that this one is worked out from; None if it is worked out from sizes alone. What is
+    rounded on the way in this model `rounds`: symbols cannot say it.
     """
 
     key: str
@@ -172,6 +173,7 @@ class Count:
     made_from: FromParts | None = None
     letter: str = ""
     unit: CountUnit = "parameters"
+    rounds: bool = False
 
     @property
     def fields(self) -> tuple[BlankField, ...]:

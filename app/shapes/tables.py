@@ -344,17 +344,17 @@ PLAIN_WHOLE_MODEL = _whole_model(
     matrix("fed_forward", "F", "N, d", "output",
            made_from="hidden W_down", labels="n f, f d -> n d", formula="{hidden} · {W_down}"),
 )
-# Rotary positions (Su et al., arXiv:2104.09864) rotate d_rot = 2·pairs of a query's and a key's numbers, in pairs: one
-# angle for each token and pair.
+# Rotary positions (Su et al., arXiv:2104.09864) rotate d_rot of a query's and a key's numbers, in pairs: one angle for
+# each token and pair.
 ROTARY_PAIRS = TensorTable(
     "rotary-pairs",
     (
         matrix("queries", "Q", "N, d_h", "query"),
         matrix("keys", "K", "N, d_h", "key"),
-        matrix("angles", "θ", "N, pairs", "hidden"),
-        matrix("cosines", "cos", "N, pairs", "hidden",
+        matrix("angles", "θ", "N, d_rot/2", "hidden"),
+        matrix("cosines", "cos", "N, d_rot/2", "hidden",
                made_from="angles", labels="n p -> n p", formula="cos({angles})"),
-        matrix("sines", "sin", "N, pairs", "hidden",
+        matrix("sines", "sin", "N, d_rot/2", "hidden",
                made_from="angles", labels="n p -> n p", formula="sin({angles})"),
         matrix("rotated_queries", "Q'", "N, d_h", "query",
                made_from="queries angles", labels="n h, n p -> n h", formula="RoPE({queries}, {angles})"),

@@ -95,7 +95,6 @@ class TopicSpec:
     tokens if the model is causal. `runnable_table` is the table that a run in torch is checked against, None if it
     cannot be run. `batched` topics have several inputs at once. `extra_sizes` are symbols that only this topic's table
     uses. `token_step` is what the number of tokens should be a multiple of, so that every row has a whole number.
-    What is asked in a topic that `rounds` is rounded on the way, which symbols cannot say: its sheets are in numbers.
     """
 
     key: str
@@ -107,7 +106,6 @@ class TopicSpec:
     masked: bool = False
     batched: bool = False
     runnable_table: TensorTable | None = None
-    rounds: bool = False
     extra_sizes: Callable[[Architecture, int], Mapping[str, int]] = lambda _architecture, _tokens: {}
     token_step: Callable[[Architecture], int] = lambda _architecture: 1
 
@@ -132,16 +130,16 @@ def sizes_for(key: str, architecture: Architecture, tokens: int, decoder_tokens:
     """A size for every symbol that the topic's table may use.
 
     N is `tokens`, M is `decoder_tokens`, W the sliding window of a layer (tokens + 1 for a model without one), `d_rot`
-    the numbers of a query that RoPE rotates and `pairs` half of them (neither without RoPE), and in a batched topic B
-    is how many inputs the batch has, which goes with `tokens`, so that another variant has another batch; to these come
-    the topic's extra sizes, and the model's own: the decoder's if the topic uses the decoder, else the encoder's.
+    the numbers of a query that RoPE rotates (not without RoPE), and in a batched topic B is how many inputs the batch
+    has, which goes with `tokens`, so that another variant has another batch; to these come the topic's extra sizes, and
+    the model's own: the decoder's if the topic uses the decoder, else the encoder's.
     """
     topic = TOPICS[key]
     model_sizes = architecture.decoder_sizes if topic.uses_decoder else architecture.all_sizes
     runs = [run for stack in architecture.stacks for run in stack.runs]
     window = next((run.window for run in runs if run.window), tokens + 1)
     rotated = architecture.rotary.width if architecture.rotary else 0
-    rotary_sizes = {"d_rot": rotated, "pairs": rotated // 2} if rotated else {}
+    rotary_sizes = {"d_rot": rotated} if rotated else {}
     extra_sizes = topic.extra_sizes(architecture, tokens)
     batch_size = {"B": BATCH_SIZES[tokens % len(BATCH_SIZES)]} if topic.batched else {}
     return {**model_sizes, "W": window, **extra_sizes, **rotary_sizes, **batch_size, "N": tokens, "M": decoder_tokens}
@@ -296,7 +294,9 @@ def _whole_model_with_angles(architecture: Architecture, _tokens: int) -> Tensor
     """The whole model with its own embedding, and rotary angles if RoPE rotates at least one pair of numbers."""
     table = whole_model_table(architecture)
     embedded = replace(table["embedded"], equation=_embedding_equation(table["embedded"], architecture))
-    rotates_pairs = architecture.rotary is not None and architecture.rotary.width > 1
+    rotates_pairs = (
+        architecture.rotary is not None and architecture.rotary.width > 1 and architecture.rotary.width % 2 == 0
+    )
     angles = (ROTARY_PAIRS["angles"],) if rotates_pairs else ()
     tensors = (embedded if tensor.key == "embedded" else tensor for tensor in table.tensors)
     return replace(table, tensors=(*tensors, *angles))
@@ -417,7 +417,6 @@ TOPICS: Mapping[str, TopicSpec] = {
             lambda architecture, _tokens: TensorTable("feed-forward-width", counts=width_counts(architecture)),
             all_of(require_one_stack, require_no_experts, require_layers_of_one_shape, require_known_width),
             extra_sizes=width_sizes,
-            rounds=True,
         ),
         TopicSpec(
             "whole-model",

@@ -9,8 +9,8 @@ from functools import cached_property, lru_cache, partial
 from app.algebra.expression import ONE
 from app.models.architecture import TokensError
 from app.shapes.requirements import TopicError
-from app.shapes.table import TensorTable
-from app.shapes.topics import TOPICS, check_decoder_tokens, check_topic_tokens, possible_tokens, topic_for
+from app.shapes.table import Count, TensorTable
+from app.shapes.topics import check_decoder_tokens, check_topic_tokens, possible_tokens, topic_for
 from app.sheets.codes import Code, check_letters, model_letters, read_code, short_hash
 from app.sheets.seeds import ConfusedPairs, check_seed, draw_variant, max_versions, unavoidable_confusions
 from app.sheets.variant import Variant
@@ -237,18 +237,18 @@ def _check_rows(sheet: Worksheet, model: Model, table: TensorTable) -> None:
     """Raise TopicError if the model's table has none of the rows that the worksheet asks for.
 
     So too if a sheet in letters would ask for a number without any, such as the partner of a dimension in neighbouring
-    pairs; a side of 1 may be asked. Nor are there sheets in letters of a topic that rounds.
+    pairs; a side of 1 may be asked. Nor may it ask for what is rounded in this model.
     """
-    if sheet.answers == "letters" and TOPICS[sheet.topic].rounds:
-        message = _(
-            "“{worksheet}” has steps that are rounded to whole numbers, which symbols cannot say: choose a worksheet "
-            "in numbers."
-        )
-        raise TopicError(message.format(worksheet=sheet.title))
     asked = [table.asked[row] for row in sheet.rows if row in table.asked]
     if not asked:
         message = _("{model} has none of the parts that “{worksheet}” asks for: choose another worksheet.")
         raise TopicError(message.format(model=model.name, worksheet=sheet.title))
+    if sheet.answers == "letters" and any(isinstance(entry, Count) and entry.rounds for entry in asked):
+        message = _(
+            "“{worksheet}” asks for numbers that are rounded for {model}, which symbols cannot say: choose another "
+            "model, or a worksheet in numbers."
+        )
+        raise TopicError(message.format(worksheet=sheet.title, model=model.name))
     answers = (entry.expression(field) for entry in asked for field in entry.fields)
     if sheet.answers == "letters" and any(not answer.symbols and answer != ONE for answer in answers):
         message = _(

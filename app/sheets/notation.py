@@ -28,13 +28,17 @@ class Notation:
     unequal_widths: Mapping[str, str] = field(default_factory=dict)
 
     def for_sizes(self, sizes: Mapping[str, int]) -> Notation:
-        """The notation as it is for a model of these sizes: one name for d_h and d_v, or H and G, where they are equal.
+        """The notation as it is for a model of these sizes: sizes that are equal by its making have one name.
+
+        These are d_h, d_v and d_rot, and H and G.
 
         Example: in the lecture's, values have d_h columns in LLaMA 7B, and d_v columns in DeepSeek V2.
         """
         symbols = {**self.symbols, **self.unequal_widths}
         if sizes["d_h"] == sizes["d_v"]:
             symbols |= dict.fromkeys(("d_h", "d_v"), self.symbol("d_h"))
+        if sizes.get("d_rot") == sizes["d_h"]:
+            symbols["d_rot"] = symbols.get("d_h", "d_h")
         if sizes["H"] == sizes["G"]:
             symbols["G"] = self.symbol("H")
         return Notation(self.letters, symbols)
@@ -55,7 +59,7 @@ class Notation:
         factors: dict[_Names, int | Fraction] = {}
         order: dict[_Names, _Names] = {}  # the first order in which these names were multiplied
         for term in expression.terms:
-            names = (tuple(map(self.symbol, term.symbols)), tuple(map(self.symbol, term.divisors)))
+            names = _cancelled(map(self.symbol, term.symbols), map(self.symbol, term.divisors))
             alike = (tuple(sorted(names[0])), tuple(sorted(names[1])))
             order.setdefault(alike, names)
             factors[alike] = factors.get(alike, 0) + term.factor
@@ -63,18 +67,33 @@ class Notation:
         return add_up((factor, order[names][0], order[names][1]) for names, factor in positive_first)
 
 
+def _cancelled(factors: Iterable[str], divisors: Iterable[str]) -> _Names:
+    """The names multiplied and divided by, without those that are both: H·d/H is d where G is written H."""
+    above, below = list(factors), list[str]()
+    for name in divisors:
+        if name in above:
+            above.remove(name)
+        else:
+            below.append(name)
+    return tuple(above), tuple(below)
+
+
 def add_up(terms: Iterable[tuple[int | Fraction, Sequence[str], Sequence[str]]], dot: str = "·") -> str:
     """A sum as text, each term a number, the factors it is multiplied by and those it is divided by.
 
     >>> add_up([(Fraction(1, 2), ["N", "N"], []), (Fraction(-1, 2), ["N"], [])])
     'N·N/2 − N/2'
+    >>> add_up([(Fraction(3, 2), ["d", "d_ff"], ["H", "d_h"])])
+    '3·d·d_ff/(2·H·d_h)'
     """
     text = ""
     for number, factors, divisors in terms:
         above, below = abs(Fraction(number)).as_integer_ratio()
         product = dot.join([*([f"{above:,}"] if above != 1 or not factors else []), *factors])
         sign = (" − " if number < 0 else " + ") if text else "−" if number < 0 else ""
-        text += sign + "/".join([product, *divisors, *([f"{below:,}"] if below != 1 else [])])
+        under = [*([f"{below:,}"] if below != 1 else []), *divisors]
+        divisor = f"/({dot.join(under)})" if len(under) > 1 else "".join(f"/{name}" for name in under)
+        text += sign + product + divisor
     return text
 
 
@@ -84,7 +103,7 @@ _CODE = {"input": "x", "queries": "q", "keys": "k", "values": "v", "scores": "sc
          "repeated_keys": "k_rep", "split_values": "v_view", "values_by_head": "v_head", "repeated_values": "v_rep",
          "context_by_token": "ctx_tok", "joined_context": "ctx_cat"}  # fmt: skip
 _CLASSIC = {"d": "d_model", "d_h": "d_head", "G": "H_kv"}
-_LECTURE = {"N": "T", "H": "h", "G": "h_kv", "T": "n_types"}  # T: the token types of BERT
+_LECTURE = {"N": "T", "H": "h", "G": "h_kv", "T": "n_types", "E": "n_exp"}  # T: the token types of BERT
 _FRAMEWORK = {"N": "seq_len", "d": "hidden_size", "H": "n_heads", "G": "n_kv_heads", "d_h": "head_dim",
               "d_ff": "intermediate_size", "V": "vocab_size", "L": "n_layers", "B": "batch_size"}  # fmt: skip
 _PRIMED = {"input": "E", "W_Q": "W'_Q", "W_K": "W'_K", "W_V": "W'_V", "W_O": "W'_O"}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from functools import cached_property, lru_cache
 from itertools import combinations
 
@@ -118,7 +117,8 @@ class AnswerReader:
         sizes, symbol = self.problem.sizes, Expression.symbol
         identities = self._model_identities
         by_width = {**identities, "d_h": symbol("d") / symbol("H")} if "d" in identities else identities
-        by_width = {name: by_width["d_h"] if name == "d_v" else own for name, own in by_width.items() if name != "d"}
+        head = by_width.get("d_h", symbol("d_h"))
+        by_width = {name: head if own == symbol("d_h") else own for name, own in by_width.items() if name != "d"}
         for form in (identities, by_width):
             first, second = meaning.substitute(form), length.substitute(form)
             constants = sorted((first.symbols | second.symbols) - {"N", "M"})
@@ -182,19 +182,19 @@ class AnswerReader:
     def _model_identities(self) -> Mapping[str, Expression]:
         """Replacements for symbols that are redundant in this model: d by H·d_h, G by H, d_v by d_h, if equal.
 
-        So are d_rot where all of a head is rotated, pairs, which are half of what is, and d_ff where no field states it
-        and its family makes it 4·d.
+        So are d_rot where all of a head is rotated, and d_ff where no field states it and its family makes it 4·d, or
+        on a sheet about it, where it is not rounded.
         """
         sizes, symbol = self.problem.sizes, Expression.symbol
         is_split = sizes["d"] == sizes["H"] * sizes["d_h"]
         width = symbol("H") * symbol("d_h") if is_split else symbol("d")
-        all_rotated = sizes.get("d_rot") == sizes["d_h"]
-        half = symbol("d_h" if all_rotated else "d_rot") * Fraction(1, 2)
         four_d = any(s.symbol == "d_ff" and s.rule.endswith("4*d") for s in self.problem.architecture.size_sources)
+        inner = self.problem.table.asked.get("width")
+        is_exact = isinstance(inner, Count) and not inner.rounds
+        inner_width = inner.expression("count").substitute({"d": width}) if inner and is_exact else width * 4
         identities = {
-            "d_ff": (four_d and sizes["d_ff"] == 4 * sizes["d"], width * 4),
-            "d_rot": (all_rotated, symbol("d_h")),
-            "pairs": (sizes.get("d_rot", 1) == 2 * sizes.get("pairs", 0), half),
+            "d_ff": (is_exact or (four_d and sizes["d_ff"] == 4 * sizes["d"]), inner_width),
+            "d_rot": (sizes.get("d_rot") == sizes["d_h"], symbol("d_h")),
             "d": (is_split, symbol("H") * symbol("d_h")),
             "G": (sizes["G"] == sizes["H"], symbol("H")),
             "d_v": (sizes["d_v"] == sizes["d_h"], symbol("d_h")),

@@ -209,13 +209,16 @@ class SheetText:
     def _named_symbols(self) -> Iterator[str]:
         """What a sheet answered in symbols says of them: "T = number of tokens", for those that its answers need.
 
-        d, H and d_h are always among them; G and d_v only where they differ from H and d_h.
+        d is always among them, and H and d_h where the description speaks of heads; G, d_v and d_rot only where they
+        differ from H and d_h.
         """
         sizes = self.problem.sizes
         notation = NOTATIONS[self.worksheet.notation].for_sizes(sizes)
         asked = (self.problem.table.asked[b.tensor].expression(b.field) for b in self.problem.blanks)
-        symbols = frozenset({"d", "H", "d_h"}).union(*(expression.symbols for expression in asked))
-        doubled = {double for double, symbol in (("G", "H"), ("d_v", "d_h")) if sizes[double] == sizes[symbol]}
+        told = frozenset[str]().union(*(fact.symbols for fact in self.facts))
+        symbols = frozenset({"d", *({"H", "d_h"} & told)}).union(*(expression.symbols for expression in asked))
+        alike = (("G", "H"), ("d_v", "d_h"), ("d_rot", "d_h"))
+        doubled = {double for double, symbol in alike if sizes.get(double) == sizes[symbol]}
         for symbol, name in self.wording.sections["symbol-names"].items():
             if symbol in symbols - doubled:
                 yield f"{notation.symbol(symbol)} = {name}"

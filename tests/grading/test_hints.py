@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from functools import reduce
 
 import pytest
 from hypothesis import given, settings
@@ -81,11 +82,13 @@ def numbers(sentence: str) -> set[int]:
 
 
 def tells(variant: Variant, sentence: str) -> bool:
-    """Whether a sentence has the right number of any box, or on a sheet in letters a right expression."""
+    """Whether a sentence has the right number of any box, or on a sheet in letters a right expression.
+
+    The names of rows stand on the sheet itself: “Weights of token i”.
+    """
     written = {variant.notation.write(variant.expression(blank)) for blank in variant.blanks}
-    in_letters = (
-        {word.strip("“”.,:;()") for word in sentence.split()} if variant.worksheet.answers == "letters" else set()
-    )
+    unnamed = reduce(lambda text, row: text.replace(f"“{row.name}”", ""), variant.rows, sentence)
+    in_letters = {word.strip(".,:;()") for word in unnamed.split()} if variant.worksheet.answers == "letters" else set()
     return bool(numbers(sentence) & set(variant.key.values()) or in_letters & written)
 
 

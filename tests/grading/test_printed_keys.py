@@ -75,7 +75,7 @@ def bold_texts(page: pdfium.PdfPage) -> list[str]:
         x, baseline = ctypes.c_double(), ctypes.c_double()
         raw.FPDFText_GetCharOrigin(textpage, at, x, baseline)
         same_line = abs(baseline.value - base) < 6 and -9 < left - end < 2  # the letters of a ligature share one place
-        if texts and (same_line or texts[-1][-1] in "+·_/" or char in "+·/"):  # a long sum goes on in the next line
+        if texts and (same_line or texts[-1][-1] in "+−·_/" or char in "+−·/"):  # a long sum goes on in the next line
             texts[-1] += char
         else:
             texts.append(char)

@@ -376,7 +376,7 @@ def test_no_shape_contradicts_the_equation_that_makes_it(case: Case, tokens: int
     """For every family: axes under one letter have one length, in every table that the model has sizes for."""
     changed = {name: data.draw(st.sampled_from(values)) for name, values in case.settings.items()}
     architecture = build_architecture(case.config(changed))
-    sizes = {**architecture.decoder_sizes, "N": tokens, "M": 3, "W": 5, "pairs": 2}
+    sizes = {**architecture.decoder_sizes, "N": tokens, "M": 3, "W": 5, "d_rot": 4}
     for table in TABLES.values():
         needed = {symbol for t in table.tensors for dim in t.shape for symbol in dim.symbols}
         if table in (HEADS_AS_DIMENSION, BATCHED_HEADS) and sizes["G"] != sizes["H"]:

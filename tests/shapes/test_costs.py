@@ -11,7 +11,7 @@ from app.shapes.topics import sizes_for, topic_for
 from tests.helpers.tables import TABLES
 
 # A length for every symbol, all different, so that no product comes out right by chance.
-SYMBOLS = ("N", "M", "W", "d", "H", "G", "d_h", "d_v", "d_ff", "V", "pairs", "r_q", "r_kv", "d_nope", "d_rope", "B")
+SYMBOLS = ("N", "M", "W", "d", "H", "G", "d_h", "d_v", "d_ff", "V", "d_rot", "r_q", "r_kv", "d_nope", "d_rope", "B")
 SIZES = {**dict(zip(SYMBOLS, range(2, 18), strict=True)), "E": 20, "k": 30, "d_exp": 19}  # N*k/E is 3
 
 

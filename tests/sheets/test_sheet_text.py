@@ -42,7 +42,7 @@ LOCAL = {
     "llama4_text": {"attention_chunk_size": 16},
 }
 # What a symbol of the answers can be worked out from, where it isn't among the numbers of the description.
-WORKED_OUT = {"pairs": ("d_h",), "G": ("H",), "d_v": ("d_h",), "M": ("N",)}
+WORKED_OUT = {"d_rot": ("d_h",), "G": ("H",), "d_v": ("d_h",), "M": ("N",)}
 
 
 def sheet(library: Library, architecture: Architecture, topic: str, tokens: int, answers: str = "numbers") -> Variant:

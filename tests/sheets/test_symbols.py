@@ -105,6 +105,7 @@ def test_a_stated_head_width_is_no_share_of_the_width() -> None:
     """Qwen3 0.6B states 128, and 1024/16 is 64: d/h is wrong there."""
     sheet = LIBRARY.variant("letters-llama-7b", "qwen3-0.6b")
     assert (mark(sheet, "keys.columns", "d/h"), mark(sheet, "keys.columns", "d_h")) == ("wrong", "right")
+    assert (mark(sheet, "keys.columns", "2*d_h"), mark(sheet, "keys.columns", "128*d_h/d_h")) == ("wrong", "unreadable")
 
 
 @pytest.mark.parametrize(
@@ -198,10 +199,34 @@ def test_powers_of_symbols_are_bounded(text: str) -> None:
         ("letters-costs-mistral-7b", "scores_flops.count", "2*N²*d", "right"),
         ("letters-costs-mistral-7b", "scores_flops.count", "2*N*d^2", "wrong"),
         ("letters-costs-mistral-7b", "cache_16_bit.count", "2*2*L*N*G*d_h", "right"),
+        ("letters-softmax-llama-3.2-1b", "masked.count", "N(N-1)/2", "right"),
+        ("letters-softmax-llama-3.2-1b", "masked.count", "N^2/2", "wrong"),
+        ("letters-softmax-llama-3.2-1b", "all_weights.count", "N*(N + 1)/2", "right"),
+        ("letters-three-dimensions-mistral-7b", "repeated_keys.dim0", "H", "right"),
+        ("letters-three-dimensions-mistral-7b", "repeated_keys.dim0", "G", "wrong"),
+        ("letters-four-dimensions-gpt2", "joined_context.dim2", "n_heads*head_dim", "right"),
+        ("letters-four-dimensions-gpt2", "scores.dim1", "seq_len", "wrong"),
+        ("letters-walk-llama-3.2-1b", "angles.columns", "d_h/2", "right"),  # all of a head is rotated
+        ("letters-rotary-pythia-160m", "angles.columns", "d_h/2", "wrong"),  # a quarter of it
+        ("letters-rotary-pythia-160m", "partner.count", "2 + d_rot/2", "right"),
+        ("letters-rotary-pythia-160m", "layer_rotated.count", "2*N*H*d_rot", "right"),
+        ("letters-head-parameters-mistral-7b", "rank_W_QK.count", "d/H", "right"),
+        ("letters-width-llama-3.2-3b", "multiples.count", "8d/(3m)", "right"),
+        ("letters-width-llama-3.2-3b", "width.count", "d_ff", "right"),
+        ("letters-width-llama-3.2-3b", "gated_parameters.count", "8*d^2", "right"),  # as many as without a gate
+        ("letters-experts-mixtral-8x7b", "expert_input.rows", "k/E*N", "right"),
+        ("letters-experts-mixtral-8x7b", "total.count", "rest + 3*L*E*d*d_ff", "right"),
+        ("letters-experts-mixtral-8x7b", "total.count", "E*(rest + 3*L*d*d_exp)", "wrong"),
+        ("letters-growth-llama-3.2-1b", "crossing.count", "d*(H + G)/H", "right"),
+        ("letters-growth-llama-3.2-1b", "crossing.count", "2d", "wrong"),
+        ("letters-latent-deepseek-v2-lite", "cache.columns", "r_kv + d_rope", "right"),
     ],
 )
 def test_whole_layers_and_counts_are_marked_by_meaning(worksheet: str, blank: str, text: str, kind: str) -> None:
-    """Worked out by hand; Mistral 7B has H·d_h = d and G = 8 of 32 heads, whose letters are not the same as numbers."""
+    """Worked out by hand; Mistral 7B has H·d_h = d and G = 8 of 32 heads, whose letters are not the same as numbers.
+
+    Of 3072 numbers of a token, Llama 3.2 3B has 8/3 in its feed-forward block, which is 32 times m = 256.
+    """
     assert mark(LIBRARY.variant(worksheet), blank, text) == kind
 
 
@@ -216,6 +241,22 @@ def test_whole_layers_and_counts_are_marked_by_meaning(worksheet: str, blank: st
         ),
         ("letters-costs-mistral-7b", {"scores_flops.count": "2*N*N*d_h", "context_flops.count": "2*N*N*d_h"},
          "one-head-for-layer"),
+        ("letters-matrices-mistral-7b", {"W_O.rows": "G*d_h", "W_O.count": "G*d_h*d"}, "shrunken-output-projection"),
+        ("letters-layer-mistral-7b", {"context.columns": "8*d_h"}, "shrunken-output-projection"),
+        (
+            "letters-matrices-mistral-7b",
+            dict.fromkeys(("W_gate.columns", "W_up.columns", "W_down.rows"), "4d")
+            | dict.fromkeys(("W_gate.count", "W_up.count", "W_down.count"), "4d^2"),
+            "feed-forward-four-d",
+        ),
+        ("letters-costs-mistral-7b", {"feed_forward_flops.count": "24*N*d^2"}, "feed-forward-four-d"),
+        ("letters-softmax-llama-3.2-1b", {"under_root.count": "d"}, "scale-by-model-width"),
+        ("letters-three-dimensions-mistral-7b", {"joined_context.columns": "G*d_h"}, "shrunken-output-projection"),
+        ("letters-rotary-pythia-160m", {"angles.columns": "d_rot", "layer_angles.count": "N*d_rot"},
+         "angle-per-dimension"),
+        ("letters-head-parameters-mistral-7b", {"rank_W_QK.count": "d"}, "product-of-full-rank"),
+        ("letters-experts-mixtral-8x7b",
+         {"block_active.count": "d*E + 3*E*d*d_exp", "used.count": "rest + 3*L*E*d*d_exp"}, "all-experts-active"),
     ],
 )  # fmt: skip
 def test_a_misconception_in_letters_is_named(worksheet: str, typed: dict[str, str], misconception: str) -> None:
@@ -225,6 +266,19 @@ def test_a_misconception_in_letters_is_named(worksheet: str, typed: dict[str, st
     report = grade(variant, {**right, **typed})
     assert report.diagnosis is not None
     assert report.diagnosis.key == misconception
+
+
+def test_a_number_alone_is_asked_back_and_no_misconception() -> None:
+    """Though 16384 is 4·d: a sheet in letters cannot read it, so that it is neither wrong nor diagnosed."""
+    report = grade(LIBRARY.variant("letters-matrices-mistral-7b"), {"W_up.columns": "16384", "W_O.rows": "1,024"})
+    assert {mark.kind for mark in report.marks.values()} == {"unreadable", "empty"}
+    assert report.diagnosis is None
+
+
+def test_what_is_rounded_in_a_model_is_not_asked_in_letters() -> None:
+    """8/3 of 4096 is no whole number, and neither is what Llama 3 multiplies it with; 8/3 of 576 is 6 times 256."""
+    refused = {key: "rounded" in (LIBRARY.refusal("letters-width-llama-3.2-3b", key) or "") for key in LIBRARY.models}
+    assert (refused["llama-7b"], refused["llama-3-8b"], refused["smollm2-135m"]) == (True, True, False)
 
 
 def test_a_number_without_a_symbol_is_not_asked_in_letters() -> None:
