@@ -160,6 +160,7 @@ LEVELS: tuple[LevelSpec, ...] = (
         rows=("angles", "rotated_queries", "layer_angles", "layer_rotated"),
     ),
     _in_letters("head-parameters", "attention-layer-letters", rows=("W_K", "W_O", "W_VO", "rank_W_VO")),
+    _in_letters("feed-forward-width", "layer-parameters-letters", rows=("two_thirds", "multiples", "width")),
     _in_letters(
         "parameter-count",
         "layer-parameters-letters",

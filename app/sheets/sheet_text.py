@@ -221,7 +221,7 @@ class SheetText:
         doubled = {double for double, symbol in alike if sizes.get(double) == sizes[symbol]}
         for symbol, name in self.wording.sections["symbol-names"].items():
             if symbol in symbols - doubled:
-                yield f"{notation.symbol(symbol)} = {name}"
+                yield f"{notation.symbol(symbol)}\u00a0= {name}"
 
 
 @dataclass(frozen=True)

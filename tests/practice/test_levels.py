@@ -34,8 +34,8 @@ def test_every_topic_has_its_place_and_prerequisites_stand_before_it() -> None:
     """In numbers and in letters; latent attention comes after grouped queries and decode."""
     order = [spec.key for spec in LEVELS]
     assert order == list(dict.fromkeys(order))
-    for key, topic in TOPICS.items():
-        assert {key} if topic.rounds else {key, f"{key}-letters"} <= set(order)
+    for key in TOPICS:
+        assert {key, f"{key}-letters"} <= set(order)
     for key, before in BEFORE.items():
         assert all(order.index(each) < order.index(key) for each in before), key
     assert {"attention-layer", "decode-step"} <= BEFORE["attention-layer-latent"]

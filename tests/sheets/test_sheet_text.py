@@ -235,11 +235,11 @@ def test_the_simplified_sheet_owns_up_in_its_footnote(library: Library) -> None:
 def test_the_symbols_to_answer_in_are_listed(library: Library) -> None:
     """T, d, h and d_h of the lecture for one head; keys and values of a layer with fewer of them need h_kv."""
     assert "T = number of tokens, d = embedding dimension, h = number of heads, d_h = head dimension" in (
-        library.variant("letters-llama-7b").text.task
+        library.variant("letters-llama-7b").text.task.replace("\u00a0", " ")
     )
     architecture = library.model("mistral-7b").architecture
     variant = sheet(library, architecture, "attention-layer", 40, answers="letters")
-    assert "h_kv = number of key/value heads" in variant.text.task
+    assert "h_kv\u00a0= number of key/value heads" in variant.text.task
 
 
 def test_where_each_token_is_a_column_a_matrix_stands_on_its_left(library: Library) -> None:
