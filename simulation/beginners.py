@@ -36,15 +36,21 @@ class PracticeStep:
 def typed_texts(variant: Variant, sizes: Mapping[str, int]) -> dict[str, str]:
     """The texts of these sizes; on a sheet in letters those that come to it.
 
-    They are the box's own letters, else those of another box; a size that none of them come to stays a number, which
-    cannot be read there.
+    They are the box's own letters, else those of another box; else a side is a share of d, as 4·d is, and a count a
+    share of the right one.
     """
     if variant.worksheet.answers != "letters":
         return {box: str(size) for box, size in sizes.items()}
     truth = right_sheet(variant)
     written = {str(blank): variant.notation.write(variant.expression(blank)) for blank in variant.blanks}
     by_size = {truth[box]: letters for box, letters in written.items()}
-    return {box: written[box] if size == truth[box] else by_size.get(size, str(size)) for box, size in sizes.items()}
+
+    def wrong_text(box: str, size: int) -> str:
+        if box.endswith(".count"):
+            return f"{size}/{truth[box]}*({written[box]})"
+        return by_size.get(size, f"{size}/{variant.sizes['d']}*{variant.notation.symbol('d')}")
+
+    return {box: written[box] if size == truth[box] else wrong_text(box, size) for box, size in sizes.items()}
 
 
 def writable_sheets(variant: Variant) -> list[tuple[str, FilledSheet]]:
