@@ -7,3 +7,5 @@ from app.sheets.worksheet_files import load_library
 
 LIBRARY = load_library(PROJECT / "worksheets")
 MODELS = {key: model.architecture for key, model in LIBRARY.models.items()}
+# The first model of each family with or without shared key/value heads, and with or without tied embeddings.
+UNLIKE_MODELS = list({(a.family, a.H == a.G, a.tied_embeddings): key for key, a in reversed(MODELS.items())}.values())

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import pytest
@@ -51,6 +52,16 @@ def built(case: Case, changed: Config) -> tuple[Config, Architecture]:
     return config, build_architecture(config)
 
 
+@cache
+def small_model(number: int, *, short: bool = False) -> tuple[Any, Config, Architecture]:
+    """A small model that computes, of the case of that number, for all tests that leave it as it is; and its config.
+
+    Its windows and chunks are SHORT where that is asked.
+    """
+    config, architecture = built(CASES[number], SHORT if short else {})
+    return running(config, architecture.model_class).float(), config, architecture
+
+
 def every_run(architecture: Architecture) -> list[LayerRun]:
     """The layers of the encoder, or of a decoder alone, one by one."""
     return [run for run in architecture.stacks[0].runs for _ in range(run.count)]
@@ -66,9 +77,8 @@ def seen_keys(run: LayerRun, *, causal: bool, tokens: int = TOKENS) -> torch.Ten
     return seen & (query // run.chunk == key // run.chunk) if run.chunk else seen
 
 
-def run_model(config: Config, architecture: Architecture, **more: Any) -> tuple[Any, Any]:
-    """A small model that computes, and what it gives for 11 tokens, or for as many as it reads."""
-    model = running(config, architecture.model_class).float()
+def run_model(model: Any, config: Config, architecture: Architecture) -> Any:
+    """What a small model gives for 11 tokens, or for as many as it reads."""
     if architecture.encoder_decoder:
         model = model.get_encoder()
     ids = torch.randint(1, 90, (1, TOKENS), generator=torch.Generator().manual_seed(0))
@@ -79,16 +89,15 @@ def run_model(config: Config, architecture: Architecture, **more: Any) -> tuple[
     else:
         inputs = {"input_ids": ids}
     with torch.no_grad():
-        return model, model(**inputs, output_attentions=True, **more)
+        return model(**inputs, output_attentions=True)
 
 
 @every_family
 def test_every_layer_hides_the_keys_that_it_hides_in_transformers(case: Case) -> None:
     """Attention weights above zero are the seen keys: causal or not, sliding window, chunk, layer by layer."""
-    config, architecture = built(case, SHORT)
-    _, result = run_model(config, architecture)
+    model, config, architecture = small_model(CASES.index(case), short=True)
     runs = every_run(architecture)
-    attentions = result.attentions
+    attentions = run_model(model, config, architecture).attentions
     if architecture.stacks[0].spec.count == "L_stored":  # ALBERT runs its layers again and again
         runs = runs * architecture.L
     runs = [run for run in runs if "cross" not in run.flags]  # without an image, these are left out
@@ -129,8 +138,7 @@ SCALES: list[tuple[str, Config]] = [
 @every_family
 def test_the_scores_are_scaled_as_in_transformers(case: Case) -> None:
     """1/√d_h, nothing, or the family's own factor."""
-    config, architecture = built(case, {})
-    model = on_meta_device(config, architecture.model_class)
+    model, _, architecture = small_model(CASES.index(case))
     modules = attention_modules(model.get_encoder() if architecture.encoder_decoder else model)
     scales = [scale for module in modules if (scale := measured_scale(module)) is not None]
     assert (not scales) == (case.model_type in NO_ATTRIBUTE)
@@ -188,8 +196,7 @@ def frequencies(model: nn.Module, kind: str) -> torch.Tensor | None:
 @every_family
 def test_rotary_bases_and_widths_are_those_of_transformers(case: Case) -> None:
     """θ^(-2j/width) for each pair of numbers, of layers with a window and of those without."""
-    config, architecture = built(case, {**SHORT, "pad_token_id": 0})
-    model = running(config, architecture.model_class)
+    model, _, architecture = small_model(CASES.index(case), short=True)
     for run in every_run(architecture):
         measured = frequencies(model, "sliding_attention" if run.window or run.chunk else "full_attention")
         if run.rotary is None or measured is None:
@@ -233,8 +240,8 @@ def test_pairs_of_rotated_numbers_are_adjacent_where_the_code_of_transformers_ta
 @every_family
 def test_no_rotary_positions_where_the_module_leaves_them_out(case: Case) -> None:
     """Llama 4 and SmolLM 3 list such layers; in Cohere 2 and EXAONE 4 they are the layers without a window."""
-    config, architecture = built(case, SHORT)
-    modules = attention_modules(on_meta_device(config, architecture.model_class))
+    model, _, architecture = small_model(CASES.index(case), short=True)
+    modules = attention_modules(model)
     runs = every_run(architecture)
     for module, run in zip(modules, runs, strict=False):
         if hasattr(module, "use_rope"):
@@ -262,8 +269,8 @@ def first_full_layer(model: nn.Module) -> nn.Module:
 @every_family
 def test_every_norm_is_of_the_kind_that_transformers_has(case: Case) -> None:
     """Classes called …RMSNorm, and T5's LayerNorm, which is an RMSNorm: it subtracts no mean."""
-    config, architecture = built(case, {})
-    layer = first_full_layer(running(config, architecture.model_class))
+    model, _, architecture = small_model(CASES.index(case))
+    layer = first_full_layer(model)
     for _, module in norms_of(layer):
         shifted = torch.randn(3, architecture.d) + 5
         with torch.no_grad():

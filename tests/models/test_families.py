@@ -41,18 +41,16 @@ def theirs(parameters: dict[str, tuple[int, ...]], architecture: Architecture) -
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.model_type)
 def test_every_parameter_has_the_name_shape_and_number_that_transformers_gives_it(case: Case) -> None:
-    """Both settings of every flag, stated and derived head widths, every class of the family that we count."""
+    """Both settings of every flag, stated and derived head widths, every class that we count, and each layer."""
     for config, class_name in case.configs():
         architecture, parameters = read(config, class_name), built(config, class_name)
         assert ours(architecture) == theirs(parameters, architecture), (class_name, config)
         assert architecture.model_class == class_name
+    assert_every_layer_holds_as_many(architecture, parameters)
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.model_type)
-def test_every_layer_holds_as_many_parameters_as_in_transformers(case: Case) -> None:
+def assert_every_layer_holds_as_many(architecture: Architecture, parameters: dict[str, tuple[int, ...]]) -> None:
     """Layer by layer, so that experts, first layers and cross attention stand where they belong."""
-    config, class_name = list(case.configs())[-1]
-    architecture, parameters = read(config, class_name), built(config, class_name)
     computed: dict[tuple[str, int], int] = {}
     for part in architecture.stacks:
         rows = [run.total for run in layer_counts(architecture, part) for _ in range(run.count)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from app.sheets.library import Library
 from app.sheets.lint import Finding, findings, findings_on
 from app.sheets.worksheet_files import load_library
 from tests.helpers.own_sheets import own_sheet
-from tests.helpers.shipped import LIBRARY
+from tests.helpers.shipped import LIBRARY, UNLIKE_MODELS
 
 
 def lint_findings(folder: Path, text: str) -> list[Finding]:
@@ -171,8 +172,12 @@ def test_a_good_file_ends_well(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == "Checked 1 worksheet; to fix: 0.\nclassic.toml: nothing to fix.\n"
 
 
-def test_every_sentence_of_the_sheets_can_be_printed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_sentence_of_the_sheets_can_be_printed(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """With its numbers, once each, below where it stands: descriptions, rows, nudges, captions."""
+    unlike = replace(LIBRARY, models={key: LIBRARY.models[key] for key in UNLIKE_MODELS})
+    monkeypatch.setattr("app.cli.worksheets.open_library", lambda: unlike)
     cli.main(["check-worksheets", "--sentences", "--json"])
     printed = json.loads(capsys.readouterr().out)
     assert {"titles", "single-head: description", "costs: rows", "decode-step: nudges", "captions"} <= set(printed)
