@@ -80,17 +80,6 @@ def _residual_mismatches(table: TensorTable, values: Values) -> Iterator[Dimensi
             yield DimensionMismatch(after.tensor, (before, values[before]), (after, values[after]), added=True)
 
 
-def infer_unasked_lengths(table: TensorTable, values: Values, asked: frozenset[str]) -> dict[Blank, int]:
-    """Lengths of matrices that the sheet does not ask for, as the known ones need them to be.
-
-    Example: for queries of 100 × 128 from an input of 100 × 4096, W_Q must be 4096 × 128. Sides in `values`, and sides
-    of `asked` tensors, are not among them.
-    """
-    return {
-        blank: values[source] for blank, source in typed_source_of(table, values, asked).items() if blank not in values
-    }
-
-
 def typed_source_of(table: TensorTable, values: Values, asked: frozenset[str]) -> dict[Blank, Blank]:
     """Map every side whose length is typed or follows from a typed one to the side in `values` that it comes from.
 

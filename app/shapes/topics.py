@@ -46,6 +46,7 @@ from app.shapes.requirements import (
     require_one_mask_for_all_layers,
     require_one_stack,
     require_own_projections,
+    require_plain_sums,
     require_room_for_one_more,
     require_scores_of_queries_and_keys,
     require_weights_that_sum_to_one,
@@ -422,7 +423,13 @@ TOPICS: Mapping[str, TopicSpec] = {
             "whole-model",
             "model",
             _whole_model_with_angles,
-            all_of(require_next_token, require_no_experts, require_layers_of_one_shape, require_norms_before_blocks),
+            all_of(
+                require_next_token,
+                require_no_experts,
+                require_layers_of_one_shape,
+                require_norms_before_blocks,
+                require_plain_sums,
+            ),
         ),
         TopicSpec("parameter-count", "counts", _parameter_count_table, all_of(require_one_stack, require_named_parts)),
         TopicSpec(

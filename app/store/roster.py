@@ -129,16 +129,6 @@ class Roster(QueryBase):
         query = sa.select(*columns(students, Student)).where(students.c.course_id == course.id)
         return _by_name(self._fetch_all(query))
 
-    def unclaimed_students(self, course: Course) -> tuple[Student, ...]:
-        """The students of a course whose name nobody has claimed yet, by name."""
-        unclaimed = (students.c.course_id == course.id, students.c.joined_at.is_(None))
-        return _by_name(self._fetch_all(sa.select(*columns(students, Student)).where(*unclaimed)))
-
-    def name_exists(self, course: Course, name: str) -> bool:
-        """Whether a student of the course has this name, as `name_key` compares names."""
-        rows = self._fetch_all(sa.select(students.c.name).where(students.c.course_id == course.id))
-        return name_key(name) in {name_key(row.name) for row in rows}
-
     def find_student(self, student_id: int) -> Student | None:
         """The student with that id; None if there is none."""
         row = self._fetch_one(sa.select(*columns(students, Student)).where(students.c.id == student_id))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from app.shapes.consistency import DimensionMismatch, infer_unasked_lengths, mismatches, upstream_blanks
-from app.shapes.table import Blank, BlankField, side_fields
+from app.shapes.consistency import DimensionMismatch, Values, mismatches, typed_source_of, upstream_blanks
+from app.shapes.table import Blank, BlankField, TensorTable, side_fields
 from app.shapes.tables import ATTENTION_LAYER, SINGLE_HEAD
 from tests.helpers.tables import TABLES
 
@@ -22,6 +22,12 @@ RIGHT = typed(
     input=(100, 4096), queries=(100, 128), keys=(100, 128), values=(100, 128),
     scores=(100, 100), weights=(100, 100), output=(100, 4096),
 )  # fmt: skip
+
+
+def infer_unasked_lengths(table: TensorTable, values: Values, asked: frozenset[str]) -> dict[Blank, int]:
+    """The lengths that typed ones give the sides that nobody typed."""
+    sources = typed_source_of(table, values, asked)
+    return {blank: values[source] for blank, source in sources.items() if blank not in values}
 
 
 def test_a_right_sheet_has_no_mismatch() -> None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import pytest
+import transformers
 
+from app.models.read_config import build_architecture
 from app.shapes.requirements import TopicError
 from app.shapes.tables import ATTENTION_LAYER, BIDIRECTIONAL_HEAD, SINGLE_HEAD
 from app.shapes.topics import TOPICS, sizes_for, topic_for
+from tests.helpers.families_cases import CASES, Case
 from tests.helpers.shipped import MODELS
 
 TOKENS = 100
@@ -24,6 +27,20 @@ def test_a_topic_is_refused_or_has_a_size_for_every_symbol(topic: str, model: st
     lengths = [entry.expression(field).size(sizes) for entry in table.asked.values() for field in entry.fields]
     assert lengths
     assert min(lengths) > 0
+
+
+# What a sum of the walk through the whole model is multiplied by in Granite, and embeddings in XGLM and BART.
+MULTIPLIERS = {"embedding_multiplier", "residual_multiplier", "scale_embedding"}
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.model_type)
+def test_a_walk_leaves_no_multiplier_out(case: Case) -> None:
+    """It writes R = X + O, so a family whose config class in transformers has another factor there is refused."""
+    if MULTIPLIERS.isdisjoint(transformers.CONFIG_MAPPING[case.model_type]().to_dict()):
+        return
+    config, name = next(case.configs())
+    with pytest.raises(TopicError):
+        topic_for("whole-model", build_architecture({**config, "architectures": [name]}, "The model"), 20)
 
 
 def test_heads_and_layers_can_be_run() -> None:

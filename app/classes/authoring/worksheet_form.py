@@ -397,12 +397,6 @@ def texts_of_worksheet(library: Library, worksheet: Worksheet) -> EditorTexts:
     return replace(texts, rows=_row_texts(library, worksheet, texts))
 
 
-def texts_of_settings(library: Library, key: str, settings: Mapping[str, Any]) -> EditorTexts | None:
-    """The texts of stored settings; None where they cannot be read any more."""
-    worksheet, _errors = check_settings(key, settings, library.models, library.wording)
-    return texts_of_worksheet(library, worksheet) if worksheet else None
-
-
 def _row_texts(library: Library, worksheet: Worksheet, texts: EditorTexts) -> tuple[RowTexts, ...]:
     """Every row that the worksheet can ask for, those that it asks in its order."""
     names, hints, points = dict(worksheet.row_names), dict(worksheet.row_hints), dict(worksheet.row_points)

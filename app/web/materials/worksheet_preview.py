@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal, get_args
 
@@ -137,13 +137,6 @@ def unpack_settings(packed: str) -> dict[str, Any]:
     if not isinstance(settings, dict):
         raise HTTPException(404)
     return settings
-
-
-def models_of_settings(settings: Mapping[str, Any]) -> Iterable[str]:
-    """The keys of the models that settings name, whatever else they are."""
-    several = settings.get("models")
-    models = [settings.get("model"), *(several if isinstance(several, list) else [])]
-    return [model for model in models if isinstance(model, str)]
 
 
 def paper_response(services: Services, library: Library, settings: Mapping[str, Any], base_url: str) -> Response:
