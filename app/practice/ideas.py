@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import takewhile
 from typing import Literal
 
 from app.misconceptions.catalogue import MISCONCEPTION_GROUPS, group_of
@@ -35,6 +36,14 @@ class PastSheet:
         """Whether the sheet would have shown this misconception, and left neither it nor its group in doubt."""
         in_doubt = misconception in self.result.held or group_of(misconception) in self.result.unexplained_groups
         return not in_doubt and misconception in self.shows
+
+    def meets(self, group: str) -> bool:
+        """Whether a misconception of this group would have shown on the sheet."""
+        return not self.shows.isdisjoint(MISCONCEPTION_GROUPS[group])
+
+    def missed(self, group: str) -> bool:
+        """Whether a misconception of this group was held on the sheet, or the group was left in doubt."""
+        return group in self.result.unexplained_groups or group in map(group_of, self.result.held)
 
 
 def past_sheets(library: Library, record: PracticeRecord) -> list[PastSheet]:
@@ -103,11 +112,11 @@ def _group_state(group: str, past: Sequence[PastSheet]) -> GroupState:
     It is new before any sheet could show one of them; "again" if the last FAILURES_TO_LOOK_AGAIN such sheets left it in
     doubt; and solid after SHEETS_TO_SOLID such sheets that were all right, since one was last held or left in doubt.
     """
-    misconceptions = MISCONCEPTION_GROUPS[group]
-    met = [sheet for sheet in past if not sheet.shows.isdisjoint(misconceptions)]
-    missed = [group in {*map(group_of, sheet.result.held), *sheet.result.unexplained_groups} for sheet in met]
-    since = met[len(met) - missed[::-1].index(True) :] if any(missed) else met
+    met = [sheet for sheet in past if sheet.meets(group)]
     last = met[-FAILURES_TO_LOOK_AGAIN:]
     if len(last) == FAILURES_TO_LOOK_AGAIN and all(group in sheet.result.unexplained_groups for sheet in last):
         return "again"
-    return "solid" if sum(sheet.result.right for sheet in since) >= SHEETS_TO_SOLID else "growing" if met else "new"
+    # Among all sheets, as one may be held on a sheet that another one fills in alike, and that so does not meet it.
+    since = takewhile(lambda sheet: not sheet.missed(group), reversed(past))
+    right = sum(sheet.result.right and sheet.meets(group) for sheet in since)
+    return "solid" if right >= SHEETS_TO_SOLID else "growing" if met else "new"

@@ -7,7 +7,7 @@ known (any more) is left out.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated
 
@@ -143,6 +143,13 @@ def write_record(record: PracticeRecord) -> str:
     ]
     fields = [record.start, record.drawn, record.level, record.testing, results, record.passed]
     return json.dumps(fields, separators=(",", ":"))
+
+
+def write_within(record: PracticeRecord, most: int, write: Callable[[PracticeRecord], str] = write_record) -> str:
+    """The record in at most so many characters, without its oldest results where it would have more."""
+    while len(text := write(record)) > most:
+        record = replace(record, results=record.results[max(1, len(record.results) // 10) :])
+    return text
 
 
 def _check_code(text: str) -> str:

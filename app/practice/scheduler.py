@@ -53,7 +53,8 @@ class NextSheet:
 class LevelProgress:
     """How far a record is with one level: how many of its steps were right, and what comes between it and them.
 
-    missed: the misconception groups to look at again that were missed on its sheets. before: the levels to pass first.
+    missed: the misconception groups to look at again that were last missed on its sheets. before: the levels to pass
+    first.
     """
 
     level: PracticeLevel
@@ -177,11 +178,15 @@ class Practice:
         """How far the record is with a level; of one that was passed, all steps count as done."""
         passed = level.key in self.record.passed
         done = len(level.steps) if passed else len(level.steps) - len(self.steps_left(level))
-        sheets = [sheet.result for sheet in self.past if self.is_of(sheet, level)]
-        missed = {group for result in sheets for group in (*map(group_of, result.held), *result.unexplained_groups)}
-        again = (group for group, state in self.groups.items() if state == "again" and group in missed)
+        groups_again = (group for group, state in self.groups.items() if state == "again")
+        missed = tuple(group for group in groups_again if self._last_missed_on(group, level))
         before = (each for each in self.levels if each.key in level.after and each.key not in self.record.passed)
-        return LevelProgress(level, done, passed, level == self.level, tuple(again), tuple(before))
+        return LevelProgress(level, done, passed, level == self.level, missed, tuple(before))
+
+    def _last_missed_on(self, group: str, level: PracticeLevel) -> bool:
+        """Whether the last sheet on which a misconception group was missed is of this level."""
+        last = next((sheet for sheet in reversed(self.past) if sheet.missed(group)), None)
+        return last is not None and self.is_of(last, level)
 
 
 def record_result(library: Library, record: PracticeRecord, result: SheetResult) -> PracticeRecord:

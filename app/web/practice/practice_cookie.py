@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import base64
 import secrets
-from dataclasses import replace
 
 from fastapi import Request, Response
 
@@ -18,6 +17,7 @@ from app.practice.record import (
     read_record,
     sheet_result,
     write_record,
+    write_within,
 )
 from app.practice.scheduler import next_sheet, record_result
 from app.sheets.library import Library
@@ -46,9 +46,7 @@ def new_record() -> PracticeRecord:
 
 def set_record_cookie(request: Request, response: Response, record: PracticeRecord) -> None:
     """Put the record into the browser's cookie, without its oldest results where it has grown too long for one."""
-    while len(text := _encode(record)) > MAX_COOKIE:
-        record = replace(record, results=record.results[max(1, len(record.results) // 10) :])
-    set_private_cookie(request, response, PRACTICE_COOKIE, text)
+    set_private_cookie(request, response, PRACTICE_COOKIE, write_within(record, MAX_COOKIE, _encode))
 
 
 def _encode(record: PracticeRecord) -> str:

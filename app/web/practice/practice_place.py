@@ -6,7 +6,7 @@ it. Nothing is stored before the first sheet is done.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import Depends, Request, Response
@@ -19,7 +19,7 @@ from app.practice.record import (
     PracticeRecord,
     RecordError,
     read_record,
-    write_record,
+    write_within,
 )
 from app.sheets.library import Library
 from app.store import Enrolment, Store, Visitor
@@ -46,8 +46,7 @@ class PracticePlace:
         if self.enrolment is None:
             set_record_cookie(request, response, record)
         elif record != self.record:
-            while len(text := write_record(record)) > MAX_RECORD_CHARACTERS:
-                record = replace(record, results=record.results[max(1, len(record.results) // 10) :])
+            text = write_within(record, MAX_RECORD_CHARACTERS)
             store.roster.keep_practice_record(self.enrolment.student, text)
 
 
