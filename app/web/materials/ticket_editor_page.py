@@ -110,9 +110,16 @@ def add_ticket(services: ServicesDep, teacher: SignedIn, form: FormDep) -> Respo
 
 @router.get("/tickets/{material_id:int}/edit")
 def show_ticket_editor(access: EditableMaterial, done: str = "") -> Response:
-    """The editor with the newest version of a ticket; 404 for a worksheet."""
+    """The editor with the newest version of a ticket; 404 for a worksheet.
+
+    A ticket that can no longer be read leads to its page, which says why.
+    """
     material = _ticket_only(access.material)
-    page = _editor_page(texts_of_ticket(ticket_of_material(material)), material, access.course)
+    try:
+        ticket = ticket_of_material(material)
+    except SettingError:
+        return RedirectResponse(url_for("show_material", material_id=material.id), 303)
+    page = _editor_page(texts_of_ticket(ticket), material, access.course)
     return _render_editor(replace(page, saved=done == "saved"))
 
 

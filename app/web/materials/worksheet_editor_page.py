@@ -96,9 +96,13 @@ def add_worksheet(request: Request, services: ServicesDep, teacher: SignedIn, fo
 
 @router.get("/worksheets/{material_id:int}/edit")
 def show_worksheet_editor(services: ServicesDep, access: EditableMaterial, saved: str = "") -> Response:
-    """The editor with the newest version of a worksheet."""
+    """The editor with the newest version of a worksheet; one that can no longer be read leads to its page."""
     material = _worksheet_only(access.material)
-    draft = make_draft(services, _stored_texts(services, material))
+    worksheet = _stored_worksheet(material)
+    if worksheet is None:
+        return RedirectResponse(url_for("show_material", material_id=material.id), 303)
+    library = library_with_models_of(services.library, services.store, material.content)  # its model may be gone
+    draft = make_draft(services, texts_of_worksheet(library, worksheet))
     page = editor_page(services, _place_of(material), draft)
     just_saved = material.version if whole_number(saved, LARGEST_ID) == material.version else 0
     return render_editor(replace(page, course=access.course, saved=just_saved))
@@ -202,21 +206,13 @@ def _new_texts(library: Library, topic: str, model: str) -> EditorTexts:
     return replace(texts_of_worksheet(library, usual), rows=(), rows_of="")
 
 
-def _stored_texts(services: Services, material: Material) -> EditorTexts:
-    """The texts of the newest version of a worksheet, even where its model is gone; raises 404."""
-    library = library_with_models_of(services.library, services.store, material.content)
-    return texts_of_worksheet(library, _stored_worksheet(material))
-
-
-def _stored_worksheet(material: Material) -> Worksheet:
-    """The newest version of a worksheet, unchecked; raises 404 for what cannot be read."""
+def _stored_worksheet(material: Material) -> Worksheet | None:
+    """The newest version of a worksheet, unchecked; None for what cannot be read."""
     try:
         worksheet = WorksheetFile.model_validate(dict(material.content)).as_worksheet(material.key)
     except ValidationError:
-        raise HTTPException(404) from None
-    if worksheet.topic not in TOPICS:  # one of another version of the app
-        raise HTTPException(404)
-    return worksheet
+        return None
+    return worksheet if worksheet.topic in TOPICS else None  # a topic of another version of the app
 
 
 # Buttons
@@ -310,8 +306,11 @@ def _place_of(material: Material) -> EditorPlace:
 
 
 def _differences(newest: Material, typed: Worksheet) -> tuple[Difference, ...]:
-    """Every setting in which the newest version differs from what was typed."""
-    theirs, own = settings_of(_stored_worksheet(newest)), settings_of(typed)
+    """Every setting in which the newest version differs from what was typed; raises 404 if it cannot be read."""
+    stored = _stored_worksheet(newest)
+    if stored is None:
+        raise HTTPException(404)
+    theirs, own = settings_of(stored), settings_of(typed)
     names = [name for name in WorksheetFile.model_fields if theirs.get(name) != own.get(name)]
     labels = setting_labels()
     return tuple(Difference(labels[name], _told(theirs.get(name)), _told(own.get(name))) for name in names)

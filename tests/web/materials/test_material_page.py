@@ -95,5 +95,6 @@ def test_what_can_no_longer_be_read_breaks_no_page(app: FastAPI, kind: MaterialK
     for address in (f"{path}/copy", f"{path}/file.toml", "/worksheets"):
         assert classroom.instructor.get(address).status_code == 200
     editor = "tickets" if kind == "ticket" else "worksheets"
-    assert classroom.instructor.get(f"/{editor}/{material.id}/edit").status_code in (200, 404)
+    edited = classroom.instructor.get(f"/{editor}/{material.id}/edit")
+    assert (edited.status_code, edited.headers["location"]) == (303, path)
     assert classroom.instructor.post(f"{path}/remove").status_code == 303
