@@ -58,10 +58,10 @@ def count_plans(variant: Variant) -> tuple[CountPlan, ...]:
 def _sums(counts: Sequence[Count], asked: frozenset[str], sizes: Mapping[str, int]) -> Iterator[CountPlan]:
     """The counts that are asked and worked out from several others that are all asked."""
     for count in counts:
-        made = count.made_from
-        if made and count.key in asked and len(made.parts) > 1 and asked.issuperset(made.parts):
-            factor = made.formula.substitute({"parts": Expression.number(1)}).size(sizes)
-            yield CountPlan("parts", made.parts, count, factor)
+        total = count.made_from
+        if total and count.key in asked and len(total.parts) > 1 and asked.issuperset(total.parts):
+            factor = total.formula.substitute({"parts": Expression.number(1)}).size(sizes)
+            yield CountPlan("parts", total.parts, count, factor)
 
 
 def draw_counts(variant: Variant, answers: Answers, longest: Mapping[str, int] | None = None) -> tuple[Figure, ...]:

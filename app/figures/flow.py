@@ -384,8 +384,8 @@ class _Lane:
             return changed(self._edge(blank, "left", box), name=self._lane_name)
         if not self._has_own_rows(blank):
             return self._edge(blank, "left", box, "focus")
-        told = any(blank in (mismatch.first[0], mismatch.second[0]) for mismatch in self.pen.shapes.mismatches)
-        return self._edge(blank, "right", box, "line" if told else "label")
+        is_mismatched = any(blank in (each.first[0], each.second[0]) for each in self.pen.shapes.mismatches)
+        return self._edge(blank, "right", box, "line" if is_mismatched else "label")
 
     @cached_property
     def _lane_name(self) -> str:
@@ -470,8 +470,7 @@ class _Lane:
     def _column_breaks(self, box: Box, operand: Box | None) -> Iterator[Break]:
         """The breaks of a column that stand right of it: too many or few rows, and an operand that is too high."""
         shapes, rows, lane = self.pen.shapes, Blank(box.tensor, "rows"), Blank(self.lane[0], "rows")
-        told = [{mismatch.first[0], mismatch.second[0]} for mismatch in shapes.mismatches]
-        if self._has_own_rows(rows) and any(rows in pair for pair in told):
+        if self._has_own_rows(rows) and any(rows in (each.first[0], each.second[0]) for each in shapes.mismatches):
             ends = sorted((box.height, self.height))
             label = self._rectangle(self._lane_edges(box)[0])
             right = max(box.width, label[0] + label[2] if ends[1] > label[1] - MIN_BRACKET_PX else 0.0)

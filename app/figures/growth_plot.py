@@ -47,7 +47,7 @@ def growth_plot(variant: Variant, numbers: Mapping[str, int]) -> Figure:
     sketch = Sketch()
     sketch.edges = spread([*_scales(variant, axes), *_lines(variant, axes, typed, differs=differs)])
     x, y, width, height = frame_of(sketch)
-    told = [
+    readings = [
         f"{variant.row_name(key)} {format_number(typed[key]) if key in typed else '?'}" for key in (*LINES, "crossing")
     ]
     return Figure(
@@ -59,7 +59,7 @@ def growth_plot(variant: Variant, numbers: Mapping[str, int]) -> Figure:
         boxes=(),
         edges=tuple(sketch.edges),
         arcs=(),
-        alt_text=f"{say('drawing-titles', 'growth')}. {', '.join(told)}.",
+        alt_text=f"{say('drawing-titles', 'growth')}. {', '.join(readings)}.",
         captions=(say("captions", "growth"),),
         mismatches=(say("drawing", "growth", tokens=format_number(typed["crossing"])),) if differs else (),
         has_scale=False,

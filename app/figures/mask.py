@@ -24,9 +24,9 @@ def masked_areas(shapes: TypedShapes, box: Box) -> Iterator[Polygon]:
     if is_causal(shapes):
         yield ((left, top), (right, top), (right, bottom))
     window, chunk = shared_limits(shapes)
-    seen = (window if is_causal(shapes) else (window + 1) // 2) / rows if window else 1.0  # share of the text
-    if seen < 1:
-        x, y = seen * box.width, seen * box.height
+    reach = (window if is_causal(shapes) else (window + 1) // 2) / rows if window else 1.0  # share of the text
+    if reach < 1:
+        x, y = reach * box.width, reach * box.height
         yield ((left, top + y), (left, bottom), (right - x, bottom))
         if not is_causal(shapes):
             yield ((left + x, top), (right, top), (right, bottom - y))

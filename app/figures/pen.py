@@ -171,10 +171,10 @@ class Pen:
         """The last row of keys and values in a decode step, and of logits; None for other matrices."""
         if box.incomplete or not self.shapes.has_new_row(box.tensor):
             return None
-        one = self.sizes.scale.px(1)
+        row = self.sizes.scale.px(1)
         if box.transposed:
-            return (box.x + box.width - one, box.y, one, box.height)
-        return (box.x, box.y + box.height - one, box.width, one)
+            return (box.x + box.width - row, box.y, row, box.height)
+        return (box.x, box.y + box.height - row, box.width, row)
 
 
 def _strips(box: Box, count: int) -> list[Polygon]:

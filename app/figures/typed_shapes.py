@@ -69,8 +69,8 @@ class TypedShapes:
             if blank.field != "count"
         }
         if table is not variant.table:
-            one = Typed(1, ONE if variant.worksheet.answers == "letters" else None)
-            typed |= {Blank(tensor.key, "rows"): one for tensor in table.activations}  # one token x
+            one_token = Typed(1, ONE if variant.worksheet.answers == "letters" else None)  # the x of x · W
+            typed |= {Blank(tensor.key, "rows"): one_token for tensor in table.activations}
         asked = frozenset(variant.worksheet.rows)
         if "input" not in asked and table is variant.table and "input" in table.by_key:
             typed[Blank("input", "columns")] = _read(variant, Blank("input", "columns"), variant.architecture.d)
@@ -96,13 +96,13 @@ class TypedShapes:
         if any(entry.parameter for entry in asked):
             return self
         entries = [entry for entry in self.table.tensors if entry.key in _INPUTS]
-        told = [side for entry in entries for side in entry.sides]
+        sides = [side for entry in entries for side in entry.sides]
         equations = [entry.equation for entry in self.table.tensors if entry.equation]
         inner = [e.operands[1] for e in equations if e.operands[0] in _INPUTS and len(e.operands) > 1]
-        told += [Blank(key, "rows") for key in inner if self.table[key].parameter]
+        sides += [Blank(key, "rows") for key in inner if self.table[key].parameter]
         facts = {
             blank: self._expression(blank).size(self.variant.sizes)
-            for blank in told
+            for blank in sides
             if blank not in self.lengths and not self._expression(blank).symbols & self.variant.text.unstated
         }
         return replace(self, lengths={**facts, **self.lengths}, facts=frozenset(facts))

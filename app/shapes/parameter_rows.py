@@ -61,8 +61,8 @@ def _rows_of_layer(kind: LayerKind, *, mixed: bool) -> dict[str, Count]:
     rows = dict[str, Count]()
     for part, specs in kind.parts.items():
         if part == "experts":
-            one = number_of_parameters(specs).substitute({"E": Expression.number(1)})
-            rows["one_expert"] = Count("one_expert", one, _summands_in_words(specs))
+            parameters = number_of_parameters(specs).substitute({"E": Expression.number(1)})
+            rows["one_expert"] = Count("one_expert", parameters, _summands_in_words(specs))
             rows[part] = added_up(part, [rows["one_expert"]], times=Expression.symbol("E"))
         else:
             key = "dense_feed_forward" if mixed and part == "feed_forward" else part

@@ -60,11 +60,11 @@ def _weights_above_zero(architecture: Architecture, tokens: int) -> Iterator[Cou
     """
     window, i = _window(architecture, tokens), Expression.symbol("i")
     if not architecture.causal:
-        seen = {"first": _N, "chosen": _N, "last": _N}
+        attended = {"first": _N, "chosen": _N, "last": _N}
     else:
         is_cut = window is not None and chosen_token(tokens) > window
-        seen = {"first": _ONE, "chosen": _W if is_cut else i, "last": _W if window else _N}
-    for which, number in seen.items():
+        attended = {"first": _ONE, "chosen": _W if is_cut else i, "last": _W if window else _N}
+    for which, number in attended.items():
         yield _entries(f"{which}_weights", number, f"{{{number}}}" if number.symbols else "")
     if architecture.causal:
         masked = next(_masked(architecture, tokens)).total

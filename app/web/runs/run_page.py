@@ -274,11 +274,11 @@ def _agreement(run: Run, variant: Variant) -> AgreementFragment:
     rows = _compared_rows(variant, run.answers, result["shapes"])
     if not all(field.same for line in rows for field in line.fields):
         return fragment
-    said = _("PyTorch agrees: {name} is {shape}.")
+    sentence = _("PyTorch agrees: {name} is {shape}.")
     if variant.worksheet.tokens_are == "columns":
-        said = _("PyTorch agrees, with tokens as rows: {name} is {shape}.")
+        sentence = _("PyTorch agrees, with tokens as rows: {name} is {shape}.")
     shape = _shape_text(result["shapes"][row.key])
-    return replace(fragment, sentence=said.format(name=row.letter or row.name, shape=shape))
+    return replace(fragment, sentence=sentence.format(name=row.letter or row.name, shape=shape))
 
 
 def _difference(wording: Wording, result: dict[str, Any]) -> str:
