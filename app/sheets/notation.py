@@ -12,7 +12,18 @@ from fractions import Fraction
 
 from app.algebra.expression import Expression
 
+# Symbols that go by the name of another one where the model makes the two equal: without grouped queries, G is H.
+ONE_NAME = {"G": "H", "d_v": "d_h", "d_rot": "d_h"}
 _Names = tuple[tuple[str, ...], tuple[str, ...]]  # multiplied, and divided by
+
+
+def without_own_name(sizes: Mapping[str, int]) -> frozenset[str]:
+    """The symbols that go by another one's name in a model of these sizes.
+
+    >>> sorted(without_own_name({"H": 32, "G": 8, "d_h": 128, "d_v": 128}))
+    ['d_v']
+    """
+    return frozenset(symbol for symbol, other in ONE_NAME.items() if sizes.get(symbol) == sizes[other])
 
 
 @dataclass(frozen=True)
@@ -28,20 +39,13 @@ class Notation:
     unequal_widths: Mapping[str, str] = field(default_factory=dict)
 
     def for_sizes(self, sizes: Mapping[str, int]) -> Notation:
-        """The notation as it is for a model of these sizes: sizes that are equal by its making have one name.
-
-        These are d_h, d_v and d_rot, and H and G.
+        """The notation as it is for a model of these sizes: those of ONE_NAME that are equal share a name.
 
         Example: in the lecture's, values have d_h columns in LLaMA 7B, and d_v columns in DeepSeek V2.
         """
-        symbols = {**self.symbols, **self.unequal_widths}
-        if sizes["d_h"] == sizes["d_v"]:
-            symbols |= dict.fromkeys(("d_h", "d_v"), self.symbol("d_h"))
-        if sizes.get("d_rot") == sizes["d_h"]:
-            symbols["d_rot"] = symbols.get("d_h", "d_h")
-        if sizes["H"] == sizes["G"]:
-            symbols["G"] = self.symbol("H")
-        return Notation(self.letters, symbols)
+        symbols = self.symbols if sizes["d_h"] == sizes["d_v"] else {**self.symbols, **self.unequal_widths}
+        shared = {symbol: symbols.get(ONE_NAME[symbol], ONE_NAME[symbol]) for symbol in without_own_name(sizes)}
+        return Notation(self.letters, {**symbols, **shared})
 
     def symbol(self, own: str) -> str:
         """The name of a symbol of the tables: this notation's, or else its own."""

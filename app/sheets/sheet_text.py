@@ -13,7 +13,7 @@ from app.models.architecture import Architecture
 from app.shapes.problem import Problem
 from app.shapes.table import Blank, Count
 from app.shapes.topics import TOPICS
-from app.sheets.notation import NOTATIONS
+from app.sheets.notation import NOTATIONS, without_own_name
 from app.sheets.parameter_sentences import inventory_sentences
 from app.sheets.wording import Wording
 from app.sheets.worksheet import Model, OwnMisconception, Worksheet
@@ -217,10 +217,8 @@ class SheetText:
         asked = (self.problem.table.asked[b.tensor].expression(b.field) for b in self.problem.blanks)
         told = frozenset[str]().union(*(fact.symbols for fact in self.facts))
         symbols = frozenset({"d", *({"H", "d_h"} & told)}).union(*(expression.symbols for expression in asked))
-        alike = (("G", "H"), ("d_v", "d_h"), ("d_rot", "d_h"))
-        doubled = {double for double, symbol in alike if sizes.get(double) == sizes[symbol]}
         for symbol, name in self.wording.sections["symbol-names"].items():
-            if symbol in symbols - doubled:
+            if symbol in symbols - without_own_name(sizes):
                 yield f"{notation.symbol(symbol)}\u00a0= {name}"
 
 
