@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import combinations
 
-from app.algebra.expression import Expression
+from app.algebra.expression import Expression, ExpressionError
 from app.shapes.problem import Problem
 from app.shapes.table import Blank, Count
 from app.sheets.notation import OTHER_NAMES, Notation
@@ -106,7 +106,7 @@ class AnswerReader:
 
     def canonical(self, expression: Expression) -> Expression:
         """The expression in symbols that this model does not make equal, so that equal meanings are equal."""
-        return expression.substitute(self._model_identities)
+        return _substituted(expression, self._model_identities)
 
     def _means_with_numbers(self, meaning: Expression, length: Expression) -> bool:
         """Whether two expressions are equal once some of the model's sizes are numbers; N and M stay symbols.
@@ -120,7 +120,7 @@ class AnswerReader:
         head = by_width.get("d_h", symbol("d_h"))
         by_width = {name: head if own == symbol("d_h") else own for name, own in by_width.items() if name != "d"}
         for form in (identities, by_width):
-            first, second = meaning.substitute(form), length.substitute(form)
+            first, second = _substituted(meaning, form), _substituted(length, form)
             constants = sorted((first.symbols | second.symbols) - {"N", "M"})
             for count in range(1, len(constants) + 1):
                 for chosen in combinations(constants, count):
@@ -134,10 +134,11 @@ class AnswerReader:
     def symbols(self) -> tuple[str, ...]:
         """The symbols that occur on the sheet, in the order of the sizes: those of its answers, and d, H and d_h.
 
-        On a sheet in letters also N and G, which students write where they don't belong.
+        On a sheet in letters also N and G, which students write where they don't belong, and the parts of a latent
+        attention's keys.
         """
         asked = {symbol for blank in self.problem.blanks for symbol in self._expression(blank).symbols}
-        always = {"d", "H", "d_h", "N", "G"} if self.in_letters else {"d", "H", "d_h"}
+        always = {"d", "H", "d_h", *(("N", "G", "d_nope", "d_rope") if self.in_letters else ())}
         return tuple(symbol for symbol in self.problem.sizes if symbol in asked | always)
 
     @cached_property
@@ -183,7 +184,7 @@ class AnswerReader:
         """Replacements for symbols that are redundant in this model: d by H·d_h, G by H, d_v by d_h, if equal.
 
         So are d_rot where all of a head is rotated, and d_ff where no field states it and its family makes it 4·d, or
-        on a sheet about it, where it is not rounded.
+        on a sheet about it, where it is not rounded. In latent attention d_nope is d_h without d_rope.
         """
         sizes, symbol = self.problem.sizes, Expression.symbol
         is_split = sizes["d"] == sizes["H"] * sizes["d_h"]
@@ -195,11 +196,20 @@ class AnswerReader:
         identities = {
             "d_ff": (is_exact or (four_d and sizes["d_ff"] == 4 * sizes["d"]), inner_width),
             "d_rot": (sizes.get("d_rot") == sizes["d_h"], symbol("d_h")),
+            "d_nope": ("d_nope" in sizes, symbol("d_h") - symbol("d_rope")),
             "d": (is_split, symbol("H") * symbol("d_h")),
             "G": (sizes["G"] == sizes["H"], symbol("H")),
             "d_v": (sizes["d_v"] == sizes["d_h"], symbol("d_h")),
         }
         return {name: meaning for name, (holds, meaning) in identities.items() if holds}
+
+
+def _substituted(expression: Expression, form: Mapping[str, Expression]) -> Expression:
+    """The expression with these symbols replaced; itself if it is divided by one that means a sum, as d_nope does."""
+    try:
+        return expression.substitute(form)
+    except ExpressionError:
+        return expression
 
 
 @lru_cache(FORMULAS_REMEMBERED)

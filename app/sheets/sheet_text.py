@@ -209,14 +209,15 @@ class SheetText:
     def _named_symbols(self) -> Iterator[str]:
         """What a sheet answered in symbols says of them: "T = number of tokens", for those that its answers need.
 
-        d is always among them, and H and d_h where the description speaks of heads; G, d_v and d_rot only where they
-        differ from H and d_h.
+        d is always among them, and H, d_h and its parts where the description speaks of heads; G, d_v and d_rot only
+        where they differ from H and d_h.
         """
         sizes = self.problem.sizes
         notation = NOTATIONS[self.worksheet.notation].for_sizes(sizes)
         asked = (self.problem.table.asked[b.tensor].expression(b.field) for b in self.problem.blanks)
         told = frozenset[str]().union(*(fact.symbols for fact in self.facts))
-        symbols = frozenset({"d", *({"H", "d_h"} & told)}).union(*(expression.symbols for expression in asked))
+        offered = {"H", "d_h", "d_nope", "d_rope"} & told
+        symbols = frozenset({"d", *offered}).union(*(expression.symbols for expression in asked))
         for symbol, name in self.wording.sections["symbol-names"].items():
             if symbol in symbols - without_own_name(sizes):
                 yield f"{notation.symbol(symbol)}\u00a0= {name}"

@@ -220,6 +220,8 @@ def test_powers_of_symbols_are_bounded(text: str) -> None:
         ("letters-growth-llama-3.2-1b", "crossing.count", "d*(H + G)/H", "right"),
         ("letters-growth-llama-3.2-1b", "crossing.count", "2d", "wrong"),
         ("letters-latent-deepseek-v2-lite", "cache.columns", "r_kv + d_rope", "right"),
+        ("letters-latent-deepseek-v2-lite", "keys.columns", "H*(d_nope + d_rope)", "right"),
+        ("letters-latent-deepseek-v2-lite", "keys.columns", "2*d*d_h/d_nope", "wrong"),
     ],
 )
 def test_whole_layers_and_counts_are_marked_by_meaning(worksheet: str, blank: str, text: str, kind: str) -> None:
@@ -255,6 +257,7 @@ def test_whole_layers_and_counts_are_marked_by_meaning(worksheet: str, blank: st
         ("letters-rotary-pythia-160m", {"angles.columns": "d_rot", "layer_angles.count": "N*d_rot"},
          "angle-per-dimension"),
         ("letters-head-parameters-mistral-7b", {"rank_W_VO.count": "d"}, "product-of-full-rank"),
+        ("letters-latent-deepseek-v2-lite", {"keys.columns": "H*d_nope"}, "keys-without-rotary-part"),
         ("letters-experts-mixtral-8x7b",
          {"block_active.count": "d*E + 3*E*d*d_exp", "used.count": "rest + 3*L*E*d*d_exp"}, "all-experts-active"),
     ],
