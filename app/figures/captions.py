@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from app.algebra.expression import Expression
+from app.algebra.number_text import format_number
 from app.figures.figures import Box, EdgeKind
 from app.figures.mask import is_causal, shared_limits, some_layers_hide_more
 from app.figures.plans import FIGURE_PLANS, FigurePlan
 from app.figures.typed_shapes import PartMismatch, TypedShapes
 from app.shapes.consistency import DimensionMismatch
-from app.shapes.table import MATRIX_FIELDS, Blank
+from app.shapes.table import Blank
 from app.sheets.formulas import write_formula
 
 _KINDS: dict[str, EdgeKind] = {"N": "tokens", "M": "tokens", "W": "tokens", "1": "tokens", "d": "model"}
@@ -104,17 +105,20 @@ def alt_text(shapes: TypedShapes, plan: FigurePlan, boxes: Sequence[Box]) -> str
     Example: 'Scores: S = Q · Kᵀ. Q 100 × 128, K 100 × ?, S 100 × 100.' On a sheet whose tokens are columns, the
     lengths stand the other way round. What was not typed is a "?", though the text tells it.
     """
-    fields = [shapes.variant.in_table_orientation(Blank("", field)).field for field in MATRIX_FIELDS]
-    blanks = {box.tensor: [Blank(box.tensor, field) for field in fields] for box in boxes}
+    turned = shapes.variant.worksheet.tokens_are == "columns"
+    blanks = {box.tensor: shapes.table[box.tensor].sides[:: -1 if turned else 1] for box in boxes}
     sizes = {tensor: ["?" if b in shapes.facts else shapes.label(b) for b in each] for tensor, each in blanks.items()}
-    matrices = ", ".join(f"{shapes.letter(tensor)} {' × '.join(size)}" for tensor, size in sizes.items())
-    return f"{_title(shapes, plan)}. {matrices}."
+    sign, brackets = (", ", "({})") if shapes.table.has_more_sides else (" × ", "{}")
+    matrices = (f"{shapes.letter(tensor)} {brackets.format(sign.join(size))}" for tensor, size in sizes.items())
+    return f"{_title(shapes, plan)}. {', '.join(matrices)}."
 
 
 def captions(shapes: TypedShapes, plan: FigurePlan) -> Iterator[str]:
     """The sentences below a figure: what it shows, what the mask in it hides, how its heads share keys and values."""
     variant, wording = shapes.variant, shapes.variant.wording
     yield wording.say("captions", plan.key)
+    if any(key.startswith("repeated") for key in plan.results):
+        yield wording.say("captions", "deck-repeated")
     if "weights" in plan.results:
         yield from (wording.say("captions", key) for key in mask_captions(shapes))
     if plan.layout == "head-scores":
@@ -157,6 +161,8 @@ def _mismatch_caption(shapes: TypedShapes, mismatch: DimensionMismatch) -> str:
 
     Fields are named as on the sheet.
     """
+    if mismatch.parts:
+        return _merged_caption(shapes, mismatch)
     words = dict[str, str]()
     for name, (blank, _) in (("first", mismatch.first), ("second", mismatch.second)):
         words[name] = shapes.letter(blank.tensor)
@@ -164,8 +170,31 @@ def _mismatch_caption(shapes: TypedShapes, mismatch: DimensionMismatch) -> str:
         words[f"{name}_axis"] = _axis(shapes, blank)
     same = words["first_axis"] == words["second_axis"]
     key = "added" if mismatch.added else "same-field" if same else "other-field"
+    if shapes.variant.has_dimensions:
+        key = "dimensions-added" if mismatch.added else "dimensions"
     say = shapes.variant.wording.say
     return say("drawing", key, equation="" if mismatch.added else _equation(shapes, mismatch.result), **words)
+
+
+def _merged_caption(shapes: TypedShapes, mismatch: DimensionMismatch) -> str:
+    """Why a side must be the product of others: 'In Q, dim 1 is 896, but Q_view has 14 · 60 = 840: …'.
+
+    On a sheet in letters the product is not worked out.
+    """
+    whole, part = mismatch.first[0], mismatch.second[0]
+    product = " · ".join(map(shapes.label, mismatch.parts))
+    if shapes.variant.worksheet.answers != "letters":
+        product += f" = {format_number(mismatch.second[1])}"
+    return shapes.variant.wording.say(
+        "drawing",
+        "merged",
+        equation=_equation(shapes, mismatch.result),
+        product=product,
+        first=shapes.letter(whole.tensor),
+        first_length=shapes.label(whole),
+        first_axis=_axis(shapes, whole),
+        second=shapes.letter(part.tensor),
+    )
 
 
 def _part_caption(shapes: TypedShapes, mismatch: PartMismatch) -> str:

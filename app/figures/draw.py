@@ -71,8 +71,19 @@ def _differing(pairs: Iterable[tuple[Figure, Figure]]) -> tuple[tuple[Figure, Fi
 
 
 def _plans(variant: Variant) -> tuple[FigurePlan, ...]:
-    """The plans for the sheet's table; none if the table has nothing to draw."""
-    return FIGURE_PLANS.get(variant.table.key, ())
+    """The plans for the sheet's table; none if the table has nothing to draw.
+
+    Of decks, the steps that make something the sheet asks for.
+    """
+    plans, asked = FIGURE_PLANS.get(variant.table.key, ()), set(variant.problem.rows)
+    made = {result for plan in plans for result in plan.results if plan.left != "input"}
+
+    def is_asked(plan: FigurePlan) -> bool:
+        """Whether a step is about something that the sheet asks for, and that isn't shown by another one."""
+        given = set() if plan.left in made else {plan.left}
+        return bool(asked & (given if plan.left == "input" else given | set(plan.results)))
+
+    return tuple(plan for plan in plans if plan.layout != "decks" or is_asked(plan))
 
 
 def _lay_out(shapes: TypedShapes, plans: tuple[FigurePlan, ...], scale: Scale) -> tuple[Figure, ...]:
@@ -93,10 +104,11 @@ def _figure(pen: Pen, plan: FigurePlan) -> Figure:
     sketch, shapes = sketch_figure(pen, plan), pen.shapes
     if not sketch.flow:  # which has its own
         sketch.breaks = list(dict.fromkeys([*sketch.breaks, *breaks_in(pen, plan, sketch)]))  # one for equal ones
-    if shapes.variant.worksheet.tokens_are == "columns":
-        sketch = mirror_sketch(sketch)
-    sketch.edges = spread(sketch.edges, list(obstacles(sketch)))
-    sketch.breaks = placed_breaks(sketch)
+    if not sketch.is_placed:
+        if shapes.variant.worksheet.tokens_are == "columns":
+            sketch = mirror_sketch(sketch)
+        sketch.edges = spread(sketch.edges, list(obstacles(sketch)))
+        sketch.breaks = placed_breaks(sketch)
     x, y, width, height = frame_of(sketch)
     is_shortened = any(box.breaks for box in sketch.boxes)
     shortened = (shapes.variant.wording.say("captions", "shortened"),) if is_shortened else ()

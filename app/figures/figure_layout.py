@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from app.figures.breaks import head_breaks, joined_breaks
+from app.figures.decks.deck_figure import sketch_decks
 from app.figures.figures import Sign, Sketch
 from app.figures.flow import sketch_flow
 from app.figures.pen import CORNER_PX, PULLED_PX, Pen, corner_arcs, label_box, place, pulled_out, right_end
@@ -32,7 +33,7 @@ def sketch_figure(pen: Pen, plan: FigurePlan) -> Sketch:
     """The figure of a plan with tokens as rows: its boxes, labelled sides, arcs, outlines and signs."""
     sketch = Sketch(is_mirrored=pen.is_mirrored)
     _LAYOUTS[plan.layout](pen, plan, sketch)
-    if not sketch.flow:  # which has its own
+    if not sketch.flow:  # which has its own, as decks have
         sketch.outlines += pen.outlines(sketch.boxes)
     return sketch
 
@@ -167,4 +168,5 @@ _LAYOUTS: Mapping[Layout, Callable[[Pen, FigurePlan, Sketch], None]] = {
     "stack": _stack,
     "row": _row,
     "flow": sketch_flow,
+    "decks": sketch_decks,
 }

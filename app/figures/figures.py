@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise, starmap
 from typing import Any, Literal, TypeVar
 
 from app.figures.lettering import (
@@ -26,8 +27,11 @@ from app.shapes.table import Blank
 # Where an edge's label stands. "under" is the bottom of a left operand, whose label must not reach to the right; "over"
 # is the right side of a right operand, whose label must not reach down; "corner" is at the right end of a top side,
 # "foot" at the lower end of a left side. In a flow, "below" is the bottom and "beside" the right side, with the label
-# always at its middle.
-EdgeSide = Literal["left", "right", "top", "bottom", "under", "over", "corner", "foot", "below", "beside"]
+# always at its middle. Of cards behind one another "upper" is the slanting side at their upper left corners, "lower"
+# that at their lower right corners.
+EdgeSide = Literal[
+    "left", "right", "top", "bottom", "under", "over", "corner", "foot", "below", "beside", "upper", "lower"
+]
 # How much of an edge is drawn: its line and its label; the line alone, or the matrix's letter alone, because the number
 # stands elsewhere; or nothing until its box on the sheet has the focus.
 EdgeShown = Literal["label", "line", "letter", "focus"]
@@ -49,7 +53,7 @@ ARC_POINTS = 8  # by which an arc is told from what it must not cross
 
 # Whose labels move first: those at the left and at the top, beyond which there is nothing else.
 _MOVING_ORDER: tuple[EdgeSide, ...] = (
-    "left", "foot", "top", "corner", "bottom", "below", "under", "right", "over", "beside"
+    "upper", "left", "foot", "top", "corner", "lower", "bottom", "below", "under", "right", "over", "beside"
 )  # fmt: skip
 
 
@@ -81,7 +85,8 @@ class Box:
     transposed: drawn with columns as height, as the keys in Q·Kᵀ. rules: lines between the heads in it. groups: every
     second key/value head, or every second group of query heads that share one. part: the piece of it that is meant,
     such as one head's columns or the new token's row; the rest is drawn pale. breaks: gaps in a side that is drawn
-    shortened. products and state: of a flow (see Flow).
+    shortened. cards: how far right and up each card behind it stands, from the nearest to the last, of a tensor with
+    more than two sides; odd_cards are those of every second group. products and state: of a flow (see Flow).
     """
 
     tensor: str
@@ -99,6 +104,8 @@ class Box:
     groups: tuple[Polygon, ...] = ()
     part: Rectangle | None = None
     breaks: tuple[Polygon, ...] = ()
+    cards: tuple[Point, ...] = ()
+    odd_cards: tuple[int, ...] = ()
     products: str = ""
     state: str = ""
 
@@ -111,6 +118,48 @@ class Box:
     def center(self) -> Point:
         """The middle of the box, where its letter stands."""
         return (self.x + self.width / 2, self.y + self.height / 2)
+
+    @property
+    def depth(self) -> Point:
+        """How far right and up the last of its cards stands."""
+        return self.cards[-1] if self.cards else (0.0, 0.0)
+
+    @property
+    def extent(self) -> Rectangle:
+        """The rectangle around it and its cards."""
+        right, up = self.depth
+        return (self.x, self.y - up, self.width + right, self.height + up)
+
+    @property
+    def card_rectangles(self) -> tuple[Rectangle, ...]:
+        """Where it stands, and each of its cards."""
+        behind = ((self.x + right, self.y - up, self.width, self.height) for right, up in self.cards)
+        return (self.rectangle, *behind)
+
+    @property
+    def card_polygons(self) -> tuple[Polygon, ...]:
+        """What can be seen of each card behind: above the one before it, and right of that."""
+        return tuple(starmap(self._card_polygon, pairwise([(0.0, 0.0), *self.cards])))
+
+    def _card_polygon(self, before: Point, card: Point) -> Polygon:
+        """What can be seen of a card that stands behind another one."""
+        left, top = self.x + card[0], self.y - card[1]
+        right, bottom = left + self.width, top + self.height
+        inner_x, inner_y = self.x + before[0] + self.width, self.y - before[1]
+        if inner_x <= left or inner_y >= bottom:  # nothing covers it
+            return ((left, top), (right, top), (right, bottom), (left, bottom))
+        return ((left, inner_y), (left, top), (right, top), (right, bottom), (inner_x, bottom), (inner_x, inner_y))
+
+    @property
+    def cards_path(self) -> str:
+        """`card_polygons` as an SVG path."""
+        return " ".join(map(closed_path, self.card_polygons))
+
+    @property
+    def odd_cards_path(self) -> str:
+        """Those of `odd_cards` as an SVG path."""
+        polygons = self.card_polygons
+        return " ".join(closed_path(polygons[index]) for index in self.odd_cards)
 
     @property
     def masked_path(self) -> str:
@@ -215,6 +264,10 @@ class Edge:
                 x, y = self.x2 + 7 + self.shift, self.y1 - 3 - height
             case "foot":
                 x, y = self.x1 - 3 - width - self.shift, self.y2 + 3
+            case "upper":
+                x, y = (self.x1 + self.x2) / 2 - 3 - width, (self.y1 + self.y2) / 2 - 1 - height - self.shift
+            case "lower":
+                x, y = (self.x1 + self.x2) / 2 + 4 + self.shift, (self.y1 + self.y2) / 2 + 2
             case _:
                 y = self.y1 + 5 + self.shift
         return (x, y, width, height)
@@ -222,7 +275,7 @@ class Edge:
     @property
     def anchor(self) -> Literal["start", "middle", "end"]:
         """Which end of its lines the label is aligned at."""
-        if self.side in ("left", "foot") or (self.side == "under" and self.is_cramped):
+        if self.side in ("left", "foot", "upper") or (self.side == "under" and self.is_cramped):
             return "end"
         if self.side in ("top", "below"):
             return "middle"
@@ -246,9 +299,9 @@ class Edge:
         match self.side:
             case "left" | "foot":
                 further = x + width - min(other[0] for other in others)
-            case "right" | "over" | "beside" | "corner":
+            case "right" | "over" | "beside" | "corner" | "lower":
                 further = max(other[0] + other[2] for other in others) - x
-            case "top":
+            case "top" | "upper":
                 further = y + height - min(other[1] for other in others)
             case _:
                 further = max(other[1] + other[3] for other in others) - y
@@ -358,18 +411,26 @@ class Outline:
 
 @dataclass(frozen=True)
 class Sign:
-    """A sign between two matrices, such as +, with the middle of it at (x, y)."""
+    """A sign between two matrices, such as +, with the middle of it at (x, y), and lines of words above it."""
 
     text: str
     x: float
     y: float
     products: str = ""
     state: str = ""
+    words: tuple[str, ...] = ()
 
     @property
     def text_box(self) -> Rectangle:
-        """Where it stands."""
-        return (self.x - SIGN_SIDE_PX / 2, self.y - SIGN_SIDE_PX / 2, SIGN_SIDE_PX, SIGN_SIDE_PX)
+        """Where it stands, with its words."""
+        width, above = max([SIGN_SIDE_PX, *map(label_px, self.words)]), LINE_PX * len(self.words)
+        return (self.x - width / 2, self.y - SIGN_SIDE_PX / 2 - above, width, SIGN_SIDE_PX + above)
+
+    @property
+    def lines(self) -> tuple[tuple[float, str], ...]:
+        """Each line of its words with the height that its characters stand at."""
+        top = self.text_box[1] + BASELINE_PX
+        return tuple((top + LINE_PX * at, line) for at, line in enumerate(self.words))
 
 
 @dataclass(frozen=True)
@@ -403,7 +464,8 @@ class Sketch:
     """What a layout has placed so far, anywhere; `frame_figure` makes a figure of it.
 
     pulled: for each head that is drawn on its own, the band from its place in the whole matrix to where it stands.
-    is_mirrored: whether it will be, so that its labels need the room that they will have then.
+    is_mirrored: whether it will be, so that its labels need the room that they will have then. is_placed: whether its
+    labels already stand free.
     """
 
     boxes: list[Box] = field(default_factory=list)
@@ -415,6 +477,7 @@ class Sketch:
     breaks: list[Break] = field(default_factory=list)
     flow: Flow | None = None
     is_mirrored: bool = False
+    is_placed: bool = False
 
 
 @dataclass(frozen=True)

@@ -163,8 +163,7 @@ def frame_of(sketch: Sketch) -> Rectangle:
 
 def _rectangles(sketch: Sketch) -> Iterator[Rectangle]:
     """The extent of everything that must lie in the frame."""
-    for box in sketch.boxes:
-        yield (box.x, box.y, box.width, box.height)
+    yield from (box.extent for box in sketch.boxes)
     for outline in sketch.outlines:
         yield (outline.x, outline.y, outline.width, outline.height)
     yield from (edge.text_box for edge in sketch.edges)
@@ -180,7 +179,7 @@ def _rectangles(sketch: Sketch) -> Iterator[Rectangle]:
 
 def obstacles(sketch: Sketch) -> Iterator[Rectangle]:
     """What no label must stand on: matrices, signs, the dashes of outlines, and arcs, by points along them."""
-    yield from (box.rectangle for box in sketch.boxes)
+    yield from (rectangle for box in sketch.boxes for rectangle in box.card_rectangles)
     yield from (sign.text_box for sign in sketch.signs)
     for outline in sketch.outlines:
         right, bottom = outline.x + outline.width, outline.y + outline.height

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from app.figures.figures import Box, Polygon
 from app.figures.typed_shapes import TypedShapes
-from app.shapes.table import Blank
 from app.shapes.topics import TOPICS
 
 
@@ -17,8 +16,10 @@ def masked_areas(shapes: TypedShapes, box: Box) -> Iterator[Polygon]:
     same sliding window or chunk, the keys outside of it are hidden too: before a window of W keys the lower left
     triangle; in a bidirectional model those on both sides of it; in chunks of the text those of other chunks.
     """
-    rows, columns = (shapes.lengths.get(Blank(box.tensor, field)) for field in ("rows", "columns"))
-    if box.tensor not in ("weights", "mask") or rows is None or rows != columns:
+    if box.tensor not in ("weights", "mask"):
+        return
+    rows, columns = (shapes.lengths.get(side) for side in shapes.table[box.tensor].sides[-2:])
+    if rows is None or rows != columns:
         return
     left, top, right, bottom = box.x, box.y, box.x + box.width, box.y + box.height
     if is_causal(shapes):
@@ -43,8 +44,10 @@ def is_causal(shapes: TypedShapes) -> bool:
 
 def has_mask(shapes: TypedShapes) -> bool:
     """Whether this topic's scores are those of a text with itself, so that a mask of the model applies to them."""
-    return shapes.table.key in ("single-head", "bidirectional-head", "masked-softmax", "attention-layer") or (
-        "latent-attention" in shapes.table.key
+    return (
+        shapes.table.key in ("single-head", "bidirectional-head", "masked-softmax", "attention-layer")
+        or "latent-attention" in shapes.table.key
+        or shapes.table.has_more_sides
     )
 
 

@@ -31,6 +31,8 @@ class Pen:
     def with_facts(self) -> Pen:
         """The pen that also draws the sizes of the input that the sheet's own text tells."""
         shapes = self.shapes.with_facts()
+        if shapes.facts == self.shapes.facts:
+            return self
         return Pen(shapes, replace(self.sizes, shapes=shapes))
 
     def box(self, tensor: str, x: float, y: float, *, transposed: bool = False) -> Box:
@@ -54,7 +56,11 @@ class Pen:
             incomplete=not self.shapes.is_complete(tensor),
             transposed=transposed,
         )
-        heads = self.shapes.heads(tensor) if not whole.incomplete else 0
+        return self.with_inside(whole)
+
+    def with_inside(self, whole: Box) -> Box:
+        """A matrix where it stands, with all that is drawn inside it."""
+        heads = self.shapes.heads(whole.tensor) if not whole.incomplete else 0
         return replace(
             whole,
             rules=tuple((area[0], area[3]) for area in _strips(whole, heads)[1:]),

@@ -9,7 +9,7 @@ from typing import Literal
 from app.shapes.table import TensorTable
 from app.shapes.tables import ATTENTION_LAYER, PLAIN_WHOLE_MODEL, WHOLE_MODEL
 
-Layout = Literal["product", "head-scores", "head-context", "stack", "row", "flow"]
+Layout = Literal["product", "head-scores", "head-context", "stack", "row", "flow", "decks"]
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,8 @@ class FigurePlan:
     A = softmax(S), has nothing above it. head-scores, head-context: the product of one head, taken out of matrices that
     hold all heads. stack: matrices below each other, which are added or multiplied entry by entry. row: matrices beside
     each other. flow: `left` and what is made of it in one lane, and `second_left`, if there is one, with what is made
-    of it in a lane of other tokens below, see flow.py. `signs` stand before the results of a stack or a row: "+=" for
+    of it in a lane of other tokens below, see flow.py. decks: `left` and its results side by side, each a deck of
+    cards, see decks/deck_figure.py. `signs` stand before the results of a stack or a row: "+=" for
     left + first = second.
     """
 
@@ -66,6 +67,21 @@ _QKV_MATRICES = FigurePlan("matrices-in", "input", ("queries", "keys", "values")
 _OUTPUT_MATRIX = FigurePlan("matrix-out", "context", ("output",))
 _DOWN_MATRIX = FigurePlan("matrix-down", "hidden", ("fed_forward",))
 _ROUTER = FigurePlan("router", "input", ("router_logits",))
+
+_DECKS = (
+    FigurePlan("deck-projection", "input", ("queries",), "decks"),
+    FigurePlan("deck-queries", "queries", ("split_queries", "queries_by_head"), "decks"),
+    FigurePlan("deck-keys", "keys", ("split_keys", "keys_by_head"), "decks"),
+    FigurePlan("deck-values", "values", ("split_values", "values_by_head"), "decks"),
+    FigurePlan("deck-scores", "queries_by_head", ("scores", "weights"), "decks"),
+    FigurePlan("deck-context", "weights", ("context",), "decks"),
+    FigurePlan("deck-merged", "context", ("context_by_token", "joined_context"), "decks"),
+    FigurePlan("deck-output", "joined_context", ("output",), "decks"),
+)
+_REPEATED = {"deck-keys": "repeated_keys", "deck-values": "repeated_values"}
+_GROUPED_DECKS = tuple(
+    replace(plan, results=(*plan.results, _REPEATED[plan.key])) if plan.key in _REPEATED else plan for plan in _DECKS
+)
 
 # By the key of the table that the topic means for a model. A table that is not here has nothing to draw.
 FIGURE_PLANS: Mapping[str, tuple[FigurePlan, ...]] = {
@@ -137,6 +153,10 @@ FIGURE_PLANS: Mapping[str, tuple[FigurePlan, ...]] = {
         FigurePlan("expert-down", "expert_hidden", ("expert_output",)),
     ),
     "experts-uneven": (_ROUTER,),
+    "heads-as-dimension": _DECKS,
+    "grouped-heads": _GROUPED_DECKS,
+    "batched-heads": _DECKS,
+    "batched-grouped-heads": _GROUPED_DECKS,
     "rotary-pairs": (
         FigurePlan("rotated-queries", "queries", ("angles", "rotated_queries"), "row", " →"),
         FigurePlan("rotated-keys", "keys", ("angles", "rotated_keys"), "row", " →"),

@@ -12,7 +12,7 @@ from app.figures.figures import Size
 from app.figures.lettering import label_px
 from app.figures.plans import FigurePlan
 from app.figures.typed_shapes import TypedShapes
-from app.shapes.table import MATRIX_FIELDS, Blank, Tensor
+from app.shapes.table import Blank, Tensor
 
 ScaleName = Literal["root", "true"]
 
@@ -23,6 +23,8 @@ MIN_SHORTENED_RATIO = 4  # from what multiple of everything else the vocabulary 
 MAX_FIGURE_PX = 520.0  # width of a figure, which is never shown smaller: the place beside a sheet on a laptop
 MIN_CONTENT_PX = 210.0  # of that, for its matrices
 MAX_FLOW_PX = 318.0  # width of the matrices of a flow
+DECK_STEP_PX, DECK_TEXTS_PX = 145.0, 65.0  # width of labels and signs: of a step from deck to deck, of a batch
+UNKNOWN_DECK_PX = 24.0  # of a length of a deck that is not typed yet
 
 
 @dataclass(frozen=True)
@@ -90,11 +92,12 @@ class MatrixSizes:
 
     def size(self, tensor: str) -> Size:
         """Width (of its columns) and height (of its rows) of a matrix in px."""
-        return (self._px(Blank(tensor, "columns")), self._px(Blank(tensor, "rows")))
+        rows, columns = self.shapes.table[tensor].sides[-2:]
+        return (self._px(columns), self._px(rows))
 
     def lengthens(self, tensor: str) -> bool:
         """Whether a side of a matrix is drawn longer than it is to scale."""
-        return any(self.scale.lengthens(self.shapes.lengths.get(Blank(tensor, field))) for field in MATRIX_FIELDS)
+        return any(self.scale.lengthens(self.shapes.lengths.get(side)) for side in self.shapes.table[tensor].sides)
 
     def head_size(self, tensor: str) -> Size:
         """Width and height in px of one head of a matrix that holds several."""
@@ -114,7 +117,7 @@ class MatrixSizes:
         equation = self.shapes.table[result].equation
         if equation is None:
             return False
-        columns = equation.operand_labels[1][1].split("*")[-1]
+        columns = equation.operand_labels[1][-1].split("*")[-1]
         return columns not in [label.split("*")[-1] for label in equation.result_labels]
 
     def size_above(self, result: str) -> Size:
@@ -131,18 +134,24 @@ class MatrixSizes:
         A field that does not differ keeps the result's own length.
         """
         needed = {
-            mismatch.second[0].field: mismatch.first[0]
+            mismatch.second[0]: mismatch.first[0]
             for mismatch in self.shapes.mismatches
             if mismatch.added and mismatch.result == result
         }
-        if not needed:
+        rows, columns = self.shapes.table[result].sides[-2:]
+        if not needed.keys() & {rows, columns}:
             return (0.0, 0.0)
-        width, height = (needed.get(field, Blank(result, field)) for field in ("columns", "rows"))
-        return (self._px(width), self._px(height))
+        return (self._px(needed.get(columns, columns)), self._px(needed.get(rows, rows)))
 
     def column_width(self, result: str) -> float:
         """The width of whatever is widest in a result's column: itself, its right operand, or its outline."""
         return max(self.size(result)[0], self.size_above(result)[0], self.size_needed(result)[0])
+
+    def _deck_width(self, tensor: str) -> float:
+        """About how wide a tensor is drawn as a deck of cards, with those behind the front one."""
+        *behind, _rows, columns = self.shapes.table[tensor].sides
+        lengths = self.shapes.lengths
+        return sum(self.scale.px(lengths[s]) if s in lengths else UNKNOWN_DECK_PX for s in (columns, *behind))
 
     def _lane_width(self, widths: list[float]) -> float:
         """The width of a flow's matrices, or about what it will be: with an output as wide as the input, and scores.
@@ -164,6 +173,8 @@ class MatrixSizes:
                 return sum(widths)
             case "flow":
                 return self._lane_width(widths)
+            case "decks":
+                return sum(map(self._deck_width, plan.tensors))
             case "head-scores":
                 return widths[0] + self.head_size(plan.left)[0] + sum(self.column_width(key) for key in plan.results)
             case "head-context":
@@ -174,6 +185,9 @@ class MatrixSizes:
         """The width that a figure has for its matrices, beside the labels and the space between them."""
         if plan.layout == "flow":
             return MAX_FLOW_PX
+        if plan.layout == "decks":
+            is_batched = len(self.shapes.table[plan.left].sides) > 2 and len(plan.results) > 1
+            return max(120.0, MAX_FIGURE_PX + 75 - DECK_STEP_PX * len(plan.results) - DECK_TEXTS_PX * is_batched)
         label = max(40.0, *map(label_px, token_names(self.shapes))) + 7
         pulled = 30.0 if plan.layout == "head-scores" else 0.0
         return max(MIN_CONTENT_PX, MAX_FIGURE_PX - pulled - label - len(plan.results) * (label + 36))

@@ -72,7 +72,10 @@ def _matrix(box: Box) -> str:
     """A matrix with what is drawn in it."""
     classes, at = f"{box.role}{' open' * box.incomplete}{' whole' if box.part else ''}", _at(box.rectangle)
     parts = [
-        f'<g class="matrix {classes} {box.state}" data-tensor="{box.tensor}"{_product(box.products)}><rect {at}/>',
+        f'<g class="matrix {classes} {box.state}" data-tensor="{box.tensor}"{_product(box.products)}>',
+        f'<path class="cards" d="{box.cards_path}"/>' if box.cards else "",
+        f'<path class="groups" d="{box.odd_cards_path}"/>' if box.odd_cards else "",
+        f"<rect {at}/>",
         f'<path class="groups" d="{box.groups_path}"/>' if box.groups else "",
         f'<rect class="part" {_at(box.part)}/>' if box.part else "",
         f'<path class="rules" d="{box.rules_path}"/>' if box.rules else "",
@@ -91,8 +94,9 @@ def _outline(outline: Outline) -> str:
 
 def _sign(sign: Sign) -> str:
     """A sign between two matrices."""
-    place = _from((sign.x, sign.y))
-    return f'<text class="sign {sign.state}"{_product(sign.products)} {place}>{escaped(sign.text)}</text>'
+    place, classes = _from((sign.x, sign.y)), f'{sign.state}"{_product(sign.products)}'
+    words = (f'<text class="words {classes} {_from((sign.x, y))}>{escaped(line)}</text>' for y, line in sign.lines)
+    return "".join((*words, f'<text class="sign {classes} {place}>{escaped(sign.text)}</text>'))
 
 
 def _edge(edge: Edge) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
+from math import prod
 
 from app.algebra.expression import ONE, Expression
 from app.algebra.number_text import format_number
@@ -73,15 +74,17 @@ class TypedShapes:
             typed |= {Blank(tensor.key, "rows"): one_token for tensor in table.activations}
         asked = frozenset(variant.worksheet.rows)
         if "input" not in asked and table is variant.table and "input" in table.by_key:
-            typed[Blank("input", "columns")] = _read(variant, Blank("input", "columns"), variant.architecture.d)
+            width = table["input"].sides[-1]
+            typed[width] = _read(variant, width, variant.architecture.d)
         known = {**typed, **_plain_keys(variant, typed), **_context(variant, typed)}
         for _ in range(2):  # what follows from later matrices, as a new key from all keys, is used in a second pass
             sources = typed_source_of(table, dict.fromkeys(known, 0), asked)
             known = {blank: known[source] for blank, source in sources.items()}
+            known = {**_merged(table, known, asked), **known}
         lengths = {blank: answer.value for blank, answer in known.items()}
         meanings = {blank: answer.meaning for blank, answer in known.items() if answer.meaning is not None}
         compared = _by_meaning(variant, known) if meanings else lengths
-        differing = tuple(mismatches(table, compared)) if variant.worksheet.show_mismatches else ()
+        differing = tuple(_mismatches(variant, known, compared)) if variant.worksheet.show_mismatches else ()
         return cls(variant, table, lengths, meanings, compared, differing, names_sizes)
 
     def with_facts(self) -> TypedShapes:
@@ -186,7 +189,8 @@ class TypedShapes:
     @cached_property
     def part_mismatches(self) -> tuple[PartMismatch, ...]:
         """Heads that cannot be multiplied, and joined matrices whose widths do not add up."""
-        return tuple(self._part_mismatches()) if self.variant.worksheet.show_mismatches else ()
+        shown = self.variant.worksheet.show_mismatches and not self.table.has_more_sides
+        return tuple(self._part_mismatches()) if shown else ()
 
     def _part_mismatches(self) -> Iterator[PartMismatch]:
         """Of each equation that works head by head, the matrices whose heads differ; of a cache, parts and whole."""
@@ -233,6 +237,40 @@ def _context(variant: Variant, typed: Mapping[Blank, Typed]) -> dict[Blank, Type
     width, rest = divmod(values.value, variant.architecture.G)
     in_symbols = values.meaning / Expression.symbol("G") * Expression.symbol("H") if values.meaning else None
     return {blank: Typed(width * variant.architecture.H, in_symbols)} if not rest else {}
+
+
+def _merged(table: TensorTable, known: Mapping[Blank, Typed], asked: frozenset[str]) -> dict[Blank, Typed]:
+    """The sides of tensors that are not asked and that merge known ones: 32 heads of 128 make 4096 columns."""
+    merged = dict[Blank, Typed]()
+    for sides in table.merged_sides.values():
+        for whole, parts in sides.items():
+            if whole.tensor not in asked and all(part in known for part in parts):
+                merged[whole] = _product([known[part] for part in parts])
+    return merged
+
+
+def _product(parts: Sequence[Typed]) -> Typed:
+    """The product of lengths; without a meaning unless each of them has one."""
+    meanings = [part.meaning for part in parts if part.meaning is not None]
+    return Typed(prod(part.value for part in parts), prod(meanings, start=ONE) if len(meanings) == len(parts) else None)
+
+
+def _mismatches(
+    variant: Variant, known: Mapping[Blank, Typed], compared: Mapping[Blank, int]
+) -> Iterator[DimensionMismatch]:
+    """What does not fit, in the order of computation; on a sheet in letters a merged side by what its parts mean."""
+    table = MULTIPLIED_MATRICES.get(variant.table.key, variant.table)
+    in_letters = variant.worksheet.answers == "letters"
+    for each in mismatches(table, compared):
+        if not (each.parts and in_letters):
+            yield each
+    for result, sides in table.merged_sides.items() if in_letters else ():
+        for whole, parts in sides.items():
+            if known.keys() >= {whole, *parts}:
+                product = _product([known[part] for part in parts])
+                if product.meaning is None or not variant.reader.means(known[whole], product.meaning):
+                    second = (parts[-1], product.value)
+                    yield DimensionMismatch(result, (whole, known[whole].value), second, parts=parts)
 
 
 def _read(variant: Variant, blank: Blank, answer: int | Typed) -> Typed:

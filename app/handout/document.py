@@ -43,7 +43,8 @@ _NamesByCode = Mapping[str, Sequence[_NameData]]
 T = TypeVar("T")
 
 _SIDES: Mapping[str, str] = {
-    "under": "bottom", "below": "bottom", "over": "right", "corner": "right", "beside": "right", "foot": "left"
+    "under": "bottom", "below": "bottom", "over": "right", "corner": "right", "beside": "right", "foot": "left",
+    "upper": "left", "lower": "right",
 }  # fmt: skip
 _LONG_WORD = re.compile(r"\S{31,}")
 SPAN_LENGTH = 150  # characters of an author's text that stay together on a page
@@ -344,19 +345,21 @@ def _figure(figure: Figure, splitter: SymbolSplitter, *, has_labels: bool) -> Ty
         "lanes": figure.flow.lanes if figure.flow else (),
         "edges": [_edge(edge, splitter) for edge in figure.edges if edge.text_height],
         "arcs": [_arc(arc) for arc in figure.arcs],
-        "signs": [{"text": sign.text, "x": sign.x, "y": sign.y} for sign in figure.signs],
+        "signs": [
+            {"text": sign.text, "x": sign.x, "y": sign.y, "words": [{"y": y, "text": line} for y, line in sign.lines]}
+            for sign in figure.signs
+        ],
         "pulled": figure.pulled,
     }
 
 
 def _ink_frame(figure: Figure) -> Rectangle:
     """Return the frame around a figure's matrices, arcs and signs, and the letters that stand beside small matrices."""
-    points = [point for box in figure.boxes for point in ((box.x, box.y), (box.x + box.width, box.y + box.height))]
-    points += [point for arc in figure.arcs for point in (arc.start, arc.end)]
+    points = [point for arc in figure.arcs for point in (arc.start, arc.end)]
     points += [(sign.x + dx, sign.y) for sign in figure.signs for dx in (-SIGN_PX / 2, SIGN_PX / 2)]
-    rectangles = [edge.text_box for edge in figure.edges if edge.letter] + list(
-        figure.flow.lanes if figure.flow else ()
-    )
+    rectangles = [box.extent for box in figure.boxes] + [sign.text_box for sign in figure.signs if sign.words]
+    rectangles += [edge.text_box for edge in figure.edges if edge.letter]
+    rectangles += figure.flow.lanes if figure.flow else ()
     points += [point for x, y, width, height in rectangles for point in ((x, y), (x + width, y + height))]
     xs, ys = [x for x, _ in points], [y for _, y in points]
     return (min(xs) - 1, min(ys) - 1, max(xs) - min(xs) + 2, max(ys) - min(ys) + 2)
@@ -370,7 +373,8 @@ def _box(box: Box, splitter: SymbolSplitter) -> TypstData:
     letter = _letter(box.letter + "ᵀ" * box.transposed, splitter) if box.letter_fits else None
     bounds = {"x": box.x, "y": box.y, "width": box.width, "height": box.height}
     inside = {name: getattr(box, name) for name in ("masked", "rules", "groups", "part", "breaks")}
-    return {**bounds, **inside, "hatched": box.hatched, "letter": letter}
+    cards = {"cards": box.card_polygons, "odd-cards": [box.card_polygons[index] for index in box.odd_cards]}
+    return {**bounds, **inside, **cards, "hatched": box.hatched, "letter": letter}
 
 
 def _letter(letter: str, splitter: SymbolSplitter) -> list[Piece]:

@@ -126,7 +126,7 @@ class Tensor:
         """The columns of a matrix; of a tensor with more sides, the last one."""
         return self.shape[-1]
 
-    @property
+    @cached_property
     def sides(self) -> tuple[Blank, ...]:
         """Its sides as blanks, whether they are asked or not: queries.rows and queries.columns."""
         return tuple(Blank(self.key, field) for field in side_fields(len(self.shape)))

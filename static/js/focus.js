@@ -15,15 +15,18 @@
     }
   };
 
-  // On a narrow screen only the figure of the row in focus stands under the table.
+  // On a narrow screen only the figure of the row in focus stands under the table: the last that has it, or of steps
+  // that are looked at one by one the one that makes it, unless another one shows that it does not fit.
   const turn = (blank) => {
     const tensor = blank.split(".")[0];
     const figures = [...document.querySelectorAll(".figures figure")];
     const shown = figures.filter((figure) => figure.dataset.tensors.split(" ").includes(tensor));
-    for (const figure of figures) figure.classList.toggle("current", figure === shown.at(-1));
+    const steps = shown.filter((figure) => figure.querySelector("svg.flow"));
+    const current = steps.find((figure) => figure.querySelector(".mismatched")) ?? steps[0] ?? shown.at(-1);
+    for (const figure of figures) figure.classList.toggle("current", figure === current);
   };
 
-  const flow = () => document.querySelector(".figures svg.flow");
+  const flows = () => [...document.querySelectorAll(".figures svg.flow")];
   const productsOf = (part) => part.dataset.product.split(" ");
   const isAllRight = () => Boolean(document.querySelector("#work[data-all-right]")); // then the whole drawing is shown
   let product; // that the drawing was last turned to
@@ -60,12 +63,13 @@
   };
 
   // Shows the frame of one product where the whole drawing would be too small, else all of it.
-  let moving;
+  const moving = new WeakMap();
   const frame = (svg) => {
     svg.dataset.whole ??= svg.getAttribute("viewBox");
     const frames = JSON.parse(svg.dataset.frames);
     const whole = svg.dataset.whole.split(" ").map(Number);
-    const key = product ?? (isAllRight() ? "" : null) ?? svg.querySelector(".matrix.on")?.dataset.product.split(" ")[0];
+    const working = product ?? (isAllRight() ? "" : null) ?? svg.querySelector(".matrix.on")?.dataset.product.split(" ")[0];
+    const key = flows().length > 1 && !isAllRight() && !(working in frames) ? Object.keys(frames)[0] : working;
     const small = svg.parentElement.clientWidth < whole[2] * SMALLEST && key in frames;
     const target = small ? frames[key] : whole;
     svg.classList.toggle("framed", small);
@@ -76,24 +80,28 @@
     if (small) clear(svg);
     const from = (svg.dataset.seen ?? target.join(" ")).split(" ").map(Number);
     svg.dataset.seen = target.join(" ");
-    cancelAnimationFrame(moving);
+    cancelAnimationFrame(moving.get(svg));
     const still = matchMedia("(prefers-reduced-motion: reduce)").matches || from.join() === target.join();
     const start = performance.now();
     const step = (now) => {
       const done = still ? 1 : Math.min(1, Math.max(0, now - start) / 220); // a frame may have begun before the start
       const eased = 1 - (1 - done) ** 3;
       svg.setAttribute("viewBox", target.map((to, i) => from[i] + (to - from[i]) * eased).join(" "));
-      if (done < 1) moving = requestAnimationFrame(step);
+      if (done < 1) moving.set(svg, requestAnimationFrame(step));
     };
     step(start);
   };
 
   const show = (blank) => {
-    const svg = flow();
-    if (!svg) return;
-    product = blank ? productOf(svg, blank) ?? product : isAllRight() ? undefined : product;
-    work(svg);
-    frame(svg);
+    const isBroken = (svg) => Boolean(svg.querySelector(".mismatched"));
+    const own = blank && flows().sort((a, b) => isBroken(b) - isBroken(a)).map((svg) => productOf(svg, blank)).find(Boolean);
+    product = blank ? own ?? product : isAllRight() ? undefined : product;
+    const first = flows().length > 1 && !isAllRight() && !document.querySelector(".figures .current");
+    if (first) turn(document.querySelector(".flow .matrix.on")?.dataset.tensor ?? "");
+    for (const svg of flows()) {
+      work(svg);
+      frame(svg);
+    }
   };
 
   const blank = (target) => target?.closest?.("[data-blank]")?.dataset.blank;
@@ -106,11 +114,11 @@
   document.addEventListener("pointerover", (event) => {
     const over = blank(event.target);
     light(over ?? focused());
-    const svg = flow();
-    if (!svg || svg.classList.contains("framed")) return;
     const before = product;
-    if (over && event.target.closest(".rows")) product = productOf(svg, over) ?? product;
-    work(svg);
+    for (const svg of flows().filter((each) => !each.classList.contains("framed"))) {
+      if (over && event.target.closest(".rows")) product = productOf(svg, over) ?? product;
+      work(svg);
+    }
     product = before;
   });
   document.addEventListener("htmx:after:swap", () => {
@@ -119,7 +127,7 @@
     show(isAllRight() ? undefined : focused());
   });
   addEventListener("resize", () => show());
-  addEventListener("beforeprint", () => flow()?.setAttribute("viewBox", flow().dataset.whole));
+  addEventListener("beforeprint", () => flows().forEach((svg) => svg.setAttribute("viewBox", svg.dataset.whole)));
   addEventListener("afterprint", () => show());
   show();
 })();

@@ -50,7 +50,7 @@ def problems(figure: Figure) -> Iterator[str]:
             yield f"{figure.key}: {first} on {second}"
     for text, rectangle in written:
         for box in figure.boxes:
-            if overlapping(rectangle, [box.rectangle]):
+            if overlapping(rectangle, box.card_rectangles):
                 yield f"{figure.key}: {text} on {box.tensor}"
         for arc in figure.arcs:
             if overlapping(rectangle, [(x, y, 0.1, 0.1) for x, y in arc.points]):

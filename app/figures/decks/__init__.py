@@ -1,0 +1,1 @@
+"""Draws tensors with three sides or four as decks of cards."""

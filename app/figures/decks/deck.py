@@ -1,0 +1,174 @@
+"""A tensor as a deck of cards: its last two sides are a card, the one before them says how many cards there are.
+
+Cards stand behind one another, to the right and up. On a sheet with a batch, the first side is that of whole decks:
+one behind the other for each text.
+
+              ┌────┐
+            ┌────┐ │
+    heads ┌────┐ │ │
+          │    │ │─┘
+   tokens │    │─┘
+          └────┘
+         features
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from app.figures.figures import Box, Edge, EdgeShown, EdgeSide, Point, Rectangle
+from app.figures.pen import Pen, side_ends
+from app.figures.scale import UNKNOWN_DECK_PX
+from app.shapes.table import Blank
+from app.shapes.topics import TOPICS
+
+SLANT: Point = (0.8, 0.6)  # how far right and up something stands that is 1 px further back
+MIN_CARD_PX = 3.2  # from one card to the next
+MOST_CARDS, MOST_TEXTS = 12, 3  # of a deck, and decks, that are drawn
+TEXTS_PX = 9.0  # from the last card of a deck to the first of the next text's
+BATCHED_SHARE = 0.5  # of their depth that decks have where several stand behind one another
+
+
+@dataclass(frozen=True)
+class DeckSides:
+    """The sides of a tensor: of its texts and its cards, each None where it has none, and of one card."""
+
+    texts: Blank | None
+    cards: Blank | None
+    rows: Blank
+    columns: Blank
+
+    @property
+    def drawn(self) -> tuple[Blank, ...]:
+        """All that it has, as in PyTorch."""
+        return tuple(side for side in (self.texts, self.cards, self.rows, self.columns) if side)
+
+
+def deck_sides(pen: Pen, tensor: str) -> DeckSides:
+    """What each side of a tensor counts in a drawing. The first side is that of texts where the topic has a batch."""
+    *before, rows, columns = pen.shapes.table[tensor].sides
+    is_batched = TOPICS[pen.shapes.variant.worksheet.topic].batched and not pen.shapes.table[tensor].parameter
+    texts = before.pop(0) if before and is_batched else None
+    return DeckSides(texts, before[0] if before else None, rows, columns)
+
+
+@dataclass(frozen=True)
+class Deck:
+    """A tensor as drawn: its front card with those behind it, where its sides of cards and of texts end, its labels."""
+
+    box: Box
+    sides: DeckSides
+    cards_end: Point  # the last card of the first text stands so far right and up
+    edges: tuple[Edge, ...] = ()
+
+    @property
+    def right(self) -> float:
+        """The right end of its last card."""
+        return self.box.extent[0] + self.box.extent[2]
+
+    @property
+    def rectangles(self) -> list[Rectangle]:
+        """Everything that is drawn and written."""
+        return [self.box.extent, *(edge.text_box for edge in self.edges if edge.text_height)]
+
+    def moved(self, x: float, y: float) -> Deck:
+        """The same at another place: moved by x and y."""
+        if not (x or y):
+            return self
+        masked = tuple(tuple((px + x, py + y) for px, py in area) for area in self.box.masked)
+        groups = tuple(tuple((px + x, py + y) for px, py in area) for area in self.box.groups)
+        rules = tuple(((a + x, b + y), (c + x, d + y)) for (a, b), (c, d) in self.box.rules)
+        box = replace(self.box, x=self.box.x + x, y=self.box.y + y, masked=masked, groups=groups, rules=rules)
+        edges = (replace(e, x1=e.x1 + x, y1=e.y1 + y, x2=e.x2 + x, y2=e.y2 + y) for e in self.edges)
+        return replace(self, box=box, edges=tuple(edges))
+
+    def ends(self, blank: Blank, side: EdgeSide) -> tuple[float, float, float, float]:
+        """Both ends of one of its sides, from the front or from the lower left corner, as x1, y1, x2, y2."""
+        x, y = self.box.x, self.box.y
+        if blank in (self.sides.cards, self.sides.texts):
+            right, up = self.cards_end if blank == self.sides.cards else self.box.depth
+            if side == "lower":
+                x, y = x + self.box.width, y + self.box.height
+            return (x, y, x + right, y - up)
+        if side in ("top", "right"):  # of the last card
+            right, up = self.box.depth
+            return side_ends(replace(self.box, x=x + right, y=y - up), side)
+        return side_ends(self.box, side)
+
+
+def deck_of(pen: Pen, tensor: str, products: str, state: str, *, transposed: bool = False) -> Deck:
+    """A tensor with the lower left corner of its front card at (0, 0), and no labels yet."""
+    sides, lengths = deck_sides(pen, tensor), pen.shapes.lengths
+    width, height = (
+        pen.sizes.scale.px(lengths[side]) if side in lengths else UNKNOWN_DECK_PX
+        for side in ((sides.rows, sides.columns) if transposed else (sides.columns, sides.rows))
+    )
+    cards, texts = (lengths.get(side) if side else 1 for side in (sides.cards, sides.texts))
+    depth = pen.sizes.scale.px(cards) if cards else UNKNOWN_DECK_PX / 2
+    depth = 0.0 if cards == 1 else depth * BATCHED_SHARE if sides.texts else depth
+    count = min(cards or 3, MOST_CARDS, 1 + int(depth / MIN_CARD_PX))
+    stacks = min(texts, MOST_TEXTS) if texts else 2
+    step, pitch = depth / max(count - 1, 1), depth + TEXTS_PX
+    places = [pitch * text + step * card for text in range(stacks) for card in range(count)]
+    points = tuple((place * SLANT[0], place * SLANT[1]) for place in places[1:])
+    entry = pen.shapes.table[tensor]
+    box = Box(
+        tensor,
+        pen.shapes.letter(tensor),
+        entry.role,
+        0.0,
+        -height,
+        width,
+        height,
+        hatched=entry.parameter,
+        incomplete=not pen.shapes.is_complete(tensor),
+        transposed=transposed,
+        cards=points,
+        odd_cards=tuple(_odd_cards(pen, sides, count, stacks)),
+        products=products,
+        state=state,
+    )
+    return Deck(pen.with_inside(box), sides, (depth * SLANT[0], depth * SLANT[1]))
+
+
+def _odd_cards(pen: Pen, sides: DeckSides, count: int, stacks: int) -> Iterator[int]:
+    """The cards behind the front one that are of every second group of query heads, where the groups can be told."""
+    groups, heads = pen.shapes.variant.sizes["G"], pen.shapes.variant.sizes["H"]
+    if sides.cards is None or not (1 < groups < heads) or count < groups:
+        return
+    length = pen.shapes.table[sides.cards.tensor].expression(sides.cards.field)
+    if length.symbols in ({"H"}, {"G"}):
+        for place in range(1, stacks * count):
+            if place % count * groups // count % 2:
+                yield place - 1
+
+
+def with_edges(
+    pen: Pen, deck: Deck, sides: Sequence[tuple[Blank | None, EdgeSide, EdgeShown]], named: set[str]
+) -> Deck:
+    """The deck with a label at each of these of its sides; a name that is in `named` is not said again.
+
+    If its card is too small to hold its letter, that stands below it where its cards are named below, else above it.
+    """
+    edges = list[Edge]()
+    letter = "" if deck.box.letter_fits else deck.box.symbol
+    takes_letter = any(side == "under" for _, side, _ in sides)
+    for blank, side, shown in sides:
+        if blank is not None:
+            label, kind, name = pen.labelled(blank)
+            name = "" if name in named or shown != "label" else name
+            named.add(name)
+            given, box = blank in pen.shapes.facts, deck.box
+            ends = deck.ends(blank, side)
+            edges.append(
+                Edge(blank, "below" if side == "under" else side, *ends, label, kind, name,
+                     letter if side == "under" else "", 0.0, shown, given, box.products, box.state)
+            )  # fmt: skip
+    if letter and not takes_letter:
+        ends = deck.ends(deck.sides.columns, "top")
+        edges.append(
+            Edge(None, "top", *ends, "", "unknown", letter=letter, shown="letter",
+                 products=deck.box.products, state=deck.box.state)
+        )  # fmt: skip
+    return replace(deck, edges=tuple(edges))

@@ -1,0 +1,83 @@
+"""Where decks do not fit: a bracket along what one side has too much, and both lengths."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from app.figures.decks.deck import SLANT, Deck
+from app.figures.figures import Break, Point
+from app.figures.pen import Pen
+from app.figures.plans import FigurePlan
+from app.shapes.table import Blank
+
+AWAY_PX = 5.0  # between a side and its bracket
+LEAST_PX = 8.0  # of a bracket
+
+
+@dataclass(frozen=True)
+class _DrawnSide:
+    """A side of a deck as drawn, from where it begins to where it ends, and which way its matrix lies."""
+
+    start: Point
+    end: Point
+    toward: Point
+
+
+def deck_breaks(pen: Pen, plan: FigurePlan, decks: Sequence[Deck]) -> Iterator[Break]:
+    """A break for each pair of sides that should be equal and are not, where a drawing has the longer one."""
+    shapes = pen.shapes
+    for mismatch in shapes.mismatches_in(plan.results):
+        first, second = mismatch.first[0], mismatch.second[0]
+        sides = [(shapes.lengths[first], first, shapes.label(first))]
+        if mismatch.parts:  # the last of them stands for their product
+            product = prod(shapes.lengths[part] for part in mismatch.parts)
+            sides.append((product, second, " · ".join(map(shapes.label, mismatch.parts))))
+        else:
+            sides.append((shapes.lengths[second], second, shapes.label(second)))
+        (short, _, shorter), (long, side, longer) = sorted(sides, key=lambda each: each[0])
+        if not _deck_with(side, decks):
+            side = first if side == second else second
+        if _deck_with(side, decks):
+            share = pen.sizes.scale.px(short) / pen.sizes.scale.px(long)
+            yield _bracket(_drawn(side, decks), share, f"{longer} ≠ {shorter}", mismatch.result)
+
+
+def _deck_with(blank: Blank, decks: Sequence[Deck]) -> Deck | None:
+    """The deck of a side."""
+    return next((deck for deck in decks if deck.box.tensor == blank.tensor), None)
+
+
+def _drawn(blank: Blank, decks: Sequence[Deck]) -> _DrawnSide:
+    """A side where it can have a bracket: beside a card, below it, or along the cards behind it."""
+    deck = _deck_with(blank, decks)
+    assert deck is not None  # noqa: S101 - asked by deck_breaks
+    box = deck.box
+    left, top, right, bottom = box.x, box.y, box.x + box.width, box.y + box.height
+    if blank in (deck.sides.cards, deck.sides.texts):
+        edge = next((e for e in deck.edges if e.blank == blank), None)
+        is_lower = edge is not None and edge.side == "lower"
+        x1, y1, x2, y2 = deck.ends(blank, "lower" if is_lower else "upper")
+        sign = -1.0 if is_lower else 1.0
+        x, y = sign * SLANT[1], sign * SLANT[0]  # towards the cards
+        ends = ((x1 - x * AWAY_PX, y1 - y * AWAY_PX), (x2 - x * AWAY_PX, y2 - y * AWAY_PX))
+        return _DrawnSide(*ends, (x, y))
+    is_horizontal = (blank == deck.sides.columns) != box.transposed
+    if is_horizontal:
+        return _DrawnSide((left, bottom + AWAY_PX), (right, bottom + AWAY_PX), (0.0, -1.0))
+    return _DrawnSide((left - AWAY_PX, bottom), (left - AWAY_PX, top), (1.0, 0.0))
+
+
+def _bracket(side: _DrawnSide, share: float, text: str, result: str) -> Break:
+    """The bracket along a side from that share of it on; never so short that it can't be seen."""
+    (x1, y1), (x2, y2), (away_x, away_y) = side.start, side.end, side.toward
+    length = math.hypot(x2 - x1, y2 - y1)
+    along = (abs(away_y), -abs(away_x))  # to the right or up, as all sides run
+    start = length * min(share, 1.0)
+    if length - start < LEAST_PX:
+        start = max(0.0, length - LEAST_PX)
+    end = max(length, start + LEAST_PX)
+    ends = [(x1 + along[0] * at, y1 + along[1] * at) for at in (start, end)]
+    return Break(ends[0], ends[1], side.toward, text, products=result)
