@@ -107,7 +107,8 @@ def _figure(pen: Pen, plan: FigurePlan) -> Figure:
     if not sketch.is_placed:
         if shapes.variant.worksheet.tokens_are == "columns":
             sketch = mirror_sketch(sketch)
-        sketch.edges = spread(sketch.edges, list(obstacles(sketch)))
+        brackets = [each.bracket_box for each in sketch.breaks] if sketch.flow else []
+        sketch.edges = spread(sketch.edges, [*obstacles(sketch), *brackets])
         sketch.breaks = placed_breaks(sketch)
     x, y, width, height = frame_of(sketch)
     is_shortened = any(box.breaks for box in sketch.boxes)

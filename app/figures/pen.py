@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from app.figures.captions import axis_name, edge_kind, head_label
-from app.figures.figures import Arc, Box, Edge, EdgeKind, EdgeSide, Outline, Polygon, Rectangle, Sketch, spread
+from app.figures.figures import Arc, Box, Edge, EdgeKind, EdgeSide, Outline, Polygon, Rectangle, Sketch, changed, spread
 from app.figures.frame import transpose_edge, transpose_rectangle
 from app.figures.mask import masked_areas
 from app.figures.scale import MatrixSizes
@@ -61,7 +61,7 @@ class Pen:
     def with_inside(self, whole: Box) -> Box:
         """A matrix where it stands, with all that is drawn inside it."""
         heads = self.shapes.heads(whole.tensor) if not whole.incomplete else 0
-        return replace(
+        return changed(
             whole,
             rules=tuple((area[0], area[3]) for area in _strips(whole, heads)[1:]),
             groups=tuple(self._groups(whole, heads)),

@@ -285,10 +285,14 @@ def _formula_piece(node: FormulaNode) -> TypstData:
 
 
 def _drawn_figures(variant: Variant, options: HandoutOptions) -> tuple[Figure, ...]:
-    """Return the drawings of the right answers, if the options ask for any; bars without numbers would say nothing."""
+    """Return the drawings of the right answers, if the options ask for any; bars without numbers would say nothing.
+
+    Beside decks of cards the products with a large parameter are left out: they would take a page of their own.
+    """
     if options.figures == "none":
         return ()
-    return tuple(figure for figure in draw_figures(variant, variant.key) if figure.has_scale)
+    figures = (figure for figure in draw_figures(variant, variant.key) if figure.has_scale)
+    return tuple(figure for figure in figures if figure.key not in ("deck-projection", "deck-output"))
 
 
 def _rows(variant: Variant, splitter: SymbolSplitter) -> TypstData:

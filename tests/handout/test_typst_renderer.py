@@ -254,7 +254,12 @@ HEADS = (
     *("llama-7b", "head-of-a-model", "qwen2.5-0.5b", "bidirectional-bert-base", "bidirectional-t5-small"),
     *("columns-qwen3-0.6b", "decode-gpt2", "decode-llama-3.2-1b"),
 )
-MOST_HALVES = {"latent-deepseek-v2-lite": 4, "qwen2.5-0.5b-grouped": 3, **dict.fromkeys(HEADS, 1)}
+DECKS = ("three-dimensions-llama-7b", "three-dimensions-qwen2.5-0.5b", "four-dimensions-gpt2")  # and a question
+MOST_HALVES = {
+    **{"latent-deepseek-v2-lite": 4, "qwen2.5-0.5b-grouped": 3},
+    **dict.fromkeys(HEADS, 1),
+    **dict.fromkeys(DECKS, 3),
+}
 
 
 @pytest.mark.parametrize("paper", ["letter", "a4"])

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from app.figures.figures import Box, Edge, EdgeShown, EdgeSide, Point, Rectangle
+from app.figures.figures import Box, Edge, EdgeShown, EdgeSide, Point, Rectangle, changed
 from app.figures.pen import Pen, side_ends
 from app.figures.scale import UNKNOWN_DECK_PX
 from app.shapes.table import Blank
@@ -79,8 +79,8 @@ class Deck:
         masked = tuple(tuple((px + x, py + y) for px, py in area) for area in self.box.masked)
         groups = tuple(tuple((px + x, py + y) for px, py in area) for area in self.box.groups)
         rules = tuple(((a + x, b + y), (c + x, d + y)) for (a, b), (c, d) in self.box.rules)
-        box = replace(self.box, x=self.box.x + x, y=self.box.y + y, masked=masked, groups=groups, rules=rules)
-        edges = (replace(e, x1=e.x1 + x, y1=e.y1 + y, x2=e.x2 + x, y2=e.y2 + y) for e in self.edges)
+        box = changed(self.box, x=self.box.x + x, y=self.box.y + y, masked=masked, groups=groups, rules=rules)
+        edges = (changed(e, x1=e.x1 + x, y1=e.y1 + y, x2=e.x2 + x, y2=e.y2 + y) for e in self.edges)
         return replace(self, box=box, edges=tuple(edges))
 
     def ends(self, blank: Blank, side: EdgeSide) -> tuple[float, float, float, float]:
@@ -93,7 +93,7 @@ class Deck:
             return (x, y, x + right, y - up)
         if side in ("top", "right"):  # of the last card
             right, up = self.box.depth
-            return side_ends(replace(self.box, x=x + right, y=y - up), side)
+            return side_ends(changed(self.box, x=x + right, y=y - up), side)
         return side_ends(self.box, side)
 
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from app.figures.breaks import placed_breaks
 from app.figures.decks.deck import Deck, deck_of, with_edges
 from app.figures.decks.deck_breaks import deck_breaks
-from app.figures.figures import Arc, EdgeShown, EdgeSide, Flow, Rectangle, Sign, Sketch, spread
+from app.figures.figures import Arc, EdgeShown, EdgeSide, Flow, Rectangle, Sign, Sketch, changed, spread
 from app.figures.frame import obstacles
 from app.figures.pen import Pen
 from app.figures.plans import FigurePlan
@@ -63,7 +63,7 @@ class _DeckFigure:
         sketch.arcs += [self._arc(key) for key in self.above]
         sketch.outlines += self.pen.outlines(sketch.boxes)
         breaks = dict.fromkeys(deck_breaks(self.pen, self.plan, decks))
-        sketch.breaks += [replace(each, state=self._state(each.products)) for each in breaks]
+        sketch.breaks += [changed(each, state=self._state(each.products)) for each in breaks]
         brackets = [each.bracket_box for each in sketch.breaks]
         sketch.edges += spread([edge for deck in decks for edge in deck.edges], [*obstacles(sketch), *brackets])
         sketch.breaks = placed_breaks(sketch)
@@ -95,7 +95,7 @@ class _DeckFigure:
         x = right + sign_width + 2 * STEP_GAP_PX - min(x for x, _, _, _ in deck.rectangles)
         before = self.placed[self._operands(key)[0]]
         y = -min(before.box.height, deck.box.height) / 2
-        self.sketch.signs.append(replace(sign, x=right + STEP_GAP_PX + sign_width / 2, y=y))
+        self.sketch.signs.append(changed(sign, x=right + STEP_GAP_PX + sign_width / 2, y=y))
         self.placed[key] = deck.moved(x, 0.0)
 
     def _words(self, key: str) -> tuple[str, ...]:
