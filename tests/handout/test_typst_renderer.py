@@ -256,7 +256,8 @@ HEADS = (
 )
 DECKS = ("three-dimensions-llama-7b", "three-dimensions-qwen2.5-0.5b", "four-dimensions-gpt2")  # and a question
 MOST_HALVES = {
-    **{"latent-deepseek-v2-lite": 4, "qwen2.5-0.5b-grouped": 3},
+    "latent-deepseek-v2-lite": 4,
+    "qwen2.5-0.5b-grouped": 3,
     **dict.fromkeys(HEADS, 1),
     **dict.fromkeys(DECKS, 3),
 }
