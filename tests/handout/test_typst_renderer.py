@@ -254,12 +254,21 @@ HEADS = (
     *("llama-7b", "head-of-a-model", "qwen2.5-0.5b", "bidirectional-bert-base", "bidirectional-t5-small"),
     *("columns-qwen3-0.6b", "decode-gpt2", "decode-llama-3.2-1b"),
 )
-DECKS = ("three-dimensions-llama-7b", "three-dimensions-qwen2.5-0.5b", "four-dimensions-gpt2")  # and a question
+THREE = (  # long ones in symbols, and decks with a question
+    *(
+        "qwen2.5-0.5b-grouped",
+        "letters-matrices-mistral-7b",
+        "letters-walk-llama-3.2-1b",
+        "letters-experts-mixtral-8x7b",
+    ),
+    *("three-dimensions-llama-7b", "three-dimensions-qwen2.5-0.5b", "four-dimensions-gpt2"),
+    "letters-three-dimensions-mistral-7b",
+)
 MOST_HALVES = {
     "latent-deepseek-v2-lite": 4,
-    "qwen2.5-0.5b-grouped": 3,
+    "letters-latent-deepseek-v2-lite": 4,
     **dict.fromkeys(HEADS, 1),
-    **dict.fromkeys(DECKS, 3),
+    **dict.fromkeys(THREE, 3),
 }
 
 
