@@ -12,11 +12,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
-from app.algebra.number_text import format_number
 from app.figures.captions import edge_kind, size_name
 from app.figures.figures import EdgeKind
 from app.figures.typed_shapes import TypedShapes
-from app.shapes.table import MATRIX_FIELDS, Blank
+from app.shapes.table import Blank
 from app.translation import gettext as _
 
 CELL_PX = 16.0
@@ -28,15 +27,17 @@ DECODER_WORDS = ("La", "capitale", "de", "la", "France", "est")  # what a decode
 
 @dataclass(frozen=True)
 class DrawnAxis:
-    """One side of a matrix: its length, the length in px, the colour of what it counts, its label and its cells.
+    """One side of a matrix: its length, also as text and in px, the colour and name of what it counts, and its cells.
 
-    Example: 100 tokens: label "100 tokens", names The, capital … Paris, ⋯.
+    Example: 100 tokens: text "100", name "tokens", names of cells The, capital … Paris, ⋯. On a sheet in letters the
+    text is "N".
     """
 
     length: int
+    text: str
     px: float
     kind: EdgeKind
-    label: str
+    name: str
     cell_names: tuple[str, ...]
 
     def spoken_name(self, cell: int) -> str:
@@ -46,9 +47,11 @@ class DrawnAxis:
 
     @property
     def label_lines(self) -> tuple[str, ...]:
-        """The label on one line, or a long one on two: '1500 encoder' and 'tokens'."""
-        first, _space, last = self.label.rpartition(" ")
-        return (first, last) if " " in first else (self.label,)
+        """What it counts on one line, '100 tokens'; a long label on two: '1500 encoder' and 'tokens'; letters too."""
+        if not self.name or not self.text.replace(",", "").isdecimal():
+            return tuple(filter(None, (self.text, self.name)))
+        first, _space, last = f"{self.text} {self.name}".rpartition(" ")
+        return (first, last) if " " in first else (f"{first} {last}",)
 
     @property
     def cell_ends(self) -> tuple[float, ...]:
@@ -94,13 +97,11 @@ def drawn_axis(shapes: TypedShapes, blank: Blank, cells: Mapping[int, int]) -> D
         names = (DECODER_WORDS if "M" in symbols else ENCODER_WORDS)[:length]
     elif kind == "tokens" and not symbols and "decode-step" in shapes.table.key:
         names = (_("new token"),)
-    label = f"{format_number(length)} {name}".strip()
-    return DrawnAxis(length, CELL_PX * cells[length], kind, label, names)
+    return DrawnAxis(length, shapes.label(blank), CELL_PX * cells[length], kind, name, names)
 
 
 def true_lengths(shapes: TypedShapes) -> dict[Blank, int]:
-    """The true length of every side of every matrix in the table of these shapes; of what has more sides, none."""
+    """The true length of every side of every tensor in the table of these shapes."""
     sizes = shapes.variant.sizes
-    matrices = (tensor for tensor in shapes.table.tensors if set(MATRIX_FIELDS) <= set(tensor.fields))
-    sides = (Blank(tensor.key, field) for tensor in matrices for field in MATRIX_FIELDS)
+    sides = (side for tensor in shapes.table.tensors for side in tensor.sides)
     return {side: shapes.table[side.tensor].expression(side.field).size(sizes) for side in sides}

@@ -11,16 +11,18 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 from app.algebra.number_text import format_number
 from app.figures.captions import mask_captions
 from app.figures.exhibits.axes import true_lengths
 from app.figures.exhibits.frames import Exhibit, Frame, FrameDrawing
-from app.figures.exhibits.stage import TRAVEL_PX, Product, ProductStage
+from app.figures.exhibits.products import Product, multiplied, slices
+from app.figures.exhibits.stage import TRAVEL_PX, ProductStage
 from app.figures.mask import is_causal, shared_limits
 from app.figures.typed_shapes import TypedShapes
-from app.shapes.table import MATRIX_FIELDS, Tensor, TensorTable
+from app.shapes.table import Tensor
 from app.translation import gettext as _
 from app.translation import ngettext
 
@@ -34,27 +36,12 @@ class SlideStep(NamedTuple):
     asks: str = ""
 
 
-def products_of(table: TensorTable) -> tuple[Product, ...]:
-    """Every tensor of a table that is the plain product of two others, in the order of computation.
-
-    Not those that are computed head by head, looked up or put together, whose formula says more than "a · b", and not
-    those of tensors with more than two sides.
-    """
-    found = list[Product]()
-    for tensor in table.tensors:
-        if tensor.equation and len(tensor.equation.operands) == 2:
-            left, right = tensor.equation.operands
-            if any(set(MATRIX_FIELDS) - set(table[key].fields) for key in (left, right, tensor.key)):
-                continue
-            plain = f"{{{left}}} · {{{right}}}"
-            if tensor.equation.formula in (plain, f"{plain}ᵀ"):
-                found.append(Product(tensor.key, left, right, tensor.equation.formula.endswith("ᵀ")))
-    return tuple(found)
-
-
 def slide_exhibit(shapes: TypedShapes, product: Product) -> Exhibit:
-    """The frames of a product with the lengths of these shapes, all four of which must be known."""
-    story = _Story(shapes, ProductStage(shapes, product))
+    """The frames of a product with the lengths of these shapes, all four of which must be known.
+
+    Raises UnmultipliableError where of typed lengths no single head can be shown.
+    """
+    story = _Story(multiplied(shapes, product), product, *slices(shapes, product))
     frames = tuple(Frame(number, *step) for number, step in enumerate(story.steps(), 1))
     return Exhibit("slide", _("Slide it together"), story.about, frames)
 
@@ -62,17 +49,33 @@ def slide_exhibit(shapes: TypedShapes, product: Product) -> Exhibit:
 # Long because the sentences of every frame are here, in their order.
 @dataclass(frozen=True)
 class _Story:
-    """The sentences of one product, each beside its drawing."""
+    """The sentences of one product, each beside its drawing; of a slice, what it is and how many there are."""
 
     shapes: TypedShapes
-    stage: ProductStage
+    product: Product
+    slice_name: str = ""
+    slices: int = 1
+
+    @cached_property
+    def stage(self) -> ProductStage:
+        """Where everything stands."""
+        return ProductStage(self.shapes, self.product)
 
     @property
     def about(self) -> str:
-        """What the product is, in letters and the model's name."""
+        """What the product is, in letters and the model's name; of a slice, that there are others like it."""
         sentence = _("{result} = {left} · {right} in {model}, with {tokens} tokens.")
         variant = self.shapes.variant
-        return sentence.format(**self.stage.letters, model=variant.model.name, tokens=format_number(variant.tokens))
+        if self.stage.in_letters:
+            sentence = _("{result} = {left} · {right} in {model}.")
+        about = sentence.format(**self.stage.letters, model=variant.model.name, tokens=format_number(variant.tokens))
+        more = {
+            "": "",
+            "head": _("This is one of {count} heads: each has such a product of its own."),
+            "text": _("This is one of {count} texts in the batch: each has such a product of its own."),
+            "head of a text": _("This is one head of one text: there are {count} such products."),
+        }[self.slice_name]
+        return f"{about} {more}".strip().format(count=format_number(self.slices))
 
     def steps(self) -> Iterator[SlideStep]:
         """Every frame in order: apart and meeting; if the inner sides are equal the result, its cells, its softmax."""
@@ -96,11 +99,17 @@ class _Story:
     def _say(self, sentence: str, **more: object) -> str:
         """A sentence with the letters and lengths filled in."""
         names = ("rows", "columns", "inner", "right_columns")
-        lengths = {name: format_number(axis.length) for name, axis in zip(names, self.stage.axes, strict=True)}
+        lengths = {name: axis.text for name, axis in zip(names, self.stage.axes, strict=True)}
         return sentence.format(**{**self.stage.letters, **lengths, **more})
 
     def _overhang_sentence(self) -> str:
-        """Why two matrices cannot be multiplied, and by how much one inner side is longer."""
+        """Why two matrices cannot be multiplied, and by how much one inner side is longer, if that is a number."""
+        if self.stage.in_letters:
+            different = _(
+                "The inner sides are {left}’s columns, {columns}, and {right}’s rows, {inner}: they are not the same. "
+                "{left} bounces off."
+            )
+            return self._say(different)
         sentence = _(
             "The inner sides are {left}’s columns, {columns}, and {right}’s rows, {inner}: {overhang} left over. "
             "{left} bounces off."
@@ -144,6 +153,8 @@ class _Story:
         drawing = stage.drawing(*operands, stage.result("empty", ""), *stage.strips(), *stage.outer_sides())
         yield SlideStep("cell", filled, drawing)
         every = _("Every row meets every column: {result} has {rows} · {right_columns} = {cells} numbers.")
+        if stage.in_letters:
+            every = _("Every row meets every column: {result} has {rows} · {right_columns} numbers.")
         cells = format_number(stage.rows.length * stage.columns.length)
         yield SlideStep("all", self._say(every, cells=cells), self._with_result("full"))
 
@@ -155,8 +166,10 @@ class _Story:
     def _question(self, row: str, column: str) -> str:
         """What the visitor is asked: of scores who asks whom, of a vector which of its numbers, else row and column."""
         if self._asks_words:
-            return _("In which cell does {row} ask {column}?").format(row=row, column=column)
-        if self._weights is None and self.stage.rows.kind == "tokens" and not row.isdecimal():
+            asking, asked = (column, row) if self.product.tokens_are_columns else (row, column)
+            return _("In which cell does {row} ask {column}?").format(row=asking, column=asked)
+        named = self.stage.rows.kind == "tokens" and not row.isdecimal() and column.isdecimal()
+        if self._weights is None and named:
             return _("Which cell is number {column} of the vector for {row}?").format(row=row, column=column)
         return self._say(_("Which cell comes from {named_row} and {named_column}?"), **self._named(row, column))
 
@@ -175,6 +188,8 @@ class _Story:
 
     def _wrong_cell(self) -> str:
         """What is said of another cell, for the script, with %(row)s and %(column)s."""
+        if self._asks_words and self.product.tokens_are_columns:
+            return _("There %(column)s asks %(row)s. Columns ask, rows are asked.")
         if self._asks_words:
             return _("There %(row)s asks %(column)s. Rows ask, columns are asked.")
         return _("That is row %(row)s, column %(column)s.")
@@ -190,12 +205,18 @@ class _Story:
             yield SlideStep("scale", scale, self._with_result("full"))
         if self._hides_any():
             yield SlideStep("mask", self._mask_sentence(), self._masked("−∞", None, "masked"))
-        letter = self.shapes.letter(weights.key)
+        letter = f"{self.shapes.letter(weights.key)}{'_1' if self.product.sliced else ''}"
         softmax = _(
             "Softmax, row by row: the weights that {row} gives to the tokens it attends to add up to 1. "
             "The result is {weights}."
         )
         row = self.stage.rows.spoken_name(self.stage.cell[0])
+        if self.product.tokens_are_columns:
+            softmax = _(
+                "Softmax, column by column: the weights that {row} gives to the tokens it attends to add up to 1. "
+                "The result is {weights}."
+            )
+            row = self.stage.columns.spoken_name(self.stage.cell[1])
         row = _("token {number}").format(number=row) if row.isdecimal() else row
         sentence = self._say(softmax, row=row, weights=letter)
         if "sinks" in self.shapes.variant.architecture.flags:
@@ -215,7 +236,7 @@ class _Story:
         in_numbers = _("Each score is divided by √{symbol} = √{d_h} {root}, so that scores don’t grow with {symbol}.")
         said = {
             "inverse-sqrt": in_numbers
-            if self.stage.axes[1].length == d_h
+            if self.stage.axes[1].length == d_h and not self.stage.in_letters
             else _("Each score is divided by √{symbol}."),
             "stated": _("Each score is multiplied by {factor}, as the config of this model says."),
             "none": "",
@@ -231,7 +252,9 @@ class _Story:
         return " ".join((*sentences, _("The shape stays the same."))) if sentences else ""
 
     def _is_hidden(self, row: int, column: int) -> bool:
-        """Whether the mask hides a column from a row, by their places in the text."""
+        """Whether the mask hides a cell, by its places in the text: those of a query and its key."""
+        if self.product.tokens_are_columns:
+            row, column = column, row
         window, chunk = shared_limits(self.shapes)
         causal = is_causal(self.shapes)
         reach = (window if causal else (window + 1) // 2) if window else None

@@ -6,8 +6,9 @@ it is apart. In the corner between them, free at the upper left, the inner sides
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 from typing import Literal
@@ -15,9 +16,10 @@ from typing import Literal
 from app.algebra.number_text import format_number
 from app.figures.exhibits.axes import CELL_PX, DrawnAxis, cells_of, drawn_axis
 from app.figures.exhibits.frames import DrawnMark, FrameDrawing, Part, PathMark, RectangleMark, TextMark
+from app.figures.exhibits.products import Product
 from app.figures.lettering import LABEL_PX, label_px
 from app.figures.typed_shapes import TypedShapes
-from app.shapes.table import Blank, BlankField
+from app.sheets.reading import Typed
 from app.translation import gettext as _
 
 CORNER_GAP_PX = 14.0  # between an operand and the place of the result
@@ -26,23 +28,6 @@ BOUNCE_PX = 16.0  # how far it springs back from one that it does not fit
 WORDS_PX = 60.0  # left of the left operand, at least, for the names of its rows
 LABEL_LINE_PX = 15.0  # from one line of a label to the next
 HEADING_PX = 48.0  # above the right operand, for the names of its columns, which stand aslant
-
-
-@dataclass(frozen=True)
-class Product:
-    """One product of a table: result = left · right, where right is read transposed, as Kᵀ, or as it is."""
-
-    result: str
-    left: str
-    right: str
-    transposed: bool
-
-    @property
-    def blanks(self) -> tuple[Blank, Blank, Blank, Blank]:
-        """The left operand's rows and columns, then the right one's rows and columns as it is multiplied."""
-        fields: tuple[BlankField, BlankField] = ("columns", "rows") if self.transposed else ("rows", "columns")
-        rows, columns = (Blank(self.right, field) for field in fields)
-        return (Blank(self.left, "rows"), Blank(self.left, "columns"), rows, columns)
 
 
 # Long because everything that is drawn of one product is here, on the same places.
@@ -77,23 +62,38 @@ class ProductStage:
 
     @property
     def fits(self) -> bool:
-        """Whether the inner sides are equal."""
-        return self.axes[1].length == self.axes[2].length
+        """Whether the inner sides are equal; on a sheet in letters, whether they mean the same."""
+        inner, inner_rows = self.product.blanks[1:3]
+        if inner not in self.shapes.meanings:
+            return self.axes[1].length == self.axes[2].length
+        typed = Typed(self.axes[1].length, self.shapes.meanings[inner])
+        return self.shapes.variant.reader.means(typed, self.shapes.meanings[inner_rows])
 
     @cached_property
     def letters(self) -> Mapping[str, str]:
-        """The letters of left, right (with its ᵀ) and result."""
-        left, right, result = (
-            self.shapes.letter(key) for key in (self.product.left, self.product.right, self.product.result)
-        )
-        return {"left": left, "right": right + ("ᵀ" if self.product.transposed else ""), "result": result}
+        """The letters of left, right and result, with the ᵀ of the one that is read transposed."""
+        product = self.product
+        keys = {"left": product.left, "right": product.right, "result": product.result}
+        return {name: self.letter(key) + "ᵀ" * (key == product.transposed) for name, key in keys.items()}
+
+    def letter(self, tensor: str) -> str:
+        """The letter of a tensor; of one that is sliced, that of its first head: K_1."""
+        letter = self.shapes.letter(tensor)
+        return f"{letter.partition('_')[0]}_1" if tensor in self.product.sliced else letter
 
     @cached_property
     def cell(self) -> tuple[int, int]:
         """The row and column of the cell that is asked for: those of France and capital, if the text is that long."""
-        rows, columns = self.rows.cell_names, self.columns.cell_names
-        row = rows.index("France") if "France" in rows else min(3, len(rows) - 1)
-        return (row, min(1, len(columns) - 1))
+        axes = (self.columns, self.rows) if self.product.tokens_are_columns else (self.rows, self.columns)
+        asking, asked = (axis.cell_names for axis in axes)
+        token = asking.index("France") if "France" in asking else min(3, len(asking) - 1)
+        other = min(1, len(asked) - 1)
+        return (other, token) if self.product.tokens_are_columns else (token, other)
+
+    @property
+    def in_letters(self) -> bool:
+        """Whether lengths are written in letters, as on the sheet."""
+        return self.shapes.variant.worksheet.answers == "letters"
 
     # Places
 
@@ -119,7 +119,7 @@ class ProductStage:
 
     def drawing(self, *parts: Part) -> FrameDrawing:
         """A drawing of the stage with these parts; in words, both operands with their sizes."""
-        left, right = (" × ".join(format_number(axis.length) for axis in self.axes[at : at + 2]) for at in (0, 2))
+        left, right = (" × ".join(axis.text for axis in self.axes[at : at + 2]) for at in (0, 2))
         words = _("{left} is {left_size}, {right} is {right_size}.")
         alt_text = words.format(**self.letters, left_size=left, right_size=right)
         labels = max(_label_px(self.rows), _label_px(self.columns))
@@ -165,7 +165,7 @@ class ProductStage:
     def result(self, how: str = "", letter: str | None = None, data: Mapping[str, str] | None = None) -> Part:
         """The result in its place: how "empty" without numbers yet, "full" of them, "masked", or "sums".
 
-        With "sums", 1 stands beside each row instead of the label.
+        With "sums", 1 stands beside each row instead of the label; below each column where tokens are columns.
 
         `letter` is what stands in its middle, its own letter if None.
         """
@@ -173,8 +173,14 @@ class ProductStage:
         marks = list(
             self._body(self.product.result, columns, rows, "both" if how else "", letter, low=how in ("masked", "sums"))
         )
-        marks += _label(columns.px / 2, rows.px + 20, columns, "middle")
-        if how == "sums":
+        of_columns = how == "sums" and self.product.tokens_are_columns
+        of_rows = how == "sums" and not of_columns
+        if of_columns:
+            marks.append(TextMark(columns.px + 8, rows.px + 20, "Σ", "axis other"))
+            marks += [TextMark(place, rows.px + 20, "1", "size other", "middle") for place, _name in columns.names]
+        else:
+            marks += _label(columns.px / 2, rows.px + 20, columns, "middle")
+        if of_rows:
             marks.append(TextMark(columns.px + 8, -6, "Σ", "axis other"))
             marks += [TextMark(columns.px + 8, place + 4, "1", "size other") for place, _name in rows.names]
         else:
@@ -202,13 +208,23 @@ class ProductStage:
 
     def equal_label(self) -> Part:
         """That both inner sides are equal: 128 = 128."""
-        sides = " = ".join(format_number(axis.length) for axis in self.axes[1:3])
+        sides = " = ".join(axis.text for axis in self.axes[1:3])
         x, y = self.x - CORNER_GAP_PX - 10, self.y - CORNER_GAP_PX - self.axes[2].px / 2
+        if self.in_letters:
+            lines = (
+                _length(0, -15, self.axes[1].text, "size right"),
+                _length(0, 3, f"= {self.axes[2].text}", "size right"),
+            )
+            return Part("verdict", lines, x, y)
         return Part("verdict", (TextMark(0, 0, sides, "size right", "end"),), x, y)
 
     def overhang(self) -> Part:
-        """A bracket along what one inner side has too much, with the number."""
+        """A bracket along what one inner side has too much, with the number; of letters, that they differ."""
         left, right = self.axes[1], self.axes[2]
+        if self.in_letters:
+            x, y = self.x - CORNER_GAP_PX - 10, self.y - CORNER_GAP_PX - right.px / 2
+            lines = (_length(0, -15, left.text, "size mismatch"), _length(0, 0, f"≠ {right.text}", "size mismatch"))
+            return Part("verdict", lines, x, y)
         over = abs(left.px - right.px)
         text = format_number(abs(left.length - right.length))
         marks = (
@@ -237,14 +253,18 @@ class ProductStage:
 
     def hidden(self, is_hidden: Callable[[int, int], bool], text: str) -> Part:
         """What a mask hides of the result: cell by cell, each with a text, and in the rest all after the diagonal."""
-        named, rest = len(self.columns.cell_names), self.columns.px - CELL_PX * len(self.columns.cell_names)
+        turned = self.product.tokens_are_columns
+        asked = self.rows if turned else self.columns
+        named, rest = len(self.columns.cell_names), asked.px - CELL_PX * len(asked.cell_names)
         marks = list[DrawnMark]()
         for row, column in product(range(len(self.rows.cell_names)), range(named)):
             if is_hidden(row, column):
                 marks.append(RectangleMark(CELL_PX * column, CELL_PX * row, CELL_PX, CELL_PX, "hides"))
                 marks.append(TextMark(CELL_PX * (column + 0.5), CELL_PX * (row + 0.5) + 3, text, "entry", "middle"))
-        if rest and is_hidden(0, named):
-            side = CELL_PX * named
+        side = CELL_PX * len(asked.cell_names)
+        if rest and turned and is_hidden(len(asked.cell_names), 0):
+            marks.append(PathMark(f"M0 {side:.1f}v{rest:.1f}h{side + rest:.1f}l{-rest:.1f} {-rest:.1f}z", "hides"))
+        elif rest and not turned and is_hidden(0, named):
             marks.append(PathMark(f"M{side:.1f} 0h{rest:.1f}v{side + rest:.1f}l{-rest:.1f} {-rest:.1f}z", "hides"))
         return Part("hidden", tuple(marks), self.x, self.y)
 
@@ -260,7 +280,7 @@ class ProductStage:
     ) -> Iterator[DrawnMark]:
         """The area of a matrix: hatched if it is a parameter, with lines between the cells of its named sides.
 
-        Its letter stands in the middle, or `low` at the left, where a causal mask hides nothing.
+        Its letter stands in the middle, or where a causal mask hides nothing, if that is `low`.
         """
         yield RectangleMark(0, 0, columns.px, rows.px, "body")
         if self.shapes.table[tensor].parameter:
@@ -270,9 +290,10 @@ class ProductStage:
         if lines:
             yield PathMark("".join(lines), "grid")
         if letter is None:
-            letter = self.letters["right"] if tensor == self.product.right else self.shapes.letter(tensor)
+            letter = self.letter(tensor) + "ᵀ" * (tensor == self.product.transposed)
         if letter:
-            place = (0.3, 0.7) if low else (0.5, 0.5)
+            free = (0.7, 0.3) if self.product.tokens_are_columns else (0.3, 0.7)
+            place = free if low else (0.5, 0.5)
             x, y = (share * side for share, side in zip(place, (columns.px, rows.px), strict=True))
             yield TextMark(x, y, letter, "letter", "middle", is_symbol=True)
 
@@ -283,8 +304,15 @@ class ProductStage:
 
 def _label(x: float, y: float, axis: DrawnAxis, anchor: Literal["start", "middle", "end"] = "start") -> list[TextMark]:
     """What a side counts, on one line or two, from the first line's baseline down."""
-    lines = enumerate(axis.label_lines)
-    return [TextMark(x, y + LABEL_LINE_PX * at, line, f"size {axis.kind}", anchor) for at, line in lines]
+    return [
+        replace(_length(x, y + LABEL_LINE_PX * at, line, f"size {axis.kind}"), anchor=anchor)
+        for at, line in enumerate(axis.label_lines)
+    ]
+
+
+def _length(x: float, y: float, text: str, css: str) -> TextMark:
+    """A length, left of x: a number, or letters, of which the last may have an index, as in H·d_head."""
+    return TextMark(x, y, text, css, "end", is_symbol=re.fullmatch(r"[^_]*_\w+", text) is not None)
 
 
 def _label_px(axis: DrawnAxis) -> float:

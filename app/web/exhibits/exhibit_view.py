@@ -180,8 +180,9 @@ def exhibit_page(
 
 
 def _symbols(variant: Variant) -> tuple[str, ...]:
-    """What sentences write as mathematics: every letter, and every letter transposed, such as Kᵀ."""
-    letters = hint_letters(variant)
+    """What sentences write as mathematics: every letter, those of a first head, K_1, and each transposed, Kᵀ."""
+    first = dict.fromkeys(f"{letter.partition('_')[0]}_1" for letter in variant.letters.values())
+    letters = (*hint_letters(variant), *first)
     return (*letters, *(f"{letter}ᵀ" for letter in letters))
 
 

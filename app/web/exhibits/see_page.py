@@ -13,7 +13,8 @@ from app.figures.exhibits.dealing import Dealing
 from app.figures.exhibits.decode_steps import DECODE_TOPIC
 from app.figures.exhibits.frames import Exhibit, FrameDrawing
 from app.figures.exhibits.heads import HeadsExhibit
-from app.figures.exhibits.slide import products_of, slide_exhibit
+from app.figures.exhibits.products import products_of
+from app.figures.exhibits.slide import slide_exhibit
 from app.figures.exhibits.token import token_exhibit
 from app.figures.typed_shapes import TypedShapes
 from app.grading.deck_boxes import DECKS

@@ -15,15 +15,16 @@ from fastapi.responses import RedirectResponse
 from app.algebra.number_text import format_number
 from app.figures.exhibits.axes import true_lengths
 from app.figures.exhibits.frames import Exhibit
-from app.figures.exhibits.slide import products_of, slide_exhibit
-from app.figures.exhibits.stage import Product
+from app.figures.exhibits.products import Product, UnmultipliableError, multiplied, products_of
+from app.figures.exhibits.slide import slide_exhibit
 from app.figures.typed_shapes import TypedShapes
+from app.shapes.table import MATRIX_FIELDS
 from app.shapes.topics import topic_for
 from app.sheets.formulas import write_formula
 from app.sheets.library import Library
 from app.sheets.reading import MAX_BOX_TEXT, Typed
 from app.sheets.variant import Variant
-from app.sheets.worksheet import Worksheet
+from app.sheets.worksheet import Worksheet, WorksheetError
 from app.store import Visitor
 from app.translation import gettext as _
 from app.web.exhibits.exhibit_view import (
@@ -102,7 +103,9 @@ def _show(request: Request, services: Services, visitor: Visitor | None, *, embe
     """The page or the embeddable page; a product that cannot be shown gets a sentence instead."""
     wanted = request.query_params
     library = library_for(services, visitor, wanted.get("worksheet", ""))
-    worksheet, problem = _worksheet(library, wanted.get("worksheet", ""), wanted.get("topic", ""))
+    worksheet, problem = _worksheet(
+        library, wanted.get("worksheet", ""), wanted.get("topic", ""), typed="typed" in wanted
+    )
     asked = asked_sheet(request, services, worksheet, library).refused(problem)
     slide = _Slide(worksheet, asked.variant, wanted) if asked.variant else None
     query = slide.query if slide else {"topic": worksheet.topic}
@@ -117,18 +120,27 @@ def _show(request: Request, services: Services, visitor: Visitor | None, *, embe
         topic=worksheet.topic,
         products=slide.choices if slide else (),
         back=slide.back if slide else "",
-        take=slide.take if slide else None,
+        take=_take_over(slide) if slide else None,
     )
     return render_exhibit("exhibits/slide.html", page, status)
 
 
-def _worksheet(library: Library, key: str, topic: str) -> tuple[Worksheet, str]:
+def _known(library: Library, key: str) -> Worksheet | None:
+    """The worksheet of that key, which may be cut to some rows; None for an unknown one."""
+    try:
+        return library.worksheet(key)
+    except WorksheetError:
+        return None
+
+
+def _worksheet(library: Library, key: str, topic: str, *, typed: bool) -> tuple[Worksheet, str]:
     """The worksheet of that key, or one of the topic; and why there is neither, then with the first one of all.
 
-    A worksheet of a class, which no library here has, is shown with one of its topic.
+    A worksheet of a class, which no library here has, is shown with one of its topic; so is one in letters, of which
+    nothing was `typed`.
     """
-    worksheet = library.worksheets.get(key)
-    if worksheet and (worksheet.answers, worksheet.tokens_are) == ("numbers", "rows"):
+    worksheet = _known(library, key)
+    if worksheet and (worksheet.answers == "numbers" or typed):
         return worksheet, ""
     topic = worksheet.topic if worksheet else topic
     of_topic = worksheet_of_topic(library, topic or SLIDE_TOPIC)
@@ -174,7 +186,7 @@ class _Slide:
 
     @cached_property
     def products(self) -> tuple[Product, ...]:
-        return products_of(self.variant.table)
+        return products_of(self.variant.table, self.worksheet.tokens_are)
 
     @property
     def is_known(self) -> bool:
@@ -209,9 +221,22 @@ class _Slide:
     @cached_property
     def exhibit(self) -> Exhibit | None:
         """The frames; None while a length is missing, and for a table without products."""
-        if self.product is None or any(blank not in self.shapes.lengths for blank in self.product.blanks):
+        if self.product is None or self.multiplied_shapes is None:
+            return None
+        known = (
+            self.multiplied_shapes.meanings if self.worksheet.answers == "letters" else self.multiplied_shapes.lengths
+        )
+        if any(blank not in known for blank in self.product.blanks):
             return None
         return slide_exhibit(self.shapes, self.product)
+
+    @cached_property
+    def multiplied_shapes(self) -> TypedShapes | None:
+        """The shapes of the product; None where of typed lengths no single head can be shown."""
+        try:
+            return multiplied(self.shapes, self.product) if self.product else None
+        except UnmultipliableError:
+            return None
 
     @property
     def problem(self) -> str:
@@ -223,9 +248,19 @@ class _Slide:
         if self.product is None:
             sentence = _("There is no product “{key}” in this topic: choose one from the list.")
             return sentence.format(key=self.wanted["product"][:60])
-        left, right = (self.variant.letters[key] for key in (self.product.left, self.product.right))
-        sentence = _("Fill in the rows and columns of {left} and {right} on your sheet first: a number is missing.")
-        return sentence.format(left=left, right=right)
+        try:
+            multiplied(self.shapes, self.product)
+        except UnmultipliableError as error:
+            return str(error)
+        # a parameter is as large as the row that it makes says
+        keys = [key if key in self.worksheet.rows else self.product.result for key in self.product.operands]
+        empty = (blank.tensor for blank in self.variant.blanks if str(blank) not in self.typed)
+        letters = [self.variant.letters[key] for key in dict.fromkeys(empty) if key in keys]
+        first, *more = letters or [self.variant.letters[key] for key in keys]
+        sentence = _("Fill in the boxes of {first} on your sheet first: without them there is nothing to multiply.")
+        if more:
+            sentence = _("Fill in the boxes of {first} and {second} on your sheet first: a side is missing.")
+        return sentence.format(first=first, second=more[0] if more else "")
 
     @property
     def query(self) -> dict[str, str]:
@@ -259,27 +294,6 @@ class _Slide:
         activity, number = (whole_number(self.wanted.get(name, ""), LARGEST_ID) for name in ("activity", "number"))
         return {} if activity is None or number is None else {"activity_id": activity, "number": number}
 
-    @property
-    def take(self) -> TakeOver | None:
-        """The form for a product that fits, on a sheet that asks for its result."""
-        if not (self.exhibit and self.product and self.is_typed):
-            return None
-        rows, inner, inner_rows, columns = (self.shapes.lengths[blank] for blank in self.product.blanks)
-        boxes = {f"{self.product.result}.rows": rows, f"{self.product.result}.columns": columns}
-        if inner != inner_rows or not boxes.keys() <= self.variant.blanks_by_name.keys():
-            return None
-        page = token_hex(8)  # as if a page of its own had changed these two boxes
-        fields = {"worksheet": self.worksheet.key, "model": self.variant.model.key, "tokens": str(self.variant.tokens)}
-        fields |= {name: self.wanted[name] for name in ("decoded", "practice") if name in self.wanted}
-        if self.class_sheet:
-            fields = {}
-        fields["stamps"] = " ".join(f"{box}:{page}:{number}" for number, box in enumerate(boxes, 1))
-        fields |= {box: str(length) for box, length in boxes.items()}
-        text = _("Put {rows} × {columns} into the boxes of {result}")
-        shape = {"rows": format_number(rows), "columns": format_number(columns)}
-        address = url_for("take_class_product", **self.class_sheet) if self.class_sheet else url_for("take_product")
-        return TakeOver(text.format(result=self.variant.letters[self.product.result], **shape), address, fields)
-
 
 def _back(variant: Variant, *, practising: bool) -> str:
     """The address of a sheet, in the round of practice that it belongs to."""
@@ -290,3 +304,40 @@ def _choice(variant: Variant, product: Product, chosen: Product | None) -> Slide
     """A product in the menu."""
     text = f"{variant.letters[product.result]} = {write_formula(variant, product.result)}"
     return SlideChoice(product.result, text, product == chosen)
+
+
+def _take_over(slide: _Slide) -> TakeOver | None:
+    """The form for a product that fits, on a sheet that asks for its result."""
+    boxes = _result_boxes(slide)
+    if not boxes or not boxes.keys() <= slide.variant.blanks_by_name.keys():
+        return None
+    page = token_hex(8)  # as if a page of its own had changed these two boxes
+    fields = {"worksheet": slide.worksheet.key, "model": slide.variant.model.key, "tokens": str(slide.variant.tokens)}
+    fields |= {name: slide.wanted[name] for name in ("decoded", "practice") if name in slide.wanted}
+    if slide.class_sheet:
+        fields = {}
+    fields["stamps"] = " ".join(f"{box}:{page}:{number}" for number, box in enumerate(boxes, 1))
+    fields |= boxes
+    result = next(iter(boxes)).partition(".")[0]
+    text = _("Put {shape} into the boxes of {result}")
+    shape = " × ".join(format_number(int(box)) if box.isdecimal() else box for box in boxes.values())
+    address = url_for("take_class_product", **slide.class_sheet) if slide.class_sheet else url_for("take_product")
+    return TakeOver(text.format(result=slide.variant.letters[result], shape=shape), address, fields)
+
+
+def _result_boxes(slide: _Slide) -> dict[str, str]:
+    """What the boxes of the result are to hold; empty where the product does not fit, or is but a part of it."""
+    product, shapes, table = slide.product, slide.multiplied_shapes, slide.variant.table
+    fits = slide.exhibit is not None and slide.exhibit.frames[-1].key != "bounce"
+    if not (fits and slide.is_typed and product and shapes):
+        return {}
+    result = table[product.result]
+    if product.sliced and len(result.shape) == len(MATRIX_FIELDS) and {"H", "G"} & result.columns.symbols:
+        return {}  # heads side by side, of which the product is one
+    rows, _inner, _inner_rows, columns = product.blanks
+    *leading, _rows, _columns = table[product.left].sides
+    sides = [*((slide.shapes, blank) for blank in leading), (shapes, rows), (shapes, columns)]
+    in_letters = slide.worksheet.answers == "letters"
+    texts = [known.label(blank) if in_letters else str(known.lengths.get(blank, "")) for known, blank in sides]
+    names = [str(blank) for blank in result.sides]
+    return dict(zip(names, texts, strict=True)) if all(texts) else {}

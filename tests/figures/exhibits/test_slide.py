@@ -10,12 +10,15 @@ import pytest
 
 from app.algebra.number_text import format_number
 from app.figures.exhibits.axes import cells_of, true_lengths
-from app.figures.exhibits.frames import Exhibit, Frame, TextMark
-from app.figures.exhibits.slide import products_of, slide_exhibit
+from app.figures.exhibits.frames import Exhibit, Frame, RectangleMark, TextMark
+from app.figures.exhibits.products import UnmultipliableError, multiplied, products_of
+from app.figures.exhibits.slide import slide_exhibit
 from app.figures.typed_shapes import TypedShapes
 from app.models.architecture import TokensError
 from app.shapes.requirements import TopicError
+from app.shapes.table import Blank
 from app.sheets.library import Library
+from app.sheets.reading import Typed
 
 
 def true_shapes(library: Library, worksheet: str, model: str | None = None, tokens: int | None = None) -> TypedShapes:
@@ -36,8 +39,14 @@ def texts_of(frame: Frame, part: str = "") -> list[str]:
     return [mark.text for mark in marks if isinstance(mark, TextMark)]
 
 
+TOPICS_WITH_PRODUCTS = (
+    "single-head", "cross-attention", "decode-step", "whole-model", "attention-layer", "three-dimensions",
+    "four-dimensions",
+)  # fmt: skip
+
+
 def test_every_product_of_every_sheet_fits_and_has_the_shape_of_its_result(library: Library) -> None:
-    """For every shipped worksheet with every model: its outer sides are the true sides of the result."""
+    """For every shipped worksheet with every model: its outer sides are true of the result, or of one head of it."""
     seen = set()
     for key, sheet in library.worksheets.items():
         for model in library.models:
@@ -45,15 +54,21 @@ def test_every_product_of_every_sheet_fits_and_has_the_shape_of_its_result(libra
                 variant = library.variant(key, model)
             except (TopicError, TokensError):
                 continue
-            products = products_of(variant.table)
-            if sheet.topic in ("single-head", "cross-attention", "decode-step", "whole-model", "attention-layer"):
-                assert products
+            products = products_of(variant.table, sheet.tokens_are)
+            assert products or sheet.topic not in TOPICS_WITH_PRODUCTS
+            if sheet.answers == "letters":
+                continue
             for product in products:
                 if (variant.table.key, product, model) in seen:
                     continue
                 seen.add((variant.table.key, product, model))
                 exhibit = slide_exhibit(true_shapes(library, key, model), product)
-                shape = variant.table.shapes(variant.sizes)[product.result]
+                *leading, rows, columns = variant.table.shapes(variant.sizes)[product.result]
+                if product.sliced and not leading and "H" in variant.table[product.result].columns.symbols:
+                    columns //= variant.sizes["H"]  # heads side by side, of which one is shown
+                shape = [rows, columns]
+                if sheet.tokens_are == "columns":
+                    shape.reverse()
                 written = texts(exhibit, "result", "result")
                 assert [text.split()[0] for text in written if text[0].isdecimal()] == [
                     *map(format_number, reversed(shape))
@@ -120,6 +135,79 @@ def test_an_encoder_has_no_mask_and_t5_no_scale(library: Library) -> None:
         said = next(frame.sentence for frame in exhibit.frames if frame.key == "scale")
         assert ("8" in said) == (model == "bert-base")
     assert all("mask" not in each and each[-1] == "softmax" for each in keys.values())
+
+
+@pytest.mark.parametrize("worksheet", ["qwen2.5-0.5b-grouped", "three-dimensions-qwen2.5-0.5b"])
+def test_of_heads_one_is_multiplied_as_numpy_slices_it(library: Library, worksheet: str) -> None:
+    """On a layer's sheet heads stand side by side, in three dimensions they come first; both show the same products."""
+    shapes = true_shapes(library, worksheet)
+    sizes = shapes.variant.sizes
+    tokens, heads, groups, width = (sizes[symbol] for symbol in ("N", "H", "G", "d_h"))
+    queries, keys = (np.zeros((tokens, count * width)).reshape(tokens, count, width) for count in (heads, groups))
+    scores = queries[:, 0] @ keys[:, 0].T
+    context = scores @ keys[:, 0]  # values are as wide as keys
+    by_result = {product.result: product for product in products_of(shapes.table)}
+    for result, expected in (("scores", scores), ("context", context)):
+        exhibit = slide_exhibit(shapes, by_result[result])
+        written = texts(exhibit, "result", "result")
+        assert [int(text.split()[0]) for text in written if text[0].isdecimal()] == [*reversed(expected.shape)]
+        assert str(heads) in exhibit.about
+    typed = replace(shapes, lengths={**shapes.lengths, **dict.fromkeys(typed_queries(shapes), 15)})
+    with pytest.raises(UnmultipliableError):  # 15 columns of 14 heads, or 15 heads against 14
+        slide_exhibit(typed, by_result["scores"])
+
+
+def typed_queries(shapes: TypedShapes) -> list[Blank]:
+    """The side of the queries that holds their heads."""
+    return [Blank("queries_by_head", "dim0") if shapes.table.has_more_sides else Blank("queries", "columns")]
+
+
+def test_where_tokens_are_columns_the_product_is_transposed(library: Library) -> None:
+    """S = Kᵀ · Q with Q and K of d_head × N: row by column as numpy has it, and the mask hides what is below."""
+    shapes = true_shapes(library, "columns-qwen3-0.6b")
+    queries = keys = np.zeros((shapes.variant.sizes["d_h"], shapes.variant.sizes["N"]))
+    [product] = [each for each in products_of(shapes.table, "columns") if each.result == "scores"]
+    exhibit = slide_exhibit(shapes, product)
+    rows, inner, inner_rows, columns = (shapes.lengths[blank] for blank in product.blanks)
+    assert ((rows, inner), (inner_rows, columns)) == (keys.T.shape, queries.shape)
+    assert "Kᵀ · Q" in exhibit.about
+    [hidden] = [
+        each for frame in exhibit.frames if frame.key == "mask" for each in frame.drawing.parts if each.key == "hidden"
+    ]
+    cells = {(mark.y, mark.x) for mark in hidden.marks if isinstance(mark, RectangleMark)}
+    assert len(cells) == 15
+    assert all(row > column for row, column in cells)
+
+
+def test_what_is_right_in_letters_fits(library: Library) -> None:
+    """Of every sheet in letters that is filled in with its key; no side is written as a number alone."""
+    tried = 0
+    for key, sheet in library.worksheets.items():
+        if sheet.answers == "letters":
+            variant = library.variant(key)
+            right = {blank: variant.answer(blank) for blank in variant.blanks}
+            shapes = TypedShapes.of(variant, right)
+            for product in products_of(variant.table, sheet.tokens_are):
+                if all(blank in multiplied(shapes, product).meanings for blank in product.blanks):
+                    exhibit = slide_exhibit(shapes, product)
+                    assert exhibit.frames[1].key == "meet", (key, product.result)
+                    tried += 1
+    assert tried > 10
+
+
+def test_letters_fit_where_they_mean_the_same(library: Library) -> None:
+    """With as many tokens as features in a head, N is still not d_head (worksheet in letters, arXiv:2302.13971)."""
+    variant = library.variant("letters-llama-7b", None, 128)
+    letters = {"N": variant.notation.symbol("N"), "d": variant.notation.symbol("d_h")}
+    for inner, key in (("d", "meet"), ("N", "bounce")):
+        texts_of_boxes = {"queries.rows": "N", "queries.columns": "d", "keys.rows": "N", "keys.columns": inner}
+        typed = {variant.blanks_by_name[name]: letters[text] for name, text in texts_of_boxes.items()}
+        read = {blank: variant.read(blank, text) for blank, text in typed.items()}
+        shapes = TypedShapes.of(variant, {blank: each for blank, each in read.items() if isinstance(each, Typed)})
+        [product] = [each for each in products_of(shapes.table) if each.result == "scores"]
+        exhibit = slide_exhibit(shapes, product)
+        assert exhibit.frames[1].key == key
+        assert not any("128" in text for frame in exhibit.frames for text in texts_of(frame))
 
 
 def test_patches_of_an_image_are_numbered_and_no_words(library: Library) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 from starlette.testclient import TestClient
@@ -100,9 +101,57 @@ def test_a_sheet_leads_to_each_of_its_products_with_what_is_typed(client: TestCl
     assert "3968" in client.get(links["S"]).text
 
 
-def test_sheets_in_letters_and_with_tokens_as_columns_have_no_such_links(client: TestClient) -> None:
-    for worksheet in ("letters-llama-7b", "columns-qwen3-0.6b", "costs-llama-7b"):
-        assert see_links(client.get(f"/sheet?worksheet={worksheet}").text) == {}
+@pytest.mark.parametrize(
+    ("worksheet", "typed", "taken"),
+    [
+        (
+            "letters-llama-7b",
+            {"queries.rows": "T", "queries.columns": "d_head", "keys.rows": "T", "keys.columns": "d_head"},
+            {"scores.rows": "T", "scores.columns": "T"},
+        ),
+        (
+            "columns-qwen3-0.6b",  # S = Kᵀ · Q: 9 keys above one another, 7 queries side by side
+            {"queries.rows": "128", "queries.columns": "7", "keys.rows": "128", "keys.columns": "9"},
+            {"scores.rows": "9", "scores.columns": "7"},
+        ),
+        (
+            "three-dimensions-qwen2.5-0.5b",
+            {
+                "queries_by_head.dim0": "14",
+                "queries_by_head.dim1": "7",
+                "queries_by_head.dim2": "64",
+                "repeated_keys.dim0": "14",
+                "repeated_keys.dim1": "9",
+                "repeated_keys.dim2": "64",
+            },
+            {"scores.dim0": "14", "scores.dim1": "7", "scores.dim2": "9"},
+        ),
+        (
+            "qwen2.5-0.5b-grouped",  # one head of 14, and one of 2
+            {"queries.rows": "7", "queries.columns": "896", "keys.rows": "9", "keys.columns": "128"},
+            {"scores.rows": "7", "scores.columns": "9"},
+        ),
+    ],
+)
+def test_sheets_of_every_kind_lead_to_their_products(
+    client: TestClient, worksheet: str, typed: dict[str, str], taken: dict[str, str]
+) -> None:
+    """In letters, with tokens as columns, in three dimensions, head by head: what was typed goes there and back."""
+    address = see_links(client.get(f"/sheet?worksheet={worksheet}").text)["S"]
+    answer = client.get(address, params={**dict(parse_qsl(urlsplit(address).query)), **typed})
+    assert frames(answer.text)[:3] == ["apart", "meet", "result"]
+    page = Page(answer.text)
+    fields = {each["name"]: each["value"] for each, _ in page.find("input", type="hidden") if "value" in each}
+    boxes = Page(client.post("/see/slide/take", data=fields).text).boxes()
+    assert {name: text for name, text in boxes.items() if text} == taken
+
+
+def test_heads_that_cannot_be_split_are_refused_with_what_to_correct(client: TestClient) -> None:
+    address = see_links(client.get("/sheet?worksheet=qwen2.5-0.5b-grouped").text)["S"]
+    answer = client.get(f"{address}&queries.rows=7&queries.columns=900&keys.rows=9&keys.columns=128")
+    assert frames(answer.text) == []
+    ((_, sentence),) = Page(answer.text).find("p", role="alert")
+    assert "14" in sentence
 
 
 def test_what_was_put_together_goes_into_its_boxes_and_no_others(client: TestClient) -> None:

@@ -1,0 +1,159 @@
+"""The products of a table that can be slid together: of whole matrices, and of one head where heads are multiplied.
+
+Of tensors with more than two sides, one slice is multiplied: the last two sides, as PyTorch's @ has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from app.algebra.expression import Expression
+from app.figures.typed_shapes import TypedShapes
+from app.shapes.table import MATRIX_FIELDS, Blank, BlankField, Tensor, TensorTable, side_fields
+from app.translation import gettext as _
+
+_HEADS = ("H", "G")
+_SIGNS = ("{%s} · {%s}", "{%s} @ {%s}")
+_TRANSPOSED = ("{%s} · {%s}ᵀ", "{%s} @ {%s}.transpose(-2, -1)")
+_BY_HEAD = (", {head-by-head}", ", {heads-concatenated}")
+
+
+class UnmultipliableError(ValueError):
+    """Typed lengths of which no head can be shown; one sentence that says which, and what to do."""
+
+
+@dataclass(frozen=True)
+class Product:
+    """One product of a table: result = left · right, where one operand may be read transposed, as Kᵀ.
+
+    sliced: the tensors of which one head, or one text of a batch, is shown.
+    tokens_are_columns: whether all matrices are transposed and the factors change places, as on a sheet with tokens as
+    columns: S = Kᵀ · Q instead of Q · Kᵀ. The blanks stay those of the table, where tokens are rows.
+    """
+
+    result: str
+    left: str
+    right: str
+    transposed: str = ""
+    sliced: tuple[str, ...] = ()
+    tokens_are_columns: bool = False
+
+    @property
+    def blanks(self) -> tuple[Blank, Blank, Blank, Blank]:
+        """The left operand's rows and columns as it is multiplied, then those of the right one."""
+        sides = []
+        for key in (self.left, self.right):
+            turned = (key == self.transposed) != self.tokens_are_columns
+            fields: tuple[BlankField, BlankField] = ("columns", "rows") if turned else ("rows", "columns")
+            sides += [Blank(key, field) for field in fields]
+        first, second, third, fourth = sides
+        return (first, second, third, fourth)
+
+    @property
+    def operands(self) -> tuple[str, str]:
+        """Both operands, from left to right."""
+        return (self.left, self.right)
+
+    @property
+    def with_tokens_as_columns(self) -> Product:
+        """The transposed product, whose factors have changed places."""
+        return replace(self, left=self.right, right=self.left, tokens_are_columns=True)
+
+
+def products_of(table: TensorTable, tokens_are: str = "rows") -> tuple[Product, ...]:
+    """Every tensor of a table that is the product of two others, in the order of computation.
+
+    Not those that are looked up or put together, whose formula says more.
+    """
+    products = (product for tensor in table.tensors for product in _products(table, tensor))
+    return tuple(product.with_tokens_as_columns if tokens_are == "columns" else product for product in products)
+
+
+def _products(table: TensorTable, tensor: Tensor) -> Iterator[Product]:
+    """The tensor as a product, if it is one."""
+    if tensor.equation is None or len(tensor.equation.operands) != 2:
+        return
+    left, right = operands = tensor.equation.operands
+    formula = tensor.equation.formula
+    by_head = formula.endswith(_BY_HEAD)
+    formula = formula.partition(", {")[0] if by_head else formula
+    keys = (*operands, tensor.key)
+    sliced = keys if by_head else tuple(key for key in keys if len(table[key].shape) > len(MATRIX_FIELDS))
+    if formula in [sign % operands for sign in (*_SIGNS, *_TRANSPOSED)]:
+        turned = right if formula in [sign % operands for sign in _TRANSPOSED] else ""
+        yield Product(tensor.key, left, right, turned, sliced)
+
+
+def multiplied(shapes: TypedShapes, product: Product) -> TypedShapes:
+    """The shapes of the matrices that are multiplied: the sheet's own, or of tensors that are sliced, those of a slice.
+
+    Example: of queries that are 60 × 896 in 14 heads, 60 × 64. Raises UnmultipliableError where the typed widths can't
+    be split into heads, or the operands have different numbers of them.
+    """
+    if not product.sliced:
+        return shapes
+    _require_equal_slices(shapes, product)
+    weights = ("weights",) if "weights" in shapes.table.by_key else ()
+    keys = tuple(dict.fromkeys((product.left, product.right, product.result, *weights)))
+    sides = dict[Blank, tuple[Expression, Fraction | None, Expression | None]]()
+    for tensor in (shapes.table[key] for key in keys):
+        last = side_fields(len(tensor.shape))[-2:]
+        splits = tensor.key in product.sliced and last == MATRIX_FIELDS  # heads side by side in the columns
+        for field, own in zip(MATRIX_FIELDS, last, strict=True):
+            sides[Blank(tensor.key, field)] = _of_slice(shapes, Blank(tensor.key, own), splits=splits)
+    tensors = tuple(
+        replace(shapes.table[key], shape=tuple(sides[Blank(key, field)][0] for field in MATRIX_FIELDS)) for key in keys
+    )
+    table = TensorTable(shapes.table.key, tensors)
+    lengths = {blank: int(length) for blank, (_side, length, _meaning) in sides.items() if length is not None}
+    meanings = {blank: meaning for blank, (_side, _length, meaning) in sides.items() if meaning is not None}
+    return replace(shapes, table=table, lengths=lengths, meanings=meanings)
+
+
+def slices(shapes: TypedShapes, product: Product) -> tuple[str, int]:
+    """What a slice is, "head", "text" or "head of a text", and how many there are in the model; ("", 1) for none."""
+    if not product.sliced:
+        return "", 1
+    result, sizes = shapes.table[product.result], shapes.variant.sizes
+    leading = result.shape[: -len(MATRIX_FIELDS)]
+    if not leading:
+        return "head", sizes["H"]
+    count = 1
+    for length in leading:
+        count *= length.size(sizes)
+    return {1: "text" if "B" in leading[0].symbols else "head"}.get(len(leading), "head of a text"), count
+
+
+def _of_slice(
+    shapes: TypedShapes, blank: Blank, *, splits: bool
+) -> tuple[Expression, Fraction | None, Expression | None]:
+    """A side of one slice: its true length in symbols, the typed one, and what that means on a sheet in letters."""
+    side = shapes.table[blank.tensor].expression(blank.field)
+    length, meaning = shapes.lengths.get(blank), shapes.meanings.get(blank)
+    heads = next((symbol for symbol in _HEADS if symbol in side.symbols), "") if splits else ""
+    if not heads:
+        return side, None if length is None else Fraction(length), meaning
+    symbol = Expression.symbol(heads)
+    if length is not None and length % shapes.variant.sizes[heads]:
+        sentence = _("{letter} cannot be split into {heads} heads: correct its width on your sheet first.")
+        heads_written = shapes.written(shapes.variant.sizes[heads], symbol)
+        raise UnmultipliableError(sentence.format(letter=shapes.letter(blank.tensor), heads=heads_written))
+    of_one = None if length is None else Fraction(length, shapes.variant.sizes[heads])
+    return side / symbol, of_one, meaning / symbol if meaning else None
+
+
+def _require_equal_slices(shapes: TypedShapes, product: Product) -> None:
+    """Refuse operands whose sides before the last two differ: @ multiplies slice by slice."""
+    leading = [
+        [shapes.lengths.get(Blank(key, field)) for field in side_fields(len(shapes.table[key].shape))[:-2]]
+        for key in (product.left, product.right)
+    ]
+    if all(leading) and None not in (*leading[0], *leading[1]) and leading[0] != leading[1]:
+        sentence = _(
+            "The first dimensions of {left} and {right} differ, so their heads cannot be multiplied one by one: "
+            "correct them on your sheet first."
+        )
+        letters: Mapping[str, str] = {"left": shapes.letter(product.left), "right": shapes.letter(product.right)}
+        raise UnmultipliableError(sentence.format(**letters))
