@@ -10,7 +10,6 @@ from app.misconceptions.catalogue import MISCONCEPTIONS
 from app.practice.record import PracticeRecord, SheetResult, sheet_result
 from app.practice.scheduler import NextSheet, next_sheet, record_result
 from app.sheets.library import Library
-from app.sheets.reading import Typed
 from app.sheets.variant import Variant
 from simulation.misconception_students import FilledSheet, misconception_sheets, right_sheet, with_slip
 
@@ -54,16 +53,16 @@ def typed_texts(variant: Variant, sizes: Mapping[str, int]) -> dict[str, str]:
 
 
 def writable_sheets(variant: Variant) -> list[tuple[str, FilledSheet]]:
-    """The sheet filled in by each misconception that shows on it, if some wrong box of it can be read."""
-    truth = right_sheet(variant)
-    return [
-        (misconception, sheet)
-        for misconception, sheet in misconception_sheets(variant)
-        if any(
-            isinstance(variant.read(variant.blanks_by_name[box], text), Typed) and sheet[box] != truth[box]
-            for box, text in typed_texts(variant, sheet).items()
-        )
-    ]
+    """The sheet filled in by each misconception that shows on it.
+
+    On a sheet in letters only by those that are named there as `typed_texts` writes them: a count is marked by its
+    formula, and these students know no more than its number.
+    """
+    sheets = misconception_sheets(variant)
+    if variant.worksheet.answers != "letters":
+        return list(sheets)
+    results = [(sheet_result(variant, typed_texts(variant, sheet)), key, sheet) for key, sheet in sheets]
+    return [(key, sheet) for result, key, sheet in results if result and key in result.held]
 
 
 @dataclass
