@@ -70,7 +70,7 @@ class AnswerView:
 class CellView:
     """One cell of a row: the sign before it, and its box with its answer; each None where the row has none there.
 
-    The last cell of a row has at most a sign, such as a closing bracket; a count among tensors is the only cell of its.
+    The last cell of a row has at most a sign, such as a closing bracket. A count among tensors is alone in its row.
     """
 
     sign: str | None

@@ -4,7 +4,7 @@
 vendor/ carry their version in their name instead, so that a stylesheet and a preload link can name a font alike.
 
 Pages load one stylesheet and one script, each served as one file made of the small ones in BUNDLES. The stylesheet fits
-into the first packets of a connection, since what teachers and handouts need comes in a second one of their own.
+into the first packets of a connection, since what teachers and handouts need comes in a second one.
 """
 
 from __future__ import annotations
