@@ -113,6 +113,7 @@ def read_settings() -> Settings:
     try:
         return Settings()
     except ValidationError as error:
+        from app.web.shared.errors import problem_in_words  # which loads FastAPI
+
         first = error.errors()[0]
-        reason = first["msg"].removeprefix("Value error, ")
-        raise InputError(f"{variable(str(first['loc'][0]))}: {reason}.") from None
+        raise InputError(f"{variable(str(first['loc'][0]))}: {problem_in_words(first)}.") from None

@@ -401,6 +401,12 @@ def test_an_unknown_worksheet(capsys: pytest.CaptureFixture[str], tmp_path: Path
     assert "Worksheets" not in refusal(capsys, "variant", "AEI-OU-AE")  # letters that no code has
 
 
+def test_a_setting_that_cannot_be_used(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The line names its variable and says what it must be."""
+    monkeypatch.setenv("ATTENTION_SHAPES_PORT", "x")
+    assert refusal(capsys, "serve") == "attention-shapes: ATTENTION_SHAPES_PORT: must be a whole number.\n"
+
+
 def test_a_path_with_nothing_there(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """The line names it."""
     assert "absent" in refusal(capsys, "check-worksheets", str(tmp_path / "absent"))

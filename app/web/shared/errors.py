@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+import re
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 from urllib.parse import urlsplit, urlunsplit
 
 from annotated_doc import Doc
@@ -171,14 +173,38 @@ def _hub_error(request: Request, error: Exception) -> Response:
 def _invalid_request(request: Request, error: Exception) -> Response:
     """422 with the first invalid field and its problem; a body that is no JSON has a sentence of its own.
 
-    Example: 'answers.keys.rows: Input should be a valid string.'
+    Example: 'answers.keys.rows must be a text.'
     """
     assert isinstance(error, RequestValidationError)  # noqa: S101 - registered for this class alone
     first = error.errors()[0]
     if first["type"] == "json_invalid":
         return _error_response(request, 422, _("The body of this request is not JSON."))
     where = ".".join(str(part) for part in first["loc"] if part not in ("body", "query", "path"))
-    return _error_response(request, 422, f"{where or _('The request')}: {first['msg']}.")
+    return _error_response(request, 422, f"{where or _('The request')} {problem_in_words(first)}.")
+
+
+def problem_in_words(error: Mapping[str, Any]) -> str:
+    """What is wrong with a value that pydantic refuses, to be said behind its name: "must be a whole number".
+
+    `error` is one of the `errors()` of its ValidationError. A kind that has no sentence here keeps pydantic's.
+    """
+    sentences = {
+        "missing": _("is missing"),
+        "int": _("must be a whole number"),
+        "float": _("must be a number"),
+        "bool": _("must be true or false"),
+        "string": _("must be a text"),
+        "dict": _("must be an object"),
+        "model": _("must be an object"),
+        "list": _("must be a list"),
+        "greater_than_equal": _("must be at least {ge}"),
+        "less_than_equal": _("must be at most {le}"),
+        "string_too_long": _("must have at most {max_length} characters"),
+        "literal_error": _("must be {expected}"),
+        "value_error": "{error}",
+    }
+    kind = re.sub(r"_(type|parsing|from_float|parsing_size|attributes_type)$", "", error["type"])
+    return sentences[kind].format(**error.get("ctx", {})) if kind in sentences else error["msg"]
 
 
 def _no_database(request: Request, error: Exception) -> Response:

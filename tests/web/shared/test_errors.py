@@ -26,6 +26,22 @@ def broken(client: TestClient, monkeypatch: pytest.MonkeyPatch, problem: Excepti
     monkeypatch.setattr("app.sheets.library.Library.variant", fail)
 
 
+@pytest.mark.parametrize(
+    ("operation", "body", "sentence"),
+    [
+        ("variants", {"worksheet": "llama-7b"}, "seed is missing."),
+        ("variants", {"worksheet": "llama-7b", "seed": "7"}, "seed must be a whole number."),
+        ("grade", {"worksheet": "llama-7b", "answers": []}, "answers must be an object."),
+        ("grade", {"worksheet": "llama-7b", "answers": {"queries.rows": 5}}, "answers.queries.rows must be a text."),
+        ("grade", {"worksheet": "llama-7b", "answers": {}, "hint": 9}, "hint must be 1, 2 or 3."),
+    ],
+)
+def test_a_field_that_cannot_be_used_is_named(client: TestClient, operation: str, body: object, sentence: str) -> None:
+    """With what it must be, in words."""
+    answer = client.post(f"/api/v1/{operation}", json=body)
+    assert (answer.status_code, answer.json()["detail"]) == (422, sentence)
+
+
 @pytest.mark.parametrize("address", ["/", "/api/v1/worksheets"])
 def test_an_error_of_ours_is_one_sentence(client: TestClient, monkeypatch: pytest.MonkeyPatch, address: str) -> None:
     """500, and nothing of the exception: no name, no text, no traceback."""
