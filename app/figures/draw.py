@@ -87,15 +87,20 @@ def _plans(variant: Variant) -> tuple[FigurePlan, ...]:
 
 
 def _lay_out(shapes: TypedShapes, plans: tuple[FigurePlan, ...], scale: Scale) -> tuple[Figure, ...]:
-    """One figure for each plan; the first one in which something is longer than it is to scale says so."""
+    """One figure for each plan; the first in which something is longer than it is to scale says so.
+
+    So does the first that has fewer cards than there are.
+    """
     shapes = shapes.with_facts()
     pen = Pen(shapes, MatrixSizes(shapes, scale))
     figures = [_figure(pen, plan) for plan in plans]
-    for index, figure in enumerate(figures):
-        if any(map(pen.sizes.lengthens, figure.tensors)):
-            sentence = shapes.variant.wording.say("captions", "lengthened")
-            figures[index] = replace(figure, captions=(*figure.captions, sentence))
-            break
+    lengthened = [any(map(pen.sizes.lengthens, figure.tensors)) for figure in figures]
+    thinned = [any(box.is_thinned for box in figure.boxes) for figure in figures]
+    for key, holds in (("thinned", thinned), ("lengthened", lengthened)):
+        if any(holds):
+            first = holds.index(True)
+            captions = (*figures[first].captions, shapes.variant.wording.say("captions", key))
+            figures[first] = replace(figures[first], captions=captions)
     return tuple(figures)
 
 

@@ -86,7 +86,8 @@ class Box:
     second key/value head, or every second group of query heads that share one. part: the piece of it that is meant,
     such as one head's columns or the new token's row; the rest is drawn pale. breaks: gaps in a side that is drawn
     shortened. cards: how far right and up each card behind it stands, from the nearest to the last, of a tensor with
-    more than two sides; odd_cards are those of every second group. products and state: of a flow (see Flow).
+    more than two sides; odd_cards are those of every second group, and is_thinned says that there are more cards than
+    are drawn. products and state: of a flow (see Flow).
     """
 
     tensor: str
@@ -106,6 +107,7 @@ class Box:
     breaks: tuple[Polygon, ...] = ()
     cards: tuple[Point, ...] = ()
     odd_cards: tuple[int, ...] = ()
+    is_thinned: bool = False
     products: str = ""
     state: str = ""
 

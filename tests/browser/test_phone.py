@@ -180,3 +180,16 @@ def test_the_first_box_is_near_and_the_focus_is_never_lost(page: Page) -> None:
     page.keyboard.press("Enter")
     expect(page.locator("tr.answer")).to_have_count(7)
     assert page.evaluate("document.activeElement.closest('#work') !== null")
+
+
+def test_the_step_of_the_row_in_focus_is_shown_alone_and_a_break_where_it_is(phone: Page) -> None:
+    """Of the decks of a layer's heads: the step that makes a row, unless its numbers don't fit in another one."""
+    phone.goto("/sheet?worksheet=three-dimensions-qwen2.5-0.5b")
+    shown = phone.locator(".figures figure:visible")
+    box = "input[name='{}']".format
+    phone.locator(box("repeated_keys.dim0")).focus()
+    expect(shown).to_have_attribute("data-tensors", "keys split_keys keys_by_head repeated_keys")
+    phone.locator(box("repeated_keys.dim0")).fill("2")
+    phone.locator(box("queries_by_head.dim0")).fill("14")
+    expect(shown.locator(".mismatched")).to_have_count(1)
+    expect(shown.locator(".mismatched")).to_contain_text("14 ≠ 2")

@@ -126,6 +126,7 @@ def deck_of(pen: Pen, tensor: str, products: str, state: str, *, transposed: boo
         transposed=transposed,
         cards=points,
         odd_cards=tuple(_odd_cards(pen, sides, count, stacks)),
+        is_thinned=(cards or 0) > count or (texts or 0) > stacks,
         products=products,
         state=state,
     )
