@@ -8,12 +8,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from app.algebra.expression import Expression
 from app.figures.draw import draw_side_by_side
 from app.figures.figures import Figure
 from app.figures.scale import ScaleName
 from app.grading.grade import Report
-from app.misconceptions.predictions import expectations, predicted_sheet
+from app.misconceptions.predictions import (
+    Expectation,
+    expectations,
+    nearest_expectation,
+    predicted_sheet,
+    wrong_expression,
+)
 from app.shapes.table import Blank
+from app.sheets.reading import Typed
 from app.sheets.variant import Variant
 
 MAX_ATTEMPTS_EXPLAINED = 20  # of a sheet, the latest, which are looked through for a misconception
@@ -61,12 +69,30 @@ def _explanation(variant: Variant, misconception: str, values: Mapping[Blank, in
 
     `values`, the numbers typed in the table's orientation, decide which of several ways of holding it is drawn.
     """
-    as_predicted = predicted_sheet(variant.problem, misconception, values)
-    mistaken = {variant.in_table_orientation(blank): value for blank, value in as_predicted.items()}
+    mistaken = {
+        variant.in_table_orientation(blank): answer
+        for blank, answer in _mistaken(variant, misconception, values).items()
+    }
     pairs = draw_side_by_side(variant, mistaken, variant.key, scale)
     return Explanation(
         misconception, variant.text.misconception(misconception, "explanation"), tuple(map(_frame_alike, pairs))
     )
+
+
+def mistaken_expression(variant: Variant, expected: Expectation, blank: Blank) -> Expression | None:
+    """What a misconception writes into a blank of the table in symbols that the sheet reads; None if these cannot."""
+    meaning = wrong_expression(variant.problem, expected, blank)
+    return meaning if meaning and meaning.symbols <= set(variant.reader.symbols) else None
+
+
+def _mistaken(variant: Variant, misconception: str, values: Mapping[Blank, int]) -> Mapping[Blank, int | Typed]:
+    """The sheet as the misconception has it, in the table's orientation; on a sheet in letters with what it writes."""
+    sheet = predicted_sheet(variant.problem, misconception, values)
+    nearest = nearest_expectation(variant.problem, misconception, values)
+    if variant.worksheet.answers != "letters" or nearest is None:
+        return sheet
+    written = {blank: mistaken_expression(variant, nearest, blank) for blank in nearest.wrong_answers}
+    return {**sheet, **{blank: Typed(sheet[blank], meaning) for blank, meaning in written.items() if meaning}}
 
 
 def _frame_alike(pair: tuple[Figure, Figure]) -> tuple[Figure, Figure]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
 from itertools import combinations
 
-from app.algebra.expression import Expression, ExpressionError
+from app.algebra.expression import ONE, Expression, ExpressionError
 from app.algebra.parser import MAX_VALUE
 from app.misconceptions.catalogue import BLANK_SYMBOLS, MISCONCEPTIONS, MODEL_SYMBOLS, Misconception, Prediction
 from app.misconceptions.slips import is_single_slip
@@ -18,17 +19,39 @@ from app.shapes.table import Blank
 
 PROBLEMS_REMEMBERED = 4096
 
+_N = Expression.symbol("N")
+# Those of MODEL_SYMBOLS and BLANK_SYMBOLS that symbols of the sheet can say for every blank.
+_IN_SYMBOLS: Mapping[str, Expression] = {
+    "one": ONE,
+    "four_d": Expression.parse("4*d"),
+    "d_per_head": Expression.parse("d/H"),
+    "d_per_kv_head": Expression.parse("d/G"),
+    "W_O_change": Expression.parse("G*d*d_v") - Expression.parse("H*d*d_v"),
+    "two_thirds_d": Expression.parse("2*d/3"),
+    "half_square": Expression.parse("N*N/2"),
+    "without_W_O": -Expression.parse("H*d_v*d"),
+    "square_W_QKV": (Expression.symbol("d_h") - Expression.symbol("d")) * Expression.parse("H*d_h + G*d_h + G*d_v"),
+    "without_W_gate": -Expression.parse("d*d_ff"),
+    "without_expert_gate": -Expression.parse("d*d_exp"),
+    "triangle": (_N * _N + _N) * Fraction(1, 2),
+    "from_last": _N - Expression.symbol("i") + ONE,
+    "other_models": Expression.parse("E*rest") - Expression.symbol("rest"),
+    "other_active_models": Expression.parse("k*rest") - Expression.symbol("rest"),
+}
+
 
 @dataclass(frozen=True)
 class Expectation:
     """The blanks of one sheet that a misconception fills in wrongly, each with the number it writes.
 
-    `transposed` are the tensors whose rows and columns it swaps, "*" for all of them.
+    `transposed` are the tensors whose rows and columns it swaps, "*" for all of them. `prediction` is that of the
+    catalogue, None for one of the author's own misconceptions.
     """
 
     misconception: str
     wrong_answers: Mapping[Blank, int]
     transposed: tuple[str, ...] = ()
+    prediction: Prediction | None = None
 
 
 @lru_cache(maxsize=PROBLEMS_REMEMBERED)
@@ -100,7 +123,7 @@ def _expectations_of(misconception: Misconception, problem: Problem, sizes: Mapp
     for prediction in misconception.predictions[problem.topic]:
         wrong_answers = _wrong_answers(prediction, problem, sizes)
         if wrong_answers and all(other.wrong_answers != wrong_answers for other in expected):
-            expected.append(Expectation(misconception.key, wrong_answers, prediction.transposed))
+            expected.append(Expectation(misconception.key, wrong_answers, prediction.transposed, prediction))
     return expected
 
 
@@ -150,6 +173,40 @@ def _predicted_number(prediction: Prediction, problem: Problem, blank: Blank, si
     return problem.table.asked[blank.tensor].expression(blank.field).size(sizes)
 
 
+def wrong_expression(problem: Problem, expected: Expectation, blank: Blank) -> Expression | None:
+    """What a misconception writes into a blank that it gets wrong, in the symbols of the sheet: 4·d, or G·d_v.
+
+    None for a number that is no product or sum of them, such as a half that is rounded.
+    """
+    asked, prediction = problem.table.asked, expected.prediction
+    right = asked[blank.tensor].expression(blank.field)
+    if prediction is None:
+        size = problem.own_misconceptions[expected.misconception][blank]
+    elif override := prediction.overrides.get(str(blank)):
+        size = Expression.parse(override)
+    elif prediction.transposed:
+        size = asked[blank.tensor].expression(blank.transposed.field)
+    else:
+        size = right.substitute(
+            {symbol: Expression.symbol(other) for symbol, other in prediction.substitutions.items()}
+        )
+    other_side = asked[blank.tensor].expression(blank.transposed.field)
+    of_blank = {
+        "right": right,
+        "other_side": other_side,
+        "half": right * Fraction(1, 2),
+        "one_less": right - ONE,
+        "less_N": right - _N,
+        "less_m": right - Expression.symbol("m"),
+    }
+    try:
+        size = size.substitute({**_IN_SYMBOLS, **of_blank})
+    except ExpressionError:
+        return None
+    is_known = size.symbols <= problem.sizes.keys() and size.value(problem.sizes) == expected.wrong_answers[blank]
+    return size if is_known else None
+
+
 def _model_sizes(architecture: Architecture) -> dict[str, int]:
     """The MODEL_SYMBOLS that are whole numbers for this model."""
     sizes = {symbol: size_of(architecture) for symbol, size_of in MODEL_SYMBOLS.items()}
@@ -177,11 +234,22 @@ def _alike(expected: Iterable[Expectation]) -> Iterator[tuple[str, str]]:
             yield first.misconception, second.misconception
 
 
-def predicted_sheet(problem: Problem, misconception: str, answers: Values) -> Mapping[Blank, int]:
-    """A number for every blank, as a misconception fills in the whole sheet.
+def nearest_expectation(problem: Problem, misconception: str, answers: Values) -> Expectation | None:
+    """How a misconception fills in the sheet; of several ways, the one that agrees with most of these answers.
 
-    If it has several ways, the one that agrees with most of these answers; if it doesn't show here, the right sheet.
+    None if it doesn't show here.
     """
-    ways = [e.wrong_answers for e in expectations(problem) if e.misconception == misconception]
-    nearest = max(ways, key=lambda way: sum(answers.get(blank) == number for blank, number in way.items()), default={})
-    return {**problem.key, **nearest}
+
+    def agreeing(expected: Expectation) -> int:
+        return sum(answers.get(blank) == number for blank, number in expected.wrong_answers.items())
+
+    return max((e for e in expectations(problem) if e.misconception == misconception), key=agreeing, default=None)
+
+
+def predicted_sheet(problem: Problem, misconception: str, answers: Values) -> Mapping[Blank, int]:
+    """A number for every blank, as a misconception fills in the whole sheet in the way that is nearest to the answers.
+
+    If it doesn't show here, the right sheet.
+    """
+    nearest = nearest_expectation(problem, misconception, answers)
+    return {**problem.key, **(nearest.wrong_answers if nearest else {})}

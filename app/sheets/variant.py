@@ -20,7 +20,7 @@ from app.sheets.wording import Wording
 from app.sheets.worksheet import Model, OwnMisconception, Worksheet
 from app.translation import ngettext
 
-LENGTHS_LIKE_NO_OTHER = {"N": 1_000_003, "M": 1_000_033}  # primes
+LENGTHS_LIKE_NO_OTHER = {"N": 2 * 500_009, "M": 2 * 500_029}  # twice a prime, so that half of it is a number too
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 
 from app.algebra.expression import Expression
 from app.figures.draw import draw_figures
+from app.grading.explanations import mistaken_expression
 from app.grading.grade import grade
+from app.misconceptions.predictions import expectations
 from app.shapes.table import Blank
 from app.sheets.library import Library
 from app.sheets.numbers import Unreadable
@@ -269,6 +271,22 @@ def test_a_misconception_in_letters_is_named(worksheet: str, typed: dict[str, st
     report = grade(variant, {**right, **typed})
     assert report.diagnosis is not None
     assert report.diagnosis.key == misconception
+
+
+def test_whatever_a_misconception_writes_in_symbols_is_named() -> None:
+    """On each sheet in letters, beside right answers in every other box; few misconceptions need numbers."""
+    tried = untold = 0
+    for variant in (LIBRARY.variant(key) for key, sheet in LIBRARY.worksheets.items() if sheet.answers == "letters"):
+        right = {blank: variant.expression(blank) for blank in variant.blanks}
+        for expected in expectations(variant.problem):
+            wrong = {blank: mistaken_expression(variant, expected, blank) for blank in expected.wrong_answers}
+            tried, untold = tried + 1, untold + (None in wrong.values())
+            if None not in wrong.values():
+                texts = {str(b): variant.notation.write(wrong.get(b) or meaning) for b, meaning in right.items()}
+                found = grade(variant, texts).diagnosis
+                assert found, (variant.worksheet.key, expected.misconception)
+                assert expected.misconception in (found.key, *found.also), variant.worksheet.key
+    assert (tried > 250, untold < 0.15 * tried) == (True, True)
 
 
 def test_a_number_alone_is_asked_back_and_no_misconception() -> None:

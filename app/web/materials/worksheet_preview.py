@@ -13,9 +13,10 @@ from annotated_doc import Doc
 from fastapi import HTTPException, Response
 
 from app.figures.scale import ScaleName
+from app.grading.explanations import mistaken_expression
 from app.grading.grade import Report, grade
 from app.handout.options import HandoutOptions
-from app.misconceptions.predictions import expectations
+from app.misconceptions.predictions import Expectation, expectations
 from app.shapes.table import Blank
 from app.sheets.authoring.worksheet_settings import check_settings, settings_of
 from app.sheets.library import Library
@@ -97,19 +98,20 @@ def _wrong_attempts(variant: Variant) -> Iterator[tuple[Mapping[str, str], str]]
     formulas = {own.key: dict(own.boxes) for own in variant.worksheet.misconceptions}
     for expected in expectations(variant.problem):
         own = formulas.get(expected.misconception, {}) if variant.worksheet.answers == "letters" else {}
-        wrong = {variant.in_table_orientation(blank): number for blank, number in expected.wrong_answers.items()}
-        texts = {blank: own.get(str(blank)) or _wrong_text(variant, number) for blank, number in wrong.items()}
+        wrong = [variant.in_table_orientation(blank) for blank in expected.wrong_answers]
+        texts = {blank: own.get(str(blank)) or _wrong_text(variant, expected, blank) for blank in wrong}
         if all(texts.values()):
             answers = {str(blank): texts.get(blank) or _right_text(variant, blank) for blank in variant.blanks}
             yield answers, variant.text.misconception_name(expected.misconception)
 
 
-def _wrong_text(variant: Variant, number: int) -> str:
-    """A wrong number as a student would type it; on a sheet in letters "" where nothing on the sheet is as long."""
+def _wrong_text(variant: Variant, expected: Expectation, blank: Blank) -> str:
+    """A wrong answer as a student would type it; on a sheet in letters "" where its symbols cannot say it."""
+    in_table = variant.in_table_orientation(blank)
     if variant.worksheet.answers != "letters":
-        return str(number)
-    answers = (variant.expression(blank) for blank in variant.blanks)
-    return next((variant.notation.write(each) for each in answers if each.size(variant.sizes) == number), "")
+        return str(expected.wrong_answers[in_table])
+    meaning = mistaken_expression(variant, expected, in_table)
+    return variant.notation.write(meaning) if meaning else ""
 
 
 # The page on paper
