@@ -92,13 +92,13 @@ def _show_mismatch(page: Page, _lesson: Lesson) -> Corner:
 
 def _show_live(page: Page, lesson: Lesson) -> Corner:
     """The presenter view of a class at work."""
-    page.goto(f"/activities/{lesson.activity_id}/present")
+    _open(page, f"/activities/{lesson.activity_id}/present")
     return 0, 0
 
 
 def _show_handout(page: Page, _lesson: Lesson) -> Corner:
     """The first half-sheet of a handout."""
-    page.goto("/handout")
+    _open(page, "/handout")
     page.locator(".sheets img").first.evaluate("image => image.decode()")
     return _corner(page, ".sheets", margin=(16, 0))
 
@@ -111,9 +111,15 @@ PICTURES = (
 )
 
 
+def _open(page: Page, address: str) -> None:
+    """Open a page and wait until it is set in its own typefaces."""
+    page.goto(address)
+    page.locator("html:not([data-arriving])").wait_for()
+
+
 def _fill(page: Page, answers: Mapping[str, tuple[str, str]]) -> None:
     """Open the sheet, type rows and columns of each matrix, and wait until they are saved and drawn."""
-    page.goto("/sheet")
+    _open(page, "/sheet")
     for key, shape in answers.items():
         for axis, text in zip(("rows", "columns"), shape, strict=True):
             page.fill(f'input[name="{key}.{axis}"]', text)
