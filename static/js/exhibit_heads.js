@@ -12,37 +12,60 @@
 
   exhibit.addEventListener("exhibit:show", () => { form().querySelector('[name="step"]').value = frame().id.split("-")[1]; });
 
-  // A key card changes its own frame alone, and so does the number of heads while it slides: one frame is quickly drawn.
+  // A key card changes its own frame alone: one frame is quickly drawn.
   let sliding = false;
   let picked = false;
   document.addEventListener("submit", ({ target, submitter }) => {
     if (target !== form()) return;
     picked = ["key", "dealt"].includes(submitter?.name);
-    const alone = picked || sliding;
     const id = frame().id;
-    const ways = alone
+    const ways = picked
       ? { target: `#${id}`, select: `#${id} > *`, swap: "innerHTML", "select-oob": "#kind" }
       : { target: "#exhibit", select: "#exhibit", swap: "outerMorph", "select-oob": "" };
     for (const [name, way] of Object.entries(ways)) target.setAttribute(`hx-${name}`, way);
-    target.elements.alone.disabled = !alone;
+    target.elements.alone.disabled = !picked;
     if (submitter?.name === "dealt") target.querySelector('[name="dealt"]').value = submitter.value;
   }, true);
 
+  // While the number of heads slides, its drawing and its line alone are fetched: without htmx no task takes long.
+  let fetching = new AbortController();
+  let asking = 0; // once for each picture on the screen
+  const follow = async () => {
+    fetching.abort();
+    fetching = new AbortController();
+    const { signal } = fetching;
+    const parts = [`#${frame().id} .canvas`, "#kind"];
+    const query = new URLSearchParams(new FormData(form()));
+    query.set("alone", 1);
+    const answer = await fetch(`${form().action}?${query}`, { signal });
+    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    if (!answer.ok || signal.aborted) return;
+    for (const part of parts) exhibit.querySelector(part).replaceChildren(...page.querySelector(part).childNodes);
+    liftAll();
+  };
+
   // The number of key/value heads: as soon as one is chosen, also by dragging along the line; all frames at the end.
   exhibit.addEventListener("change", ({ target }) => { if (target.name === "groups") form().requestSubmit(); });
+  let stops = []; // each radio button with the right end of its label, measured once before sliding
   exhibit.addEventListener("pointerdown", ({ target, pointerId }) => {
-    if (target.closest(".track")) target.releasePointerCapture?.(pointerId);
+    const track = target.closest(".track");
+    if (!track) return;
+    target.releasePointerCapture?.(pointerId);
+    stops = [...track.children].map((label) => ({ radio: label.control, right: label.getBoundingClientRect().right }));
   });
   exhibit.addEventListener("pointermove", (event) => {
     if (!event.buttons || !event.target.closest(".track")) return;
-    const radio = document.elementFromPoint(event.clientX, event.clientY)?.closest(".track label")?.control;
+    const radio = stops.find(({ right }) => event.clientX < right)?.radio;
     if (!radio || radio.checked) return;
     radio.checked = sliding = true;
-    form().requestSubmit();
+    cancelAnimationFrame(asking);
+    asking = requestAnimationFrame(() => follow().catch(() => {})); // at the end of sliding the form is sent anyway
   });
   const stop = () => {
     if (!sliding) return;
     sliding = false;
+    cancelAnimationFrame(asking);
+    fetching.abort();
     form().requestSubmit();
   };
   addEventListener("pointerup", stop);
@@ -93,7 +116,7 @@
     const middle = card.getBoundingClientRect();
     const distance = (key) => { const { left, top, width, height } = key.getBoundingClientRect(); return Math.hypot(left + width / 2 - middle.x - middle.width / 2, top + height / 2 - middle.y - middle.height / 2); };
     const [nearest] = [...frame().querySelectorAll(".key.card")].sort((a, b) => distance(a) - distance(b));
-    if (event.type === "pointerup" && nearest && distance(nearest) < 1.5 * middle.width) pick(nearest);
+    if (event.type === "pointerup" && nearest && distance(nearest) < 1.5 * middle.width) setTimeout(() => pick(nearest));  // what is drawn comes first
     else glide(new Map([[card.dataset.part, numbers(card)]]), () => { card.style.transform = ""; });
   };
   exhibit.addEventListener("pointerup", drop);
@@ -118,10 +141,12 @@
     for (const slider of sliders()) slider.closest(".lift").hidden = false;
     glide(before);
     liftAll();
-    const typed = [...new FormData(form())].filter(([, text]) => text);
-    history.replaceState(history.state, "", `?${new URLSearchParams(typed)}`);
-    const next = ["[data-next]", ".picks [aria-pressed]", ".picks button"].map((each) => frame().querySelector(each)).find(Boolean);
-    if (picked) next?.focus({ preventScroll: true });
+    setTimeout(() => {
+      const typed = [...new FormData(form())].filter(([, text]) => text);
+      history.replaceState(history.state, "", `?${new URLSearchParams(typed)}`);
+      const next = ["[data-next]", ".picks [aria-pressed]", ".picks button"].map((each) => frame().querySelector(each)).find(Boolean);
+      if (picked) next?.focus({ preventScroll: true });
+    });
   });
 
   // Arrow keys go along the key cards; Enter in a box checks it.

@@ -189,6 +189,6 @@ def _symbols(variant: Variant) -> tuple[str, ...]:
 def render_exhibit(template: str, page: ExhibitPage, status: int) -> Response:
     """The page of an exhibit; the embeddable one may stand in a frame of any site."""
     response = render(template, page, status)
-    if page.embedded:
+    if page.address.embedded:
         response.headers.update(EMBEDDED_HEADERS)
     return response

@@ -119,7 +119,8 @@ def _heads(request: Request, services: Services, *, embedded: bool) -> Response:
     address = ExhibitAddress("show_heads", query, embedded)
     common, status = exhibit_page(request, services, asked, exhibit, _("Deal the heads"), address)
     if exhibit and "alone" in request.query_params:  # the script asks for one frame while a slider moves
-        common = replace(common, exhibit=replace(exhibit, frames=(exhibit.frames[common.step - 1],)))
+        frame = replace(exhibit, frames=(exhibit.frames[common.step - 1],))
+        common = replace(common, exhibit=frame, embedded=True)  # nothing around it
     sheet = _sheet_address(services.library, asked.variant) if asked.variant else ""
     return render_exhibit("exhibits/heads.html", HeadsPage(**vars(common), table=table, sheet=sheet), status)
 

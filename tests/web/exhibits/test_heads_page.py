@@ -86,6 +86,16 @@ def test_it_can_be_embedded(client: TestClient) -> None:
     assert [attributes["action"] for attributes, _ in Page(answer.text).find("form")] == ["/see/heads/embed"]
 
 
+def test_while_a_slider_moves_one_frame_is_sent_with_nothing_around_it(client: TestClient) -> None:
+    """And no other site may frame that either."""
+    answer = client.get(f"{LLAMA}&alone=1&step=2")
+    page = Page(answer.text)
+    assert [attributes["id"] for attributes, _ in page.find("li", class_="frame")] == ["step-2"]
+    assert not page.find("header")
+    assert {attributes["action"] for attributes, _ in page.find("form")} == {"/see/heads"}
+    assert "frame-ancestors 'none'" in answer.headers["Content-Security-Policy"]
+
+
 def test_finished_sheets_on_all_heads_lead_there_and_back(client: TestClient, library: Library) -> None:
     """A sheet on latent attention and one on a single head do not; nor does one that is not finished."""
     leading = []
