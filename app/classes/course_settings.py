@@ -108,6 +108,8 @@ def practice_library(library: Library, store: Store, course: Course, practice: C
     Own ones that were removed, or that cannot be used any more, are left out.
     """
     own = [material for material in own_worksheets(store, course) if material.key in practice.worksheets]
+    if not own:
+        return library.of_topics(practice.topics)
     whole = library_with_materials(library, store, own)
     keys = {material.key for material in own}
     chosen = {key: sheet for key, sheet in whole.worksheets.items() if key in keys or sheet.topic in practice.topics}

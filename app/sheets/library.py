@@ -19,6 +19,7 @@ from app.sheets.worksheet import CUT, Model, Worksheet, WorksheetError
 from app.translation import gettext as _
 
 VARIANTS_REMEMBERED, CONFUSIONS_REMEMBERED, PARTS_REMEMBERED = 4096, 256, 256
+CHOICES_REMEMBERED = 16
 MAX_ROWS_DIGITS = 9  # of the number in the key of a cut worksheet
 
 
@@ -44,6 +45,7 @@ class Library:
     _refusal: Callable[[str, str], str | None] = field(init=False, repr=False, compare=False)
     _variant_from_code: Callable[[Code], Variant | None] = field(init=False, repr=False, compare=False)
     _part: Callable[[str], Worksheet] = field(init=False, repr=False, compare=False)
+    _of_topics: Callable[[tuple[str, ...]], Library] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Make the caches."""
@@ -54,6 +56,7 @@ class Library:
             ("_refusal", self._find_refusal, VARIANTS_REMEMBERED),
             ("_variant_from_code", self._find_variant_from_code, VARIANTS_REMEMBERED),
             ("_part", self._cut_part, PARTS_REMEMBERED),
+            ("_of_topics", self._choose_topics, CHOICES_REMEMBERED),
             ("_unavoidable_confusions", self._find_unavoidable_confusions, CONFUSIONS_REMEMBERED),
         ):
             object.__setattr__(self, name, lru_cache(maxsize=size)(compute))  # past the frozen dataclass, once
@@ -83,6 +86,15 @@ class Library:
             raise self.worksheets[whole].no_such_part(number)
         problem = _("There is no worksheet “{key}”. Worksheets: {keys}.")
         raise WorksheetError(problem.format(key=key[:60], keys=", ".join(self.worksheets)))
+
+    def of_topics(self, topics: tuple[str, ...]) -> Library:
+        """The library with the worksheets of these topics alone. The latest are cached, with their sheets."""
+        return self._of_topics(topics)
+
+    def _choose_topics(self, topics: tuple[str, ...]) -> Library:
+        """Make the library of `of_topics` without looking into the cache."""
+        chosen = {key: sheet for key, sheet in self.worksheets.items() if sheet.topic in topics}
+        return Library(chosen, self.models, self.wording)
 
     def model(self, key: str) -> Model:
         """The model of that key; raises WorksheetError that lists the keys there are."""
