@@ -73,6 +73,8 @@
     const small = svg.parentElement.clientWidth < whole[2] * SMALLEST && key in frames;
     const target = small ? frames[key] : whole;
     svg.classList.toggle("framed", small);
+    const height = target[3] * Math.min(1, svg.parentElement.clientWidth / target[2]); // at which its type has its own size
+    if (svg.getClientRects().length) document.documentElement.style.setProperty("--drawn", `${Math.round(height)}px`);
     for (const part of svg.querySelectorAll("[data-product]")) {
       const near = productsOf(part).some((each) => String(frames[each]) === String(frames[key]));
       part.classList.toggle("away", small && !near);
