@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from app.figures.figures import Box, Edge, EdgeShown, EdgeSide, Point, Rectangle, changed
+from app.figures.figures import Box, Edge, EdgeShown, EdgeSide, Point, Rectangle, changed, spread
 from app.figures.pen import Pen, side_ends
 from app.figures.scale import UNKNOWN_DECK_PX
 from app.shapes.table import Blank
@@ -172,4 +172,4 @@ def with_edges(
             Edge(None, "top", *ends, "", "unknown", letter=letter, shown="letter",
                  products=deck.box.products, state=deck.box.state)
         )  # fmt: skip
-    return replace(deck, edges=tuple(edges))
+    return replace(deck, edges=tuple(spread(edges, deck.box.card_rectangles)))

@@ -112,7 +112,7 @@ class _DeckFigure:
         right = with_edges(self.pen, right, self._over(key, right), self.named)
         texts = [edge.text_box for edge in left.edges if edge.text_height]
         x = left.right + DECKS_PX
-        for a in (edge.text_box for edge in result.edges if edge.text_height):
+        for a in (result.box.rectangle, *(edge.text_box for edge in result.edges if edge.text_height)):
             for b in texts:
                 if a[1] < b[1] + b[3] and b[1] < a[1] + a[3]:
                     x = max(x, b[0] + b[2] + 6 - a[0])

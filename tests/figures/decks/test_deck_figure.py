@@ -34,7 +34,7 @@ def touch(a: Rectangle, b: Rectangle) -> bool:
     return all(a[i] + a[i + 2] > b[i] + 0.5 and b[i] + b[i + 2] > a[i] + 0.5 for i in (0, 1))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.integers(0, 2**32), st.sampled_from(SHEETS), st.sampled_from(SCALES), st.booleans())
 def test_nothing_that_is_written_at_decks_is_covered(seed: int, sheet: Variant, scale: ScaleName, filled: bool) -> None:
     """Sizes from 1 to 1,000,000: no text meets another one, a card, an arc or a bracket, no deck another deck."""
@@ -93,7 +93,7 @@ def heads_can_be_computed(shapes: dict[str, tuple[int, ...]], width: int) -> boo
         return False
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.integers(0, 2**32), st.sampled_from([GROUPED, BATCHED]))
 def test_decks_break_exactly_where_torch_cannot_go_on(seed: int, sheet: Variant) -> None:
     """For the right sheet with a few sides replaced by other sizes."""
