@@ -227,11 +227,15 @@ def _formula_nodes(nodes: Iterable[FormulaNode]) -> Markup:
 
 
 def _symbol(text: str) -> Markup:
-    """A symbol in italics with its subscript: 'd_h' becomes <i>d</i><sub>h</sub>.
+    """A symbol in italics with its subscript: 'd_h' becomes <i>d</i><sub>h</sub>; the ᵀ of K_1ᵀ stands above it.
 
     A text whose part before the first underscore is not letters alone, primes aside, is only escaped: '128', 'W2'.
     """
     base, _, below = text.partition("_")
     if not base.replace("'", "").isalpha():
         return escape(text)
-    return Markup("<i>{}</i>").format(base.replace("'", "′")) + (Markup("<sub>{}</sub>").format(below) if below else "")
+    written = Markup("<i>{}</i>").format(base.replace("'", "′"))
+    if below:
+        written += Markup("<sub>{}</sub>").format(below.removesuffix("ᵀ"))
+        written += Markup("<sup>T</sup>") if below.endswith("ᵀ") else ""
+    return written

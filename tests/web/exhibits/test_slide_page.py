@@ -146,6 +146,10 @@ def test_sheets_of_every_kind_lead_to_their_products(
     assert {name: text for name, text in boxes.items() if text} == taken
 
 
+def test_a_head_s_letter_is_set_with_its_index_and_transposed(client: TestClient) -> None:
+    assert "<i>K</i><sub>1</sub><sup>T</sup>" in client.get("/see/slide?topic=attention-layer&product=scores").text
+
+
 def test_heads_that_cannot_be_split_are_refused_with_what_to_correct(client: TestClient) -> None:
     address = see_links(client.get("/sheet?worksheet=qwen2.5-0.5b-grouped").text)["S"]
     answer = client.get(f"{address}&queries.rows=7&queries.columns=900&keys.rows=9&keys.columns=128")
