@@ -43,7 +43,7 @@
       exhibit.dataset.step = now + 1;
       status.textContent = frame.querySelector(".says").textContent.trim();
       said.textContent = "";
-      const where = exhibit.querySelector(".now");
+      const where = exhibit.querySelector(".where .now"); // cards that fit are "now" too
       if (where) where.textContent = now + 1;
       for (const link of links) {
         const to = now + Number(link.dataset.go);

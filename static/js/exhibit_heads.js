@@ -27,21 +27,31 @@
     if (submitter?.name === "dealt") target.querySelector('[name="dealt"]').value = submitter.value;
   }, true);
 
-  // While the number of heads slides, its drawing and its line alone are fetched: without htmx no task takes long.
+  // While the number of heads slides, its drawing and its line alone are fetched, and at the end all frames, each put in
+  // place in a task of its own: so none takes long.
   let fetching = new AbortController();
   let asking = 0; // once for each picture on the screen
-  const follow = async () => {
+  const follow = async (parts, alone) => {
     fetching.abort();
     fetching = new AbortController();
     const { signal } = fetching;
-    const parts = [`#${frame().id} .canvas`, "#kind"];
     const query = new URLSearchParams(new FormData(form()));
-    query.set("alone", 1);
+    if (alone) query.set("alone", 1);
     const answer = await fetch(`${form().action}?${query}`, { signal });
+    if (!answer.ok) throw new Error(answer.statusText);
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-    if (!answer.ok || signal.aborted) return;
-    for (const part of parts) exhibit.querySelector(part).replaceChildren(...page.querySelector(part).childNodes);
+    for (const part of parts) {
+      if (signal.aborted) return;
+      exhibit.querySelector(part).replaceChildren(...page.querySelector(part).childNodes);
+      await new Promise((next) => { setTimeout(next); });
+    }
+    settle();
+  };
+  const settle = () => {
+    for (const slider of sliders()) slider.closest(".lift").hidden = false;
     liftAll();
+    const typed = [...new FormData(form())].filter(([, text]) => text);
+    setTimeout(() => history.replaceState(history.state, "", `?${new URLSearchParams(typed)}`));
   };
 
   // The number of key/value heads: as soon as one is chosen, also by dragging along the line; all frames at the end.
@@ -59,14 +69,14 @@
     if (!radio || radio.checked) return;
     radio.checked = sliding = true;
     cancelAnimationFrame(asking);
-    asking = requestAnimationFrame(() => follow().catch(() => {})); // at the end of sliding the form is sent anyway
+    asking = requestAnimationFrame(() => follow([`#${frame().id} .canvas`, "#kind"], true).catch(() => {}));
   });
   const stop = () => {
     if (!sliding) return;
     sliding = false;
     cancelAnimationFrame(asking);
-    fetching.abort();
-    form().requestSubmit();
+    const frames = [...exhibit.querySelectorAll(".frame")].map(({ id }) => `#${id}`);
+    follow(["#kind", ...frames], false).catch(({ name }) => { if (name !== "AbortError") form().requestSubmit(); });
   };
   addEventListener("pointerup", stop);
   addEventListener("pointercancel", stop);
@@ -138,12 +148,9 @@
   document.addEventListener("htmx:before:swap", () => { before = places(); });
   document.addEventListener("htmx:after:swap", () => {
     for (const card of exhibit.querySelectorAll(".card[style]")) { card.removeAttribute("style"); delete card.dataset.place; }
-    for (const slider of sliders()) slider.closest(".lift").hidden = false;
     glide(before);
-    liftAll();
+    settle();
     setTimeout(() => {
-      const typed = [...new FormData(form())].filter(([, text]) => text);
-      history.replaceState(history.state, "", `?${new URLSearchParams(typed)}`);
       const next = ["[data-next]", ".picks [aria-pressed]", ".picks button"].map((each) => frame().querySelector(each)).find(Boolean);
       if (picked) next?.focus({ preventScroll: true });
     });

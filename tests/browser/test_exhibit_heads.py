@@ -67,6 +67,8 @@ def test_heads_are_dealt_by_mouse_and_keyboard(browser: Browser, shared_app: Ser
     expect(page.locator(".kind")).to_contain_text("if Llama 3.2 1B had 4")
     expect(page.locator("#step-1 svg")).to_contain_text("256 = 4 · 64")  # out of sight, and drawn again at the end
     expect(page).to_have_url(re.compile("groups=4"))
+    page.get_by_role("link", name="Next").click()  # it steps from what was drawn anew
+    expect(page.locator(".where")).to_have_text("4 of 6")
     context.close()
 
 
