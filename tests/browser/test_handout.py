@@ -82,6 +82,7 @@ def test_paper_is_typed_back_in_with_the_keyboard_alone(page: Page) -> None:
     """Code, Enter, a line a student, Tab, Enter: the marks stand below."""
     variant = LIBRARY.variant("llama-7b")
     page.goto("/marking")
+    expect(page.get_by_label("Sheet code")).to_be_focused()
     page.keyboard.type(variant.code.lower())
     page.keyboard.press("Enter")
     expect(page.get_by_label("Answers")).to_be_focused()
