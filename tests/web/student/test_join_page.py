@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from concurrent.futures import ThreadPoolExecutor
 
@@ -72,7 +73,7 @@ def test_two_students_of_one_name_are_asked_which_they_are(classroom: Classroom)
         asked = browser.post(path, data=typed)
         assert asked.status_code == 422
         assert Page(asked.text).find("input", name="number")
-        assert "102" not in asked.text
+        assert not {"1020", "1021"} & set(re.findall(r"\d+", asked.text))
         assert browser.post(path, data={**typed, "number": "77"}).status_code == 422
         assert browser.post(path, data={**typed, "number": number}).status_code == 303
         joined = {one.roster_key for one in classroom.store.roster.students(classroom.course) if one.joined_at}
