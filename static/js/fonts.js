@@ -1,5 +1,5 @@
-// On the first page of a visit, text is painted in a typeface of the system, and ours are fetched only after that: they
-// are most of what a page weighs, and nobody waits for them. Later pages have them from the start (data-arriving, page.css).
+// On the first page of a visit, text is painted with our upright alone, and the other typefaces are fetched after that:
+// nobody waits for them. Later pages have them from the start (data-arriving, page.css).
 (() => {
   const root = document.documentElement;
   if (!("arriving" in root.dataset)) return;

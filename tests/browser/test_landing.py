@@ -40,7 +40,7 @@ def test_text_is_painted_before_typefaces_and_pictures_are_asked_for(page: Page)
     page.wait_for_function("performance.getEntriesByName('first-contentful-paint').length")
     late = """() => {
       const painted = performance.getEntriesByName("first-contentful-paint")[0].startTime;
-      const files = performance.getEntriesByType("resource").filter(({ name }) => /\\.(woff2|webp)/.test(name));
+      const files = performance.getEntriesByType("resource").filter(({ name }) => /italic|figtree|webp/.test(name));
       return files.length >= 3 && files.every(({ startTime }) => startTime >= painted);
     }"""
     assert page.evaluate(late)
