@@ -76,7 +76,7 @@ def misconception_reports(variant: Variant) -> Iterator[tuple[str, Report]]:
 
 def numbers(sentence: str) -> set[int]:
     """Every number in a sentence, its groups of digits joined; not the names of dimensions, as in transpose(0, 1)."""
-    without_names = re.sub(r"\bdim[ =]\d\b|\btranspose\([^)]*\)", "", sentence)
+    without_names = re.sub(r"\bdim[ =]-?\d\b|\btranspose\([^)]*\)", "", sentence)
     joined = re.sub(r"(?<=\d)[,.'’_\s](?=\d{3})", "", without_names)
     return {int(number) for number in re.findall(r"\d+", joined)}
 
