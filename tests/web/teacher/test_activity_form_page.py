@@ -180,9 +180,10 @@ def test_a_newer_version_is_used_where_the_form_asks_for_it(classroom: Classroom
 def test_the_lists_are_narrowed_by_a_search(classroom: Classroom) -> None:
     """By a button, or Enter in its field, with everything typed still there; nothing is saved. Case does not matter."""
     address = f"/courses/{classroom.course.id}/activities"
+    name = "One bidirectional head of BERT base"
     for pressed in ({"arrange": "search"}, {"by": "enter", "searched": ""}):
         page = Page(classroom.instructor.post(address, data={**FORM, "search": "BERT bidirectional", **pressed}).text)
-        assert [*offered(page).values()] == [["One bidirectional head of BERT base"]]
+        assert [*offered(page).values()] == [[name, f"{name}, in symbols"]]
         assert page.find("input", name="title")[0][0]["value"] == "Week 3"
     none = Page(classroom.instructor.post(address, data={**FORM, "search": "nonsense", "arrange": "search"}).text)
     assert offered(none) == {}
