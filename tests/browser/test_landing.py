@@ -43,7 +43,7 @@ def test_text_is_painted_before_typefaces_and_pictures_are_asked_for(page: Page)
       const files = performance.getEntriesByType("resource").filter(({ name }) => /italic|figtree|webp/.test(name));
       return files.length >= 3 && files.every(({ startTime }) => startTime >= painted);
     }"""
-    assert page.evaluate(late)
+    page.wait_for_function(late)
     assert page.evaluate("document.fonts.check('italic 1em Libertinus Serif')")
 
 
