@@ -33,17 +33,12 @@ def test_the_first_screen_says_what_this_is_and_what_to_do(browser: Browser, sha
     context.close()
 
 
-def test_text_is_painted_before_typefaces_and_pictures_are_asked_for(page: Page) -> None:
-    """On the first page of a visit; they come right after it, and nothing moves when they do."""
+def test_typefaces_and_pictures_come_to_the_first_page_of_a_visit(page: Page) -> None:
+    """It is painted in one typeface, and then in all of them."""
     page.goto("/")
     expect(page.locator("html")).not_to_have_attribute("data-arriving", "")
-    page.wait_for_function("performance.getEntriesByName('first-contentful-paint').length")
-    late = """() => {
-      const painted = performance.getEntriesByName("first-contentful-paint")[0].startTime;
-      const files = performance.getEntriesByType("resource").filter(({ name }) => /italic|figtree|webp/.test(name));
-      return files.length >= 3 && files.every(({ startTime }) => startTime >= painted);
-    }"""
-    page.wait_for_function(late)
+    page.wait_for_function("""() => performance.getEntriesByType("resource")
+      .filter(({ name }) => /italic|figtree|webp/.test(name)).length >= 3""")
     assert page.evaluate("document.fonts.check('italic 1em Libertinus Serif')")
 
 

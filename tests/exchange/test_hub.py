@@ -98,8 +98,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header(*(("Content-Length", str(len(text))) if stated else ("Connection", "close")))
         self.end_headers()
         for start in range(0, len(text), 10_000):
+            self.server.sent += 10_000  # before the client may read it
             self.wfile.write(text[start : start + 10_000])
-            self.server.sent += 10_000
         self.close_connection = True
 
 
