@@ -118,10 +118,10 @@ class HeadRunner:
 
 def _serve_jobs(pipe: Connection) -> None:
     """The child's main loop: load torch, say "ready", then one answer for every job until the app closes the pipe."""
-    enter_child()
+    cores = enter_child()
     import torch  # loading it belongs to the start, not to the first head's time
 
-    torch.set_num_threads(max(1, torch.get_num_threads() - 1))  # one core stays the app's
+    torch.set_num_threads(min(torch.get_num_threads(), cores))
     pipe.send(("ready", None))
     while True:
         try:

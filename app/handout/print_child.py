@@ -26,8 +26,7 @@ PrintTask = Callable[[TypstRenderer, ReportProgress], Any]
 
 def serve_print_tasks(fonts: Path, pipe: Connection) -> None:
     """The child's main loop: say "ready", then carry out one task after the other until the app closes the pipe."""
-    enter_child()
-    os.environ.setdefault("RAYON_NUM_THREADS", str(max(1, (os.cpu_count() or 2) - 1)))  # one core stays the app's
+    os.environ.setdefault("RAYON_NUM_THREADS", str(enter_child()))
     renderer = TypstRenderer(fonts)
     pipe.send(("ready", None))
     while True:

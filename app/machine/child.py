@@ -193,14 +193,31 @@ class WarmChild:
             self._running = None
 
 
-def enter_child() -> None:
-    """Begin the main function of a child: give way to the app, leave Ctrl-C to it, and end when it ends."""
+def enter_child() -> int:
+    """Begin the main function of a child: give way to the app, leave Ctrl-C to it, and end when it ends.
+
+    Returns how many threads the child may compute with. On Linux it never runs on the last core: low priority is not
+    enough, since a request of the app may have to wait until a child's turn on a core is over.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    cores = _leave_a_core()
     with suppress(OSError, AttributeError):  # AttributeError: Windows
         os.nice(NICENESS)
     with suppress(OSError):  # only Linux has it
         Path("/proc/self/oom_score_adj").write_text(str(FIRST_TO_BE_KILLED))
     threading.Thread(target=_end_with_parent, daemon=True).start()
+    return cores
+
+
+def _leave_a_core() -> int:
+    """Keep this process off the last core, if there are several; return how many cores it should use."""
+    try:
+        cores = sorted(os.sched_getaffinity(0))
+        others = cores[:-1] or cores
+        os.sched_setaffinity(0, others)
+        return len(others)
+    except (OSError, AttributeError):  # only Linux has it
+        return max(1, (os.cpu_count() or 2) - 1)
 
 
 def memory_of(process_id: int | None) -> int:

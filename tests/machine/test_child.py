@@ -32,7 +32,7 @@ if __name__ == "__main__":
 
 def serve(pipe: Connection) -> None:
     """A child that tells its process id, sleeps, grows by 200 MB, or dies, as it is asked to."""
-    enter_child()
+    threads = enter_child()
     pipe.send(("ready", None))
     hoard = list[bytes]()
     while True:
@@ -53,6 +53,9 @@ def serve(pipe: Connection) -> None:
             killed = score.read_text().strip() if score.exists() else "1000"
             pipe.send(("done", (os.nice(0), killed, os.sched_getscheduler(0))))
             continue
+        elif job == "cores":
+            pipe.send(("done", (threads, os.sched_getaffinity(0))))
+            continue
         pipe.send(("done", os.getpid()))
 
 
@@ -67,6 +70,13 @@ def child() -> Iterator[WarmChild]:
 def test_a_child_gives_way_to_the_app(child: WarmChild) -> None:
     """The system runs it later, and takes it first where memory runs out."""
     assert child.ask("niceness", PATIENCE_S) == ("done", (os.nice(0) + 10, "1000", os.sched_getscheduler(0)))
+
+
+def test_a_child_leaves_one_core_to_the_app(child: WarmChild) -> None:
+    """The last of several; where there is one alone, they share it."""
+    cores = sorted(os.sched_getaffinity(0))
+    left = set(cores[:-1] or cores)
+    assert child.ask("cores", PATIENCE_S) == ("done", (len(left), left))
 
 
 def test_a_child_nobody_waits_for_works_when_nothing_else_does() -> None:
