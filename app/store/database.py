@@ -21,6 +21,7 @@ from sqlalchemy.engine import make_url
 from app.secret_key import SecretKey
 
 from .limits import POOL_LIMIT_S, limit_postgresql, watch_sqlite_file, without_limits
+from .queries import transactional
 from .tables import metadata, sealed_tickets, students
 
 # Several processes may start at the same time: one of them migrates while the others wait for this lock.
@@ -37,20 +38,31 @@ _POOL = {"pool_size": 20, "max_overflow": 0, "pool_recycle": 1800, "pool_timeout
 def open_engine(url: str) -> sa.Engine:
     """An engine for a database URL, with at most 20 connections; nothing is migrated.
 
-    Whatever waits too long for the database raises an SQLAlchemyError (see limits.py). An SQLite file and its folder
-    are created if they are missing, for their owner alone. Errors of the engine never contain query parameters.
+    On PostgreSQL each statement is committed at once (see `transactional`). Whatever waits too long for the database
+    raises an SQLAlchemyError (see limits.py). An SQLite file and its folder are created if they are missing, for their
+    owner alone. Errors of the engine never contain query parameters.
     """
     _make_file(url)
     # hide_parameters: what people typed is in the parameters, and must not get into error messages.
     # No pre-ping: it would cost as much as most queries. The first query on a connection that the server has dropped
     # fails, its request asks the user to try again, and SQLAlchemy then renews every connection.
-    engine = sa.create_engine(url, hide_parameters=True, **_POOL)
+    engine = sa.create_engine(url, hide_parameters=True, **_POOL, **_single_statements(url))
     if engine.dialect.name == "sqlite":
         sa.event.listen(engine, "connect", _set_up_sqlite)
         watch_sqlite_file(engine)
     else:
         limit_postgresql(engine)
     return engine
+
+
+def _single_statements(url: str) -> dict[str, Any]:
+    """The options by which PostgreSQL commits each statement at once, which saves the round trips of BEGIN and COMMIT.
+
+    Most requests need no more. Connections have this from the start, since each change of it takes time.
+    """
+    if make_url(url).get_backend_name() == "sqlite":
+        return {}
+    return {"isolation_level": "AUTOCOMMIT", "skip_autocommit_rollback": True}
 
 
 @contextmanager
@@ -61,7 +73,7 @@ def migration_transaction(engine: sa.Engine) -> Iterator[sa.Connection]:
     enforce foreign keys in it.
     """
     sqlite = engine.dialect.name == "sqlite"
-    with engine.connect() as connection, without_limits(connection):
+    with transactional(engine).connect() as connection, without_limits(connection):
         if sqlite:  # recreating a table, which drops the old one, must not delete the rows that refer to it
             connection.exec_driver_sql("PRAGMA foreign_keys=OFF")
         try:

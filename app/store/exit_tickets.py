@@ -19,7 +19,7 @@ from app.secret_key import SecretKey, UnsealError
 
 from .activities import Activity
 from .classwork import Answers
-from .queries import QueryBase, SharedCommits, columns, from_row, hash_secret
+from .queries import OpenDatabase, QueryBase, columns, from_row, hash_secret
 from .tables import activities, attendance, sealed_tickets, ticket_answers
 
 log = logging.getLogger("attention_shapes")
@@ -62,8 +62,8 @@ _TICKET_IN = sa.select(attendance.c.ticket_in).where(  # built once, as every sh
 class ExitTickets(QueryBase):
     """Queries on exit tickets. Anonymous ones are sealed with the key until they are mixed."""
 
-    def __init__(self, engine: sa.Engine, commits: SharedCommits | None, key: SecretKey) -> None:
-        super().__init__(engine, commits)
+    def __init__(self, database: OpenDatabase, key: SecretKey) -> None:
+        super().__init__(database)
         self._key = key
 
     def hand_in(self, activity_id: int, student_id: int, client_id: str, answers: Answers, *, anonymous: bool) -> bool:

@@ -191,19 +191,40 @@ class SharedCommits:
 _CURRENT: ContextVar[tuple[sa.Engine, sa.Connection] | None] = ContextVar("current_transaction", default=None)
 
 
+def transactional(engine: sa.Engine) -> sa.Engine:
+    """An engine that commits at the end of a transaction, with the connections of one that commits each statement."""
+    return engine if engine.dialect.name == "sqlite" else engine.execution_options(isolation_level="READ COMMITTED")
+
+
+@dataclass(frozen=True)
+class OpenDatabase:
+    """An open database as all groups of queries share it.
+
+    `engine` commits at the end of a transaction, `single_engine` each statement at once where the database can do that;
+    they have the same connections. `commits` is there for SQLite alone.
+    """
+
+    engine: sa.Engine
+    single_engine: sa.Engine
+    commits: SharedCommits | None
+
+    @classmethod
+    def of(cls, engine: sa.Engine) -> OpenDatabase:
+        """The database that `open_engine` has opened."""
+        commits = SharedCommits(engine) if engine.dialect.name == "sqlite" else None
+        return cls(transactional(engine), engine, commits)
+
+
 class QueryBase:
     """A group of queries on one part of the database.
 
-    `commits` is for SQLite, which lets one connection write at a time: waiting for a lock of our own is fair and quick,
-    while SQLite itself sleeps and tries again. PostgreSQL needs none, and lets commits share a flush by itself.
+    SQLite lets one connection write at a time: waiting for a lock of our own is fair and quick, while SQLite itself
+    sleeps and tries again. PostgreSQL needs no such lock, and lets commits share a flush by itself.
     """
 
-    def __init__(self, engine: sa.Engine, commits: SharedCommits | None = None) -> None:
-        self.engine, self._commits = engine, commits
-        self._write_lock = commits.lock if commits else nullcontext()
-        # Autocommit saves the round trips of BEGIN and COMMIT for single statements on PostgreSQL.
-        has_autocommit = engine.dialect.name != "sqlite"
-        self._single_engine = engine.execution_options(isolation_level="AUTOCOMMIT") if has_autocommit else engine
+    def __init__(self, database: OpenDatabase) -> None:
+        self.engine, self.single_engine, self._commits = database.engine, database.single_engine, database.commits
+        self._write_lock = database.commits.lock if database.commits else nullcontext()
 
     @contextmanager
     def transaction(self) -> Iterator[sa.Connection]:
@@ -269,7 +290,7 @@ class QueryBase:
         if current := self._current_connection():
             yield current
         else:
-            with self._single_engine.connect() as connection:
+            with self.single_engine.connect() as connection:
                 yield connection
 
     def _current_connection(self) -> sa.Connection | None:
@@ -299,7 +320,7 @@ class QueryBase:
             return current.execute(statement, values).rowcount
         if self._commits:
             return int(self._commits.run(lambda connection: connection.execute(statement, values).rowcount))
-        with self._single_engine.begin() as connection:
+        with self.single_engine.begin() as connection:
             return connection.execute(statement, values).rowcount
 
     def _insert_into(self, table: sa.Table) -> sqlite.Insert | postgresql.Insert:

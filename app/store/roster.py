@@ -16,7 +16,7 @@ from app.names import name_key
 from app.secret_key import SecretKey
 
 from .courses import Course
-from .queries import QueryBase, SharedCommits, columns, from_row, insert_row, utc_now
+from .queries import OpenDatabase, QueryBase, columns, from_row, insert_row, utc_now
 from .tables import (
     attendance,
     class_attempts,
@@ -69,8 +69,8 @@ class RosterImport:
 class Roster(QueryBase):
     """Queries on students and enrolments. Resume codes are stored as hashes made with the key."""
 
-    def __init__(self, engine: sa.Engine, commits: SharedCommits | None, key: SecretKey) -> None:
-        super().__init__(engine, commits)
+    def __init__(self, database: OpenDatabase, key: SecretKey) -> None:
+        super().__init__(database)
         self._key = key
 
     def add_students(self, course: Course, entries: Iterable[tuple[str, str | None]]) -> int:

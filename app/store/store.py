@@ -27,7 +27,7 @@ from .grades import Grades, Regrades
 from .live import Live
 from .materials import Materials
 from .people import People
-from .queries import QueryBase, SharedCommits, columns, from_row, hash_secret, utc_now
+from .queries import OpenDatabase, QueryBase, columns, from_row, hash_secret, utc_now
 from .roster import Roster
 from .sample_data import SampleData
 from .student_merge import StudentMerge
@@ -109,25 +109,25 @@ class Store(QueryBase):
 
     def __init__(self, url: str, folder: Path) -> None:
         engine = open_engine(url)
-        super().__init__(engine, SharedCommits(engine) if engine.dialect.name == "sqlite" else None)
+        database = OpenDatabase.of(engine)
+        super().__init__(database)
         self.key = SecretKey(read_or_make_secret(folder))
         with migration_transaction(engine) as connection:
             prepare_tables(connection)
             convert_plain_codes(connection, self.key)
-        shared = self.engine, self._commits
-        self.people = People(*shared)
-        self.courses = Courses(*shared)
-        self.roster = Roster(*shared, self.key)
-        self.student_merge = StudentMerge(*shared)
-        self.activities = Activities(*shared)
-        self.classwork = Classwork(*shared)
-        self.exit_tickets = ExitTickets(*shared, self.key)
-        self.live = Live(*shared)
-        self.materials = Materials(*shared)
-        self.regrades = Regrades(*shared)
-        self.grades = Grades(*shared)
-        self.audit_log = AuditLog(*shared)
-        self.sample_data = SampleData(*shared)
+        self.people = People(database)
+        self.courses = Courses(database)
+        self.roster = Roster(database, self.key)
+        self.student_merge = StudentMerge(database)
+        self.activities = Activities(database)
+        self.classwork = Classwork(database)
+        self.exit_tickets = ExitTickets(database, self.key)
+        self.live = Live(database)
+        self.materials = Materials(database)
+        self.regrades = Regrades(database)
+        self.grades = Grades(database)
+        self.audit_log = AuditLog(database)
+        self.sample_data = SampleData(database)
 
     def close(self) -> None:
         """Close every connection, and the file by which processes take turns."""

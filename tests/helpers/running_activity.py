@@ -69,8 +69,9 @@ def counted_statements(store: Store) -> Iterator[list[str]]:
     def count(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
         statements.append(statement)
 
-    sa.event.listen(store.engine, "before_cursor_execute", count)
+    # What is listened to here is heard in transactions too, whose engine has the same connections.
+    sa.event.listen(store.single_engine, "before_cursor_execute", count)
     try:
         yield statements
     finally:
-        sa.event.remove(store.engine, "before_cursor_execute", count)
+        sa.event.remove(store.single_engine, "before_cursor_execute", count)

@@ -202,5 +202,5 @@ def _close_and_die(store: Store, activity_id: int, statements: int) -> None:
         if left < 0:
             os._exit(9)
 
-    sa.event.listen(store.engine, "after_cursor_execute", count_down)
+    sa.event.listen(store.single_engine, "after_cursor_execute", count_down)  # hears transactions too
     store.exit_tickets.mix_closed(closed)
