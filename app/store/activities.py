@@ -16,11 +16,11 @@ from pydantic.dataclasses import dataclass as checked_dataclass
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import IntegrityError
 
-from .classwork import question_name
+from .classwork import DRAFT_COLUMNS, ClassDraft, draft_of, question_name
 from .courses import Course
 from .queries import QueryBase, columns, from_row, hash_secret, insert_row, utc_now
 from .roster import Student, new_code, normalised_code
-from .tables import activities, courses, enrolments, extra_time, revisions, snapshots, students, visitors
+from .tables import activities, class_drafts, courses, enrolments, extra_time, revisions, snapshots, students, visitors
 
 State = Literal["draft", "open"]  # what the instructor has set; times narrow "open"
 Phase = Literal["draft", "waiting", "open", "closing", "closed"]  # what it comes to at a time; see Activity.phase
@@ -328,6 +328,19 @@ class Activity:
         return self.phase(at) in ("open", "closing") and (end is None or at < end + longer)
 
 
+@dataclass(frozen=True)
+class VisitorsActivity:
+    """An activity, its course, the student that a browser is there, and their draft of the sheet that was asked for.
+
+    There is no draft before the first save, and where no sheet was asked for.
+    """
+
+    activity: Activity
+    course: Course
+    student: Student
+    draft: ClassDraft | None = None
+
+
 _COLUMNS = [
     *(
         activities.c[name]
@@ -371,6 +384,7 @@ _SELECT_OF_VISITOR = (
         sa.func.coalesce(extra_time.c.minutes, 0).label("extra_minutes"),
         *columns(courses, Course, "course__"),
         *columns(students, Student, "student__"),
+        *DRAFT_COLUMNS,
     )
     .select_from(
         _IN_COURSE.join(enrolments, enrolments.c.course_id == activities.c.course_id)
@@ -378,6 +392,12 @@ _SELECT_OF_VISITOR = (
         .join(students, students.c.id == enrolments.c.student_id)
         .outerjoin(
             extra_time, (extra_time.c.activity_id == activities.c.id) & (extra_time.c.student_id == students.c.id)
+        )
+        .outerjoin(
+            class_drafts,
+            (class_drafts.c.activity_id == activities.c.id)
+            & (class_drafts.c.student_id == students.c.id)
+            & (class_drafts.c.sheet_key == sa.bindparam("sheet_key")),
         )
     )
     .where(activities.c.id == sa.bindparam("activity_id"), visitors.c.token_hash == sa.bindparam("token_hash"))
@@ -425,17 +445,20 @@ class Activities(QueryBase):
         row = self._fetch_one(_SELECT_WITH_COURSE.where(this, *joinable))
         return (_activity(row), from_row(Course, row, "course__")) if row else None
 
-    def of_visitor(self, token: str, activity_id: int) -> tuple[Activity, Course, Student] | None:
-        """An activity, its course and the student that the browser with this token is enrolled as there.
+    def of_visitor(self, token: str, activity_id: int, sheet_key: str = "") -> VisitorsActivity | None:
+        """An activity with the student that the browser with this token is enrolled as there.
 
         The activity has this student's extra time. None if there is no such activity or visitor, or if the visitor is
         not enrolled in the course. Drafts and closed activities are found: the caller refuses them.
         """
-        row = self._fetch_one(_SELECT_OF_VISITOR, activity_id=activity_id, token_hash=hash_secret(token))
+        row = self._fetch_one(
+            _SELECT_OF_VISITOR, activity_id=activity_id, token_hash=hash_secret(token), sheet_key=sheet_key
+        )
         if row is None:
             return None
         activity = replace(_activity(row), extra_minutes=row.extra_minutes)
-        return activity, from_row(Course, row, "course__"), from_row(Student, row, "student__")
+        draft = None if row.version is None else draft_of(row)
+        return VisitorsActivity(activity, from_row(Course, row, "course__"), from_row(Student, row, "student__"), draft)
 
     def of_course(self, course: Course) -> tuple[Activity, ...]:
         """The activities of a course in whatever state, newest first."""

@@ -213,6 +213,11 @@ def _typed(answers: Answers) -> dict[str, str]:
     return {blank: text.strip() for blank, text in answers.items() if text.strip()}
 
 
+def draft_of(row: Any) -> ClassDraft:
+    """The draft of a row that has DRAFT_COLUMNS."""
+    return ClassDraft(row.answers, row.version, VariantSizes(**row.variant), pages=row.stamps or {})
+
+
 def _of_student(table: sa.Table) -> tuple[sa.ColumnElement[bool], ...]:
     """The conditions for the rows of one student in one activity, bind parameters `activity_id` and `student_id`."""
     return table.c.activity_id == sa.bindparam("activity_id"), table.c.student_id == sa.bindparam("student_id")
@@ -220,7 +225,8 @@ def _of_student(table: sa.Table) -> tuple[sa.ColumnElement[bool], ...]:
 
 # Built once: a class runs these with every save, and building a statement takes as long as executing it.
 _ARRIVAL = sa.select(attendance.c.ticket_in).where(*_of_student(attendance))
-_DRAFT = sa.select(class_drafts.c.answers, class_drafts.c.version, class_drafts.c.variant, class_drafts.c.stamps).where(
+DRAFT_COLUMNS = (class_drafts.c.answers, class_drafts.c.version, class_drafts.c.variant, class_drafts.c.stamps)
+_DRAFT = sa.select(*DRAFT_COLUMNS).where(
     *_of_student(class_drafts), class_drafts.c.sheet_key == sa.bindparam("sheet_key")
 )
 _LAST_ATTEMPT = (
@@ -328,9 +334,7 @@ class Classwork(QueryBase):
     def draft(self, key: ClassSheetKey) -> ClassDraft | None:
         """What a student has typed on a sheet; None before the first save."""
         row = self._fetch_one(_DRAFT, student_id=key.student_id, activity_id=key.activity_id, sheet_key=key.sheet_key)
-        if row is None:
-            return None
-        return ClassDraft(row.answers, row.version, VariantSizes(**row.variant), pages=row.stamps or {})
+        return draft_of(row) if row else None
 
     def drafts_of_activity(self, activity_id: int) -> tuple[StoredClassDraft, ...]:
         """Every student's drafts in an activity, by student and sheet, whether they were handed in or not."""

@@ -52,7 +52,7 @@ class OneRefusal:
     def release(self):
         pass
 
-class_sheet_page._drawing_saves = OneRefusal()
+class_sheet_page._drawing_save = OneRefusal()
 main(["serve"])
 """
 WRITTEN = "Why is the head 128 wide?\nAnd who decides?"

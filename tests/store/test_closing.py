@@ -36,7 +36,7 @@ def test_extra_time_and_the_late_window_move_a_students_end_and_hide_the_answers
     store.activities.set_extra_time(made, kim.id, 10)
     found = store.activities.of_visitor(token, made.id)
     assert found
-    for_kim, for_all = found[0], reload(store, made)
+    for_kim, for_all = found.activity, reload(store, made)
     assert [a.extra_minutes for a in (for_kim, for_all, *store.activities.of_student(kim))] == [10, 0, 10]
 
     def at(minutes: float, its: Activity) -> tuple[str, bool, bool, bool]:

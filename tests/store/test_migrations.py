@@ -140,7 +140,7 @@ def test_what_people_did_in_classes_is_read_by_its_new_names(bare_database_url: 
     store = Store(bare_database_url, tmp_path)
     found = store.activities.of_visitor("visitor token", 6)
     assert found
-    activity, _, student = found
+    activity, student = found.activity, found.student
     assert (activity.policies.feedback, activity.policies.max_attempts) == ("immediate", 3)
     first, second = store.classwork.attempts_of_activity(6)
     assert [first.sheet_number, second.sheet_number] == [1, 2]

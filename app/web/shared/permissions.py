@@ -5,13 +5,14 @@ An object that somebody may not know of does not exist for them (404); what they
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated
 
 from fastapi import Depends, HTTPException, Request
 from starlette.concurrency import run_in_threadpool
 
 from app.store import Activity, Course, Enrolment, Material, Role, Student, Teacher, Visitor
+from app.store.classwork import ClassDraft
 from app.translation import gettext as _
 from app.web.shared.cookies import TEACHER_COOKIE, VISITOR_COOKIE
 from app.web.shared.forms import whole_number
@@ -58,11 +59,12 @@ class ActivityAccess(CourseAccess):
 
 @dataclass(frozen=True)
 class StudentAccess:
-    """An activity, its course, and the student that this browser is there."""
+    """An activity, its course, the student that this browser is there, and a draft, if one has been read already."""
 
     activity: Activity
     course: Course
     student: Student
+    draft: tuple[str, ClassDraft] | None = field(default=None, kw_only=True)  # with the key of its sheet
 
     @property
     def links(self) -> StudentLinks:
@@ -302,15 +304,24 @@ def require_student(request: Request, services: ServicesDep, activity_id: int) -
     404 with a sentence for browsers that are not enrolled in the course, and for everybody where the activity is a
     draft or does not exist.
     """
+    return student_access(request, services, activity_id, "")
+
+
+def student_access(request: Request, services: Services, activity_id: int, sheet_key: str) -> StudentAccess:
+    """What `require_student` returns or raises, with the student's draft of the sheet that has this key, if any.
+
+    Reading both at once saves a round trip to the database.
+    """
     token = request.cookies.get(VISITOR_COOKIE)
     valid = token is not None and 0 < activity_id <= LARGEST_ID
-    enrolled = services.store.activities.of_visitor(token, activity_id) if token and valid else None
-    if enrolled is None or enrolled[0].state == "draft":
+    find = services.store.activities.of_visitor
+    enrolled = find(token, activity_id, sheet_key) if token and valid else None
+    if enrolled is None or enrolled.activity.state == "draft":
         raise HTTPException(404, services.library.wording.say("class", "no-enrolment"))
-    if token and services.closing.settle(enrolled[0]):
-        enrolled = services.store.activities.of_visitor(token, activity_id) or enrolled
-    activity, course, student = enrolled
-    return StudentAccess(activity, course, student)
+    if token and services.closing.settle(enrolled.activity):
+        enrolled = find(token, activity_id, sheet_key) or enrolled
+    draft = (sheet_key, enrolled.draft) if enrolled.draft else None
+    return StudentAccess(enrolled.activity, enrolled.course, enrolled.student, draft=draft)
 
 
 StudentAccessDep = Annotated[StudentAccess, Depends(require_student)]

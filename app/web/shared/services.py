@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Annotated, cast
 
+from anyio import CapacityLimiter
 from fastapi import Depends, Request
 
 from app.classes.closing import Closing
@@ -30,6 +31,8 @@ from app.store.limits import HealthCheck
 from app.store.upkeep.housekeeping import delete_expired
 from app.web.shared.passwords import Passwords
 from app.web.shared.rate_limits import RateLimits, StorageBudget
+
+MAX_CLASS_THREADS = 8  # in each process
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,11 @@ class Services:
     def closing(self) -> Closing:
         """What takes in the drafts of activities that have ended."""
         return Closing(self.library, self.store)
+
+    @cached_property
+    def class_threads(self) -> CapacityLimiter:
+        """The limit on threads for the saves and submissions of classes: more would only wait for one another."""
+        return CapacityLimiter(MAX_CLASS_THREADS)
 
     @cached_property
     def health(self) -> HealthCheck:

@@ -6,6 +6,7 @@ import threading
 from dataclasses import replace
 from typing import cast, get_args
 
+from anyio.to_thread import run_sync
 from fastapi import APIRouter, HTTPException, Request, Response
 from fastapi.responses import RedirectResponse
 
@@ -16,7 +17,7 @@ from app.grading.hints import Hint
 from app.sheets.variant import box_texts
 from app.store import NoAttemptsLeftError, Store
 from app.web.shared.forms import FormDep, FormReader
-from app.web.shared.permissions import require_student
+from app.web.shared.permissions import student_access
 from app.web.shared.services import Services, ServicesDep
 from app.web.shared.sheet_form import SavedFragment, kept_json
 from app.web.shared.sheet_view import question_views
@@ -44,8 +45,8 @@ from app.web.student.sheet_request import (
 
 router = APIRouter(include_in_schema=False)
 
-MAX_DRAWING_SAVES = 2  # at one time in this process: more are drawn no faster, and make everything else slower
-_drawing_saves = threading.BoundedSemaphore(MAX_DRAWING_SAVES)
+MAX_BUSY_WHEN_DRAWN = 2  # threads for classes, that of the save included; with more at work, nothing is drawn
+_drawing_save = threading.Lock()  # of the one save in this process that is drawn: two at once would take as long
 
 
 @router.get("/class/{activity_id:int}/{number:int}")
@@ -67,13 +68,21 @@ def show_class_sheet(services: ServicesDep, asked: SavedClassSheet, said: str = 
 
 
 @router.post("/class/{activity_id:int}/{number:int}/save")
-def save_class_sheet(request: Request, services: ServicesDep, form: FormDep, activity_id: int, number: int) -> Response:
+async def save_class_sheet(
+    request: Request, services: ServicesDep, form: FormDep, activity_id: int, number: int
+) -> Response:
+    """Save what was typed, in one of the threads for classes (see Services.class_threads)."""
+    return await run_sync(_save, request, services, form, activity_id, number, limiter=services.class_threads)
+
+
+def _save(request: Request, services: Services, form: FormReader, activity_id: int, number: int) -> Response:
     """Merge what was typed into the stored draft, and answer with what is stored and its drawing; nothing is marked.
 
-    Under exam conditions the answer holds no drawing, and neither while MAX_DRAWING_SAVES are under way: then the page
-    asks for it a little later, so that answers are written down first. 409 unless the activity accepts work.
+    Under exam conditions the answer holds no drawing, and neither while several others are written down or one is
+    drawn: then the page asks for it a little later, so that answers come first. 409 unless the activity accepts work.
     """
-    may_draw = _drawing_saves.acquire(blocking=False)
+    is_calm = services.class_threads.borrowed_tokens <= MAX_BUSY_WHEN_DRAWN
+    may_draw = is_calm and _drawing_save.acquire(blocking=False)
     try:
         asked = _posted(request, services, form, activity_id, number)
         require_open(services.library.wording, asked.activity)
@@ -83,7 +92,7 @@ def save_class_sheet(request: Request, services: ServicesDep, form: FormDep, act
         drawing = drawn_sheet(replace(asked, draft=stored), asked.variant) if may_draw else None
     finally:
         if may_draw:
-            _drawing_saves.release()
+            _drawing_save.release()
     response = render("shared/_saved.html", SavedFragment(drawing, kept_json(stored, asked.draft.changed)))
     if not may_draw and asked.variant.worksheet.show_drawing:
         response.headers.update({"HX-Reswap": "none", "X-Drawing": "later"})
@@ -142,9 +151,14 @@ def show_class_sheet_hint(request: Request, services: ServicesDep, asked: Posted
 
 
 @router.post("/class/{activity_id:int}/{number:int}/hand-in")
-def hand_in_class_sheet(
+async def hand_in_class_sheet(
     request: Request, services: ServicesDep, form: FormDep, activity_id: int, number: int
 ) -> Response:
+    """Hand the sheet in, in one of the threads for classes (see Services.class_threads)."""
+    return await run_sync(_hand_in, request, services, form, activity_id, number, limiter=services.class_threads)
+
+
+def _hand_in(request: Request, services: Services, form: FormReader, activity_id: int, number: int) -> Response:
     """Hand the sheet in; the button that asks about empty boxes only saves it where there are any, and asks.
 
     Where the last attempt has these very boxes and was not handed in, that attempt is handed in, with what is now
@@ -178,7 +192,8 @@ def _posted(request: Request, services: Services, form: FormReader, activity_id:
     FastAPI would run each of these two dependencies in a thread of its own, one after the other; called directly, a
     request takes one thread, once.
     """
-    return posted_class_sheet(services, require_student(request, services, activity_id), form, number)
+    access = student_access(request, services, activity_id, form.single_line("sheet"))
+    return posted_class_sheet(services, access, form, number)
 
 
 def _store_attempt(

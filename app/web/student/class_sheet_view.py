@@ -61,6 +61,7 @@ class ClassSheetPage:
     ticket_in: Annotated[bool, Doc("Whether the exit ticket is in.")]
     number: Annotated[int, Doc("Which sheet of the activity this is, counted from 1.")]
     keep: Annotated[str, Doc("What this browser keeps unsaved answers under.")]
+    sheet_key: Annotated[str, Doc("What the work on this sheet is stored under, as its form sends it back.")]
     variant: Annotated[Variant, Doc("The sheet as this student has it.")]
     rows: Annotated[tuple[RowView, ...], Doc("The rows to fill in.")]
     questions: Annotated[tuple[QuestionView, ...], Doc("The open questions under the rows.")]
@@ -154,6 +155,7 @@ def make_class_sheet_page(
         ticket_in=ticket_in,
         number=asked.number,
         keep=f"{_address(asked)} {access.student.id} {key.sheet_key}",
+        sheet_key=key.sheet_key,
         variant=variant,
         rows=rows,
         questions=question_views(variant, asked.draft.answers, locked=not status.can_hand_in),

@@ -13,7 +13,7 @@ from typing import Annotated, Protocol
 from fastapi import Depends, HTTPException
 
 from app.classes.frozen.frozen_library import library_of
-from app.classes.student_sheet import StudentSheet, student_sheet, variant_of
+from app.classes.student_sheet import StudentSheet, sheet_key_of, sheet_with_draft, variant_of
 from app.figures.scale import ScaleName
 from app.sheets.variant import Variant, box_texts
 from app.sheets.wording import Wording
@@ -150,4 +150,8 @@ def _student_sheet(services: Services, access: StudentAccess, number: int) -> St
     """The sheet of that number, from 1; raises 404 where the activity has fewer."""
     if not 1 <= number <= len(access.activity.content.items):
         raise HTTPException(404)
-    return student_sheet(services.library, services.store, access.activity, access.student, number)
+    key = sheet_key_of(access.activity, access.student, number)
+    known, draft = access.draft or ("", None)
+    if known != key.sheet_key:  # the form was sent from another version of the sheet, or says nothing of it
+        draft = services.store.classwork.draft(key)
+    return sheet_with_draft(services.library, services.store, access.activity, access.student, number, draft)

@@ -14,6 +14,7 @@ from tests.helpers.answer_keys import KEY
 from tests.helpers.class_sheet import HALF, attempts_in, press
 from tests.helpers.clock import Clock, end_activity
 from tests.helpers.html_page import Page, kept_in
+from tests.helpers.running_activity import counted_statements
 from tests.helpers.school import SCRIPT, Browser, Classroom
 
 
@@ -170,6 +171,23 @@ def test_two_pages_merge_box_by_box(classroom: Classroom) -> None:
     end_activity(classroom.store, activity.id)
     refused = browser.post(f"/class/{activity.id}/1/save", data=sent)
     assert (refused.status_code, refused.headers["x-refused"]) == (409, "closed")
+
+
+def test_a_form_says_which_sheet_it_was_sent_from(classroom: Classroom) -> None:
+    """Then the draft is read with the student; a form of another version, or with anything else, is merged as well."""
+    activity = classroom.open()
+    _, browser = classroom.join()
+    [sheet] = Page(browser.get(f"/class/{activity.id}/1").text).find("input", name="sheet")
+    sent = {"keys.rows": "none before", "input.rows": sheet[0]["value"], "keys.columns": "llama@9", "scores.rows": "\0"}
+    asked = list[int]()
+    for number, (box, name) in enumerate(sent.items()):
+        stamps = f"{box}:pageone1:{number + 1}"
+        with counted_statements(classroom.store) as statements:
+            saved = press(browser, activity, "save", {box: "7"}, form_id="as-good-as-any", sheet=name, stamps=stamps)
+        asked.append(len(statements))
+    typed = {box: text for box, text in kept_in(saved.text)["answers"].items() if text}
+    assert typed == dict.fromkeys(sent, "7")
+    assert asked[2:] == [asked[1] + 1, asked[1] + 1]
 
 
 @pytest.mark.parametrize(
