@@ -33,13 +33,19 @@ def test_the_first_screen_says_what_this_is_and_what_to_do(browser: Browser, sha
     context.close()
 
 
-def test_typefaces_and_pictures_come_to_the_first_page_of_a_visit(page: Page) -> None:
-    """It is painted in one typeface, and then in all of them."""
+def test_text_is_painted_before_typefaces_and_pictures_are_asked_for(browser: Browser, shared_app: Server) -> None:
+    """On the first page of a visit, with nothing in the browser's cache; they come right after it."""
+    context = browser.new_context(base_url=shared_app.url)
+    page = context.new_page()
     page.goto("/")
     expect(page.locator("html")).not_to_have_attribute("data-arriving", "")
-    page.wait_for_function("""() => performance.getEntriesByType("resource")
-      .filter(({ name }) => /italic|figtree|webp/.test(name)).length >= 3""")
+    page.wait_for_function("""() => {
+      const [painted] = performance.getEntriesByName("first-contentful-paint");
+      const files = performance.getEntriesByType("resource").filter(({ name }) => /italic|figtree|webp/.test(name));
+      return painted && files.length >= 3 && files.every(({ startTime }) => startTime >= painted.startTime);
+    }""")
     assert page.evaluate("document.fonts.check('italic 1em Libertinus Serif')")
+    context.close()
 
 
 def test_on_a_phone_a_mismatch_is_in_the_frame(browser: Browser, shared_app: Server) -> None:

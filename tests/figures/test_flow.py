@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.figures.draw import draw_figures
-from app.figures.figures import Rectangle
 from app.figures.scale import ScaleName
 from app.sheets.variant import Variant
+from tests.helpers.rectangles import touch
 from tests.helpers.shipped import LIBRARY
 
 SHEETS = [
@@ -19,11 +19,6 @@ SHEETS = [
     for key in ("llama-7b", "head-of-a-model", "columns-qwen3-0.6b", "qwen2.5-0.5b", "decode-gpt2", "cross-t5-small")
 ]
 SCALES: tuple[ScaleName, ScaleName] = ("root", "true")
-
-
-def touch(a: Rectangle, b: Rectangle) -> bool:
-    """Whether two rectangles share more than half a pixel."""
-    return all(a[i] + a[i + 2] > b[i] + 0.5 and b[i] + b[i + 2] > a[i] + 0.5 for i in (0, 1))
 
 
 @settings(max_examples=150, deadline=None)

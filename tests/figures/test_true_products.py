@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from app.figures.breaks import MIN_BRACKET_PX
 from app.figures.draw import draw_figures
-from app.figures.figures import Box, Figure, Polygon, Rectangle
+from app.figures.figures import Box, Figure, Polygon
 from app.figures.plans import FIGURE_PLANS
 from app.figures.scale import ScaleName
 from app.shapes.requirements import TopicError
@@ -24,6 +24,7 @@ from app.shapes.table import Blank
 from app.shapes.topics import TOPICS
 from app.sheets.reading import Typed
 from app.sheets.variant import Variant
+from tests.helpers.rectangles import touch
 from tests.helpers.shipped import LIBRARY
 
 
@@ -221,21 +222,16 @@ def test_parts_of_a_count_are_drawn_as_long_as_their_whole(name: str) -> None:
         assert redrawn.outlines[0].width > redrawn.boxes[-1].width
 
 
-def overlap(a: Rectangle, b: Rectangle) -> bool:
-    """Whether two rectangles share more than a pixel."""
-    return a[0] + a[2] > b[0] + 1 and b[0] + b[2] > a[0] + 1 and a[1] + a[3] > b[1] + 1 and b[1] + b[3] > a[1] + 1
-
-
 @on_every_sheet()
 def test_labels_stand_free(name: str) -> None:
     """No label lies on another one, on a matrix or on an arc, and all lie in the frame."""
     for figure in right_figures(name):
         texts = [edge.text_box for edge in figure.edges]
         for (first, a), (second, b) in combinations(zip(figure.edges, texts, strict=True), 2):
-            assert not overlap(a, b), (figure.key, first.label, first.side, second.label, second.side)
+            assert not touch(a, b), (figure.key, first.label, first.side, second.label, second.side)
         for edge, text in zip(figure.edges, texts, strict=True):
             for box in figure.boxes:
-                covered = overlap(text, (box.x, box.y, box.width, box.height))
+                covered = touch(text, (box.x, box.y, box.width, box.height))
                 assert not covered, (figure.key, edge.label, edge.side, box.tensor)
             assert text[0] >= figure.x
             assert text[1] >= figure.y
@@ -286,7 +282,7 @@ def test_each_pair_of_sides_that_differ_is_broken_in_plain_sight(seed: int, vari
         for each in figure.breaks:
             x, y, width, height = each.text_box
             assert max(each.bracket_box[2:]) >= MIN_BRACKET_PX
-            assert all(not overlap(each.text_box, other) for other in taken), (figure.key, each)
+            assert all(not touch(each.text_box, other) for other in taken), (figure.key, each)
             assert x >= figure.x
             assert y >= figure.y
             assert x + width <= figure.x + figure.width

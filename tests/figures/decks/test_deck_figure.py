@@ -13,25 +13,19 @@ from hypothesis import strategies as st
 
 from app.algebra.number_text import format_number
 from app.figures.draw import draw_figures
-from app.figures.figures import Box, Figure, Rectangle
+from app.figures.figures import Box, Figure
 from app.figures.scale import ScaleName
-from app.settings import PROJECT
 from app.shapes.requirements import TopicError
 from app.shapes.table import Blank, TensorTable, tensor
 from app.sheets.reading import Typed
 from app.sheets.variant import Variant
-from app.sheets.worksheet_files import load_library
+from tests.helpers.rectangles import touch
+from tests.helpers.shipped import LIBRARY
 
-LIBRARY = load_library(PROJECT / "worksheets")
 GROUPED = LIBRARY.variant("three-dimensions-qwen2.5-0.5b")  # 14 query heads share 2 key/value heads
 BATCHED = LIBRARY.variant("four-dimensions-qwen3-0.6b")
 SHEETS = [GROUPED, BATCHED, LIBRARY.variant("three-dimensions-llama-7b"), LIBRARY.variant("four-dimensions-gpt2")]
 SCALES: tuple[ScaleName, ScaleName] = ("root", "true")
-
-
-def touch(a: Rectangle, b: Rectangle) -> bool:
-    """Whether two rectangles share more than half a pixel."""
-    return all(a[i] + a[i + 2] > b[i] + 0.5 and b[i] + b[i + 2] > a[i] + 0.5 for i in (0, 1))
 
 
 @settings(max_examples=50, deadline=None)
