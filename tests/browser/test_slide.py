@@ -98,6 +98,7 @@ def test_by_keyboard_from_start_to_end_without_movement(browser: Browser, shared
         page.keyboard.press("ArrowRight")
     shown(page, "softmax")
     expect(page.get_by_role("link", name="Next")).to_have_attribute("aria-disabled", "true")
+    expect(page).to_have_url(re.compile("step=9"))
     page.reload()
     shown(page, "softmax")
     context.close()
