@@ -17,7 +17,7 @@ from app.store import Activity, Store
 from app.web.shared.cookies import TEACHER_COOKIE
 from simulation.lesson import add_teacher
 from simulation.server import Server
-from tests.helpers.browser import assert_accessible_in_all_looks
+from tests.helpers.browser import assert_accessible_in_all_looks, unreachable
 
 NUMBERS = itertools.count(1)
 
@@ -127,9 +127,8 @@ def test_old_numbers_are_called_old(browser: Browser, taught: SampleCourse) -> N
     page.goto(f"{taught.path}/live")
     sign = page.get_by_text("Connection lost")
     expect(sign).to_be_hidden()
-    context.route("**/live/now*", lambda route: route.abort())
-    expect(sign).to_be_visible()
-    context.unroute("**/live/now*")
+    with unreachable(context, "**/live/now*"):
+        expect(sign).to_be_visible()
     expect(sign).to_be_hidden()
     context.clear_cookies()
     expect(sign).to_be_visible()

@@ -8,7 +8,7 @@ from app.store import Plan, Policies, Store
 from app.web.shared.cookies import VISITOR_COOKIE
 from simulation.lesson import add_teacher
 from simulation.server import Server
-from tests.helpers.browser import assert_accessible_in_all_looks
+from tests.helpers.browser import assert_accessible_in_all_looks, unreachable
 from tests.helpers.clock import end_activity
 from tests.helpers.open_questions import HEADS, WHY, asking_content
 from tests.helpers.shipped import LIBRARY
@@ -64,11 +64,10 @@ def test_an_answer_is_written_on_a_phone_seen_on_a_laptop_and_kept(browser: Brow
     why.press_sequentially("more ")
     saved(page)
 
-    page.route("**/save", lambda route: route.abort())
-    why.press_sequentially("unsaved")
-    expect(page.locator("output.saved")).to_have_attribute("data-state", "waiting")
-    end_activity(store, activity.id)
-    page.unroute("**/save")
+    with unreachable(page, "**/save"):
+        why.press_sequentially("unsaved")
+        expect(page.locator("output.saved")).to_have_attribute("data-state", "waiting")
+        end_activity(store, activity.id)
     page.reload()
     expect(page.locator("aside.unsaved")).to_contain_text("and more unsaved")
     expect(page.get_by_label(WHY.text)).to_have_value("One row\nper token \nand more ")

@@ -112,16 +112,21 @@ def test_an_answer_that_was_lost_is_asked_again_and_overwrites_nothing(devices: 
     first, second = devices.open(), devices.open()
     page, other = devices.sheet(first), devices.sheet(second)
 
-    def lose(route: Route) -> None:
-        route.fetch()
-        route.abort()
+    losing = True
 
-    page.route("**/save", lose)
+    def answer(route: Route) -> None:
+        if losing:
+            route.fetch()
+            route.abort()
+        else:
+            route.continue_()
+
+    page.route("**/save", answer)
     page.fill(ROWS, "old")
     expect(page.locator(SAVED)).to_contain_text("Not on the server yet")
     assert devices.stored() == {"queries.rows": "old"}
     type_and_save(other, ROWS, "new")
-    page.unroute("**/save")
+    losing = False
     expect(page.locator(SAVED)).to_have_text("Saved", timeout=10_000)
     expect(page.locator(ROWS)).to_have_value("new")
     assert devices.stored() == {"queries.rows": "new"}

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Literal
 
 import pytest
-from playwright.sync_api import Page
+from playwright.sync_api import BrowserContext, Page, Route
 
 from app.settings import PROJECT
 from app.store import Store
@@ -38,6 +40,25 @@ def assert_accessible_in_all_looks(page: Page) -> None:
         page.set_viewport_size({"width": width, "height": 800})
         page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
         assert_accessible(page)
+
+
+@contextmanager
+def unreachable(target: Page | BrowserContext, addresses: str) -> Iterator[None]:
+    """Let every request to these addresses fail within the block.
+
+    The route stays: one that is taken away while a request is being answered makes playwright raise an error.
+    """
+    failing = True
+
+    def answer(route: Route) -> None:
+        if failing:
+            route.abort()
+        else:
+            route.continue_()
+
+    target.route(addresses, answer)
+    yield
+    failing = False
 
 
 def set_up_link(server: Server) -> str:
