@@ -8,21 +8,28 @@ True
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
 
 JOINERS = "\u200c\u200d"  # they shape the letters of some scripts, as in علی‌رضا
+# Printable, and yet nothing can be seen of them: what Unicode calls default ignorable, and two symbols that are blank.
+_UNSEEN = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef\u2800\U0001d159]"
+)
 _SAME_MARKS = str.maketrans({"’": "'", "‘": "'", "ʼ": "'", "‐": "-", **dict.fromkeys(JOINERS)})
 
 
 def clean_line(text: str, longest: int | None = None) -> str:
     """Return a text as it is kept: on one line, composed (NFC), and with nothing in it that cannot be seen.
 
-    Each run of white space becomes one space. Characters that cannot be printed are dropped, but for the JOINERS inside
-    a word. What is longer than `longest` characters is cut.
+    Each run of white space becomes one space. Characters that cannot be printed or seen are dropped, but for the
+    JOINERS inside a word. What is longer than `longest` characters is cut.
     """
+    if not text.isascii():
+        text = _UNSEEN.sub("", text)
     words = text.split()
     if not text.isprintable():
         words = ["".join(filter(_is_kept, word)).strip(JOINERS) for word in words]

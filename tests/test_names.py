@@ -11,6 +11,14 @@ from hypothesis import strategies as st
 from app.names import JOINERS, clean_line, name_key
 
 ALI_REZA = "علی\u200cرضا"
+# Default_Ignorable_Code_Point in DerivedCoreProperties.txt of Unicode 16
+DEFAULT_IGNORABLE = (
+    (0x00AD, 0x00AD), (0x034F, 0x034F), (0x061C, 0x061C), (0x115F, 0x1160), (0x17B4, 0x17B5), (0x180B, 0x180F),
+    (0x200B, 0x200F), (0x202A, 0x202E), (0x2060, 0x206F), (0x3164, 0x3164), (0xFE00, 0xFE0F), (0xFEFF, 0xFEFF),
+    (0xFFA0, 0xFFA0), (0xFFF0, 0xFFF8), (0x1BCA0, 0x1BCA3), (0x1D173, 0x1D17A), (0xE0000, 0xE0FFF),
+)  # fmt: skip
+BLANK_SYMBOLS = "\u2800\U0001d159"  # a Braille pattern without dots, a note without a head
+UNSEEN = [chr(code) for first, last in DEFAULT_IGNORABLE for code in range(first, last + 1)] + [*BLANK_SYMBOLS]
 
 
 @pytest.mark.parametrize(
@@ -51,10 +59,18 @@ def test_different_names_stay_different() -> None:
     assert len({name_key(name) for name in ("Zoe Fox", "Zoë Fox", "Fox Zoe", "Zoe Fo")}) == 4
 
 
-@given(st.text())
+def test_what_cannot_be_seen_makes_no_name() -> None:
+    """Nor does it tell a name from another that looks the same; only joiners inside a word stay in what is kept."""
+    assert [ascii(char) for char in UNSEEN if clean_line(char) or clean_line(f" {char}{char} ")] == []
+    kept = {char for char in UNSEEN if clean_line(f"Kim{char} Le{char}e") != "Kim Lee"}
+    assert kept == set(JOINERS)
+    assert {name_key(f"Kim{char} Le{char}e") for char in UNSEEN} == {"kim lee"}
+
+
+@given(st.text() | st.text("Aé \u0301" + JOINERS + "\u3164\u034f\ufe0f\u2800"))
 def test_a_clean_line_stays_as_it_is_and_has_the_key_of_what_was_typed(typed: str) -> None:
-    """Cleaning twice is cleaning once, and nothing that cannot be seen is left but joiners."""
+    """Cleaning twice is cleaning once, and nothing that cannot be printed or seen is left but joiners."""
     line = clean_line(typed)
     assert clean_line(line) == line
-    assert all(char.isprintable() or char in JOINERS for char in line)
+    assert all(char in JOINERS or (char.isprintable() and char not in UNSEEN) for char in line)
     assert name_key(line) == name_key(typed)

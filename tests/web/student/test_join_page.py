@@ -113,6 +113,17 @@ def test_a_name_is_found_on_the_roster_however_it_is_composed(classroom: Classro
     assert (student.name, student.roster_key, student.joined_at is not None) == (on_roster, "17", True)
 
 
+def test_a_name_that_cannot_be_seen_joins_nobody(classroom: Classroom) -> None:
+    """It comes back like an empty one; and with something invisible in it, a name on the roster is that name."""
+    add_to_roster(classroom, "Kim Lee, 17")
+    path = f"/join/{classroom.open().join_code}"
+    for name in ("\u3164", "\u2800 \u2800", "\ufe0f", "\u115f\u1160"):
+        assert classroom.school.browser().post(path, data={"name": name}).status_code == 422
+    assert classroom.school.browser().post(path, data={"name": "Kim\u034f L\u3164ee"}).status_code == 303
+    [student] = classroom.store.roster.students(classroom.course)
+    assert (student.name, student.joined_at is not None) == ("Kim Lee", True)
+
+
 def test_a_name_of_ones_own_will_do(classroom: Classroom) -> None:
     """Without a roster any name joins, once; without a name nobody does; markup stays text."""
     activity = classroom.open()
