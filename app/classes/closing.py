@@ -1,7 +1,8 @@
 """What happens when an activity has ended: everything that is typed on a sheet is taken in as an attempt.
 
 A draft is taken in if a box of it can be read or an open question is answered, the student has an attempt left, and it
-says something else than their last attempt. It is graded as if it had been handed in. Every draft is taken in once,
+says something else than their last attempt; one that was typed late, only if they handed in nothing on time. It is
+graded as if it had been handed in. Every draft is taken in once,
 whichever process dies or does the same at the same time: one is known by the attempt that it follows, and the activity
 is marked as done at the end.
 """
@@ -123,6 +124,9 @@ def _graded(library: Library, store: Store, activity: Activity, drafts: Iterable
         draft = work.draft
         if not work.has_news or (allowed and work.attempts >= allowed) or draft.sheet_key not in sheets:
             continue
+        late = replace(activity, extra_minutes=extra.get(draft.student_id, 0)).is_late(draft.saved_at)
+        if late and work.handed_in_on_time:
+            continue
         revision, number, content = sheets[draft.sheet_key]
         try:
             worksheet = frozen_worksheet(content.items[number - 1], activity.policies)
@@ -133,8 +137,7 @@ def _graded(library: Library, store: Store, activity: Activity, drafts: Iterable
             continue
         if report.has_readable_answer or work.writes(content.items[number - 1].questions):
             key = ClassSheetKey(draft.student_id, activity.id, revision, number, draft.sheet_key)
-            of_student = replace(activity, extra_minutes=extra.get(draft.student_id, 0))
-            yield TakenIn(key, work, stored_marks(report), of_student.is_late(draft.saved_at))
+            yield TakenIn(key, work, stored_marks(report), late)
 
 
 def _sheets_by_key(revisions: Mapping[int, Content]) -> dict[str, tuple[int, int, Content]]:

@@ -255,22 +255,17 @@ def students_handed_in(store: Store, activity: Activity, sheet_number: int) -> f
 def _store(paper_import: PaperImport, lines: Sequence[MarkedLine]) -> tuple[StoredLine, ...]:
     """Store marked lines, and say of each whether it had been stored before.
 
-    A paper becomes the student's draft too, unless they have typed one on the screen or have one with other sizes.
+    A paper becomes the student's draft too, unless they have typed something on the screen.
     """
-    stored, work = list[StoredLine](), paper_import.store.classwork
-    beside_drafts = list[PaperAttempt]()
+    stored = list[StoredLine]()
     for line in lines:
         paper, key = line.attempt, line.sheet.key
-        draft = paper_import.drafts.setdefault((key.student_id, key.sheet_key), paper.draft)
+        paper_import.drafts.setdefault((key.student_id, key.sheet_key), paper.draft)
         identity = (key.student_id, paper.client_id)
         already_stored = identity in paper_import.client_ids
         stored.append(StoredLine(line.student, line.sheet.variant, line.paper, already_stored))
         paper_import.client_ids.add(identity)
-        if draft is not paper.draft and draft.variant == line.sheet.sizes:
-            beside_drafts.append(paper)
-    work.hand_in_papers([line.attempt for line in lines])
-    for paper in beside_drafts:
-        work.save(paper.key, paper.draft)
+    paper_import.store.classwork.hand_in_papers([line.attempt for line in lines])
     return tuple(stored)
 
 

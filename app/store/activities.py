@@ -261,6 +261,7 @@ class Activity:
     drafts_taken_at: datetime | None = None
     longest_extra: int = 0  # minutes
     extra_minutes: int = 0
+    is_archived: bool = False  # its course: then extra time and the late window are over
 
     @property
     def policies(self) -> Policies:
@@ -274,12 +275,14 @@ class Activity:
     @property
     def ends_at(self) -> datetime | None:
         """When nobody can hand anything in any more: after everybody's extra time, the late window and the grace."""
-        minutes = self.longest_extra + self.policies.late_minutes
+        minutes = 0 if self.is_archived else self.longest_extra + self.policies.late_minutes
         return self.plan.closes_at and self.plan.closes_at + timedelta(minutes=minutes) + GRACE
 
     @property
     def writable_until(self) -> datetime | None:
         """The end of the student's late window, which is their closing time where there is none; None without both."""
+        if self.is_archived:
+            return self.plan.closes_at
         return self.closes_at and self.closes_at + timedelta(minutes=self.policies.late_minutes)
 
     def phase(self, at: datetime | None = None) -> Phase:
@@ -290,9 +293,10 @@ class Activity:
         shown in "closed" only.
         """
         at, opens_at = at or utc_now(), self.plan.opens_at
+        closes_at = self.plan.closes_at if self.is_archived else self.closes_at
         if self.state == "draft":
             return "draft"
-        if self.closes_at is None or at < self.closes_at:
+        if closes_at is None or at < closes_at:
             return "waiting" if opens_at and at < opens_at else "open"
         ended = self.ends_at is None or at >= self.ends_at
         settled = self.drafts_taken_at is not None or not self.policies.take_in_drafts
@@ -365,17 +369,17 @@ _COLUMNS = [
         0,
     ).label("longest_extra"),
     revisions.c.number.label("revision"),
+    courses.c.archived_at.is_not(None).label("is_archived"),
     # As text, so that equal policies and contents are parsed once for all who ask.
     sa.cast(activities.c.policies, sa.Text).label("policies"),
     sa.cast(revisions.c.content, sa.Text).label("content"),
 ]
 _OTHERS = revisions.alias()
 _NEWEST = sa.select(sa.func.max(_OTHERS.c.number)).where(_OTHERS.c.activity_id == activities.c.id).scalar_subquery()
-_WITH_REVISION = activities.join(
+_IN_COURSE = activities.join(
     revisions, (revisions.c.activity_id == activities.c.id) & (revisions.c.number == _NEWEST)
-)
-_IN_COURSE = _WITH_REVISION.join(courses, courses.c.id == activities.c.course_id)
-_SELECT = sa.select(*_COLUMNS).select_from(_WITH_REVISION).order_by(activities.c.id.desc())
+).join(courses, courses.c.id == activities.c.course_id)
+_SELECT = sa.select(*_COLUMNS).select_from(_IN_COURSE).order_by(activities.c.id.desc())
 _SELECT_WITH_COURSE = sa.select(*_COLUMNS, *columns(courses, Course, "course__")).select_from(_IN_COURSE)
 # Built once: a class runs this with every save, and building it takes as long as executing it.
 _SELECT_OF_VISITOR = (
@@ -613,7 +617,8 @@ def _activity(row: Any) -> Activity:
     """The activity of a row that has the columns _COLUMNS."""
     plan = Plan(row.title, row.day, _policies(row.policies), row.opens_at, row.closes_at)
     return Activity(row.id, row.course_id, row.join_code, row.state, plan, row.revision, _content(row.content),
-                    row.answers_shown_at, row.drafts_taken_at, row.longest_extra)  # fmt: skip
+                    row.answers_shown_at, row.drafts_taken_at, row.longest_extra,
+                    is_archived=row.is_archived)  # fmt: skip
 
 
 @lru_cache(maxsize=256)

@@ -95,7 +95,8 @@ class StoredClassDraft:
 class UnfinishedWork:
     """A draft beside the attempts on the same sheet: how many there are, and of the last one its id and answers.
 
-    The id is 0, and `last_answers` and `last_at` are None, before the first attempt.
+    The id is 0, and `last_answers` and `last_at` are None, before the first attempt. `handed_in_on_time`: the student
+    has handed one in, not late; none that was taken in at closing.
     """
 
     draft: StoredClassDraft
@@ -103,6 +104,7 @@ class UnfinishedWork:
     last_id: int
     last_answers: Answers | None
     last_at: datetime | None
+    handed_in_on_time: bool
 
     @property
     def sheet(self) -> tuple[int, str]:
@@ -255,12 +257,14 @@ _ON_SHEET = (
     class_attempts.c.activity_id == class_drafts.c.activity_id,
     class_attempts.c.sheet_key == class_drafts.c.sheet_key,
 )
+_ON_TIME = (class_attempts.c.handed_in, ~class_attempts.c.taken_in, ~class_attempts.c.late)
 _LAST_ID = sa.select(sa.func.max(class_attempts.c.id)).where(*_ON_SHEET).scalar_subquery()
 _LAST = class_attempts.alias()
 _DRAFTS_BESIDE_ATTEMPTS = (
     sa.select(
         *columns(class_drafts, StoredClassDraft),
         sa.select(sa.func.count()).select_from(class_attempts).where(*_ON_SHEET).scalar_subquery().label("attempts"),
+        sa.exists().where(*_ON_SHEET, *_ON_TIME).label("handed_in_on_time"),
         sa.func.coalesce(_LAST.c.id, 0).label("last_id"),
         _LAST.c.answers.label("last_answers"),
         _LAST.c.created_at.label("last_at"),
@@ -557,7 +561,7 @@ def _merged(stored: ClassDraft | None, draft: ClassDraft) -> ClassDraft | None:
 def _unfinished_work(row: Any) -> UnfinishedWork:
     """The draft and the last attempt of a row of _DRAFTS_BESIDE_ATTEMPTS."""
     draft = StoredClassDraft(row.student_id, row.sheet_key, VariantSizes(**row.variant), row.answers, row.saved_at)
-    return UnfinishedWork(draft, row.attempts, row.last_id, row.last_answers, row.last_at)
+    return UnfinishedWork(draft, row.attempts, row.last_id, row.last_answers, row.last_at, bool(row.handed_in_on_time))
 
 
 def _draft_row(key: ClassSheetKey, draft: ClassDraft) -> dict[str, Any]:

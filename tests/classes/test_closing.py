@@ -168,6 +168,35 @@ def test_what_is_typed_after_reopening_is_taken_in_at_the_next_end(lesson: Lesso
     ]  # fmt: skip
 
 
+def test_what_was_handed_in_on_time_is_not_replaced_by_what_was_only_typed_late(
+    library: Library, store: Store, clock: Clock
+) -> None:
+    """Kim types over a box of a sheet that is in; what was taken in from Lee, who handed in nothing, is replaced."""
+    lesson = lesson_of(library, store, Policies(late_minutes=60))
+    kim, lee = lesson.student("Kim"), lesson.student("Lee")
+    lesson.hand_in(kim, KEY)
+    lesson.type(lee, HALF)
+    lesson.store.activities.close(lesson.activity)
+    clock.pass_minutes(10)
+    lesson.type(kim, {**KEY, "keys.rows": "7"}, version=9)
+    clock.pass_minutes(60)
+    lesson.settle()
+    ended = lesson.store.activities.find(lesson.activity.id)
+    assert ended
+    lesson.store.activities.change(ended, replace(ended.plan, closes_at=None))
+    clock.pass_seconds(1)
+    lesson.type(kim, {**KEY, "keys.rows": "8"}, version=10)
+    lesson.type(lee, KEY, version=10)
+    reopened = lesson.store.activities.find(lesson.activity.id)
+    assert reopened
+    lesson.store.activities.close(reopened)
+    clock.pass_minutes(70)
+    lesson.settle()
+    assert [(attempt.student_id, attempt.score, attempt.late) for attempt in lesson.attempts()] == [
+        (kim.id, 14, False), (lee.id, 1, False), (lee.id, 14, True),
+    ]  # fmt: skip
+
+
 def test_a_draft_that_cannot_be_graded_keeps_nobody_from_their_marks(
     lesson: Lesson, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -127,17 +127,20 @@ def test_too_many_answers_are_refused(paper_activity: PaperActivity) -> None:
     assert paper_activity.attempts() == 0
 
 
-def test_a_draft_with_other_sizes_stays(paper_activity: PaperActivity, library: Library) -> None:
-    """Paper with the sizes of the screen becomes the draft; with others it leaves what is typed there alone."""
+def test_what_is_typed_on_the_screen_stays(paper_activity: PaperActivity, library: Library) -> None:
+    """Whatever sizes the paper has, and however little is on it; without a draft, the paper becomes one."""
     kim = paper_activity.listed("Kim Lee")
     sheet = student_sheet(library, paper_activity.store, paper_activity.activity, kim, 1)
     paper_activity.store.classwork.save(sheet.key, ClassDraft({"input.rows": "1"}, 0, sheet.sizes))
     other = library.variant("llama-7b", None, 77)
     paper_activity.paper_import(code=other.code).store_line(f"1017: {' '.join(map(str, other.key.values()))}", 1)
+    for line in ("1017: 7 8 9", f"1017: {RIGHT}"):
+        paper_activity.paper_import().store_line(line, 1)
     draft = paper_activity.store.classwork.draft(sheet.key)
     assert draft
     assert (dict(draft.answers), draft.variant.tokens) == ({"input.rows": "1"}, 100)
-    paper_activity.paper_import().store_line(f"1017: {RIGHT}", 1)
-    draft = paper_activity.store.classwork.draft(sheet.key)
+    lou = paper_activity.listed("Lou Ray")
+    paper_activity.paper_import().store_line(f"1018: {RIGHT}", 1)
+    draft = paper_activity.store.classwork.draft(replace(sheet.key, student_id=lou.id))
     assert draft
     assert dict(draft.answers) == KEY

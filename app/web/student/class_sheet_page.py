@@ -15,7 +15,7 @@ from app.classes.student_sheet import stored_marks
 from app.grading.grade import Report, grade
 from app.grading.hints import Hint
 from app.sheets.variant import box_texts
-from app.store import NoAttemptsLeftError, Store
+from app.store import ClassAttempt, NoAttemptsLeftError, Store
 from app.web.shared.forms import FormDep, FormReader
 from app.web.shared.permissions import student_access
 from app.web.shared.services import Services, ServicesDep
@@ -26,6 +26,7 @@ from app.web.shared.urls import url_for
 from app.web.student.class_sheet_view import (
     Said,
     after_press,
+    as_it_counts,
     drawn_sheet,
     empty_boxes,
     hint_on_last,
@@ -59,6 +60,7 @@ def show_class_sheet(services: ServicesDep, asked: SavedClassSheet, said: str = 
     activity = asked.activity
     if activity.phase() == "waiting":
         return RedirectResponse(url_for("show_class_activity", activity_id=activity.id), 303)
+    asked = as_it_counts(services, asked)
     ticket_in = services.store.classwork.arrive(activity.id, asked.access.student.id)
     hinted = hint_on_last(services, asked, hint) if hint and activity.is_writable() else None
     page = make_class_sheet_page(services, asked, ticket_in, hinted)
@@ -129,7 +131,7 @@ def check_class_sheet(request: Request, services: ServicesDep, asked: PostedClas
         services.store.classwork.save(asked.sheet.key, asked.draft)
         return _respond(request, services, asked, "nothing-read")
     try:
-        _store_attempt(services, asked, report, request_id(form, asked.draft.answers), handed_in=False)
+        _store_attempt(services, asked, report, request_id(form, asked.variant), handed_in=False)
     except NoAttemptsLeftError:
         return _respond(request, services, asked, "no-attempts-left")
     return _respond(request, services, asked, "checked")
@@ -178,7 +180,9 @@ def _hand_in(request: Request, services: Services, form: FormReader, activity_id
     else:
         report = grade(asked.variant, asked.answers)
         try:
-            _store_attempt(services, asked, report, request_id(form, asked.draft.answers), handed_in=True)
+            attempt = _store_attempt(services, asked, report, request_id(form, asked.variant), handed_in=True)
+            if not attempt.handed_in:  # a check of this very form has made it, which was still under way above
+                classwork.hand_in_last(asked.sheet.key)
         except NoAttemptsLeftError:
             _add_to_last(services.store, asked)
             classwork.hand_in_last(asked.sheet.key)
@@ -198,13 +202,14 @@ def _posted(request: Request, services: Services, form: FormReader, activity_id:
 
 def _store_attempt(
     services: Services, asked: ClassSheetRequest, report: Report, client_id: str, *, handed_in: bool
-) -> None:
-    """Store the draft, and its answers with their marks as one more attempt; nothing for a client_id stored before.
+) -> ClassAttempt:
+    """Store the draft, and its answers with their marks as one more attempt; return that.
 
-    Raises NoAttemptsLeftError where the activity allows no more attempts; then nothing is stored.
+    For a client_id that was stored before, nothing is stored, and the attempt that has it is returned. Raises
+    NoAttemptsLeftError where the activity allows no more attempts; then nothing is stored.
     """
     allowed, late = asked.activity.policies.max_attempts, asked.activity.is_late()
-    services.store.classwork.record(
+    return services.store.classwork.record(
         asked.sheet.key,
         client_id,
         asked.draft,

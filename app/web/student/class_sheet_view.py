@@ -185,6 +185,17 @@ def make_class_sheet_page(
     )
 
 
+def as_it_counts(services: Services, asked: ClassSheetRequest) -> ClassSheetRequest:
+    """Once the activity has closed, the sheet with the answers that count, which may not be those of the last save.
+
+    A paper may have been entered since, or what was typed after handing in was not taken in.
+    """
+    last = asked.work.last_attempt(asked.sheet.key) if asked.activity.phase() == "closed" else None
+    if last is None or has_other_numbers(services, asked, last):
+        return asked
+    return replace(asked, draft=replace(asked.draft, answers=last.answers))
+
+
 def _primary(feedback: Feedback, status: _SheetStatus, report: Report | None) -> Primary:
     """The button to press now: check until all is right, where a check shows marks; then hand in; then go on."""
     if status.last is not None and status.last.handed_in:

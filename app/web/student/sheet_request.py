@@ -7,7 +7,7 @@ import json
 import re
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Protocol
 
 from fastapi import Depends, HTTPException
@@ -18,7 +18,7 @@ from app.figures.scale import ScaleName
 from app.sheets.variant import Variant, box_texts
 from app.sheets.wording import Wording
 from app.store import Activity, ClassAttempt, ClassSheetKey, SheetProgress
-from app.store.classwork import ClassDraft
+from app.store.classwork import ClassDraft, MergedBoxes, merge_boxes
 from app.web.shared.forms import FormDep, FormReader
 from app.web.shared.permissions import StudentAccess, StudentAccessDep
 from app.web.shared.services import Services, ServicesDep
@@ -38,7 +38,8 @@ class SheetWork(Protocol):
 class ClassSheetRequest:
     """One sheet of an activity as a student has it, and what stands in its boxes.
 
-    The texts are those of the form that was posted; for a page that is only looked at, those of the last save.
+    The texts are those of the form that was posted, but for boxes that another device has changed since; for a page
+    that is only looked at, those of the last save.
     """
 
     access: StudentAccess
@@ -78,8 +79,8 @@ def posted_class_sheet(
 ) -> ClassSheetRequest:
     """The sheet that a form was sent from, with its boxes as typed; raises 404 where the activity has fewer sheets."""
     sheet = _student_sheet(services, access, number)
-    draft = ClassDraft(read_answers(form, sheet.variant), 0, sheet.sizes, read_changed(form, sheet.variant))
-    scale = read_scale(form.raw("scale"))
+    typed = ClassDraft(read_answers(form, sheet.variant), 0, sheet.sizes, read_changed(form, sheet.variant))
+    draft, scale = _merged_with(sheet.draft, typed), read_scale(form.raw("scale"))
     return ClassSheetRequest(access, number, sheet, draft, scale, services.store.classwork)
 
 
@@ -137,13 +138,21 @@ def read_form_id(form: FormReader) -> str:
     return text if re.fullmatch(r"[\w-]{8,40}", text, re.ASCII) else secrets.token_urlsafe(16)
 
 
-def request_id(form: FormReader, answers: Mapping[str, str]) -> str:
+def request_id(form: FormReader, variant: Variant) -> str:
     """An id by which the database knows a request that is sent again.
 
     The same form with the same answers has the same id, and another one once anything in the boxes has changed.
     """
-    text = json.dumps(answers, sort_keys=True)
+    text = json.dumps(read_answers(form, variant), sort_keys=True)
     return f"{read_form_id(form)}.{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+
+
+def _merged_with(stored: ClassDraft | None, typed: ClassDraft) -> ClassDraft:
+    """What a form sent, with every box that its page has not changed as it is stored: another device may have."""
+    if stored is None or typed.changed is None:
+        return typed
+    merged = merge_boxes(MergedBoxes(stored.answers, stored.pages), typed.answers, typed.changed)
+    return replace(typed, answers={**typed.answers, **(merged or stored).answers})
 
 
 def _student_sheet(services: Services, access: StudentAccess, number: int) -> StudentSheet:

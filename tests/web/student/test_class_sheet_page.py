@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from app.grading.grade import grade
 from app.store import Activity, Plan, Policies
 from tests.helpers.answer_keys import KEY
 from tests.helpers.class_sheet import HALF, attempts_in, press
@@ -155,7 +156,7 @@ def test_nothing_typed_is_no_attempt(classroom: Classroom) -> None:
 
 
 def test_two_pages_merge_box_by_box(classroom: Classroom) -> None:
-    """A check marks what was sent, and the answer has what the other page saved; refused is told as closed."""
+    """A check marks what both have typed, and its answer has what the other page saved; refused is told as closed."""
     activity = classroom.open()
     _, browser = classroom.join()
     press(browser, activity, "save", {"keys.rows": "7"}, stamps="keys.rows:pageone1:1")
@@ -167,10 +168,54 @@ def test_two_pages_merge_box_by_box(classroom: Classroom) -> None:
     }  # fmt: skip
     assert kept["pages"] == {"pagetwo2": 2}
     [attempt] = classroom.store.classwork.attempts_of_activity(activity.id)
-    assert attempt.answers["keys.rows"] == ""
+    assert attempt.answers["keys.rows"] == "7"
     end_activity(classroom.store, activity.id)
     refused = browser.post(f"/class/{activity.id}/1/save", data=sent)
     assert (refused.status_code, refused.headers["x-refused"]) == (409, "closed")
+
+
+@pytest.mark.parametrize("what", ["check", "hand-in"])
+def test_a_box_mended_on_one_device_counts_where_the_other_hands_in(classroom: Classroom, what: str) -> None:
+    """The laptop shows the old text and has nothing new to say; sent again, its form is still the same request."""
+    activity = classroom.open()
+    _, browser = classroom.join()
+    typed = {**KEY, "keys.rows": "7"}
+    press(browser, activity, "save", typed, stamps=" ".join(f"{box}:laptop01:{i}" for i, box in enumerate(KEY, 1)))
+    press(browser, activity, "save", {"keys.rows": KEY["keys.rows"]}, stamps="keys.rows:phone001:1")
+    for _ in range(2):
+        page = Page(press(browser, activity, what, typed, stamps="", form_id="as-good-as-any").text)
+    assert attempts_in(classroom, activity) == [(what == "hand-in", 14)]
+    assert page.find("input", name="keys.rows")[0][0]["value"] == KEY["keys.rows"]
+
+
+def test_handing_in_while_a_check_is_under_way_hands_in(classroom: Classroom, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The check of the same form is stored between the moments when handing in looks for an attempt and stores one."""
+    activity = classroom.open()
+    _, browser = classroom.join()
+    checks = [{**KEY, "form_id": "one-and-the-same"}]
+
+    def grade_later(*asked: Any) -> Any:
+        while checks:
+            assert browser.post(f"/class/{activity.id}/1/check", data=checks.pop()).status_code == 303
+        return grade(*asked)
+
+    monkeypatch.setattr("app.web.student.class_sheet_page.grade", grade_later)
+    press(browser, activity, "hand-in", KEY, form_id="one-and-the-same")
+    assert attempts_in(classroom, activity) == [(True, 14)]
+
+
+def test_a_closed_sheet_shows_the_answers_that_count(classroom: Classroom) -> None:
+    """Not those of a later save, where the activity takes in no drafts."""
+    activity = classroom.open(take_in_drafts=False)
+    _, browser = classroom.join()
+    press(browser, activity, "hand-in", KEY)
+    press(browser, activity, "save", {"keys.rows": "7"}, stamps="keys.rows:pageone1:1")
+    address = f"/class/{activity.id}/1"
+    assert Page(browser.get(address).text).find("input", name="keys.rows")[0][0]["value"] == "7"
+    end_activity(classroom.store, activity.id)
+    closed = Page(browser.get(address).text)
+    assert closed.find("input", name="keys.rows")[0][0]["value"] == KEY["keys.rows"]
+    assert set(closed.marks().values()) == {"right"}
 
 
 def test_a_form_says_which_sheet_it_was_sent_from(classroom: Classroom) -> None:

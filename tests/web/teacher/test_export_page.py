@@ -239,12 +239,16 @@ def roles(taught: Taught, role: str) -> Teacher:
 
 
 def test_an_archived_course_is_read_and_not_changed(taught: Taught, clock: Clock) -> None:
-    """Out of the list, no way in, nothing taken in, nothing changed, all to be seen and taken home; and back again."""
+    """Out of the list, no way in, nothing taken in, nothing changed, all to be seen and taken home; and back again.
+
+    Extra time is over too.
+    """
     course, activity = f"/courses/{taught.course.id}", f"/activities/{taught.activity.id}"
     max_, visitor = taught.school.student(taught.course, "Max")
     sheet = f"/class/{taught.activity.id}/1"
     with taught.school.browser(teacher=taught.ada) as ada, taught.school.browser(visitor=visitor) as browser:
         assert browser.post(f"{sheet}/save", data={"queries.rows": "1"}).status_code == 200
+        taught.school.store.activities.set_extra_time(taught.activity, max_.id, 60)
         assert ada.post(f"{course}/archive").status_code == 303
         listed = ada.get("/courses").text
         assert "Archived" in listed
@@ -263,6 +267,7 @@ def test_an_archived_course_is_read_and_not_changed(taught: Taught, clock: Clock
         assert browser.get(sheet).status_code == 200
         assert browser.get(f"/join/{taught.activity.join_code}").status_code == 404
         assert ada.post(f"{course}/bring-back").status_code == 303
+        taught.school.store.activities.set_extra_time(taught.school.reload(taught.activity), max_.id, 0)
         assert browser.post(f"{sheet}/save", data={"queries.rows": "2"}).status_code == 409
         assert ada.post(f"{activity}/open").status_code == 303
         assert browser.post(f"{sheet}/save", data={"queries.rows": "2"}).status_code == 200
