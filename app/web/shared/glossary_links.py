@@ -15,11 +15,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from app.sheets.variant import Variant
 from app.sheets.wording import Wording
 from app.translation import gettext as _
+from app.web.shared.cookies import who_asks
 from app.web.shared.urls import url_for
 
 
@@ -45,12 +46,16 @@ def linked_sheet(variant: Variant) -> LinkedSheet:
     """A sheet's sentences from top to bottom; the first place that names a term links to it, and no later one.
 
     The links open a new tab, so that nothing that is typed on the sheet is lost, with or without a script. Those in
-    names of rows are no stops of the Tab key, which leads from box to box.
+    names of rows are no stops of the Tab key, which leads from box to box. Where the glossary is closed to this
+    browser, nothing is linked.
     """
     text = variant.text
     sentences = (text.description, text.task, *text.assumptions)
     rows = tuple(row.name for row in variant.rows)
-    linked = _linked_texts(_HashableWording(variant.wording), sentences, rows)
+    if who_asks().may_practise:
+        linked = _linked_texts(_HashableWording(variant.wording), sentences, rows)
+    else:
+        linked = tuple(map(escape, (*sentences, *rows)))
     names = dict(zip((row.key for row in variant.rows), linked[len(sentences) :], strict=True))
     return LinkedSheet(linked[0], linked[1], linked[2 : len(sentences)], names)
 

@@ -9,17 +9,23 @@ import pytest
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
+from app import main
 from app.main import PRACTICE_PAGES, create_app
 from app.settings import Settings
+from tests.helpers.answer_keys import KEY
 from tests.helpers.class_sheet import HALF, press
-from tests.helpers.school import Classroom
+from tests.helpers.fake_runner import FakeRunner
+from tests.helpers.html_page import Page
+from tests.helpers.runs import run_and_wait
+from tests.helpers.school import Browser, Classroom
 
 ANSWERS = {"worksheet": "llama-7b", "answers": {"queries.rows": "100"}}
 
 
 @pytest.fixture
-def exam_app(data_dir: Path) -> Iterator[FastAPI]:
-    """An app whose operator has closed practice."""
+def exam_app(data_dir: Path, runner: FakeRunner, monkeypatch: pytest.MonkeyPatch) -> Iterator[FastAPI]:
+    """An app whose operator has closed practice, without torch."""
+    monkeypatch.setattr(main, "HeadRunner", lambda **_options: runner)
     app = create_app(Settings(data_dir=data_dir, database_url="", practice=False))
     with TestClient(app):
         yield app
@@ -54,3 +60,47 @@ def test_classes_and_teachers_work_on_a_server_for_exams(exam_app: FastAPI) -> N
     for path in ("/sheet", "/models", "/handout", "/api/v1/models/gpt2/shapes?tokens=3"):
         assert teacher.get(path).status_code == 200
     assert teacher.post("/api/v1/grade", json=ANSWERS).status_code == 200
+
+
+def reached_from(browser: Browser, *addresses: str) -> dict[str, int]:
+    """The status of every address that these pages lead to by links, pictures and fragments, and so on from there."""
+    found, left = dict[str, int](), list(addresses)
+    while left:
+        address = left.pop().partition("#")[0].replace("http://testserver", "")
+        if address in found or not address.startswith("/"):
+            continue
+        answer = browser.get(address)
+        found[address] = answer.status_code
+        left.append(answer.headers.get("location", ""))
+        if answer.headers.get("content-type", "").startswith("text/html"):
+            elements = Page(answer.text).elements
+            left += [attrs[name] for _, attrs, _ in elements for name in ("href", "src", "hx-get") if name in attrs]
+            left += [attrs["action"] for tag, attrs, _ in elements if tag == "form" and "method" not in attrs]
+    return found
+
+
+def test_no_page_of_a_class_leads_to_what_is_closed(exam_app: FastAPI) -> None:
+    """Before joining, while working, with a run, after the exit ticket, and once the answers are shown."""
+    classroom = Classroom(exam_app, sheets=None)
+    sheets = ("llama-7b", "decode-gpt2", "four-dimensions-gpt2")
+    activity = classroom.school.activity(classroom.course, sheets=sheets)
+    browser, visited = classroom.school.browser(), set[str]()
+    join, path = f"/join/{activity.join_code}", f"/class/{activity.id}"
+
+    def look_around(*more: str) -> None:
+        reached = reached_from(browser, "/", join, "/mine", *more)
+        assert [address for address, status in reached.items() if status not in (200, 303)] == []
+        visited.update(reached)
+
+    look_around()
+    assert browser.post(join, data={"name": "Kim"}).status_code == 303
+    look_around()
+    press(browser, activity, "check", HALF)
+    again = Page(run_and_wait(browser, HALF, f"{path}/1/run")).find("form")[0][0]["action"]
+    look_around(again.removesuffix("/again"))
+    press(browser, activity, "hand-in", KEY)
+    browser.post(f"{path}/ticket", data={"answer-muddiest": "why?"})
+    look_around()
+    classroom.school.end(activity)
+    look_around()
+    assert {path, *(f"{path}/{part}" for part in ("1", "2", "3", "ticket"))} <= visited
