@@ -16,6 +16,8 @@ from app.store.activities import Feedback
 from app.translation import gettext as _
 from app.translation import ngettext
 
+_ANONYMITY = 2  # which wording of what becomes of anonymous answers a form was made with
+
 _MARKS: dict[Feedback, str] = {
     "immediate": _("Marks are shown each time you check."),
     "after_hand_in": _("Marks are shown after you hand in."),
@@ -30,10 +32,10 @@ def sheet_promise(activity: Activity, number: int) -> str:
 
 
 def ticket_promise(activity: Activity) -> str:
-    """Twelve characters that change with what the exit ticket asks, and with whether it is anonymous."""
+    """Twelve characters that change with what the exit ticket asks, and with what is promised of its answers."""
     ticket = activity.content.ticket
     asked = ticket and [ticket.ticket["questions"], ticket.ticket.get("pick_at_least", 0)]
-    return _short_hash([asked, activity.policies.ticket_anonymous])
+    return _short_hash([asked, activity.policies.ticket_anonymous and _ANONYMITY])
 
 
 def rules_in_words(activity: Activity) -> tuple[str, ...]:

@@ -178,11 +178,13 @@ class CourseFiles:
     def _activity_json(self, activity: Activity) -> dict[str, Any]:
         """Return activities/N.json: the plan, every revision, and all that the students on the roster did.
 
-        That is attendance, drafts, attempts and exit-ticket answers, without the ids that students' browsers made.
+        That is attendance, drafts, attempts and exit-ticket answers, without the ids that students' browsers made, and
+        how many anonymous tickets are not among them.
         """
         work = self.store.classwork
         attempts = [_without_client_id(attempt) for attempt in self._attempts_of(activity)]
         tickets = [_without_id(answer) for answer in self._ticket_answers_of(activity)]
+        held = self.store.exit_tickets.held(activity.id)
         revisions = self.store.activities.revisions(activity)
         extra = self.store.activities.extra_times(activity.id)
         return {
@@ -192,7 +194,7 @@ class CourseFiles:
             "attendance": [asdict(a) for a in work.attendance(activity.id) if a.student_id in self.students],
             "drafts": [asdict(d) for d in work.drafts_of_activity(activity.id) if d.student_id in self.students],
             "attempts": attempts,
-            "exit_tickets": tickets,
+            "exit_tickets": tickets, "exit_tickets_held_back": held.waiting + held.locked,
         }  # fmt: skip
 
     def _attempts_of(self, activity: Activity) -> list[ClassAttempt]:

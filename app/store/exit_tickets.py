@@ -19,6 +19,7 @@ from app.secret_key import SecretKey, UnsealError
 
 from .activities import Activity
 from .classwork import Answers
+from .courses import Course
 from .queries import OpenDatabase, QueryBase, columns, from_row, hash_secret
 from .tables import activities, attendance, sealed_tickets, ticket_answers
 
@@ -52,6 +53,12 @@ class HeldTickets:
 
     waiting: int
     locked: int
+    others_shown: bool = False  # answers of others on the same anonymous ticket
+
+    @property
+    def too_few(self) -> bool:
+        """Whether closing the activity shows none of those that wait: beside earlier answers, they would stand out."""
+        return self.others_shown and self.waiting < MIN_MIXED
 
 
 _TICKET_IN = sa.select(attendance.c.ticket_in).where(  # built once, as every sheet asks for it
@@ -92,17 +99,29 @@ class ExitTickets(QueryBase):
     def held(self, activity_id: int) -> HeldTickets:
         """How many anonymous tickets of an activity are not shown yet."""
         ours = sa.case((sealed_tickets.c.sealed.like(f"{self._key.mark}.%"), 1), else_=0)
-        query = sa.select(sa.func.count().label("all"), sa.func.coalesce(sa.func.sum(ours), 0).label("ours"))
-        row = self._fetch_one(query.where(sealed_tickets.c.activity_id == activity_id))
-        return HeldTickets(row.ours, row.all - row.ours)
+        counts = sa.func.count().label("all"), sa.func.coalesce(sa.func.sum(ours), 0).label("ours")
+        shown = sa.exists().where(*_anonymous_in(activity_id)).label("shown")
+        row = self._fetch_one(sa.select(*counts, shown).where(sealed_tickets.c.activity_id == activity_id))
+        return HeldTickets(row.ours, row.all - row.ours, bool(row.shown))
+
+    def count_held(self, course: Course) -> int:
+        """How many anonymous tickets of all activities of a course are not shown yet."""
+        held = sealed_tickets.join(activities, activities.c.id == sealed_tickets.c.activity_id)
+        query = sa.select(sa.func.count().label("all")).select_from(held)
+        return int(self._fetch_one(query.where(activities.c.course_id == course.id)).all)
 
     def mix_closed(self, activity: Activity) -> None:
         """Turn the anonymous tickets that wait into answers, if the activity is closed.
 
         The anonymous answers that were there before are written again among them, so that nothing tells one group from
-        another; they get new ids and keep their marks. Where the database cannot be written, they go on waiting.
+        another; they get new ids and keep their marks. Where such answers have been shown, and fewer than MIN_MIXED
+        tickets have come since the activity was opened again, these go on waiting: whoever has read the answers knows
+        which are new, and who has handed in since. They also do where the database cannot be written.
         """
-        if activity.phase() == "closed" and self.held(activity.id).waiting:
+        if activity.phase() != "closed":
+            return
+        held = self.held(activity.id)
+        if held.waiting and not held.too_few:
             try:
                 self._mix(activity.id, leave=0)
             except sa.exc.DBAPIError as error:  # such as a full disk: the answers of earlier groups can still be read
@@ -111,8 +130,8 @@ class ExitTickets(QueryBase):
     def _mix(self, activity_id: int, leave: int) -> None:
         """Replace the sealed tickets of an activity by their answers in random order, but for `leave` of them.
 
-        Where none is left, all anonymous answers are written again with them. One transaction, so that a ticket is
-        either sealed or open, whenever the process is killed.
+        Where none is left, all anonymous answers are written again with them. Fewer than MIN_MIXED are never added to
+        others. One transaction, so that a ticket is either sealed or open, whenever the process is killed.
         """
         with self._write_transaction(immediate=True) as connection:
             # PostgreSQL: only one process mixes an activity at a time. SQLite has its write lock.
@@ -120,8 +139,9 @@ class ExitTickets(QueryBase):
             connection.execute(lock)
             tickets = self._unsealed(connection, activity_id)
             chosen = secrets.SystemRandom().sample(sorted(tickets), max(len(tickets) - leave, 0))
-            if leave and len(chosen) < MIN_MIXED:  # another process has just mixed them
-                return
+            others_shown = sa.select(sa.exists().where(*_anonymous_in(activity_id)))
+            if len(chosen) < MIN_MIXED and (leave or connection.scalar(others_shown)):
+                return  # also where another process has just mixed them
             mixed = [_new_answer("", q, text, None) for key in chosen for q, text in tickets[key].items()]
             if not leave:
                 mixed += self._take_anonymous(connection, activity_id)
@@ -142,7 +162,7 @@ class ExitTickets(QueryBase):
 
     def _take_anonymous(self, connection: sa.Connection, activity_id: int) -> list[TicketAnswer]:
         """Delete the anonymous answers of an activity and return them, to be written again."""
-        these = (ticket_answers.c.activity_id == activity_id, ticket_answers.c.student_id.is_(None))
+        these = _anonymous_in(activity_id)
         query = sa.select(*columns(ticket_answers, TicketAnswer)).where(*these)
         taken = [from_row(TicketAnswer, row) for row in connection.execute(query)]
         connection.execute(sa.delete(ticket_answers).where(*these))
@@ -168,6 +188,11 @@ class ExitTickets(QueryBase):
         """Set `starred`, `follow_up` or `hidden` of answers; False if the activity has none of them."""
         this = (ticket_answers.c.id.in_(answer_ids), ticket_answers.c.activity_id == activity_id)
         return bool(self._execute(sa.update(ticket_answers).where(*this).values(marks)))
+
+
+def _anonymous_in(activity_id: int) -> tuple[sa.ColumnElement[bool], ...]:
+    """What is true of the anonymous answers of an activity."""
+    return ticket_answers.c.activity_id == activity_id, ticket_answers.c.student_id.is_(None)
 
 
 def _new_answer(answer_id: str, question: str, text: str, student_id: int | None) -> TicketAnswer:

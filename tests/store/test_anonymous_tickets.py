@@ -21,6 +21,7 @@ from app.store.activities import Activities
 from app.store.backup import write_backup
 from app.store.exit_tickets import MIN_MIXED, MIXED_FROM, HeldTickets
 from app.store.queries import utc_now
+from app.store.upkeep.housekeeping import delete_expired
 from tests.helpers.anonymous_tickets import close_and_mix
 from tests.helpers.stored_class import CONTENT, teacher
 
@@ -55,6 +56,10 @@ class TicketClass:
         """Close the activity an hour ago, and mix what waits."""
         close_and_mix(self.store, self.activity)
 
+    def reopen(self) -> None:
+        """Open the activity again."""
+        self.store.activities.change(self.activity, self.activity.plan)
+
 
 @pytest.fixture
 def tickets(store: Store) -> TicketClass:
@@ -72,16 +77,17 @@ def test_groups_of_at_least_five_are_shown_and_the_rest_at_closing(tickets: Tick
     tickets.hand_in(MIXED_FROM - 1)
     assert (tickets.texts(), held(tickets.activity.id)) == ([], HeldTickets(MIXED_FROM - 1, 0))
     tickets.hand_in(1)
-    assert (len(tickets.texts()), held(tickets.activity.id)) == (MIXED_FROM - MIN_MIXED, HeldTickets(MIN_MIXED, 0))
+    assert len(tickets.texts()) == MIXED_FROM - MIN_MIXED
+    assert held(tickets.activity.id) == HeldTickets(MIN_MIXED, 0, others_shown=True)
     tickets.hand_in(7)
     tickets.store.exit_tickets.mix_closed(tickets.activity)  # it is open
-    assert held(tickets.activity.id) == HeldTickets(7, 0)
+    assert held(tickets.activity.id) == HeldTickets(7, 0, others_shown=True)
     [first, *_] = tickets.store.exit_tickets.answers(tickets.activity.id)
     tickets.store.exit_tickets.mark(tickets.activity.id, first.id, starred=True)
     tickets.close()
     assert (tickets.texts(), held(tickets.activity.id)) == (
         sorted(f"text {number:02}" for number in range(1, 18)),
-        HeldTickets(0, 0),
+        HeldTickets(0, 0, others_shown=True),
     )
     answers = tickets.store.exit_tickets.answers(tickets.activity.id)
     assert [answer.text for answer in answers if answer.starred] == [first.text]
@@ -94,6 +100,44 @@ def test_a_class_of_three_is_shown_at_closing(tickets: TicketClass) -> None:
     assert tickets.texts() == []
     tickets.close()
     assert tickets.texts() == ["text 01", "text 02", "text 03"]
+
+
+def test_after_reopening_fewer_than_five_are_not_added_to_what_has_been_read(tickets: TicketClass) -> None:
+    """Who has read six answers knows a seventh, and who alone has handed in since; five new ones are shown together."""
+    store, activity_id = tickets.store, tickets.activity.id
+    tickets.hand_in(6)
+    tickets.close()
+    read, late = tickets.texts(), MIN_MIXED - 1
+    assert len(read) == 6
+    for number in range(1, late + 1):
+        tickets.reopen()
+        tickets.hand_in(1)
+        tickets.close()
+        store.exit_tickets._mix(activity_id, leave=0)  # as another process does that has just looked
+        delete_expired(store.engine, None)
+        held = store.exit_tickets.held(activity_id)
+        assert (tickets.texts(), held, held.too_few) == (read, HeldTickets(number, 0, others_shown=True), True)
+    [*_, gone] = store.roster.students(tickets.course)
+    store.roster.remove_student(gone)
+    assert store.exit_tickets.count_held(tickets.course) == late
+    tickets.reopen()
+    tickets.hand_in(1)
+    assert tickets.texts() == read
+    tickets.close()
+    assert tickets.texts() == sorted(f"text {number:02}" for number in range(1, 6 + MIN_MIXED + 1))
+
+
+def test_what_is_held_back_goes_with_its_activity(tickets: TicketClass) -> None:
+    """Nothing of it is left in the tables once the activity is deleted."""
+    tickets.hand_in(1)
+    tickets.close()
+    tickets.reopen()
+    tickets.hand_in(1)
+    tickets.close()
+    assert tickets.store.exit_tickets.count_held(tickets.course) == 1
+    tickets.store.activities.delete(tickets.activity)
+    for table in ("sealed_tickets", "ticket_answers"):
+        assert [row.n for row in rows(tickets.store, f"SELECT count(*) AS n FROM {table}")] == [0]  # noqa: S608 - ours
 
 
 def test_no_text_can_be_read_before_it_is_mixed(tickets: TicketClass, tmp_path: Path) -> None:

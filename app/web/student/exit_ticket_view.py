@@ -14,6 +14,7 @@ from app.classes.promises import ticket_promise
 from app.classes.ticket_answers import Typed
 from app.sheets.exit_tickets import Ticket, TicketQuestion, picking_rule
 from app.store import Store
+from app.store.exit_tickets import MIN_MIXED
 from app.web.shared.activity_steps import (
     ClosingNotice,
     NextStep,
@@ -42,6 +43,7 @@ class TicketPage:
     promise: Annotated[str, Doc("What this page says becomes of the answers, as its form sends it back.")]
     form_id: Annotated[str, Doc("An id of this form, by which a request that is sent again is known.")]
     longest: Annotated[int, Doc("How many characters an answer may have.")] = MAX_TEXT
+    min_mixed: Annotated[int, Doc("How many anonymous tickets are shown at once, at least.")] = MIN_MIXED
     typed: Annotated[Typed, Doc("What was written or chosen, by question.")] = field(default_factory=dict)
     problems: Annotated[Mapping[str, str], Doc("What is wrong with an answer, by question.")] = field(
         default_factory=dict

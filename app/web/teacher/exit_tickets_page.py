@@ -71,7 +71,7 @@ class ExitTicketsPage:
     total: Annotated[int, Doc("How many answers there are in all, hidden ones too.")]
     pager: Annotated[Pager, Doc("Which page of the list this is; answers that say the same count as one line.")]
     held: Annotated[HeldTickets, Doc("The anonymous tickets that are not shown yet.")]
-    few: Annotated[int, Doc("How many students handed in, where anonymous answers may be recognised; else 0.")]
+    few: Annotated[int, Doc("How many anonymous tickets are shown, where they may be recognised; else 0.")]
     min_mixed: Annotated[int, Doc("How many anonymous tickets are shown at once, at least.")] = MIN_MIXED
     mixed_from: Annotated[int, Doc("How many of them must wait before the first are shown.")] = MIXED_FROM
 
@@ -233,16 +233,15 @@ def _exit_tickets_page(
         total=len(answers),
         pager=pager,
         held=held,
-        few=_too_few(store, activity, held),
+        few=_too_few(store, activity, answers, held),
     )
 
 
-def _too_few(store: Store, activity: Activity, held: HeldTickets) -> int:
-    """How many students handed in an anonymous ticket, where they are too few to be anonymous; else 0.
-
-    Nobody is counted while tickets wait, because more may come.
-    """
-    if held.waiting or not activity.policies.ticket_anonymous:
+def _too_few(store: Store, activity: Activity, answers: Iterable[TicketAnswer], held: HeldTickets) -> int:
+    """How many anonymous tickets are shown, where they are too few to be anonymous; else 0."""
+    if not held.others_shown:
         return 0
-    count = sum(1 for arrival in store.classwork.attendance(activity.id) if arrival.ticket_in)
-    return count if count < MIN_MIXED else 0
+    handed_in = sum(arrival.ticket_in for arrival in store.classwork.attendance(activity.id))
+    named = len({answer.student_id for answer in answers} - {None})
+    shown = handed_in - named - held.waiting - held.locked
+    return shown if 0 < shown < MIN_MIXED else 0

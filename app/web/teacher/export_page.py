@@ -64,6 +64,7 @@ class ExportPage:
 
     access: Annotated[permissions.CourseAccess, Doc("The course, the signed-in teacher and their role in it.")]
     without_number: Annotated[int, Doc("How many students have no number, so that Moodle cannot find them.")]
+    held_back: Annotated[int, Doc("How many anonymous exit tickets are not shown yet, and so in no file.")]
     lines: Annotated[tuple[LogLine, ...], Doc("What the staff did, the newest first.")]
     pager: Annotated[Pager, Doc("Which page of the log this is.")]
     typed: Annotated[str, Doc("The title as typed to delete the course.")] = ""
@@ -158,7 +159,8 @@ def _export_page(
     """The page of a course as it is now."""
     without_number = sum(not student.roster_key for student in store.roster.students(access.course))
     lines, pager = cut_page(_log_lines(store, access.course), page)
-    return ExportPage(access, without_number, lines, pager, typed, problem)
+    held_back = store.exit_tickets.count_held(access.course)
+    return ExportPage(access, without_number, held_back, lines, pager, typed, problem)
 
 
 def _log_lines(store: Store, course: Course) -> tuple[LogLine, ...]:

@@ -84,7 +84,27 @@ def test_the_teacher_is_told_what_is_held_back_and_where_few_handed_in(app: Fast
     close_and_mix(classroom.store, classroom.activity)
     page = classroom.page("/tickets")
     assert answer_texts(page) == ["Why Kim?", "Why Lou?", "Why Mo?"]
-    assert "3 students" in page.text("p", class_="remark")
+    assert "3" in page.text("p", class_="remark")
+    assert len(page.find("p", class_="remark")) == 1
+
+
+def test_what_is_held_back_after_reopening_is_said_with_the_reason(app: FastAPI) -> None:
+    """On the tickets, the summary and the export page: one ticket, now and after closing again; the others stay."""
+    classroom = classroom_with_tickets(app, anonymous=True)
+    store, activity, shown = classroom.store, classroom.activity, answer_texts(classroom.page("/tickets"))
+    assert len(shown) == 4
+    store.activities.change(activity, activity.plan)
+    store.exit_tickets.hand_in(activity.id, classroom.student("Zoe").id, "z", {"muddiest": "Why Zoe?"}, anonymous=True)
+    for is_closed in (False, True):
+        if is_closed:
+            close_and_mix(store, activity)
+        page = classroom.page("/tickets")
+        held, few = (text for _, text in page.find("p", class_="remark"))
+        assert (answer_texts(page), held[:1], few[:6]) == (shown, "1", "Only 3")
+        assert "after others had been shown" in held
+        assert held in [text for _, text in classroom.page("/summary").find("p", class_="remark")]
+        exports = Page(classroom.get(f"/courses/{classroom.course.id}/exports"))
+        assert "1 anonymous ticket is held back" in exports.text("ul", class_="files")
 
 
 def test_answers_that_say_the_same_stand_together_and_are_starred_together(app: FastAPI) -> None:

@@ -173,6 +173,30 @@ def test_anonymous_tickets_say_nothing_of_who_wrote_them(taught: Taught) -> None
     assert [answer["student_id"] for answer in named] == [taught.kim.id]
 
 
+def test_an_export_says_how_many_tickets_are_held_back(app_on_each_database: FastAPI) -> None:
+    """Of an open activity all, after closing none, and what came after reopening, of which no file has the text."""
+    taught = Taught(app_on_each_database)
+    store, activity = taught.school.store, taught.activity
+
+    def held_back() -> int:
+        archive = zipfile.ZipFile(io.BytesIO(taught.get("course.zip").content))
+        assert not any(b"Why Zoe" in archive.read(name) for name in archive.namelist())
+        return int(json.loads(archive.read(f"activities/{activity.id}.json"))["exit_tickets_held_back"])
+
+    assert held_back() == 2
+    close_and_mix(store, activity)
+    assert held_back() == 0
+    store.activities.change(activity, activity.plan)
+    zoe, _ = taught.school.student(taught.course, "Zoe")
+    taught.work.arrive(activity.id, zoe.id)
+    store.exit_tickets.hand_in(activity.id, zoe.id, "z", {"muddiest": "Why Zoe?"}, anonymous=True)
+    close_and_mix(store, activity)
+    assert held_back() == 1
+    assert len(read(taught.get("exit-tickets.csv").text)) == 3
+    store.courses.delete(taught.course)
+    assert store.exit_tickets.count_held(taught.course) == 0
+
+
 def test_anonymous_tickets_come_in_a_new_order_each_time(taught: Taught) -> None:
     """Those of twelve students that are shown, four times: not the order of the table four times."""
     for number in range(10):
