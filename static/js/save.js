@@ -121,7 +121,8 @@
   };
 
   // `sent` are boxes whose text the server has just taken from here, perhaps without characters that nobody can see.
-  const show = (answers, sent) => {
+  // `marked`: marks have come with these answers, and belong to them.
+  const show = (answers, sent, marked) => {
     const differing = boxes().filter((box) => !changed.has(box.name) && box.name in answers && box.value !== answers[box.name]);
     for (const box of differing.filter((each) => sent.has(each.name))) {
       const { selectionStart: at } = box;
@@ -132,7 +133,7 @@
     for (const box of others) {
       box.value = answers[box.name];
       box.dataset.elsewhere = "";
-      unmark(box);
+      if (!marked) unmark(box);
     }
     if (!others.length) return;
     const notice = form.querySelector(".elsewhere");
@@ -145,7 +146,7 @@
       const kept = JSON.parse(answer.value);
       const sent = new Set([...changed].filter(([, stamp]) => stamp.number <= (kept.pages?.[stamp.page] ?? 0)).map(([name]) => name));
       for (const name of sent) changed.delete(name);
-      if (kept.version >= version && kept.answers) show(kept.answers, sent); // an older answer may come later
+      if (kept.version >= version && kept.answers) show(kept.answers, sent, ctx.sourceElement !== form); // an older answer may come later
       version = Math.max(version, kept.version);
       try { sessionStorage.setItem(prefix, version); } catch { /* storage is forbidden */ }
     }

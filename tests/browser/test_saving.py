@@ -85,6 +85,21 @@ def test_two_tabs_merge_and_each_shows_what_the_other_changed(devices: Devices) 
     context.close()
 
 
+def test_a_check_marks_what_another_device_has_changed(devices: Devices) -> None:
+    """The laptop shows an old text when Check is pressed there: the new one appears, with its mark."""
+    laptop, phone = devices.open(), devices.open()
+    page, other = devices.sheet(laptop), devices.sheet(phone)
+    type_and_save(page, ROWS, "7")
+    type_and_save(other, ROWS, "100")
+    page.get_by_role("button", name="Check").click()
+    expect(page.locator(RESULT)).to_contain_text("1 of 14")
+    expect(page.locator(ROWS)).to_have_value("100")
+    expect(page.locator(".elsewhere")).not_to_be_empty()
+    expect(page.locator("[data-mark='right']", has=page.locator(ROWS))).to_have_count(1)
+    laptop.close()
+    phone.close()
+
+
 def test_an_offline_device_with_a_wrong_clock_loses_nothing(devices: Devices) -> None:
     """A laptop five minutes fast and a phone that was away: the save that the server took last counts, on both."""
     laptop, phone = devices.open(), devices.open()

@@ -37,6 +37,7 @@ from app.web.practice.sheet_request import (
     SheetRequest,
     find_variant,
     library_for,
+    save_posted,
     sheet_key,
     sheet_link,
     store_attempt,
@@ -253,6 +254,7 @@ def save_sheet(request: Request, store: StoreDep, owner: OwnerDep, asked: Posted
 @router.post("/sheet/check")
 def check_sheet(request: Request, services: ServicesDep, owner: OwnerDep, asked: PostedSheet) -> Response:
     """Mark the sheet, store the attempt, and show the marks."""
+    asked = save_posted(services.store, owner, asked)
     report = grade(asked.variant, asked.answers)
     store_attempt(services.store, owner, asked, report)
     return _respond(request, services, owner, asked, _sheet_page(services, asked, report))
@@ -266,6 +268,7 @@ def show_sheet_hint(
 
     Answers equal to those of the last attempt are stored as no second one.
     """
+    asked = save_posted(services.store, owner, asked)
     report = grade(asked.variant, asked.answers)
     store_new_attempt(services.store, owner, asked, report)
     hinted = write_hint(asked.variant, report, read_hint_level(form.raw("hint")))
@@ -279,7 +282,7 @@ def show_sheet_answers(request: Request, services: ServicesDep, owner: OwnerDep,
     Without an attempt no answers are shown, only the advice to make one.
     """
     key = sheet_key(asked.variant)
-    services.store.save_draft(owner, key, asked.draft)
+    asked = save_posted(services.store, owner, asked)
     attempt = services.store.last_attempt(owner, key)
     if attempt is None:
         notice = services.library.wording.say("page", "try-first")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 from fastapi import Depends, Request
@@ -63,12 +63,17 @@ def read_sheet_form(request: Request, services: ServicesDep, form: FormDep) -> S
 PostedSheet = Annotated[SheetRequest, Depends(read_sheet_form)]
 
 
+def save_posted(store: Store, owner: Visitor, asked: SheetRequest) -> SheetRequest:
+    """Store the draft; the same sheet with its boxes as they are stored now: another tab may have changed some."""
+    stored = store.save_draft(owner, sheet_key(asked.variant), asked.draft)
+    return replace(asked, draft=replace(asked.draft, answers=stored.answers))
+
+
 def store_attempt(store: Store, owner: Visitor, asked: SheetRequest, report: Report) -> None:
-    """Store the draft, and also an attempt with the report's score, but that only if some text could be read."""
-    key = sheet_key(asked.variant)
-    store.save_draft(owner, key, asked.draft)
+    """Store an attempt with the report's score, if some text could be read."""
     if report.has_readable_answer:
-        store.record_attempt(owner, key, PracticeAttempt(asked.answers, report.score, report.out_of))
+        attempt = PracticeAttempt(asked.answers, report.score, report.out_of)
+        store.record_attempt(owner, sheet_key(asked.variant), attempt)
 
 
 def store_new_attempt(store: Store, owner: Visitor, asked: SheetRequest, report: Report) -> PracticeAttempt | None:

@@ -25,7 +25,14 @@ from app.sheets.variant import Row, Variant
 from app.sheets.wording import Wording
 from app.store import Answers, Run, Store
 from app.translation import gettext as _
-from app.web.practice.sheet_request import PostedSheet, sheet_key, sheet_link, store_new_attempt, variant_of_key
+from app.web.practice.sheet_request import (
+    PostedSheet,
+    save_posted,
+    sheet_key,
+    sheet_link,
+    store_new_attempt,
+    variant_of_key,
+)
 from app.web.shared.forms import whole_number
 from app.web.shared.permissions import require_practice
 from app.web.shared.rate_limits import BYTES_OF_RUN
@@ -135,6 +142,7 @@ def start_run(
     """
     if options.in_background and services.runner.is_busy:
         return Response(status_code=204)
+    asked = save_posted(services.store, owner, asked)
     report = grade(asked.variant, asked.answers)
     last = store_new_attempt(services.store, owner, asked, report)
     attempted = report.has_readable_answer or last is not None

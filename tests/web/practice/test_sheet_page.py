@@ -208,6 +208,8 @@ def test_only_boxes_that_changed_are_stored_and_the_answer_tells_the_others(clie
     kept = kept_in(client.post("/sheet/save", data=form, headers=SCRIPT).text)
     assert (kept["version"], kept["pages"]) == (2, {"pagetwo2": 1})
     assert {box: text for box, text in kept["answers"].items() if text} == {"queries.rows": "1", "queries.columns": "2"}
+    checked = client.post("/sheet/check", data={**form, "queries.rows": "100"}, headers=SCRIPT)
+    assert Page(checked.text).marks()["queries.rows"] == "wrong"  # the 1 of the other page
     for stamps in ("", "queries.rows:pageone1:4", "queries.rows:pageone1", "no.box:pageone1:9"):
         form = {**LLAMA_FORM, "queries.rows": "9", "stamps": stamps}
         assert kept_in(client.post("/sheet/save", data=form).text)["version"] == 2
