@@ -273,6 +273,15 @@ def texts_of(plan: Plan, content: Content, time_zone: str) -> ActivityTexts:
     return ActivityTexts(fields, tuple(_worksheet_texts(choice_of(item)) for item in content.items))
 
 
+def merged_texts(typed: ActivityTexts, shown: ActivityTexts, stored: ActivityTexts) -> ActivityTexts:
+    """What a form asks for: what was changed in it since it was `shown`, and for the rest what is stored by now.
+
+    Each field is merged by itself, the worksheets as a whole.
+    """
+    fields = {name: stored.fields[name] if text == shown.fields[name] else text for name, text in typed.fields.items()}
+    return ActivityTexts(fields, stored.worksheets if typed.worksheets == shown.worksheets else typed.worksheets)
+
+
 def _worksheet_texts(choice: ChosenWorksheet) -> WorksheetTexts:
     """The texts that show a chosen worksheet in the form."""
     return WorksheetTexts(choice.key, choice.model, "" if choice.tokens is None else str(choice.tokens))

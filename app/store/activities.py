@@ -326,6 +326,16 @@ class Activity:
             return False
         return (at or utc_now()) >= self.ends_at + SETTLING_TIME
 
+    def changed(self, **changes: Any) -> Activity:
+        """The activity with other values; where it ends at another time then, drafts are to be taken in there."""
+        after = replace(self, **changes)
+        moved = (self.ends_at, self.policies.take_in_drafts) != (after.ends_at, after.policies.take_in_drafts)
+        return replace(after, drafts_taken_at=None) if moved else after
+
+    def is_reopened_as(self, after: Activity) -> bool:
+        """Whether students can see the answers now, and the activity is no longer closed once it is `after`."""
+        return self.phase() == "closed" and not after.drafts_due() and after.phase() != "closed"
+
     def _is_open_for(self, longer: timedelta, at: datetime) -> bool:
         """Whether the activity is open at that time, or was until the late window ended less than `longer` ago."""
         end = self.writable_until
@@ -483,7 +493,7 @@ class Activities(QueryBase):
         Where students could see the answers and the new plan opens the activity again, that is noted: what they do from
         then on is late.
         """
-        self._change_clock(activity, replace(activity, plan=plan), _plan_values(plan))
+        self._change_clock(activity, activity.changed(plan=plan), _plan_values(plan))
 
     def delete(self, activity: Activity) -> None:
         """Delete an activity for good, with its revisions and all that students did in it."""
@@ -496,11 +506,12 @@ class Activities(QueryBase):
     def close(self, activity: Activity, at: datetime | None = None, *, minutes: int = 0) -> None:
         """Set the closing time of an activity, by default to so many minutes from now.
 
-        An opening time that is less than a minute before it goes.
+        An opening time that is less than a minute before it goes. Nothing else of the plan is stored.
         """
         at, opens_at = at or utc_now() + timedelta(minutes=minutes), activity.plan.opens_at
         opens_at = None if opens_at and opens_at > at - timedelta(minutes=1) else opens_at
-        self.change(activity, replace(activity.plan, closes_at=at, opens_at=opens_at))
+        times: dict[str, Any] = {"closes_at": at, "opens_at": opens_at}
+        self._change_clock(activity, activity.changed(plan=replace(activity.plan, **times)), times)
 
     def extra_times(self, activity_id: int) -> dict[int, int]:
         """The extra minutes of each student of an activity who has some, by the student's id."""
@@ -511,7 +522,7 @@ class Activities(QueryBase):
     def set_extra_time(self, activity: Activity, student_id: int, minutes: int) -> None:
         """Give a student so many minutes after the closing time, in place of what they had; 0 takes them away."""
         of_others = [m for student, m in self.extra_times(activity.id).items() if student != student_id]
-        changed = replace(activity, longest_extra=max([minutes, *of_others]))
+        changed = activity.changed(longest_extra=max([minutes, *of_others]))
         this = (extra_time.c.activity_id == activity.id, extra_time.c.student_id == student_id)
         with self.transaction():
             self._execute(sa.delete(extra_time).where(*this))
@@ -527,9 +538,8 @@ class Activities(QueryBase):
 
     def locked(self, activity: Activity) -> Activity | None:
         """The activity as it is now, None if it is gone; nobody changes it until this thread's `transaction()` ends."""
-        query = _SELECT.where(activities.c.id == activity.id).with_for_update(of=activities)
-        row = self._fetch_one(query)
-        return _activity(row) if row else None
+        self._fetch_one(sa.select(activities.c.id).where(activities.c.id == activity.id).with_for_update())
+        return self.find(activity.id)  # a statement of its own, which sees what was stored while it waited for the lock
 
     def note_drafts_taken(self, activity: Activity) -> None:
         """Store that the drafts of an activity which has ended have been taken in."""
@@ -540,9 +550,7 @@ class Activities(QueryBase):
 
         Drafts are to be taken in at the new end, and if it was closed and is no longer, its answers have been shown.
         """
-        moved = (before.ends_at, before.policies.take_in_drafts) != (after.ends_at, after.policies.take_in_drafts)
-        after = replace(after, drafts_taken_at=None) if moved else after
-        reopened = before.phase() == "closed" and not after.drafts_due() and after.phase() != "closed"
+        reopened = before.is_reopened_as(after)
         shown_at = before.answers_shown_at or utc_now() if reopened else before.answers_shown_at
         times = {"drafts_taken_at": after.drafts_taken_at, "answers_shown_at": shown_at}
         self._execute(sa.update(activities).where(activities.c.id == before.id).values(**values, **times))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from typing import Any
 
@@ -12,6 +13,7 @@ from app.classes.activity_form import (
     ActivityTexts,
     WorksheetTexts,
     empty_texts,
+    merged_texts,
     read_activity_form,
     texts_of,
 )
@@ -56,6 +58,17 @@ def test_what_is_left_empty_has_no_value(library: Library) -> None:
     assert (plan.day, plan.opens_at, plan.closes_at) == (None, None, None)
     assert (plan.policies.max_attempts, plan.policies.late_minutes) == (0, 0)
     assert content.ticket is None
+
+
+def test_of_two_forms_each_keeps_what_only_the_other_changed() -> None:
+    """The second to save has another title; the first had closed the activity and taken a worksheet out."""
+    sheets = tuple(map(WorksheetTexts, ("llama-7b", "qwen2.5-0.5b")))
+    shown, stored = ActivityTexts(FIELDS, sheets), ActivityTexts({**FIELDS, "closes": "", "hints": "yes"}, sheets[:1])
+    typed = ActivityTexts({**FIELDS, "title": "Week 4", "exam": ""}, sheets)
+    merged = merged_texts(typed, shown, stored)
+    assert merged == ActivityTexts({**stored.fields, "title": "Week 4", "exam": ""}, stored.worksheets)
+    other = replace(typed, worksheets=sheets[::-1])
+    assert merged_texts(other, shown, stored).worksheets == sheets[::-1]
 
 
 def test_a_new_form_has_the_default_policies(library: Library) -> None:

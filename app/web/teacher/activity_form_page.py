@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Any
 
 from annotated_doc import Doc
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, HTTPException, Response
 from fastapi.responses import RedirectResponse
 
 from app.classes.activity_form import (
@@ -17,6 +16,7 @@ from app.classes.activity_form import (
     ActivityTexts,
     WorksheetTexts,
     empty_texts,
+    merged_texts,
     read_activity_form,
     texts_of,
 )
@@ -27,7 +27,7 @@ from app.models.architecture import TokensError
 from app.shapes.requirements import TopicError
 from app.sheets.library import Library
 from app.sheets.worksheet import WorksheetError
-from app.store import Activity, AuditAction, Phase, Plan
+from app.store import Activity, AuditAction, Content, Phase, Plan, Store
 from app.translation import gettext as _
 from app.web.shared.forms import FormDep, FormReader, whole_number
 from app.web.shared.model_menu import ModelMenu, model_menu
@@ -105,12 +105,15 @@ class ActivityFormPage:
     activity: Annotated[Activity | None, Doc("The activity to be changed; None for a new one.")]
     phase: Annotated[Phase, Doc("Whether the activity is a draft, waiting, open or closed now.")]
     typed: Annotated[Mapping[str, str], Doc("The text of each field, by the field's name.")]
+    shown: Annotated[ActivityTexts | None, Doc("The activity as it is stored now; None for a new one.")]
+    shown_phase: Annotated[str, Doc("The phase of the activity when the form was opened.")]
     chosen: Annotated[tuple[WorksheetView, ...], Doc("The worksheets of the activity, in order.")]
     worksheets: Annotated[tuple[ChoiceGroup, ...], Doc("The worksheets that can be added: own ones, then by topic.")]
     imported: Annotated[tuple[str, ...], Doc("The keys of imported models that the menus offer.")]
     tickets: Annotated[tuple[ChoiceGroup, ...], Doc("The exit tickets to choose from: the library's, then own ones.")]
     new_ticket: Annotated[str, Doc("'offered' where the exit ticket has a newer version, 'taken' if it is used.")]
     unusable: Annotated[tuple[str, ...], Doc("Why own worksheets and tickets cannot be chosen, a sentence each.")]
+    reopens: Annotated[bool, Doc("Whether it was said that the times open a closed activity again.")] = False
     search: Annotated[str, Doc("What the lists are narrowed to.")] = ""
     moved: Annotated[str, Doc("The sentence about a worksheet that was just moved, empty for none.")] = ""
     problem: Annotated[str, Doc("The sentence about what cannot be used, empty where there is none.")] = ""
@@ -125,6 +128,8 @@ class FormState:
     search: str = ""
     corrections: tuple[str, ...] = ()  # keys of worksheets to be used as they are now
     new_ticket: bool = False
+    reopens: bool = False  # a closed activity is to be opened again by the times
+    shown_phase: str = ""  # that of the activity when the form was opened
 
 
 NEW_FORM = FormState()
@@ -168,23 +173,29 @@ def show_activity_form(services: ServicesDep, access: EditableActivity) -> Respo
 def change_activity(services: ServicesDep, access: EditableActivity, form: FormDep) -> Response:
     """Save the form and go to the activity; 422 with the form as typed where a field cannot be used.
 
+    What was left as the form showed it stays as it is stored, whoever has changed it since. Times that open a closed
+    activity again are refused (422), with what that means, until the form says that it should be opened.
+
     Other worksheets or another exit ticket make a new revision, unless the activity is still a draft; so do newer
     versions, where the form asks for them. What students answered before stays with the revision they saw.
     """
-    texts, store, wording, state = _form_texts(form), services.store, services.library.wording, _form_state(form)
     if _only_arranges(form):
-        return _arrange_form(services, access, access.activity, texts, form)
-    activity, own = complete_revisions(services.library, store, access.activity), _materials(services, access)
+        return _arrange_form(services, access, access.activity, _merged_texts(access, access.activity, form), form)
+    activity, own = complete_revisions(services.library, services.store, access.activity), _materials(services, access)
+    texts, state, store = _merged_texts(access, activity, form), _form_state(form), services.store
     offer = offer_of(
         own.library, own.tickets, store, activity, corrections=state.corrections, new_ticket=state.new_ticket
     )
     offer = replace(offer, library=_with_models(services, offer.library, texts))
     try:
-        plan, content = read_activity_form(offer, wording, access.course.time_zone, texts)
+        plan, content = read_activity_form(offer, services.library.wording, access.course.time_zone, texts)
+        plan = _with_exact_times(plan, texts, activity, access.course.time_zone)
+        _check_reopening(activity, plan, state)
     except ActivityFormError as error:
         return _refuse_form(services, access, activity, texts, error, state)
-    store.activities.change(activity, _with_seconds(plan, activity.plan))
-    revision = store.activities.revise(activity, content)
+    revision = _save(store, activity, plan, content)
+    if revision is None:
+        return change_activity(services, replace(access, activity=_stored_now(store, activity)), form)
     is_new = revision != activity.revision
     action = AuditAction.ACTIVITY_REVISED if is_new else AuditAction.ACTIVITY_SAVED
     store.audit_log.record(access.teacher, action, activity)
@@ -192,13 +203,70 @@ def change_activity(services: ServicesDep, access: EditableActivity, form: FormD
     return RedirectResponse(url_for("show_activity", activity_id=activity.id, done=done), 303)
 
 
-def _form_texts(form: FormReader) -> ActivityTexts:
-    """The fields of a form as single lines, without a per cent sign, and the ticked worksheets with theirs."""
-    fields = {name: form.single_line(name) for name in FIELD_NAMES}
+def _save(store: Store, activity: Activity, plan: Plan, content: Content) -> int | None:
+    """Store plan and content, and return the number of the revision; None if the activity has changed meanwhile."""
+    with store.transaction():
+        if store.activities.locked(activity) != activity:
+            return None
+        store.activities.change(activity, plan)
+        return store.activities.revise(activity, content)
+
+
+def _stored_now(store: Store, activity: Activity) -> Activity:
+    """The activity as it is stored now; raises 404 where it was deleted."""
+    current = store.activities.find(activity.id)
+    if current is None:
+        raise HTTPException(404)
+    return current
+
+
+def _check_reopening(activity: Activity, plan: Plan, state: FormState) -> None:
+    """Raise ActivityFormError where the plan opens a closed activity again and the form does not say that it should.
+
+    The same holds for one that is closing, unless it was when the form was opened.
+    """
+    after = activity.changed(plan=plan)
+    closing = activity.phase() == "closing" and state.shown_phase != "closing" and after.phase() in ("waiting", "open")
+    if state.reopens or not (closing or activity.is_reopened_as(after)):
+        return
+    sentences = [_("This activity has closed, and these times open it again.")]
+    if activity.content.items and not closing:
+        sentences.append(
+            _("Since it closed, students can see the answers. What they do from now on is marked as late.")
+        )
+    raise ActivityFormError("reopens", " ".join(sentences))
+
+
+def _merged_texts(access: CourseAccess, activity: Activity, form: FormReader) -> ActivityTexts:
+    """The fields of the form of an activity, and what is stored by now where they were left as the form showed them."""
+    typed, stored = _form_texts(form), texts_of(activity.plan, activity.content, access.course.time_zone)
+    if form.optional("shown.title") is None:
+        return typed
+    return merged_texts(typed, _form_texts(form, "shown."), stored)
+
+
+def _with_exact_times(plan: Plan, texts: ActivityTexts, activity: Activity, time_zone: str) -> Plan:
+    """The plan with the stored times where their texts are unchanged.
+
+    A text has no seconds, and where clocks go back, it may stand for either of two hours.
+    """
+    stored = texts_of(activity.plan, activity.content, time_zone)
+    times = {"opens": activity.plan.opens_at, "closes": activity.plan.closes_at}
+    kept: dict[str, Any] = {f"{name}_at": time for name, time in times.items()
+                            if texts.fields[name] == stored.fields[name]}  # fmt: skip
+    return replace(plan, **kept)
+
+
+def _form_texts(form: FormReader, prefix: str = "") -> ActivityTexts:
+    """The fields of a form as single lines, without a per cent sign, and the ticked worksheets with theirs.
+
+    With the `prefix` "shown.", as they were when the form was made.
+    """
+    fields = {name: form.single_line(prefix + name) for name in FIELD_NAMES}
     fields["follow_share"] = fields["follow_share"].removesuffix("%").strip()
     sheets = tuple(
-        WorksheetTexts(key, form.single_line(f"model.{key}"), form.single_line(f"tokens.{key}"))
-        for key in form.all("worksheet")
+        WorksheetTexts(key, form.single_line(f"{prefix}model.{key}"), form.single_line(f"{prefix}tokens.{key}"))
+        for key in form.all(f"{prefix}worksheet")
         if key
     )
     return ActivityTexts(fields, sheets)
@@ -208,7 +276,8 @@ def _form_state(form: FormReader) -> FormState:
     """What a form holds besides its fields."""
     imported = tuple(dict.fromkeys(form.all("imported")))[:MAX_IMPORTED]
     new_ticket = form.raw("new_ticket") == "yes"
-    return FormState(imported, form.single_line("search"), form.all("corrected"), new_ticket)
+    reopens, shown_phase = form.raw("reopens") == "yes", form.raw("shown.phase")
+    return FormState(imported, form.single_line("search"), form.all("corrected"), new_ticket, reopens, shown_phase)
 
 
 def _only_arranges(form: FormReader) -> bool:
@@ -269,16 +338,6 @@ def _place_in_words(page: ActivityFormPage, key: str) -> str:
     return "".join(sentence.format(title=title, number=number, count=len(page.chosen)) for number, title in places)
 
 
-def _with_seconds(typed: Plan, stored: Plan) -> Plan:
-    """The plan that was typed, with the stored times where they were left: the form shows them without seconds."""
-
-    def exact(typed: datetime | None, stored: datetime | None) -> datetime | None:
-        return stored if stored and typed == stored.replace(second=0, microsecond=0) else typed
-
-    opens_at, closes_at = exact(typed.opens_at, stored.opens_at), exact(typed.closes_at, stored.closes_at)
-    return replace(typed, opens_at=opens_at, closes_at=closes_at)
-
-
 def _refuse_form(
     services: Services,
     access: CourseAccess,
@@ -320,12 +379,15 @@ def _activity_form_page(
         activity=activity,
         phase=phase,
         typed=texts.fields,
+        shown=texts_of(activity.plan, activity.content, access.course.time_zone) if activity else None,
+        shown_phase=state.shown_phase or phase,
         chosen=chosen,
         worksheets=_worksheet_groups(library, own, access, texts, state),
         imported=state.imported,
         tickets=_ticket_groups(offer, own, access, texts, state),
         new_ticket=("taken" if state.new_ticket else "offered") if newer else "",
         unusable=_unusable(services, access, own),
+        reopens=state.reopens,
         search=state.search,
     )
 

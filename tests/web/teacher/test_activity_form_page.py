@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from fastapi import FastAPI
 
+from app.classes.activity_form import read_activity_form
 from app.exchange.imported_models import import_config
+from app.store import Activity
 from tests.helpers.activity_form import FORM
 from tests.helpers.class_sheet import HALF, press
+from tests.helpers.clock import Clock
 from tests.helpers.html_page import Page
 from tests.helpers.school import Classroom
+from tests.helpers.sent_form import SentForm
 
 
 @pytest.mark.parametrize(
@@ -49,6 +55,116 @@ def test_times_are_those_of_the_course(classroom: Classroom) -> None:
     assert activity.plan.opens_at == datetime(2026, 3, 31, 8, 0, tzinfo=UTC)
     page = Page(classroom.instructor.get(f"{made.headers['location']}/edit").text)
     assert page.find("input", name="opens")[0][0]["value"] == "2026-03-31T10:00"
+
+
+def opened_form(classroom: Classroom, activity: Activity) -> dict[str, Any]:
+    """The form of an activity as a browser that opens it now would send it back."""
+    fields = SentForm(classroom.get(f"/activities/{activity.id}/edit")).values
+    return {name: value for name, value in fields.items() if name not in ("search", "searched", "import")}
+
+
+def test_saving_a_form_from_before_leaves_a_closed_activity_closed(classroom: Classroom, clock: Clock) -> None:
+    """The teacher closes it in the presenter view, students see the answers, and then the title is corrected."""
+    activity = classroom.open(feedback="after_close")
+    form = opened_form(classroom, activity)
+    classroom.instructor.post(f"/activities/{activity.id}/close", data={"back": "present"})
+    clock.pass_minutes(1)
+    closed = classroom.school.reload(activity)
+    classroom.school.services.closing.settle(closed)
+    saved = classroom.instructor.post(f"/activities/{activity.id}", data={**form, "title": "Week 4"})
+    assert saved.status_code == 303
+    after = classroom.school.reload(activity)
+    assert (after.phase(), after.plan) == ("closed", replace(closed.plan, title="Week 4"))
+    assert after.answers_shown_at is None
+
+
+@pytest.mark.parametrize("change", [{"closes": ["2099-01-01T10:00"]}, {"closes": [""]}, {"late_minutes": ["60"]}])
+def test_times_that_open_a_closed_activity_again_are_asked_about(
+    classroom: Classroom, clock: Clock, change: dict[str, list[str]]
+) -> None:
+    """With the warning of the button, everything typed still there and nothing stored; a tick says that it is meant."""
+    activity = classroom.open()
+    classroom.instructor.post(f"/activities/{activity.id}/close")
+    clock.pass_minutes(1)
+    classroom.school.services.closing.settle(classroom.school.reload(activity))
+    closed = classroom.school.reload(activity)
+    form = {**opened_form(classroom, activity), "title": ["Week 4"], **change}
+    warning = Page(classroom.get(f"/activities/{activity.id}")).text("details", class_="confirm")
+    for _ in range(2):
+        refused = classroom.instructor.post(f"/activities/{activity.id}", data=form)
+        problem = Page(refused.text).text("p", class_="problem")
+        assert (refused.status_code, problem.partition("again. ")[2] in warning) == (422, True)
+        assert "late" in problem
+        assert classroom.school.reload(activity) == closed
+        form = {**SentForm(refused.text).values}
+        assert {name: form[name] for name in ("title", *change)} == {"title": ["Week 4"], **change}
+    assert Page(refused.text).find("input", name="reopens")
+    saved = classroom.instructor.post(f"/activities/{activity.id}", data={**form, "reopens": "yes"})
+    after = classroom.school.reload(activity)
+    assert (saved.status_code, after.plan.title, after.is_writable()) == (303, "Week 4", True)
+    assert after.answers_shown_at == clock.now
+
+
+def test_a_form_from_before_does_not_open_what_is_just_closing(classroom: Classroom, clock: Clock) -> None:
+    """Somebody typed a later closing time while another closed it: asked once, also after other buttons were used."""
+    activity = classroom.open()
+    form = {**opened_form(classroom, activity), "closes": ["2099-01-01T10:00"]}
+    classroom.instructor.post(f"/activities/{activity.id}/close")
+    clock.pass_seconds(10)
+    address = f"/activities/{activity.id}"
+    form = SentForm(classroom.instructor.post(address, data={**form, "arrange": "add"}).text).values
+    refused = classroom.instructor.post(address, data=form)
+    assert (refused.status_code, classroom.school.reload(activity).phase()) == (422, "closing")
+    assert classroom.instructor.post(address, data=opened_form(classroom, activity) | {"closes": ""}).status_code == 303
+    assert classroom.school.reload(activity).phase() == "open"
+
+
+def test_of_two_teachers_neither_undoes_what_the_other_changed(app_on_each_database: FastAPI) -> None:
+    """Each has the form open and changes something else; also where one saves while the other's form is being read."""
+    classroom = Classroom(app_on_each_database, sheets=None)
+    activity = classroom.school.activity(classroom.course)
+    address, second = f"/activities/{activity.id}", classroom.school.teacher("bo@example.org", classroom.course)
+    mine = theirs = opened_form(classroom, activity)
+    mine = {**mine, "title": "Week 4", "worksheet": ["llama-7b"]}
+    theirs = {**theirs, "closes": "2099-01-01T10:00", "late_minutes": "5", "exam": "yes"}
+    assert classroom.instructor.post(address, data=mine).status_code == 303
+    with classroom.school.browser(teacher=second) as browser:
+        assert browser.post(address, data=theirs).status_code == 303
+    after = classroom.school.reload(activity)
+    assert (after.plan.title, after.policies.exam, after.policies.late_minutes) == ("Week 4", True, 5)
+    assert after.plan.closes_at == datetime(2099, 1, 1, 9, tzinfo=UTC)
+    assert [item.key for item in after.content.items] == ["llama-7b"]
+
+
+def test_a_form_is_read_again_if_the_activity_is_closed_meanwhile(
+    app_on_each_database: FastAPI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another teacher closes it in the middle of the request: it stays closed, and the title is saved."""
+    classroom = Classroom(app_on_each_database)
+    form, seen = opened_form(classroom, classroom.activity), list[str]()
+
+    def close_first(*arguments: Any) -> Any:
+        seen.append("read")
+        if len(seen) == 1:
+            classroom.instructor.post(f"{classroom.path}/close")
+        return read_activity_form(*arguments)
+
+    monkeypatch.setattr("app.web.teacher.activity_form_page.read_activity_form", close_first)
+    saved = classroom.instructor.post(classroom.path, data={**form, "title": "Week 4"})
+    after = classroom.school.reload(classroom.activity)
+    assert (saved.status_code, len(seen), after.plan.title) == (303, 2, "Week 4")
+    assert after.plan.closes_at
+
+
+def test_a_time_that_clocks_show_twice_stays_the_one_it_was(classroom: Classroom) -> None:
+    """The second half past two of a night in October, with seconds that the form does not show."""
+    activity = classroom.open()
+    closes = datetime(2099, 10, 25, 1, 30, 17, tzinfo=UTC)
+    classroom.store.activities.change(activity, replace(activity.plan, closes_at=closes))
+    form = opened_form(classroom, activity)
+    assert form["closes"] == ["2099-10-25T02:30"]
+    assert classroom.instructor.post(f"/activities/{activity.id}", data={**form, "title": "Late"}).status_code == 303
+    assert classroom.school.reload(activity).plan == replace(activity.plan, title="Late", closes_at=closes)
 
 
 def test_a_later_edit_makes_a_new_revision(classroom: Classroom) -> None:
