@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import IO, Any, Literal
 
 import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import REGCLASS
 
 from .database import is_known, migration_transaction, revision_of, upgrade
 from .limits import without_limits
@@ -32,6 +33,7 @@ FORMAT = "attention-shapes backup 1"
 MAX_LISTING_BYTES, MAX_LINE_BYTES = 1_000_000, 50_000_000  # far more than any of ours has
 ROWS_PER_BATCH = 500
 REVISION_TABLE = "alembic_version"
+_SEQUENCES = sa.table("sqlite_sequence", sa.column("name", sa.String), sa.column("seq", sa.Integer))
 # A database with rows in these tables alone counts as empty: the first start writes a set-up link and logs it.
 SETUP_TABLES = frozenset({"account_links", "audit_log", "links", "log"})
 
@@ -46,10 +48,14 @@ class BackupError(ValueError):
 
 @dataclass(frozen=True)
 class TableCount:
-    """The number of rows of a table in a backup, and the SHA-256 of its file."""
+    """The number of rows of a table in a backup, the SHA-256 of its file, and the last id that the table had given.
+
+    The last id is 0 in backups of earlier versions, and where no row was ever given one.
+    """
 
     rows: int
     sha256: str
+    last_id: int = 0
 
 
 @dataclass(frozen=True)
@@ -120,6 +126,9 @@ def restore_backup(engine: sa.Engine, path: Path, *, replace: bool = False) -> C
             for table in _our_tables(connection):
                 _restore_table(connection, archive, table, contents)
             upgrade(connection)
+            for table in _our_tables(connection):
+                if "id" in table.c:
+                    _advance_sequence(connection, table, contents.tables.get(table.name, TableCount(0, "")).last_id)
         if engine.dialect.name == "sqlite" and connection.exec_driver_sql("PRAGMA foreign_key_check").first():
             raise BackupError("misfit")
     return contents
@@ -182,7 +191,7 @@ def _write_table(connection: sa.Connection, archive: zipfile.ZipFile, table: sa.
             file.write(line)
             digest.update(line)
             lines += 1
-    return TableCount(lines - 1, digest.hexdigest())
+    return TableCount(lines - 1, digest.hexdigest(), _last_id(connection, table))
 
 
 def _table_lines(table: sa.Table, rows: sa.CursorResult[Any]) -> Iterator[bytes]:
@@ -198,7 +207,7 @@ def _json_line(values: list[Any]) -> bytes:
 
 
 def _restore_table(connection: sa.Connection, archive: zipfile.ZipFile, table: sa.Table, contents: Contents) -> None:
-    """Insert a table's rows from its file in the archive, so that new rows later get higher ids.
+    """Insert a table's rows from its file in the archive.
 
     The file may have the columns in another order. Raises BackupError("misfit") if `contents` does not list the table
     or if the names of the columns differ.
@@ -215,20 +224,33 @@ def _restore_table(connection: sa.Connection, archive: zipfile.ZipFile, table: s
             values = [json.loads(line) for line in lines]
             rows = [{n: _column_value(v, k) for n, v, k in zip(names, row, types, strict=True)} for row in values]
             connection.execute(sa.insert(table), rows)
-    _advance_sequence(connection, table)
 
 
-def _advance_sequence(connection: sa.Connection, table: sa.Table) -> None:
-    """Make PostgreSQL's next id of a table one above the highest, or 1 in an empty table.
+def _last_id(connection: sa.Connection, table: sa.Table) -> int:
+    """The last id that a table has given, to a row that may be gone; 0 where it has given none."""
+    if "id" not in table.c:
+        return 0
+    if connection.dialect.name == "postgresql":
+        sequence = sa.cast(sa.func.pg_get_serial_sequence(table.name, "id"), REGCLASS)
+        return connection.scalar(sa.select(sa.func.pg_sequence_last_value(sequence))) or 0
+    if not sa.inspect(connection).has_table(_SEQUENCES.name):  # the tables of an earlier version
+        return 0
+    return connection.scalar(sa.select(_SEQUENCES.c.seq).where(_SEQUENCES.c.name == table.name)) or 0
 
-    Does nothing for a table without a sequence for `id`, and on SQLite, which does so by itself.
+
+def _advance_sequence(connection: sa.Connection, table: sa.Table, last_id: int) -> None:
+    """Make the next id of a table higher than its highest and than `last_id`.
+
+    Does nothing for a table that does not number its rows.
     """
-    if connection.dialect.name != "postgresql" or "id" not in table.c:
-        return
-    sequence = connection.scalar(sa.select(sa.func.pg_get_serial_sequence(table.name, "id")))
-    if sequence:
-        highest = sa.select(sa.func.coalesce(sa.func.max(table.c.id), 0) + 1).scalar_subquery()
-        connection.execute(sa.select(sa.func.setval(sequence, highest, False)))
+    if connection.dialect.name == "postgresql":
+        sequence = connection.scalar(sa.select(sa.func.pg_get_serial_sequence(table.name, "id")))
+        highest = max(last_id, connection.scalar(sa.select(sa.func.max(table.c.id))) or 0) if sequence else 0
+        if highest:
+            connection.execute(sa.select(sa.func.setval(sequence, highest)))
+    elif last_id > _last_id(connection, table):  # SQLite itself counts the ids in the table
+        connection.execute(sa.delete(_SEQUENCES).where(_SEQUENCES.c.name == table.name))
+        connection.execute(sa.insert(_SEQUENCES).values(name=table.name, seq=last_id))
 
 
 def _json_value(value: Any) -> Any:
@@ -315,7 +337,8 @@ def _read_contents(archive: zipfile.ZipFile) -> Contents:
         with archive.open("backup.json") as file:
             listing = json.loads(file.read(MAX_LISTING_BYTES))
         tables = {
-            name: TableCount(int(table["rows"]), str(table["sha256"])) for name, table in listing["tables"].items()
+            name: TableCount(int(table["rows"]), str(table["sha256"]), int(table.get("last_id", 0)))
+            for name, table in listing["tables"].items()
         }
         contents = Contents(str(listing["revision"]), datetime.fromisoformat(listing["made_at"]).isoformat(), tables)
         if listing["format"] != FORMAT or not {_member_name(name) for name in tables} <= set(archive.namelist()):

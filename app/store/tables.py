@@ -41,6 +41,8 @@ class UtcDateTime(TypeDecorator[datetime]):
         return value if value is None or value.tzinfo else value.replace(tzinfo=UTC)
 
 
+# Tables that number their rows have sqlite_autoincrement. Without it, SQLite reuses the id of the newest row once that
+# is deleted, and whatever remembers the id, such as the audit log, means somebody else. PostgreSQL never reuses ids.
 metadata = MetaData(
     naming_convention={"ix": "ix_%(table_name)s_%(column_0_N_name)s", "fk": "fk_%(table_name)s_%(column_0_N_name)s",
                        "uq": "uq_%(table_name)s_%(column_0_N_name)s", "pk": "pk_%(table_name)s"}
@@ -55,6 +57,7 @@ visitors = Table(
     Column("id", Integer, primary_key=True),
     Column("token_hash", String(64), nullable=False, unique=True),  # the cookie itself is never stored
     Column("created_at", DateTime(timezone=True), nullable=False),
+    sqlite_autoincrement=True,
 )
 
 practice_drafts = Table(
@@ -78,6 +81,7 @@ practice_attempts = Table(
     Column("score", Float, nullable=False),
     Column("out_of", Integer, nullable=False),
     Column("created_at", DateTime(timezone=True), nullable=False),
+    sqlite_autoincrement=True,
 )
 Index(None, practice_attempts.c.visitor_id, practice_attempts.c.sheet_key)
 
@@ -117,6 +121,7 @@ teachers = Table(
     Column("name", String(100), nullable=False),
     Column("password_hash", String(200)),  # null until a password is set through an account link
     Column("created_at", UtcDateTime, nullable=False),
+    sqlite_autoincrement=True,
 )
 
 sessions = Table(
@@ -128,6 +133,7 @@ sessions = Table(
     Column("created_at", UtcDateTime, nullable=False),
     Column("seen_at", UtcDateTime, nullable=False),  # to the minute
     Column("ended_at", UtcDateTime),
+    sqlite_autoincrement=True,
 )
 
 audit_log = Table(
@@ -141,6 +147,7 @@ audit_log = Table(
     Column("actor_id", Integer),  # numbers, never names: a log outlives what it is about
     Column("object_id", Integer),
     Column("detail", String(40), nullable=False),  # such as which file was exported; empty where there is none
+    sqlite_autoincrement=True,
 )
 
 # Courses
@@ -155,6 +162,7 @@ courses = Table(
     Column("created_at", UtcDateTime, nullable=False),
     Column("archived_at", UtcDateTime),
     Column("practice", JSON(none_as_null=True)),  # topics and own worksheets; null where it is not switched on
+    sqlite_autoincrement=True,
 )
 
 staff = Table(
@@ -176,6 +184,7 @@ account_links = Table(
     Column("role", String(10)),
     Column("expires_at", UtcDateTime, nullable=False),
     Column("used_at", UtcDateTime),
+    sqlite_autoincrement=True,
 )
 
 students = Table(
@@ -191,6 +200,7 @@ students = Table(
     Column("import_key", String(32)),  # of the roster import that added the name, which can be undone
     Column("practice_record", Text),  # of practice for the course, as app/practice/record.py writes it
     UniqueConstraint("course_id", "roster_key"),
+    sqlite_autoincrement=True,
 )
 
 enrolments = Table(
@@ -217,6 +227,7 @@ activities = Table(
     Column("created_at", UtcDateTime, nullable=False),
     Column("answers_shown_at", UtcDateTime),  # when students could first see the answers: later attempts are late
     Column("drafts_taken_at", UtcDateTime),  # when drafts were taken in as attempts after closing; null before
+    sqlite_autoincrement=True,
 )
 
 snapshots = Table(  # what revisions and runs refer to, each text once: wordings, and models with their configs
@@ -237,6 +248,7 @@ revisions = Table(
     Column("content", JSON, nullable=False),  # see activities.Content; never changed once students have seen it
     Column("created_at", UtcDateTime, nullable=False),
     UniqueConstraint("activity_id", "number"),
+    sqlite_autoincrement=True,
 )
 
 # What students do
@@ -287,6 +299,7 @@ class_attempts = Table(
         "late", Boolean, nullable=False, default=False
     ),  # made in the late window, or after the answers had been shown
     UniqueConstraint("student_id", "client_id"),
+    sqlite_autoincrement=True,
 )
 Index(None, class_attempts.c.activity_id, class_attempts.c.student_id)
 
@@ -353,6 +366,7 @@ regrades = Table(
     Column("teacher_id", ForeignKey("teachers.id", ondelete="SET NULL")),
     Column("at", UtcDateTime, nullable=False),
     Column("definitions", JSON),  # the corrected worksheets that marked, by marked_by; null in old ones
+    sqlite_autoincrement=True,
 )
 
 old_marks = Table(
@@ -384,6 +398,7 @@ materials = Table(
     Column("created_at", UtcDateTime, nullable=False),
     Column("removed_at", UtcDateTime),  # kept for a while, so that it can be put back
     CheckConstraint("(course_id IS NULL) <> (teacher_id IS NULL)", name="ck_materials_owner"),
+    sqlite_autoincrement=True,
 )
 
 material_versions = Table(

@@ -167,8 +167,8 @@ def _log_lines(store: Store, course: Course) -> tuple[LogLine, ...]:
     """The newest MAX_LOG_LINES entries about the course and its present activities, materials and students,
     newest first.
 
-    Times are on the course's clocks. Entries from before the course was made are left out: they are about an earlier
-    course that had the same id.
+    Times are on the course's clocks. Entries from before the course was made are left out: in a database of an earlier
+    version, they may be about another course that had the same id.
     """
     names: dict[ObjectKind, dict[int, str]] = {
         "course": {course.id: ""},

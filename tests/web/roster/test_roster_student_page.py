@@ -55,6 +55,18 @@ def test_two_entries_of_one_person_are_merged(classroom: Classroom) -> None:
     assert "students merged" in log_of(classroom)
 
 
+def test_the_log_means_nobody_who_joined_later(classroom: Classroom) -> None:
+    """A student with extra time is removed and the next one joins: no line of the log names the newcomer."""
+    classroom.open()
+    old = classroom.join("Xaver")[0]
+    form = {"activity": str(classroom.store.activities.of_course(classroom.course)[0].id), "minutes": "30"}
+    classroom.instructor.post(f"{path_of(classroom, old)}/extra-time", data=form)
+    assert "Xaver" in log_of(classroom)
+    classroom.instructor.post(f"{path_of(classroom, old)}/remove")
+    classroom.join("Yolanda")
+    assert "Yolanda" not in log_of(classroom)
+
+
 def test_nobody_is_merged_with_whoever_is_not_there(classroom: Classroom) -> None:
     """With oneself, with a student of another course, and with no student at all: 404, and the page shows no merge."""
     kim, _ = classroom.join()
