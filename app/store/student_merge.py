@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain, count
 from typing import Any
 
 import sqlalchemy as sa
@@ -153,12 +154,21 @@ def _keep_older_texts(connection: sa.Connection, stays: Student, goes: Student) 
 
     No sheet has that key, so it is seen in exports alone.
     """
-    for (activity_id, sheet_key), (own, theirs) in _both(connection, class_drafts, stays, goes).items():
+    drafts = _both(connection, class_drafts, stays, goes)
+    taken = set(drafts)
+    for (activity_id, sheet_key), (own, theirs) in drafts.items():
         if own and theirs and (lost := _lost_texts(own, theirs)):
             older = min(own, theirs, key=lambda row: row.saved_at)
-            aside = f"~{goes.id} {sheet_key}"[:_MAX_SHEET_KEY]
+            aside = next(key for key in _aside_keys(goes, sheet_key) if (activity_id, key) not in taken)
+            taken.add((activity_id, aside))
             row = {**older._mapping, "student_id": stays.id, "activity_id": activity_id, "sheet_key": aside}
             connection.execute(sa.insert(class_drafts).values({**row, "answers": lost, "stamps": None}))
+
+
+def _aside_keys(goes: Student, sheet_key: str) -> Iterator[str]:
+    """The keys that texts of a sheet may be kept under, the one to be preferred first: '~12 SHEET', '~12.2 SHEET', …"""
+    for suffix in chain([""], (f".{number}" for number in count(2))):
+        yield f"~{goes.id}{suffix} {sheet_key}"[:_MAX_SHEET_KEY]
 
 
 def _lost_texts(own: Any, theirs: Any) -> dict[str, str]:

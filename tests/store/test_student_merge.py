@@ -105,6 +105,21 @@ def test_merging_any_two_students_keeps_every_attempt_and_every_answer(
     assert store.roster.find_student(kim.id) is None
 
 
+def test_texts_kept_aside_never_meet(store: Store, course: Course) -> None:
+    """Where the key for them is there already, as one of another merge, the next one is taken; all texts stay."""
+    activity = activity_in(store, course)
+    (kim, _, _), (lee, _, _) = enrol_student(store, course, "Kim"), enrol_student(store, course, "Kim Lee")
+    here = key(kim, activity)
+    for whose, text in ((here, "1"), (key(lee, activity), "2")):
+        store.classwork.save(whose, ClassDraft({"queries.rows": text}, 1, LLAMA))
+    for owner, there, text in ((kim, f"~{lee.id}", "3"), (lee, f"~{lee.id}.2", "4")):
+        place = ClassSheetKey(**{**asdict(key(owner, activity)), "sheet_key": f"{there} {here.sheet_key}"})
+        store.classwork.save(place, ClassDraft({"queries.rows": text}, 1, LLAMA))
+    assert store.student_merge.merge(kim, lee)
+    drafts = store.classwork.drafts_of_activity(activity.id)
+    assert sorted(draft.answers["queries.rows"] for draft in drafts) == ["1", "2", "3", "4"]
+
+
 def test_every_table_that_belongs_to_students_is_merged() -> None:
     """A table that is added later, and forgotten here, would lose its rows with the student who goes."""
     owned = {
