@@ -185,17 +185,18 @@ def _lost_texts(own: Any, theirs: Any) -> dict[str, str]:
 def _combined_draft(own: Any, theirs: Any) -> dict[str, Any]:
     """One draft of two: the newer one, and in boxes that it leaves empty what the older has, if the numbers are equal.
 
-    Its version is higher than both, so that whoever has read either reads it again.
+    Its version is higher than both, so that whoever has read either reads it again. It remembers the pages of both, so
+    that a save of either that arrives late or twice changes nothing.
     """
     older, newer = sorted((own, theirs), key=lambda row: row.saved_at)
-    answers, stamps = dict(newer.answers), dict(newer.stamps or {})
+    answers, pages = dict(newer.answers), dict(older.stamps or {})
     if older.variant == newer.variant:
-        filled = {blank: text for blank, text in older.answers.items() if not answers.get(blank, "").strip()}
-        answers |= filled
-        stamps |= {blank: stamp for blank, stamp in (older.stamps or {}).items() if blank in filled}
+        answers |= {blank: text for blank, text in older.answers.items() if not answers.get(blank, "").strip()}
+    for page, number in (newer.stamps or {}).items():
+        pages[page] = max(number, pages.pop(page, 0))  # behind the pages of the older one, which saved earlier
     version = max(older.version, newer.version) + 1
     same = {name: getattr(newer, name) for name in ("variant", "saved_at")}
-    return {**same, "answers": answers, "stamps": stamps or None, "version": version}
+    return {**same, "answers": answers, "stamps": pages or None, "version": version}
 
 
 def _combined_attendance(own: Any, theirs: Any) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from app.store import Activity, ClassDraft, ClassSheetKey, Course, Plan, Policies, Store, Student, VariantSizes
 from app.store import student_merge as merging
+from app.store.classwork import Stamp
 from app.store.tables import (
     class_attempts,
     class_drafts,
@@ -118,6 +119,22 @@ def test_texts_kept_aside_never_meet(store: Store, course: Course) -> None:
     assert store.student_merge.merge(kim, lee)
     drafts = store.classwork.drafts_of_activity(activity.id)
     assert sorted(draft.answers["queries.rows"] for draft in drafts) == ["1", "2", "3", "4"]
+
+
+def test_a_save_that_arrives_again_after_a_merge_changes_nothing(store: Store, course: Course) -> None:
+    """Of the older draft's page too, whose text the newer draft has replaced; what that page types next counts."""
+    activity = activity_in(store, course)
+    (kim, _, _), (lee, _, _) = enrol_student(store, course, "Kim"), enrol_student(store, course, "Kim Lee")
+
+    def save(student: Student, text: str, stamp: Stamp) -> str:
+        draft = ClassDraft({"queries.rows": text}, 1, LLAMA, {"queries.rows": stamp})
+        return store.classwork.save(key(student, activity), draft).answers["queries.rows"]
+
+    save(kim, "1", Stamp("phone", 3))
+    save(lee, "2", Stamp("laptop", 1))
+    assert store.student_merge.merge(kim, lee)
+    assert [save(kim, "1", Stamp("phone", 3)), save(kim, "0", Stamp("laptop", 1))] == ["2", "2"]
+    assert [save(kim, "5", Stamp("phone", 4)), save(kim, "6", Stamp("laptop", 2))] == ["5", "6"]
 
 
 def test_every_table_that_belongs_to_students_is_merged() -> None:
