@@ -447,11 +447,16 @@ class Classwork(QueryBase):
         """Every attempt of a student in all activities of the course, oldest first."""
         return self._select_attempts(class_attempts.c.student_id == student_id)
 
-    def count_working(self, activity_id: int) -> int:
-        """How many students have typed on a sheet of an activity that they have not handed in."""
+    def count_working(self, activity_id: int, sheet_keys: Collection[str]) -> int:
+        """How many students have typed on a sheet of an activity that they have not handed in.
+
+        `sheet_keys` are those of its newest revision: what is left of earlier ones, or was kept aside when two students
+        were merged, can no longer be handed in.
+        """
         handed_in = sa.exists().where(*_ON_SHEET, class_attempts.c.handed_in)
+        on_sheets = class_drafts.c.activity_id == activity_id, class_drafts.c.sheet_key.in_(sheet_keys)
         count = sa.select(sa.func.count(class_drafts.c.student_id.distinct()))
-        return int(self._fetch_one(count.where(class_drafts.c.activity_id == activity_id, ~handed_in))[0])
+        return int(self._fetch_one(count.where(*on_sheets, ~handed_in))[0])
 
     # Drafts that are taken in when an activity has ended
 

@@ -70,7 +70,7 @@ def _activity_page(request: Request, services: Services, access: permissions.Act
         _join_link(request, services, activity),
         worksheet_titles(activity.content),
         len(store.classwork.attendance(activity.id)),
-        store.classwork.count_working(activity.id),
+        store.classwork.count_working(activity.id, [item.sheet_key for item in activity.content.items]),
         students,
         tuple((student, extra[student.id]) for student in students if student.id in extra),
         _courses_to_copy_to(store, access) if access.role == "instructor" else (),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from datetime import timedelta
 
+from app.classes.student_sheet import freeze
 from tests.helpers.activity_form import FORM
 from tests.helpers.answer_keys import KEY
 from tests.helpers.class_sheet import HALF, press
@@ -55,6 +56,26 @@ def test_closing_says_who_is_working_and_can_be_announced(classroom: Classroom, 
     classroom.instructor.post(f"{address}/open")
     press(browser, activity, "hand-in", KEY)
     assert [attempt.late for attempt in classroom.store.classwork.attempts_of_activity(activity.id)] == [False, True]
+
+
+def test_work_that_cannot_be_handed_in_is_not_waited_for(classroom: Classroom) -> None:
+    """What a merge kept aside, and what is left of questions that were asked before, when everything else is in."""
+    classroom.activity, answers = classroom.open(), dict.fromkeys(KEY, "7")
+    kim, twice = classroom.student(), classroom.student("Kim Lee")
+    classroom.send(kim, "save", answers)
+    classroom.send(twice, "save", KEY)
+    merge = f"/courses/{classroom.course.id}/students/{twice.id}/merge"
+    assert classroom.instructor.post(merge, data={"into": str(kim.id)}).status_code == 303
+    assert len(classroom.store.classwork.drafts_of_activity(classroom.activity.id)) == 2
+    assert "1 student is working" in classroom.page().text("p", id="working")
+    classroom.send(kim, "hand-in", KEY)
+    assert "No one is working" in classroom.page().text("p", id="working")
+    lou = classroom.student("Lou")
+    classroom.send(lou, "save", answers)
+    assert "1 student is working" in classroom.page().text("p", id="working")
+    other = freeze(classroom.school.library, ("qwen2.5-0.5b",), None)
+    classroom.store.activities.revise(classroom.activity, other)
+    assert "No one is working" in classroom.page().text("p", id="working")
 
 
 def test_extra_time_is_given_to_one_student_and_taken_away(classroom: Classroom) -> None:
