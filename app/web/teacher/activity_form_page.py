@@ -113,6 +113,7 @@ class ActivityFormPage:
     tickets: Annotated[tuple[ChoiceGroup, ...], Doc("The exit tickets to choose from: the library's, then own ones.")]
     new_ticket: Annotated[str, Doc("'offered' where the exit ticket has a newer version, 'taken' if it is used.")]
     unusable: Annotated[tuple[str, ...], Doc("Why own worksheets and tickets cannot be chosen, a sentence each.")]
+    practice_is_open: Annotated[bool, Doc("Whether students can practise on this server.")]
     reopens: Annotated[bool, Doc("Whether it was said that the times open a closed activity again.")] = False
     search: Annotated[str, Doc("What the lists are narrowed to.")] = ""
     moved: Annotated[str, Doc("The sentence about a worksheet that was just moved, empty for none.")] = ""
@@ -387,6 +388,7 @@ def _activity_form_page(
         tickets=_ticket_groups(offer, own, access, texts, state),
         new_ticket=("taken" if state.new_ticket else "offered") if newer else "",
         unusable=_unusable(services, access, own),
+        practice_is_open=services.settings.practice,
         reopens=state.reopens,
         search=state.search,
     )

@@ -48,7 +48,10 @@ def test_every_page_of_practice_is_closed_to_visitors(exam_app: FastAPI) -> None
 
 
 def test_classes_and_teachers_work_on_a_server_for_exams(exam_app: FastAPI) -> None:
-    """A student checks their sheet; a signed-in teacher prints, practises and uses the API."""
+    """A student checks their sheet; a signed-in teacher prints, practises and uses the API.
+
+    The form of an activity doesn't say that students can check sheets in Practice.
+    """
     classroom = Classroom(exam_app)
     activity = classroom.open()
     _, student = classroom.join()
@@ -60,6 +63,7 @@ def test_classes_and_teachers_work_on_a_server_for_exams(exam_app: FastAPI) -> N
     for path in ("/sheet", "/models", "/handout", "/api/v1/models/gpt2/shapes?tokens=3"):
         assert teacher.get(path).status_code == 200
     assert teacher.post("/api/v1/grade", json=ANSWERS).status_code == 200
+    assert "in Practice" not in teacher.get(f"/activities/{activity.id}/edit").text
 
 
 def reached_from(browser: Browser, *addresses: str) -> dict[str, int]:
