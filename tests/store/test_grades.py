@@ -12,6 +12,7 @@ from alembic.config import Config
 from app.settings import PROJECT
 from app.store import Activity, NewMarks, Plan, Spotlight, Store, Student, Teacher
 from app.store.classwork import ClassDraft
+from app.store.database import migration_transaction
 from app.store.tables import old_marks, regrades, teachers
 from tests.helpers.stored_class import CONTENT, HALF, LLAMA, enrol_student, key, teacher
 
@@ -71,7 +72,7 @@ def test_what_was_there_before_regrades_stays(database_url: str, tmp_path: Path)
     one = store.classwork.record(key(kim, activity), "a", ClassDraft({}, 1, LLAMA), HALF, handed_in=True)
     config = Config()
     config.set_main_option("script_location", str(PROJECT / "app" / "store" / "migrations"))
-    with store.engine.begin() as connection:
+    with migration_transaction(store.engine) as connection:
         config.attributes["connection"] = connection
         command.downgrade(config, "0003")
         assert "old_marks" not in sa.inspect(connection).get_table_names()
