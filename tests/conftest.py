@@ -20,6 +20,7 @@ from starlette.testclient import TestClient
 
 from app import main
 from app.cli import terminal
+from app.machine.child import WarmChild
 from app.settings import PROJECT, Settings
 from app.sheets.exit_tickets import load_tickets
 from app.sheets.library import Library
@@ -149,7 +150,16 @@ def read_once() -> Iterator[None]:
         patch.setattr(main, "load_tickets", cache(load_tickets))
         # By itself, no app looks for activities that have ended while a test makes them: pages do when they are asked.
         patch.setattr("app.classes.closing.INTERVAL_S", 3600.0)
+        # What prints large handouts in idle time would find none of that beside the other tests.
+        patch.setattr("app.handout.handout_printer.WarmChild", prompt_child)
+        patch.setattr("app.handout.handout_printer.REQUEST_LIMIT_S", 600)
+        patch.setattr("app.machine.child.START_LIMIT_S", 600)
         yield
+
+
+def prompt_child(*arguments: Any, **options: Any) -> WarmChild:
+    """A child that doesn't wait until nothing else needs the processor."""
+    return WarmChild(*arguments, **{**options, "idle_time_only": False})
 
 
 @pytest.fixture

@@ -105,6 +105,13 @@
     send();
   };
 
+  // What was typed before this script had come is a change too.
+  for (const box of boxes().filter((each) => !each.readOnly && each.value !== each.defaultValue)) {
+    number += 1;
+    changed.set(box.name, { page, number });
+  }
+  remember();
+
   // Every form says which of its boxes are new here; a save leaves the others out.
   form.addEventListener("formdata", ({ formData }) => {
     formData.set("stamps", [...changed].map(([name, stamp]) => `${name}:${stamp.page}:${stamp.number}`).join(" "));

@@ -89,16 +89,16 @@ def test_a_term_opens_the_glossary_by_keyboard_and_keeps_what_is_typed(page: Pag
     with page.context.expect_page() as opened:
         page.keyboard.press("Enter")
     expect(opened.value.get_by_role("heading", name="Glossary")).to_be_visible()
-    assert opened.value.locator("div:target dt").count() == 1
+    expect(opened.value.locator("div:target dt")).to_have_count(1)
     expect(page.locator('input[name="queries.rows"]')).to_have_value("123")
 
 
 def test_a_drawing_is_a_tab_stop_only_where_it_scrolls(page: Page) -> None:
     """On a phone the arrow keys move an explanation’s wide drawings; on a desk none scrolls or stops Tab."""
-    for text in ("128", "4096"):
+    for text, said in (("128", "1 of 14"), ("4096", "0 of 14")):
         page.fill('input[name="queries.columns"]', text)
         page.get_by_role("button", name="Check").click()
-        expect(page.locator(".result")).not_to_be_empty()
+        expect(page.locator(".result")).to_contain_text(said)
     page.get_by_role("button", name="Show answers").click()
     expect(page.locator("section.explanation .canvas")).to_have_count(2)
     expect(page.locator(".canvas[tabindex]")).to_have_count(0)

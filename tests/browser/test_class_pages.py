@@ -138,7 +138,7 @@ def test_what_is_typed_without_a_connection_is_kept_and_sent_later(browser: Brow
     page.fill("input[name='keys.rows']", "31337")
     expect(page.locator("output.saved")).to_contain_text("Not on the server yet", timeout=15_000)
     own_app.start()
-    expect(page.locator("output.saved")).to_have_text("Saved", timeout=30_000)
+    expect(page.locator("output.saved")).to_have_text("Saved", timeout=40_000)
     [student] = store.roster.students(store.courses.find(1))  # type: ignore[arg-type]  # it was made above
     [work] = store.classwork.progress(1, student.id).values()
     assert work.attempts == 0

@@ -73,6 +73,7 @@ def test_a_visitor_fills_in_a_head_by_typing_alone(browser: Browser, shared_app:
     posts: list[str] = []
     page.on("request", lambda request: posts.append(request.url) if request.method != "GET" else None)
     page.goto("/")
+    expect(page.locator("html")).not_to_have_attribute("data-arriving", "")  # typefaces move the box
     page.get_by_label("Keys: number of columns").click()
     top = page.locator("#trial input:visible").bounding_box()
     page.keyboard.type("4096")

@@ -20,6 +20,7 @@ def press(target: Locator) -> None:
 
 def check(page: Page) -> None:
     """Axe finds nothing, and nothing is wider than a phone."""
+    page.wait_for_load_state()
     page.set_viewport_size({"width": 360, "height": 800})
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
     assert_accessible_in_all_looks(page)

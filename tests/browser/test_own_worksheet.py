@@ -43,6 +43,7 @@ def sign_up(teacher: Page, app: Server) -> None:
         teacher.get_by_label(label).fill(text)
     teacher.get_by_role("button", name="Create account").click()
     teacher.get_by_label("Title").fill("Transformers")
+    expect(teacher.get_by_label("Time zone")).not_to_have_value("")  # which a script fills in
     teacher.get_by_role("button", name="Create course").click()
     teacher.get_by_label("Names, one per line").fill("Kim Lee\nLou Ray")
     teacher.get_by_role("button", name="Preview").click()
@@ -96,6 +97,7 @@ def open_activity(teacher: Page) -> str:
     teacher.goto("/courses")
     teacher.get_by_role("link", name="Transformers").click()
     teacher.get_by_role("link", name="New activity").click()
+    teacher.wait_for_load_state()
     teacher.get_by_label("Title").fill("Week 3")
     teacher.locator("input[name=worksheet][value^='own-']").check()
     teacher.get_by_label("Find worksheets").fill("One head of Qwen2.5")
@@ -150,7 +152,7 @@ def printed(teacher: Page, activity: str) -> str:
     teacher.goto(f"{activity}/handout")
     teacher.get_by_role("button", name="Create one for each student").click()
     link = teacher.get_by_role("link", name=re.compile("PDF"))
-    expect(link).to_be_visible(timeout=60_000)
+    expect(link).to_be_visible(timeout=180_000)
     address = link.get_attribute("href")
     assert address
     pdf = pypdfium2.PdfDocument(teacher.request.get(address).body())

@@ -113,7 +113,7 @@ def test_an_offline_device_with_a_wrong_clock_loses_nothing(devices: Devices) ->
     page.get_by_role("button", name="Check").click()
     expect(page.locator(RESULT)).to_contain_text("can’t be reached")
     phone.set_offline(False)
-    expect(page.locator(SAVED)).to_have_text("Saved", timeout=10_000)
+    expect(page.locator(SAVED)).to_have_text("Saved", timeout=40_000)
     expect(page.locator(RESULT)).to_be_empty()
     assert devices.stored() == {"queries.rows": "phone", "queries.columns": "128"}
     type_and_save(fast, "input[name='keys.rows']", "7")
@@ -142,7 +142,7 @@ def test_an_answer_that_was_lost_is_asked_again_and_overwrites_nothing(devices: 
     assert devices.stored() == {"queries.rows": "old"}
     type_and_save(other, ROWS, "new")
     losing = False
-    expect(page.locator(SAVED)).to_have_text("Saved", timeout=10_000)
+    expect(page.locator(SAVED)).to_have_text("Saved", timeout=40_000)
     expect(page.locator(ROWS)).to_have_value("new")
     assert devices.stored() == {"queries.rows": "new"}
     first.close()
@@ -159,7 +159,10 @@ def test_only_what_changed_is_sent_and_a_closed_tab_sends_its_last_words(devices
     assert [re.findall(r"(\w+\.(?:rows|columns))=", body) for body in sent] == [["queries.columns"]]
     page.fill(ROWS, "12")
     page.goto("/models")
-    page.wait_for_timeout(300)
+    for _ in range(400):
+        if devices.stored()["queries.rows"] == "12":
+            break
+        page.wait_for_timeout(50)
     assert devices.stored()["queries.rows"] == "12"
     page = devices.sheet(context)
     context.set_offline(True)

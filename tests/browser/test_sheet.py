@@ -119,6 +119,7 @@ def test_lengths_follow_the_scale(page: Page) -> None:
     """4096 is drawn √(4096/1000) = 2.02 times as long as 1000, and 4.096 times on the true scale."""
     fill(page, {"input.rows": "1000", "input.columns": "4096"})
     expect(page.locator(".edge[data-blank='input.rows'] text").first).to_have_text("1000")
+    expect(page.locator(".edge[data-blank='input.columns'] text").first).to_have_text("4096")
 
     def ratio() -> float:
         sizes = page.locator("g[data-tensor='input'] rect").first.evaluate(
@@ -186,6 +187,22 @@ def test_what_was_typed_in_the_last_moment_survives_leaving(page: Page) -> None:
     assert page.input_value(box(page, "queries.rows")) == "101"
 
 
+def test_what_was_typed_before_the_script_had_come_is_saved(browser: Browser, shared_app: Server) -> None:
+    """And checked, where it comes late over a slow network."""
+    context = browser.new_context(base_url=shared_app.url)
+    page, held, is_late = context.new_page(), list[Route](), True
+    page.route("**/*.js*", lambda route: held.append(route) if is_late else route.continue_())
+    page.goto("/sheet", wait_until="commit")
+    page.fill(box(page, "queries.rows"), "100")
+    is_late = False
+    for route in held:
+        route.continue_()
+    expect(page.locator("output.saved")).to_have_text("Saved")
+    page.get_by_role("button", name="Check").click()
+    expect(page.get_by_role("status").first).to_contain_text("1 of 14")
+    context.close()
+
+
 def test_marks_come_back_after_a_reload(page: Page) -> None:
     """The marks of the last check stand beside the texts that have not changed since."""
     fill(page, {"queries.rows": "100", "queries.columns": "4096"})
@@ -208,7 +225,7 @@ def test_a_lost_connection_and_a_restarted_server_lose_nothing(browser: Browser,
     page.get_by_role("button", name="Check").click()
     expect(page.get_by_role("status").first).to_contain_text("can’t be reached")
     own_app.start()
-    expect(page.locator("output.saved")).to_have_text("Saved", timeout=20_000)
+    expect(page.locator("output.saved")).to_have_text("Saved", timeout=40_000)
     own_app.kill()
     page.fill('input[name="keys.columns"]', "129")
     expect(page.locator("output.saved")).to_contain_text("saved in this browser")

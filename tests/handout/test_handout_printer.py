@@ -42,7 +42,7 @@ def start(
     """Start a job of a visitor; with `wait`, it holds its turn until that is set."""
 
     def prepare() -> MakeSheets:
-        assert wait is None or wait.wait(20)
+        assert wait is None or wait.wait(600)
         return partial(plan_sheets, LIBRARY, options)
 
     return printer.start_job("A sheet", options, (), "", prepare, client=client)
@@ -50,7 +50,7 @@ def start(
 
 def finished(printer: HandoutPrinter, job: PrintJob) -> PrintJob:
     """The job once it is ready or has a problem."""
-    for _ in range(600):
+    for _ in range(12_000):
         found = printer.find_job(job.key, None)
         assert found
         if found.is_finished:

@@ -37,12 +37,14 @@ def test_writes_that_wait_share_one_commit_and_a_bad_one_fails_alone(sqlite_stor
         except IntegrityError:
             return "refused"
 
+    assert sqlite_store._commits
     with ThreadPoolExecutor(12) as threads:
         for together in (range(9), range(9, 18)):
             commits.clear()
             with sqlite_store.transaction():
                 results = [threads.submit(write, number) for number in together]
-                time.sleep(0.2)
+                while len(sqlite_store._commits._waiting) < 9:
+                    time.sleep(0.01)
             assert [result.result() for result in results] == (["1"] * 9 if together[0] == 0 else ["refused"] * 9)
             assert len(commits) <= 2
     sqlite_store.close()

