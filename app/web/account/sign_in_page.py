@@ -8,11 +8,12 @@ from typing import Annotated
 from annotated_doc import Doc
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import RedirectResponse
+from starlette.concurrency import run_in_threadpool
 
 from app.store import AuditAction
 from app.store.people import parse_email
 from app.web.shared.cookies import TEACHER_COOKIE
-from app.web.shared.forms import FormDep
+from app.web.shared.forms import FormDep, FormReader
 from app.web.shared.permissions import MaybeTeacher
 from app.web.shared.rate_limits import Limit, TooManyGuessesError
 from app.web.shared.services import Services, ServicesDep, StoreDep
@@ -47,22 +48,32 @@ def show_sign_in(teacher: MaybeTeacher, next: str = "") -> Response:  # noqa: A0
 
 
 @router.post("/sign-in")
-def sign_in(request: Request, services: ServicesDep, form: FormDep) -> Response:
+async def sign_in(request: Request, services: ServicesDep, form: FormDep) -> Response:
     """Check e-mail and password, start a session, and go to the form's `next`; 422 with the form where they are wrong.
 
     An unknown e-mail address gets the same answer as a wrong password, after the same work: nobody learns who has an
     account. After many failures for that account or from that network, the right password still passes, but later;
     a wrong one raises TooManyGuessesError. A browser that has been signed in to the account is counted by itself.
     """
-    email, path = form.single_line("email", MAX_EMAIL_INPUT), path_on_this_site(form.raw("next"))
+    email = form.single_line("email", MAX_EMAIL_INPUT)
     guesses = _counted_as(request, services, email)
-    refusal = _first_refusal(services, guesses)
+    if refusal := _first_refusal(services, guesses):
+        await services.passwords.wait_for_slow_turn(client_network(request), guesses[0][1])
+    return await run_in_threadpool(_verify_and_sign_in, request, services, form, guesses, refusal)
+
+
+def _verify_and_sign_in(
+    request: Request,
+    services: Services,
+    form: FormReader,
+    guesses: tuple[tuple[Limit, str], ...],
+    refusal: TooManyGuessesError | None,
+) -> Response:
+    """Verify the password and start a session; a wrong one counts in all of `guesses`, and then `refusal` is raised."""
+    email, path = form.single_line("email", MAX_EMAIL_INPUT), path_on_this_site(form.raw("next"))
     teacher = services.store.people.find_teacher(email) if parse_email(email) else None
     password, stored = form.raw("password"), teacher.password_hash if teacher else None
-    if refusal:
-        verified = services.passwords.verify_slowly(password, stored, client_network(request))
-    else:
-        verified = services.passwords.verify(password, stored)
+    verified = services.passwords.verify(password, stored)
     if teacher is None or not verified:
         for limit, key in guesses:
             services.limits.record_failure(limit, key)
@@ -75,7 +86,10 @@ def sign_in(request: Request, services: ServicesDep, form: FormDep) -> Response:
 
 
 def _counted_as(request: Request, services: Services, email: str) -> tuple[tuple[Limit, str], ...]:
-    """The buckets that a wrong password counts in: that of a browser that is known to the account, or a stranger's."""
+    """The buckets that a wrong password counts in: that of a browser that is known to the account, or a stranger's.
+
+    The first is that of this account here.
+    """
     account, network = email.lower(), client_network(request)
     if browser := known_browser(request, services.store, account):
         return (("known", browser),)

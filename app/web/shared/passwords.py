@@ -4,31 +4,51 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
+from typing import NamedTuple
 
+from anyio import sleep
 from pwdlib import PasswordHash
 
 MIN_PASSWORD, MAX_PASSWORD = 10, 500  # characters
 MAX_HASHES_AT_ONCE, MAX_WAITING = 2, 8
-SLOW_VERIFY_S = 3.0
-MAX_SLOW = 8  # each takes a thread of the pool
+SLOW_VERIFY_S, NETWORK_PACE_S, PACE_S = 3.0, 1.0, 0.5  # between turns of an account, of a network, and of all
+MAX_SLOW_WAIT_S = 12.0  # four turns of one account
+MAX_SLOW, MAX_SLOW_OF_NETWORK = 400, 100  # who waits takes no thread
 
 
 class PasswordsBusyError(Exception):
-    """Ten passwords are being hashed or wait for it; try again in a moment."""
+    """Too many passwords are being hashed or wait for it; try again in a moment."""
+
+
+class _Turn(NamedTuple):
+    """When a password for an account from a network is verified slowly."""
+
+    at: float
+    network: str
+    account: str
+
+    def pace(self, network: str, account: str) -> float:
+        """How many seconds a turn of that account from that network has to be away from this one."""
+        if network != self.network:
+            return PACE_S
+        return NETWORK_PACE_S if account != self.account else SLOW_VERIFY_S
 
 
 class Passwords:
     """Hashes and verifies passwords with Argon2, with the parameters that pwdlib recommends."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
         self._hasher = PasswordHash.recommended()
         self._work = threading.BoundedSemaphore(MAX_HASHES_AT_ONCE)
         # Waiting takes a thread of the pool, so the number of those who wait is limited too.
         self._room = threading.BoundedSemaphore(MAX_HASHES_AT_ONCE + MAX_WAITING)
-        self._slow_networks, self._slow_lock = set[str](), threading.Lock()
+        self._slow, self._slow_lock = Counter[str](), threading.Lock()  # how many wait slowly, by network
+        self._turns = list[_Turn]()  # those reserved
 
     def hash(self, password: str) -> str:
         """The hash to store for a password; raises PasswordsBusyError."""
@@ -44,22 +64,39 @@ class Passwords:
             right = self._hasher.verify(password[:MAX_PASSWORD], stored or self._dummy_hash)
         return right and stored is not None
 
-    def verify_slowly(self, password: str, stored: str | None, network: str) -> bool:
-        """As `verify`, SLOW_VERIFY_S later: where many guesses were wrong, a right password still passes.
+    async def wait_for_slow_turn(self, network: str, account: str) -> None:
+        """Wait before a password is verified where many were wrong: SLOW_VERIFY_S, and longer where others came before.
 
-        Raises PasswordsBusyError at once while another of that network is being verified slowly, or MAX_SLOW of any:
-        who guesses from one network keeps nobody out who signs in from another.
+        Turns for one account from one network are SLOW_VERIFY_S apart, those of one network NETWORK_PACE_S, and all
+        others PACE_S, so that guesses at one account keep nobody out of another. `account` may also be a browser that
+        is known to it. Raises PasswordsBusyError where the turn would be later than MAX_SLOW_WAIT_S, but only after
+        that time: whoever asks again and again has no advantage over somebody who asks once. At once it raises only
+        where MAX_SLOW wait, or MAX_SLOW_OF_NETWORK from there.
         """
         with self._slow_lock:
-            if network in self._slow_networks or len(self._slow_networks) >= MAX_SLOW:
+            if self._slow.total() >= MAX_SLOW or self._slow[network] >= MAX_SLOW_OF_NETWORK:
                 raise PasswordsBusyError
-            self._slow_networks.add(network)
+            self._slow[network] += 1
+            wait_s = self._reserve_turn(network, account)
         try:
-            time.sleep(SLOW_VERIFY_S)
-            return self.verify(password, stored)
+            await sleep(min(wait_s, MAX_SLOW_WAIT_S))
         finally:
             with self._slow_lock:
-                self._slow_networks.remove(network)
+                self._slow -= Counter([network])
+        if wait_s > MAX_SLOW_WAIT_S:
+            raise PasswordsBusyError
+
+    def _reserve_turn(self, network: str, account: str) -> float:
+        """Reserve the first free turn of an account from a network, unless it is too late; the seconds until then."""
+        now = self._clock()
+        self._turns = sorted(turn for turn in self._turns if turn.at > now)
+        at = now + SLOW_VERIFY_S
+        for turn in self._turns:
+            if abs(turn.at - at) < (pace := turn.pace(network, account)):
+                at = turn.at + pace
+        if at - now <= MAX_SLOW_WAIT_S:
+            self._turns.append(_Turn(at, network, account))
+        return at - now
 
     @cached_property
     def _dummy_hash(self) -> str:

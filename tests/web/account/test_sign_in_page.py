@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
+import threading
 import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import sqlalchemy as sa
@@ -116,8 +120,9 @@ def test_another_site_cannot_send_the_forms(browser: TestClient, school: School,
 
 @pytest.fixture
 def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A fifth of a second for a guess that is slowed down, so that a test can guess often."""
-    monkeypatch.setattr(passwords, "SLOW_VERIFY_S", 0.2)
+    """A fifth of a second for a guess that is slowed down, and the rest to scale, so that a test can guess often."""
+    for name in ("SLOW_VERIFY_S", "NETWORK_PACE_S", "PACE_S", "MAX_SLOW_WAIT_S"):
+        monkeypatch.setattr(passwords, name, getattr(passwords, name) / 15)
 
 
 def at(school: School, address: str) -> TestClient:
@@ -162,6 +167,32 @@ def test_nobody_is_kept_out_of_their_account_by_others(school: School, ada: Teac
     assert sign_in(own)[0] == 303
     assert sign_in(at(school, "192.0.2.99"))[0] == 303
     assert sign_in(at(school, "198.51.100.1"))[0] == 303
+
+
+@pytest.mark.usefixtures("short_waits")
+@pytest.mark.parametrize(
+    ("emails", "count"), [(["nobody@example.org"], 5), ([f"{n}@example.org" for n in range(6)], 5), ([ADA], 2)]
+)
+def test_a_right_password_passes_beside_those_who_guess(
+    school: School, ada: Teacher, emails: list[str], count: int
+) -> None:
+    """From a new browser of the same network, where some guess all the time: at one account, at several, at her own."""
+    for number in range(int(BUCKETS["sign-in"].size)):
+        sign_in(at(school, "192.0.2.1"), "wrong", f"{number}@example.net")
+    done = threading.Event()
+
+    def guess(browser: TestClient) -> Counter[int]:
+        statuses, accounts = Counter[int](), itertools.cycle(emails)
+        while not done.is_set():
+            statuses[sign_in(browser, "wrong", next(accounts))[0]] += 1
+        return statuses
+
+    with ThreadPoolExecutor(count) as pool:
+        guessers = [pool.submit(guess, at(school, "192.0.2.1")) for _ in range(count)]
+        statuses = [sign_in(at(school, "192.0.2.1"))[0] for _ in range(4)]
+        done.set()
+    assert statuses == [303] * 4
+    assert sum((each.result() for each in guessers), Counter())[429] > 0
 
 
 @pytest.mark.usefixtures("short_waits")

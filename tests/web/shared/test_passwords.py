@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 
+import anyio
 import pytest
 from pwdlib import PasswordHash
 
-from app.web.shared.passwords import MAX_HASHES_AT_ONCE, MAX_WAITING, Passwords, PasswordsBusyError
+from app.web.shared.passwords import (
+    MAX_HASHES_AT_ONCE,
+    MAX_SLOW_WAIT_S,
+    MAX_WAITING,
+    Passwords,
+    PasswordsBusyError,
+)
 
 RECOMMENDED = PasswordHash.recommended  # before conftest.py puts a quick one in its place
 
@@ -47,16 +55,70 @@ def test_password_hashes_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert passwords.hash("x") == "hash"
 
 
-def test_who_guesses_from_one_network_keeps_no_other_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """While a guess of one network waits, another of it is told to come back; one from elsewhere is verified."""
-    monkeypatch.setattr("app.web.shared.passwords.SLOW_VERIFY_S", 0.5)
-    passwords = Passwords()
-    stored = passwords.hash("right")
-    guess = threading.Thread(target=passwords.verify_slowly, args=("wrong", stored, "192.0.2.1"))
-    guess.start()
-    while not passwords._slow_networks:
-        threading.Event().wait(0.01)
-    with pytest.raises(PasswordsBusyError):
-        passwords.verify_slowly("wrong", stored, "192.0.2.1")
-    assert passwords.verify_slowly("right", stored, "192.0.2.2")
-    guess.join()
+class Turns:
+    """Slow turns by a clock of our own, without any waiting."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+        self.passwords = Passwords(clock=lambda: self.now)
+
+    def wait_s(self, network: str, account: str) -> float:
+        """How long somebody waits who comes now."""
+        return self.passwords._reserve_turn(network, account)
+
+
+def test_guesses_at_one_account_delay_no_other() -> None:
+    """Those for it wait for one another, a few at most; another account has its turn beside them, also from there."""
+    turns = Turns()
+    assert [turns.wait_s("here", "ada") for _ in range(6)] == [3, 6, 9, 12, 15, 15]
+    assert turns.wait_s("here", "bo") == 4
+    assert turns.wait_s("elsewhere", "ada") == 3.5
+    turns.now += 6
+    assert turns.wait_s("here", "ada") == 9
+
+
+def test_guesses_are_slow_whatever_they_are_aimed_at() -> None:
+    """In a minute: of one network at sixty accounts, of a hundred networks, and at one account from one network."""
+    cases: dict[int, Callable[[int], tuple[str, str]]] = {
+        60: lambda number: ("here", f"{number}"),
+        120: lambda number: (f"{number}", "ada"),
+        20: lambda _: ("here", "ada"),
+    }
+    for most, names in cases.items():
+        turns, ends = Turns(), list[float]()
+        for number in range(600):
+            turns.now = 1000 + number / 10
+            if (wait_s := turns.wait_s(*names(number))) <= MAX_SLOW_WAIT_S:
+                ends.append(turns.now + wait_s)
+        assert len(set(ends)) == len(ends) <= most + MAX_SLOW_WAIT_S / 60 * most + 1
+        assert len(ends) > most / 2
+
+
+def test_a_turn_too_late_is_refused_when_it_is_too_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So whoever asks again at once has no better chance than others; only a crowd of one network is refused."""
+    monkeypatch.setattr("app.web.shared.passwords.MAX_SLOW_OF_NETWORK", 6)
+    passwords, waited_s, refused = Passwords(clock=lambda: 0.0), list[float](), list[str]()
+
+    async def no_sleep(seconds: float) -> None:
+        waited_s.append(seconds)
+        await anyio.sleep(0)
+
+    monkeypatch.setattr("app.web.shared.passwords.sleep", no_sleep)
+
+    async def ask(network: str) -> None:
+        try:
+            await passwords.wait_for_slow_turn(network, "ada")
+        except PasswordsBusyError:
+            refused.append(network)
+
+    async def crowd() -> None:
+        async with anyio.create_task_group() as group:
+            for network in ("here",) * 8 + ("elsewhere",):
+                group.start_soon(ask, network)
+
+    loop = threading.Thread(target=anyio.run, args=(crowd,))  # playwright may have a loop in this thread
+    loop.start()
+    loop.join()
+    assert waited_s == [3, 6, 9, 12, 12, 12, 3.5]
+    assert refused == ["here"] * 4
+    assert not passwords._slow
