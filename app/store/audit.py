@@ -66,6 +66,7 @@ class AuditAction(StrEnum):
     STUDENT_REMOVED = "student removed"  # detail: the student's id, in an entry about the course, which outlives them
     STUDENTS_ADDED = "students added"  # detail: how many
     IMPORT_UNDONE = "import of students undone"  # detail: how many were removed
+    NEWCOMERS_REMOVED = "idle students removed"  # detail: how many had joined with the code and done nothing
     EXTRA_TIME_SET = "extra time set"  # detail: in which activity, and how many minutes
     STUDENT_RENAMED = "student renamed"
     STUDENTS_MERGED = "students merged"  # detail: the id of the student who went; about the one who stays

@@ -16,7 +16,7 @@ from app.names import name_key
 from app.secret_key import SecretKey
 
 from .courses import Course
-from .queries import OpenDatabase, QueryBase, columns, from_row, insert_row, utc_now
+from .queries import OpenDatabase, QueryBase, batches, columns, from_row, insert_row, utc_now
 from .tables import (
     attendance,
     class_attempts,
@@ -63,6 +63,21 @@ class RosterImport:
     key: str
     at: datetime
     students: int
+
+
+def _nothing_in(*tables: sa.Table) -> list[sa.ColumnElement[bool]]:
+    """The conditions that a student has no row in any of these tables."""
+    return [~sa.exists().where(table.c.student_id == students.c.id) for table in tables]
+
+
+_WORK = (class_attempts, class_drafts, ticket_answers, extra_time, grade_overrides)
+_IDLE_NEWCOMER = (
+    students.c.joined_at == students.c.created_at,  # who was on a roster joins later
+    students.c.roster_key.is_(None),
+    students.c.practice_record.is_(None),
+    ~sa.exists().where(attendance.c.student_id == students.c.id, attendance.c.ticket_in),
+    *_nothing_in(*_WORK),
+)
 
 
 # Long because it is one short method for each query; they share no state that could be split.
@@ -113,16 +128,35 @@ class Roster(QueryBase):
         Those are kept who have joined, or of whom anything is stored: they no longer count as imported.
         """
         this = (students.c.course_id == course.id, students.c.import_key == import_key)
-        untouched = [
-            ~sa.exists().where(table.c.student_id == students.c.id)
-            for table in (attendance, class_attempts, class_drafts, ticket_answers, enrolments, extra_time,
-                          grade_overrides)
-        ]  # fmt: skip
         with self._write_transaction() as connection:
-            never_joined = (students.c.joined_at.is_(None), *untouched)
+            never_joined = (students.c.joined_at.is_(None), *_nothing_in(*_WORK, attendance, enrolments))
             removed = connection.execute(sa.delete(students).where(*this, *never_joined)).rowcount
             kept = connection.execute(sa.update(students).where(*this).values(import_key=None)).rowcount
         return removed, kept
+
+    def idle_newcomers(self, course: Course) -> tuple[Student, ...]:
+        """The students, by name, who joined with the code under a name that was on no roster, and have done nothing.
+
+        They have neither a number nor anything in _WORK, have handed in no exit ticket, and have not practised.
+        """
+        query = sa.select(*columns(students, Student)).where(students.c.course_id == course.id, *_IDLE_NEWCOMER)
+        return _by_name(self._fetch_all(query))
+
+    def remove_idle_newcomers(self, course: Course, newest_id: int) -> int:
+        """Delete the `idle_newcomers` up to the one with that id, so that nobody goes who has joined since.
+
+        Returns how many were deleted. Whoever has begun to work meanwhile stays.
+        """
+        idle = sa.select(students.c.id).where(
+            students.c.course_id == course.id, students.c.id <= newest_id, *_IDLE_NEWCOMER
+        )
+        with self._write_transaction(immediate=True) as connection:
+            # PostgreSQL: a first save of one of them is either seen by the DELETE or waits for it.
+            locked = connection.scalars(idle.with_for_update()).all()
+            return sum(
+                connection.execute(sa.delete(students).where(students.c.id.in_(some), *_IDLE_NEWCOMER)).rowcount
+                for some in batches(locked, 500)  # a statement takes a limited number of values
+            )
 
     def students(self, course: Course) -> tuple[Student, ...]:
         """Every student of a course, by name, whether they have joined or not."""

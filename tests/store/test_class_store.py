@@ -270,6 +270,25 @@ def test_a_browser_sits_as_one_student_of_a_course(store: Store) -> None:
     assert store.roster.students(where) == (kim, lou)
 
 
+def test_a_student_who_begins_while_idle_ones_are_removed_stays(store: Store) -> None:
+    """The first save is under way when the button is pressed: the student and the save are there afterwards."""
+    where = course(store)
+    kim, _, _ = enrol_student(store, where, "Kim")
+    lou, _, _ = enrol_student(store, where, "Lou")
+    activity = store.activities.add(where, Plan("Week 3", None), CONTENT)
+    removed = list[int]()
+    remover = threading.Thread(target=lambda: removed.append(store.roster.remove_idle_newcomers(where, lou.id)))
+    with store.transaction():
+        store.classwork.save(key(kim, activity), ClassDraft({"queries.rows": "100"}, 0, LLAMA))
+        remover.start()
+        remover.join(0.3)
+        assert not removed
+    remover.join()
+    assert removed == [1]
+    assert store.roster.students(where) == (kim,)
+    assert store.classwork.draft(key(kim, activity))
+
+
 # Activities
 
 

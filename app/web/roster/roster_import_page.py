@@ -1,4 +1,4 @@
-"""/courses/C/students/preview: what a class list would add to the roster, before it is added; and taking that back."""
+"""/courses/C/students/preview: what a class list would add, before it is added; and removing many students at once."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from fastapi.responses import RedirectResponse
 from app.classes.roster_check import CheckedEntry, check_entries
 from app.exchange.roster import RosterError, read_roster, read_roster_rows, write_roster
 from app.store import AuditAction
-from app.web.shared.forms import FormDep
-from app.web.shared.permissions import CourseAccess, EditableCourse
+from app.web.shared.forms import FormDep, whole_number
+from app.web.shared.permissions import LARGEST_ID, CourseAccess, EditableCourse
 from app.web.shared.services import StoreDep
 from app.web.shared.templating import render
 from app.web.shared.urls import url_for
@@ -93,3 +93,15 @@ def undo_import(store: StoreDep, access: EditableCourse, form: FormDep) -> Respo
     store.audit_log.record(access.teacher, AuditAction.IMPORT_UNDONE, access.course, f"{removed}")
     counts = f"?removed={removed}&kept={kept}"
     return RedirectResponse(f"{url_for('show_course', course_id=access.course.id)}{counts}#roster", 303)
+
+
+@router.post("/courses/{course_id:int}/students/remove-idle")
+def remove_idle_newcomers(store: StoreDep, access: EditableCourse, form: FormDep) -> Response:
+    """Remove the students who joined with the code under names of their own and have done nothing.
+
+    The form names the newest of those that its page has shown: whoever joined later stays.
+    """
+    newest = whole_number(form.raw("newest"), LARGEST_ID) or 0
+    removed = store.roster.remove_idle_newcomers(access.course, newest)
+    store.audit_log.record(access.teacher, AuditAction.NEWCOMERS_REMOVED, access.course, f"{removed}")
+    return RedirectResponse(f"{url_for('show_course', course_id=access.course.id)}?removed={removed}#roster", 303)

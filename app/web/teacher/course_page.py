@@ -45,6 +45,7 @@ class CoursePage:
     staff: Annotated[tuple[StaffMember, ...], Doc("Its instructors and assistants.")]
     zones: Annotated[tuple[str, ...], Doc("The time zones to choose from.")]
     last_import: Annotated[RosterImport | None, Doc("Students added together of late, to be undone; None for none.")]
+    idle: Annotated[tuple[Student, ...], Doc("Students who joined with the code and have done nothing, by name.")]
     notice: Annotated[str, Doc("The sentence about what was just done, empty for none.")] = ""
     problem: Annotated[str, Doc("The sentence about what cannot be used, empty where there is none.")] = ""
     problem_form: Annotated[str, Doc("Which form the problem is about: settings or staff.")] = ""
@@ -147,5 +148,6 @@ def _course_page(store: Store, access: permissions.CourseAccess, page: str = "",
     last_import = store.roster.last_import(course) if access.can_edit else None
     if last_import and utc_now() - last_import.at > UNDO_OFFERED:
         last_import = None
+    idle = store.roster.idle_newcomers(course) if access.can_edit else ()
     staff = store.courses.staff(course)
-    return CoursePage(access, activities, listed, pager, joined, staff, time_zone_names(), last_import, **texts)
+    return CoursePage(access, activities, listed, pager, joined, staff, time_zone_names(), last_import, idle, **texts)

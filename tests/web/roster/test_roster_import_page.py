@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from fastapi import FastAPI
+
+from app.store import AuditAction, Policies
 from app.web.roster.roster_import_page import MAX_ROSTER_STUDENTS
+from tests.helpers.answer_keys import KEY
 from tests.helpers.html_page import Page
-from tests.helpers.school import Classroom
+from tests.helpers.school import Browser, Classroom
 
 CANVAS = """Student,ID,Section
     Points Possible,,
@@ -79,3 +83,53 @@ def test_an_import_is_undone_but_for_those_who_have_come(classroom: Classroom) -
     assert [name for name, _ in names_of(classroom)] == ["Ada Fox", "Lou Ray", "Old Kim"]
     again = classroom.instructor.post(path, data={"import": attrs["value"]})
     assert "Removed: 0." in classroom.get(again.headers["location"])
+
+
+def test_students_who_joined_with_the_code_and_did_nothing_are_removed_at_once(app_on_each_database: FastAPI) -> None:
+    """Nobody of a class list, who has done or been given anything, or came after the page was shown; it is logged."""
+    classroom = Classroom(app_on_each_database, Policies(ticket_anonymous=True, feedback="immediate"))
+    store, roster = classroom.store, classroom.store.roster
+    added(classroom, {"roster": "Kim Lee"})
+    page = Page(added(classroom, {"roster": "Ada Fox\nLou Ray, 1018"}))
+    path, join = f"/courses/{classroom.course.id}/students", f"/join/{classroom.activity.join_code}"
+
+    def enter(name: str) -> Browser:
+        browser = classroom.school.browser()
+        assert browser.post(join, data={"name": name, "new": "yes"}).status_code == 303
+        return browser
+
+    def id_of(name: str) -> int:
+        return next(student.id for student in roster.students(classroom.course) if student.name == name)
+
+    for name in ("Ada Fox", "Lou Ray", "Zz One", "Zz Two"):
+        enter(name)
+    classroom.instructor.post(f"{path}/undo-import", data={"import": page.find("button", name="import")[0][0]["value"]})
+    enter("Typed").post(f"{classroom.sheet_path}/save", data={**KEY, "form_id": "form-0001"})
+    enter("Ticket").post(f"/class/{classroom.activity.id}/ticket", data={"answer-muddiest": "Softmax"})
+    enter("Practised")
+    roster.keep_practice_record(classroom.store.roster.find_student(id_of("Practised")), "{}")  # type: ignore[arg-type]
+    for name in ("Renamed", "Given time", "Freed"):
+        enter(name)
+    classroom.instructor.post(f"{path}/{id_of('Renamed')}", data={"name": "Renamed", "number": "7"})
+    time = {"activity": str(classroom.activity.id), "minutes": "5"}
+    classroom.instructor.post(f"{path}/{id_of('Given time')}/extra-time", data=time)
+    classroom.instructor.post(f"{path}/{id_of('Freed')}/free")
+    [(newest, words)] = Page(classroom.get(f"/courses/{classroom.course.id}")).find("button", name="newest")
+    assert words == "Remove 2 students"
+    enter("Zz Three")
+    busy = enter("Zz Four")  # who begins before the press
+    before = {name for name, _ in names_of(classroom)}
+    everybody = {"newest": str(id_of("Zz Four"))}
+    busy.post(f"{classroom.sheet_path}/save", data={**KEY, "form_id": "form-0002"})
+    answer = classroom.instructor.post(f"{path}/remove-idle", data={"newest": newest["value"]})
+    assert "Removed: 2." in classroom.get(answer.headers["location"])
+    assert {name for name, _ in names_of(classroom)} == before - {"Zz One", "Zz Two"}
+    classroom.instructor.post(f"{path}/remove-idle", data=everybody)
+    assert {name for name, _ in names_of(classroom)} == before - {"Zz One", "Zz Two", "Zz Three"}
+    assert not Page(classroom.get(f"/courses/{classroom.course.id}")).find("button", name="newest")
+    removed = store.audit_log.entries({"course": [classroom.course.id]}, store.courses.created_at(classroom.course), 9)
+    assert [entry.detail for entry in removed if entry.action == AuditAction.NEWCOMERS_REMOVED] == ["1", "2"]
+    for form in ({}, {"newest": "x"}, {"newest": "9" * 30}):
+        assert "Removed: 0." in classroom.get(
+            classroom.instructor.post(f"{path}/remove-idle", data=form).headers["location"]
+        )
