@@ -204,8 +204,9 @@
   document.addEventListener("htmx:finally:request", ({ detail: { ctx } }) => {
     if (!ours(ctx) || ctx.text === undefined) return; // aborted by a newer one, or an error, which htmx:error tells
     const { status } = ctx.response;
+    const later = status >= 500 || status === 408 || (status === 429 && ctx.sourceElement === form); // a save is tried again
     if (status < 400) accepted(ctx);
-    else if (status >= 500 || status === 408 || status === 429) failed(ctx);
+    else if (later) failed(ctx);
     else refused(ctx);
   });
   document.addEventListener("htmx:error", ({ detail: { ctx } }) => { if (ctx && ours(ctx)) failed(ctx); });

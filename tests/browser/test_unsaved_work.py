@@ -55,6 +55,14 @@ class OneRefusal:
 class_sheet_page._drawing_save = OneRefusal()
 main(["serve"])
 """
+# `serve`, but a student may store one attempt an hour.
+THRIFTY = """
+from app.cli import main
+from app.web.shared import rate_limits
+
+rate_limits.BYTES_OF_STUDENT_PER_HOUR = rate_limits.BYTES_OF_ATTEMPT
+main(["serve"])
+"""
 WRITTEN = "Why is the head 128 wide?\nAnd who decides?"
 
 
@@ -115,6 +123,29 @@ def test_a_busy_server_saves_first_and_draws_later(browser: Browser, tmp_path: P
         expect(page.locator("output.saved")).to_have_text("Saved")
         expect(side).to_have_attribute("data-size", "?")
         expect(side).to_have_attribute("data-size", "4096", timeout=8_000)
+        phone.close()
+        store.close()
+    finally:
+        app.kill()
+
+
+def test_a_check_too_many_is_refused_in_the_servers_words_and_loses_nothing(browser: Browser, tmp_path: Path) -> None:
+    """The page says until when to wait, not that nothing can be saved; what was typed is saved."""
+    app = Server(tmp_path, program=THRIFTY)
+    app.start()
+    try:
+        opened, store = open_lesson(app, "Week 1", Policies(feedback="immediate")), Store(app.database, app.folder)
+        phone = Phones(browser, app, store, opened.activity).join("Kim Lee")
+        page = phone.new_page()
+        page.goto(opened.sheet_path)
+        for text, said in (("1", "correct"), ("2", "Try again in 60 minutes")):
+            page.locator("input[name='queries.rows']").fill(text)
+            page.get_by_role("button", name="Check").click()
+            expect(page.locator(".result")).to_contain_text(said)
+        expect(page.locator("output.saved")).to_have_text("Saved")
+        (draft,) = store.classwork.drafts_of_activity(opened.activity.id)
+        assert draft.answers["queries.rows"] == "2"
+        assert len(store.classwork.attempts_of_activity(opened.activity.id)) == 1
         phone.close()
         store.close()
     finally:

@@ -33,6 +33,7 @@ from app.web.practice.sheet_request import (
     store_new_attempt,
     variant_of_key,
 )
+from app.web.shared.cookies import VISITOR_COOKIE
 from app.web.shared.forms import whole_number
 from app.web.shared.permissions import require_practice
 from app.web.shared.rate_limits import BYTES_OF_RUN
@@ -48,7 +49,7 @@ log = logging.getLogger("attention_shapes")
 
 RUN_ABANDONED_AFTER_S = 900  # longer than the longest queue of runs: the process that ran it has stopped
 MAX_HEAD = 10**9 - 1
-SHARE_OF_BACKGROUND = 0.5  # of what a network may store: the other half is left to what people type and ask for
+SHARE_OF_BACKGROUND = 0.5  # of what may be stored: the other half is left to what people type and ask for
 
 
 @dataclass(frozen=True)
@@ -163,7 +164,7 @@ def start_class_run(
 
     While the activity accepts work, the answers are saved. 409 unless the policies let the student run it now: a run
     shows the answers. Without any readable answer, now or in an earlier attempt, nothing is run, and neither is
-    anything in the background while the runner is busy (204).
+    anything in the background while the runner is busy (204). It counts in what this student may store.
     """
     if options.in_background and services.runner.is_busy:
         return Response(status_code=204)
@@ -174,6 +175,9 @@ def start_class_run(
     if activity.accepts():
         classwork.save(asked.sheet.key, asked.draft)
     attempted = last is not None or has_readable_answer(variant, asked.answers)
+    if attempted:
+        share = SHARE_OF_BACKGROUND if options.in_background else 1
+        services.storage.charge_student(asked.access.student.id, BYTES_OF_RUN, share)
     frozen = freeze_run(variant, activity, asked.number)
     run = _start(services, variant, asked.answers, options, frozen) if attempted else None
     link = url_for("show_class_sheet", activity_id=activity.id, number=asked.number)
@@ -184,11 +188,16 @@ def start_class_run(
 def run_again(request: Request, services: ServicesDep, run_id: str, options: RunOptionsDep) -> Response:
     """Start another run of a run's sheet, as it was then, beside the same answers, which are stored as no new attempt.
 
-    The device, number format and head are those of this form. 404 for an unknown run.
+    The device, number format and head are those of this form. 404 for an unknown run. It counts in what this browser's
+    student may store, or else in what the network may.
     """
     first = _find_run(services.store, run_id)
     variant = _sheet_of(services.library, services.store, first)
-    services.storage.charge(client_network(request), BYTES_OF_RUN)
+    token, find = request.cookies.get(VISITOR_COOKIE), services.store.activities.of_visitor
+    if token and first.activity_id and (enrolled := find(token, first.activity_id)):
+        services.storage.charge_student(enrolled.student.id, BYTES_OF_RUN)
+    else:
+        services.storage.charge(client_network(request), BYTES_OF_RUN)
     frozen = FrozenRun(first.activity_id, first.frozen, model_snapshot(variant.model)) if first.frozen else None
     run = _start(services, variant, first.answers, options, frozen or freeze_run(variant))
     return _respond(request, variant, run, _sheet_address(first, variant), options)

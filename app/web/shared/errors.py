@@ -30,6 +30,7 @@ from app.sheets.seeds import SeedError
 from app.sheets.worksheet import WorksheetError
 from app.store.limits import Failure, failure_of
 from app.translation import gettext as _
+from app.translation import ngettext
 from app.web.shared.passwords import PasswordsBusyError
 from app.web.shared.permissions import NotSignedInError
 from app.web.shared.rate_limits import BudgetSpentError, TooManyGuessesError
@@ -101,7 +102,7 @@ def _error_response(request: Request, status: int, sentence: str, headers: dict[
         return JSONResponse({"detail": sentence}, status, headers)
     is_form = request.method not in ("GET", "HEAD")
     again = str(request.url.replace(scheme="", netloc="")) if status >= 429 and not is_form else ""
-    page = ErrorPage(status, sentence, _came_from(request), again, typed=is_form)
+    page = ErrorPage(status, sentence, _came_from(request), again, typed=is_form and not is_htmx(request))
     response = render("shared/error.html", page, status)
     response.headers.update(headers or {})
     return response
@@ -150,10 +151,14 @@ def _too_many_guesses(request: Request, error: Exception) -> Response:
 
 
 def _budget_spent(request: Request, error: Exception) -> Response:
-    """429 where a network has stored as much as it may within an hour, with the seconds to wait as Retry-After."""
+    """429 where somebody has stored as much as they may within an hour, with the seconds to wait as Retry-After."""
     assert isinstance(error, BudgetSpentError)  # noqa: S101 - registered for this class alone
-    sentence = _("A lot has been stored from your network within an hour. Try again in {minutes} minutes.")
     minutes = -(-error.seconds // 60)
+    sentence = ngettext(
+        "A lot has been stored from here within an hour. Try again in {minutes} minute.",
+        "A lot has been stored from here within an hour. Try again in {minutes} minutes.",
+        minutes,
+    )
     return _error_response(request, 429, sentence.format(minutes=minutes), {"Retry-After": str(error.seconds)})
 
 

@@ -20,11 +20,15 @@ Limit = Literal["known", "guess", "account", "sign-in", "join", "names", "resume
 MIN_BURST = 5  # failures a worker allows at once, however many workers: a person who mistypes meets the same one again
 MAX_BUCKETS = 20_000  # beyond that, the bucket that was used longest ago is forgotten
 
-# What visitors of one network may store: a class stays far below.
+# What visitors of one network may store outside of classes; what a student does in a class counts for that student.
 BYTES_PER_HOUR = 40_000_000
+# Of each worker, since all requests of a browser, and in a bad moment of a class, may reach the same one:
+BYTES_OF_STUDENT_PER_HOUR = 4_000_000  # 400 attempts or 133 runs
+NEW_NAMES_PER_HOUR = 1_500  # of one network, on no roster: three classes of 500
 BYTES_OF_ROW = 300  # beside what was typed, with its place in the indexes
 BYTES_OF_RUN = 30_000  # with the picture of its weights
 BYTES_OF_MODEL = 16_000
+BYTES_OF_ATTEMPT = 10_000  # on a sheet of an activity; most are far smaller
 MAX_REMEMBERED = 50_000  # networks, and sheets of visitors; beyond that those used longest ago are forgotten
 
 Key = TypeVar("Key")
@@ -110,7 +114,7 @@ class RateLimits:
 
 
 class BudgetSpentError(Exception):
-    """A network has stored as much as it may; there is room again after `seconds`."""
+    """A network or a student has stored as much as they may; there is room again after `seconds`."""
 
     def __init__(self, seconds: int) -> None:
         super().__init__(seconds)
@@ -118,11 +122,11 @@ class BudgetSpentError(Exception):
 
 
 class StorageBudget:
-    """How much each network has stored of late. One of several workers allows its share of the budget."""
+    """How much each network has stored of late, of which one of several workers allows its share, and each student."""
 
     def __init__(self, workers: int = 1, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock, self._bytes_per_hour = clock, BYTES_PER_HOUR / workers
-        self._stored: OrderedDict[str, tuple[float, float]] = OrderedDict()  # bytes, and when they were counted
+        self._taken: OrderedDict[str, tuple[float, float]] = OrderedDict()  # part of a budget, and when it was taken
         self._sheets: OrderedDict[tuple[str, str], None] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -131,13 +135,15 @@ class StorageBudget:
 
         `share` is how much of the room they may take: less for what nobody has asked for.
         """
-        with self._lock:
-            stored, counted_at = self._stored.get(network, (0.0, self._clock()))
-            stored = max(0.0, stored - (self._clock() - counted_at) * self._bytes_per_hour / 3600)
-            if (excess := stored + size - share * self._bytes_per_hour) > 0:
-                raise BudgetSpentError(int(excess * 3600 / self._bytes_per_hour) + 1)
-            self._stored[network] = stored + size, self._clock()
-            _keep_newest(self._stored, network)
+        self._take(network, size / self._bytes_per_hour, share)
+
+    def charge_student(self, student_id: int, size: int, share: float = 1) -> None:
+        """Count what a student is about to store in a class, from whatever network; raises BudgetSpentError."""
+        self._take(f"student {student_id}", size / BYTES_OF_STUDENT_PER_HOUR, share)
+
+    def charge_new_name(self, network: str) -> None:
+        """Count a student who is about to join under a name that is on no roster; raises BudgetSpentError."""
+        self._take(f"names of {network}", 1 / NEW_NAMES_PER_HOUR)
 
     def charge_sheet(
         self, network: str, visitor: str, sheet_key: str, answers: Mapping[str, str], *, again: bool
@@ -153,6 +159,16 @@ class StorageBudget:
         with self._lock:
             self._sheets[visitor, sheet_key] = None
             _keep_newest(self._sheets, (visitor, sheet_key))
+
+    def _take(self, key: str, part: float, share: float = 1) -> None:
+        """Take a part of a budget, which fills again within an hour; raises BudgetSpentError where less is left."""
+        with self._lock:
+            taken, taken_at = self._taken.get(key, (0.0, self._clock()))
+            taken = max(0.0, taken - (self._clock() - taken_at) / 3600) + part
+            if (excess := taken - share) > 0:
+                raise BudgetSpentError(int(excess * 3600) + 1)
+            self._taken[key] = taken, self._clock()
+            _keep_newest(self._taken, key)
 
 
 def _keep_newest(remembered: OrderedDict[Key, Value], key: Key) -> None:

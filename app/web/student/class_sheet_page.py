@@ -38,6 +38,7 @@ from app.web.student.sheet_request import (
     ClassSheetRequest,
     PostedClassSheet,
     SavedClassSheet,
+    charge_attempt,
     posted_class_sheet,
     promised_otherwise,
     request_id,
@@ -206,8 +207,9 @@ def _store_attempt(
     """Store the draft, and its answers with their marks as one more attempt; return that.
 
     For a client_id that was stored before, nothing is stored, and the attempt that has it is returned. Raises
-    NoAttemptsLeftError where the activity allows no more attempts; then nothing is stored.
+    NoAttemptsLeftError where the activity allows no more attempts, and BudgetSpentError; then no attempt is stored.
     """
+    charge_attempt(services, asked)
     allowed, late = asked.activity.policies.max_attempts, asked.activity.is_late()
     return services.store.classwork.record(
         asked.sheet.key,

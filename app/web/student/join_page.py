@@ -16,7 +16,7 @@ from app.store.activities import JOIN_CODE_LENGTH
 from app.store.roster import CODE_LENGTH, normalised_code
 from app.web.shared.cookies import CLASS_COOKIE, redirect_with_secret, set_private_cookie
 from app.web.shared.forms import FormDep, FormReader
-from app.web.shared.rate_limits import RateLimits, TooManyGuessesError
+from app.web.shared.rate_limits import BudgetSpentError, RateLimits, TooManyGuessesError
 from app.web.shared.services import Services, ServicesDep
 from app.web.shared.templating import render
 from app.web.shared.urls import client_network, url_for
@@ -81,12 +81,15 @@ class SuggestedNamesPage:
 class _NameRefusedError(Exception):
     """A student cannot join under this name yet; the message is a sentence for them, empty where only a choice is left.
 
-    `choice` says what to ask for.
+    `choice` says what to ask for, and `asks_new` whether to ask if the name is that of somebody who is not on the
+    roster. With `seconds`, no new name is taken before they are over.
     """
 
-    def __init__(self, sentence: str, choice: NameChoice | None = None) -> None:
+    def __init__(
+        self, sentence: str, choice: NameChoice | None = None, *, asks_new: bool = False, seconds: int = 0
+    ) -> None:
         super().__init__(sentence)
-        self.choice = choice or NameChoice()
+        self.choice, self.asks_new, self.seconds = choice or NameChoice(), asks_new, seconds
 
 
 @router.get("/join")
@@ -141,8 +144,9 @@ def join_activity(request: Request, services: ServicesDep, visitor: MaybeVisitor
     """Enrol this browser under the name that was picked or typed, and redirect to the resume code if it is new.
 
     Without a new code, redirect to the activity. The same form sent twice enrols one student. A name that cannot be
-    used, or of which there are several or similar ones, comes back with a question (422); an unknown join code leads to
-    the form for the code (404).
+    used, or of which there are several or similar ones, comes back with a question (422), and so does one that is not
+    on the roster after very many such names from that network (429); an unknown join code leads to the form for the
+    code (404).
     """
     joinable = _find_by_code(request, services.store, services.limits, code)
     if joinable is None:
@@ -150,7 +154,7 @@ def join_activity(request: Request, services: ServicesDep, visitor: MaybeVisitor
     activity, course = joinable
     secret = FormSecret.of(form)
     try:
-        owner, _student, resume_code = _enrol(services, activity, course, visitor, form, secret)
+        owner, _student, resume_code = _enrol(request, services, joinable, visitor, form, secret)
     except _NameRefusedError as problem:
         typed = replace(
             _name_page(services.store, activity, course, visitor),
@@ -158,11 +162,14 @@ def join_activity(request: Request, services: ServicesDep, visitor: MaybeVisitor
             number=form.single_line("number", MAX_NAME),
             asks_number=problem.choice.asks_number,
             suggestions=problem.choice.suggestions,
-            asks_new=bool(problem.choice.suggestions),
+            asks_new=problem.asks_new,
             form_secret=secret.secret,
             problem=str(problem),
         )
-        return render("student/join_name.html", typed, 422)
+        refused = render("student/join_name.html", typed, 429 if problem.seconds else 422)
+        if problem.seconds:
+            refused.headers["Retry-After"] = str(problem.seconds)
+        return refused
     response: Response = RedirectResponse(url_for("show_class_activity", activity_id=activity.id), 303)
     if resume_code:
         page = url_for("show_joined", code=activity.join_code)
@@ -262,9 +269,9 @@ def _typed_name(form: FormReader) -> str:
 
 
 def _enrol(
+    request: Request,
     services: Services,
-    activity: Activity,
-    course: Course,
+    joinable: tuple[Activity, Course],
     visitor: Visitor | None,
     form: FormReader,
     secret: FormSecret,
@@ -275,24 +282,25 @@ def _enrol(
     they have. The secret decides the new visitor's token and the code. One transaction: all of it is stored, or
     nothing, where _NameRefusedError is raised.
     """
+    (activity, course), network = joinable, client_network(request)
     typed = f"{form.single_line('number', MAX_NAME)} {_typed_name(form)}"
     with services.store.transaction():
         services.store.roster.lock_name(course, typed)  # the same form sent twice waits here for its first time
         owner = visitor or services.store.add_visitor(secret.token)
-        student, code = _join_under_name(services, course, form, owner, secret.code(typed))
+        student, code = _join_under_name(services, course, form, owner, secret.code(typed), network)
         services.store.classwork.arrive(activity.id, student.id)
         return owner, student, code
 
 
 def _join_under_name(
-    services: Services, course: Course, form: FormReader, visitor: Visitor, code: str
+    services: Services, course: Course, form: FormReader, visitor: Visitor, code: str, network: str
 ) -> tuple[Student, str]:
     """Enrol the visitor under the name of the form: the student, and their resume code, empty if it stays as it was.
 
     In this order: the student that this browser works as already, if asked to stay or if the same form was sent
     before; a free name of the roster; a new student, where no name of the roster is similar or the form says that none
     of those is meant. `code` becomes the resume code, except where they were asked to stay. Raises _NameRefusedError
-    where the name is taken or missing, or something has to be asked.
+    where the name is taken or missing, something has to be asked, or the network has brought very many new names.
     """
     roster, wording, name = services.store.roster, services.library.wording, _typed_name(form)
     current = roster.enrolled_student(visitor.id, course.id)
@@ -306,9 +314,15 @@ def _join_under_name(
     if choice.asks_number:
         raise _NameRefusedError(wording.say("class", "which-namesake", name=name), choice)
     if choice.suggestions and not form.raw("new"):
-        raise _NameRefusedError("", choice)
+        if not _may_see_names(services.limits, network):
+            raise _NameRefusedError(wording.say("class", "full-name"), asks_new=True)
+        raise _NameRefusedError("", choice, asks_new=True)
     if choice.is_taken or (choice.student and not roster.claim_name(choice.student, visitor.id, code)):
         raise _NameRefusedError(wording.say("class", "name-taken", name=name))
     if choice.student:
         return choice.student, code
+    try:
+        services.storage.charge_new_name(network)
+    except BudgetSpentError as spent:
+        raise _NameRefusedError(wording.say("class", "too-many-new"), seconds=spent.seconds) from spent
     return roster.enrol_new_student(course, name, visitor.id, code)

@@ -21,6 +21,7 @@ from app.store import Activity, ClassAttempt, ClassSheetKey, SheetProgress
 from app.store.classwork import ClassDraft, MergedBoxes, merge_boxes
 from app.web.shared.forms import FormDep, FormReader
 from app.web.shared.permissions import StudentAccess, StudentAccessDep
+from app.web.shared.rate_limits import BYTES_OF_ATTEMPT, BudgetSpentError
 from app.web.shared.services import Services, ServicesDep
 from app.web.shared.sheet_form import read_answers, read_changed, read_scale
 
@@ -96,6 +97,20 @@ def require_open(wording: Wording, activity: Activity) -> None:
     if not activity.accepts():
         reason = {"X-Refused": "closed"} if activity.phase() in ("closing", "closed") else None
         raise HTTPException(409, wording.say("class", "not-open"), reason)
+
+
+def charge_attempt(services: Services, asked: ClassSheetRequest) -> None:
+    """Count one more attempt in what the student may store; nothing where the activity limits attempts itself.
+
+    Raises BudgetSpentError after hundreds within an hour; what was typed is saved before, and taken in at closing.
+    """
+    if asked.activity.policies.max_attempts:
+        return
+    try:
+        services.storage.charge_student(asked.access.student.id, BYTES_OF_ATTEMPT)
+    except BudgetSpentError:
+        services.store.classwork.save(asked.sheet.key, asked.draft)
+        raise
 
 
 def marks_visible(services: Services, asked: ClassSheetRequest, last: ClassAttempt) -> bool:

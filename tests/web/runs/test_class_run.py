@@ -11,7 +11,9 @@ from starlette.testclient import TestClient
 
 from app.store import Plan, Policies, Student
 from app.store.tables import practice_attempts, practice_drafts
+from app.web.shared import rate_limits
 from app.web.shared.cookies import VISITOR_COOKIE
+from app.web.shared.rate_limits import BYTES_OF_RUN, BYTES_PER_HOUR
 from tests.helpers.changed_library import Change, with_everything_changed, without_anything
 from tests.helpers.class_sheet import HALF, press
 from tests.helpers.fake_runner import FakeRunner
@@ -103,3 +105,33 @@ def test_a_run_stays_what_it_was_and_can_be_run_again_whatever_became_of_the_lib
     again = [run_and_wait(browser, {}, f"{run}/again") for run in runs]
     assert f'href="/class/{activity.id}/1"' in again[0]
     assert [call[:2] for call in runner.calls[2:]] == [call[:2] for call in runner.calls[:2]]
+
+
+def test_runs_of_a_class_are_counted_by_student(
+    kim: tuple[School, TestClient, Student], runner: FakeRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also those that are run again, whatever others of the network have run; what was typed is kept all the same."""
+    monkeypatch.setattr(rate_limits, "BYTES_OF_STUDENT_PER_HOUR", 3 * BYTES_OF_RUN)
+    school, browser, student = kim
+    course = school.store.courses.find(student.course_id)
+    assert course
+    activity = school.activity(course, Policies(run="before"), ("llama-7b",))
+    school.services.storage.charge("testclient", BYTES_PER_HOUR)
+    sheet = f"/class/{activity.id}/1"
+    page = run_and_wait(browser, HALF, f"{sheet}/run")
+    again = Page(page).find("form")[0][0]["action"]
+    background = {**HALF, "background": "1"}
+    assert browser.post(f"{sheet}/run", data=background).status_code == 429
+    for path in (again, f"{sheet}/run"):
+        run_and_wait(browser, HALF, path)
+    for path in (again, f"{sheet}/run"):
+        refused = browser.post(path, data={**HALF, "input.rows": "7"})
+        assert refused.status_code == 429
+        assert int(refused.headers["retry-after"]) > 0
+    assert len(runner.calls) == 3
+    [draft] = school.store.classwork.drafts_of_activity(activity.id)
+    assert draft.answers["input.rows"] == "7"
+    _, visitor = school.student(course, "Lou")
+    with school.browser(visitor=visitor) as other:
+        run_and_wait(other, HALF, f"{sheet}/run")
+        run_and_wait(other, HALF, again)

@@ -1,8 +1,14 @@
-"""What a visitor may store is counted by network and hour, trimmed to what is read, and never by a class's saves."""
+"""What a visitor may store is counted by network and hour, and what a student does in a class by student.
+
+What is imported is trimmed to what is read.
+"""
 
 from __future__ import annotations
 
+import itertools
 import json
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -12,9 +18,18 @@ from starlette.testclient import TestClient
 
 from app.exchange.imported_models import import_config
 from app.sheets.reading import MAX_BOX_TEXT
+from app.store import Policies, Student
 from app.store.tables import models, practice_drafts
-from app.web.shared.rate_limits import BYTES_PER_HOUR, BudgetSpentError, StorageBudget
-from tests.helpers.school import School
+from app.web.shared import rate_limits
+from app.web.shared.rate_limits import (
+    BYTES_OF_ATTEMPT,
+    BYTES_OF_RUN,
+    BYTES_PER_HOUR,
+    BudgetSpentError,
+    StorageBudget,
+)
+from tests.helpers.answer_keys import KEY
+from tests.helpers.school import SCRIPT, Classroom, School
 from tests.helpers.sheet_form import LLAMA_FORM
 
 CONFIG: dict[str, Any] = {
@@ -50,6 +65,72 @@ def test_saving_the_same_sheet_again_costs_nothing() -> None:
 
     with pytest.raises(BudgetSpentError):
         store_new_sheets()
+
+
+def test_no_class_is_ever_refused_however_many_are_behind_one_address() -> None:
+    """Three classes of 500 join, check fifty times and run ten heads each at the same moment: at one worker of four."""
+    budget = StorageBudget(4, clock=lambda: 0.0)
+    for student in range(1499):
+        budget.charge_new_name("campus")
+        for _ in range(50):
+            budget.charge_student(student, BYTES_OF_ATTEMPT)
+        for _ in range(10):
+            budget.charge_student(student, BYTES_OF_RUN)
+    budget.charge("campus", 1000)
+
+
+def test_a_student_and_new_names_have_budgets_that_end() -> None:
+    """One student checks, and one network sends new names, without end; others go on."""
+    budget = StorageBudget(clock=lambda: 0.0)
+
+    def count_until_refused(charge: Callable[[], None]) -> int:
+        for count in itertools.count():
+            try:
+                charge()
+            except BudgetSpentError:
+                return count
+        raise AssertionError
+
+    for student in (1, 2):
+        assert 300 < count_until_refused(partial(budget.charge_student, student, BYTES_OF_ATTEMPT)) < 1000
+    for network in ("here", "elsewhere"):
+        assert 1000 < count_until_refused(partial(budget.charge_new_name, network)) < 3000
+
+
+def test_attempts_in_a_class_are_counted_and_nothing_is_lost(app: FastAPI, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After three attempts a fourth is refused, also as a submission, but what was typed is kept.
+
+    Handing in what was checked makes no new attempt and passes. So do another student of the network, and an activity
+    that limits attempts itself.
+    """
+    monkeypatch.setattr(rate_limits, "BYTES_OF_STUDENT_PER_HOUR", 3.5 * BYTES_OF_ATTEMPT)
+    classroom = Classroom(app, Policies(feedback="immediate"))
+    (kim, browser), (lou, other) = classroom.join("Kim"), classroom.join("Lou")
+
+    def press(browser: TestClient, what: str, number: int, path: str = classroom.sheet_path) -> Any:
+        form = {**KEY, "input.rows": str(number), "form_id": f"form-{number:04}"}
+        return browser.post(f"{path}/{what}", data=form, headers=SCRIPT)
+
+    def attempts(student: Student) -> list[tuple[str, bool]]:
+        return [(each.answers["input.rows"], each.handed_in) for each in work.attempts_of_student(student.id)]
+
+    work = classroom.store.classwork
+    assert [press(browser, "check", number).status_code for number in (1, 2, 3)] == [200] * 3
+    for what in ("check", "hand-in"):
+        refused = press(browser, what, 4)
+        assert refused.status_code == 429
+        assert int(refused.headers["retry-after"]) > 0
+        assert press(browser, "save", 5).status_code == 200
+    assert press(browser, "check", 6).status_code == 429
+    assert [draft.answers["input.rows"] for draft in work.drafts_of_activity(classroom.activity.id)] == ["6"]
+    assert press(browser, "hand-in", 3).status_code == 200
+    assert attempts(kim) == [("1", False), ("2", False), ("3", True)]
+    limited = f"/class/{classroom.open(feedback='immediate', max_attempts=2).id}/1"
+    assert [press(browser, "check", number, limited).status_code for number in (7, 8, 9)] == [200] * 3
+    assert press(browser, "hand-in", 9, limited).status_code == 200
+    assert attempts(kim)[3:] == [("7", False), ("8", True)]
+    assert press(other, "check", 1).status_code == 200
+    assert attempts(lou) == [("1", False)]
 
 
 def test_the_disk_cannot_be_filled_with_models(app: FastAPI, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,8 +9,10 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import sqlalchemy as sa
 from fastapi import FastAPI
+from starlette.testclient import TestClient
 
 from app.store.tables import visitors
+from app.web.shared import rate_limits
 from app.web.shared.rate_limits import BUCKETS, Limit
 from tests.helpers.class_sheet import HALF, press
 from tests.helpers.html_page import Page
@@ -48,6 +50,51 @@ def test_names_are_not_suggested_without_end(classroom: Classroom) -> None:
     assert [answer.status_code for answer in answers] == [200, 200]
     assert ["Kim Lee" in answer.text for answer in answers] == [True, False]
     assert browser.post(path, data={"name": "Kim Lee"}).status_code == 303
+
+
+def test_names_are_not_listed_by_the_form_either_once_they_are_no_longer_suggested(classroom: Classroom) -> None:
+    """It asks for the full name, with which the student joins; somebody else joins under the name that was typed."""
+    add_to_roster(classroom, "Kim Lee, 17")
+    path = f"/join/{classroom.open().join_code}"
+    limits = classroom.school.services.limits
+    for _ in range(int(BUCKETS["names"].size) - 1):
+        limits.record_failure("names", "testclient")
+    answers = [classroom.school.browser().post(path, data={"name": "kim"}) for _ in range(2)]
+    assert [answer.status_code for answer in answers] == [422, 422]
+    assert ["Kim Lee" in answer.text for answer in answers] == [True, False]
+    page = Page(answers[1].text)
+    assert "full name" in page.text("p", id="problem")
+    assert page.find("input", name="name")[0][0]["value"] == "kim"
+    assert page.find("button", name="new")
+    assert classroom.school.browser().post(path, data={"name": "kim", "new": "yes"}).status_code == 303
+    assert classroom.school.browser().post(path, data={"name": "Kim Lee"}).status_code == 303
+    students = classroom.store.roster.students(classroom.course)
+    assert {(student.name, student.roster_key) for student in students} == {("kim", None), ("Kim Lee", "17")}
+
+
+def test_a_network_brings_only_so_many_new_names(
+    app_on_each_database: FastAPI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who is on the roster, has joined or comes from elsewhere is let in; a refused form keeps its name."""
+    monkeypatch.setattr(rate_limits, "NEW_NAMES_PER_HOUR", 2)
+    classroom = Classroom(app_on_each_database, sheets=None)
+    add_to_roster(classroom, "Kim Lee, 17")
+    path = f"/join/{classroom.open().join_code}"
+    first = classroom.school.browser()
+    assert [first.post(path, data={"name": name}).status_code for name in ("Zz One", "Zz Two")] == [303, 303]
+    with classroom.store.engine.connect() as connection:
+        count = connection.scalar(sa.select(sa.func.count()).select_from(visitors))
+        refused = classroom.school.browser().post(path, data={"name": "Zz Three"})
+        assert connection.scalar(sa.select(sa.func.count()).select_from(visitors)) == count
+    assert refused.status_code == 429
+    assert int(refused.headers["retry-after"]) > 0
+    assert Page(refused.text).find("input", name="name")[0][0]["value"] == "Zz Three"
+    assert first.post(path, data={"stay": "yes"}).status_code == 303
+    assert classroom.school.browser().post(path, data={"name": "Kim Lee"}).status_code == 303
+    elsewhere = TestClient(app_on_each_database, client=("192.0.2.1", 1), follow_redirects=False)
+    assert elsewhere.post(path, data={"name": "Zz Three"}).status_code == 303
+    names = [student.name for student in classroom.store.roster.students(classroom.course) if student.joined_at]
+    assert names == ["Kim Lee", "Zz One", "Zz Three", "Zz Two"]
 
 
 def test_a_similar_name_is_asked_about_before_anybody_joins(classroom: Classroom) -> None:
