@@ -19,12 +19,14 @@ from simulation.server import Server
 from tests.helpers.school import PASSWORD
 
 CLASS = 6
+# A worker that stands still for long, while the others are asked, is not replaced.
+PATIENT = "import app.cli.serve; from app.cli import main; app.cli.serve.SECONDS_UNTIL_REPLACED = 600; main(['serve'])"
 
 
 @pytest.fixture
 def lesson(tmp_path: Path, new_postgres_database: str) -> Iterator[Lesson]:
     """A lesson served by two workers from PostgreSQL."""
-    server = Server(tmp_path, new_postgres_database, workers=2)
+    server = Server(tmp_path, new_postgres_database, workers=2, program=PATIENT)
     server.start()
     yield open_lesson(server)
     server.kill()
