@@ -63,10 +63,10 @@ def read_names(roster: bytes | str) -> tuple[str, ...]:
 def read_roster(roster: bytes | str, max_names: int = MAX_ROSTER_NAMES) -> tuple[RosterEntry, ...]:
     """Return the names of a class list in its order, each with the student's number or None.
 
-    With a header the columns are found by their titles, and rows that Canvas and Moodle add are left out, such as
-    "Points Possible" and the test student. Without one, each line is read by itself: the first cell with a digit and no
-    space is the number, e-mail addresses are left out, and the rest is the name. "Lee, Kim" becomes "Kim Lee". Rows
-    without a name are left out.
+    With a header the columns are found by their titles, those with other titles are ignored, and rows that Canvas and
+    Moodle add are left out, such as "Points Possible" and the test student. Without one, each line is read by itself:
+    the first cell with a digit and no space is the number, e-mail addresses are left out, and the rest is the name.
+    "Lee, Kim" becomes "Kim Lee". Rows without a name are left out.
     Raises RosterError for a file that cannot be read, no names, more than `max_names`, and too long a name or number.
     """
     return read_roster_rows(roster, max_names).entries
@@ -83,8 +83,8 @@ def read_roster_rows(roster: bytes | str, max_names: int = MAX_ROSTER_NAMES) -> 
     lines = _lines(roster if isinstance(roster, str) else _decode(roster))
     if len(lines) > max_names + _EXTRA_LINES:
         raise _too_many(len(lines), max_names)
-    delimiter, columns = _header(lines[0])
-    if len(columns) > 1:
+    delimiter, columns = _header(lines)
+    if delimiter:
         entries = [_entry_by_header(row, columns) for row in _read_csv(lines[1:], delimiter)]
     else:
         entries = [_entry_by_look(_row(number, line)) for number, line in enumerate(lines[bool(columns) :], start=1)]
@@ -149,11 +149,29 @@ def _lines(text: str) -> list[str]:
     return lines
 
 
-def _header(line: str) -> tuple[str, dict[_ColumnKind, int]]:
-    """Return the delimiter of a header, the one that finds most columns, and these columns; ("", {}) for no header."""
-    start = line[:_HEADER_LENGTH]
+def _header(lines: Sequence[str]) -> tuple[str, dict[_ColumnKind, int]]:
+    """Return the delimiter and the columns of the header, read with the delimiter that finds most columns.
+
+    The delimiter is "" for a title that stands alone; ("", {}) for no header.
+    """
+    start = lines[0][:_HEADER_LENGTH]
     found = [(delimiter, _header_columns(next(_read_csv([start], delimiter)))) for delimiter in _DELIMITERS]
-    return max(found, key=lambda columns: len(columns[1])) if any(columns for _, columns in found) else ("", {})
+    delimiter, columns = max(found, key=lambda header: len(header[1]))
+    if len(columns) > 1:
+        return delimiter, columns
+    if _begins_with_a_name(lines):
+        return "", {}
+    return delimiter if columns and delimiter in start else "", columns
+
+
+def _begins_with_a_name(lines: Sequence[str]) -> bool:
+    """Whether the first line is a name such as "Student, Ada", rather than titles such as "Name, Section".
+
+    It is a name if the lines below it are written as "Lee, Kim" too, or have no comma.
+    """
+    first, *others = (line.strip() for line in lines)
+    rows = [line for line in others if "," in line]
+    return bool(_FAMILY_NAME_FIRST.fullmatch(first)) and (not rows or any(map(_FAMILY_NAME_FIRST.fullmatch, rows)))
 
 
 def _read_csv(lines: Sequence[str], delimiter: str) -> Iterator[list[str]]:
