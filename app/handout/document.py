@@ -216,11 +216,11 @@ def _name_data(name: str) -> _NameData:
 def _variant(variant: Variant, options: HandoutOptions, base_url: str) -> TypstData:
     """Return everything printed on the sheets of a variant, without any answer: texts, rows, figures, link, QR code.
 
-    Without a `base_url` there is no link or QR code. Figures have the lengths of the key and no numbers; there are none
-    if the options say so.
+    Without a `base_url`, and for a worksheet that a teacher wrote, there is no link or QR code. Figures have the
+    lengths of the key and no numbers; there are none if the options say so.
     """
     splitter = SymbolSplitter(variant.worksheet.notation)
-    link = f"{base_url.rstrip('/')}/v/{variant.code}" if base_url else ""
+    link = f"{base_url.rstrip('/')}/v/{variant.code}" if base_url and not variant.worksheet.is_own else ""
     return {
         "code": variant.code,
         "link": link,

@@ -16,7 +16,6 @@ from app.sheets.worksheet import Worksheet
 
 LETTERS_SUFFIX = "-letters"  # ends the key of a level whose sheets are answered in symbols
 LATENT_SUFFIX = "-latent"  # follows the topic in the key of a level whose sheets are about latent attention
-OWN_WORKSHEET_PREFIX = "own-"  # of the keys of worksheets that a course wrote
 
 LADDERS_REMEMBERED = 32
 
@@ -275,7 +274,7 @@ def _steps(spec: LevelSpec, worksheets: Sequence[Worksheet]) -> Iterator[LevelSt
 
     A step of the table is dealt from the worksheets that ask for more than half of its rows, and left out without one.
     """
-    ours = [sheet for sheet in worksheets if not sheet.key.startswith(OWN_WORKSHEET_PREFIX)]
+    ours = [sheet for sheet in worksheets if not sheet.is_own]
     for rows in spec.steps if ours else ():
         if asking := [sheet for sheet in ours if 2 * len(set(rows).intersection(sheet.rows)) > len(rows)]:
             yield LevelStep(rows, tuple(sheet.cut_to(rows).key for sheet in asking))

@@ -13,6 +13,7 @@ MAX_QUESTIONS, MAX_OWN_MISCONCEPTIONS, MAX_MISCONCEPTION_BOXES = 10, 10, 40
 MAX_POINTS = 10  # for each box of a row
 MAX_MISCONCEPTION_KEY, MAX_MISCONCEPTION_NAME = 80, 80  # characters; a name stands in columns of tables
 CUT = "~"  # in the key of a cut worksheet, between that of the whole one and the number of its rows
+OWN_WORKSHEET_PREFIX = "own-"  # of the keys of worksheets that a teacher wrote in the browser
 OWN_MISCONCEPTION_PREFIX = "own-"  # of the keys of misconceptions that are not in the catalogue
 
 
@@ -105,6 +106,11 @@ class Worksheet:
     show_mismatches: bool = True
     questions: tuple[OpenQuestion, ...] = ()
     misconceptions: tuple[OwnMisconception, ...] = ()
+
+    @property
+    def is_own(self) -> bool:
+        """Whether a teacher wrote it in the browser; its code then opens no sheet outside of their course."""
+        return self.key.startswith(OWN_WORKSHEET_PREFIX)
 
     @property
     def whole(self) -> str:

@@ -101,8 +101,10 @@ def handout_base_url(request: Request, settings: Settings) -> str:
     """Return where students reach the app, for links and QR codes on paper; "" where no address would work for them.
 
     It is the public URL that was set, else scheme and host of this request, unless that host is this machine alone or
-    has characters that a host cannot have.
+    has characters that a host cannot have. Where practice is closed, students cannot open a sheet by its address.
     """
+    if not settings.practice:
+        return ""
     if settings.address:
         return settings.address
     served_at = f"{request.url.scheme}://{request.url.netloc}"

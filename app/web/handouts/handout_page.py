@@ -68,6 +68,7 @@ class HandoutPage:
     model_menu: Annotated[ModelMenu, Doc("The models that can be chosen for the worksheet.")]
     tickets: Annotated[tuple[Ticket, ...], Doc("The exit tickets that can stand on the back.")]
     base_url: Annotated[str, Doc("Where students reach the app; empty if there are no QR codes.")]
+    is_for_exams: Annotated[bool, Doc("Whether practice is closed here, so that students could not use a QR code.")]
     pages: Annotated[tuple[PreviewPicture, ...], Doc("The pages that are shown.")] = ()
     is_fragment: Annotated[bool, Doc("Whether a script puts this into the page it is on.")] = False
     more_pages: Annotated[bool, Doc("Whether only the first pages are shown.")] = False
@@ -184,6 +185,7 @@ def _handout_page(
         model_menu=model_menu(library, whole_key(form.worksheet), form.model),
         tickets=tuple(services.tickets.values()),
         base_url=handout_base_url(request, services.settings),
+        is_for_exams=not services.settings.practice,
     )
     try:
         options = form.to_options(services.tickets)

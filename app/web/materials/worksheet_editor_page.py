@@ -31,7 +31,6 @@ from app.sheets.library import Library
 from app.sheets.worksheet import Worksheet
 from app.store import AuditAction, Course, Material, Teacher
 from app.translation import gettext as _
-from app.web.handouts.handout_form import handout_base_url
 from app.web.materials.worksheet_editor_view import (
     Conflict,
     Difference,
@@ -140,11 +139,11 @@ def preview_worksheet(request: Request, services: ServicesDep, _teacher: SignedI
 
 
 @router.get("/worksheets/preview/page.svg")
-def show_worksheet_paper(request: Request, services: ServicesDep, _teacher: SignedIn, sheet: str = "") -> Response:
+def show_worksheet_paper(services: ServicesDep, _teacher: SignedIn, sheet: str = "") -> Response:
     """The first page of a handout of the settings that the address holds, as SVG; 404 for what is no worksheet."""
     settings = unpack_settings(sheet)
     library = library_with_models_of(services.library, services.store, settings)
-    return paper_response(services, library, settings, handout_base_url(request, services.settings))
+    return paper_response(services, library, settings)
 
 
 # From the form to a draft

@@ -141,7 +141,7 @@ def unpack_settings(packed: str) -> dict[str, Any]:
     return settings
 
 
-def paper_response(services: Services, library: Library, settings: Mapping[str, Any], base_url: str) -> Response:
+def paper_response(services: Services, library: Library, settings: Mapping[str, Any]) -> Response:
     """The first page of a handout of these settings, as SVG; 404 where they are none of a worksheet.
 
     The library must hold the imported models that they name.
@@ -150,5 +150,5 @@ def paper_response(services: Services, library: Library, settings: Mapping[str, 
     if worksheet is None:
         raise HTTPException(404)
     alone = Library({PREVIEW_KEY: worksheet}, library.models, library.wording)
-    pages = services.printer.preview(alone, HandoutOptions(PREVIEW_KEY, sheets=1, layout="full"), base_url)
+    pages = services.printer.preview(alone, HandoutOptions(PREVIEW_KEY, sheets=1, layout="full"), base_url="")
     return Response(pages[0], media_type="image/svg+xml", headers={"Cache-Control": "private, max-age=600"})

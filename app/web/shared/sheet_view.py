@@ -230,8 +230,8 @@ def slide_links(variant: Variant, rows: Iterable[RowView], **sheet: object) -> I
     a round of practice, activity and number for a sheet of a class.
     """
     worksheet = variant.worksheet
-    is_own = worksheet.key.startswith("own-") and (worksheet.answers, worksheet.tokens_are) != ("numbers", "rows")
-    if is_own or not who_asks().may_practise:
+    differs = worksheet.is_own and (worksheet.answers, worksheet.tokens_are) != ("numbers", "rows")
+    if differs or not who_asks().may_practise:
         return
     query: dict[str, object] = {"worksheet": worksheet.key, "topic": worksheet.topic, "model": variant.model.key}
     query |= {"tokens": variant.tokens, "typed": 1, **sheet}

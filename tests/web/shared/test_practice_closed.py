@@ -16,6 +16,7 @@ from tests.helpers.answer_keys import KEY
 from tests.helpers.class_sheet import HALF, press
 from tests.helpers.fake_runner import FakeRunner
 from tests.helpers.html_page import Page
+from tests.helpers.printed import read_pdf
 from tests.helpers.runs import run_and_wait
 from tests.helpers.school import Browser, Classroom
 
@@ -64,6 +65,15 @@ def test_classes_and_teachers_work_on_a_server_for_exams(exam_app: FastAPI) -> N
         assert teacher.get(path).status_code == 200
     assert teacher.post("/api/v1/grade", json=ANSWERS).status_code == 200
     assert "in Practice" not in teacher.get(f"/activities/{activity.id}/edit").text
+
+
+def test_no_handout_leads_students_to_what_is_closed(exam_app: FastAPI) -> None:
+    """Its sheets have their code without an address, wherever the teacher prints from, and the page says why."""
+    teacher = Classroom(exam_app).instructor
+    host = {"host": "shapes.example.org"}
+    [paper] = read_pdf(teacher.get("/handout.pdf", headers=host).content)
+    assert (paper.codes, "/v/" in paper.text, "Sheet " in paper.text) == ([], False, True)
+    assert "no QR code, since practice is closed" in teacher.get("/handout", headers=host).text
 
 
 def reached_from(browser: Browser, *addresses: str) -> dict[str, int]:

@@ -4,15 +4,27 @@ from __future__ import annotations
 
 import re
 
-import pypdfium2 as pdfium
 import pytest
 from fastapi import FastAPI
 
-from app.store import Course, Policies, Student
+from app.classes.materials import library_with_materials
+from app.classes.student_sheet import freeze
+from app.sheets.authoring.worksheet_settings import settings_of
+from app.store import Course, Plan, Policies, Student
+from tests.helpers.answer_keys import KEY
 from tests.helpers.permission_table import ROLES, TwoCourses
 from tests.helpers.print_jobs import finished_print_job
-from tests.helpers.printed import Printed
+from tests.helpers.printed import Printed, read_pdf
 from tests.helpers.school import Classroom
+
+
+def printed(classroom: Classroom, form: dict[str, str]) -> list[Printed]:
+    """The pages that the instructor prints for the class, at an address that students can reach too."""
+    with classroom.instructor as browser:
+        browser.headers["host"] = "shapes.example.org"
+        address = browser.post(f"{classroom.path}/handout", data=form).headers["location"]
+        finished_print_job(browser, address)
+        return read_pdf(browser.get(f"{address}.pdf").content)
 
 
 def test_a_class_handout_is_for_the_teacher_who_asked_for_it(app: FastAPI) -> None:
@@ -55,17 +67,32 @@ def test_the_roster_is_read_once(app: FastAPI, monkeypatch: pytest.MonkeyPatch) 
     assert count == 2
 
 
+def test_paper_of_an_own_worksheet_has_a_code_but_no_address(app: FastAPI) -> None:
+    """The address of its code is nobody’s page; the code says which sheet the answers on it are for."""
+    classroom = Classroom(app, sheets=None)
+    library, store = classroom.school.library, classroom.store
+    settings = settings_of(library.worksheet("llama-7b"))
+    own = store.materials.add("worksheet", classroom.course, classroom.teacher, settings)
+    content = freeze(library_with_materials(library, store, [own]), (own.key, "llama-7b"), None)
+    activity = classroom.activity = store.activities.add(classroom.course, Plan("Week 3"), content)
+    store.activities.set_state(activity, "open")
+    classroom.student()
+    [own_page], [page] = (printed(classroom, {"sheet": number, "layout": "full"}) for number in ("1", "2"))
+    assert ["example.org/v/" in each.text for each in (own_page, page)] == [False, True]
+    assert [len(each.codes) for each in (own_page, page)] == [0, 1]
+    [code] = re.findall(r"Sheet ([A-Z]{3}-[A-Z]{2}-[A-Z]{2})", own_page.text)
+    typed = f"Kim {code}: {' '.join(KEY.values())}"
+    assert classroom.instructor.post(f"{classroom.path}/paper", data={"sheet": "2", "typed": typed}).status_code == 200
+    [attempt] = store.classwork.attempts_of_activity(activity.id)
+    assert (attempt.sheet_key, attempt.score) == (content.items[0].sheet_key, attempt.out_of)
+
+
 @pytest.mark.parametrize("anonymous", [True, False])
 def test_the_back_of_an_anonymous_ticket_says_nothing_of_whose_it_is(app: FastAPI, anonymous: bool) -> None:
     """Neither the name nor the code of the sheet, which is another one for each student; a named ticket has both."""
     classroom = Classroom(app, Policies(ticket_anonymous=anonymous, variants="per_student"), sheets=("llama-7b",))
     classroom.student("Kim Secretname")
-    with classroom.instructor as browser:
-        data = {"sheet": "1", "layout": "full", "back": "classic"}
-        answer = browser.post(f"{classroom.path}/handout", data=data, follow_redirects=False)
-        finished_print_job(browser, answer.headers["location"])
-        pdf = pdfium.PdfDocument(browser.get(f"{answer.headers['location']}.pdf").content)
-    front, back = (Printed(pdf[number]).text for number in range(2))
+    front, back = (page.text for page in printed(classroom, {"sheet": "1", "layout": "full", "back": "classic"}))
     [code] = re.findall(r"Sheet ([A-Z]{3}-[A-Z]{2}-[A-Z]{2})", front)
     assert "Secretname" in front
     assert [text in back for text in ("muddiest", "Secretname", code)] == [True, not anonymous, not anonymous]
