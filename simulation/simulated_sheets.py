@@ -132,16 +132,18 @@ class SimulatedSheet:
         """Every way in which a student may fill in the sheet who holds both misconceptions; empty if only one shows.
 
         A misconception about how matrices lie transposes what the other predicts; both show if the result differs
-        from what each predicts alone. Any other two show if each changes a blank that the other leaves right. In those
-        they write what they write when held alone. In a blank that both change stands what the one says, what the
-        other says, or a count worked out with both (see `_worked_out`).
+        from what each predicts alone, and a matrix that each changes is wrong. Any other two show if each changes a
+        blank that the other leaves right. In those they write what they write when held alone. In a blank that both
+        change stands what the one says, what the other says, or a count worked out with both (see `_worked_out`).
         """
         in_parameters = self.variant.worksheet.topic in ("layer-parameters", "head-parameters")
         transposes = TRANSPOSES_PARAMETERS if in_parameters else TRANSPOSES_ACTIVATIONS
         for (key, sheet), (_, other_sheet) in permutations((first, second)):
             if key in transposes:
                 both = transposed(other_sheet, transposes[key])
-                return [both] if both not in (sheet, other_sheet) else []
+                wrong = self._wrong_tensors(both)
+                both_show = all(both != alone and wrong & self._wrong_tensors(alone) for alone in (sheet, other_sheet))
+                return [both] if both_show else []
         changed, also_changed = (
             {blank: n for blank, n in sheet.items() if n != self.right[blank]} for _, sheet in (first, second)
         )
@@ -151,6 +153,10 @@ class SimulatedSheet:
         worked_out = {blank: self._worked_out(blank, changed[blank], also_changed[blank]) for blank in in_both}
         sheets = [{**self.right, **changed, **also_changed, **last} for last in (changed, also_changed, worked_out)]
         return [sheet for at, sheet in enumerate(sheets) if sheet not in sheets[:at]]
+
+    def _wrong_tensors(self, sheet: FilledSheet) -> set[str]:
+        """The tensors with a wrong number on the sheet."""
+        return {blank.partition(".")[0] for blank, n in sheet.items() if n != self.right[blank]}
 
     def _worked_out(self, blank: str, first: int, second: int) -> int:
         """What two misconceptions that each change a count make of it together.

@@ -120,7 +120,8 @@ def _fits_transposed(answers: _Answers) -> Iterator[_Fit]:
     """Fits of a misconception that transposes, with another one that explains the sheet once it is transposed back.
 
     Transposed back, each number stands in the blank it was meant for. A pair is left out if half or more of the numbers
-    moved this way are still neither right nor explained, or if the other one alone explains as much.
+    moved this way are still neither right nor explained, if the other one alone explains as much, or if the one that
+    transposes predicts wrong numbers for more right blanks than half of those that both explain.
     """
     problem, values = answers.problem, answers.values
     for transposing in (e for e in expectations(problem) if e.transposed):
@@ -129,12 +130,14 @@ def _fits_transposed(answers: _Answers) -> Iterator[_Fit]:
         moved = {blank for blank in values if values.get(meant[blank]) != values[blank]}
         back = {meant[blank]: number for blank, number in values.items()}
         wrong = {blank: number for blank, number in back.items() if number != problem.key[blank]}
+        # Blanks that are right as they were typed, before anything is transposed back.
+        contradicted = sum(values.get(blank) == problem.key[blank] for blank in transposing.wrong_answers)
         for fit in _fits_alone(_Answers(problem, back, wrong)) if moved else ():
             (other,) = fit.held
             # A number is accounted for if it is right where it was meant, or explained there.
             accounted = {blank for blank in values if meant[blank] not in wrong or meant[blank] in fit.explained}
             explained = frozenset(blank for blank in accounted if values[blank] != problem.key[blank])
-            mostly = 2 * len(moved - accounted) < len(moved)
+            mostly = 2 * len(moved - accounted) < len(moved) and contradicted <= len(explained) // 2
             if mostly and explained - _confirmed(other, values) and other.misconception != transposing.misconception:
                 yield _Fit((transposing, other), explained, fit.cost + SECOND_MISCONCEPTION_COST, fit.unseen)
 

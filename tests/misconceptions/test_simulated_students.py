@@ -18,6 +18,7 @@ from simulation.simulated_sheets import (
     SimulatedSheet,
     Tally,
     simulate_class,
+    transposed,
 )
 from tests.helpers.shipped import LIBRARY
 
@@ -100,3 +101,18 @@ def test_who_holds_another_misconception_in_the_other_convention_turns_it_too() 
     assert found is not None
     assert {found.key, *found.also} == {"columns-are-tokens", "head-as-wide-as-model"}
     assert sorted(map(str, found.explains)) == sorted(boxes)
+
+
+@ON_EACH_WORKSHEET
+def test_one_matrix_with_its_sides_swapped_is_not_the_other_convention(worksheet: str) -> None:
+    """Every other matrix is right as it stands."""
+    sheet = SimulatedSheet(LIBRARY.variant(worksheet).with_tokens_as_rows)
+    for tensor in {box.partition(".")[0] for box in sheet.right if box.endswith(".rows")}:
+        swapped = transposed(sheet.right, (f"{tensor}.",))
+        assert "columns-are-tokens" not in sheet.diagnosed_keys(swapped)
+
+
+def test_one_side_of_the_keys_is_no_proof_that_they_are_transposed() -> None:
+    """As many rows as the embedding dimension, beside the right columns."""
+    sheet = SimulatedSheet(LIBRARY.variant("cross-t5-small"))
+    assert sheet.diagnose({**sheet.right, "keys.rows": 512}) is None
