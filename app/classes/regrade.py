@@ -19,6 +19,7 @@ from typing import Literal, NamedTuple
 from app.classes.activity_results import frozen_item
 from app.classes.frozen.definitions import corrected_definition, defined_variant, frozen_definition
 from app.classes.student_sheet import stored_marks
+from app.exchange.gradebook import counted_attempts
 from app.grading.grade import grade
 from app.sheets.library import Library
 from app.sheets.variant import Variant, box_texts
@@ -38,7 +39,7 @@ class MarkChange:
     attempt: ClassAttempt
     new: NewMarks
     sheet_title: str
-    counts: bool  # whether it is the student's last attempt on its sheet
+    counts: bool  # whether the gradebook counts it
 
     @property
     def difference(self) -> float:
@@ -84,6 +85,7 @@ class _State(NamedTuple):
     library: int  # a hash of its worksheets, own ones too, and of its models
     basis: Basis
     activity_id: int
+    revision: int  # which says what worksheets count
     follow_share: float
     last_regrade: int
     last_attempts: frozenset[tuple[StudentSheetKey, int]]
@@ -148,7 +150,7 @@ def _state(library: Library, store: Store, activity: Activity, basis: Basis) -> 
     regrade = store.live.last_regrade(activity.id)
     models = tuple((model.key, model.config) for model in library.models.values())
     defined = hash((tuple(library.worksheets.values()), models, id(library.wording)))
-    return _State(defined, basis, activity.id, activity.policies.follow_share, regrade, last)
+    return _State(defined, basis, activity.id, activity.revision, activity.policies.follow_share, regrade, last)
 
 
 def _compute_preview(library: Library, store: Store, activity: Activity, basis: Basis) -> RegradePreview:
@@ -159,7 +161,7 @@ def _compute_preview(library: Library, store: Store, activity: Activity, basis: 
     """
     attempts = store.classwork.attempts_of_activity(activity.id)
     revisions = store.activities.revisions(activity)
-    last = {(attempt.student_id, attempt.sheet_key): attempt.id for attempt in attempts}
+    counted = {attempt.id for attempt in counted_attempts(activity, attempts).values()}
     models = {attempt.variant.model for attempt in attempts}
     definitions = dict[tuple[int, int], Content]()  # by revision and number of the sheet
     variants = dict[tuple[int, int, VariantSizes], Variant]()
@@ -176,8 +178,7 @@ def _compute_preview(library: Library, store: Store, activity: Activity, basis: 
             variants[key] = defined_variant(library, store, definitions[sheet], activity.policies, attempt.variant)
         new = marked_again(variants[key], attempt, definitions[sheet].items[0].sheet_key)
         if new.graded != Graded(attempt.marks, attempt.misconceptions, attempt.score, attempt.out_of):
-            counts = last[attempt.student_id, attempt.sheet_key] == attempt.id
-            changes.append(MarkChange(attempt, new, item.title, counts))
+            changes.append(MarkChange(attempt, new, item.title, attempt.id in counted))
     corrected = {each.items[0].sheet_key: each for each in definitions.values() if basis == "library"}
     return RegradePreview(len(attempts), tuple(changes), corrected)
 

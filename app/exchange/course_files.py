@@ -6,6 +6,7 @@ import json
 import secrets
 import time
 import zipfile
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
@@ -26,7 +27,15 @@ from app.store import (
     questions_asked,
 )
 
-from .gradebook import GradebookColumn, canvas_csv, gradebook_column, gradebook_rows, moodle_csv
+from .gradebook import (
+    GradebookColumn,
+    canvas_csv,
+    counted_attempts,
+    gradebook_column,
+    gradebook_rows,
+    moodle_csv,
+    sheet_index,
+)
 from .spreadsheet import Cell, csv_lines
 from .toml_text import write_toml
 
@@ -220,21 +229,28 @@ class CourseFiles:
     def _described_attempts(self) -> Iterator[tuple[CsvRow, ClassAttempt]]:
         """Yield each attempt with its columns of ATTEMPT_HEADER, by activity, then student's name, sheet and time.
 
-        A student's attempts on one sheet are numbered from 1, and only the last of them counts.
+        A student's attempts on one worksheet, whichever versions of it, are numbered from 1. Those that count are those
+        of the gradebook. Attempts on worksheets that the activity has no longer come last.
         """
         name_order = {student_id: index for index, student_id in enumerate(self.students)}
         zone = ZoneInfo(self.course.time_zone)
         for activity in self.activities:
             attempts = self._attempts_of(activity)
             revisions = self.store.activities.revisions(activity)  # read last, so that it has that of every attempt
-            last = {(attempt.student_id, attempt.sheet_key): attempt.id for attempt in attempts}
-            numbers = dict[tuple[int, str], int]()
-            for attempt in sorted(attempts, key=lambda a: (name_order[a.student_id], a.sheet_number, a.id)):
-                key = (attempt.student_id, attempt.sheet_key)
-                numbers[key] = numbers.get(key, 0) + 1
+            counted = {attempt.id for attempt in counted_attempts(activity, attempts).values()}
+            numbers = Counter[tuple[int, int, str]]()
+            for attempt in sorted(attempts, key=lambda a: (name_order[a.student_id], *_place(activity, a), a.id)):
+                key = (attempt.student_id, *_place(activity, attempt))
+                numbers[key] += 1
                 title = revisions[attempt.revision].items[attempt.sheet_number - 1].title
-                student, counts = self.students[attempt.student_id], attempt.id == last[key]
+                student, counts = self.students[attempt.student_id], attempt.id in counted
                 yield _attempt_columns(activity, title, student, attempt, numbers[key], counts, zone), attempt
+
+
+def _place(activity: Activity, attempt: ClassAttempt) -> tuple[int, str]:
+    """Return where the attempt's worksheet is in the activity: (1, "") for its second, (2, KEY) for one of others."""
+    index = sheet_index(activity, attempt.sheet_key)
+    return (len(activity.content.items), attempt.sheet_key.rpartition("@")[0]) if index is None else (index, "")
 
 
 def _practised(record: str | None) -> CsvRow:

@@ -8,11 +8,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
-from app.store import Activity, AttemptScore, GradeOverride, Student
+from app.store import Activity, AttemptScore, ClassAttempt, GradeOverride, Student
 from app.translation import gettext as _
 
 from .spreadsheet import Cell, plain_csv
+
+A = TypeVar("A", AttemptScore, ClassAttempt)
 
 # Canvas ignores a column whose title holds the title of one of its own columns, such as "Final Score", and takes a
 # number in brackets at the end of a title for the id of an assignment.
@@ -70,11 +73,7 @@ def gradebook_column(
     since a student's own numbers may have led to more or fewer boxes. Scores are rounded to 2 decimals; students
     without an attempt have none. Attempts and overrides of other activities are ignored.
     """
-    last: dict[tuple[int, int], AttemptScore] = {}
-    for attempt in sorted(attempts, key=lambda attempt: attempt.id):
-        sheet = _sheet_index(activity, attempt) if attempt.activity_id == activity.id else None
-        if sheet is not None:
-            last[attempt.student_id, sheet] = attempt
+    last = counted_attempts(activity, (attempt for attempt in attempts if attempt.activity_id == activity.id))
     shares = {key: attempt.score / attempt.out_of if attempt.out_of else 0 for key, attempt in last.items()}
     earned = dict[int, float]()
     for (student_id, sheet), share in shares.items():
@@ -100,6 +99,32 @@ def gradebook_column(
         frozenset(student_id for (student_id, _), attempt in last.items() if attempt.taken_in),
         frozenset(student_id for (student_id, _), attempt in last.items() if attempt.late),
     )
+
+
+def counted_attempts(activity: Activity, attempts: Iterable[A]) -> dict[tuple[int, int], A]:
+    """Return the attempts on an activity that count: the last of each student on each sheet that it has now.
+
+    The keys are the student's id and the sheet's index from 0.
+    """
+    last: dict[tuple[int, int], A] = {}
+    for attempt in sorted(attempts, key=lambda attempt: attempt.id):
+        sheet = sheet_index(activity, attempt.sheet_key)
+        if sheet is not None:
+            last[attempt.student_id, sheet] = attempt
+    return last
+
+
+def sheet_index(activity: Activity, sheet_key: str) -> int | None:
+    """Return which sheet of the activity as it is now, from 0, an attempt on that sheet counts for.
+
+    An attempt on an earlier version of a worksheet counts for the sheet that is that worksheet now, whatever its
+    number. None where the activity has the worksheet no longer.
+    """
+    sheets = [item.sheet_key for item in activity.content.items]
+    if sheet_key in sheets:
+        return sheets.index(sheet_key)
+    worksheet, keys = sheet_key.rpartition("@")[0], [sheet.rpartition("@")[0] for sheet in sheets]
+    return keys.index(worksheet) if worksheet in keys else None
 
 
 def _with_overrides(earned: Mapping[int, float], overrides: Mapping[int, GradeOverride]) -> dict[int, float]:
@@ -179,19 +204,6 @@ def _percent(column: GradebookColumn, student: Student) -> float | None:
     """Return the student's score in per cent; None where they did not try, or nothing can be earned."""
     score = column.scores.get(student.id)
     return None if score is None or not column.points else round(100 * score / column.points, 2)
-
-
-def _sheet_index(activity: Activity, attempt: AttemptScore) -> int | None:
-    """Return which sheet of the activity as it is now, from 0, an attempt counts for.
-
-    An attempt on an earlier version of a worksheet counts for the sheet that is that worksheet now, whatever its
-    number. None where the activity has the worksheet no longer.
-    """
-    sheets = [item.sheet_key for item in activity.content.items]
-    if attempt.sheet_key in sheets:
-        return sheets.index(attempt.sheet_key)
-    worksheet, keys = attempt.sheet_key.rpartition("@")[0], [sheet.rpartition("@")[0] for sheet in sheets]
-    return keys.index(worksheet) if worksheet in keys else None
 
 
 def _unique_titles(titles: Iterable[str]) -> Iterator[str]:

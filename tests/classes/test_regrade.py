@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
 from app.classes import regrade
+from app.classes.gradebook import course_files
 from app.classes.regrade import PREVIEW_TTL_S, Regrading
+from app.classes.student_sheet import freeze
 from app.grading.grade import Report, grade
 from app.sheets.library import Library
 from app.sheets.variant import Variant
@@ -46,6 +49,47 @@ def test_a_preview_says_what_would_change_and_changes_nothing(library: Library, 
     assert [change.difference for change in preview.changes] == [-0.5] * 3
     assert preview.changes[0].sheet_title == "One head of LLaMA 7B"
     assert store.classwork.attempts_of_activity(running.activity.id) == (first, last, other, counting)
+
+
+def test_what_counts_after_a_worksheet_was_corrected_is_what_the_gradebook_counts(
+    library: Library, store: Store
+) -> None:
+    """An attempt on the corrected worksheet replaces one on the old version, in Regrade and in the exports.
+
+    Lou has only tried the old one, which still counts; nothing on a worksheet that was removed does.
+    """
+    running, regrading = RunningActivity(library, store, ("llama-7b", "qwen2.5-0.5b")), Regrading()
+    kim, lou = running.student("Kim"), running.student("Lou")
+    old, counting = running.attempt(kim, FOLLOWING), running.attempt(lou, FOLLOWING)
+    other = library.variant("qwen2.5-0.5b")
+    answers = {
+        **{str(blank): str(other.answer(blank)) for blank in other.blanks},
+        "input.rows": "99",
+        "queries.rows": "99",
+    }
+    removed = running.attempt(lou, answers, sheet_number=2)
+    sheet = library.worksheets["llama-7b"]
+    shorter = replace(library, worksheets={**library.worksheets, "llama-7b": replace(sheet, rows=sheet.rows[:-1])})
+    running.change_follow_share(0)
+    assert set(_scores_that_change(regrading, running)) == {old.id, counting.id, removed.id}
+    running.library = shorter
+    store.activities.revise(running.activity, freeze(shorter, ("llama-7b",), None))
+    new = running.attempt(kim, {box: text for box, text in KEY.items() if not box.startswith("output")})
+    assert _scores_that_change(regrading, running) == [counting.id]
+    header, *rows = course_files(shorter, store, running.course).attempt_rows()
+    of_attempt = [dict(zip(header, row, strict=True)) for row in rows]
+    assert [(row["student"], row["attempt"], row["counts"], row["out of"]) for row in of_attempt] == [
+        ("Kim", 1, False, old.out_of),
+        ("Kim", 2, True, new.out_of),
+        ("Lou", 1, True, counting.out_of),
+        ("Lou", 1, False, removed.out_of),
+    ]
+
+
+def _scores_that_change(regrading: Regrading, running: RunningActivity) -> list[int]:
+    """The attempts whose score counts and would change."""
+    preview = regrading.preview(running.library, running.store, running.activity)
+    return [change.attempt.id for change in preview.score_changes]
 
 
 def test_the_database_is_asked_as_little_for_many_changes_as_for_one(library: Library, store: Store) -> None:
@@ -110,7 +154,7 @@ def test_a_preview_is_made_again_once_anything_has_changed(
     assert (previews(), previews()) == (2, 0)
 
 
-def test_changes_that_are_no_longer_those_shown_are_not_made(library: Library, store: Store) -> None:
+def test_changes_that_are_no_shorter_those_shown_are_not_made(library: Library, store: Store) -> None:
     """Another attempt came in that would change, too: nothing changes, and the preview is another one."""
     running, regrading = RunningActivity(library, store), Regrading()
     first = running.attempt(running.student("Kim"), FOLLOWING)
