@@ -137,9 +137,13 @@ def _http_exception(request: Request, error: Exception) -> Response:
 
 
 def _not_signed_in(request: Request, error: Exception) -> Response:
-    """Redirect a page view (GET, HEAD) to the sign-in form, and back afterwards; 401 for a form or an htmx request."""
+    """Redirect a page view (GET, HEAD) to the sign-in form, and back to it afterwards with its query.
+
+    A form or an htmx request gets 401.
+    """
     if request.method in ("GET", "HEAD") and not is_htmx(request):
-        return RedirectResponse(url_for("show_sign_in", next=request.url.path), 303)
+        address = urlunsplit(("", "", request.url.path, request.url.query, ""))
+        return RedirectResponse(url_for("show_sign_in", next=address), 303)
     return _error_response(request, 401, services_of(request).library.wording.say("class", "signed-out"))
 
 

@@ -73,4 +73,4 @@ def path_on_this_site(path: str) -> str:
     Example: '/activities/3?sheet=2' stays; '//evil.example', 'https://evil.example' and '' become '/courses'.
     """
     is_local = path.startswith("/") and not path.startswith(("//", "/\\")) and path.isprintable()
-    return quote(path, safe="/?&=%-_.~") if is_local else url_for("list_courses")
+    return quote(path, safe="/?&=+%-_.~") if is_local else url_for("list_courses")

@@ -21,6 +21,7 @@ from app.web.shared.cookies import KNOWN_COOKIE, TEACHER_COOKIE
 from app.web.shared.rate_limits import BUCKETS
 from tests.helpers.accounts import ADA, sign_in
 from tests.helpers.school import PASSWORD, School
+from tests.helpers.sent_form import SentForm
 
 # The first account
 
@@ -107,6 +108,21 @@ def test_an_account_without_a_password_lets_nobody_in(browser: TestClient, schoo
 def test_after_signing_in_one_stays_on_this_site(browser: TestClient, ada: Teacher, after: str, there: str) -> None:
     """Only a path of this site is gone on to."""
     assert sign_in(browser, after=after) == (303, there)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "/worksheets/copy?worksheet=llama-7b&model=gpt2&tokens=50",
+        "/worksheets?words=one+head%2Bmore%26&topic=costs",
+        "/courses",
+    ],
+)
+def test_signing_in_leads_to_the_page_that_was_asked_for(browser: TestClient, ada: Teacher, address: str) -> None:
+    """With its query, such as the sheet that is to be copied, character for character."""
+    [after] = SentForm(browser.get(browser.get(address).headers["location"]).text).values["next"]
+    assert sign_in(browser, after=after) == (303, address)
+    assert browser.get(address).status_code == 200
 
 
 def test_another_site_cannot_send_the_forms(browser: TestClient, school: School, ada: Teacher) -> None:
