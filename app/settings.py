@@ -8,6 +8,8 @@ from pathlib import Path
 
 from pydantic import Field, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError
 
 from app.exchange.mail import read_sender, read_server
 from app.translation import gettext as _
@@ -81,6 +83,14 @@ class Settings(BaseSettings):
     )
     smtp_from: str = Field("", validate_default=True, description=_("Sender of that mail, such as shapes@example.org."))
 
+    @field_validator("host")
+    @classmethod
+    def _check_host(cls, host: str) -> str:
+        """Refuse "", at which a socket listens to every machine."""
+        if host.strip():
+            return host
+        raise ValueError(_("must be an address such as 127.0.0.1, or 0.0.0.0 to accept other machines"))
+
     @field_validator("proxies")
     @classmethod
     def _check_proxies(cls, proxies: str) -> str:
@@ -117,13 +127,30 @@ class Settings(BaseSettings):
             return address.rstrip("/")
         raise ValueError(_("must begin with https:// or http:// and contain no question mark"))
 
+    @field_validator("data_dir", mode="before")
+    @classmethod
+    def _check_data_dir(cls, folder: object) -> object:
+        """Refuse "", which as a path is the current folder: whoever wants that writes a dot."""
+        if isinstance(folder, str) and not folder.strip():
+            raise ValueError(_("must name a folder, such as /var/lib/attention-shapes"))
+        return folder
+
     @field_validator("database_url")
     @classmethod
     def _check_database(cls, url: str) -> str:
-        """Accept "" and URLs of PostgreSQL and SQLite."""
-        if not url or url.partition("://")[0] in ("postgres", "postgresql", "postgresql+psycopg", "sqlite"):
+        """Accept "", URLs of PostgreSQL, and URLs of SQLite that name a file, since one in memory keeps nothing."""
+        if not url:
             return url
-        raise ValueError(_("must begin with postgresql://; leave it empty for SQLite in the data folder"))
+        if url.partition("://")[0] not in ("postgres", "postgresql", "postgresql+psycopg", "sqlite"):
+            raise ValueError(_("must begin with postgresql://; leave it empty for SQLite in the data folder"))
+        try:
+            parts = make_url(url)
+        except (ArgumentError, ValueError):
+            raise ValueError(_("must be like postgresql://user:password@host:5432/database")) from None
+        is_file = parts.database and not parts.host and ":memory:" not in parts.database
+        if parts.drivername == "sqlite" and not is_file:
+            raise ValueError(_("must name a file after sqlite:///; leave it empty for SQLite in the data folder"))
+        return url
 
     @property
     def database(self) -> str:

@@ -1,0 +1,39 @@
+"""Settings of the environment that cannot be meant are refused before anything is opened."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from app.cli.terminal import InputError, read_settings
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "advice"),
+    [
+        ("ATTENTION_SHAPES_HOST", "", "127.0.0.1"),
+        ("ATTENTION_SHAPES_HOST", " ", "127.0.0.1"),
+        ("ATTENTION_SHAPES_DATA_DIR", "", "must name a folder"),
+        ("DATABASE_URL", "sqlite://", "leave it empty"),
+        ("DATABASE_URL", "sqlite:///:memory:", "leave it empty"),
+        ("DATABASE_URL", "sqlite://host/file", "leave it empty"),
+        ("DATABASE_URL", "mysql://host/shapes", "postgresql://"),
+        ("DATABASE_URL", "postgresql://host:port/shapes", "postgresql://"),
+    ],
+)
+def test_a_value_that_cannot_be_meant_is_refused(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str, advice: str
+) -> None:
+    """An empty host would listen to every machine, an empty folder be the current one: a sentence says what to set."""
+    monkeypatch.setenv(name, value)
+    with pytest.raises(InputError, match=f"^{name}: .*{advice}"):
+        read_settings()
+
+
+def test_an_empty_database_url_means_sqlite(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """In the data folder, as without the variable; a SQLite file elsewhere can be named."""
+    monkeypatch.setenv("ATTENTION_SHAPES_DATA_DIR", str(tmp_path))
+    for url, file in (("", "attention-shapes.sqlite3"), (f"sqlite:///{tmp_path}/other", "other")):
+        monkeypatch.setenv("DATABASE_URL", url)
+        assert read_settings().database == f"sqlite:///{tmp_path / file}"
