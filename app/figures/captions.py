@@ -134,9 +134,9 @@ def mask_captions(shapes: TypedShapes) -> Iterator[str]:
     """The keys of the sentences on what is hidden of the weights: by the causal mask, and by a window or by chunks."""
     if is_causal(shapes):
         yield "mask"
-    rows, (window, chunk) = shapes.variant.tokens, shared_limits(shapes)
-    if min(window or rows, chunk or rows) < rows:
-        yield "window" if window else "chunk"
+    rows, (reach, chunk) = shapes.variant.tokens, shared_limits(shapes)
+    if min(reach or rows, chunk or rows) < rows:
+        yield ("window" if is_causal(shapes) else "window-both-ways") if reach else "chunk"
     elif some_layers_hide_more(shapes, rows):
         yield "some-layers"
 

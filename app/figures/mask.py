@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from app.figures.figures import Box, Polygon
 from app.figures.typed_shapes import TypedShapes
+from app.models.architecture import Architecture
 from app.shapes.topics import TOPICS
 
 
@@ -24,10 +25,9 @@ def masked_areas(shapes: TypedShapes, box: Box) -> Iterator[Polygon]:
     left, top, right, bottom = box.x, box.y, box.x + box.width, box.y + box.height
     if is_causal(shapes):
         yield ((left, top), (right, top), (right, bottom))
-    window, chunk = shared_limits(shapes)
-    reach = (window if is_causal(shapes) else (window + 1) // 2) / rows if window else 1.0  # share of the text
-    if reach < 1:
-        x, y = reach * box.width, reach * box.height
+    reach, chunk = shared_limits(shapes)
+    if reach and reach < rows:
+        x, y = reach / rows * box.width, reach / rows * box.height
         yield ((left, top + y), (left, bottom), (right - x, bottom))
         if not is_causal(shapes):
             yield ((left + x, top), (right, top), (right, bottom - y))
@@ -52,13 +52,20 @@ def has_mask(shapes: TypedShapes) -> bool:
 
 
 def shared_limits(shapes: TypedShapes) -> tuple[int | None, int | None]:
-    """The sliding window and the chunk that all layers have; None for one that they haven't, or not all alike."""
-    limits = {(run.window, run.chunk) for stack in shapes.variant.architecture.stacks for run in stack.runs}
-    return next(iter(limits)) if len(limits) == 1 and has_mask(shapes) else (None, None)
+    """How far the window of all layers reaches, and their chunk; None for one that they haven't, or not all alike."""
+    limits = set(_limits(shapes.variant.architecture))
+    return limits.pop() if len(limits) == 1 and has_mask(shapes) else (None, None)
 
 
 def some_layers_hide_more(shapes: TypedShapes, rows: int) -> bool:
     """Whether layers differ, and some of them hide tokens of a text of this length by a window or chunk."""
-    runs = [run for stack in shapes.variant.architecture.stacks for run in stack.runs]
-    limits = [min(run.window or rows, run.chunk or rows) for run in runs]
-    return has_mask(shapes) and len({(run.window, run.chunk) for run in runs}) > 1 and min(limits, default=rows) < rows
+    limits = set(_limits(shapes.variant.architecture))
+    least = min((limit for limits_of_run in limits for limit in limits_of_run if limit), default=rows)
+    return has_mask(shapes) and len(limits) > 1 and least < rows
+
+
+def _limits(architecture: Architecture) -> Iterator[tuple[int | None, int | None]]:
+    """How far each layer's window reaches, and its chunk; None for one that it hasn't."""
+    for stack in architecture.stacks:
+        for run in stack.runs:
+            yield architecture.reach_of(run.window) if run.window else None, run.chunk

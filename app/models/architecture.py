@@ -220,6 +220,13 @@ class Architecture:
         """
         return self.extra.get("P_dec", MAX_TOKENS) if self.encoder_decoder else self.max_tokens
 
+    def reach_of(self, window: int) -> int:
+        """How many tokens a window reaches in one direction, the query's own included: 65 of 129 to both sides.
+
+        A text that is no longer is seen whole by each of its tokens, but for a causal mask.
+        """
+        return window if self.causal else (window + 1) // 2
+
     def as_multi_head(self) -> Architecture:
         """A copy in which every query head has keys and values of its own (G = H), as simpler courses teach it."""
         return replace(self, G=self.H)

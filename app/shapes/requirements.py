@@ -81,7 +81,7 @@ def require_one_mask_for_all_layers(architecture: Architecture, tokens: int) -> 
         message = _("With one token, the causal mask of {model} hides nothing: choose at least 2 tokens.")
         raise TopicError(message.format(model=architecture.name))
     runs = architecture.stacks[0].runs
-    reaches = {run.window if architecture.causal else (run.window + 1) // 2 for run in runs if run.window}
+    reaches = {architecture.reach_of(run.window) for run in runs if run.window}
     is_same_window = architecture.causal and len({run.window for run in runs}) == 1
     limits = [*(() if is_same_window else reaches), *(run.chunk for run in runs if run.chunk)]
     if limits and tokens > min(limits):

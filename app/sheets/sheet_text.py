@@ -290,9 +290,9 @@ def _forms(problem: Problem) -> Mapping[str, Mapping[str, bool]]:
     a, sizes, tokens = problem.architecture, problem.sizes, problem.sizes["N"]
     heads, kv_heads, width, is_latent = sizes["H"], sizes["G"], sizes["d_h"], "r_kv" in sizes
     reach = tokens + 1 if problem.topic == "decode-step" else tokens  # how many tokens there are in the end
-    # Whether a window or chunk hides tokens that would be seen without it, to both sides if not causal.
+    # Whether a window or chunk hides tokens that would be seen without it.
     local = _LocalLayers.of(a)
-    has_window = 0 < local.window < reach and (a.causal or (local.window - 1) // 2 < reach - 1)
+    has_window = 0 < a.reach_of(local.window) < reach
     has_chunks = 0 < local.chunk < reach
     has_cache = "cache_16_bit" in problem.table.asked
     is_masked = a.causal or has_window or has_chunks

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import cache
 from itertools import combinations, pairwise
 from random import Random
@@ -19,6 +21,7 @@ from app.figures.draw import draw_figures
 from app.figures.figures import Box, Figure, Polygon
 from app.figures.plans import FIGURE_PLANS
 from app.figures.scale import ScaleName
+from app.models.read_config import build_architecture
 from app.shapes.requirements import TopicError
 from app.shapes.table import Blank
 from app.shapes.topics import TOPICS
@@ -340,6 +343,19 @@ def test_a_mask_hides_what_the_layers_hide() -> None:
     weights = next(box for figure in figures for box in figure.boxes if box.tensor == "weights")
     shares = [polygon_area(polygon) / (weights.width * weights.height) for polygon in weights.masked]
     assert shares == pytest.approx([1 / 2, ((9000 - 4096) / 9000) ** 2 / 2])
+
+
+@pytest.mark.parametrize("tokens", [40, 65, 66, 100])
+def test_a_window_to_both_sides_hides_tokens_beyond_either(tokens: int) -> None:
+    """ModernBERT with local layers alone: of 65 tokens each sees all; of more, two corners are hidden."""
+    variant = LIBRARY.variant("bidirectional-bert-base", "modernbert-base", tokens)
+    config = {**json.loads(variant.model.config), "layer_types": ["sliding_attention"] * 22}
+    variant = replace(variant, model=replace(variant.model, architecture=build_architecture(config)))
+    figures = draw_figures(variant, {blank: variant.answer(blank) for blank in variant.blanks})
+    weights = next(box for figure in figures for box in figure.boxes if box.tensor == "weights")
+    shares = [polygon_area(polygon) / (weights.width * weights.height) for polygon in weights.masked]
+    assert shares == pytest.approx([((tokens - 65) / tokens) ** 2 / 2] * 2 if tokens > 65 else [])
+    assert bool(shares) == any("hides tokens that are too far away" in s for f in figures for s in f.captions)
 
 
 def polygon_area(polygon: Polygon) -> float:

@@ -8,7 +8,9 @@ from contextlib import suppress
 from dataclasses import replace
 
 import pytest
+import torch
 
+from app.figures.draw import draw_figures
 from app.models.architecture import Architecture, TokensError
 from app.models.config_fields import ConfigError
 from app.models.read_config import build_architecture
@@ -21,6 +23,7 @@ from app.sheets.variant import Variant
 from app.sheets.worksheet import Model, Worksheet
 from tests.helpers.families_cases import CASES, LATENT
 from tests.helpers.own_sheets import own_sheet
+from tests.helpers.reference import running
 
 LLAMA = {
     "model_type": "llama",
@@ -181,6 +184,22 @@ def test_local_layers_are_spoken_of_where_they_hide_tokens(
     assert words in many.text.description
     assert words not in few.text.description
     assert not re.search(r"attends to all|nothing is .*masked", " ".join(sentences(many)))
+
+
+@pytest.mark.parametrize("topic", ["single-head", "bidirectional-head", "attention-layer", "three-dimensions"])
+@pytest.mark.parametrize("tokens", [8, 9, 10, 16, 17, 18])
+def test_a_local_layer_is_said_to_hide_what_transformers_hides(library: Library, topic: str, tokens: int) -> None:
+    """ModernBERT with 8 tokens on either side: a module's weights, and what sheet and figure say of the mask."""
+    case = next(case for case in CASES if case.model_type == "modernbert")
+    config = case.config({"hidden_size": 72, **LOCAL["modernbert"], "architectures": ["ModernBertModel"]})
+    with torch.no_grad():
+        model = running(config, "ModernBertModel")
+        attentions = model(torch.arange(1, tokens + 1)[None], output_attentions=True).attentions
+    hides = any(bool((weights == 0).any()) for weights in attentions)
+    variant = sheet(library, build_architecture(config, "The model"), topic, tokens)
+    assert hides != bool(re.search("attends to all", variant.text.description))
+    assert hides != ("Assume that nothing is padded or masked." in variant.text.assumptions)
+    assert hides == any("distant tokens" in each for figure in draw_figures(variant, {}) for each in figure.captions)
 
 
 @pytest.mark.parametrize(("model_type", "said"), [("vit", {7, 26}), ("whisper", {31})])

@@ -255,11 +255,9 @@ class _Story:
         """Whether the mask hides a cell, by its places in the text: those of a query and its key."""
         if self.product.tokens_are_columns:
             row, column = column, row
-        window, chunk = shared_limits(self.shapes)
-        causal = is_causal(self.shapes)
-        reach = (window if causal else (window + 1) // 2) if window else None
+        reach, chunk = shared_limits(self.shapes)
         too_far = reach is not None and abs(row - column) >= reach
-        return (causal and column > row) or too_far or bool(chunk and row // chunk != column // chunk)
+        return (is_causal(self.shapes) and column > row) or too_far or bool(chunk and row // chunk != column // chunk)
 
     def _hides_any(self) -> bool:
         """Whether the mask hides anything of what is drawn."""
