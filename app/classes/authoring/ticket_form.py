@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, cast, get_args
 
-from app.sheets.authoring.worksheet_settings import SettingError, derived_key
+from app.sheets.authoring.worksheet_settings import SettingError, derived_key, free_key
 from app.sheets.exit_tickets import (
     MAX_LABEL,
     MAX_OPTION,
@@ -86,7 +86,7 @@ def ticket_settings(texts: TicketTexts) -> dict[str, Any]:
     for question in texts.questions:
         key = question.name
         if key.startswith(NEW_QUESTION):
-            key = _free_key(derived_key(question.text), keys)
+            key = free_key(derived_key(question.text), keys)
             keys.add(key)
         questions.append({"key": key, **_question_settings(question)})
     return {
@@ -96,11 +96,6 @@ def ticket_settings(texts: TicketTexts) -> dict[str, Any]:
         "pick_at_least": texts.pick_at_least or 0,
         "anonymous": texts.anonymous,
     }
-
-
-def _free_key(key: str, taken: set[str]) -> str:
-    """The key, with a number where it is taken."""
-    return next(each for each in (key, *(f"{key}-{number}" for number in range(2, 999))) if each not in taken)
 
 
 def _question_settings(question: QuestionFields) -> dict[str, Any]:

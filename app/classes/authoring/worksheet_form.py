@@ -15,7 +15,14 @@ from typing import Any, TypeVar
 from app.models.architecture import MAX_TOKENS
 from app.shapes.requirements import TopicError
 from app.shapes.topics import TOPICS
-from app.sheets.authoring.worksheet_settings import MAX_TOLERANCE, SettingError, check_settings, possible_rows
+from app.sheets.authoring.worksheet_settings import (
+    MAX_TOLERANCE,
+    SettingError,
+    check_settings,
+    derived_key,
+    free_key,
+    possible_rows,
+)
 from app.sheets.library import Library
 from app.sheets.worksheet import (
     MAX_FORMULA,
@@ -26,6 +33,7 @@ from app.sheets.worksheet import (
     MAX_POINTS,
     MAX_QUESTIONS,
     MAX_SHORT_TEXT,
+    OWN_MISCONCEPTION_PREFIX,
     Worksheet,
 )
 from app.translation import gettext as _
@@ -231,16 +239,17 @@ def _points(row: RowTexts) -> int:
     return int(row.points)
 
 
-def _questions(texts: Sequence[QuestionTexts]) -> list[dict[str, str]]:
+def _questions(texts: Sequence[QuestionTexts]) -> list[dict[str, Any]]:
     """The questions that hold a text; an empty field is none."""
     if len(texts) > MAX_QUESTIONS:
         sentence = _("A sheet has at most {most} questions: remove some.").format(most=MAX_QUESTIONS)
         raise WorksheetFormError("questions", sentence)
-    return [
+    questions = [
         {"key": each.key, "text": _short(each.text, f"questions.{at}.text")}
         for at, each in enumerate(texts)
         if each.text
     ]
+    return _with_keys(questions, "text")
 
 
 def _misconceptions(texts: Sequence[MisconceptionTexts]) -> list[dict[str, Any]]:
@@ -248,11 +257,27 @@ def _misconceptions(texts: Sequence[MisconceptionTexts]) -> list[dict[str, Any]]
     if len(texts) > MAX_OWN_MISCONCEPTIONS:
         sentence = _("A sheet has at most {most} misconceptions: remove some.").format(most=MAX_OWN_MISCONCEPTIONS)
         raise WorksheetFormError("misconceptions", sentence)
-    return [
+    misconceptions = [
         _misconception(each, f"misconceptions.{at}")
         for at, each in enumerate(texts)
         if not is_empty_misconception(each)
     ]
+    return _with_keys(misconceptions, "name", OWN_MISCONCEPTION_PREFIX)
+
+
+def _with_keys(entries: Sequence[dict[str, Any]], named_by: str, prefix: str = "") -> list[dict[str, Any]]:
+    """The entries of a list, with a key for each new one by its text or name, which no other text or name has.
+
+    An entry keeps its key when it is reworded, so another one may have the key that its text would give. Entries that
+    say the same have one key, and are refused for that.
+    """
+    keys = {entry[named_by]: entry["key"] for entry in entries if entry["key"]}
+    taken = set(keys.values())
+    for text in (entry[named_by] for entry in entries):
+        if text not in keys:
+            keys[text] = free_key(derived_key(text, prefix), taken)
+            taken.add(keys[text])
+    return [{**entry, "key": entry["key"] or keys[entry[named_by]]} for entry in entries]
 
 
 def is_empty_misconception(texts: MisconceptionTexts) -> bool:

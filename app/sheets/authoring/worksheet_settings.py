@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, asdict, fields
 from functools import partial
 from hashlib import sha256
@@ -271,6 +271,11 @@ def derived_key(text: str, prefix: str = "") -> str:
     if not is_whole:  # what the slug leaves out tells texts apart, too
         slug = f"{slug[:_MAX_SLUG]}-{sha256(text.encode()).hexdigest()[:8]}".replace("--", "-").strip("-")
     return prefix + slug
+
+
+def free_key(key: str, taken: Collection[str]) -> str:
+    """The key, with a number where it is taken: "why-k-2"."""
+    return next(each for each in (key, *(f"{key}-{number}" for number in range(2, 999))) if each not in taken)
 
 
 def _setting_errors(error: ValidationError) -> tuple[SettingError, ...]:

@@ -105,6 +105,28 @@ def test_an_entry_without_text_is_none(library: Library, texts: EditorTexts) -> 
     assert refused.value.field == "questions.1.text"
 
 
+def test_what_was_reworded_keeps_its_key_and_leaves_its_old_words_free(library: Library, texts: EditorTexts) -> None:
+    """New questions and misconceptions may say what others once said; only what says the same now is there twice."""
+    first = read_worksheet_form(
+        library, "own-1", replace(texts, questions=(QuestionTexts("", "What is Q?"),), misconceptions=(OWN,))
+    )
+    shown = texts_of_worksheet(library, first)
+    (question,), (own,) = shown.questions, shown.misconceptions
+    questions = (QuestionTexts("", "What is Q?"), replace(question, text="Why is Q?"), QuestionTexts("", "What is Q"))
+    reworded = replace(shown, questions=questions, misconceptions=(replace(own, name="Wide"), OWN))
+    second = read_worksheet_form(library, "own-1", reworded)
+    assert (second.questions[1].key, second.misconceptions[0].key) == (question.key, own.key)
+    assert [each.text for each in second.questions] == ["What is Q?", "Why is Q?", "What is Q"]
+    assert [each.name for each in second.misconceptions] == ["Wide", OWN.name]
+    assert read_worksheet_form(library, "own-1", texts_of_worksheet(library, second)) == second
+    for old in (question, replace(question, key="")):
+        with pytest.raises(WorksheetFormError) as refused:
+            read_worksheet_form(library, "own-1", replace(shown, questions=(*shown.questions, *questions[:1], old)))
+        assert refused.value.field.startswith("questions.")
+    with pytest.raises(WorksheetFormError):
+        read_worksheet_form(library, "own-1", replace(shown, misconceptions=(own, OWN)))
+
+
 def test_another_topic_has_its_own_rows_and_title(library: Library, texts: EditorTexts) -> None:
     """All of them, and asked; another model keeps the order and what was typed."""
     moved = arrange(replace(texts, rows=(replace(texts.rows[0], name="Mine"), *texts.rows[1:])), "down input")
