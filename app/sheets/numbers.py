@@ -11,7 +11,7 @@ Unreadable(reason='letters', detail='about', symbols='')
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from types import MappingProxyType
@@ -32,7 +32,6 @@ __all__ = ["MAX_ANSWER_CHARACTERS", "MAX_VALUE", "Unreadable", "read_answer", "r
 BoxUnit = CountUnit | Literal["side"]
 ROUNDED_DIGITS = 3
 
-_X_AS_TIMES = str.maketrans("xX", "**")
 _NO_SYMBOLS: Mapping[str, int] = MappingProxyType({})
 # What may stand behind the number of a box, whole; a prefix comes first where there can be one.
 _UNITS: Mapping[BoxUnit, re.Pattern[str]] = {
@@ -98,12 +97,12 @@ def _read_number(text: str, symbols: Mapping[str, int], box: BoxUnit | None) -> 
     tidy = tidy_answer(text)
     if box == "side":
         _check_one_side(text, tidy, symbols)
-    amount, factor = _without_unit(tidy, box) if box else (tidy, 1)
+    amount, factor = _without_unit(tidy, box, symbols) if box else (tidy, 1)
 
     def atom(token: str) -> Fraction | None:
         return Fraction(symbols[token]) if token in symbols else number_value(token)
 
-    tokens = answer_tokens(amount.translate(_X_AS_TIMES), symbols)
+    tokens = answer_tokens(_with_x_as_times(amount, symbols), symbols)
     values = [ExpressionParser(side, atom, _bounded).value() for side in _sides_of_equals(tokens)]
     if len(set(values)) > 1:
         raise CannotReadError("sides-differ")
@@ -124,17 +123,25 @@ def _check_one_side(text: str, tidy: str, symbols: Mapping[str, int]) -> None:
             raise CannotReadError("two-numbers")
 
 
-def _without_unit(text: str, box: BoxUnit) -> tuple[str, int]:
+def _with_x_as_times(text: str, symbols: Collection[str]) -> str:
+    """The text with * for each x, but for those in the names of symbols: "2*d_exp" for "2xd_exp"."""
+    if "x" not in text and "X" not in text:
+        return text
+    names = sorted((re.escape(name) for name in symbols if "x" in name), key=len, reverse=True)
+    return re.sub("|".join((*names, "[xX]")), lambda found: "*" if found[0] in "xX" else found[0], text)
+
+
+def _without_unit(text: str, box: BoxUnit, symbols: Collection[str]) -> tuple[str, int]:
     """The text without the unit at its end, and what the unit multiplies it by; raises CannotReadError for a wrong one.
 
-    Example: ("13.5", 10^9) for 13.5 GB where bytes are asked.
+    Example: ("13.5", 10^9) for 13.5 GB where bytes are asked. What is no unit of this box may be a symbol: 2·params.
     """
     word = _LAST_WORD.search(text) if text[-1:].isalpha() else None
     if word is None or word.start() == 0:
         return text, 1
     if unit := _UNITS[box].fullmatch(word[0]):
         return text[: word.start()], PREFIXES.get(unit[1], 1)
-    if any(unit.fullmatch(word[0]) for unit in _UNITS.values()):
+    if word[0] not in symbols and any(unit.fullmatch(word[0]) for unit in _UNITS.values()):
         raise CannotReadError("unit", word[0])
     return text, 1
 

@@ -8,6 +8,7 @@ from app.grading.grade import Mark, grade
 from app.models.architecture import MAX_TOKENS
 from app.sheets.library import Library
 from app.sheets.notation import NOTATIONS
+from app.sheets.reading import Typed
 from app.sheets.variant import Variant
 
 
@@ -60,6 +61,22 @@ def test_symbols_of_the_sheet_can_stand_on_a_sheet_in_numbers(library: Library) 
     variant = library.variant("llama-7b")
     assert kinds(variant, "queries.columns", "4096/H", "d_model/32", "d_head", "d/H") == ["right"] * 4
     assert kinds(variant, "queries.rows", "N", "T", "n", "d", "L") == ["right", "right", "right", "wrong", "unreadable"]
+
+
+def test_every_symbol_of_a_sheet_in_numbers_is_read_in_its_boxes(library: Library) -> None:
+    """By each of its names, alone and in products, though x is a sign of multiplication and some names are units."""
+    unread = set[tuple[str, str]]()
+    for key, worksheet in library.worksheets.items():
+        variant = library.variant(key)
+        if worksheet.answers != "numbers":
+            continue
+        for blank in {variant.reader.unit(blank): blank for blank in variant.blanks}.values():
+            for name, symbol in variant.reader.symbol_by_name.items():
+                size = variant.sizes[symbol]
+                for text, number in {name: size, f"2·{name}": 2 * size, f"3x{name} x 2": 6 * size}.items():
+                    if variant.read(blank, text) != Typed(number):
+                        unread.add((key, text))
+    assert not unread
 
 
 @pytest.mark.parametrize("text", ["100x128", "100 x 128", "100 × 128", "100X128", "(100, 128)", "100, 128", "100 128",
