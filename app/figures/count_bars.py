@@ -56,10 +56,12 @@ def count_plans(variant: Variant) -> tuple[CountPlan, ...]:
 
 
 def _sums(counts: Sequence[Count], asked: frozenset[str], sizes: Mapping[str, int]) -> Iterator[CountPlan]:
-    """The counts that are asked and worked out from several others that are all asked."""
+    """The counts that are asked and worked out from the sum of several others that are all asked."""
     for count in counts:
         total = count.made_from
-        if total and count.key in asked and len(total.parts) > 1 and asked.issuperset(total.parts):
+        if total is None or "parts" not in total.formula.symbols:
+            continue
+        if count.key in asked and len(total.parts) > 1 and asked.issuperset(total.parts):
             factor = total.formula.substitute({"parts": Expression.number(1)}).size(sizes)
             yield CountPlan("parts", total.parts, count, factor)
 

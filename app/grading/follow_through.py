@@ -117,10 +117,11 @@ def _total_as_typed(problem: Problem, values: Values, blank: Blank) -> int | Non
     if not isinstance(count, Count) or count.made_from is None:
         return None
     keys = [key for key in count.made_from.parts if key in problem.table.asked]
-    known = [number for key in keys if (number := _part_as_typed(problem, values, Blank(key, "count"))) is not None]
+    typed = {key: _part_as_typed(problem, values, Blank(key, "count")) for key in keys}
+    known = {key: number for key, number in typed.items() if number is not None}
     if not known or len(known) < len(keys):
         return None
-    return count.made_from.formula.size({**problem.sizes, "parts": sum(known)})
+    return count.made_from.formula.size({**problem.sizes, **known, "parts": sum(known.values())})
 
 
 def _part_as_typed(problem: Problem, values: Values, blank: Blank) -> int | None:

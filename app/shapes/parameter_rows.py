@@ -80,9 +80,12 @@ def _totals_with_norms(kinds: Sequence[LayerKind]) -> dict[str, Count]:
     norms = sum((number_of_parameters(kind.parts.get("norms", ())) * kind.layers for kind in kinds), ZERO)
     layers = (number_of_parameters(spec for specs in kind.parts.values() for spec in specs) for kind in kinds)
     all_layers = sum((layer * kind.layers for layer, kind in zip(layers, kinds, strict=True)), ZERO)
+    L, attention, feed_forward, all_norms = map(Expression.symbol, ("L", "attention", "feed_forward", "all_norms"))
+    made_from = FromParts(L * attention + L * feed_forward + all_norms, ("attention", "feed_forward", "all_norms"))
+    formula = "{L} · ({attention} + {feed_forward}) + {all_norms}"
     return {
         "all_norms": Count("all_norms", norms, _summands_in_words(kinds[-1].parts["norms"])),
-        "all_layers": Count("all_layers", all_layers, "{L} · ({attention} + {feed_forward}) + {all_norms}"),
+        "all_layers": Count("all_layers", all_layers, formula, made_from),
     }
 
 
@@ -91,7 +94,13 @@ def _rows_of_used(kinds: Sequence[LayerKind], total: Count) -> Iterator[Count]:
     routed = sum((number_of_parameters(kind.parts.get("experts", ())) * kind.layers for kind in kinds), ZERO)
     if routed != ZERO:
         used = routed.substitute({"E": Expression.symbol("k")})
-        yield Count("used", total.total - routed + used, "{total} − {unused-experts}")
+        unused_experts = (Expression.symbol("E") - Expression.symbol("k")) * sum(
+            kind.layers for kind in kinds if kind.has_experts
+        )
+        made_from = FromParts(
+            Expression.symbol("total") - Expression.symbol("one_expert") * unused_experts, ("total", "one_expert")
+        )
+        yield Count("used", total.total - routed + used, "{total} − {unused-experts}", made_from)
 
 
 def _leaf(key: str, specs: ParameterSpecs) -> Count:

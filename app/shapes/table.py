@@ -151,6 +151,8 @@ PARTS_SUM = Expression.parse("parts")
 class FromParts:
     """How a count is worked out from other counts of its table: a formula in `parts`, the sum of those counts.
 
+    Where it isn't worked out from their sum, the formula has the keys of the counts in place of `parts`.
+
     Example: FromParts(L*parts, ("attention", "feed_forward", "norms")) for the parameters of all layers.
     """
 

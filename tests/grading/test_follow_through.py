@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from app.figures.count_bars import count_plans
 from app.grading.grade import Report, grade
+from app.models.architecture import TokensError
 from app.settings import PROJECT
+from app.shapes.requirements import TopicError
 from app.sheets.library import Library
 from app.sheets.variant import Variant
 from app.sheets.worksheet import WorksheetError
@@ -172,6 +177,52 @@ def test_a_total_does_not_follow_where_a_part_is_missing(library: Library) -> No
     assert kinds(marked(variant, without), "follows") == set()
     assert kinds(marked(variant, LLAMA_COUNT | short | counts(norms=8193)), "follows") == {"total.count"}
     assert kinds(marked(variant, LLAMA_COUNT | short | counts(final_norm=1)), "follows") == set()
+
+
+def test_what_a_token_uses_follows_from_the_whole_model_and_one_expert_as_typed(library: Library) -> None:
+    """Mixtral has 32 layers, in each of which a token is not sent to 6 of the 8 experts."""
+    variant = library.variant("count-mixtral-8x7b")
+    truth = {str(blank): size for blank, size in variant.key.items()}
+    short = {box: truth[box] - 409_600 for box in ("embedding.count", "total.count", "used.count")}
+    report = marked(variant, truth | short)
+    assert kinds(report, "wrong") == {"embedding.count"}
+    assert kinds(report, "follows") == {"total.count", "used.count"}
+    times = {"one_expert": 1, "experts": 8, "all_layers": 32 * 8, "total": 32 * 8, "used": 32 * 2}
+    smaller = {f"{key}.count": truth[f"{key}.count"] - n * 1000 for key, n in times.items()}
+    report = marked(variant, truth | smaller)
+    assert kinds(report, "wrong") == {"one_expert.count"}
+    assert kinds(report, "follows") == smaller.keys() - {"one_expert.count"}
+
+
+def test_all_layers_follow_where_the_layers_differ_in_their_norms(library: Library) -> None:
+    """ModernBERT has 22 layers, and one norm fewer in the first; its bars still show no sum of unlike parts."""
+    variant = library.variant("count-bert-base", "modernbert-base")
+    rows = ("embedding", "attention", "feed_forward", "all_norms", "all_layers", "total")
+    variant = replace(variant, worksheet=replace(variant.worksheet, rows=rows))
+    truth = {str(blank): size for blank, size in variant.key.items()}
+    times = {"attention": 1, "all_norms": 5, "all_layers": 22 + 5, "total": 22 + 5}
+    wrong = {f"{key}.count": truth[f"{key}.count"] + n * 1000 for key, n in times.items()}
+    report = marked(variant, truth | wrong)
+    assert kinds(report, "wrong") == {"attention.count", "all_norms.count"}
+    assert kinds(report, "follows") == {"all_layers.count", "total.count"}
+    assert "all_layers" not in [plan.whole.key for plan in count_plans(variant) if plan.whole]
+
+
+def test_a_count_follows_from_every_other_that_its_formula_names(library: Library) -> None:
+    """On every sheet about every model; and from the right ones it makes the right number."""
+    for key, model in product(library.worksheets, library.models):
+        try:
+            problem = library.variant(key, model).problem
+        except (TopicError, TokensError):
+            continue
+        totals = {count.key: count.total.size(problem.sizes) for count in problem.table.counts}
+        for count in problem.table.counts:
+            parts = count.made_from.parts if count.made_from else ()
+            assert totals.keys() & set(re.findall(r"{([\w-]+)}", count.formula)) <= set(parts)
+            if count.made_from:
+                amounts = {part: totals[part] for part in parts if part in totals}
+                made = count.made_from.formula.size({**problem.sizes, **amounts, "parts": sum(amounts.values())})
+                assert made == totals[count.key]
 
 
 def test_a_part_that_a_sheet_does_not_ask_is_taken_as_it_is(library: Library) -> None:
