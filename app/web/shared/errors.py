@@ -17,6 +17,7 @@ from fastapi.responses import JSONResponse, RedirectResponse
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
+from starlette.routing import Match, Route
 
 from app.exchange.hub import HubError
 from app.exchange.roster import RosterError
@@ -129,11 +130,22 @@ def _http_exception(request: Request, error: Exception) -> Response:
     path = request.url.path
     if error.status_code == 405 and request.method == "GET" and not (is_htmx(request) or path.startswith("/api/")):
         return RedirectResponse(page_above(path), 303)
-    wrong_method = _("This address doesn’t accept {method} requests: go back, and use the form on the page.")
-    sentences = {404: _("There is no page at this address."), 405: wrong_method.format(method=request.method)}
+    sentences = {404: _("There is no page at this address."), 405: _wrong_method(request)}
     plain = isinstance(error.detail, str) and error.detail not in ("Not Found", "Method Not Allowed")
     sentence = error.detail if plain else sentences.get(error.status_code, error.detail)
     return _error_response(request, error.status_code, sentence, dict(error.headers or {}))
+
+
+def _wrong_method(request: Request) -> str:
+    """The sentence of a 405: below /api/ with the methods of every route that has this address."""
+    if not request.url.path.startswith("/api/"):
+        problem = _("This address doesn’t accept {method} requests: go back, and use the form on the page.")
+        return problem.format(method=request.method)
+    routes = [route for route in request.app.routes if isinstance(route, Route)]
+    here = [route for route in routes if route.matches(request.scope)[0] is not Match.NONE]
+    methods = sorted({method for route in here for method in route.methods or ()})
+    problem = _("This address doesn’t accept {method} requests. It accepts: {methods}.")
+    return problem.format(method=request.method, methods=", ".join(methods))
 
 
 def _not_signed_in(request: Request, error: Exception) -> Response:
@@ -180,7 +192,7 @@ def _hub_error(request: Request, error: Exception) -> Response:
 
 
 def _invalid_request(request: Request, error: Exception) -> Response:
-    """422 with the first invalid field and its problem; a body that is no JSON has a sentence of its own.
+    """422 with the first invalid field and its problem; a body that is no JSON, or not sent as JSON, has its sentence.
 
     Example: 'answers.keys.rows must be a text.'
     """
@@ -188,8 +200,12 @@ def _invalid_request(request: Request, error: Exception) -> Response:
     first = error.errors()[0]
     if first["type"] == "json_invalid":
         return _error_response(request, 422, _("The body of this request is not JSON."))
+    if first["loc"] == ("body",) and isinstance(
+        first["input"], bytes
+    ):  # FastAPI leaves a body of another content type as it is
+        return _error_response(request, 422, _("Send the body of this request with content-type: application/json."))
     where = ".".join(str(part) for part in first["loc"] if part not in ("body", "query", "path"))
-    return _error_response(request, 422, f"{where or _('The request')} {problem_in_words(first)}.")
+    return _error_response(request, 422, f"{where or _('The body of this request')} {problem_in_words(first)}.")
 
 
 def problem_in_words(error: Mapping[str, Any]) -> str:
@@ -199,6 +215,7 @@ def problem_in_words(error: Mapping[str, Any]) -> str:
     """
     sentences = {
         "missing": _("is missing"),
+        "extra_forbidden": _("is not a field of this request"),
         "int": _("must be a whole number"),
         "float": _("must be a number"),
         "bool": _("must be true or false"),

@@ -34,12 +34,35 @@ def broken(client: TestClient, monkeypatch: pytest.MonkeyPatch, problem: Excepti
         ("grade", {"worksheet": "llama-7b", "answers": []}, "answers must be an object."),
         ("grade", {"worksheet": "llama-7b", "answers": {"queries.rows": 5}}, "answers.queries.rows must be a text."),
         ("grade", {"worksheet": "llama-7b", "answers": {}, "hint": 9}, "hint must be 1, 2 or 3."),
+        ("grade", {"worksheet": "llama-7b", "answers": {}, "token": 9}, "token is not a field of this request."),
+        ("grade", [], "The body of this request must be an object."),
+        ("grade", None, "The body of this request is missing."),
     ],
 )
 def test_a_field_that_cannot_be_used_is_named(client: TestClient, operation: str, body: object, sentence: str) -> None:
     """With what it must be, in words."""
     answer = client.post(f"/api/v1/{operation}", json=body)
     assert (answer.status_code, answer.json()["detail"]) == (422, sentence)
+
+
+@pytest.mark.parametrize("kind", [{}, {"content-type": "application/x-www-form-urlencoded"}])
+def test_json_that_is_sent_as_something_else_is_said_to_be(client: TestClient, kind: dict[str, str]) -> None:
+    """As `curl -d` sends it: the object is fine, and what is missing is the header."""
+    body = b'{"worksheet": "llama-7b", "answers": {}}'
+    answer = client.post("/api/v1/grade", content=body, headers=kind)
+    assert answer.status_code == 422
+    assert "content-type: application/json" in answer.json()["detail"]
+    assert client.post("/api/v1/grade", content=body, headers={"content-type": "application/json"}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("method", "address", "methods"), [("GET", "grade", ": POST."), ("DELETE", "models", ": GET, POST.")]
+)
+def test_the_api_names_the_methods_of_an_address(client: TestClient, method: str, address: str, methods: str) -> None:
+    """Where it is asked with another one; there is no form to go back to."""
+    answer = client.request(method, f"/api/v1/{address}")
+    assert answer.status_code == 405
+    assert answer.json()["detail"].endswith(methods)
 
 
 @pytest.mark.parametrize("address", ["/", "/api/v1/worksheets"])
