@@ -41,6 +41,7 @@ from app.web.shared.forms import FormDep, FormReader, whole_number
 from app.web.shared.permissions import (
     LARGEST_ID,
     EditableMaterial,
+    MaterialToSave,
     SignedIn,
     owner_of_new,
 )
@@ -87,6 +88,7 @@ class TicketEditorPage:
     focus: Annotated[str, Doc("The id of the field that gets the focus; empty for none.")] = ""
     saved: Annotated[bool, Doc("Whether it has just been saved.")] = False
     conflict: Annotated[TicketConflict | None, Doc("A newer version that somebody else saved.")] = None
+    removed: Annotated[bool, Doc("Whether somebody removed the ticket meanwhile, so that nothing was saved.")] = False
 
 
 @router.get("/tickets/new")
@@ -124,10 +126,11 @@ def show_ticket_editor(access: EditableMaterial, done: str = "") -> Response:
 
 
 @router.post("/tickets/{material_id:int}")
-def save_ticket(services: ServicesDep, access: EditableMaterial, form: FormDep) -> Response:
+def save_ticket(services: ServicesDep, access: MaterialToSave, form: FormDep) -> Response:
     """Save another version and go on editing; 422 with everything typed where a field cannot be used.
 
-    409 where somebody saved a version after the one that was opened: nothing is stored, and the page shows both.
+    409 where somebody saved a version after the one that was opened, or removed the ticket: nothing is stored, and the
+    page says so above what was typed.
     """
     material, texts = _ticket_only(access.material), _form_texts(form)
     version = whole_number(form.raw("version"), LARGEST_ID) or 0
@@ -137,6 +140,8 @@ def save_ticket(services: ServicesDep, access: EditableMaterial, form: FormDep) 
         return _refuse(page, errors)
     based_on = whole_number(form.raw("overwrite"), LARGEST_ID) or version
     save = services.store.materials.save(material, based_on, settings_of_ticket(ticket), access.teacher)
+    if save.material.removed_at:
+        return _render_editor(replace(page, removed=True), 409)
     if not save.is_stored:
         return _render_editor(replace(page, conflict=_conflict(save.material, ticket)), 409)
     if save.material.version != material.version:

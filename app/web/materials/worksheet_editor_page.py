@@ -49,6 +49,7 @@ from app.web.shared.forms import MAX_LINE, FormDep, FormReader, clean_lines, who
 from app.web.shared.permissions import (
     LARGEST_ID,
     EditableMaterial,
+    MaterialToSave,
     SignedIn,
     owner_of_new,
 )
@@ -108,10 +109,11 @@ def show_worksheet_editor(services: ServicesDep, access: EditableMaterial, saved
 
 
 @router.post("/worksheets/{material_id:int}")
-def save_worksheet(request: Request, services: ServicesDep, access: EditableMaterial, form: FormDep) -> Response:
+def save_worksheet(request: Request, services: ServicesDep, access: MaterialToSave, form: FormDep) -> Response:
     """Save another version and go on editing; 422 with everything typed where a field cannot be used.
 
-    409 where somebody saved a version after the one that was opened: nothing is stored, and the page shows both.
+    409 where somebody saved a version after the one that was opened, or removed the worksheet: nothing is stored, and
+    the page says so above what was typed.
     """
     material, store = _worksheet_only(access.material), services.store
     place = replace(_place_of(material), version=whole_number(form.raw("version"), LARGEST_ID) or 0)
@@ -123,10 +125,12 @@ def save_worksheet(request: Request, services: ServicesDep, access: EditableMate
     assert draft.worksheet is not None  # noqa: S101 - it was refused otherwise
     based_on = whole_number(form.raw("overwrite"), LARGEST_ID) or place.version
     save = store.materials.save(material, based_on, settings_of(draft.worksheet), access.teacher)
-    if not save.is_stored:
-        page = editor_page(services, place, draft, form.raw("view"))
+    if save.material.removed_at or not save.is_stored:
+        page = replace(editor_page(services, place, draft, form.raw("view")), course=access.course)
+        if save.material.removed_at:
+            return render_editor(replace(page, removed=True), 409)
         conflict = Conflict(save.material, _differences(save.material, draft.worksheet))
-        return render_editor(replace(page, course=access.course, conflict=conflict), 409)
+        return render_editor(replace(page, conflict=conflict), 409)
     if save.material.version != material.version:
         store.audit_log.record(access.teacher, AuditAction.MATERIAL_SAVED, material, str(save.material.version))
     return RedirectResponse(url_for("show_worksheet_editor", material_id=material.id, saved=save.material.version), 303)

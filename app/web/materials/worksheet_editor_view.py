@@ -142,6 +142,9 @@ class WorksheetEditorPage:
     asked_anyway: Annotated[bool, Doc("Whether a save waits for the remarks to be read.")] = False
     saved: Annotated[int, Doc("The version that was just saved, or 0.")] = 0
     conflict: Annotated[Conflict | None, Doc("Somebody else's save that came first.")] = None
+    removed: Annotated[bool, Doc("Whether somebody removed the worksheet meanwhile, so that nothing was saved.")] = (
+        False
+    )
     field: Annotated[str, Doc("The name of the field that the problem is about.")] = ""
     problem: Annotated[str, Doc("The sentence about what cannot be used, or empty.")] = ""
     focus: Annotated[str, Doc("The id of what has the focus; “problem” for the field it is about, or empty.")] = ""

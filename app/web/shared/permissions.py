@@ -263,6 +263,18 @@ def editable_material(services: ServicesDep, access: ReadableMaterial) -> Materi
 EditableMaterial = Annotated[MaterialAccess, Depends(editable_material)]
 
 
+def material_to_save(services: ServicesDep, teacher: SignedIn, material_id: int) -> MaterialAccess:
+    """The same to save what was typed, also where somebody removed it meanwhile: its page then says so."""
+    materials = services.store.materials
+    material = materials.find(_valid_id(material_id)) or materials.find_removed(material_id)
+    if material is None:
+        raise HTTPException(404)
+    return editable_material(services, _material_access(services, teacher, material))
+
+
+MaterialToSave = Annotated[MaterialAccess, Depends(material_to_save)]
+
+
 def removed_material(services: ServicesDep, teacher: SignedIn, material_id: int) -> MaterialAccess:
     """A material that was removed, for those who could edit it, to put it back."""
     material = services.store.materials.find_removed(_valid_id(material_id))

@@ -169,6 +169,22 @@ def test_of_two_who_save_the_second_is_told(classroom: Classroom) -> None:
     assert store.materials.versions(material)[0].content["title"] == "Mine"
 
 
+def test_what_was_typed_into_a_removed_ticket_is_not_lost(classroom: Classroom) -> None:
+    """409 with all of it; once it is put back, saving again makes the next version."""
+    material = saved(classroom, NEW)
+    address = f"/tickets/{material.id}"
+    mine = {**opened(classroom.instructor, f"{address}/edit"), "title": "Mine"}
+    classroom.store.materials.remove(material)
+    refused = classroom.instructor.post(address, data=mine)
+    page = Page(refused.text)
+    assert refused.status_code == 409
+    assert "was removed" in page.text("h2", id="conflict-title")
+    assert page.find("input", value="Mine", name="title")
+    assert classroom.instructor.post(f"/worksheets/{material.id}/put-back").status_code == 303
+    assert classroom.instructor.post(address, data=mine).status_code == 303
+    assert classroom.store.materials.versions(material)[0].content["title"] == "Mine"
+
+
 def test_a_ticket_is_its_owners_and_of_the_instructors_of_its_course(app: FastAPI) -> None:
     """Others get 404, assistants may not change it, a worksheet is no ticket."""
     classroom = Classroom(app, sheets=None)

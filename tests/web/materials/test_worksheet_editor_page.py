@@ -135,6 +135,26 @@ def test_a_save_against_an_older_version_keeps_both(classroom: Classroom) -> Non
     assert (newest.version, newest.content["introduction"]) == (3, "Mine")
 
 
+def test_what_was_typed_into_a_removed_worksheet_is_not_lost(classroom: Classroom) -> None:
+    """409 with all of it; once a colleague’s removal is taken back, saving again makes the next version."""
+    material, school = stored(classroom), classroom.school
+    address = f"/worksheets/{material.id}"
+    opened = SentForm(classroom.get(f"{address}/edit")).values
+    lou = school.browser(teacher=school.teacher(course=classroom.course))
+    assert lou.post(f"{address}/remove").status_code == 303
+    for typed in (opened, {**opened, "introduction": ["Long work"]}):
+        refused = post(classroom, address, typed)
+        assert refused.status_code == 409
+        assert "was removed" in Page(refused.text).text("h2", id="conflict-title")
+        assert SentForm(refused.text).values["introduction"] == typed["introduction"]
+    assert school.browser(teacher=school.teacher()).post(address, data=opened).status_code == 404
+    assert lou.post(f"{address}/put-back").status_code == 303
+    assert post(classroom, address, SentForm(refused.text).values).status_code == 303
+    newest = classroom.store.materials.find(material.id)
+    assert newest
+    assert (newest.version, newest.content["introduction"]) == (2, "Long work")
+
+
 def boxes(text: str) -> dict[str, str]:
     """What stands in the boxes of a preview."""
     return {attrs["data-blank"]: attrs["value"] for attrs, _ in Page(text).find("input") if "data-blank" in attrs}
