@@ -15,7 +15,7 @@ from app.names import clean_line, name_key
 from .courses import Course
 from .people import Teacher
 from .queries import QueryBase, from_row, hash_secret, insert_row, utc_now
-from .tables import material_versions, materials, staff, teachers
+from .tables import courses, material_versions, materials, staff, teachers
 
 MaterialKind = Literal["worksheet", "ticket"]
 
@@ -150,8 +150,12 @@ class Materials(QueryBase):
         return self._all(sa.or_(materials.c.course_id.in_(taught), materials.c.teacher_id == teacher.id))
 
     def removed(self, teacher: Teacher) -> tuple[Material, ...]:
-        """What can be put back by a teacher: removed from their own or from courses of which they are an instructor."""
-        led = sa.select(staff.c.course_id).where(staff.c.teacher_id == teacher.id, staff.c.role == "instructor")
+        """What can be put back by a teacher: removed from their own, or from courses that they may change.
+
+        They are an instructor of these, and none of them is archived.
+        """
+        is_led = (staff.c.teacher_id == teacher.id, staff.c.role == "instructor", courses.c.archived_at.is_(None))
+        led = sa.select(staff.c.course_id).join(courses, courses.c.id == staff.c.course_id).where(*is_led)
         owned = sa.or_(materials.c.course_id.in_(led), materials.c.teacher_id == teacher.id)
         return self._all(owned, removed=True)
 

@@ -100,6 +100,9 @@ def test_lists_have_what_a_teacher_may_see(store: Store, ada: Teacher, course: C
     assert store.materials.find(ours.id) is None
     assert store.materials.of_course(course) == store.materials.removed(eve) == ()
     assert keys(store.materials.removed(ada)) == [ours.key]
+    store.courses.archive(course)
+    assert store.materials.removed(ada) == ()
+    store.courses.archive(course, archived=False)
     assert store.materials.titles(course) == {ours.id: "Before you go"}
     store.materials.remove(ours, removed=False)
     assert store.materials.find(ours.id) == ours
