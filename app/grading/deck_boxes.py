@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 from app.grading.grade import MarkKind
-from app.shapes.layer_heads import LayerHeads
+from app.shapes.layer_heads import CacheBytes, LayerHeads
 from app.sheets.numbers import Unreadable, read_answer, rounding_margin
 from app.sheets.wording import Wording
 from app.translation import gettext as _
@@ -41,21 +41,18 @@ def mark_deck(
     return AskedBoxes(tuple(texts), tuple(marks), _deck_message(heads, key, typed, marks, wording))
 
 
-def mark_cache(heads: LayerHeads, text: str, true_bytes: int, layers: int, wording: Wording) -> AskedBoxes:
-    """The bytes typed for the KV cache of all `layers`; rounded ones such as 3.9 MB may be right."""
+def mark_cache(heads: LayerHeads, text: str, cache: CacheBytes, wording: Wording) -> AskedBoxes:
+    """The bytes typed for the KV cache of all layers; rounded ones such as 3.9 MB may be right."""
     typed = read_answer(text, {}, "bytes")
     margin = rounding_margin(text, "bytes")
-    if isinstance(typed, int) and abs(typed - true_bytes) <= margin:
-        return AskedBoxes(
-            (text,), ("right",), _("Right: the keys and values of every layer, token and key/value head.")
-        )
+    if isinstance(typed, int) and abs(typed - cache.all_layers) <= margin:
+        return AskedBoxes((text,), ("right",), _right_cache(cache))
     if isinstance(typed, Unreadable):
         return AskedBoxes((text,), ("unreadable",), wording.unreadable(typed))
     if typed is None:
         return AskedBoxes((text,), ("empty",))
-    close = {key: abs(typed - bytes_) <= margin for key, bytes_ in _wrong_bytes(heads, true_bytes, layers).items()}
-    slip = next((key for key, is_close in close.items() if is_close), "")
-    return AskedBoxes((text,), ("wrong",), _cache_message(slip))
+    slip = next((key for key, wrong in _wrong_bytes(heads, cache) if abs(typed - wrong) <= margin), "")
+    return AskedBoxes((text,), ("wrong",), _cache_message(slip, cache))
 
 
 def _kind(typed: int | Unreadable | None, true_side: int) -> MarkKind:
@@ -118,26 +115,42 @@ def _wrong_deck(heads: LayerHeads, key: str, typed: list[int | None], first_wron
     )[first_wrong]
 
 
-def _wrong_bytes(heads: LayerHeads, true_bytes: int, layers: int) -> dict[str, Fraction]:
-    """The bytes that slips make of the true ones; those that come to the same are left out."""
-    predicted = {
-        "half": Fraction(true_bytes, 2),
-        "query-heads": Fraction(true_bytes * heads.shared_by),
-        "one-layer": Fraction(true_bytes, layers),
-        "bits": Fraction(true_bytes * 8),
-    }
-    return {key: wrong for key, wrong in predicted.items() if wrong != true_bytes}
+def _right_cache(cache: CacheBytes) -> str:
+    """What the right bytes are made of."""
+    if cache.drops_tokens:
+        return _("Right: the keys and values of the cached tokens, in every layer and key/value head.")
+    return _("Right: the keys and values of every layer, token and key/value head.")
 
 
-def _cache_message(slip: str) -> str:
+def _wrong_bytes(heads: LayerHeads, cache: CacheBytes) -> Iterator[tuple[str, Fraction]]:
+    """The bytes that slips make of the true ones, by the slip; those that come to the same are left out."""
+    true_bytes = Fraction(cache.all_layers)
+    predicted = (
+        ("half", true_bytes / 2),
+        ("query-heads", true_bytes * heads.shared_by),
+        *(("one-layer", Fraction(of_layer)) for of_layer in cache.one_layer),
+        ("every-token", Fraction(cache.without_windows)),
+        ("bits", true_bytes * 8),
+    )
+    yield from ((key, wrong) for key, wrong in predicted if wrong != true_bytes)
+
+
+def _cache_message(slip: str, cache: CacheBytes) -> str:
     """The sentence for wrong bytes."""
     messages = {
         "half": _("Half of it is missing: keys and values are both cached, and each number takes 2 bytes."),
         "query-heads": _("That counts query heads, but only key/value heads are cached."),
         "one-layer": _("That is the cache of one layer: every layer has its own."),
+        "every-token": _("That counts every token, but a full sliding window keeps only the latest ones."),
         "bits": _("That is in bits: 8 bits are a byte."),
     }
-    other = _(
+    if slip:
+        return messages[slip]
+    if cache.drops_tokens:
+        return _(
+            "Add up the cached tokens of all layers. Multiply them by the key/value heads, the numbers in a key and a "
+            "value, and 2 bytes a number."
+        )
+    return _(
         "Multiply the layers, the tokens, the key/value heads, the numbers in a key and a value, and 2 bytes a number."
     )
-    return messages.get(slip, other)

@@ -11,6 +11,7 @@ from string import Formatter
 from app.algebra.number_text import format_number
 from app.models.architecture import Architecture
 from app.shapes.problem import Problem
+from app.shapes.requirements import keeps_cache
 from app.shapes.table import Blank, Count
 from app.shapes.topics import TOPICS
 from app.sheets.notation import NOTATIONS, without_own_name
@@ -156,6 +157,12 @@ class SheetText:
         return self.wording.say("footnotes", key, **words)
 
     @property
+    def cached(self) -> str:
+        """Which tokens the KV cache keeps in which layers, after a text longer than a sliding window; else empty."""
+        key = next((key for key, fits in _forms(self.problem)["cached"].items() if fits), "")
+        return self.wording.say("description", key, **_words(self.problem)) if key else ""
+
+    @property
     def exceeds_context(self) -> bool:
         """Whether the description says that the sequence is longer than the context length of the model's config.
 
@@ -294,7 +301,7 @@ def _forms(problem: Problem) -> Mapping[str, Mapping[str, bool]]:
     local = _LocalLayers.of(a)
     has_window = 0 < a.reach_of(local.window) < reach
     has_chunks = 0 < local.chunk < reach
-    has_cache = "cache_16_bit" in problem.table.asked
+    has_cache = keeps_cache(a)
     is_masked = a.causal or has_window or has_chunks
     return {
         "width": {"width-projected": sizes.get("d_emb", a.d) != a.d, "width": True},

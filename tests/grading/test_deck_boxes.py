@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from app.grading.deck_boxes import DECKS, mark_cache, mark_deck
-from app.shapes.layer_heads import LayerHeads, possible_kv_heads
+from app.shapes.layer_heads import CacheBytes, LayerHeads, possible_kv_heads
 from app.shapes.topics import sizes_for
 from app.sheets.library import Library
 
@@ -56,10 +56,10 @@ def test_slips_are_told_apart(library: Library) -> None:
 
 def test_bytes_may_be_rounded_and_slips_are_named(library: Library) -> None:
     """1,966,080 bytes are 1.97 MB; with query heads 4 times, without values half, one layer a sixteenth, in bits 8."""
-    heads = LayerHeads(SIZES)
+    heads, cache = LayerHeads(SIZES), CacheBytes(1_966_080, frozenset({122_880}), 1_966_080)
 
     def sentence(text: str) -> str:
-        boxes = mark_cache(heads, text, 1_966_080, 16, library.wording)
+        boxes = mark_cache(heads, text, cache, library.wording)
         assert boxes.marks == ("right",) or boxes.message
         return "right" if boxes.is_right else boxes.message
 
@@ -67,4 +67,23 @@ def test_bytes_may_be_rounded_and_slips_are_named(library: Library) -> None:
     wrong = [sentence(text) for text in ("7864320", "983040", "122880", "15728640", "5", "1.9 cats")]
     assert len(set(wrong)) == len(wrong)
     assert "right" not in wrong
-    assert mark_cache(heads, "", 1_966_080, 16, library.wording).marks == ("empty",)
+    assert mark_cache(heads, "", cache, library.wording).marks == ("empty",)
+
+
+def test_what_full_windows_drop_is_not_asked_to_be_multiplied(library: Library) -> None:
+    """gpt-oss after 200 tokens: 12 layers keep 128 and 12 keep 200, each 2·8·64 numbers at 2 bytes a token."""
+    heads = LayerHeads({**SIZES, "N": 200, "H": 64})
+    of_token = 2 * 8 * 64 * 2
+    in_windows, in_others = of_token * 128, of_token * 200
+    cache = CacheBytes(12 * (in_windows + in_others), frozenset({in_windows, in_others}), 24 * in_others)
+
+    def sentence(bytes_: int) -> str:
+        return mark_cache(heads, str(bytes_), cache, library.wording).message
+
+    assert "one layer" in sentence(in_windows)
+    assert "one layer" in sentence(in_others)
+    assert "one layer" not in sentence(cache.all_layers // 24)
+    assert "sliding window" in sentence(24 * in_others)
+    assert "layers, the tokens" not in sentence(7)
+    assert "cached tokens" in sentence(7)
+    assert "cached tokens" in sentence(cache.all_layers)

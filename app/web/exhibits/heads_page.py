@@ -18,6 +18,7 @@ from app.grading.deck_boxes import DECKS, AskedBoxes, mark_cache, mark_deck
 from app.shapes.layer_heads import (
     LayerHeads,
     cache_bytes,
+    cache_of_model,
     cache_refusal,
     possible_kv_heads,
     require_heads,
@@ -63,8 +64,8 @@ class GroupChoice:
 class HeadsTable:
     """What stands around the frames: the numbers of key/value heads, the card that is up, and the boxes with marks.
 
-    cache_remark: why no bytes of the KV cache are shown; empty where they are, and then `of_cache` asks for the model's
-    own. decks: by the matrix's key.
+    of_cache asks for the bytes of the model's own KV cache; None where no bytes are shown. cache_remark: why none are,
+    or which tokens are cached where sliding windows are full; else empty. decks: by the matrix's key.
     """
 
     model: str
@@ -174,20 +175,23 @@ def _table(variant: Variant, typed: Mapping[str, str]) -> tuple[HeadsTable, Head
     dealing = Dealing(heads, _whole(typed.get("dealt", "")) or 0, tried, known)
     drawing = HeadsExhibit(dealing, variant.letters)
     why_none = cache_refusal(architecture, variant.tokens) or ""
-    own_bytes = cache_bytes(architecture, variant.tokens, variant.sizes) if not why_none else 0
-    of_cache = mark_cache(
-        _heads_of(variant, architecture.G), typed.get("cache", "")[:MAX_BOX_TEXT], own_bytes, architecture.L, wording
-    )
-    shows_own = of_cache.is_right
+    of_cache = None if why_none else _marked_cache(variant, typed.get("cache", "")[:MAX_BOX_TEXT])
+    shows_own = of_cache is not None and of_cache.is_right
     table = HeadsTable(
         model=variant.model.name,
         choices=tuple(_choice(variant, count, heads, shows_own, not why_none) for count in possible),
-        cache_remark=why_none,
+        cache_remark=why_none or variant.text.cached,
         drawing=drawing,
         decks=decks,
-        of_cache=None if why_none else of_cache,
+        of_cache=of_cache,
     )
     return table, drawing
+
+
+def _marked_cache(variant: Variant, text: str) -> AskedBoxes:
+    """What was typed for the bytes of the model's own KV cache."""
+    cache = cache_of_model(variant.architecture, variant.tokens, variant.sizes)
+    return mark_cache(_heads_of(variant, variant.architecture.G), text, cache, variant.wording)
 
 
 def _heads_of(variant: Variant, count: int) -> LayerHeads:

@@ -79,6 +79,27 @@ def test_other_numbers_of_heads_are_said_to_be_no_model_s(client: TestClient) ->
     assert not Page(encoder.text).find("input", name="cache")
 
 
+@pytest.mark.parametrize(
+    ("model", "tokens", "window", "product", "true"),
+    [
+        ("gpt-oss-20b", 200, "128", 24 * 200 * 8 * 128 * 2, 12 * (128 + 200) * 8 * 128 * 2),
+        ("mistral-7b", 10_000, "4096", 32 * 10_000 * 8 * 256 * 2, 32 * 4096 * 8 * 256 * 2),
+    ],
+)
+def test_full_windows_are_stated_beside_the_question_about_the_cache(
+    client: TestClient, model: str, tokens: int, window: str, product: int, true: int
+) -> None:
+    """The product of layers, tokens and the rest is wrong there, and is not what the sentence asks for."""
+    before, multiplied, counted = (
+        client.get(f"/see/heads?model={model}&tokens={tokens}&cache={typed}").text for typed in ("", product, true)
+    )
+    assert any(window in sentence for _, sentence in Page(before).find("p", class_="remark"))
+    assert (marks(Page(multiplied)), marks(Page(counted))) == (["wrong"], ["right"])
+    assert not any("Multiply the layers" in sentence for _, sentence in Page(multiplied).find("p", id="cache-says"))
+    short = Page(client.get(f"/see/heads?model={model}&tokens=60").text)
+    assert not any("window" in sentence for _, sentence in short.find("p", class_="remark"))
+
+
 def test_it_can_be_embedded(client: TestClient) -> None:
     """The forms of the embeddable page lead to itself."""
     answer = client.get("/see/heads/embed?model=gpt2")
