@@ -474,10 +474,11 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
         "costs",
         _on(
             (COSTS,),
-            Prediction({_CACHE[0]: "2*H*L*N*d_h + 2*H*L*N*d_v", _CACHE[1]: "H*L*N*d_h + H*L*N*d_v"}),
+            # Scaled from the right number, in which a sliding window counts no token that it drops.
+            Prediction(_each("right*H/G", *_CACHE)),
             Prediction(_each("half", *_CACHE)),
-            Prediction({_CACHE[0]: "2*H*L*N*d_h", _CACHE[1]: "H*L*N*d_h"}),
-            Prediction({_CACHE[0]: "2*N*G*d_h + 2*N*G*d_v", _CACHE[1]: "N*G*d_h + N*G*d_v"}),
+            Prediction(_each("right*H/G/2", *_CACHE)),
+            Prediction(_each("right/L", *_CACHE)),
         ),
     ),
     Misconception(

@@ -183,6 +183,26 @@ def has_window_full(variant: Variant) -> bool:
     return variant.table.key == "windowed-decode-step" or cache not in (None, plain)
 
 
+@pytest.mark.parametrize(
+    ("model", "tokens", "kept_in_all_layers"),
+    [("mistral-7b", 10_000, 32 * 4096), ("gemma-2-2b", 6000, 13 * 4096 + 13 * 6000)],
+)
+def test_a_factor_that_the_cache_forgets_is_named_where_windows_drop_tokens(
+    model: str, tokens: int, kept_in_all_layers: int
+) -> None:
+    """A cache of the tokens that the layers keep: with query heads, without values, both, and for one layer."""
+    variant = LIBRARY.variant("costs-mistral-7b", model, tokens)
+    s, right = variant.sizes, {str(blank): n for blank, n in variant.key.items()}
+    of_keys = 2 * kept_in_all_layers * s["d_h"]
+    assert right["cache_16_bit.count"] == 2 * s["G"] * of_keys
+    for wrong in (2 * s["H"] * of_keys, s["G"] * of_keys, s["H"] * of_keys, 2 * s["G"] * of_keys // s["L"]):
+        if wrong == right["cache_16_bit.count"]:  # keys alone of twice as many heads
+            continue
+        found = diagnosed(variant, {**right, "cache_16_bit.count": wrong, "cache_8_bit.count": wrong // 2})
+        assert found is not None
+        assert (found.key, found.also) == ("cache-forgets-factor", ())
+
+
 @ON_EACH_SHEET
 def test_other_models_and_lengths_are_diagnosed_alike(sheet: Variant) -> None:
     """Every model that the worksheet can be made for, at a random length: misconceptions named, a right sheet left
