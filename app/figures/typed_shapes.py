@@ -63,29 +63,18 @@ class TypedShapes:
 
         `answers` are keyed by the sheet's own boxes, the result by the table's: they differ where tokens are columns.
         """
-        table = MULTIPLIED_MATRICES.get(variant.table.key, variant.table)
-        typed = {
-            variant.in_table_orientation(blank): _read(variant, blank, answer)
-            for blank, answer in answers.items()
-            if blank.field != "count"
-        }
-        if table is not variant.table:
-            one_token = Typed(1, ONE if variant.worksheet.answers == "letters" else None)  # the x of x · W
-            typed |= {Blank(tensor.key, "rows"): one_token for tensor in table.activations}
-        asked = frozenset(variant.worksheet.rows)
-        if "input" not in asked and table is variant.table and "input" in table.by_key:
-            width = table["input"].sides[-1]
-            typed[width] = _read(variant, width, variant.architecture.d)
-        known = {**typed, **_plain_keys(variant, typed), **_context(variant, typed)}
-        for _ in range(2):  # what follows from later matrices, as a new key from all keys, is used in a second pass
-            sources = typed_source_of(table, dict.fromkeys(known, 0), asked)
-            known = {blank: known[source] for blank, source in sources.items()}
-            known = {**_merged(table, known, asked), **known}
-        lengths = {blank: answer.value for blank, answer in known.items()}
-        meanings = {blank: answer.meaning for blank, answer in known.items() if answer.meaning is not None}
+        table, known = _known(variant, answers)
+        lengths, meanings = _lengths_and_meanings(known)
         compared = _by_meaning(variant, known) if meanings else lengths
         differing = tuple(_mismatches(variant, known, compared)) if variant.worksheet.show_mismatches else ()
         return cls(variant, table, lengths, meanings, compared, differing, names_sizes)
+
+    @classmethod
+    def unchecked(cls, variant: Variant, answers: Answers) -> TypedShapes:
+        """The same lengths without the mismatches, which take longest: for asking which sides are known."""
+        table, known = _known(variant, answers)
+        lengths, meanings = _lengths_and_meanings(known)
+        return cls(variant, table, lengths, meanings, lengths, ())
 
     def with_facts(self) -> TypedShapes:
         """The same with the sizes of the inputs that the sheet's text tells in numbers, where they were not typed.
@@ -213,6 +202,35 @@ class TypedShapes:
                 lengths = [self.lengths.get(blank, 0) for blank, _ in parts]
                 if all(lengths) and sum(lengths[:-1]) != lengths[-1]:
                     yield PartMismatch(plan.results[-1], "joined", tuple(parts))
+
+
+def _known(variant: Variant, answers: Answers) -> tuple[TensorTable, dict[Blank, Typed]]:
+    """The table of the drawing, and its sides that are known: those typed, and those that follow from them."""
+    table = MULTIPLIED_MATRICES.get(variant.table.key, variant.table)
+    typed = {
+        variant.in_table_orientation(blank): _read(variant, blank, answer)
+        for blank, answer in answers.items()
+        if blank.field != "count"
+    }
+    if table is not variant.table:
+        one_token = Typed(1, ONE if variant.worksheet.answers == "letters" else None)  # the x of x · W
+        typed |= {Blank(tensor.key, "rows"): one_token for tensor in table.activations}
+    asked = frozenset(variant.worksheet.rows)
+    if "input" not in asked and table is variant.table and "input" in table.by_key:
+        width = table["input"].sides[-1]
+        typed[width] = _read(variant, width, variant.architecture.d)
+    known = {**typed, **_plain_keys(variant, typed), **_context(variant, typed)}
+    for _ in range(2):  # what follows from later matrices, as a new key from all keys, is used in a second pass
+        sources = typed_source_of(table, dict.fromkeys(known, 0), asked)
+        known = {blank: known[source] for blank, source in sources.items()}
+        known = {**_merged(table, known, asked), **known}
+    return table, known
+
+
+def _lengths_and_meanings(known: Mapping[Blank, Typed]) -> tuple[dict[Blank, int], dict[Blank, Expression]]:
+    """The number of each side, and the expression of those that have one."""
+    lengths = {blank: answer.value for blank, answer in known.items()}
+    return lengths, {blank: answer.meaning for blank, answer in known.items() if answer.meaning is not None}
 
 
 def _plain_keys(variant: Variant, typed: Mapping[Blank, Typed]) -> dict[Blank, Typed]:

@@ -12,6 +12,7 @@ from fractions import Fraction
 from app.algebra.expression import Expression
 from app.figures.typed_shapes import TypedShapes
 from app.shapes.table import MATRIX_FIELDS, Blank, BlankField, Tensor, TensorTable, side_fields
+from app.sheets.variant import Variant
 from app.translation import gettext as _
 
 _HEADS = ("H", "G")
@@ -110,6 +111,26 @@ def multiplied(shapes: TypedShapes, product: Product) -> TypedShapes:
     lengths = {blank: int(length) for blank, (_side, length, _meaning) in sides.items() if length is not None}
     meanings = {blank: meaning for blank, (_side, _length, meaning) in sides.items() if meaning is not None}
     return replace(shapes, table=table, lengths=lengths, meanings=meanings)
+
+
+def has_every_side(shapes: TypedShapes, product: Product) -> bool:
+    """Whether the shapes tell every side of a product, so that it can be shown."""
+    try:
+        own = multiplied(shapes, product)
+    except UnmultipliableError:
+        return False
+    known = own.meanings if shapes.variant.worksheet.answers == "letters" else own.lengths
+    return all(blank in known for blank in product.blanks)
+
+
+def products_on(variant: Variant) -> tuple[Product, ...]:
+    """The products of a sheet that can be shown once its boxes are right, in the order of computation.
+
+    Of the others a side is neither asked nor follows from what is, and no fact of the sheet tells it.
+    """
+    shapes = TypedShapes.unchecked(variant, variant.key).with_facts()
+    products = products_of(variant.table, variant.worksheet.tokens_are)
+    return tuple(product for product in products if has_every_side(shapes, product))
 
 
 def slices(shapes: TypedShapes, product: Product) -> tuple[str, int]:

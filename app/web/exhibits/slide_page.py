@@ -15,10 +15,17 @@ from fastapi.responses import RedirectResponse
 from app.algebra.number_text import format_number
 from app.figures.exhibits.axes import true_lengths
 from app.figures.exhibits.frames import Exhibit
-from app.figures.exhibits.products import Product, UnmultipliableError, multiplied, products_of
+from app.figures.exhibits.products import (
+    Product,
+    UnmultipliableError,
+    has_every_side,
+    multiplied,
+    products_of,
+    products_on,
+)
 from app.figures.exhibits.slide import slide_exhibit
 from app.figures.typed_shapes import TypedShapes
-from app.shapes.table import MATRIX_FIELDS
+from app.shapes.table import MATRIX_FIELDS, Blank
 from app.shapes.topics import topic_for
 from app.sheets.formulas import write_formula
 from app.sheets.library import Library
@@ -106,6 +113,9 @@ def _show(request: Request, services: Services, visitor: Visitor | None, *, embe
     worksheet, problem = _worksheet(
         library, wanted.get("worksheet", ""), wanted.get("topic", ""), typed="typed" in wanted
     )
+    if wanted.get("rows"):
+        worksheet = _like_own(library, worksheet, wanted)
+        library = replace(library, worksheets={**library.worksheets, worksheet.key: worksheet})
     asked = asked_sheet(request, services, worksheet, library).refused(problem)
     slide = _Slide(worksheet, asked.variant, wanted) if asked.variant else None
     query = slide.query if slide else {"topic": worksheet.topic}
@@ -151,6 +161,16 @@ def _worksheet(library: Library, key: str, topic: str, *, typed: bool) -> tuple[
     kind = _("There is no topic “{key}”: choose one from the list.")
     kind = kind if topic else _("There is no worksheet “{key}”: choose a topic from the list.")
     return first, kind.format(key=(topic or key)[:60])
+
+
+def _like_own(library: Library, worksheet: Worksheet, wanted: Mapping[str, str]) -> Worksheet:
+    """The worksheet with the rows of a class's own, and with its simplification of the heads.
+
+    Rows that nothing is called like are left out.
+    """
+    named = library.wording.sections["rows"].get(worksheet.topic, {})
+    rows = tuple(row for row in dict.fromkeys(wanted["rows"].split(",")) if row in named)
+    return replace(worksheet, rows=rows or worksheet.rows, kv_head_per_query_head="simplified" in wanted)
 
 
 def _topics(library: Library, chosen: str) -> tuple[SlideChoice, ...]:
@@ -214,19 +234,18 @@ class _Slide:
         if not self.is_typed:
             shapes = TypedShapes.of(self.variant, {})
             return replace(shapes, lengths=true_lengths(shapes))
+        return TypedShapes.of(self.variant, self._read).with_facts()
+
+    @cached_property
+    def _read(self) -> Mapping[Blank, Typed]:
+        """The texts of the sheet's boxes that can be read."""
         read = {blank: self.variant.read(blank, self.typed.get(str(blank), "")) for blank in self.variant.blanks}
-        typed = {blank: answer for blank, answer in read.items() if isinstance(answer, Typed)}
-        return TypedShapes.of(self.variant, typed).with_facts()
+        return {blank: answer for blank, answer in read.items() if isinstance(answer, Typed)}
 
     @cached_property
     def exhibit(self) -> Exhibit | None:
         """The frames; None while a length is missing, and for a table without products."""
-        if self.product is None or self.multiplied_shapes is None:
-            return None
-        known = (
-            self.multiplied_shapes.meanings if self.worksheet.answers == "letters" else self.multiplied_shapes.lengths
-        )
-        if any(blank not in known for blank in self.product.blanks):
+        if self.product is None or not has_every_side(self.shapes, self.product):
             return None
         return slide_exhibit(self.shapes, self.product)
 
@@ -252,15 +271,34 @@ class _Slide:
             multiplied(self.shapes, self.product)
         except UnmultipliableError as error:
             return str(error)
-        # a parameter is as large as the row that it makes says
-        keys = [key if key in self.worksheet.rows else self.product.result for key in self.product.operands]
-        empty = (blank.tensor for blank in self.variant.blanks if str(blank) not in self.typed)
-        letters = [self.variant.letters[key] for key in dict.fromkeys(empty) if key in keys]
-        first, *more = letters or [self.variant.letters[key] for key in keys]
+        letters = [self.variant.letters[row] for row in self._rows_to_fill_in]
+        if not letters:
+            return _("Your sheet does not ask for every side of this product: choose another one.")
+        first, *more = letters
         sentence = _("Fill in the boxes of {first} on your sheet first: without them there is nothing to multiply.")
         if more:
             sentence = _("Fill in the boxes of {first} and {second} on your sheet first: a side is missing.")
         return sentence.format(first=first, second=more[0] if more else "")
+
+    @cached_property
+    def _rows_to_fill_in(self) -> list[str]:
+        """The rows of the sheet without which a side of the product stays unknown; [] where it stays so with them.
+
+        Where each of several rows would tell a side, all of them.
+        """
+        key, variant = self.variant.key, self.variant
+        empty = [blank for blank in variant.blanks if blank not in self._read]
+        if not self._is_known_from(key):
+            return []
+        rows = list(dict.fromkeys(blank.tensor for blank in empty))
+        others = {row: [blank for blank in key if blank.tensor != row or blank not in empty] for row in rows}
+        needed = [row for row in rows if not self._is_known_from({blank: key[blank] for blank in others[row]})]
+        return needed or rows
+
+    def _is_known_from(self, answers: Mapping[Blank, int]) -> bool:
+        """Whether these answers tell every side of the product."""
+        shapes = TypedShapes.unchecked(self.variant, answers).with_facts()
+        return self.product is not None and has_every_side(shapes, self.product)
 
     @property
     def query(self) -> dict[str, str]:
@@ -270,14 +308,15 @@ class _Slide:
             query = {"worksheet": self.worksheet.key}
         if self.product:
             query["product"] = self.product.result
-        kept = ("typed", "practice", "decoded", "activity", "number")
+        kept = ("typed", "practice", "decoded", "activity", "number", "rows", "simplified")
         more = {name: self.wanted[name] for name in kept if name in self.wanted}
         return {**query, "model": self.variant.model.key, "tokens": str(self.variant.tokens), **more, **self.typed}
 
     @property
     def choices(self) -> tuple[SlideChoice, ...]:
         """The menu of products."""
-        return tuple(_choice(self.variant, each, self.product) for each in self.products)
+        shown = products_on(self.variant) if self.is_typed else self.products
+        return tuple(_choice(self.variant, each, self.product) for each in shown)
 
     @property
     def back(self) -> str:

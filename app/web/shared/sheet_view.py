@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from app.algebra.number_text import format_number
 from app.figures.exhibits.decode_steps import DECODE_TOPIC
-from app.figures.exhibits.products import products_of
+from app.figures.exhibits.products import products_on
 from app.grading.grade import Mark, MarkKind, Report
 from app.shapes.layer_heads import require_heads
 from app.shapes.requirements import TopicError
@@ -222,9 +222,10 @@ class SlideLink:
 
 
 def slide_links(variant: Variant, rows: Iterable[RowView], **sheet: object) -> Iterator[SlideLink]:
-    """A link for each product of a sheet; none where practice is closed to this browser.
+    """A link for each product of a sheet that its boxes can fill; none where practice is closed to this browser.
 
-    A worksheet that a teacher wrote is shown as one of its topic, so it has links only if it is written alike.
+    A worksheet that a teacher wrote is shown as one of its topic that asks for its rows, so it has links only if it is
+    written alike.
 
     `rows` are the sheet's with what stands in their boxes. `sheet` says where the exhibit leads back to: practice=1 for
     a round of practice, activity and number for a sheet of a class.
@@ -237,8 +238,11 @@ def slide_links(variant: Variant, rows: Iterable[RowView], **sheet: object) -> I
     query |= {"tokens": variant.tokens, "typed": 1, **sheet}
     if variant.decoder_tokens:
         query["decoded"] = variant.decoder_tokens
+    if worksheet.is_own:
+        query["rows"] = ",".join(worksheet.rows)
+        query |= {"simplified": 1} if worksheet.kv_head_per_query_head else {}
     typed = {str(box.blank): box.text for row in rows for box in row.boxes if box.text}
-    for product in products_of(variant.table, worksheet.tokens_are):
+    for product in products_on(variant):
         address = url_for("show_slide", product=product.result, **query, **typed)
         yield SlideLink(variant.letters[product.result], formula_pieces(variant, product.result), address)
 

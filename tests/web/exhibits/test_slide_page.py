@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 from starlette.testclient import TestClient
 
+from app.classes.student_sheet import freeze
+from app.practice.levels import practice_levels
 from app.shapes.topics import TOPICS
+from app.sheets.library import Library
+from app.sheets.variant import Variant
+from app.store import Plan, Policies
 from app.web.shared.static_files import static_url
 from tests.helpers.class_sheet import press
 from tests.helpers.html_page import Page
@@ -99,6 +105,84 @@ def test_a_sheet_leads_to_each_of_its_products_with_what_is_typed(client: TestCl
     links = see_links(client.get("/sheet?worksheet=llama-7b").text)
     assert frames(client.get(links["S"]).text) == ["apart", "bounce"]
     assert "3968" in client.get(links["S"]).text
+
+
+def test_every_product_that_a_sheet_leads_to_is_shown_once_its_boxes_are_right(
+    client: TestClient, library: Library
+) -> None:
+    """On every worksheet and every step of practice; a product with a side that the sheet can’t tell has no link."""
+    steps = [key for level in practice_levels(library) for step in level.steps for key in step.worksheets]
+    sheets = [library.worksheet(key) for key in (*library.worksheets, *steps)]
+    by_questions = {(sheet.topic, sheet.answers, sheet.tokens_are, sheet.rows): sheet.key for sheet in sheets}
+    shown = 0
+    for variant in map(library.variant, by_questions.values()):
+        right = right_answers(variant)
+        for letter, address in see_links(client.get(f"/sheet?worksheet={variant.worksheet.key}").text).items():
+            exhibit = client.get(address, params={**dict(parse_qsl(urlsplit(address).query)), **right})
+            assert frames(exhibit.text)[:1] == ["apart"], (variant.worksheet.key, letter)
+            assert "bounce" not in frames(exhibit.text), (variant.worksheet.key, letter)
+            shown += 1
+    assert shown > len(by_questions)
+
+
+def right_answers(variant: Variant) -> dict[str, str]:
+    """The answers to a sheet, as it asks for them."""
+    if variant.worksheet.answers == "numbers":
+        return {str(blank): str(size) for blank, size in variant.key.items()}
+    return {str(blank): variant.notation.write(variant.expression(blank)) for blank in variant.blanks}
+
+
+def test_what_is_missing_are_rows_of_the_sheet_each_named_once(client: TestClient) -> None:
+    """Of a product with a side that the sheet can’t tell, none: another product is to be chosen."""
+    sheet = {"worksheet": "decode-gpt2~11", "typed": "1"}  # queries, keys and scores
+
+    def problem(product: str, **typed: str) -> str:
+        page = Page(client.get("/see/slide", params={**sheet, "product": product, **typed}).text)
+        ((_, sentence),) = page.find("p", role="alert")
+        return sentence
+
+    assert "boxes of q and K on" in problem("scores")
+    half = problem("scores", **{"queries.rows": "1", "queries.columns": "64", "keys.rows": "60"})
+    assert "boxes of K on" in half
+    assert "choose another" in problem("new_value")
+    assert "new_value" not in [
+        each["value"] for each, _ in Page(client.get("/see/slide", params=sheet).text).find("option")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("worksheet", "model", "rows", "letters"),
+    [
+        ("llama-7b", "llama-7b", ("queries", "keys", "scores"), ["Q", "K", "S"]),
+        ("llama-7b", "llama-7b", ("input", "context", "output"), ["V", "C", "O"]),  # no sheet here asks for C
+        (
+            "layer-mistral-7b",
+            "qwen2.5-0.5b",
+            ("queries", "keys", "scores"),
+            ["Q", "K", "S"],
+        ),  # as if it had 14 K/V heads
+    ],
+)
+def test_a_class_s_own_worksheet_leads_to_the_products_of_its_rows(
+    classroom: Classroom, worksheet: str, model: str, rows: tuple[str, ...], letters: list[str]
+) -> None:
+    """What was typed into its boxes is shown, and the result goes back there."""
+    library = classroom.school.library
+    own = replace(library.worksheets[worksheet], key="own-1", model=model, rows=rows, kv_head_per_query_head=True)
+    library = replace(library, worksheets={**library.worksheets, "own-1": own})
+    activity = classroom.store.activities.add(
+        classroom.course, Plan("Week 4", None, Policies()), freeze(library, ("own-1",), None)
+    )
+    classroom.store.activities.set_state(activity, "open")
+    _, browser = classroom.join()
+    press(browser, activity, "save", right_answers(library.variant("own-1")))
+    links = see_links(browser.get(f"/class/{activity.id}/1").text)
+    assert list(links) == letters
+    for address in links.values():
+        page = browser.get(address).text
+        assert frames(page)[:3] == ["apart", "meet", "result"]
+    [form] = [each for each, _ in Page(page).find("form") if each["action"].endswith("/take")]
+    assert form["action"] == f"/class/{activity.id}/1/take"
 
 
 @pytest.mark.parametrize(
