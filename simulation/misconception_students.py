@@ -59,7 +59,6 @@ HEAD: Mapping[str, Prediction] = {
         **shape(s.met, s.asking, *SCORES),
     },
     "weights-for-activations": lambda s: shape(s.d, s.d_h, *QKV),
-    "stored-layout": lambda s: shape(s.d_h, s.d, *QKV),
     "no-output-projection": lambda s: columns(s.d_v, "output"),
     "full-width-values": lambda s: columns(s.d, "values"),
     "wider-kv-heads": lambda s: columns(s.d // s.G, "keys", "values") if s.G < s.H else {},
@@ -78,6 +77,8 @@ HEAD: Mapping[str, Prediction] = {
 SCORES_SIDE_BY_SIDE: Mapping[str, Prediction] = {
     "all-heads-stacked": lambda s: shape(s.asking, s.H * s.met, *SCORES),
 }
+# Parameters in place of activations, as frameworks store them.
+STORED_HEAD: Mapping[str, Prediction] = {"weights-for-activations": lambda s: shape(s.d_h, s.d, *QKV)}
 ONLY_LAST: Mapping[str, Prediction] = {
     "only-last-token-asks": lambda s: rows(1, "queries", *SCORES, "context", "output"),
 }
@@ -169,13 +170,7 @@ LAYER: Mapping[str, Prediction] = {
            if hasattr(s, "r_kv") else {}),
     },
     "weights-for-activations": lambda s: rows(s.d, *QKV),
-    "stored-layout": lambda s: {
-        **shape(s.H * s.d_h, s.d, "queries"),
-        **shape(s.G * s.d_h, s.d, "keys"),
-        **shape(s.G * s.d_v, s.d, "values"),
-    },
     "no-output-projection": lambda s: columns(s.H * s.d_v, "output"),
-    "full-width-values": lambda s: columns(s.d, "values"),
     "one-kv-per-query-head": lambda s: columns(s.H * s.d_h, "keys") | columns(s.H * s.d_v, "values"),
     "width-always-divided": lambda s: (
         {} if hasattr(s, "r_kv") else
@@ -185,6 +180,13 @@ LAYER: Mapping[str, Prediction] = {
         rows(s.C, "input", *QKV, "latent", "rotary_key", "cache", "context", "output") | shape(s.C, s.C, *SCORES)
     ) if s.C else {},
 }  # fmt: skip
+STORED_LAYER: Mapping[str, Prediction] = {
+    "weights-for-activations": lambda s: {
+        **shape(s.H * s.d_h, s.d, "queries"),
+        **shape(s.G * s.d_h, s.d, "keys"),
+        **shape(s.G * s.d_v, s.d, "values"),
+    },
+}
 WIDE_HEADS_JOINED: Mapping[str, Prediction] = {
     "heads-multiply-width": lambda s: columns(s.H * s.d, "queries") | columns(s.G * s.d, "keys", "values"),
 }
@@ -825,12 +827,12 @@ WIDTHS: Mapping[str, Prediction] = {
 }
 OTHER_WIDTHS: Mapping[str, Prediction] = {"one-width-for-both-blocks": lambda s: {"gated_width.count": 4 * s.d}}
 PREDICTIONS: Mapping[str, tuple[Mapping[str, Prediction], ...]] = {
-    "single-head": (PLAIN_HEAD, CARRIED, SCORES_SIDE_BY_SIDE),
-    "bidirectional-head": (PLAIN_HEAD, CARRIED, SCORES_SIDE_BY_SIDE),
-    "cross-attention": (CROSS, CARRIED, CROSS_OUTPUT_RIGHT, SCORES_SIDE_BY_SIDE),
-    "decode-step": (DECODE, DECODE_ONES, DECODE_ALL, DECODE_INPUT_RIGHT, CARRIED, SCORES_SIDE_BY_SIDE),
+    "single-head": (PLAIN_HEAD, CARRIED, SCORES_SIDE_BY_SIDE, STORED_HEAD),
+    "bidirectional-head": (PLAIN_HEAD, CARRIED, SCORES_SIDE_BY_SIDE, STORED_HEAD),
+    "cross-attention": (CROSS, CARRIED, CROSS_OUTPUT_RIGHT, SCORES_SIDE_BY_SIDE, STORED_HEAD),
+    "decode-step": (DECODE, DECODE_ONES, DECODE_ALL, DECODE_INPUT_RIGHT, CARRIED, SCORES_SIDE_BY_SIDE, STORED_HEAD),
     "scale-mask-softmax": (SOFTMAX, SOFTMAX_WITH_MASK, SCORES_SIDE_BY_SIDE, SOFTMAX_SIDE_BY_SIDE),
-    "attention-layer": (LAYER, WIDE_HEADS_JOINED, ROTARY_KEYS_CARRIED, SCORES_SIDE_BY_SIDE),
+    "attention-layer": (LAYER, WIDE_HEADS_JOINED, ROTARY_KEYS_CARRIED, SCORES_SIDE_BY_SIDE, STORED_LAYER),
     "head-parameters": (HEAD_PARAMETERS, HEAD_PARAMETERS_WIDE),
     "feed-forward-width": (WIDTHS, OTHER_WIDTHS),
     "layer-parameters": (MATRICES, WIDE_MATRICES_JOINED, SQUARE_IN_ALL_HEADS),

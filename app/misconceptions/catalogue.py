@@ -205,6 +205,11 @@ def _counted(part: str, change: str) -> dict[str, str]:
     return {f"{part}.count": f"right + {change}", **_each(f"right + L*{change}", "all_layers.count", *_WHOLE)}
 
 
+def _looks_tokens_up(architecture: Architecture) -> bool:
+    """Whether the input is vectors of an embedding table; an image or audio, always equally long, is no such text."""
+    return architecture.fixed_tokens is None
+
+
 def _has_context_length(architecture: Architecture) -> bool:
     """Whether the config states the longest input."""
     return architecture.C is not None
@@ -320,12 +325,20 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
     ),
     Misconception("keys-already-transposed", "tokens", _on(HEADS_AND_LAYER, Prediction(transposed=("keys",)))),
     Misconception("columns-are-tokens", "tokens", _on((*HEADS_AND_LAYER, WALK, ROTARY), Prediction(transposed=("*",)))),
-    Misconception("weights-for-activations", "tokens", _on(HEADS_AND_LAYER, Prediction(_each("d", *_QKV_ROWS)))),
+    # Parameters as in the product x·W, or as frameworks store them.
+    Misconception(
+        "weights-for-activations",
+        "tokens",
+        _on(
+            HEADS_AND_LAYER,
+            Prediction(_each("d", *_QKV_ROWS)),
+            Prediction(_each("other_side", *_QKV_ROWS) | _each("d", *_QKV_COLUMNS)),
+        ),
+    ),
     Misconception(
         "stored-layout",
         "tokens",
         {
-            **_on(HEADS_AND_LAYER, Prediction(_each("other_side", *_QKV_ROWS) | _each("d", *_QKV_COLUMNS))),
             **_on((MATRICES, HEAD_MATRICES), Prediction(transposed=("*",))),
             **_on((MIXTURE,), Prediction(transposed=("W_router", "W_gate", "W_up", "W_down"))),
         },
@@ -345,14 +358,7 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
         _on((HEAD_MATRICES,), Prediction({"W_O.rows": "H*d_v", "W_O.count": "H*d_v*d"})),
         lambda architecture: architecture.H > 1,
     ),
-    Misconception(
-        "full-width-values",
-        "width",
-        {
-            **_on(HEADS, *_with_or_without_context({"values.columns": "d"})),
-            **_on((LAYER,), Prediction({"values.columns": "d"})),
-        },
-    ),
+    Misconception("full-width-values", "width", _on(HEADS, *_with_or_without_context({"values.columns": "d"}))),
     Misconception(
         "one-kv-per-query-head",
         "shared",
@@ -423,6 +429,7 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
         "embedding-table-as-input",
         "input",
         {**_on(HEADS_AND_LAYER, Prediction({"input.rows": "V"})), **_on((WALK,), Prediction({"embedded.rows": "V"}))},
+        _looks_tokens_up,
     ),
     Misconception("all-heads-stacked", "scores", _on_products("H*right", ("rows",), ("columns",))),
     Misconception(

@@ -417,7 +417,7 @@ def test_the_key_is_filled_in_with_working_and_misconceptions() -> None:
     for number in ("100", "4096", "128"):
         assert number in numbers(page.text)
     assert "100 × 4096 Head as wide as the model" in page.text
-    assert "4096 × 100 Tokens as columns" in page.text
+    assert "4096 × 100 Every matrix transposed" in page.text
     assert page.boxes == []
 
 

@@ -6,6 +6,7 @@ from app.settings import PROJECT
 from app.sheets.worksheet_files import load_library
 
 LIBRARY = load_library(PROJECT / "worksheets")
+FIRST_OF_TOPIC = {sheet.topic: sheet for sheet in reversed([*LIBRARY.worksheets.values()])}
 MODELS = {key: model.architecture for key, model in LIBRARY.models.items()}
 # The first model of each family with or without shared key/value heads, and with or without tied embeddings.
 UNLIKE_MODELS = list({(a.family, a.H == a.G, a.tied_embeddings): key for key, a in reversed(MODELS.items())}.values())
