@@ -72,7 +72,7 @@ def growth_counts(architecture: Architecture, _tokens: int) -> Iterator[Count]:
         if has_cache or key != "kv_cache":
             yield Count(f"{key}_doubled", Expression.number(factor), "{factor}", unit="entries")
     if has_cache:
-        yield Count("decode_flops", _of_one_more(architecture), "{one-row-of-each}", unit="operations")
+        yield Count("decode_flops", _of_one_more(architecture), "{one-token-of-each}", unit="operations")
         cached = Expression.parse("2*G*d_h + 2*G*d_v")
         yield Count("cache_of_token", cached, "2 {bytes} · {G} · ({d_h} + {d_v})", unit="bytes")
 

@@ -1,0 +1,57 @@
+"""Sheets on which each token is a column: what they say of rows and columns is not what the others say."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+
+from app.figures.draw import draw_figures
+from app.misconceptions.predictions import expectations
+from app.sheets.formulas import write_formula
+from app.sheets.variant import Variant
+from tests.helpers.shipped import FIRST_OF_TOPIC, LIBRARY, UNLIKE_MODELS
+
+# What is true of one orientation only. A line of the sheet is called a row, too.
+DIRECTIONS = re.compile(
+    r"\b(rows?|columns?|side by side|one below|one above|upper|lower|leftmost|rightmost|tall|wide|narrow)\b"
+)
+TRUE_OF_BOTH = (
+    "in the rows below, i",  # the rows of the sheet
+    "unless a row says otherwise",
+    "The row says how many bits",
+    "the row asks for",
+    "four times as wide as the embedding",  # of a block, which has no sides
+    "two thirds as wide",
+    "the narrower ones",
+)
+
+
+def sentences(variant: Variant) -> Iterator[tuple[str, str]]:
+    """Everything that the sheet, its drawings and its nudges say, each with where it stands."""
+    text = variant.text
+    yield from (("text", part) for part in (text.task, text.description, *text.assumptions, text.footnote or ""))
+    yield from ((row.key, f"{row.name}: {row.note}") for row in variant.rows)
+    yield from ((key, write_formula(variant, key)) for key in variant.table.asked)
+    yield from ((str(blank), text.nudge(blank)) for blank in variant.problem.blanks)
+    for key in dict.fromkeys(expected.misconception for expected in expectations(variant.problem)):
+        yield from ((key, text.misconception(key, kind)) for kind in ("nudge", "hint", "explanation"))
+    for figure in draw_figures(variant, variant.key):
+        yield from ((figure.key, caption) for caption in figure.captions)
+
+
+def test_what_is_true_of_one_orientation_is_said_in_one() -> None:
+    """On sheets of every topic, of models of every family: no sentence about rows or columns stands on both."""
+    said_on_both = set[tuple[str, str]]()
+    for sheet in FIRST_OF_TOPIC.values():
+        for model in UNLIKE_MODELS:
+            if LIBRARY.refusal(sheet.key, model) or LIBRARY.variant(sheet.key, model).table.has_more_sides:
+                continue
+            variant = LIBRARY.variant(sheet.key, model)
+            as_rows, as_columns = (
+                replace(variant, worksheet=replace(sheet, tokens_are=each)) for each in ("rows", "columns")
+            )
+            said_on_both |= set(sentences(as_rows)) & set(sentences(as_columns))
+    apart = sorted((place, sentence) for place, text in said_on_both for sentence in re.split(r"(?<=[.?:]) ", text))
+    of_one = [each for each in apart if DIRECTIONS.search(each[1])]
+    assert [each for each in of_one if not any(phrase in each[1] for phrase in TRUE_OF_BOTH)] == []
