@@ -95,7 +95,8 @@ class AnswerReader:
         """Whether an answer equals a length: one in numbers by its size, one in letters by its meaning in this model.
 
         By meaning, H·d_h is d where every head has d/H numbers, but N is not d_h even where both are 64. A number may
-        stand in place of a size of the model: d/32 is d_h where there are 32 heads.
+        stand in place of a size of the model: d/32 is d_h where there are 32 heads. What only happens to be equal is
+        not: 2·d is not H·d_h where the config states a d_h for which both are 2048.
         """
         if typed.meaning is None:
             return typed.value == length.size(self.problem.sizes)

@@ -110,6 +110,19 @@ def test_a_stated_head_width_is_no_share_of_the_width() -> None:
     assert (mark(sheet, "keys.columns", "2*d_h"), mark(sheet, "keys.columns", "128*d_h/d_h")) == ("wrong", "unreadable")
 
 
+def test_a_multiple_of_the_width_is_right_only_where_heads_share_it() -> None:
+    """In every model, the right number of columns as so many times d: right if d is H·d_h, else a coincidence."""
+    for model in LIBRARY.models:
+        if LIBRARY.refusal("letters-layer-mistral-7b", model):
+            continue
+        variant = LIBRARY.variant("letters-layer-mistral-7b", model)
+        d, is_shared = variant.sizes["d"], variant.sizes["d"] == variant.sizes["H"] * variant.sizes["d_h"]
+        for blank in ("queries.columns", "keys.columns"):
+            ratio = Fraction(variant.key[variant.blanks_by_name[blank]], d)
+            answer = f"{ratio.numerator}*{variant.notation.symbol('d')}/{ratio.denominator}"
+            assert (model, mark(variant, blank, answer)) == (model, "right" if is_shared else "wrong")
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
