@@ -134,14 +134,16 @@ def _with_x_as_times(text: str, symbols: Collection[str]) -> str:
 def _without_unit(text: str, box: BoxUnit, symbols: Collection[str]) -> tuple[str, int]:
     """The text without the unit at its end, and what the unit multiplies it by; raises CannotReadError for a wrong one.
 
-    Example: ("13.5", 10^9) for 13.5 GB where bytes are asked. What is no unit of this box may be a symbol: 2·params.
+    Example: ("13.5", 10^9) for 13.5 GB where bytes are asked. What is no unit of this box may be a symbol: params, or
+    2·params, but not 2 params.
     """
     word = _LAST_WORD.search(text) if text[-1:].isalpha() else None
     if word is None or word.start() == 0:
         return text, 1
     if unit := _UNITS[box].fullmatch(word[0]):
         return text[: word.start()], PREFIXES.get(unit[1], 1)
-    if word[0] not in symbols and any(unit.fullmatch(word[0]) for unit in _UNITS.values()):
+    is_factor = word[0] in symbols and not text[: word.start()].rstrip()[-1].isdigit()
+    if not is_factor and any(unit.fullmatch(word[0]) for unit in _UNITS.values()):
         raise CannotReadError("unit", word[0])
     return text, 1
 

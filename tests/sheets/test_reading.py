@@ -8,6 +8,7 @@ from app.grading.grade import Mark, grade
 from app.models.architecture import MAX_TOKENS
 from app.sheets.library import Library
 from app.sheets.notation import NOTATIONS
+from app.sheets.numbers import Unreadable
 from app.sheets.reading import Typed
 from app.sheets.variant import Variant
 
@@ -77,6 +78,13 @@ def test_every_symbol_of_a_sheet_in_numbers_is_read_in_its_boxes(library: Librar
                     if variant.read(blank, text) != Typed(number):
                         unread.add((key, text))
     assert not unread
+
+
+@pytest.mark.parametrize("text", ["6.7e9 params", "2 params", "2params"])
+def test_a_symbol_behind_a_number_is_taken_for_a_unit(library: Library, text: str) -> None:
+    """On a sheet about operations: whoever means the product writes the sign."""
+    variant = library.variant("costs-llama-7b")
+    assert variant.read(variant.blanks[0], text) == Unreadable("unit", "params")
 
 
 @pytest.mark.parametrize("text", ["100x128", "100 x 128", "100 × 128", "100X128", "(100, 128)", "100, 128", "100 128",
