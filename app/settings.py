@@ -8,8 +8,6 @@ from pathlib import Path
 
 from pydantic import Field, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
-from sqlalchemy.engine import make_url
-from sqlalchemy.exc import ArgumentError
 
 from app.exchange.mail import read_sender, read_server
 from app.translation import gettext as _
@@ -143,6 +141,9 @@ class Settings(BaseSettings):
             return url
         if url.partition("://")[0] not in ("postgres", "postgresql", "postgresql+psycopg", "sqlite"):
             raise ValueError(_("must begin with postgresql://; leave it empty for SQLite in the data folder"))
+        from sqlalchemy.engine import make_url  # not for commands without a database, which it would make slow
+        from sqlalchemy.exc import ArgumentError
+
         try:
             parts = make_url(url)
         except (ArgumentError, ValueError):

@@ -90,7 +90,8 @@ def test_the_rows_of_a_parameter_count_sheet_add_up_to_its_total() -> None:
             made_from = getattr(row, "made_from", None)
             if made_from is not None:
                 parts = sum(rows[part] for part in made_from.parts)
-                assert made_from.formula.size({**a.all_sizes, "parts": parts}) == rows[key], (a.name, key)
+                named = {part: rows[part] for part in made_from.parts}
+                assert made_from.formula.size({**a.all_sizes, **named, "parts": parts}) == rows[key], (a.name, key)
 
 
 def test_a_row_holds_only_what_it_names() -> None:
