@@ -141,16 +141,7 @@ class Settings(BaseSettings):
             return url
         if url.partition("://")[0] not in ("postgres", "postgresql", "postgresql+psycopg", "sqlite"):
             raise ValueError(_("must begin with postgresql://; leave it empty for SQLite in the data folder"))
-        from sqlalchemy.engine import make_url  # not for commands without a database, which it would make slow
-        from sqlalchemy.exc import ArgumentError
-
-        try:
-            parts = make_url(url)
-        except (ArgumentError, ValueError):
-            raise ValueError(_("must be like postgresql://user:password@host:5432/database")) from None
-        is_file = parts.database and not parts.host and ":memory:" not in parts.database
-        if parts.drivername == "sqlite" and not is_file:
-            raise ValueError(_("must name a file after sqlite:///; leave it empty for SQLite in the data folder"))
+        _check_parts(url)
         return url
 
     @property
@@ -167,3 +158,17 @@ class Settings(BaseSettings):
     def public_url(self, otherwise: str) -> str:
         """Where people reach the app, without a slash at the end: the address that was set, else the one given here."""
         return (self.address or otherwise).rstrip("/")
+
+
+def _check_parts(url: str) -> None:
+    """Raise ValueError for a URL that cannot be read, and for one of SQLite that names no file."""
+    from sqlalchemy.engine import make_url  # not for commands without a database, which it would make slow
+    from sqlalchemy.exc import ArgumentError
+
+    try:
+        parts = make_url(url)
+    except (ArgumentError, ValueError):
+        raise ValueError(_("must be like postgresql://user:password@host:5432/database")) from None
+    is_file = parts.database and not parts.host and ":memory:" not in parts.database
+    if parts.drivername == "sqlite" and not is_file:
+        raise ValueError(_("must name a file after sqlite:///; leave it empty for SQLite in the data folder"))
