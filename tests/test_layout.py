@@ -1,14 +1,12 @@
-"""The layout of the project: which package imports which, what each holds, how long things are, and shared names."""
+"""The layout of the project: which package imports which, what each holds, and names that are used once."""
 
 from __future__ import annotations
 
 import ast
 import json
 import re
-import statistics
 import subprocess
 import sys
-from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -18,11 +16,9 @@ from app.settings import PROJECT
 from tests.helpers.source_code import (
     app_modules,
     duplicates,
-    function_lengths,
     import_graph,
     imported_names,
     imports_from,
-    lines_of,
     modules_in,
     modules_in_cycles,
     package_of,
@@ -62,8 +58,6 @@ PYDANTIC = {"pydantic", "pydantic_core", "annotated_types", "typing_extensions",
 TORCH_MODULES = {"app.forward.run", "app.forward.devices", "app.forward.process"}
 EVALUATING_MODULES = {"app.forward.run"}  # runs the program that it has written itself
 HTTP_FRAMEWORKS = {"fastapi", "starlette"}
-MAX_MODULES_IN_FOLDER, MAX_CLASS_LINES = 18, 150
-LONG_CLASS_REASON = "Long because "  # starts the comment above a longer class, or a line of its docstring
 PAGES_WITHOUT_TEMPLATE = {
     "next_sheet_page": "leads to a sheet, which sheet_page shows",
     "sample_course_page": "leads to the course, which course_page shows",
@@ -99,33 +93,6 @@ def web_modules_without_http() -> set[str]:
     return {
         name for name in modules if not name.startswith("app.web.shared.") and not imports_from(name, HTTP_FRAMEWORKS)
     }
-
-
-def full_folders() -> set[str]:
-    """Every folder of app/ with more modules than it should hold, __init__ not counted."""
-    counts = Counter(
-        str(path.parent.relative_to(PROJECT)) for path in (PROJECT / "app").rglob("*.py") if path.stem != "__init__"
-    )
-    return {folder for folder, count in counts.items() if count > MAX_MODULES_IN_FOLDER}
-
-
-def long_classes_without_reason() -> set[str]:
-    """Every class longer than allowed, as module.Class, without LONG_CLASS_REASON above it or in its docstring."""
-    return {
-        f"{module}.{node.name}"
-        for module, tree in app_modules().items()
-        for node in ast.walk(tree)
-        if isinstance(node, ast.ClassDef) and lines_of(node) > MAX_CLASS_LINES and not _has_reason(module, node)
-    }
-
-
-def _has_reason(module: str, node: ast.ClassDef) -> bool:
-    path = PROJECT / Path(*module.split("."))
-    path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
-    first_line = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
-    comment = path.read_text(encoding="utf-8").splitlines()[first_line - 2]
-    docstring = (ast.get_docstring(node) or "").splitlines()
-    return comment.startswith(f"# {LONG_CLASS_REASON}") or any(line.startswith(LONG_CLASS_REASON) for line in docstring)
 
 
 # Which package imports which
@@ -213,11 +180,6 @@ def test_app_web_holds_http_and_nothing_below_it_does() -> None:
     assert [name for name in below if imports_from(name, HTTP_FRAMEWORKS)] == []
 
 
-def test_no_folder_holds_too_many_modules() -> None:
-    """A newcomer can take in a folder at a glance."""
-    assert full_folders() == set()
-
-
 def test_no_two_public_classes_share_a_name() -> None:
     """A search for a class finds one."""
     assert duplicates(public_classes()) == set()
@@ -226,18 +188,6 @@ def test_no_two_public_classes_share_a_name() -> None:
 def test_no_public_constant_is_defined_twice() -> None:
     """A constant's name says what it limits, so that the same name never means two things."""
     assert duplicates(public_constants()) == set()
-
-
-def test_functions_are_short() -> None:
-    """Half of all have at most ten lines, nine in ten fewer than 25, docstrings included."""
-    lengths = function_lengths()
-    assert statistics.median(lengths) <= 10
-    assert lengths[int(0.9 * len(lengths))] < 25
-
-
-def test_a_long_class_says_why() -> None:
-    """Over 150 lines, a comment above the class or a line of its docstring begins with "Long because"."""
-    assert long_classes_without_reason() == set()
 
 
 # Pages, templates and tests

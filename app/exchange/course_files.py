@@ -55,7 +55,6 @@ STUDENTS_HEADER = ("student", "number", "joined", "practice level", "practice sh
 OVERRIDES_HEADER = ("activity", "student", "number", "points", "excused", "reason", "by", "time")
 
 
-# Long because it is one short method for each table or file; they share what was read once.
 @dataclass(frozen=True)
 class CourseFiles:
     """The files of one course. `points` are those of each sheet, by the id of the activity.

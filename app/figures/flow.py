@@ -114,7 +114,6 @@ def differing_plan(first: Pen, second: Pen, plan: FigurePlan) -> FigurePlan:
     return replace(plan, results=tuple(each.result for lane in lanes for each in lane.products if differs(each)))
 
 
-# Long because columns, labels, arcs and breaks all need to know what else stands in the lane.
 @dataclass(frozen=True)
 class _Lane:
     """Draws the lane of a flow that begins with the matrix of the key `left`."""

@@ -19,7 +19,6 @@ PULLED_PX = 30.0  # between a matrix and the head that is pulled out of it
 MIN_RULE_PX = 2.5  # between the lines of two heads; closer ones would be a blur
 
 
-# Long because all that is drawn inside and along a matrix is here.
 @dataclass(frozen=True)
 class Pen:
     """Draws matrices of known shapes in their sizes, with tokens as rows."""

@@ -33,7 +33,6 @@ class PartMismatch:
     sides: tuple[tuple[Blank, int], ...]
 
 
-# Long because all that is known of the lengths is asked here; each answer is short.
 @dataclass(frozen=True)
 class TypedShapes:
     """A sheet with the lengths known on it, in the table's orientation (tokens as rows). The key is never looked at.

@@ -93,10 +93,7 @@ def _marked(report: Report, kind: MarkKind) -> list[Blank]:
 
 @dataclass(frozen=True)
 class HintWriter:
-    """Puts the sentences of the hints on one marked sheet together, out of the wording's parts.
-
-    Long because every sentence is put together here.
-    """
+    """Puts the sentences of the hints on one marked sheet together, out of the wording's parts."""
 
     variant: Variant
     report: Report

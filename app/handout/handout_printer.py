@@ -60,8 +60,6 @@ class HandoutPrinter:
 
     One child of this process serves previews and small PDFs; each job has a child of its own. On a machine with several
     workers, one of all these children is at work for previews and one for jobs.
-
-    Long because it has the two ways, with the children, turns and limits of each.
     """
 
     def __init__(self, data_dir: Path, tickets: Mapping[str, Ticket]) -> None:

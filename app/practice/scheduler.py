@@ -67,10 +67,7 @@ class LevelProgress:
 
 @dataclass(frozen=True)
 class Practice:
-    """A library and a record, with what both together say; raises RecordError without a worksheet to practise on.
-
-    Long because every rule of practice looks at the same few things.
-    """
+    """A library and a record, with what both together say; raises RecordError without a worksheet to practise on."""
 
     library: Library
     record: PracticeRecord

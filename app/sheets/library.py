@@ -25,10 +25,7 @@ MAX_ROWS_DIGITS = 9  # of the number in the key of a cut worksheet
 
 @dataclass(frozen=True)
 class Library:
-    """Everything instructors wrote: worksheets and models by key, in reading order, and the wording.
-
-    Long because each method with a cache stands beside the one that computes.
-    """
+    """Everything instructors wrote: worksheets and models by key, in reading order, and the wording."""
 
     worksheets: Mapping[str, Worksheet]
     models: Mapping[str, Model]

@@ -34,10 +34,7 @@ class Typed:
 
 @dataclass(frozen=True)
 class AnswerReader:
-    """Reads the answers of one sheet: whole numbers, or `in_letters` expressions in the symbols of the notation.
-
-    Long because what a sheet's symbols are and mean, and how answers in them compare, rest on the same few tables.
-    """
+    """Reads the answers of one sheet: whole numbers, or `in_letters` expressions in the symbols of the notation."""
 
     problem: Problem
     notation: Notation

@@ -40,7 +40,6 @@ class StatedFact:
     hidden: bool
 
 
-# Long because it is every sentence of a sheet, each a short property.
 @dataclass(frozen=True)
 class SheetText:
     """Puts the sentences of one sheet together from the wording, its worksheet, model and problem.

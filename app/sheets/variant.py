@@ -52,7 +52,6 @@ class Row:
         return ngettext("{count} point each", "{count} points each", self.points).format(count=self.points)
 
 
-# Long because everything that pages, keys and grading ask of a sheet is a short property here.
 @dataclass(frozen=True)
 class Variant:
     """A worksheet whose sizes are fixed: what a page shows, what a key holds, what answers are graded by.

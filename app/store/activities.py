@@ -428,7 +428,6 @@ def questions_asked(revisions: Mapping[int, Content]) -> dict[tuple[str, str], s
     return asked
 
 
-# Long because it is one short method for each query; they share no state that could be split.
 class Activities(QueryBase):
     """Queries on activities and their revisions."""
 

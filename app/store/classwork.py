@@ -277,7 +277,6 @@ _DRAFTS_BESIDE_ATTEMPTS = (
 )
 
 
-# Long because it is one short method for each query; they share no state that could be split.
 class Classwork(QueryBase):
     """Queries on attendance, drafts and attempts."""
 

@@ -71,7 +71,6 @@ class MaterialSave:
     is_stored: bool
 
 
-# Long because it is one short method for each query; they share no state that could be split.
 class Materials(QueryBase):
     """Queries on materials. Those that were removed are found by `find_removed` and `removed` alone."""
 

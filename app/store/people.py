@@ -51,7 +51,6 @@ class AccountLink:
     role: Role | None
 
 
-# Long because it is one short method for each query; they share no state that could be split.
 class People(QueryBase):
     """Queries on teachers, account links and sessions."""
 

@@ -80,7 +80,6 @@ _IDLE_NEWCOMER = (
 )
 
 
-# Long because it is one short method for each query; they share no state that could be split.
 class Roster(QueryBase):
     """Queries on students and enrolments. Resume codes are stored as hashes made with the key."""
 

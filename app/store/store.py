@@ -97,7 +97,6 @@ class StoredModel:
     source: str
 
 
-# Long because what has no group of its own is here, in short methods.
 class Store(QueryBase):
     """An open database with the newest tables.
 

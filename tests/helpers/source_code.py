@@ -128,15 +128,3 @@ def public_constants() -> Iterator[tuple[str, str]]:
                 for leaf in ast.walk(target) if target else ():
                     if isinstance(leaf, ast.Name) and re.fullmatch(r"[A-Z][A-Z0-9_]+", leaf.id):
                         yield module, leaf.id
-
-
-def lines_of(node: ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) -> int:
-    """The length of a definition in lines, docstring included, decorators not."""
-    assert node.end_lineno
-    return node.end_lineno - node.lineno + 1
-
-
-def function_lengths() -> list[int]:
-    """The length of every function and method of app/, nested ones included, in rising order."""
-    nodes = (node for tree in app_modules().values() for node in ast.walk(tree))
-    return sorted(lines_of(node) for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))

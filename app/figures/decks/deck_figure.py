@@ -35,7 +35,6 @@ def sketch_decks(pen: Pen, plan: FigurePlan, sketch: Sketch) -> None:
     figure.draw()
 
 
-# Long because a deck's place depends on what stands left of it, with its labels.
 @dataclass(frozen=True)
 class _DeckFigure:
     """Draws the decks of one plan."""

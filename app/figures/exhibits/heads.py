@@ -15,7 +15,6 @@ from app.shapes.layer_heads import LayerHeads
 from app.translation import gettext as _
 
 
-# Long because each of six frames has its sentences here.
 @dataclass(frozen=True)
 class HeadsExhibit:
     """The frames of one layer for a visitor who is so far; `letters` are those of the sheet's notation, by matrix."""

@@ -22,7 +22,6 @@ DECK_PX = 11.0  # the type size of a deck's shape, as in exhibits.css
 SPLIT = ("queries", "keys", "values")  # the matrices that are split into heads
 
 
-# Long because each drawing is one method, and all place the same cards.
 @dataclass(frozen=True)
 class HeadsDrawings:
     """The drawings of one layer for a visitor who is so far; `letters` are those of the sheet's notation, by matrix."""

@@ -46,7 +46,6 @@ def slide_exhibit(shapes: TypedShapes, product: Product) -> Exhibit:
     return Exhibit("slide", _("Slide it together"), story.about, frames)
 
 
-# Long because the sentences of every frame are here, in their order.
 @dataclass(frozen=True)
 class _Story:
     """The sentences of one product, each beside its drawing; of a slice, what it is and how many there are."""

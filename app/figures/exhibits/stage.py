@@ -30,7 +30,6 @@ LABEL_LINE_PX = 15.0  # from one line of a label to the next
 HEADING_PX = 48.0  # above the right operand, for the names of its columns, which stand aslant
 
 
-# Long because everything that is drawn of one product is here, on the same places.
 @dataclass(frozen=True)
 class ProductStage:
     """One product with its lengths, all four of which are known.

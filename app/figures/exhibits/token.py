@@ -71,7 +71,6 @@ def _rows(words: Sequence[str], step: DecodeStep) -> list[_Row]:
     return rows
 
 
-# Long because every part of the picture is placed by the same few lengths.
 @dataclass(frozen=True)
 class _Grid:
     """Where rows and columns stand, the same in all frames."""
