@@ -1,9 +1,9 @@
-"""create_app(settings): the services put together."""
+"""create_app: the services put together."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
@@ -15,7 +15,8 @@ from app.forward.process import MAX_WAITING_RUNS, RUNNER_IDLE_LIMIT_S, SHARE_OF_
 from app.handout.handout_printer import HandoutPrinter
 from app.machine.turn import MachineTurn
 from app.settings import PROJECT, Settings
-from app.sheets.exit_tickets import load_tickets
+from app.sheets.exit_tickets import Ticket, load_tickets
+from app.sheets.library import Library
 from app.sheets.worksheet_files import load_library
 from app.store import Store
 from app.web.account import account_link_page, forgotten_password_page, password_page, sign_in_page
@@ -95,21 +96,30 @@ CLASS_PAGES = (
 )
 
 
-def create_app(settings: Settings | None = None) -> FastAPI:
+def create_app(
+    settings: Settings | None = None,
+    *,
+    library: Library | None = None,
+    tickets: Mapping[str, Ticket] | None = None,
+    runner: HeadRunner | None = None,
+    printer: HandoutPrinter | None = None,
+) -> FastAPI:
     """The whole app, its services made and every page registered; settings from the environment if none are given.
 
-    Opens the database, and closes it when the app ends. Raises WorksheetError for a worksheet that cannot be read.
+    A service that is not given is the one that `attention-shapes serve` uses: the shipped worksheets and exit tickets,
+    and a runner and a printer with child processes of their own. Opens the database, and closes it when the app ends.
+    Raises WorksheetError for a worksheet that cannot be read.
     """
     settings = settings or Settings()
-    library = load_library(PROJECT / "worksheets")
-    tickets = load_tickets(PROJECT / "worksheets")
+    library = library or load_library(PROJECT / "worksheets")
+    tickets = load_tickets(PROJECT / "worksheets") if tickets is None else tickets
     store, limits = Store(settings.database, settings.data_dir), RateLimits(settings.workers)
-    printer = HandoutPrinter(settings.data_dir, tickets)
+    printer = printer or HandoutPrinter(settings.data_dir, tickets)
     services = Services(
         settings,
         library,
         store,
-        _runner(settings),
+        runner or _runner(settings),
         printer,
         tickets,
         limits,

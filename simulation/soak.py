@@ -13,7 +13,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -110,8 +110,8 @@ def soak(visits_per_hour: int, hours: int = HOURS) -> Iterator[str | SoakResult]
     """Two days of `hours` with all that expires between them: a line after each hour, and the result at the end."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         clock = _Clock()
-        app = main.create_app(Settings(data_dir=Path(folder), database_url=""))
-        app.state.services = services = replace(app.state.services, runner=_QuickRunner())
+        app = main.create_app(Settings(data_dir=Path(folder), database_url=""), runner=_QuickRunner())
+        services = app.state.services
         with TestClient(app), clock.in_use():
             teacher = services.store.people.add_teacher("ada@example.org", "Ada")
             assert teacher is not None

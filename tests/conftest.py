@@ -7,7 +7,6 @@ import json
 import os
 import shutil
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,18 +17,15 @@ from pwdlib import PasswordHash
 from pwdlib.hashers.argon2 import Argon2Hasher
 from starlette.testclient import TestClient
 
-from app import main
 from app.cli import terminal
-from app.machine.child import WarmChild
 from app.settings import PROJECT, Settings
-from app.sheets.exit_tickets import load_tickets
 from app.sheets.library import Library
 from app.sheets.worksheet_files import load_library
 from app.store import Store
 from simulation.postgres import create_database, postgres_server
 from tests.helpers.clock import Clock
 from tests.helpers.fake_runner import FakeRunner
-from tests.helpers.running_app import running_app
+from tests.helpers.running_app import make_app, running_app
 from tests.helpers.school import Classroom, School
 from tests.helpers.shipped import LIBRARY
 
@@ -146,21 +142,11 @@ def quick_passwords() -> Iterator[None]:
 def read_once() -> Iterator[None]:
     """Worksheets, which no app changes, are read once for all apps and commands of the tests."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in (main, terminal):
-            patch.setattr(module, "load_library", shipped_or_read)
-        patch.setattr(main, "load_tickets", cache(load_tickets))
+        patch.setattr(terminal, "load_library", shipped_or_read)
         # By itself, no app looks for activities that have ended while a test makes them: pages do when they are asked.
         patch.setattr("app.classes.closing.INTERVAL_S", 3600.0)
-        # What prints large handouts in idle time would find none of that beside the other tests.
-        patch.setattr("app.handout.handout_printer.WarmChild", prompt_child)
-        patch.setattr("app.handout.handout_printer.REQUEST_LIMIT_S", 600)
         patch.setattr("app.machine.child.START_LIMIT_S", 600)
         yield
-
-
-def prompt_child(*arguments: Any, **options: Any) -> WarmChild:
-    """A child that doesn't wait until nothing else needs the processor."""
-    return WarmChild(*arguments, **{**options, "idle_time_only": False})
 
 
 @pytest.fixture
@@ -214,10 +200,9 @@ def runner() -> FakeRunner:
 
 
 @pytest.fixture
-def client(data_dir: Path, runner: FakeRunner, monkeypatch: pytest.MonkeyPatch) -> Iterator[TestClient]:
+def client(data_dir: Path, runner: FakeRunner) -> Iterator[TestClient]:
     """A browser at the app, with its data in a folder of its own."""
-    monkeypatch.setattr(main, "HeadRunner", lambda **_options: runner)
-    app = main.create_app(Settings(data_dir=data_dir, database_url=""))
+    app = make_app(Settings(data_dir=data_dir, database_url=""), runner)
     with TestClient(app, raise_server_exceptions=False) as opened:
         yield opened
 

@@ -6,12 +6,11 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pytest
 from starlette.testclient import TestClient
 
-from app import main
 from app.settings import Settings
 from tests.helpers.html_page import Page
+from tests.helpers.running_app import make_app
 from tests.helpers.runs import run_and_wait
 from tests.helpers.school import SCRIPT
 from tests.helpers.sheet_form import LLAMA_FORM, filled
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
 def test_a_visit_starts_no_child_and_loads_no_torch(tmp_path: Path) -> None:
     """The app with its real runner serves a page, and the runner has no child yet."""
-    app = main.create_app(Settings(data_dir=tmp_path, database_url=""))
+    app = make_app(Settings(data_dir=tmp_path, database_url=""))
     with TestClient(app) as opened:
         assert opened.get("/sheet").status_code == 200
         assert not app.state.services.runner._child.is_running
@@ -31,10 +30,10 @@ def test_a_visit_starts_no_child_and_loads_no_torch(tmp_path: Path) -> None:
 def test_answers_survive_a_restart_of_the_server(tmp_path: Path) -> None:
     """A second app on the same folder shows what was typed at the first, to the same browser."""
     settings = Settings(data_dir=tmp_path, database_url="")
-    with TestClient(main.create_app(settings)) as first:
+    with TestClient(make_app(settings)) as first:
         first.post("/sheet/save", data={**LLAMA_FORM, "queries.rows": "77"})
         cookies = dict(first.cookies)
-    with TestClient(main.create_app(settings), cookies=cookies) as second:
+    with TestClient(make_app(settings), cookies=cookies) as second:
         assert Page(second.get("/sheet").text).boxes()["queries.rows"] == "77"
 
 
@@ -54,12 +53,9 @@ def test_many_browsers_are_served_at_once(client: TestClient) -> None:
     assert sorted(results) == [(number, 200, str(number)) for number in range(1, 9)]
 
 
-def test_the_app_runs_on_postgresql_too(
-    new_postgres_database: str, tmp_path: Path, runner: FakeRunner, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_app_runs_on_postgresql_too(new_postgres_database: str, tmp_path: Path, runner: FakeRunner) -> None:
     """Saved, checked and run on a real PostgreSQL, as several workers would be."""
-    monkeypatch.setattr(main, "HeadRunner", lambda **_options: runner)
-    app = main.create_app(Settings(data_dir=tmp_path / "data", database_url=new_postgres_database))
+    app = make_app(Settings(data_dir=tmp_path / "data", database_url=new_postgres_database), runner)
     with TestClient(app, raise_server_exceptions=False) as client:
         client.post("/sheet/save", data={**LLAMA_FORM, "queries.rows": "a\x00b"})
         assert Page(client.get("/sheet").text).boxes()["queries.rows"].startswith("a")

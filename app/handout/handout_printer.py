@@ -62,12 +62,24 @@ class HandoutPrinter:
     workers, one of all these children is at work for previews and one for jobs.
     """
 
-    def __init__(self, data_dir: Path, tickets: Mapping[str, Ticket]) -> None:
-        """Delete expired jobs of earlier processes; `tickets` are the exit tickets for the backs, by key."""
+    def __init__(
+        self,
+        data_dir: Path,
+        tickets: Mapping[str, Ticket],
+        *,
+        request_limit_s: float = REQUEST_LIMIT_S,
+        idle_time_only: bool = True,
+    ) -> None:
+        """Delete expired jobs of earlier processes; `tickets` are the exit tickets for the backs, by key.
+
+        A preview or small PDF is given up after `request_limit_s`. With `idle_time_only`, jobs run when nothing else
+        has to.
+        """
         serve = partial(serve_print_tasks, data_dir / "fonts")
         self._tickets = tickets
         self._quick_child = WarmChild("printer", serve, idle_limit_s=PRINTER_IDLE_LIMIT_S, kept_memory=KEPT_MEMORY)
-        self._job_child = WarmChild("print-job", serve, idle_limit_s=0, idle_time_only=True)
+        self._job_child = WarmChild("print-job", serve, idle_limit_s=0, idle_time_only=idle_time_only)
+        self._request_limit_s = request_limit_s
         turns = data_dir / "turns"
         self._quick_turn, self._job_turn = MachineTurn(turns / "previews"), MachineTurn(turns / "print-jobs")
         self._accept_turn = MachineTurn(turns / "accepting-print-jobs")
@@ -190,7 +202,7 @@ class HandoutPrinter:
 
         with self._waiting_slot(), self._quick_turn.taken(check_patience), _sentences_for_failures():
             self._quick_child.memory_limit = _memory_limit()
-            return _result(self._quick_child.ask(task, REQUEST_LIMIT_S))
+            return _result(self._quick_child.ask(task, self._request_limit_s))
 
     @contextmanager
     def _waiting_slot(self) -> Iterator[None]:

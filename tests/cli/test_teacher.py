@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from app import cli, main
+from app import cli
 from app.settings import Settings
 from app.store import Store
 from tests.helpers.accounts import ADA, sign_in
+from tests.helpers.running_app import make_app
 from tests.helpers.school import PASSWORD, School
 
 
@@ -65,7 +66,7 @@ def test_the_terminal_adds_and_resets(
         else:
             cli.main(("teacher", *arguments))
     found = re.findall(r"https://shapes\.example\.org(/links/[\w-]+)", capsys.readouterr().out)
-    app = main.create_app(Settings(data_dir=tmp_path, database_url=""))
+    app = make_app(Settings(data_dir=tmp_path, database_url=""))
     with TestClient(app, follow_redirects=False) as browser:
         assert browser.post(found[-1], data={"password": PASSWORD}).headers["location"] == "/courses"
         assert browser.get(found[-1]).status_code == 404

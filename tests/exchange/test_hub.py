@@ -15,10 +15,11 @@ import httpx
 import pytest
 from starlette.testclient import TestClient
 
-from app import cli, main
+from app import cli
 from app.exchange import hub
 from app.exchange.hub import HubError, fetch_config, repository_name
 from app.settings import Settings
+from tests.helpers.running_app import make_app
 
 CONFIG = {
     "model_type": "llama", "hidden_size": 64, "num_attention_heads": 4, "num_key_value_heads": 2,
@@ -350,7 +351,7 @@ def test_the_api_imports_by_name(fake: FakeHub, client: TestClient) -> None:
 
 def test_page_and_api_say_where_it_is_off(fake: FakeHub, tmp_path: Path) -> None:
     """The page has no field for a name then; the API answers 403."""
-    app = main.create_app(Settings(data_dir=tmp_path, database_url="", hub=False))
+    app = make_app(Settings(data_dir=tmp_path, database_url="", hub=False))
     with TestClient(app) as client:
         page = client.get("/models").text
         assert 'name="hub"' not in page

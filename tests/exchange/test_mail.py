@@ -29,12 +29,12 @@ from starlette.testclient import TestClient
 
 from app.cli.serve import _greet
 from app.exchange.mail import Mail, MailError, MailServer, Outbox, read_sender, read_server
-from app.main import create_app
 from app.settings import Settings
 from app.store import Store, Teacher
 from app.store import people as people_module
 from app.store.tables import audit_log
 from app.web.shared.rate_limits import BUCKETS
+from tests.helpers.running_app import make_app
 from tests.helpers.school import PASSWORD, School
 
 ADA = "ada@example.org"
@@ -111,7 +111,7 @@ def school(tmp_path: Path, post: int) -> Iterator[School]:
     settings = Settings(
         data_dir=tmp_path, database_url="", address=PUBLIC, smtp=f"smtp://127.0.0.1:{post}", smtp_from=SENDER
     )
-    app = create_app(settings)
+    app = make_app(settings)
     with TestClient(app):
         yield School(app)
 
@@ -348,7 +348,7 @@ def test_a_mail_server_that_is_away_is_one_line_in_the_log(tmp_path: Path, caplo
         pass
     settings = Settings(data_dir=tmp_path, database_url="", address=PUBLIC, smtp=f"smtp://127.0.0.1:{port}",
                         smtp_from=SENDER)  # fmt: skip
-    with TestClient(create_app(settings)) as browser:
+    with TestClient(make_app(settings)) as browser:
         school = School(browser.app)  # type: ignore[arg-type]  # it is the app itself
         school.teacher(ADA)
         assert ask(browser).status_code == 200

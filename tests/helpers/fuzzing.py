@@ -16,11 +16,11 @@ import schemathesis
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
-from app.main import create_app
 from app.settings import Settings
 from app.web.shared.rate_limits import RateLimits
 from tests.helpers.fake_runner import FakeRunner
 from tests.helpers.permission_table import TABLE, TwoCourses
+from tests.helpers.running_app import make_app
 
 NASTY = (
     "", " ", "0", "-1", "1", "2", "99999999999", "9" * 400, "1e309", "NaN", "٣", "a\x00b", "%ED%A0%80", "é🙂", "\u202e",
@@ -166,9 +166,7 @@ class Fuzzer:
 
 def fuzzed_app(folder: Path) -> FastAPI:
     """The app without torch and without a network, on an empty database."""
-    app = create_app(Settings(data_dir=folder, database_url="", hub=False))
-    app.state.services = replace(app.state.services, runner=FakeRunner())
-    return app
+    return make_app(Settings(data_dir=folder, database_url="", hub=False), FakeRunner())
 
 
 def fuzz_api(app: FastAPI, examples: int) -> tuple[int, list[str]]:

@@ -1,4 +1,4 @@
-"""An app that runs in the test's own process."""
+"""Apps in the test's own process, with services that suit a busy machine."""
 
 from __future__ import annotations
 
@@ -9,13 +9,24 @@ from pathlib import Path
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
+from app.forward.process import HeadRunner
+from app.handout.handout_printer import HandoutPrinter
 from app.main import create_app
 from app.settings import Settings
+from tests.helpers.shipped import LIBRARY, TICKETS
+
+PATIENCE_S = 600  # how long a preview may take while other tests keep the machine busy
+
+
+def make_app(settings: Settings, runner: HeadRunner | None = None) -> FastAPI:
+    """An app with the shipped library, read once for all tests, whose handouts are not left for idle time."""
+    printer = HandoutPrinter(settings.data_dir, TICKETS, request_limit_s=PATIENCE_S, idle_time_only=False)
+    return create_app(settings, library=LIBRARY, tickets=TICKETS, runner=runner, printer=printer)
 
 
 @contextmanager
 def running_app(data_dir: Path, database_url: str = "") -> Iterator[FastAPI]:
     """Create the app and start it; stop it at the end. Without a `database_url` it has a SQLite file in the folder."""
-    app = create_app(Settings(data_dir=data_dir, database_url=database_url))
+    app = make_app(Settings(data_dir=data_dir, database_url=database_url))
     with TestClient(app):
         yield app

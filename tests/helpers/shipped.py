@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from app.settings import PROJECT
+from app.sheets.exit_tickets import load_tickets
 from app.sheets.worksheet_files import load_library
 
 LIBRARY = load_library(PROJECT / "worksheets")
+TICKETS = load_tickets(PROJECT / "worksheets")
 FIRST_OF_TOPIC = {sheet.topic: sheet for sheet in reversed([*LIBRARY.worksheets.values()])}
 MODELS = {key: model.architecture for key, model in LIBRARY.models.items()}
 # The first model of each family with or without shared key/value heads, and with or without tied embeddings.

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from app.main import create_app
 from app.settings import Settings
+from tests.helpers.running_app import make_app
 
 SENDER = "Attention Shapes <noreply@example.org>"
 
@@ -16,7 +16,7 @@ SENDER = "Attention Shapes <noreply@example.org>"
 @pytest.mark.parametrize("settings", [{}, {"smtp": "smtp://127.0.0.1", "smtp_from": SENDER}])
 def test_without_a_server_or_an_address_the_page_says_whom_to_ask(tmp_path: Path, settings: dict[str, str]) -> None:
     """No form, the command instead; and where only the address is missing, nothing is mailed with a guessed one."""
-    app = create_app(Settings(data_dir=tmp_path, database_url="", address="", **settings))  # type: ignore[arg-type]
+    app = make_app(Settings(data_dir=tmp_path, database_url="", address="", **settings))  # type: ignore[arg-type]
     with TestClient(app) as browser:
         page = browser.get("/forgotten-password").text
         assert "attention-shapes teacher reset" in page

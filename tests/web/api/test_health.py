@@ -15,18 +15,18 @@ import pytest
 import sqlalchemy as sa
 from starlette.testclient import TestClient
 
-from app.main import create_app
 from app.settings import Settings
 from app.store import Activity, Student, limits, people
 from app.store.queries import utc_now
 from app.store.tables import class_drafts
 from app.web.shared import errors
+from tests.helpers.running_app import make_app
 from tests.helpers.school import School
 
 
 @pytest.fixture
 def school(tmp_path: Path) -> Iterator[School]:
-    app = create_app(Settings(data_dir=tmp_path, database_url=""))
+    app = make_app(Settings(data_dir=tmp_path, database_url=""))
     with TestClient(app):
         yield School(app)
 
@@ -118,7 +118,7 @@ def test_a_database_that_hangs_leaves_the_rest_alive(
     """
     monkeypatch.setattr(limits.LimitedConnection, "answer_limit_s", 4.0)
     monkeypatch.setitem(limits._PARAMETERS, "connect_timeout", 2)
-    app = create_app(Settings(data_dir=tmp_path, database_url=new_postgres_database))
+    app = make_app(Settings(data_dir=tmp_path, database_url=new_postgres_database))
     answers = list[int]()
     with TestClient(app) as client:
         with stopped_server(app.state.services.store.engine):

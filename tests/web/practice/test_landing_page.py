@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from fastapi.testclient import TestClient
 
-from app.main import create_app
 from app.settings import Settings
 from tests.helpers.html_page import Page
+from tests.helpers.running_app import make_app
 
 
 def asked(page: Page) -> str:
@@ -55,7 +55,7 @@ def test_htmx_gets_the_drawing_alone(client: TestClient) -> None:
 
 def test_on_a_server_for_exams_the_doors_that_work_stay_open(data_dir: Path) -> None:
     """No box and no door to practice, whatever the address says; both are there for a visitor otherwise."""
-    with TestClient(create_app(Settings(data_dir=data_dir, database_url="", practice=False))) as exam:
+    with TestClient(make_app(Settings(data_dir=data_dir, database_url="", practice=False))) as exam:
         for address in ("/", "/?keys.columns=128"):
             page = Page(exam.get(address).text)
             assert not page.find("input")

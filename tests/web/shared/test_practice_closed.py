@@ -9,14 +9,14 @@ import pytest
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
-from app import main
-from app.main import PRACTICE_PAGES, create_app
+from app.main import PRACTICE_PAGES
 from app.settings import Settings
 from tests.helpers.answer_keys import KEY
 from tests.helpers.class_sheet import HALF, press
 from tests.helpers.fake_runner import FakeRunner
 from tests.helpers.html_page import Page
 from tests.helpers.printed import read_pdf
+from tests.helpers.running_app import make_app
 from tests.helpers.runs import run_and_wait
 from tests.helpers.school import Browser, Classroom
 
@@ -24,10 +24,9 @@ ANSWERS = {"worksheet": "llama-7b", "answers": {"queries.rows": "100"}}
 
 
 @pytest.fixture
-def exam_app(data_dir: Path, runner: FakeRunner, monkeypatch: pytest.MonkeyPatch) -> Iterator[FastAPI]:
+def exam_app(data_dir: Path, runner: FakeRunner) -> Iterator[FastAPI]:
     """An app whose operator has closed practice, without torch."""
-    monkeypatch.setattr(main, "HeadRunner", lambda **_options: runner)
-    app = create_app(Settings(data_dir=data_dir, database_url="", practice=False))
+    app = make_app(Settings(data_dir=data_dir, database_url="", practice=False), runner)
     with TestClient(app):
         yield app
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from app import main
 from app.settings import Settings
 from app.web.shared.rate_limits import BUCKETS, RateLimits, TooManyGuessesError
 from tests.helpers.accounts import ADA
+from tests.helpers.running_app import make_app
 
 
 def test_a_bucket_fills_by_itself() -> None:
@@ -59,7 +59,7 @@ def test_several_workers_allow_together_what_one_allows(workers: int, at_once: i
 
 def test_the_app_counts_for_as_many_workers_as_are_set(tmp_path: Path) -> None:
     """Of four, each refuses the sixth guess at one account."""
-    limits = main.create_app(Settings(data_dir=tmp_path, database_url="", workers=4)).state.services.limits
+    limits = make_app(Settings(data_dir=tmp_path, database_url="", workers=4)).state.services.limits
     for _ in range(5):
         limits.check("guess", ADA)
         limits.record_failure("guess", ADA)

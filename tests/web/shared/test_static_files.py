@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from app.main import create_app
 from app.settings import PROJECT, Settings
 from app.web.shared.static_files import IMMUTABLE, REVALIDATE, STATIC, static_url
 from tests.helpers.html_page import Page
+from tests.helpers.running_app import make_app
 from tests.helpers.runs import run_and_wait
 from tests.helpers.sheet_form import LLAMA_FORM
 
@@ -21,7 +21,7 @@ FILES = sorted(str(path.relative_to(STATIC)) for path in STATIC.rglob("*.*") if 
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
-    with TestClient(create_app(Settings(data_dir=tmp_path_factory.mktemp("static"), database_url=""))) as client:
+    with TestClient(make_app(Settings(data_dir=tmp_path_factory.mktemp("static"), database_url=""))) as client:
         yield client
 
 

@@ -11,9 +11,9 @@ import pytest
 from fastapi import Request
 from starlette.routing import Route
 
-from app.main import create_app
 from app.settings import PROJECT, Settings
 from app.web.shared.urls import RouteNameError, client_network, register_routes, route_names, url_for
+from tests.helpers.running_app import make_app
 
 # An address of the app in an attribute that a browser follows.
 ADDRESS = re.compile(r"""(?:href|action|src|formaction|hx-(?:get|post|put|patch|delete)|data-address)=["']/""")
@@ -22,7 +22,7 @@ NAME = re.compile(r"""url_for\(\s*["'](\w+)["']""")
 
 @pytest.fixture(scope="module", autouse=True)
 def _routes(tmp_path_factory: pytest.TempPathFactory) -> None:
-    create_app(Settings(data_dir=tmp_path_factory.mktemp("urls"), database_url=""))
+    make_app(Settings(data_dir=tmp_path_factory.mktemp("urls"), database_url=""))
 
 
 def texts(folder: str, ending: str) -> Iterator[tuple[str, str]]:

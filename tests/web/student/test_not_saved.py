@@ -11,10 +11,10 @@ import pytest
 import sqlalchemy as sa
 from starlette.testclient import TestClient
 
-from app.main import create_app
 from app.settings import Settings
 from app.store import queries
 from tests.helpers.answer_keys import KEY
+from tests.helpers.running_app import make_app
 from tests.helpers.school import School
 
 FORM = {"input.rows": "100", "form_id": "abcdefgh12345678"}
@@ -46,7 +46,7 @@ class Sat:
 
 @pytest.fixture
 def sat(tmp_path: Path) -> Iterator[Sat]:
-    app = create_app(Settings(data_dir=tmp_path, database_url=""))
+    app = make_app(Settings(data_dir=tmp_path, database_url=""))
     school = School(app)
     sa.event.listen(school.store.engine, "checkout", lambda raw, *_: raw.execute("PRAGMA busy_timeout=50"))
     course = school.course("Transformers", school.teacher("ada@example.org"))
