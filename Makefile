@@ -1,16 +1,21 @@
-# make serve · make test · make check · make bench · make bench-class · make soak · make fuzz · make messages · make screenshots: each does all its set-up in .venv on first use.
+# make serve · make test · make test-all · make check · make bench · make bench-class · make soak · make fuzz · make messages · make screenshots: each does all its set-up in .venv on first use.
 PYTHON ?= python3
 BIN := .venv/bin
+PYTEST = $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 export PYTHONDONTWRITEBYTECODE = # modules are compiled once, whatever this machine says, and not by each process
 
-.PHONY: serve test check messages screenshots bench bench-class soak fuzz install clean
+.PHONY: serve test test-all check messages screenshots bench bench-class soak fuzz install clean
 
 serve: install
 	@$(BIN)/attention-shapes serve
 
 # Three processes, also on two cores, since tests wait a lot for browsers and servers; each file stays in one of them.
 test: .venv/dev
-	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
+	$(PYTEST) -m "not slow"
+
+# What takes minutes more: kills, proxies, fuzzing, every model and worksheet instead of one of each kind, whole lessons.
+test-all: test
+	$(PYTEST) -m slow
 
 check: .venv/dev
 	$(BIN)/ruff check .

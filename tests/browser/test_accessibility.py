@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from simulation.server import Server
 from tests.helpers.browser import assert_accessible_in_all_looks, wait_until
+
+pytestmark = pytest.mark.slow
 
 
 def test_axe_finds_nothing_on_any_page(browser: Browser, shared_app: Server) -> None:

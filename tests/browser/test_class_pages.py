@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from playwright.sync_api import Browser, expect
 
 from app.store import Store
 from simulation.server import Server
 from tests.helpers.browser import assert_accessible_in_all_looks, set_up_link
 from tests.helpers.clock import end_activity
+
+pytestmark = pytest.mark.slow
 
 
 def test_from_the_first_start_to_an_exit_ticket(browser: Browser, own_app: Server) -> None:

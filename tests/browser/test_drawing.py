@@ -5,12 +5,15 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
+import pytest
 from playwright.sync_api import Page
 
 from app.figures.draw import draw_figures
 from app.figures.figures import Figure
 from app.web.shared.templating import template_environment
 from tests.helpers.shipped import LIBRARY
+
+pytestmark = pytest.mark.slow
 
 DRAWINGS = """
 {% from "shared/_figure.html" import draw_figure %}

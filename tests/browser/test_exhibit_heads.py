@@ -10,6 +10,8 @@ from playwright.sync_api import Browser, Page, expect
 from simulation.server import Server
 from tests.helpers.browser import assert_accessible_in_all_looks
 
+pytestmark = pytest.mark.slow
+
 ADDRESS = "/see/heads?model=llama-3.2-1b&tokens=60"
 
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 import csv
 import zipfile
 
+import pytest
 from playwright.sync_api import Browser, expect
 
 from app.store import Store
 from simulation.server import Server
 from tests.helpers.browser import assert_accessible_in_all_looks
+
+pytestmark = pytest.mark.slow
 
 
 def test_a_sample_course_is_taken_home_put_away_and_deleted(browser: Browser, own_app: Server) -> None:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from simulation.server import Server
 from tests.helpers.browser import assert_accessible_in_all_looks, wait_until
 from tests.helpers.printed import read_pdf
 from tests.helpers.shipped import LIBRARY
+
+pytestmark = pytest.mark.slow
 
 
 def test_the_pages_follow_the_options(page: Page) -> None:

@@ -22,6 +22,8 @@ from simulation.server import Server
 from tests.helpers.browser import assert_accessible
 from tests.helpers.shipped import LIBRARY
 
+pytestmark = pytest.mark.slow
+
 SHEET = LIBRARY.variant("llama-7b")
 RIGHT = {str(blank): str(SHEET.answer(blank)) for blank in SHEET.blanks}
 # `serve`, but what was on its way when an activity closed has arrived after two seconds, not after half a minute.

@@ -19,6 +19,8 @@ from simulation.lesson import add_teacher
 from simulation.server import Server
 from tests.helpers.browser import assert_accessible_in_all_looks, unreachable
 
+pytestmark = pytest.mark.slow
+
 NUMBERS = itertools.count(1)
 
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from app.web.shared.cookies import TEACHER_COOKIE
 from simulation.lesson import open_lesson
 from simulation.server import Server
 from tests.helpers.browser import assert_accessible_in_all_looks
+
+pytestmark = pytest.mark.slow
 
 
 def press(target: Locator) -> None:

@@ -13,6 +13,8 @@ from playwright.sync_api import Browser, FilePayload, Page, expect
 from simulation.server import Server
 from tests.helpers.browser import assert_accessible_in_all_looks
 
+pytestmark = pytest.mark.slow
+
 CONFIG = {
     "model_type": "llama", "hidden_size": 96, "num_attention_heads": 6, "num_key_value_heads": 2,
     "intermediate_size": 256, "vocab_size": 1000, "num_hidden_layers": 4,

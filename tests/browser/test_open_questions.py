@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from app.store import Plan, Policies, Store
@@ -12,6 +13,8 @@ from tests.helpers.browser import assert_accessible_in_all_looks, unreachable
 from tests.helpers.clock import end_activity
 from tests.helpers.open_questions import HEADS, WHY, asking_content
 from tests.helpers.shipped import LIBRARY
+
+pytestmark = pytest.mark.slow
 
 
 def saved(page: Page) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect
 
 from app.store import Store
@@ -9,6 +10,8 @@ from app.web.shared.cookies import TEACHER_COOKIE, VISITOR_COOKIE
 from simulation.lesson import open_lesson
 from simulation.server import Server
 from tests.helpers.browser import assert_accessible_in_all_looks
+
+pytestmark = pytest.mark.slow
 
 
 def context_with(browser: Browser, server: Server, name: str, value: str, width: int) -> BrowserContext:

@@ -8,10 +8,13 @@ import json
 import re
 
 import pypdfium2
+import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from simulation.server import Server
 from tests.helpers.browser import assert_accessible, set_up_link
+
+pytestmark = pytest.mark.slow
 
 CONFIG = {
     "model_type": "llama",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from app.sheets.library import Library
@@ -106,6 +107,7 @@ def test_practice_works_without_script(browser: Browser, shared_app: Server, lib
     context.close()
 
 
+@pytest.mark.slow
 def test_axe_finds_nothing_and_nothing_is_too_wide(browser: Browser, shared_app: Server, library: Library) -> None:
     """On the first sheet, checked with a mistake, and on the one that comes back to it, its details open."""
     context = browser.new_context(base_url=shared_app.url)

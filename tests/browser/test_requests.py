@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page
 
+pytestmark = pytest.mark.slow
+
 
 def sent_while_opening(page: Page, path: str) -> list[str]:
     """The addresses that went over the network, without those that came out of the browser's cache."""

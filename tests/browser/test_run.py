@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import pytest
 from playwright.sync_api import Page, Route, expect
 
 from tests.helpers.browser import wait_until
@@ -72,6 +73,7 @@ def test_torch_shapes_stand_beside_the_answers(page: Page) -> None:
     wait_until(page, "document.querySelector('.weights img').naturalWidth === 100")
 
 
+@pytest.mark.slow
 def test_the_picture_is_empty_above_the_diagonal(page: Page) -> None:
     """Every pixel right of the diagonal is clear, and every row has one that is not."""
     start(page, {"queries.rows": "100"})
@@ -91,6 +93,7 @@ def test_the_picture_is_empty_above_the_diagonal(page: Page) -> None:
     assert all(max(row) == 255 for row in rows)
 
 
+@pytest.mark.slow
 def test_a_run_can_be_left_and_found_again(page: Page) -> None:
     """The run has an address of its own that shows it later, with what was typed."""
     with without_news(page):
@@ -101,6 +104,7 @@ def test_a_run_can_be_left_and_found_again(page: Page) -> None:
     expect(page.locator("table.compared")).to_contain_text("99")
 
 
+@pytest.mark.slow
 def test_too_large_a_head_is_refused_with_its_bytes_and_runs_on_meta(page: Page) -> None:
     """A million tokens need terabytes of scores: refused with the number, then shown on the meta device."""
     page.goto("/sheet?worksheet=llama-7b&tokens=1000000")
@@ -112,6 +116,7 @@ def test_too_large_a_head_is_refused_with_its_bytes_and_runs_on_meta(page: Page)
     expect(page.locator("#run")).to_contain_text("meta")
 
 
+@pytest.mark.slow
 def test_a_grouped_head_reads_its_own_key_value_head(page: Page) -> None:
     """Query head 9 of Qwen2.5 0.5B, seven to a key/value head, reads key/value head 1."""
     page.goto("/sheet?worksheet=qwen2.5-0.5b")
@@ -123,6 +128,7 @@ def test_a_grouped_head_reads_its_own_key_value_head(page: Page) -> None:
     expect(page.locator("#run")).to_contain_text("Query head 9 uses key/value head 1", timeout=60_000)
 
 
+@pytest.mark.slow
 def test_a_transposed_sheet_stands_beside_torchs_own_shapes(page: Page) -> None:
     """Tokens are columns on the sheet and rows in the code: torch's (45, 128) agrees with 128 × 45, as is said."""
     page.goto("/sheet?worksheet=columns-qwen3-0.6b")

@@ -100,6 +100,7 @@ def test_a_check_marks_what_another_device_has_changed(devices: Devices) -> None
     phone.close()
 
 
+@pytest.mark.slow
 def test_an_offline_device_with_a_wrong_clock_loses_nothing(devices: Devices) -> None:
     """A laptop five minutes fast and a phone that was away: the save that the server took last counts, on both."""
     laptop, phone = devices.open(), devices.open()
@@ -122,6 +123,7 @@ def test_an_offline_device_with_a_wrong_clock_loses_nothing(devices: Devices) ->
     phone.close()
 
 
+@pytest.mark.slow
 def test_an_answer_that_was_lost_is_asked_again_and_overwrites_nothing(devices: Devices) -> None:
     """The server took a save and the page never heard: sent again, it covers nothing that was typed elsewhere since."""
     first, second = devices.open(), devices.open()

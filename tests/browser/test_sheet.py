@@ -212,6 +212,7 @@ def test_marks_come_back_after_a_reload(page: Page) -> None:
     assert (mark(page, "queries.rows"), mark(page, "queries.columns")) == ("right", "wrong")
 
 
+@pytest.mark.slow
 def test_a_lost_connection_and_a_restarted_server_lose_nothing(browser: Browser, own_app: Server) -> None:
     """Typed while the server is gone: said so, kept through a reload of the page, and saved once it is back."""
     context = browser.new_context(base_url=own_app.url)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
+import pytest
 from playwright.sync_api import Browser, Error, Page, expect
 
 from app.store import Store
@@ -11,6 +12,8 @@ from app.web.shared.cookies import TEACHER_COOKIE
 from simulation.lesson import open_lesson
 from simulation.server import Server
 from tests.helpers.browser import assert_accessible, wait_until
+
+pytestmark = pytest.mark.slow
 
 
 def assert_back_shows_nothing(page: Page, name: str) -> None:

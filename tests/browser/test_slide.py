@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from simulation.server import Server
 from tests.helpers.browser import assert_accessible_in_all_looks
+
+pytestmark = pytest.mark.slow
 
 BOUNCING = "/see/slide?worksheet=llama-7b&typed=1&queries.rows=100&queries.columns=128&keys.rows=100&keys.columns=4096"
 

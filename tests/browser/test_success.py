@@ -166,6 +166,7 @@ def test_a_run_that_is_refused_leaves_the_sheet_as_it_is(
     context.close()
 
 
+@pytest.mark.slow
 def test_a_class_that_shows_marks_has_the_same_moment(page: Page, shared_app: Server, library: Library) -> None:
     """Checked all right: arcs, PyTorch, and Hand in as the only button to press; then what comes next."""
     truth = right(joined(page, shared_app, library, Policies()))
@@ -182,6 +183,7 @@ def test_a_class_that_shows_marks_has_the_same_moment(page: Page, shared_app: Se
     expect(page.locator("#agreement")).to_contain_text("PyTorch agrees")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policies", [Policies(feedback="after_close"), Policies(exam=True)])
 def test_a_class_that_keeps_its_marks_gives_nothing_away(
     page: Page, shared_app: Server, library: Library, policies: Policies

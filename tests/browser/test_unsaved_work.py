@@ -23,6 +23,8 @@ from tests.helpers.anonymous_tickets import close_and_mix
 from tests.helpers.browser import assert_accessible, wait_until
 from tests.helpers.clock import end_activity
 
+pytestmark = pytest.mark.slow
+
 # `serve`, but it waits for a locked database a fifth of a second and not five.
 IMPATIENT = """
 from app.cli import main

@@ -16,6 +16,8 @@ from simulation.lesson import add_teacher
 from simulation.server import Server
 from tests.helpers.browser import assert_accessible
 
+pytestmark = pytest.mark.slow
+
 SIZES = {"desk": (1280, 900), "phone": (360, 740)}
 
 

@@ -229,6 +229,7 @@ def test_a_head_is_run_for_real(config: Path) -> None:
     assert (result["shapes"]["queries"], result["shapes"]["scores"], result["agrees"]) == ([7, 16], [7, 7], True)
 
 
+@pytest.mark.slow
 def test_a_head_too_large_for_any_memory_is_run_on_the_meta_device() -> None:
     """131,072 tokens of LLaMA 7B: scores of 131,072 × 131,072, and the last line says that table and torch agree."""
     command = [*ENTRY, "run", "llama-7b", "--tokens", "131072", "--device", "meta"]
@@ -465,6 +466,7 @@ def asked(host: str, port: int, path: str) -> tuple[int, str]:
     return answer
 
 
+@pytest.mark.slow
 def test_serve_prints_its_address_and_serves_there_without_torch(tmp_path: Path) -> None:
     """On a free port: /healthz and the first page answer, torch is not loaded, and the port is not given twice."""
     with served(tmp_path) as (host, port):

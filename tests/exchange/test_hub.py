@@ -236,6 +236,7 @@ def test_each_refusal_is_one_sentence_with_its_status(
     assert refused.status == status
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stated", [True, False])
 def test_a_huge_file_is_not_read(fake: FakeHub, tmp_path: Path, stated: bool) -> None:
     """Neither where its length is stated, nor where it goes on and on without one."""

@@ -82,6 +82,7 @@ def test_two_runs_use_the_same_child(runner: HeadRunner) -> None:
     assert child() == first
 
 
+@pytest.mark.slow
 def test_a_run_that_takes_too_long_is_stopped_and_the_next_one_works(runner: HeadRunner) -> None:
     """The child of the long run is gone, and another one answers."""
     runner.run(LLAMA, 2)
@@ -95,6 +96,7 @@ def test_a_run_that_takes_too_long_is_stopped_and_the_next_one_works(runner: Hea
     assert child() != first
 
 
+@pytest.mark.slow
 def test_a_call_beyond_those_that_may_wait_is_told_so_at_once(runner: HeadRunner) -> None:
     """With one head running and no queue slot, the second call raises at once."""
     thread, _ = in_the_background(runner)
@@ -104,6 +106,7 @@ def test_a_call_beyond_those_that_may_wait_is_told_so_at_once(runner: HeadRunner
     assert runner.run(LLAMA, 2)["agrees"]
 
 
+@pytest.mark.slow
 def test_a_child_that_is_killed_fails_the_run_and_not_the_next(runner: HeadRunner) -> None:
     """What the system does to a process that takes too much memory: the run fails, and the runner goes on."""
     thread, caught = in_the_background(runner)
@@ -132,6 +135,7 @@ def test_a_fault_in_the_child_shows_nothing_of_its_insides(runner: HeadRunner) -
     assert child() == first
 
 
+@pytest.mark.slow
 def test_a_child_that_has_nothing_to_do_is_ended() -> None:
     """After the idle time the memory is given back; closing ends the runner for good."""
     runner = HeadRunner(idle_limit_s=0.1)

@@ -90,6 +90,7 @@ def _is_bold(textpage: pdfium.PdfTextPage, at: int) -> bool:
     return b"Bold" in name.value
 
 
+@pytest.mark.slow
 def test_the_answers_printed_in_the_key_are_correct_when_typed() -> None:
     """Symbols lose their underscores and subscripts in a PDF; what is left is still read, and correct."""
     renderer, options = TypstRenderer(), HandoutOptions(worksheet="llama-7b", key="only", figures="none")

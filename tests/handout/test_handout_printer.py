@@ -155,6 +155,7 @@ def test_a_disk_that_takes_no_job_is_told_and_frees_the_turn(
     assert finished(here, start(here, client="192.0.2.9")).is_ready
 
 
+@pytest.mark.slow
 def test_what_typst_took_is_given_back(printers: tuple[HandoutPrinter, HandoutPrinter]) -> None:
     """A hundred sheets with their key: this process has not grown, and a child that has is not kept."""
     here, _there = printers

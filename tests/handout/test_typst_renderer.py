@@ -25,6 +25,7 @@ from tests.helpers.own_ticket import OWN_TICKET
 from tests.helpers.printed import Glyph, Printed, numbers, read_pdf
 from tests.helpers.random_worksheets import random_settings
 from tests.helpers.shipped import LIBRARY
+from tests.helpers.slow import one_in
 
 OWN_TEXTS = ("introduction", "own_assumptions", "footnote")
 ADDRESS = "https://shapes.example.org"
@@ -88,7 +89,7 @@ LONGEST = {(worksheet.topic, worksheet.answers): worksheet.key for worksheet in 
 
 
 @pytest.mark.parametrize(
-    ("key", "layout"), [*product(LIBRARY.worksheets, ["half"]), *product(LONGEST, ["pair", "full"])]
+    ("key", "layout"), one_in(7, [*product(LIBRARY.worksheets, ["half"]), *product(LONGEST, ["pair", "full"])])
 )
 def test_every_worksheet_is_printed_whole(key: str, layout: str) -> None:
     """Every row with every box, inside the page and its half, no answer, and a code that a telephone opens."""
@@ -130,6 +131,7 @@ def assert_nothing_is_cut(page: Printed, layout: str) -> None:
             assert (right < page.width / 2) == (left < page.width / 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", ["half", "pair"])
 @pytest.mark.parametrize("key", ["head-of-a-model", "layer-of-a-model", "cross-t5-small"])
 def test_versions_are_whole_whatever_their_numbers(key: str, layout: str) -> None:
@@ -272,8 +274,7 @@ MOST_HALVES = {
 }
 
 
-@pytest.mark.parametrize("paper", ["letter", "a4"])
-@pytest.mark.parametrize("key", LIBRARY.worksheets)
+@pytest.mark.parametrize(("key", "paper"), one_in(7, product(LIBRARY.worksheets, ["letter", "a4"])))
 def test_a_sheet_takes_few_half_pages(key: str, paper: str) -> None:
     """A sheet of one head holds its drawing on its half page, most others on a second one; no type is below 6.5 pt.
 
@@ -421,7 +422,7 @@ def test_the_key_is_filled_in_with_working_and_misconceptions() -> None:
     assert page.boxes == []
 
 
-@pytest.mark.parametrize("key", LIBRARY.worksheets)
+@pytest.mark.parametrize("key", one_in(4, LIBRARY.worksheets))
 def test_every_worksheet_has_a_key_with_every_answer(key: str) -> None:
     """Each right number, or on a sheet in letters each letter, stands in the key and within the page."""
     variant = LIBRARY.variant(key)

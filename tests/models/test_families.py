@@ -14,6 +14,7 @@ from app.models.read_config import build_architecture
 from app.shapes.shapes_json import shapes
 from tests.helpers.families_cases import CASES, GPT, LATENT, LLAMA, MOE, Case, Config
 from tests.helpers.reference import Shapes, attention_of_a_step, built, by_pattern, per_layer
+from tests.helpers.slow import one_in
 
 # transformers registers the output head of these before the embedding it is tied to, and so names the one tensor.
 OTHER_NAMES = {"lm_head.decoder.weight": "roberta.embeddings.word_embeddings.weight"}
@@ -39,7 +40,7 @@ def theirs(parameters: dict[str, tuple[int, ...]], architecture: Architecture) -
     return by_pattern(renamed)
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.model_type)
+@pytest.mark.parametrize("case", one_in(3, CASES), ids=lambda case: case.model_type)
 def test_every_parameter_has_the_name_shape_and_number_that_transformers_gives_it(case: Case) -> None:
     """Both settings of every flag, stated and derived head widths, every class that we count, and each layer."""
     for config, class_name in case.configs():

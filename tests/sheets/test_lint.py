@@ -172,6 +172,7 @@ def test_a_good_file_ends_well(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == "Checked 1 worksheet; to fix: 0.\nclassic.toml: nothing to fix.\n"
 
 
+@pytest.mark.slow
 def test_every_sentence_of_the_sheets_can_be_printed(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

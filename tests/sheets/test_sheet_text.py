@@ -92,6 +92,7 @@ def numbers(text: str) -> set[int]:
     return {int(number.replace(",", "")) for number in re.findall(r"\d+(?:,\d{3})*", text)}
 
 
+@pytest.mark.slow
 def test_the_text_is_complete_for_every_family_and_topic(every_sheet: tuple[Variant, ...]) -> None:
     """No sentence is missing or has a brace left, and the description has no number that is not one of the sheet's.
 

@@ -208,6 +208,7 @@ def test_the_write_ahead_log_joins_no_text_to_a_person(tmp_path: Path) -> None:
     store.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("statements", range(3, 7))
 def test_a_process_killed_while_it_mixes_loses_and_doubles_nothing(
     database_url: str, tmp_path: Path, statements: int

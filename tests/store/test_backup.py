@@ -102,6 +102,7 @@ def sqlite(tmp_path: Path) -> Iterator[Store]:
     opened.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_every_row_comes_back_by_way_of_the_other_database(
     sqlite: Store, other: Store, tmp_path: Path, seed: int
@@ -248,6 +249,7 @@ MISFITS = {
 }
 
 
+@pytest.mark.slow
 def test_rows_that_do_not_fit_are_told_and_change_nothing(store: Store, tmp_path: Path) -> None:
     """Also where number and hash of them are right, as in a file that somebody has made by hand."""
     fill(store, 7)

@@ -23,6 +23,8 @@ from simulation.server import Server
 from tests.helpers.clock import end_activity
 from tests.helpers.shipped import LIBRARY
 
+pytestmark = pytest.mark.slow
+
 STUDENTS, KILLS = 12, 3
 DRAFT_KILLS = int(os.environ.get("DRAFT_KILLS", "2"))  # of the process that takes drafts in, on each database
 

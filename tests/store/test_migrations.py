@@ -19,6 +19,8 @@ from app.store.database import migration_transaction, open_engine, upgrade
 from app.store.queries import hash_secret
 from app.store.tables import metadata
 
+pytestmark = pytest.mark.slow
+
 REVISIONS = ("0001", "0002", "0003", "0004")
 AT = "2026-03-01 10:00:00+00:00"
 SHEET = {"key": "llama-7b", "title": "One head", "model": "llama-7b", "topic": "single-head", "tokens": 100,

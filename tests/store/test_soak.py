@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from simulation.soak import EXPIRING_TABLES, SoakResult, soak
+
+pytestmark = pytest.mark.slow
 
 
 def test_what_expires_goes_and_nothing_grows_from_day_to_day() -> None:

@@ -224,6 +224,7 @@ def test_stores_that_open_one_new_database_at_once_all_work(bare_database_url: s
     assert len(opened) == 4
 
 
+@pytest.mark.slow
 def test_processes_that_open_one_new_database_at_once_all_work(bare_database_url: str, tmp_path: Path) -> None:
     """The same with three processes, as several workers of one machine start."""
     command = (

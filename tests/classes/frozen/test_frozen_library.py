@@ -76,6 +76,7 @@ def text_of(browser: Browser, path: str) -> str:
     return re.sub(r'(name="form_id" value|data-now)="[^"]*"|<time data-clock.*?</time>', "", response.text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", [without_anything, with_everything_changed])
 @pytest.mark.parametrize("variants", ["same", "per_student"])
 def test_every_page_stays_as_it_was(new_app: FastAPI, change: Change, variants: Any) -> None:

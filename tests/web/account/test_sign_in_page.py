@@ -185,6 +185,7 @@ def test_nobody_is_kept_out_of_their_account_by_others(school: School, ada: Teac
     assert sign_in(at(school, "198.51.100.1"))[0] == 303
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("short_waits")
 @pytest.mark.parametrize(
     ("emails", "count"), [(["nobody@example.org"], 5), ([f"{n}@example.org" for n in range(6)], 5), ([ADA], 2)]

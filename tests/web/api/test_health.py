@@ -109,6 +109,7 @@ def test_a_deleted_database_file_is_noticed(school: School, tmp_path: Path) -> N
     assert (status, "deleted" in sentence) == (503, True)
 
 
+@pytest.mark.slow
 def test_a_database_that_hangs_leaves_the_rest_alive(
     new_postgres_database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -107,6 +107,7 @@ def test_a_sheet_leads_to_each_of_its_products_with_what_is_typed(client: TestCl
     assert "3968" in client.get(links["S"]).text
 
 
+@pytest.mark.slow
 def test_every_product_that_a_sheet_leads_to_is_shown_once_its_boxes_are_right(
     client: TestClient, library: Library
 ) -> None:

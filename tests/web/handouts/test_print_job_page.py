@@ -19,6 +19,7 @@ def a_teachers_session(client: TestClient) -> str:
     return school.store.people.open_session(school.teacher())
 
 
+@pytest.mark.slow
 def test_a_large_handout_shows_its_progress(client: TestClient) -> None:
     """More than a hundred sheets are made while a page says how far they are, without script too."""
     client.cookies.set(TEACHER_COOKIE, a_teachers_session(client))

@@ -130,6 +130,7 @@ def test_a_model_that_is_not_there_is_a_404(client: TestClient) -> None:
         assert "There is no model" in answer.text
 
 
+@pytest.mark.slow
 def test_every_family_has_a_page(client: TestClient) -> None:
     """Odd sizes of every family, with the first and the last of their settings, are read, told and summed."""
     for case in CASES:
@@ -148,6 +149,7 @@ RECORDS: list[dict[str, Any]] = [
 ]
 
 
+@pytest.mark.slow
 def test_every_known_config_has_a_page_and_links_to_sheets_that_open(client: TestClient) -> None:
     """Imported from text: its page, and a quarter of the sheets that it offers, answer 200.
 

@@ -46,6 +46,8 @@ from app.store.upkeep.housekeeping import delete_expired
 from app.web.shared import errors
 from tests.helpers.school import School
 
+pytestmark = pytest.mark.slow
+
 PROXIED = {"Host": "shapes.example.org", "X-Forwarded-Proto": "https", "X-Forwarded-For": "198.51.100.7"}
 
 

@@ -12,6 +12,8 @@ from app.sheets.library import Library
 from tests.helpers.families_cases import CASES
 from tests.helpers.html_page import Page
 
+pytestmark = pytest.mark.slow
+
 WORKSHEETS_PER_FAMILY = 4  # other ones for each family, so that all are tried with many
 
 

@@ -8,6 +8,8 @@ import pytest
 
 from tests.helpers.fuzzing import Forms, Fuzzer, fuzz_api, fuzzed_app
 
+pytestmark = pytest.mark.slow
+
 
 def test_no_page_breaks_whatever_its_forms_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every route and form as nobody, student and instructor, with odd values: some are taken, some refused."""

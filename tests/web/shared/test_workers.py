@@ -18,6 +18,8 @@ from simulation.lesson import Lesson, open_lesson
 from simulation.server import Server
 from tests.helpers.school import PASSWORD
 
+pytestmark = pytest.mark.slow
+
 CLASS = 6
 # A worker that stands still for long, while the others are asked, is not replaced.
 PATIENT = "import app.cli.serve; from app.cli import main; app.cli.serve.SECONDS_UNTIL_REPLACED = 600; main(['serve'])"

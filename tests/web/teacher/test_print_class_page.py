@@ -87,6 +87,7 @@ def test_paper_of_an_own_worksheet_has_a_code_but_no_address(app: FastAPI) -> No
     assert (attempt.sheet_key, attempt.score) == (content.items[0].sheet_key, attempt.out_of)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("anonymous", [True, False])
 def test_the_back_of_an_anonymous_ticket_says_nothing_of_whose_it_is(app: FastAPI, anonymous: bool) -> None:
     """Neither the name nor the code of the sheet, which is another one for each student; a named ticket has both."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from fastapi import FastAPI
 
 from tests.helpers.answer_keys import KEY, WIDE
@@ -32,6 +33,7 @@ def test_one_page_for_the_next_meeting(app: FastAPI) -> None:
     assert sorted(text for _, text in page.find("blockquote")) == ["Mo is curious", "The output PROJECTION"]
 
 
+@pytest.mark.slow
 def test_what_was_chosen_on_tickets_is_counted_without_names(app: FastAPI) -> None:
     """The first questions with choices that somebody made; of free text only what is starred."""
     classroom = MarkedClassroom(app)

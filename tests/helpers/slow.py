@@ -1,0 +1,21 @@
+"""Parameters of a test of which a few run in `make test`, and all in `make test-all`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+
+def one_in(step: int, values: Iterable[Any]) -> list[Any]:
+    """The values as parameters, of which the first of each `step` is quick and the others are marked slow.
+
+    A tuple gives the test several arguments.
+    """
+    return [
+        pytest.param(
+            *(value if isinstance(value, tuple) else (value,)), marks=[pytest.mark.slow] if index % step else []
+        )
+        for index, value in enumerate(values)
+    ]
