@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import tempfile
 import time
 from collections.abc import Iterator
@@ -11,13 +10,14 @@ from pathlib import Path
 
 import httpx
 
+from simulation.browser import load, running_browser
 from simulation.server import Server
 
 STARTS = 5
 
 
 def report() -> Iterator[str]:
-    """Median of several cold starts with a fresh database, then the size of every file of the first load."""
+    """Median of several cold starts with a fresh database, then what a sheet and the start page load."""
     seconds = sorted(_first_page_seconds() for _ in range(STARTS))
     yield f"first page after process start: {seconds[STARTS // 2]:.2f} s (median of {STARTS}, fresh database)"
     with _server() as server:
@@ -45,18 +45,12 @@ def _first_page_seconds() -> float:
 
 
 def _sizes(url: str) -> Iterator[str]:
-    """A line for each file that the first page loads, fonts of its stylesheets included, and one for their sum.
-
-    Sizes are those of the bodies as sent, compressed or not.
-    """
-    page = httpx.get(f"{url}/sheet").text
-    linked = set(re.findall(r'(?:src|href)="(/static/[^"]+)"', page))
-    styles = " ".join(httpx.get(url + path).text for path in linked if "/css/" in path)
-    fonts = {f"/static/vendor/{name}" for name in re.findall(r"vendor/([^\"]+\.woff2)", styles)}
-    total = 0
-    for path in ["/sheet", *sorted(linked | fonts)]:
-        with httpx.stream("GET", url + path) as response:
-            size = sum(len(chunk) for chunk in response.iter_raw())
-        total += size
-        yield f"{size:7,} bytes  {path}"
-    yield f"{total:7,} bytes in all, without headers"
+    """A line for each file that a new browser takes to show a sheet and the start page, and one for their sum."""
+    with running_browser() as browser:
+        for address in ("/sheet", "/"):
+            context = browser.new_context(base_url=url)
+            sizes = load(context.new_page(), address)
+            context.close()
+            for file, size in sizes.items():
+                yield f"{size:7,} bytes  {file.removeprefix(url)}"
+            yield f"{sum(sizes.values()):7,} bytes in {len(sizes)} files as sent, headers included: {address}"

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from playwright.sync_api import Browser, Error, Playwright, sync_playwright
+from playwright.sync_api import Browser, Error, Page, Playwright, sync_playwright
 
 # No sandbox, for root in a container; the rest keeps the browser from looking for its maker's servers.
 ARGUMENTS = [
@@ -63,3 +63,21 @@ def _launch(playwright: Playwright) -> Browser:
         return playwright.chromium.launch(args=ARGUMENTS)
     except Error as error:
         raise NoBrowserError(NO_BROWSER) from error
+
+
+def load(page: Page, address: str) -> dict[str, int]:
+    """Open an address and wait until the page asks for nothing more; the bytes of each file it took, as sent.
+
+    Headers are counted. Files are in the order in which they came, by their whole URL.
+    """
+    session = page.context.new_cdp_session(page)
+    session.send("Network.enable")
+    urls, sizes = dict[str, str](), dict[str, int]()
+    session.on("Network.requestWillBeSent", lambda event: urls.update({event["requestId"]: event["request"]["url"]}))
+    session.on(
+        "Network.loadingFinished",
+        lambda event: sizes.update({urls[event["requestId"]]: int(event["encodedDataLength"])}),
+    )
+    page.goto(address, wait_until="networkidle")
+    session.detach()
+    return sizes

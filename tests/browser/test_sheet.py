@@ -7,6 +7,7 @@ import re
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
+from simulation.browser import load
 from simulation.server import Server
 
 # The classic half-sheet, worked out by hand: 100 tokens, width 4096, heads of 4096/32 = 128.
@@ -360,14 +361,10 @@ def test_nothing_is_asked_of_anyone_else_and_the_first_load_is_light(browser: Br
     """Every request goes to the app itself, and the first load weighs at most 100 kB as sent."""
     context = browser.new_context(base_url=shared_app.url)
     page = context.new_page()
-    session = context.new_cdp_session(page)
-    session.send("Network.enable")
-    sent: list[float] = []
-    session.on("Network.loadingFinished", lambda event: sent.append(event["encodedDataLength"]))
     requests: list[str] = []
     page.on("request", lambda request: requests.append(request.url))
-    page.goto("/sheet", wait_until="networkidle")
+    sizes = load(page, "/sheet")
     assert len(requests) >= 5
     assert [url for url in requests if not url.startswith(shared_app.url)] == []
-    assert 20_000 < sum(sent) <= 100_000
+    assert 20_000 < sum(sizes.values()) <= 100_000
     context.close()
