@@ -71,7 +71,7 @@ class Expression:
     @staticmethod
     def number(value: int | Fraction) -> Expression:
         """A number without symbols."""
-        return Expression((Term(value),))
+        return Expression((Term(value.numerator if value.denominator == 1 else value),))
 
     @staticmethod
     def symbol(name: str) -> Expression:
@@ -118,7 +118,7 @@ class Expression:
         """
         if self.symbols.isdisjoint(meanings):
             return self
-        return sum((_substitute(term, meanings) for term in self.terms), ZERO)
+        return Expression(_collect(part for term in self.terms for part in _substitute(term, meanings).terms))
 
     def fold(self, product: Expression, symbol: str) -> Expression:
         """The same expression with `symbol` written for each whole occurrence of a product of symbols.
@@ -223,16 +223,24 @@ def _substitute(term: Term, meanings: Mapping[str, Expression]) -> Expression:
 
     A meaning may be a sum, so the result is an expression; a divisor that means a sum raises ExpressionError.
     """
-    symbols = tuple(symbol for symbol in term.symbols if symbol not in meanings)
-    divisors = tuple(symbol for symbol in term.divisors if symbol not in meanings)
-    product = Expression((Term(term.factor, symbols, divisors),))
+    factor, symbols, divisors, sums = term.factor, list[str](), list[str](), list[Expression]()
     for symbol in term.symbols:
-        if symbol in meanings:
-            product = product * meanings[symbol]
+        meaning = meanings.get(symbol)
+        if meaning is None:
+            symbols.append(symbol)
+        elif len(meaning.terms) > 1:
+            sums.append(meaning)
+        else:
+            factor *= meaning.terms[0].factor
+            symbols += meaning.terms[0].symbols
+            divisors += meaning.terms[0].divisors
     for symbol in term.divisors:
-        if symbol in meanings:
-            product = product / meanings[symbol]
-    return product
+        inverse = ONE / meanings[symbol] if symbol in meanings else None
+        factor *= inverse.terms[0].factor if inverse else 1
+        symbols += inverse.terms[0].symbols if inverse else ()
+        divisors += inverse.terms[0].divisors if inverse else (symbol,)
+    product = Expression(_collect([_multiply(Term(factor, tuple(symbols)), Term(1, (), tuple(divisors)))]))
+    return reduce(Expression.__mul__, sums, product)
 
 
 def _fold(term: Term, product: tuple[str, ...], symbol: str) -> Term:

@@ -131,9 +131,16 @@ class TypedShapes:
         """
         if blank not in self.lengths or not self.names_sizes:
             return None
-        typed = Typed(self.lengths[blank], self.meanings.get(blank))
-        own = self.table[blank.tensor].expression(blank.field)
-        return next((each for each in (own, *self._sizes) if self.variant.reader.means(typed, each)), None)
+        if blank not in self._named:
+            typed = Typed(self.lengths[blank], self.meanings.get(blank))
+            sizes = (self._expression(blank), *self._sizes)
+            self._named[blank] = next((each for each in sizes if self.variant.reader.means(typed, each)), None)
+        return self._named[blank]
+
+    @cached_property
+    def _named(self) -> dict[Blank, Expression | None]:
+        """What `expression` has found, since a drawing asks for the same side again and again."""
+        return {}
 
     @cached_property
     def _sizes(self) -> tuple[Expression, ...]:
@@ -284,9 +291,12 @@ def _mismatches(
     for result, sides in table.merged_sides.items() if in_letters else ():
         for whole, parts in sides.items():
             if known.keys() >= {whole, *parts}:
-                product = _product([known[part] for part in parts])
-                if product.meaning is None or not variant.reader.means(known[whole], product.meaning):
-                    second = (parts[-1], product.value)
+                factors = [known[part] for part in parts]
+                value = prod(factor.value for factor in factors)
+                # Sums of many products take long to multiply, so their numbers are compared first.
+                meaning = _product(factors).meaning if known[whole].value == value else None
+                if meaning is None or not variant.reader.means(known[whole], meaning):
+                    second = (parts[-1], value)
                     yield DimensionMismatch(result, (whole, known[whole].value), second, parts=parts)
 
 

@@ -99,16 +99,19 @@ def _names_in(word: str, names: Collection[str]) -> list[str]:
     """The word as a name, or cut into names, long ones first; raises CannotReadError("letters") if it can't be."""
     if word in names:
         return [word]
-    cuts: list[list[str] | None] = [*[None] * len(word), []]  # by position: the names from there to the end
-    for start in reversed(range(len(word))):
-        for end in range(len(word), start, -1):
-            rest = cuts[end]
-            if rest is not None and word[start:end] in names:
-                cuts[start] = [word[start:end], *rest]
-                break
-    if cuts[0] is None:
+    longest, length = max(map(len, names), default=0), len(word)
+    ends = {length: length}  # where the name ends that begins at a position from which only names follow
+    for start in reversed(range(length)):
+        possible = range(min(start + longest, length), start, -1)
+        if end := next((end for end in possible if end in ends and word[start:end] in names), 0):
+            ends[start] = end
+    if 0 not in ends:
         raise CannotReadError("letters", word)
-    return cuts[0]
+    cuts, start = list[str](), 0
+    while start < length:
+        cuts.append(word[start : ends[start]])
+        start = ends[start]
+    return cuts
 
 
 def _refusal_at(text: str, at: int) -> CannotReadError:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from itertools import combinations
 
 from app.algebra.expression import Expression, ExpressionError
 from app.shapes.problem import Problem
@@ -97,6 +96,9 @@ class AnswerReader:
         """
         if typed.meaning is None:
             return typed.value == length.size(self.problem.sizes)
+        sizes = self.problem.sizes
+        if typed.meaning.value(sizes) != length.value(sizes):
+            return False  # what follows replaces sizes by what they are, which changes no value
         if self.canonical(typed.meaning) == self.canonical(length):
             return True
         has_number = any(term.factor != 1 for term in typed.meaning.terms)
@@ -119,13 +121,16 @@ class AnswerReader:
         by_width = {name: head if own == symbol("d_h") else own for name, own in by_width.items() if name != "d"}
         for form in (identities, by_width):
             first, second = _substituted(meaning, form), _substituted(length, form)
-            constants = sorted((first.symbols | second.symbols) - {"N", "M"})
-            for count in range(1, len(constants) + 1):
-                for chosen in combinations(constants, count):
-                    numbers = {name: Expression.number(sizes[name]) for name in chosen}
-                    left = first.substitute(numbers)
-                    if left.symbols and left == second.substitute(numbers):
-                        return True
+            numbers = {name: Expression.number(sizes[name]) for name in (first.symbols | second.symbols) - {"N", "M"}}
+            # What is equal with some sizes as numbers stays equal with more, so as many are tried as leave a symbol.
+            left = first.substitute(numbers)
+            if left.symbols and left == second.substitute(numbers):
+                return True
+            for kept in () if left.symbols or len(numbers) < 2 else sorted(numbers):
+                others = {name: number for name, number in numbers.items() if name != kept}
+                left = first.substitute(others)
+                if left.symbols and left == second.substitute(others):
+                    return True
         return False
 
     @cached_property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from itertools import combinations
 
 import pytest
 from hypothesis import given
@@ -15,10 +16,13 @@ from app.grading.explanations import mistaken_expression
 from app.grading.grade import grade
 from app.misconceptions.predictions import expectations
 from app.shapes.table import Blank
+from app.sheets.answer_tokens import answer_tokens
 from app.sheets.library import Library
 from app.sheets.numbers import Unreadable
+from app.sheets.reading import AnswerReader, Typed
 from app.sheets.symbols import read_symbols
 from app.sheets.variant import Variant
+from tests.helpers.processor_time import processor_time_s
 from tests.helpers.shipped import LIBRARY
 
 NAMES = {"T": "N", "d": "d", "h": "H", "d_h": "d_h"}
@@ -320,3 +324,82 @@ def test_a_number_without_a_symbol_is_not_asked_in_letters() -> None:
     worksheet = replace(LIBRARY.worksheets["growth-llama-7b"], key="mine", answers="letters")
     library = replace(LIBRARY, worksheets={"mine": worksheet})
     assert "worksheet in numbers" in (library.refusal("mine", "llama-7b") or "")
+
+
+IN_LETTERS = [key for key, sheet in LIBRARY.worksheets.items() if sheet.answers == "letters"]
+
+
+@pytest.mark.parametrize("key", IN_LETTERS)
+def test_an_answer_with_numbers_in_place_of_sizes_means_what_the_definition_says(key: str) -> None:
+    """Equal with any of the sizes as numbers, but not with all: found by trying every choice of them.
+
+    The answers are the lengths of the sheet, with each of their symbols, and each pair, replaced by its number.
+    """
+    variant = LIBRARY.variant(key)
+    reader, sizes = variant.reader, variant.problem.sizes
+    lengths = sorted({side for entry in variant.table.tensors for side in entry.shape}, key=str)
+    for length in lengths:
+        for count in (1, 2):
+            for chosen in combinations(sorted(length.symbols), count):
+                typed = length.substitute({name: Expression.number(sizes[name]) for name in chosen})
+                for other in lengths:
+                    value = typed.value(sizes)
+                    if typed.symbols and value == other.value(sizes):
+                        assert reader.means(Typed(int(value), typed), other) == _means_by_definition(
+                            reader, typed, other
+                        )
+
+
+def _means_by_definition(reader: AnswerReader, typed: Expression, length: Expression) -> bool:
+    """Whether they are equal by meaning, or once any of the model's sizes are numbers and a symbol is left."""
+    if reader.canonical(typed) == reader.canonical(length):
+        return True
+    sizes, symbol = reader.problem.sizes, Expression.symbol
+    is_split = sizes["d"] == sizes["H"] * sizes["d_h"]
+    for by_head in (True, False):
+        first, second = reader.canonical(typed), reader.canonical(length)
+        if not by_head and is_split:
+            by_width = {"d_h": symbol("d") / symbol("H")}
+            first, second = first.substitute(by_width), second.substitute(by_width)
+        constants = sorted((first.symbols | second.symbols) - {"N", "M"})
+        for count in range(1, len(constants) + 1):
+            for chosen in combinations(constants, count):
+                numbers = {name: Expression.number(sizes[name]) for name in chosen}
+                left = first.substitute(numbers)
+                if left.symbols and left == second.substitute(numbers):
+                    return True
+    return False
+
+
+@pytest.mark.parametrize("key", IN_LETTERS)
+def test_no_answer_takes_long_to_compare(key: str) -> None:
+    """A sum of every symbol took a second to grade, as each choice of them was tried as numbers, and six to draw.
+
+    What is added to a right answer here is zero, so that its number is right: a product of differences, each of a
+    symbol and its size.
+    """
+    variant = LIBRARY.variant(key)
+    names = [name for name in variant.reader.written_symbols if name not in ("T", "S", "N", "M")]
+    sizes = {name: variant.problem.sizes[variant.reader.symbol_by_name[name]] for name in names}
+    zero = "*".join(f"({name} - {sizes[name]})" for name in names[:5])
+    of_all = "+".join((*names, "*".join(names)))
+    right = {str(blank): variant.notation.write(variant.expression(blank)) for blank in variant.blanks}
+    for answers in ({blank: f"{text} + {zero}" for blank, text in right.items()}, dict.fromkeys(right, of_all)):
+        typed = {blank: variant.read(blank, answers[str(blank)]) for blank in variant.blanks}
+        lengths = {blank: length for blank, length in typed.items() if isinstance(length, Typed)}
+        assert len(lengths) > len(right) / 2
+        assert processor_time_s(lambda answers=answers: grade(variant, answers)) < 0.5
+        assert processor_time_s(lambda lengths=lengths: draw_figures(variant, lengths, "root")) < 0.5
+
+
+@pytest.mark.parametrize("text", ["T" * 1999, "d_" * 999, "Td" * 999 + "q", "h" * 1998 + "(", "d_h" * 600])
+def test_a_long_word_takes_no_time(text: str) -> None:
+    """Cutting a word of 2,000 letters into names took half a second for each box."""
+    assert processor_time_s(lambda: [read_symbols(text, NAMES) for _ in range(20)]) < 0.5
+
+
+def test_letters_are_cut_into_the_longest_names_that_leave_names() -> None:
+    """From the left, as before: "abc" is "ab" and "c" if there is no "abc" and no "bc"."""
+    assert answer_tokens("abcab", {"a", "ab", "bc", "c"}) == ["ab", "c", "ab"]
+    assert answer_tokens("abc", {"a", "ab", "bc"}) == ["a", "bc"]
+    assert answer_tokens("hd_hT", NAMES) == ["h", "d_h", "T"]
