@@ -11,9 +11,12 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from typing import Literal
 
+MAX_MARKS = 30  # combining marks in a row
+LOOKED_AT = 4  # times as many characters as a line may have, since some that are typed are left out
 JOINERS = "\u200c\u200d"  # they shape the letters of some scripts, as in علی‌رضا
 # Printable, and yet nothing can be seen of them: what Unicode calls default ignorable, and two symbols that are blank.
 _UNSEEN = re.compile(
@@ -22,18 +25,47 @@ _UNSEEN = re.compile(
 _SAME_MARKS = str.maketrans({"’": "'", "‘": "'", "ʼ": "'", "‐": "-", **dict.fromkeys(JOINERS)})
 
 
+def normal_form(form: Literal["NFC", "NFD", "NFKC", "NFKD"], text: str) -> str:
+    """Return a text in one of Unicode's normal forms, with at most MAX_MARKS combining marks in a row.
+
+    Marks in a row are sorted by insertion, so the time for a run of them grows with the square of its length. Unicode's
+    stream-safe format allows 30, which is more than any language writes.
+    """
+    if len(text) > MAX_MARKS and not text.isascii():
+        text = "".join(_limit_marks(text))
+    return unicodedata.normalize(form, text)
+
+
+def _limit_marks(text: str) -> Iterator[str]:
+    """Yield the characters of a text without the combining marks that follow MAX_MARKS others."""
+    marks = 0
+    for char in text:
+        marks = marks + 1 if _is_mark(char) else 0
+        if marks <= MAX_MARKS:
+            yield char
+
+
+@lru_cache(4096)
+def _is_mark(char: str) -> bool:
+    """Tell whether a character is decomposed into combining marks alone; some that are not in a class of marks are."""
+    return unicodedata.combining(unicodedata.normalize("NFKD", char)[0]) > 0
+
+
 def clean_line(text: str, longest: int | None = None) -> str:
     """Return a text as it is kept: on one line, composed (NFC), and with nothing in it that cannot be seen.
 
     Each run of white space becomes one space. Characters that cannot be printed or seen are dropped, but for the
-    JOINERS inside a word. What is longer than `longest` characters is cut.
+    JOINERS inside a word. What is longer than `longest` characters is cut; of a text several times as long, only the
+    beginning is looked at.
     """
+    if longest is not None:
+        text = text[: LOOKED_AT * longest]
     if not text.isascii():
         text = _UNSEEN.sub("", text)
     words = text.split()
     if not text.isprintable():
         words = ["".join(filter(_is_kept, word)).strip(JOINERS) for word in words]
-    line = unicodedata.normalize("NFC", " ".join(filter(None, words)))
+    line = normal_form("NFC", " ".join(filter(None, words)))
     return line[:longest].strip(f" {JOINERS}")
 
 
@@ -44,8 +76,8 @@ def name_key(name: str) -> str:
     Upper and lower case, composed and decomposed accents, full-width letters, straight and curly apostrophes, joiners
     and runs of spaces make no difference. Accents do: Zoe is not Zoë.
     """
-    folded = unicodedata.normalize("NFKC", clean_line(name)).casefold()
-    return " ".join(unicodedata.normalize("NFKC", folded).translate(_SAME_MARKS).split())
+    folded = normal_form("NFKC", clean_line(name)).casefold()
+    return " ".join(normal_form("NFKC", folded).translate(_SAME_MARKS).split())
 
 
 def told_apart(people: Sequence[tuple[str, str | None]]) -> list[str]:

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.names import JOINERS, clean_line, name_key
+from app.names import JOINERS, MAX_MARKS, clean_line, name_key, normal_form
+from tests.helpers.processor_time import processor_time_s
 
 ALI_REZA = "علی\u200cرضا"
 # Default_Ignorable_Code_Point in DerivedCoreProperties.txt of Unicode 16
@@ -74,3 +75,19 @@ def test_a_clean_line_stays_as_it_is_and_has_the_key_of_what_was_typed(typed: st
     assert clean_line(line) == line
     assert all(char in JOINERS or (char.isprintable() and char not in UNSEEN) for char in line)
     assert name_key(line) == name_key(typed)
+
+
+@pytest.mark.parametrize("marks", ["\u0301\u0316", "\u0316\u0f73\uff9e", "\u0f73\u0f75"])
+def test_a_run_of_combining_marks_takes_no_time(marks: str) -> None:
+    """Each mark is sorted past those before it: 40,000 of them took seconds. Some marks are not classed as marks."""
+    run = "a" + "".join(mark * 20_000 for mark in marks)
+    for clean in (clean_line, name_key, lambda text: clean_line(text, 60), lambda text: normal_form("NFKD", text)):
+        assert processor_time_s(lambda clean=clean: clean(run)) < 0.5
+
+
+def test_as_many_marks_as_any_language_writes_are_kept() -> None:
+    """A letter with MAX_MARKS marks stays as it is, in a line of any length; one more is left out."""
+    letter = "a" + "\u0316" * MAX_MARKS
+    assert clean_line(f"{letter} {letter}") == f"{letter} {letter}"
+    assert clean_line(f"{letter}\u0316 b") == f"{letter} b"
+    assert clean_line(letter * 9, 5) == letter[:5]

@@ -22,6 +22,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+from app.names import normal_form
+
 _OPERATORS = str.maketrans({"×": "*", "·": "*", "⋅": "*", "∗": "*", "÷": "/", "⁄": "/", "∕": "/", "−": "-", "–": "-"})
 
 _RAISED_DIGITS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
@@ -64,7 +66,7 @@ def normalize_signs(text: str) -> str:
     text = _RAISED.sub(lambda digits: "^" + digits[0].translate(_RAISED_DIGITS), text)
     if special_digits := [c for c in text if unicodedata.category(c) == "No"]:
         raise CannotReadError("special-digit", special_digits[0])
-    plain = unicodedata.normalize("NFKC", text.translate(_OPERATORS)).translate(_OPERATORS)
+    plain = normal_form("NFKC", text.translate(_OPERATORS)).translate(_OPERATORS)
     digits = (str(unicodedata.decimal(c)) if c.isdecimal() else c for c in plain)
     return " ".join("".join(digits).replace("**", "^").split())
 

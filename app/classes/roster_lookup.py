@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import replace
 
-from app.names import name_key, told_apart
+from app.names import name_key, normal_form, told_apart
 from app.store import Student
 
 
@@ -67,5 +67,5 @@ def sorted_by_likeness(student: Student, everybody: Sequence[Student]) -> list[S
 
 def _bare_words(name: str) -> set[str]:
     """The words of a name without case and accents."""
-    letters = unicodedata.normalize("NFD", name_key(name))
+    letters = normal_form("NFD", name_key(name))
     return set("".join(char for char in letters if not unicodedata.combining(char)).split())

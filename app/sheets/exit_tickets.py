@@ -8,7 +8,6 @@ reads the settings of a file; `settings_of_ticket` gives them back.
 from __future__ import annotations
 
 import tomllib
-import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +25,7 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails, PydanticCustomError
 
-from app.names import JOINERS
+from app.names import JOINERS, normal_form
 from app.sheets.authoring.worksheet_settings import SettingError
 from app.sheets.worksheet import WorksheetError
 from app.translation import gettext as _
@@ -83,7 +82,7 @@ def _line(longest: int) -> AfterValidator:
     """Makes a text one line without blanks around it, composed (NFC); refuses an empty, a long and an invisible one."""
 
     def check(text: str) -> str:
-        line = unicodedata.normalize("NFC", " ".join(text.split()))
+        line = normal_form("NFC", " ".join(text.split()))
         if not line:
             raise _refused(_("Write something here."))
         if len(line) > longest:

@@ -19,7 +19,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from app.models.architecture import TokensError
-from app.names import clean_line
+from app.names import clean_line, normal_form
 from app.shapes.requirements import TopicError
 from app.shapes.table import MATRIX_FIELDS
 from app.shapes.topics import TOPICS, check_decoder_tokens, check_topic_tokens, topic_for
@@ -265,7 +265,7 @@ def derived_key(text: str, prefix: str = "") -> str:
     >>> derived_key("Heads are as wide as d", "own-")
     'own-heads-are-as-wide-as-d'
     """
-    letters = "".join(c for c in unicodedata.normalize("NFKD", text.casefold()) if not unicodedata.combining(c))
+    letters = "".join(c for c in normal_form("NFKD", text.casefold()) if not unicodedata.combining(c))
     slug = "-".join(re.findall("[a-z0-9]+", letters))
     is_whole = len(slug) <= _MAX_SLUG and not re.search(r"[^\W_a-z0-9]", letters) and slug
     if not is_whole:  # what the slug leaves out tells texts apart, too
