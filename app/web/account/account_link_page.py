@@ -71,7 +71,7 @@ def follow_account_link(
             raise _void_link(services)
         return RedirectResponse(path, 303)
     email = link.email or form.single_line("email", MAX_EMAIL_INPUT)
-    typed = _NewAccount(email, form.single_line("name", MAX_TEACHER_NAME), form.raw("password"))
+    typed = _NewAccount(email, form.single_line("name", MAX_TEACHER_NAME), form.raw("password", MAX_PASSWORD + 1))
     if problem := _account_problem(services, link, typed):
         page = _account_link_page(store, teacher, link, token, typed, problem)
         return render("account/account_link.html", page, 422)

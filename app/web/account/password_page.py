@@ -45,7 +45,7 @@ def change_password(request: Request, services: ServicesDep, teacher: SignedIn, 
     """
     guesses = f"password of {teacher.id}"
     services.limits.check("known", guesses)
-    old, new = form.raw("old"), form.raw("new")
+    old, new = (form.raw(name, MAX_PASSWORD + 1) for name in ("old", "new"))
     if not old or not services.passwords.verify(old, teacher.password_hash):
         services.limits.record_failure("known", guesses)
         problem = _("That isn’t your password. If you have forgotten it, sign out and ask for a link to set a new one.")

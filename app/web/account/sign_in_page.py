@@ -13,7 +13,8 @@ from starlette.concurrency import run_in_threadpool
 from app.store import AuditAction
 from app.store.people import parse_email
 from app.web.shared.cookies import TEACHER_COOKIE
-from app.web.shared.forms import FormDep, FormReader
+from app.web.shared.forms import MAX_TEXT, FormDep, FormReader
+from app.web.shared.passwords import MAX_PASSWORD
 from app.web.shared.permissions import MaybeTeacher
 from app.web.shared.rate_limits import Limit, TooManyGuessesError
 from app.web.shared.services import Services, ServicesDep, StoreDep
@@ -70,9 +71,9 @@ def _verify_and_sign_in(
     refusal: TooManyGuessesError | None,
 ) -> Response:
     """Verify the password and start a session; a wrong one counts in all of `guesses`, and then `refusal` is raised."""
-    email, path = form.single_line("email", MAX_EMAIL_INPUT), path_on_this_site(form.raw("next"))
+    email, path = form.single_line("email", MAX_EMAIL_INPUT), path_on_this_site(form.raw("next", MAX_TEXT))
     teacher = services.store.people.find_teacher(email) if parse_email(email) else None
-    password, stored = form.raw("password"), teacher.password_hash if teacher else None
+    password, stored = form.raw("password", MAX_PASSWORD + 1), teacher.password_hash if teacher else None
     verified = services.passwords.verify(password, stored)
     if teacher is None or not verified:
         for limit, key in guesses:

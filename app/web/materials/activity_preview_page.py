@@ -32,6 +32,7 @@ from app.web.shared import permissions
 from app.web.shared.activity_steps import NextStep, Step, activity_steps, next_step
 from app.web.shared.forms import FormDep, FormReader, clamped_number
 from app.web.shared.permissions import StaffActivity, StudentAccess
+from app.web.shared.request_guard import MAX_BODY
 from app.web.shared.services import ServicesDep
 from app.web.shared.sheet_form import SavedFragment, kept_json
 from app.web.shared.templating import render
@@ -314,7 +315,7 @@ def _carried_attempts(form: FormReader, asked: ClassSheetRequest) -> tuple[Class
     Where any number is allowed, only the last ones stay, which a page can explain.
     """
     try:
-        carried: Any = json.loads(form.raw("carried") or "[]")
+        carried: Any = json.loads(form.raw("carried", MAX_BODY) or "[]")
     except (ValueError, RecursionError):
         return ()
     pairs = carried if isinstance(carried, list) else []

@@ -22,6 +22,7 @@ from app.store import AuditAction, Course, Teacher
 from app.translation import gettext as _
 from app.web.shared.forms import FormDep
 from app.web.shared.permissions import EditableCourses, SignedIn
+from app.web.shared.request_guard import MAX_BODY
 from app.web.shared.services import Services, ServicesDep
 from app.web.shared.templating import render
 from app.web.shared.urls import url_for
@@ -54,7 +55,7 @@ def import_file(services: ServicesDep, teacher: SignedIn, courses: EditableCours
 
     404 for a course that the teacher may not change.
     """
-    page = ImportPage(teacher, courses, form.single_line("into"), form.raw("text"))
+    page = ImportPage(teacher, courses, form.single_line("into"), form.raw("text", MAX_BODY))
     owner = next((each for each in courses if str(each.id) == page.into), None) if page.into else teacher
     if owner is None:
         raise HTTPException(404)

@@ -37,7 +37,7 @@ from app.sheets.exit_tickets import (
     settings_of_ticket,
 )
 from app.store import AuditAction, Course, Material, Teacher
-from app.web.shared.forms import FormDep, FormReader, whole_number
+from app.web.shared.forms import MAX_TEXT, FormDep, FormReader, whole_number
 from app.web.shared.permissions import (
     LARGEST_ID,
     EditableMaterial,
@@ -45,6 +45,7 @@ from app.web.shared.permissions import (
     SignedIn,
     owner_of_new,
 )
+from app.web.shared.request_guard import MAX_BODY
 from app.web.shared.services import ServicesDep
 from app.web.shared.templating import render
 from app.web.shared.urls import url_for
@@ -176,16 +177,16 @@ def _form_texts(form: FormReader) -> TicketTexts:
     questions = tuple(
         QuestionFields(
             name,
-            form.raw(f"text.{name}"),
+            form.raw(f"text.{name}", MAX_BODY),
             form.raw(f"kind.{name}"),
-            form.raw(f"options.{name}").replace("\r\n", "\n"),
-            form.raw(f"first.{name}"),
-            form.raw(f"last.{name}"),
+            form.raw(f"options.{name}", MAX_BODY).replace("\r\n", "\n"),
+            form.raw(f"first.{name}", MAX_TEXT),
+            form.raw(f"last.{name}", MAX_TEXT),
             required=form.raw(f"required.{name}") == "yes",
         )
         for name in form.all("question")
     )
-    title, instruction, pick = (form.raw(name) for name in ("title", "instruction", "pick_at_least"))
+    title, instruction, pick = (form.raw(name, MAX_TEXT) for name in ("title", "instruction", "pick_at_least"))
     return TicketTexts(title, instruction, pick.strip(), form.raw("anonymous") != "no", questions)
 
 

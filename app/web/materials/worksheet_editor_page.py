@@ -194,7 +194,7 @@ def _entries(form: FormReader, make: Callable[..., Entry], names: Mapping[str, s
     columns = [
         [
             clean_lines(text, MAX_BODY).strip() if field in ("boxes", "explanation") else clean_line(text)
-            for text in form.all(name)
+            for text in form.all(name, MAX_BODY)
         ]
         for field, name in names.items()
     ]
@@ -257,7 +257,12 @@ def _imported(
 ) -> Response:
     """The editor with a model imported and chosen; a model that cannot be is said beside the fields."""
     typed = ImportForm(
-        way, form.raw("import_hub"), form.raw("import_text"), form.single_line("import_name"), form.file, form.file_name
+        way,
+        form.raw("import_hub"),
+        form.raw("import_text", MAX_BODY),
+        form.single_line("import_name"),
+        form.file,
+        form.file_name,
     )
     imported, problem = _keys(form, "imported"), ""
     try:

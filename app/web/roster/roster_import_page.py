@@ -16,6 +16,7 @@ from app.exchange.roster import RosterError, read_roster, read_roster_rows, writ
 from app.store import AuditAction
 from app.web.shared.forms import FormDep, whole_number
 from app.web.shared.permissions import LARGEST_ID, CourseAccess, EditableCourse
+from app.web.shared.request_guard import MAX_BODY
 from app.web.shared.services import StoreDep
 from app.web.shared.templating import render
 from app.web.shared.urls import url_for
@@ -47,9 +48,9 @@ def preview_students(store: StoreDep, access: EditableCourse, form: FormDep) -> 
     422 with the list to be corrected where it cannot be read or has more than MAX_ROSTER_STUDENTS names.
     """
     try:
-        rows = read_roster_rows(form.file or form.raw("roster"), MAX_ROSTER_STUDENTS)
+        rows = read_roster_rows(form.file or form.raw("roster", MAX_BODY), MAX_ROSTER_STUDENTS)
     except RosterError as error:
-        page = RosterImportPage(access, roster=form.raw("roster"), problem=str(error))
+        page = RosterImportPage(access, roster=form.raw("roster", MAX_BODY), problem=str(error))
         return render("roster/roster_import.html", page, 422)
     checked = check_entries(rows.entries, store.roster.students(access.course))
     odd = [entry for entry in checked if entry.kind == "odd"][:MAX_ODD]
@@ -73,12 +74,12 @@ def add_students(store: StoreDep, access: EditableCourse, form: FormDep) -> Resp
     """
     ticked = form.all("anyway")
     try:
-        pasted = form.file or form.raw("roster")
+        pasted = form.file or form.raw("roster", MAX_BODY)
         entries = [] if ticked and not pasted else list(read_roster(pasted, MAX_ROSTER_STUDENTS))
         for row in ticked:
             entries += read_roster(row)
     except RosterError as error:
-        page = RosterImportPage(access, roster=form.raw("roster"), problem=str(error))
+        page = RosterImportPage(access, roster=form.raw("roster", MAX_BODY), problem=str(error))
         return render("roster/roster_import.html", page, 422)
     added = store.roster.add_students(access.course, entries)
     store.audit_log.record(access.teacher, AuditAction.STUDENTS_ADDED, access.course, f"{added}")

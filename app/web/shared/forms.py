@@ -9,7 +9,7 @@ from typing import Annotated, TypeVar
 from fastapi import Depends, Request
 from starlette.datastructures import FormData, UploadFile
 
-from app.names import JOINERS, clean_line
+from app.names import JOINERS, LOOKED_AT, clean_line
 from app.web.shared.request_guard import MAX_BODY
 
 MAX_LINE, MAX_TEXT = 200, 4000  # characters
@@ -27,7 +27,7 @@ class FormReader:
 
     def single_line(self, name: str, longest: int = MAX_LINE) -> str:
         """A field as `clean_line` keeps it, cut to a length; a field that was not sent is empty."""
-        return clean_line(self.raw(name), longest)
+        return clean_line(self.raw(name, LOOKED_AT * longest), longest)
 
     def multi_line(self, name: str, longest: int = MAX_TEXT) -> str:
         """A field as `typed_lines` gives it, without space around it."""
@@ -35,27 +35,30 @@ class FormReader:
 
     def typed_lines(self, name: str, longest: int) -> str:
         """A field that may still be typed into, as `clean_lines` keeps it."""
-        return clean_lines(self.raw(name), longest)
+        return clean_lines(self.raw(name, LOOKED_AT * longest), longest)
 
-    def raw(self, name: str) -> str:
+    def raw(self, name: str, longest: int = MAX_LINE) -> str:
         """A field as it was sent, such as a password or what stands in a box; empty where it was not sent.
 
-        Half a surrogate pair, which no database can store, becomes a question mark.
+        It is cut to a length before anything looks at it. Half a surrogate pair, which no database can store, becomes
+        a question mark.
         """
-        return self.optional(name) or ""
+        return self.optional(name, longest) or ""
 
-    def optional(self, name: str) -> str | None:
+    def optional(self, name: str, longest: int = MAX_LINE) -> str | None:
         """A field as `raw` gives it, but None where it was not sent."""
         value = self._form.get(name)
-        return value.encode(errors="replace").decode() if isinstance(value, str) else None
+        return value[:longest].encode(errors="replace").decode() if isinstance(value, str) else None
 
-    def all(self, name: str) -> tuple[str, ...]:
-        """Every value of a field that may be sent more than once, such as a list of ticked boxes."""
-        return tuple(value for value in self._form.getlist(name) if isinstance(value, str))
+    def all(self, name: str, longest: int = MAX_TEXT) -> tuple[str, ...]:
+        """Every value of a field that may be sent more than once, such as a list of ticked boxes, cut to a length."""
+        return tuple(value[:longest] for value in self._form.getlist(name) if isinstance(value, str))
 
     def names(self, prefix: str) -> tuple[str, ...]:
-        """The names of the fields that begin with a prefix, in the order they were sent."""
-        return tuple(dict.fromkeys(name for name in self._form if name.startswith(prefix)))
+        """The names of the fields that begin with a prefix, in the order they were sent, without those over MAX_LINE
+        characters.
+        """
+        return tuple(dict.fromkeys(n for n in self._form if n.startswith(prefix) and len(n) <= MAX_LINE))
 
 
 async def read_form(request: Request) -> FormReader:

@@ -25,7 +25,8 @@ from app.web.shared.templating import render_text
 MAX_NUMBER = 10**9  # of the changes on one page
 MAX_ANSWER = 2_000  # characters of the answer to an open question
 MAX_DRAWINGS = 256  # of about 22 kB that are kept
-_STAMP = re.compile(r"([\w.-]+):([a-z0-9]{8,40}):([0-9]{1,10})", re.ASCII)
+MAX_STAMP = 160  # characters of one of the field `stamps`: a box, a page and a number
+_STAMP = re.compile(r"([\w.-]{1,100}):([a-z0-9]{8,40}):([0-9]{1,10})", re.ASCII)
 
 
 def read_answers(form: FormReader, variant: Variant) -> Mapping[str, str]:
@@ -35,7 +36,7 @@ def read_answers(form: FormReader, variant: Variant) -> Mapping[str, str]:
 
     Example: {'queries.rows': '100', 'queries.columns': '', 'question.why-k': 'It has one row per token.'}
     """
-    boxes = {str(blank): form.raw(str(blank))[:MAX_BOX_TEXT] for blank in variant.blanks}
+    boxes = {str(blank): form.raw(str(blank), MAX_BOX_TEXT) for blank in variant.blanks}
     return boxes | {name: form.typed_lines(name, MAX_ANSWER) for name in _question_names(variant)}
 
 
@@ -51,13 +52,13 @@ def read_changed(form: FormReader, variant: Variant) -> dict[str, Stamp] | None:
 
     Example: 'keys.rows:k3x9v2aa:17 keys.columns:k3x9v2aa:18'
     """
-    text = form.optional("stamps")
+    stamps, names = dict[str, Stamp](), {*variant.blanks_by_name, *_question_names(variant)}
+    text = form.optional("stamps", MAX_STAMP * len(names))
     if text is None:
         return None
-    stamps, names = dict[str, Stamp](), {*variant.blanks_by_name, *_question_names(variant)}
-    for box, page, number in _STAMP.findall(text):
-        if box in names and int(number) <= MAX_NUMBER:
-            stamps[box] = Stamp(page, int(number))
+    for stamp in map(_STAMP.fullmatch, text.split()):
+        if stamp and stamp[1] in names and int(stamp[3]) <= MAX_NUMBER:
+            stamps[stamp[1]] = Stamp(stamp[2], int(stamp[3]))
     return stamps
 
 
