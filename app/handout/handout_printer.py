@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from app.translation import gettext as _
 
 from .document import font_check_document
 from .options import HandoutError, HandoutOptions, printable_line
-from .print_child import MakeSheets, PrintTask, check_task, pdf_task, preview_task, serve_print_tasks
+from .print_child import MakeSheets, PrintTask, check_task, pdf_task, preview_data, preview_task, serve_print_tasks
 from .print_jobs import HEARTBEAT_S, PrintJob, PrintJobFolder
 from .sheet_plan import check_version_count, plan_sheets
 from .typst_renderer import missing_letters_note
@@ -91,11 +91,12 @@ class HandoutPrinter:
     def preview(self, library: Library, options: HandoutOptions, base_url: str) -> tuple[bytes, ...]:
         """Return the first PREVIEW_PAGES pages of at most PREVIEW_SHEETS sheets without names, as SVG.
 
-        The last CACHED_PREVIEWS previews are kept. Raises HandoutError, PrinterBusyError and what Library raises.
+        The pages of the last CACHED_PREVIEWS previews are kept, by everything that is printed on them. Raises
+        HandoutError, PrinterBusyError and what Library raises.
         """
         check_version_count(library, options)
         few_sheets = replace(options, sheets=min(options.sheets, PREVIEW_SHEETS))
-        return self._cached_preview(_PreviewCacheKey(library, options.model), few_sheets, base_url)
+        return self._cached_preview(preview_data(library, few_sheets, self._tickets, base_url))
 
     def render_small(self, library: Library, options: HandoutOptions, base_url: str) -> bytes:
         """Return the PDF of a handout without names, made while the browser waits.
@@ -182,11 +183,9 @@ class HandoutPrinter:
         self._quick_child.close()
         self._job_child.close()
 
-    def _render_preview(self, key: _PreviewCacheKey, options: HandoutOptions, base_url: str) -> tuple[bytes, ...]:
-        """Make the pages of `preview` without looking into the cache."""
-        pages: tuple[bytes, ...] = self._ask_while_browser_waits(
-            preview_task(key.library, options, self._tickets, base_url)
-        )
+    def _render_preview(self, data: str) -> tuple[bytes, ...]:
+        """Typeset the pages of `preview` without looking into the cache."""
+        pages: tuple[bytes, ...] = self._ask_while_browser_waits(preview_task(data))
         return pages
 
     def _ask_while_browser_waits(self, task: PrintTask) -> Any:
@@ -332,20 +331,3 @@ def _disk_sentence() -> Iterator[None]:
         raise PrinterBusyError(
             _("The server cannot store this handout: its disk may be full. Tell whoever runs it.")
         ) from None
-
-
-@dataclass(frozen=True)
-class _PreviewCacheKey:
-    """The library of a preview. Two are equal for one model, the only part in which libraries of requests differ.
-
-    A library is the app's own, or that with one imported model, whose key is a hash of its config.
-    """
-
-    library: Library
-    model: str
-
-    def __hash__(self) -> int:
-        return hash(self.model)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _PreviewCacheKey) and other.model == self.model

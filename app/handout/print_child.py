@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -48,10 +49,18 @@ def _answer(task: PrintTask, renderer: TypstRenderer, report: ReportProgress) ->
         return "failed", None
 
 
-def preview_task(library: Library, options: HandoutOptions, tickets: Mapping[str, Ticket], base_url: str) -> PrintTask:
-    """The task that returns the first PREVIEW_PAGES pages as SVG. Sheets are planned here: there are only a few."""
+def preview_data(library: Library, options: HandoutOptions, tickets: Mapping[str, Ticket], base_url: str) -> str:
+    """All that is printed on the sheets of a preview, as JSON: equal data gives equal pages.
+
+    Sheets are planned here, by the app: there are only a few.
+    """
     documents = handout_documents(options, plan_sheets(library, options), tickets, base_url)
-    return partial(_render_preview, [document() for document in documents])
+    return json.dumps([document() for document in documents], ensure_ascii=False)
+
+
+def preview_task(data: str) -> PrintTask:
+    """The task that returns the first PREVIEW_PAGES pages of `preview_data` as SVG."""
+    return partial(_render_preview, json.loads(data))
 
 
 def check_task(data: TypstData) -> PrintTask:

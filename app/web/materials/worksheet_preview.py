@@ -151,4 +151,4 @@ def paper_response(services: Services, library: Library, settings: Mapping[str, 
         raise HTTPException(404)
     alone = Library({PREVIEW_KEY: worksheet}, library.models, library.wording)
     pages = services.printer.preview(alone, HandoutOptions(PREVIEW_KEY, sheets=1, layout="full"), base_url="")
-    return Response(pages[0], media_type="image/svg+xml", headers={"Cache-Control": "private, max-age=600"})
+    return Response(pages[0], media_type="image/svg+xml")

@@ -10,9 +10,10 @@ import pytest
 
 from app.sheets.authoring.worksheet_settings import read_settings, settings_of
 from app.store import Material
+from app.web.materials.worksheet_preview import PREVIEW_KEY
 from tests.helpers.html_page import Page
 from tests.helpers.random_worksheets import HOSTILE_TEXTS, random_settings
-from tests.helpers.school import Classroom
+from tests.helpers.school import Browser, Classroom
 from tests.helpers.sent_form import SentForm
 
 PREVIEW = "/worksheets/preview"
@@ -187,6 +188,36 @@ def test_a_hidden_fact_leaves_the_description_and_the_page_on_paper(classroom: C
     [(picture, _)] = Page(page).find("img", class_="paper")
     assert classroom.instructor.get(picture["src"]).headers["content-type"] == "image/svg+xml"
     assert classroom.instructor.get(f"{PREVIEW}/page.svg?sheet=eJwDAAAAAAE").status_code == 404
+
+
+def paper_picture(classroom: Classroom, browser: Browser, **changes: Any) -> str:
+    """The editor's page on paper, as SVG, of a new worksheet with these fields, in a teacher's browser."""
+    page = browser.post(PREVIEW, data={**new_form(classroom), "view": "paper", **changes}).text
+    [(picture, _)] = Page(page).find("img", class_="paper")
+    shown = browser.get(picture["src"])
+    assert shown.headers["cache-control"] == "no-store"
+    return shown.text
+
+
+def test_the_page_on_paper_is_of_the_worksheet_that_was_typed(classroom: Classroom) -> None:
+    """Not of the one that this author, or another teacher, looked at before."""
+    eve = classroom.school.browser(teacher=classroom.school.teacher())
+    ada = paper_picture(classroom, classroom.instructor, title="Ada’s exam", introduction="The secret question")
+    changed = paper_picture(classroom, classroom.instructor, title="Ada’s exam", introduction="The other question")
+    evas = paper_picture(classroom, eve, title="Eve’s sheet")
+    assert len({ada, changed, evas}) == 3
+    assert ada == paper_picture(classroom, eve, title="Ada’s exam", introduction="The secret question")
+
+
+def test_nobody_sees_the_page_on_paper_of_another_by_the_address_of_handouts(classroom: Classroom) -> None:
+    """There is no worksheet with the key of the preview, whoever asks, and whatever was looked at before."""
+    paper_picture(classroom, classroom.instructor, title="Ada’s exam")
+    eve = classroom.school.browser(teacher=classroom.school.teacher())
+    for browser in (classroom.school.browser(), eve, classroom.instructor):
+        for address in ("/handout", "/handout/pages/1.svg", "/handout.pdf"):
+            answer = browser.get(f"{address}?worksheet={PREVIEW_KEY}&sheets=1&layout=full")
+            assert answer.status_code == 404, address
+            assert "Ada’s exam" not in answer.text
 
 
 def test_a_model_is_imported_and_chosen(classroom: Classroom) -> None:
