@@ -27,11 +27,13 @@ EMBEDDED_HEADERS = {
     "Content-Security-Policy": HEADERS["Content-Security-Policy"].replace("frame-ancestors 'none'", "frame-ancestors *")
 }
 
-# Below these, a page shows names or somebody's work: no browser keeps it, so that Back after signing out shows nothing.
-PRIVATE_PATHS = (
-    "/courses", "/activities", "/worksheets", "/tickets", "/class/", "/mine", "/join/", "/resume", "/links/",
-    "/handout/jobs/",
-)  # fmt: skip
+# What browsers may keep: pages that are the same for everybody, but for what this browser typed into a sheet of practice.
+# Every other page may show names, answers or marks, so that Back after signing out must show nothing of it.
+KEPT_PATHS = (
+    *("/", "/sheet", "/practice", "/practice/map", "/glossary", "/models", "/see", "/handout", "/openapi.json"),
+    *("/v/", "/models/", "/see/", "/handout/pages/", "/api/", "/static/"),  # and everything below
+)
+_KEPT_FOLDERS = tuple(path for path in KEPT_PATHS if len(path) > 1 and path.endswith("/"))
 
 
 class _TooLargeError(Exception):
@@ -49,7 +51,7 @@ class Guard:
             await self.app(scope, receive, send)
             return
         note_request(scope)
-        send = _with_headers(send, private=scope["path"].startswith(PRIVATE_PATHS))
+        send = _with_headers(send, may_keep=scope["method"] in ("GET", "HEAD") and _is_kept(scope["path"]))
         if scope["method"] == "HEAD":  # as GET; the server leaves the body out
             scope = {**scope, "method": "GET"}
         if scope["method"] not in ("GET", "OPTIONS") and _is_cross_site(Headers(scope=scope)):
@@ -111,16 +113,21 @@ def _is_cross_site(headers: Headers) -> bool:
     return origin is not None and urlsplit(origin).netloc != headers.get("host")
 
 
-def _with_headers(send: Send, *, private: bool) -> Send:
-    """A `send` that adds HEADERS to a response, except those that the response has set itself; what is `private` is not
-    stored by the browser.
+def _is_kept(path: str) -> bool:
+    """Whether browsers may keep what is at this path."""
+    return path in KEPT_PATHS or path.startswith(_KEPT_FOLDERS)
+
+
+def _with_headers(send: Send, *, may_keep: bool) -> Send:
+    """A `send` that adds HEADERS to a response, except those that the response has set itself. Unless the browser
+    `may_keep` it, it stores nothing of it.
     """
 
     async def send_with_headers(message: Message) -> None:
         """Send a message, with HEADERS where it is the start of a response."""
         if message["type"] == "http.response.start":
             headers = MutableHeaders(scope=message)
-            if private:
+            if not may_keep:
                 headers.setdefault("Cache-Control", "no-store")
             for name, value in HEADERS.items():
                 headers.setdefault(name, value)

@@ -112,8 +112,13 @@ def render_text(template: str, page: Any) -> Markup:
 def render_page_or_fragment(
     request: Request, page_template: str, fragment_template: str, page: Any, status: int = 200
 ) -> HTMLResponse:
-    """The fragment alone where htmx asks, which puts it into the page it is on; otherwise the whole page."""
-    return render(fragment_template if is_htmx(request) else page_template, page, status)
+    """The fragment alone where htmx asks, which puts it into the page it is on; otherwise the whole page.
+
+    Both have one address: Vary says so, or Back could show a fragment that the browser has kept as if it were the page.
+    """
+    response = render(fragment_template if is_htmx(request) else page_template, page, status)
+    response.headers.add_vary_header("HX-Request")
+    return response
 
 
 def is_htmx(request: Request) -> bool:

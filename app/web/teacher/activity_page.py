@@ -139,12 +139,11 @@ def give_extra_time(request: Request, services: ServicesDep, access: EditableAct
 
 @router.get("/activities/{activity_id:int}/qr.svg")
 def draw_qr_code(request: Request, services: ServicesDep, access: StaffActivity) -> Response:
-    """The QR code of the join link, as SVG that browsers may keep for five minutes."""
+    """The QR code of the join link, as SVG."""
     svg = io.BytesIO()
     code = segno.make(_join_link(request, services, access.activity), error="m", micro=False)
     code.save(svg, kind="svg", border=2, dark="#000", light="#fff", omitsize=True)
-    headers = {"Cache-Control": "private, max-age=300"}
-    return Response(svg.getvalue(), media_type="image/svg+xml", headers=headers)
+    return Response(svg.getvalue(), media_type="image/svg+xml")
 
 
 def _join_link(request: Request, services: Services, activity: Activity) -> str:

@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from fastapi import FastAPI
 from starlette.testclient import TestClient
 
 from app.web.shared.request_guard import MAX_BODY
+from tests.helpers.permission_table import TABLE, TwoCourses
 from tests.helpers.sheet_form import filled
 
 
@@ -80,3 +82,33 @@ def test_half_a_form_is_no_fault_of_ours(client: TestClient) -> None:
     assert client.portal
     client.portal.call(client.app, scope, receive, send)  # the app itself, as a server calls it
     assert sent[0]["status"] == 400
+
+
+@pytest.fixture(scope="module")
+def courses(app: FastAPI) -> TwoCourses:
+    """A school for what is only looked at."""
+    return TwoCourses(app)
+
+
+@pytest.mark.parametrize("route", TABLE)
+def test_no_browser_keeps_what_is_not_for_everybody(courses: TwoCourses, route: str) -> None:
+    """Whatever a form is answered with, and every page that some of the roles may not see."""
+    method, path = route.split(" ")
+    browser = courses.school.browser(**courses.people["instructor"])
+    answer = browser.request(method, courses.path(path), data={"code": "ABC-DE"} if method == "POST" else None)
+    if method == "POST" or len(set(TABLE[route])) > 1:
+        assert "no-store" in answer.headers["cache-control"]
+
+
+@pytest.mark.parametrize("path", ["/marking", "/runs/abc", "/mine", "/join/ABCDEF", "/resume", "/handout/jobs/abc"])
+def test_no_browser_keeps_names_answers_or_marks(courses: TwoCourses, path: str) -> None:
+    """Also where everybody who has the address, or a cookie, may look."""
+    assert courses.school.browser().get(path).headers["cache-control"] == "no-store"
+
+
+def test_a_fragment_is_not_kept_as_the_page_at_its_address(client: TestClient) -> None:
+    """Back asks what the browser has kept of an address; Vary tells it that a script got something else."""
+    for headers in ({}, {"HX-Request": "true"}):
+        answer = client.get("/handout", headers=headers)
+        assert answer.headers["cache-control"] == "private, no-cache"
+        assert "HX-Request" in answer.headers["vary"]
