@@ -27,8 +27,8 @@ EMBEDDED_HEADERS = {
     "Content-Security-Policy": HEADERS["Content-Security-Policy"].replace("frame-ancestors 'none'", "frame-ancestors *")
 }
 
-# What browsers may keep: pages that are the same for everybody, but for what this browser typed into a sheet of practice.
-# Every other page may show names, answers or marks, so that Back after signing out must show nothing of it.
+# What browsers may keep: pages that are the same for everybody, but for what this browser typed into practice. Every
+# other page may show names, answers or marks, and Back after signing out must show nothing of these.
 KEPT_PATHS = (
     *("/", "/sheet", "/practice", "/practice/map", "/glossary", "/models", "/see", "/handout", "/openapi.json"),
     *("/v/", "/models/", "/see/", "/handout/pages/", "/api/", "/static/"),  # and everything below

@@ -16,6 +16,7 @@ from app.figures.draw import draw_figures
 from app.figures.figures import Figure
 from app.figures.scale import ScaleName
 from app.grading.hints import HINT_LEVELS, HintLevel
+from app.shapes.problem import Problem
 from app.sheets.reading import MAX_BOX_TEXT, Typed
 from app.sheets.variant import Variant
 from app.store import Answers, Stamp, question_name
@@ -127,7 +128,7 @@ class SavedFragment:
 class _Drawn:
     """A sheet as it is drawn: two that are equal have the same drawing."""
 
-    variant_id: int  # of this process, for as long as the drawing is kept: finding out that two are equal takes longer
+    problem: Problem  # every sheet has its own, equal to no other; a sheet itself cannot be hashed
     texts: tuple[str, ...]
     scale: ScaleName
     names_sizes: bool
@@ -150,7 +151,7 @@ def draw_typed(
     many students type the same into the same sheet.
     """
     texts = tuple(answers.get(str(blank), "") for blank in variant.blanks)
-    return _draw(_Drawn(id(variant), texts, scale, names_sizes, tells_mismatches, variant))
+    return _draw(_Drawn(variant.problem, texts, scale, names_sizes, tells_mismatches, variant))
 
 
 @lru_cache(MAX_DRAWINGS)
