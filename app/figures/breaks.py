@@ -62,7 +62,7 @@ def break_of(pen: Pen, mismatch: DimensionMismatch, sketch: Sketch) -> Iterator[
 def head_breaks(pen: Pen, first: Box, second: Box) -> Iterator[Break]:
     """The break between the widths of two single heads that should be equal, if they are known and are not."""
     widths = {pen.shapes.head_width(box.tensor) for box in (first, second)}
-    if len(widths) > 1 and None not in widths:
+    if pen.shapes.tells_mismatches and len(widths) > 1 and None not in widths:
         sides = (Side(b, b.transposed, head_label(pen.shapes, b.tensor)[0], b.role == "value") for b in (first, second))
         yield break_between(*sides)
 
@@ -72,7 +72,7 @@ def joined_breaks(pen: Pen, joined: Box, parts: Iterable[str]) -> Iterator[Break
     blanks = [Blank(key, "columns") for key in parts]
     lengths = [pen.shapes.lengths.get(blank, 0) for blank in blanks]
     own = pen.shapes.lengths.get(Blank(joined.tensor, "columns"))
-    if own is not None and all(lengths) and sum(lengths) != own:
+    if pen.shapes.tells_mismatches and own is not None and all(lengths) and sum(lengths) != own:
         needed = changed(joined, width=pen.sizes.scale.px(sum(lengths)))
         added = " + ".join(map(pen.shapes.label, blanks))
         yield break_between(

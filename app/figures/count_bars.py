@@ -66,10 +66,13 @@ def _sums(counts: Sequence[Count], asked: frozenset[str], sizes: Mapping[str, in
             yield CountPlan("parts", total.parts, count, factor)
 
 
-def draw_counts(variant: Variant, answers: Answers, longest: Mapping[str, int] | None = None) -> tuple[Figure, ...]:
+def draw_counts(
+    variant: Variant, answers: Answers, longest: Mapping[str, int] | None = None, *, tells_mismatches: bool = True
+) -> tuple[Figure, ...]:
     """The bars of a sheet that counts, on a scale of its own each, which is true and not of square roots; plots first.
 
     `longest` is the number that fills the width, by the last row of the figure, where that is not its own largest.
+    Without `tells_mismatches`, nothing is said of parts that do not add up, or of lines that meet elsewhere.
     """
     numbers = {
         blank.tensor: answer.value if isinstance(answer, Typed) else answer
@@ -78,8 +81,12 @@ def draw_counts(variant: Variant, answers: Answers, longest: Mapping[str, int] |
     }
     scales = longest or longest_bars(variant, answers)
     is_plotted = variant.table.key == "growth" and variant.worksheet.answers == "numbers"
-    plots = (growth_plot(variant, numbers),) if is_plotted else ()
-    return (*plots, *(_figure(variant, plan, numbers, scales[plan.rows[-1]]) for plan in count_plans(variant)))
+    plots = (growth_plot(variant, numbers, tells_mismatches=tells_mismatches),) if is_plotted else ()
+    bars = (
+        _figure(variant, plan, numbers, scales[plan.rows[-1]], tells_mismatches=tells_mismatches)
+        for plan in count_plans(variant)
+    )
+    return (*plots, *bars)
 
 
 def longest_bars(variant: Variant, answers: Answers) -> dict[str, int]:
@@ -93,12 +100,14 @@ def longest_bars(variant: Variant, answers: Answers) -> dict[str, int]:
     return longest
 
 
-def _figure(variant: Variant, plan: CountPlan, numbers: Mapping[str, int], longest: int) -> Figure:
+def _figure(
+    variant: Variant, plan: CountPlan, numbers: Mapping[str, int], longest: int, *, tells_mismatches: bool
+) -> Figure:
     """One figure: a bar for each row with its name on the left and its number on the right."""
     sketch, x, px = Sketch(), 0.0, LONGEST_PX / longest
     known = [numbers[key] * plan.factor for key in plan.parts if key in numbers]
     is_complete = plan.whole is not None and len(known) == len(plan.parts) and plan.whole.key in numbers
-    differs = is_complete and sum(known) != numbers[plan.rows[-1]]
+    differs = tells_mismatches and is_complete and sum(known) != numbers[plan.rows[-1]]
     for index, key in enumerate(plan.rows):
         is_part = plan.whole is not None and key != plan.whole.key
         length = numbers.get(key, 0) * (plan.factor if is_part else 1)

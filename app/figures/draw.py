@@ -23,11 +23,17 @@ from app.sheets.variant import Variant
 
 
 def draw_figures(
-    variant: Variant, answers: Answers, scale: ScaleName = "root", *, names_sizes: bool = True
+    variant: Variant,
+    answers: Answers,
+    scale: ScaleName = "root",
+    *,
+    names_sizes: bool = True,
+    tells_mismatches: bool = True,
 ) -> tuple[Figure, ...]:
     """The figures of a sheet, in order, drawn from `answers`, what was typed into its boxes, without empty ones.
 
-    None on a worksheet that shows no drawing; on one that shows no mismatches, lengths are drawn and not compared.
+    None on a worksheet that shows no drawing. Without `tells_mismatches`, and on a worksheet that shows none, lengths
+    are drawn and not compared: neither with one another nor with what the sheet's text tells.
 
     On a sheet whose tokens are columns they are mirror images. Counts are bars, behind any matrices. Unless
     `names_sizes`, nothing says by name or colour which of the model's sizes a number is: only lengths, and what does
@@ -36,12 +42,10 @@ def draw_figures(
     sheet, plans = variant.worksheet, _plans(variant)
     if not sheet.show_drawing:
         return ()
-    bars = draw_counts(variant, answers)
-    if not sheet.show_mismatches:
-        bars = tuple(replace(figure, mismatches=()) for figure in bars)
+    bars = draw_counts(variant, answers, tells_mismatches=tells_mismatches and sheet.show_mismatches)
     if not plans:
         return bars
-    shapes = TypedShapes.of(variant, answers, names_sizes)
+    shapes = TypedShapes.of(variant, answers, names_sizes, tells_mismatches)
     return (*_lay_out(shapes, plans, Scale.fitting(scale, shapes, plans)), *bars)
 
 

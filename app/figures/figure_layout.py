@@ -54,7 +54,8 @@ def _product(pen: Pen, plan: FigurePlan, sketch: Sketch) -> None:
     rows = Blank(above.tensor, "columns" if above.transposed else "rows")  # as drawn
     if any({rows, columns} <= set(blanks) for blanks in equation.blanks(plan.results[0]).values()):
         typed = pen.shapes.compared
-        sketch.arcs += corner_arcs(left, above, (typed.get(columns), typed.get(rows)))
+        inner = (typed.get(columns), typed.get(rows))
+        sketch.arcs += corner_arcs(left, above, inner, tells_mismatches=pen.shapes.tells_mismatches)
 
 
 def _results(pen: Pen, plan: FigurePlan, sketch: Sketch, x: float) -> None:
@@ -96,7 +97,8 @@ def _head_scores(pen: Pen, plan: FigurePlan, sketch: Sketch) -> None:
     place(sketch, keys, pen.edges(keys, "over", "top"))
     place(sketch, key, (pen.head_edge(key, "over"),))
     sketch.pulled += [pulled_out(queries, query), pulled_out(keys, key)]
-    sketch.arcs += corner_arcs(query, key, (pen.shapes.head_width("queries"), pen.shapes.head_width("keys")))
+    inner = (pen.shapes.head_width("queries"), pen.shapes.head_width("keys"))
+    sketch.arcs += corner_arcs(query, key, inner, tells_mismatches=pen.shapes.tells_mismatches)
     sketch.breaks += head_breaks(pen, query, key)
     softmax = replace(plan, results=plan.results[1:])
     scores = pen.box(plan.results[0], x, 0.0)
@@ -119,7 +121,7 @@ def _head_context(pen: Pen, plan: FigurePlan, sketch: Sketch) -> None:
     sketch.pulled.append(pulled_out(values, value))
     lengths = pen.shapes.lengths
     inner = (lengths.get(Blank("weights", "columns")), lengths.get(Blank("values", "rows")))
-    sketch.arcs += corner_arcs(weights, value, inner)
+    sketch.arcs += corner_arcs(weights, value, inner, tells_mismatches=pen.shapes.tells_mismatches)
     sketch.breaks += head_breaks(pen, value, context)
     label = label_box(sketch, sketch.edges[-1])
     end = max(context.x + context.width, label[0] + label[2])

@@ -276,7 +276,7 @@ class _Lane:
             if each.right and each.left == key:  # an arc begins at the left end of this matrix
                 near, far = self._reach(each)
                 yield (x, min(near, far), 1.0, abs(far - near)), 2.0
-                if self._is_broken(*each.inner):  # where its bracket may be
+                if self.pen.shapes.differ(*each.inner):  # where its bracket may be
                     yield (x, self._bracket_y(each) - 1, column.boxes[0].width, 2.0), 2.0
 
     def _column(self, key: str) -> _Column:
@@ -393,12 +393,15 @@ class _Lane:
         return size_name(self.pen.shapes, expression) if expression else ""
 
     def _has_own_rows(self, rows: Blank) -> bool:
-        """Whether a matrix has another number of rows than the lane, as far as is known."""
-        lane, lengths = Blank(self.lane[0], "rows"), self.pen.shapes.lengths
+        """Whether a matrix has another number of rows than the lane, as far as is known and may be said."""
+        shapes, lane = self.pen.shapes, Blank(self.lane[0], "rows")
+        lengths = shapes.lengths
         if rows == lane or rows not in lengths:
             return False
-        both_typed = {rows, lane} <= set(self.pen.shapes.compared)
-        return self._is_broken(rows, lane) if both_typed else lengths[rows] != lengths.get(lane)
+        if not shapes.tells_mismatches:
+            return shapes.is_asked(rows)
+        both_typed = {rows, lane} <= set(shapes.compared)
+        return shapes.differ(rows, lane) if both_typed else lengths[rows] != lengths.get(lane)
 
     def _operand_edges(self, product: _Product, box: Box) -> Iterator[Edge]:
         """The inner side of a right operand, and beside what was typed for it where the result does not say it.
@@ -411,12 +414,13 @@ class _Lane:
         fits = self._letter_fits(box)
         letter = "" if fits else box.symbol
         asked = box.tensor in self.pen.shapes.variant.worksheet.rows and box.tensor not in self.lanes
-        lengths = self.pen.shapes.lengths
-        if asked and inner in lengths and lengths[inner] != lengths.get(Blank(product.left, "columns")):
+        shapes = self.pen.shapes
+        if asked and inner in shapes.lengths and not shapes.share_number(inner, Blank(product.left, "columns")):
             yield self._edge(inner, "right", box)
         else:
             yield self._edge(inner, "left", box, "line")
-        differs = asked and outer in lengths and lengths[outer] != lengths.get(Blank(product.result, "columns"))
+        shared = shapes.share_number(outer, Blank(product.result, "columns"))
+        differs = asked and outer in shapes.lengths and not shared
         yield self._edge(outer, far, box, "label" if differs else "letter" if letter else "focus", letter)
 
     def _edge(self, blank: Blank, side: EdgeSide, box: Box, shown: EdgeShown = "label", letter: str = "") -> Edge:
@@ -452,7 +456,7 @@ class _Lane:
         if sharing[0] != product.result:
             return
         near, far = self._reach(product)
-        mismatch = self._is_broken(*product.inner)
+        mismatch = self.pen.shapes.differ(*product.inner)
         shorter = min(left.width, operand.height) if mismatch else left.width
         end = (near + shorter if far > near else near - shorter) if mismatch else far
         is_open = not all(blank in self.pen.shapes.lengths for blank in product.inner)
@@ -460,11 +464,6 @@ class _Lane:
         yield Arc(*ends, product.is_above, mismatch, is_open, " ".join(sharing), self._states(" ".join(sharing)))
 
     # Breaks
-
-    def _is_broken(self, first: Blank, second: Blank) -> bool:
-        """Whether two sides that should be equal are known and differ."""
-        lengths = self.pen.shapes.compared
-        return first in lengths and second in lengths and lengths[first] != lengths[second]
 
     def _column_breaks(self, box: Box, operand: Box | None) -> Iterator[Break]:
         """The breaks of a column that stand right of it: too many or few rows, and an operand that is too high."""
@@ -478,7 +477,7 @@ class _Lane:
             end = max(ends[1], ends[0] + MIN_BRACKET_PX)
             yield Break((x, ends[0]), (x, end), (-1.0, 0.0), text, products=box.products)
         product = self.product_of.get(box.tensor)
-        if product is None or operand is None or not self._is_broken(*product.inner):
+        if product is None or operand is None or not self.pen.shapes.differ(*product.inner):
             return
         left = self._lane_box(product.left)
         if operand.height > left.width:
@@ -498,7 +497,7 @@ class _Lane:
     def _other_breaks(self, placed: dict[str, _Column]) -> Iterator[Break]:
         """The breaks along columns: a left operand too wide, and results that don't suit what they are made of."""
         for each in self.products:
-            if each.right and self._is_broken(*each.inner):
+            if each.right and self.pen.shapes.differ(*each.inner):
                 left, operand = placed[each.left].boxes[0], placed[each.result].boxes[1]
                 if left.width >= operand.height:
                     y = self._bracket_y(each)

@@ -36,14 +36,15 @@ class _Axes:
         return x, (high - math.log10(operations)) / (high - low) * HEIGHT_PX
 
 
-def growth_plot(variant: Variant, numbers: Mapping[str, int]) -> Figure:
+def growth_plot(variant: Variant, numbers: Mapping[str, int], *, tells_mismatches: bool = True) -> Figure:
     """The lines through what was typed, the sheet's number of tokens, and where they were said to meet.
 
-    Lines that meet elsewhere than where it was typed are a mismatch, whatever the key says.
+    Lines that meet elsewhere than where it was typed are a mismatch, whatever the key says, if the drawing
+    `tells_mismatches`.
     """
     typed = {key: numbers[key] for key in (*LINES, "crossing") if numbers.get(key, 0) > 0}
     axes, say = _axes(variant.tokens, typed), variant.wording.say
-    differs = _differs(variant.tokens, typed)
+    differs = tells_mismatches and _differs(variant.tokens, typed)
     sketch = Sketch()
     sketch.edges = spread([*_scales(variant, axes), *_lines(variant, axes, typed, differs=differs)])
     x, y, width, height = frame_of(sketch)

@@ -205,16 +205,21 @@ def pulled_out(whole: Box, head: Box) -> Polygon:
     return ((x, y + height), (head.x, head.y), (head.x + head.width, head.y), (x + width, y + height))
 
 
-def corner_arcs(left: Box, above: Box, inner: tuple[int | Fraction | None, int | Fraction | None]) -> Iterator[Arc]:
+def corner_arcs(
+    left: Box, above: Box, inner: tuple[int | Fraction | None, int | Fraction | None], *, tells_mismatches: bool
+) -> Iterator[Arc]:
     """One arc at the corner of a product, to the shorter of its inner lengths if they are not equal.
 
-    `inner` are the left operand's columns and the rows of the operand above; there is no arc if one is unknown.
+    `inner` are the left operand's columns and the rows of the operand above; there is no arc if one is unknown. Only
+    with `tells_mismatches` is the arc of unequal ones a mismatch.
     """
     columns, rows = inner
     if columns is not None and rows is not None:
         pivot = (above.x - CORNER_PX / 2, left.y - CORNER_PX / 2)
         radius = min(left.width, above.height) + CORNER_PX / 2
-        yield Arc((pivot[0] - radius, pivot[1]), (pivot[0], pivot[1] - radius), True, columns != rows)
+        yield Arc(
+            (pivot[0] - radius, pivot[1]), (pivot[0], pivot[1] - radius), True, tells_mismatches and columns != rows
+        )
 
 
 def place(sketch: Sketch, box: Box, edges: Iterable[Edge] = ()) -> Box:

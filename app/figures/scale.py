@@ -13,13 +13,14 @@ from app.figures.lettering import label_px
 from app.figures.plans import FigurePlan
 from app.figures.typed_shapes import TypedShapes
 from app.shapes.table import Blank, Tensor
+from app.sheets.variant import Variant
 
 ScaleName = Literal["root", "true"]
 
 MAX_SIDE_PX = 200.0  # of the longest length on the sheet
 UNKNOWN_SIDE_PX = 42.0  # of a length not typed yet
 MIN_SIDE_PX = 7.0  # of any length, so that it can be seen beside its coloured edge
-MIN_SHORTENED_RATIO = 4  # from what multiple of everything else the vocabulary is drawn shortened
+MIN_SHORTENED_RATIO = 4  # from what multiple of everything else the longest length is drawn shortened
 MAX_FIGURE_PX = 520.0  # width of a figure, which is never shown smaller: the place beside a sheet on a laptop
 MIN_CONTENT_PX = 210.0  # of that, for its matrices
 MAX_FLOW_PX = 318.0  # width of the matrices of a flow
@@ -32,8 +33,8 @@ class Scale:
     """How many pixels a length has: proportional to its square root ("root") or to itself ("true").
 
     Square roots keep 128 visible beside 4096. One scale holds for all figures of a sheet. `shortened` is a length that
-    is drawn shorter than that, with a break in it, None if there is none: the vocabulary, where it is so much longer
-    than everything else that nothing else could be seen.
+    is drawn shorter than that, with a break in it, None if there is none: on sheets with a vocabulary the longest one,
+    where it is so much longer than everything else that nothing else could be seen.
     """
 
     name: ScaleName
@@ -47,15 +48,15 @@ class Scale:
         The tokens and the model's width, which the sheet tells, count as sides even if they were not typed, so that
         the drawing does not jump while the sheet is being filled in.
         """
-        lengths = {shapes.variant.tokens, shapes.variant.architecture.d, *shapes.lengths.values()}
+        lengths = {*_told_lengths(shapes.variant).values(), *shapes.lengths.values()}
         has_logits = any("V" in tensor.columns.symbols for tensor in shapes.table.tensors)
-        vocabulary = shapes.variant.sizes.get("V") if has_logits else None
-        longest_other = max(lengths - {vocabulary}, default=1)
-        far_longer = vocabulary in lengths and vocabulary > MIN_SHORTENED_RATIO * longest_other
+        longest = max(lengths, default=1)
+        longest_other = max(lengths - {longest}, default=1)
+        far_longer = has_logits and longest > MIN_SHORTENED_RATIO * longest_other
         scale = cls(
             name,
-            MAX_SIDE_PX / _measure(name, longest_other if far_longer else max(lengths)),
-            vocabulary if far_longer else None,
+            MAX_SIDE_PX / _measure(name, longest_other if far_longer else longest),
+            longest if far_longer else None,
         )
         sizes = MatrixSizes(shapes, scale)
         shrunk = (sizes.content_room(plan) / max(sizes.content_width(plan), 1.0) for plan in plans)
@@ -158,9 +159,8 @@ class MatrixSizes:
 
         So the drawing doesn't jump while the sheet is being filled in.
         """
-        model, tokens = (
-            self.scale.px(size) for size in (self.shapes.variant.architecture.d, self.shapes.variant.tokens)
-        )
+        told = _told_lengths(self.shapes.variant)
+        model, tokens = (self.scale.px(told[symbol]) if symbol in told else 0.0 for symbol in ("d", "N"))
         return max(sum(widths), 2.4 * model + 2 * tokens)
 
     def content_width(self, plan: FigurePlan) -> float:
@@ -191,3 +191,12 @@ class MatrixSizes:
         label = max(40.0, *map(label_px, token_names(self.shapes))) + 7
         pulled = 30.0 if plan.layout == "head-scores" else 0.0
         return max(MIN_CONTENT_PX, MAX_FIGURE_PX - pulled - label - len(plan.results) * (label + 36))
+
+
+def _told_lengths(variant: Variant) -> dict[str, int]:
+    """The tokens and the model's width, as far as the sheet tells them: what it hides shows in no drawing."""
+    return {
+        symbol: length
+        for symbol, length in (("N", variant.tokens), ("d", variant.architecture.d))
+        if symbol not in variant.text.unstated
+    }

@@ -44,6 +44,7 @@ class TypedShapes:
     computation, if the worksheet shows them; on a sheet in letters by their meaning, so that T is not d_h where both
     are 128.
     names_sizes: whether the drawing says which of the model's sizes a typed length is, which tells right from wrong.
+    tells_mismatches: whether it compares lengths at all; else every typed side has its own number beside it.
     facts: sides whose lengths were not typed, but are told by the sheet's text.
     """
 
@@ -55,25 +56,32 @@ class TypedShapes:
     mismatches: tuple[DimensionMismatch, ...]
     names_sizes: bool = True
     facts: frozenset[Blank] = frozenset()
+    tells_mismatches: bool = True
 
     @classmethod
-    def of(cls, variant: Variant, answers: Answers, names_sizes: bool = True) -> TypedShapes:
+    def of(
+        cls, variant: Variant, answers: Answers, names_sizes: bool = True, tells_mismatches: bool = True
+    ) -> TypedShapes:
         """The lengths typed into a sheet's boxes, those that follow for rows it does not ask for, and the mismatches.
 
         `answers` are keyed by the sheet's own boxes, the result by the table's: they differ where tokens are columns.
+        Without `tells_mismatches`, or on a worksheet that shows none, there are no mismatches.
         """
+        tells_mismatches = tells_mismatches and variant.worksheet.show_mismatches
         table, known = _known(variant, answers)
         lengths, meanings = _lengths_and_meanings(known)
         compared = _by_meaning(variant, known) if meanings else lengths
-        differing = tuple(_mismatches(variant, known, compared)) if variant.worksheet.show_mismatches else ()
-        return cls(variant, table, lengths, meanings, compared, differing, names_sizes)
+        differing = tuple(_mismatches(variant, known, compared)) if tells_mismatches else ()
+        return cls(
+            variant, table, lengths, meanings, compared, differing, names_sizes, tells_mismatches=tells_mismatches
+        )
 
     @classmethod
     def unchecked(cls, variant: Variant, answers: Answers) -> TypedShapes:
         """The same lengths without the mismatches, which take longest: for asking which sides are known."""
         table, known = _known(variant, answers)
         lengths, meanings = _lengths_and_meanings(known)
-        return cls(variant, table, lengths, meanings, lengths, ())
+        return cls(variant, table, lengths, meanings, lengths, (), tells_mismatches=False)
 
     def with_facts(self) -> TypedShapes:
         """The same with the sizes of the inputs that the sheet's text tells in numbers, where they were not typed.
@@ -101,6 +109,19 @@ class TypedShapes:
     def _expression(self, blank: Blank) -> Expression:
         """The true length of a side in symbols."""
         return self.table[blank.tensor].expression(blank.field)
+
+    def differ(self, first: Blank, second: Blank) -> bool:
+        """Whether the drawing says that two sides, which should be equal, are known and differ."""
+        known = first in self.compared and second in self.compared
+        return self.tells_mismatches and known and self.compared[first] != self.compared[second]
+
+    def share_number(self, first: Blank, second: Blank) -> bool:
+        """Whether one number stands for two sides, which says that they are equal."""
+        return self.tells_mismatches and self.lengths.get(first) == self.lengths.get(second)
+
+    def is_asked(self, blank: Blank) -> bool:
+        """Whether a side has a box on the sheet."""
+        return blank.tensor in self.variant.worksheet.rows
 
     def is_complete(self, tensor: str) -> bool:
         """Whether all sides of a tensor are known."""
@@ -184,7 +205,7 @@ class TypedShapes:
     @cached_property
     def part_mismatches(self) -> tuple[PartMismatch, ...]:
         """Heads that cannot be multiplied, and joined matrices whose widths do not add up."""
-        shown = self.variant.worksheet.show_mismatches and not self.table.has_more_sides
+        shown = self.tells_mismatches and not self.table.has_more_sides
         return tuple(self._part_mismatches()) if shown else ()
 
     def _part_mismatches(self) -> Iterator[PartMismatch]:
@@ -222,7 +243,8 @@ def _known(variant: Variant, answers: Answers) -> tuple[TensorTable, dict[Blank,
         one_token = Typed(1, ONE if variant.worksheet.answers == "letters" else None)  # the x of x · W
         typed |= {Blank(tensor.key, "rows"): one_token for tensor in table.activations}
     asked = frozenset(variant.worksheet.rows)
-    if "input" not in asked and table is variant.table and "input" in table.by_key:
+    is_told = "d" not in variant.text.unstated
+    if is_told and "input" not in asked and table is variant.table and "input" in table.by_key:
         width = table["input"].sides[-1]
         typed[width] = _read(variant, width, variant.architecture.d)
     known = {**typed, **_plain_keys(variant, typed), **_context(variant, typed)}

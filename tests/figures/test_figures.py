@@ -5,7 +5,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from itertools import pairwise
+from dataclasses import replace
+from itertools import pairwise, product
+from math import lcm
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -18,6 +21,7 @@ from app.figures.scale import MAX_SIDE_PX, MIN_SIDE_PX, ScaleName
 from app.shapes.table import Blank
 from app.sheets.library import Library
 from app.sheets.variant import Variant
+from tests.helpers.own_sheets import own_sheet
 from tests.helpers.shipped import LIBRARY
 
 LLAMA, GROUPED = LIBRARY.variant("llama-7b"), LIBRARY.variant("qwen2.5-0.5b-grouped")
@@ -297,3 +301,37 @@ def test_colours_follow_the_number_and_not_the_box(library: Library) -> None:
     assert ("input.rows", "head") in kinds
     assert ("scores.columns", "head") in kinds
     assert {kind for blank, kind in kinds if blank == "values.rows"} <= {"other", "mismatch"}
+
+
+def told(variant: Variant, sizes: Mapping[Blank, int]) -> list[Any]:
+    """What a drawing that may tell nothing marks, and which boxes have their number written in it."""
+    figures = draw_figures(variant, sizes, names_sizes=False, tells_mismatches=False)
+    marked = {(f.mismatches, f.breaks, f.outlines, tuple(arc for arc in f.arcs if arc.mismatch)) for f in figures}
+    edges = [edge for figure in figures for edge in figure.edges if edge.blank in sizes and edge.shown == "label"]
+    return [marked - {((), (), (), ())}, sorted((str(edge.blank), edge.kind) for edge in edges)]
+
+
+def test_a_drawing_that_may_tell_nothing_tells_nothing(library: Library) -> None:
+    """On every worksheet with every model: right numbers are drawn as wrong ones are, each with its number beside it.
+
+    The wrong ones differ where they should be equal, and from every length that the sheet does not ask for. What is
+    divided into heads stays divisible, since a quotient is written otherwise.
+    """
+    for worksheet, model in product(library.worksheets.values(), library.models):
+        if library.refusal(worksheet.key, model) is None:
+            variant = library.variant(worksheet.key, model)
+            heads = lcm(*(variant.sizes.get(symbol, 1) for symbol in "HG"))
+            wrong = {blank: size + place * heads for place, (blank, size) in enumerate(variant.key.items(), 1)}
+            marked, written = told(variant, wrong)
+            assert not marked, variant.code
+            assert told(variant, variant.key) == [marked, written], variant.code
+
+
+def test_a_width_that_the_sheet_hides_shows_in_no_drawing(library: Library) -> None:
+    """Neither as a number, nor by what does not fit, nor by the scale: models that differ in it alone look alike."""
+    hidden = own_sheet(library, "decode-gpt2", hidden_facts=["width", "head-dimension"])
+    typed = {Blank("output", "columns"): 769, Blank("queries", "columns"): 64}
+    wider = replace(hidden.model, architecture=replace(hidden.architecture, d=4096))
+    both = [draw_figures(sheet, typed) for sheet in (hidden, replace(hidden, model=wider))]
+    assert both[0] == both[1]
+    assert "768" not in [edge.label for figure in both[0] for edge in figure.edges]

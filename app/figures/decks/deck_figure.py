@@ -140,7 +140,13 @@ class _DeckFigure:
         ]
 
     def _if_broken(self, result: str, blank: Blank | None) -> EdgeShown:
-        """Whether a side has its label, because another one of the product should be equal and is not."""
+        """Whether a side has its label, because another one of the product should be equal and is not.
+
+        Where that may not be said, every side that was typed has its label.
+        """
+        shapes = self.pen.shapes
+        if not shapes.tells_mismatches:
+            return "label" if blank in shapes.lengths and shapes.is_asked(blank) else "focus"
         lengths, groups = self.pen.shapes.compared, self.pen.shapes.table.equal_sides[result]
         partners = next((group for group in groups if blank in group), [])
         return "label" if len({lengths[each] for each in partners if each in lengths}) > 1 else "focus"
@@ -149,13 +155,12 @@ class _DeckFigure:
         """The arc of a product, from the left deck's columns to the right deck's inner side, as long as both have."""
         left, right = self.placed[self._operands(key)[0]], self.above[key]
         inner = (left.sides.columns, right.sides.columns if right.box.transposed else right.sides.rows)
-        lengths = self.pen.shapes.compared
-        known = [lengths[side] for side in inner if side in lengths]
-        mismatch = len(known) == 2 and known[0] != known[1]
+        mismatch = self.pen.shapes.differ(*inner)
+        is_open = not all(side in self.pen.shapes.compared for side in inner)
         short = min(left.box.width, right.box.height)
         x, y = left.right - (short if mismatch else left.box.width), left.box.extent[1] - ARC_GAP_PX / 2
         top = right.box.y + (right.box.height - short if mismatch else 0.0)
-        return Arc((x, y), (right.box.x - ARC_GAP_PX, top), True, mismatch, len(known) < 2, key, self._state(key))
+        return Arc((x, y), (right.box.x - ARC_GAP_PX, top), True, mismatch, is_open, key, self._state(key))
 
     # What is worked on, and where to look
 

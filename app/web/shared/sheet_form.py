@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Annotated, Protocol, cast
 
@@ -146,8 +146,8 @@ def draw_typed(
 ) -> Drawing | None:
     """The drawing of a sheet with the sizes that were typed, None where it has none to show.
 
-    A blank whose text cannot be read has no size there. See draw_figures for `names_sizes`; without `tells_mismatches`,
-    no sentence says what does not fit. Drawings are kept for a while: a save is followed by a check, and in a class
+    A blank whose text cannot be read has no size there. See draw_figures for `names_sizes` and `tells_mismatches`.
+    Drawings are kept for a while: a save is followed by a check, and in a class
     many students type the same into the same sheet.
     """
     texts = tuple(answers.get(str(blank), "") for blank in variant.blanks)
@@ -160,9 +160,9 @@ def _draw(drawn: _Drawn) -> Drawing | None:
     variant = drawn.variant
     read = {blank: variant.read(blank, text) for blank, text in zip(variant.blanks, drawn.texts, strict=True)}
     typed = {blank: answer for blank, answer in read.items() if isinstance(answer, Typed)}
-    figures = draw_figures(variant, typed, drawn.scale, names_sizes=drawn.names_sizes)
-    if not drawn.tells_mismatches:
-        figures = tuple(replace(figure, mismatches=()) for figure in figures)
+    figures = draw_figures(
+        variant, typed, drawn.scale, names_sizes=drawn.names_sizes, tells_mismatches=drawn.tells_mismatches
+    )
     if not figures:
         return None
     html = render_text("shared/_figures.html", FiguresFragment(figures))

@@ -98,6 +98,19 @@ def test_hints_are_given_where_the_activity_has_them(classroom: Classroom) -> No
     assert len(attempts_in(classroom, activity)) == 1
 
 
+def test_without_hints_a_drawing_says_nothing_of_what_does_not_fit(classroom: Classroom) -> None:
+    """Nor that a number differs from a length which the sheet does not ask for, until the activity is closed."""
+    policies = Policies(hints=False, feedback="after_close")
+    activity = classroom.school.activity(classroom.course, policies, ("decode-gpt2",))
+    _, browser = classroom.join()
+    typed = {"output.rows": "1", "output.columns": "769", "queries.columns": "64", "keys.columns": "65"}
+    saved = press(browser, activity, "save", typed).text
+    assert "<figure" in saved
+    assert not re.search("≠|mismatch|needed", saved)
+    classroom.store.activities.change(activity, replace(activity.plan, policies=replace(policies, hints=True)))
+    assert "769 ≠ 768" in press(browser, activity, "save", typed).text
+
+
 def test_under_exam_conditions_nothing_helps_until_the_activity_closes(classroom: Classroom) -> None:
     """Marks alone: no drawing, also when saving, no nudge, diagnosis, hint or run; all of that after closing."""
     activity = classroom.open(exam=True, run="before")
