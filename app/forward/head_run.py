@@ -7,6 +7,7 @@ from typing import Any, Literal, Protocol
 from app.forward.lines import ForwardError
 from app.forward.process import RunnerBusy, RunnerFailed, RunTooLong
 from app.forward.program import check_modelled, is_layer, runnable_table
+from app.machine.work_queue import THE_APP, Client
 from app.models.architecture import Architecture
 from app.shapes.tables import SINGLE_HEAD
 from app.sheets.variant import Variant
@@ -23,7 +24,9 @@ REASON_OF_FAILURE: dict[type[Exception], NotRunReason] = {
 class Runner(Protocol):
     """What runs a head: `HeadRunner` in the app, a stand-in without a child process in tests."""
 
-    def run(self, architecture: Architecture, tokens: int, **options: Any) -> dict[str, Any]: ...
+    def run(
+        self, architecture: Architecture, tokens: int, *, client: Client = THE_APP, **options: Any
+    ) -> dict[str, Any]: ...
 
 
 class HeadNotRun(Exception):
@@ -54,9 +57,9 @@ def run_architecture(
 ) -> dict[str, Any]:
     """Run one head or layer of an architecture, and return the run as JSON data. Blocks; raises HeadNotRun.
 
-    `options` are those of `run_head`: head, device, dtype, seed, topic. A model or topic that no program is true of is
-    refused before the runner is asked. A ForwardError becomes HeadNotRun with its own sentence and "refused", a failure
-    of the runner one with the wording's sentence and "busy", "too-long" or "stopped".
+    `options` are those of `run_head`: head, device, dtype, seed, topic; and `client`, whose run it is. A model or topic
+    that no program is true of is refused before the runner is asked. A ForwardError becomes HeadNotRun with its own
+    sentence and "refused", a failure of the runner one with the wording's sentence and "busy", "too-long" or "stopped".
     """
     topic = options.get("topic", SINGLE_HEAD.key)
     try:

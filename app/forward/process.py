@@ -7,7 +7,6 @@ with it when it goes.
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from multiprocessing.connection import Connection
@@ -17,15 +16,17 @@ from app.forward.lines import ForwardError
 from app.forward.run import USABLE_SHARE, run_head
 from app.machine.child import ChildLost, ChildTooLarge, ChildTooSlow, WarmChild, enter_child
 from app.machine.turn import MachineTurn
+from app.machine.work_queue import THE_APP, Client, QueueFullError, WorkQueue
 from app.models.architecture import Architecture
 
 RUNNER_IDLE_LIMIT_S = 300
 MAX_WAITING_RUNS = 20  # on one machine
+SHARE_OF_MEMBERS = 1 / 3  # of the places: visitors leave them to teachers and enrolled students
 SHARE_OF_VISITORS = 0.5  # of the free memory: what anybody may start leaves the other half to the app
 
 
 class RunnerBusy(Exception):
-    """As many calls as may wait are waiting already."""
+    """As many calls wait as may, of everybody or of this client."""
 
 
 class RunTooLong(Exception):
@@ -40,7 +41,8 @@ class HeadRunner:
     """Runs one head after the other in a child process, for any number of threads; each call waits for its result.
 
     time_limit_s: for one head, with torch loaded already.
-    max_waiting: calls that may wait beside the one that runs; one more raises RunnerBusy.
+    max_waiting: calls that may wait beside the one that runs; one more raises RunnerBusy. A third of the places is
+    kept for teachers and enrolled students, and a network of visitors may take half of the rest.
     idle_limit_s: how long the child is kept without work. The next call starts another.
     turn: held during a run, so that one head at a time runs on a machine with several workers; None for no others.
     memory_share: the share of the free memory that one run may take.
@@ -55,29 +57,35 @@ class HeadRunner:
         memory_share: float = USABLE_SHARE,
     ) -> None:
         self.time_limit_s, self.max_waiting, self.memory_share = time_limit_s, max_waiting, memory_share
-        self._turn, self._count_lock = turn, threading.Lock()
-        self._calls, self._closed = 0, False  # calls that run or wait
+        places = max_waiting + 1
+        reserved = int(SHARE_OF_MEMBERS * places)
+        self._queue = WorkQueue(places, reserved=reserved, of_visitor=max(1, (places - reserved) // 2))
+        self._turn, self._closed = turn, False
         self._child = WarmChild("head-runner", _serve_jobs, idle_limit_s=idle_limit_s)
 
     @property
     def is_busy(self) -> bool:
         """Whether half of the calls that may wait do so: what nobody has asked for is better left undone then."""
-        return self._calls > self.max_waiting / 2
+        return len(self._queue) > self.max_waiting / 2
 
-    def run(self, architecture: Architecture, tokens: int, **options: Any) -> dict[str, Any]:
+    def run(
+        self, architecture: Architecture, tokens: int, *, client: Client = THE_APP, **options: Any
+    ) -> dict[str, Any]:
         """Run `run_head` with these arguments in the child, and return `HeadRun.as_dict()`; blocks.
 
-        Raises ForwardError if the head was refused, RunnerBusy, RunTooLong or RunnerFailed.
+        `client` decides whose run is next. Raises ForwardError if the head was refused, RunnerBusy, RunTooLong or
+        RunnerFailed.
         """
-        with self._queue_slot():
-            try:
-                with self._machine_turn():
-                    job = architecture, tokens, {"usable_share": self.memory_share, **options}
-                    kind, answer = self._child.ask(job, self.time_limit_s)
-            except ChildTooSlow:
-                raise RunTooLong from None
-            except (ChildLost, ChildTooLarge):
-                raise RunnerFailed from None
+        try:
+            with self._queue.turn(client, self._check_open), self._machine_turn():
+                job = architecture, tokens, {"usable_share": self.memory_share, **options}
+                kind, answer = self._child.ask(job, self.time_limit_s)
+        except QueueFullError:
+            raise RunnerBusy from None
+        except ChildTooSlow:
+            raise RunTooLong from None
+        except (ChildLost, ChildTooLarge):
+            raise RunnerFailed from None
         if kind == "refused":
             raise ForwardError(answer)
         if kind == "failed":
@@ -88,19 +96,6 @@ class HeadRunner:
         """Kill the child at once and for good: the head that is running and every later call raise RunnerFailed."""
         self._closed = True
         self._child.close()
-
-    @contextmanager
-    def _queue_slot(self) -> Iterator[None]:
-        """Count a call while it runs or waits; raises RunnerBusy at once if one runs and `max_waiting` others wait."""
-        with self._count_lock:
-            if self._calls > self.max_waiting:
-                raise RunnerBusy
-            self._calls += 1
-        try:
-            yield
-        finally:
-            with self._count_lock:
-                self._calls -= 1
 
     @contextmanager
     def _machine_turn(self) -> Iterator[None]:

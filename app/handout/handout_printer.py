@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from typing import Any
 from app.machine.child import ChildLost, ChildTooLarge, ChildTooSlow, Message, WarmChild
 from app.machine.memory import available_memory
 from app.machine.turn import MachineTurn
+from app.machine.work_queue import THE_APP, Client, QueueFullError, WorkQueue
 from app.sheets.exit_tickets import Ticket
 from app.sheets.library import Library
 from app.translation import gettext as _
@@ -30,8 +31,11 @@ PREVIEW_SHEETS = 4
 CACHED_PREVIEWS = 12
 MAX_DOWNLOAD_SHEETS = 100  # that are typeset while the browser waits, and that a visitor may have at all
 MAX_WAITING_REQUESTS = 12  # for the child; the others of the thread pool stay free for other pages
+MAX_VISITOR_REQUESTS = 3  # of these, of one network
+FOR_MEMBERS = 4  # of these: visitors leave them to teachers and enrolled students
 MAX_REQUEST_WAIT_S, REQUEST_LIMIT_S = 20, 60
 MAX_QUEUED_JOBS = 20  # on this machine, with the one that is made
+MAX_QUEUED_VISITOR_JOBS = 12  # of these
 MAX_VISITOR_JOBS, MAX_TEACHER_JOBS = 3, 6  # of one client, queued
 MAX_VISITOR_JOBS_PER_HOUR, MAX_TEACHER_JOBS_PER_HOUR = 30, 120
 JOB_LIMIT_S = 900
@@ -49,6 +53,14 @@ class PrinterBusyError(HandoutError):
 
     def __init__(self, sentence: str = "") -> None:
         super().__init__(sentence or _("The server is creating many handouts right now: try again in a minute."))
+
+
+@dataclass(frozen=True)
+class _Preview:
+    """Everything that is printed on the pages of a preview, and who asks for it; equal data gives equal pages."""
+
+    data: str
+    client: Client = field(compare=False)
 
 
 class _JobEndedError(Exception):
@@ -85,10 +97,12 @@ class HandoutPrinter:
         self._accept_turn = MachineTurn(turns / "accepting-print-jobs")
         self._folder = PrintJobFolder(data_dir / "handouts")
         self.delete_expired()
-        self._waiting_slots = threading.BoundedSemaphore(MAX_WAITING_REQUESTS)
+        self._requests = WorkQueue(MAX_WAITING_REQUESTS, reserved=FOR_MEMBERS, of_visitor=MAX_VISITOR_REQUESTS)
         self._cached_preview = lru_cache(CACHED_PREVIEWS)(self._render_preview)
 
-    def preview(self, library: Library, options: HandoutOptions, base_url: str) -> tuple[bytes, ...]:
+    def preview(
+        self, library: Library, options: HandoutOptions, base_url: str, client: Client = THE_APP
+    ) -> tuple[bytes, ...]:
         """Return the first PREVIEW_PAGES pages of at most PREVIEW_SHEETS sheets without names, as SVG.
 
         The pages of the last CACHED_PREVIEWS previews are kept, by everything that is printed on them. Raises
@@ -96,9 +110,10 @@ class HandoutPrinter:
         """
         check_version_count(library, options)
         few_sheets = replace(options, sheets=min(options.sheets, PREVIEW_SHEETS))
-        return self._cached_preview(preview_data(library, few_sheets, self._tickets, base_url))
+        data = preview_data(library, few_sheets, self._tickets, base_url)
+        return self._cached_preview(_Preview(data, client))
 
-    def render_small(self, library: Library, options: HandoutOptions, base_url: str) -> bytes:
+    def render_small(self, library: Library, options: HandoutOptions, base_url: str, client: Client = THE_APP) -> bytes:
         """Return the PDF of a handout without names, made while the browser waits.
 
         Raises HandoutError for more than MAX_DOWNLOAD_SHEETS, PrinterBusyError, and what Library raises.
@@ -108,7 +123,7 @@ class HandoutPrinter:
             raise HandoutError(problem.format(most=MAX_DOWNLOAD_SHEETS))
         check_version_count(library, options)
         task = pdf_task(options, partial(plan_sheets, library, options), self._tickets, base_url, None)
-        return bytes(self._ask_while_browser_waits(task))
+        return bytes(self._ask_while_browser_waits(task, client))
 
     def start_job(
         self,
@@ -119,24 +134,24 @@ class HandoutPrinter:
         prepare: Callable[[], MakeSheets],
         teacher_id: int | None = None,
         back: str = "",
-        client: str = "",
+        client: Client = THE_APP,
         tickets: Mapping[str, Ticket] | None = None,
     ) -> PrintJob:
         """Queue a print job, with a note about letters that no font has, and return it without waiting for it.
 
         `prepare` is called in a thread when the job's turn has come, and what it returns in the child. `title`,
-        `teacher_id`, `back` and `client` are those of PrintJob; of a visitor `client` is the network. `names` are those
-        that the sheets will carry, `tickets` the exit tickets to choose from, if not those of the files.
+        `teacher_id` and `back` are those of PrintJob, whose `client` is that of a visitor. `names` are those that the
+        sheets will carry, `tickets` the exit tickets to choose from, if not those of the files.
 
         Raises HandoutError for more sheets than a visitor may have; PrinterBusyError for more jobs than this
         machine, or this client, may have in the queue, and where the job cannot be stored.
         """
-        job = PrintJob(title, len(names) or options.sheets, teacher_id, back, client)
+        job = PrintJob(title, len(names) or options.sheets, teacher_id, back, client.key if teacher_id is None else "")
         if teacher_id is None and job.sheets > MAX_DOWNLOAD_SHEETS:
             problem = _("More than {most} sheets at a time are for teachers: sign in first, or print fewer sheets.")
             raise HandoutError(problem.format(most=MAX_DOWNLOAD_SHEETS))
         check = check_task(font_check_document(names, printable_line(options.course)))
-        if missing := self._ask_while_browser_waits(check):
+        if missing := self._ask_while_browser_waits(check, client):
             job.note = missing_letters_note(missing)
         self._enqueue(job)
         path = self._folder.unfinished_pdf(job)
@@ -183,15 +198,16 @@ class HandoutPrinter:
         self._quick_child.close()
         self._job_child.close()
 
-    def _render_preview(self, data: str) -> tuple[bytes, ...]:
+    def _render_preview(self, preview: _Preview) -> tuple[bytes, ...]:
         """Typeset the pages of `preview` without looking into the cache."""
-        pages: tuple[bytes, ...] = self._ask_while_browser_waits(preview_task(data))
+        pages: tuple[bytes, ...] = self._ask_while_browser_waits(preview_task(preview.data), preview.client)
         return pages
 
-    def _ask_while_browser_waits(self, task: PrintTask) -> Any:
+    def _ask_while_browser_waits(self, task: PrintTask, client: Client) -> Any:
         """The result of a task of the child for previews; raises what the task raises, PrinterBusyError, HandoutError.
 
-        It is busy where MAX_WAITING_REQUESTS wait, or its turn does not come within MAX_REQUEST_WAIT_S.
+        It is busy where as many wait as may, of everybody or of this client, or its turn does not come within
+        MAX_REQUEST_WAIT_S.
         """
         give_up_at = time.monotonic() + MAX_REQUEST_WAIT_S
 
@@ -199,19 +215,16 @@ class HandoutPrinter:
             if time.monotonic() > give_up_at:
                 raise PrinterBusyError
 
-        with self._waiting_slot(), self._quick_turn.taken(check_patience), _sentences_for_failures():
-            self._quick_child.memory_limit = _memory_limit()
-            return _result(self._quick_child.ask(task, self._request_limit_s))
-
-    @contextmanager
-    def _waiting_slot(self) -> Iterator[None]:
-        """Hold one of MAX_WAITING_REQUESTS places for this `with`; raises PrinterBusyError at once if all are taken."""
-        if not self._waiting_slots.acquire(blocking=False):
-            raise PrinterBusyError
         try:
-            yield
-        finally:
-            self._waiting_slots.release()
+            with (
+                self._requests.turn(client, check_patience),
+                self._quick_turn.taken(check_patience),
+                _sentences_for_failures(),
+            ):
+                self._quick_child.memory_limit = _memory_limit()
+                return _result(self._quick_child.ask(task, self._request_limit_s))
+        except QueueFullError:
+            raise PrinterBusyError from None
 
     def _enqueue(self, job: PrintJob) -> None:
         """Store a new job; raises PrinterBusyError where the machine, or this client, has as many as it may have."""
@@ -225,7 +238,8 @@ class HandoutPrinter:
         with self._accept_turn.taken(check_patience), _disk_sentence():
             jobs = list(self._folder.jobs())
             queued = [other for other in jobs if not other.is_finished]
-            if len(queued) >= MAX_QUEUED_JOBS:
+            visitors = sum(other.teacher_id is None for other in queued)
+            if len(queued) >= MAX_QUEUED_JOBS or (not teacher and visitors >= MAX_QUEUED_VISITOR_JOBS):
                 raise PrinterBusyError
             own = [other for other in jobs if (other.teacher_id, other.client) == (job.teacher_id, job.client)]
             if sum(not other.is_finished for other in own) >= (MAX_TEACHER_JOBS if teacher else MAX_VISITOR_JOBS):

@@ -92,11 +92,11 @@ class PrintJobFolder:
                 yield job
 
     def jobs_before(self, job: PrintJob) -> int:
-        """How many jobs were started before this one and are not finished."""
-        place = job.created_at, job.key
+        """How many jobs go before this one and are not finished: those started earlier; of visitors, teachers' too."""
+        place = _place(job)
         recent = (path for path in self._folder.glob("*.json") if _quiet_seconds(path) <= ABANDONED_AFTER_S)
         earlier = (found for path in recent if (found := self.find(path.stem)) and not found.is_finished)
-        return sum((other.created_at, other.key) < place for other in earlier)
+        return sum(_place(other) < place for other in earlier)
 
     def unfinished_pdf(self, job: PrintJob) -> Path:
         """Where the PDF of a job is written; `keep_pdf` makes it the job's."""
@@ -147,6 +147,11 @@ class PrintJobFolder:
     def _read(self, path: Path) -> tuple[PrintJob, float]:
         """The job of a file, and the seconds since its last sign of life."""
         return PrintJob(**json.loads(path.read_bytes())), _quiet_seconds(path)
+
+
+def _place(job: PrintJob) -> tuple[bool, bool, float, str]:
+    """What jobs are put in order by: the one that is made, then those of teachers, then the others, each by age."""
+    return not job.has_started, job.teacher_id is None, job.created_at, job.key
 
 
 def _quiet_seconds(path: Path) -> float:

@@ -61,10 +61,17 @@ def in_the_background(runner: HeadRunner) -> tuple[threading.Thread, list[BaseEx
     runner.run(LLAMA, 2)
     thread = threading.Thread(target=work)
     thread.start()
-    while not runner._calls:
+    while not len(runner._queue):
         time.sleep(0.01)
     time.sleep(0.1)
     return thread, caught
+
+
+def test_visitors_leave_places_to_members() -> None:
+    """Of the 21 places of a single worker a network takes 7 and all visitors 14; of 6 of a worker, 2 and 4."""
+    for places, of_network, of_visitors in ((21, 7, 14), (6, 2, 4), (1, 1, 1)):
+        queue = HeadRunner(max_waiting=places - 1)._queue
+        assert (queue._of_visitor, queue._for_visitors) == (of_network, of_visitors)
 
 
 def test_a_run_gives_plain_data(runner: HeadRunner) -> None:

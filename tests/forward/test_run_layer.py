@@ -23,6 +23,7 @@ from app.forward.lines import ForwardError, listing
 from app.forward.memory import bytes_needed
 from app.forward.program import BYTES_BY_DTYPE, program
 from app.forward.run import execute, run_head
+from app.machine.work_queue import THE_APP, Client
 from app.models.architecture import Architecture, Rotary
 from app.models.read_config import build_architecture
 from app.shapes.tables import ATTENTION_LAYER
@@ -345,7 +346,9 @@ def test_a_topic_with_nothing_to_run_is_refused_in_a_sentence() -> None:
 class RunnerInThisProcess:
     """A runner without a child: the forward pass in this process."""
 
-    def run(self, architecture: Architecture, tokens: int, **options: Any) -> dict[str, Any]:
+    def run(
+        self, architecture: Architecture, tokens: int, *, client: Client = THE_APP, **options: Any
+    ) -> dict[str, Any]:
         return run_head(architecture, tokens, **options).as_dict()
 
 

@@ -18,6 +18,7 @@ from app.handout.options import HandoutError, HandoutOptions
 from app.handout.print_child import MakeSheets
 from app.handout.print_jobs import ABANDONED_AFTER_S, PrintJob
 from app.handout.sheet_plan import plan_sheets
+from app.machine.work_queue import Client
 from tests.helpers.shipped import LIBRARY
 
 FEW = HandoutOptions(sheets=2)
@@ -45,7 +46,7 @@ def start(
         assert wait is None or wait.wait(600)
         return partial(plan_sheets, LIBRARY, options)
 
-    return printer.start_job("A sheet", options, (), "", prepare, client=client)
+    return printer.start_job("A sheet", options, (), "", prepare, client=Client(client, is_member=False))
 
 
 def finished(printer: HandoutPrinter, job: PrintJob) -> PrintJob:

@@ -6,26 +6,31 @@ import threading
 from typing import Any
 
 from app.forward.process import HeadRunner
+from app.machine.work_queue import THE_APP, Client
 from app.models.architecture import Architecture
 
 
 class FakeRunner(HeadRunner):
     """Returns a report written by hand at once, and records every call in `calls`.
 
-    A test may set `problem`, which a run then raises, and `changes`, which replace parts of the report; while `gate` is
-    cleared, a run waits, for ten seconds at most.
+    `clients` are those whose runs they were. A test may set `problem`, which a run then raises, and `changes`, which
+    replace parts of the report; while `gate` is cleared, a run waits, for ten seconds at most.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.calls: list[tuple[Architecture, int, dict[str, Any]]] = []
+        self.clients: list[Client] = []
         self.problem: Exception | None = None
         self.changes: dict[str, Any] = {}
         self.gate = threading.Event()
         self.gate.set()
 
-    def run(self, architecture: Architecture, tokens: int, **options: Any) -> dict[str, Any]:
+    def run(
+        self, architecture: Architecture, tokens: int, *, client: Client = THE_APP, **options: Any
+    ) -> dict[str, Any]:
         """Record the call; raise `problem` if there is one, else return `fake_report` with `changes`."""
+        self.clients.append(client)
         self.calls.append((architecture, tokens, options))
         assert self.gate.wait(10)
         if self.problem:

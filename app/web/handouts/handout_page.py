@@ -21,6 +21,7 @@ from app.handout.handout_printer import MAX_DOWNLOAD_SHEETS
 from app.handout.options import HandoutError, HandoutOptions
 from app.handout.print_child import PREVIEW_PAGES
 from app.handout.sheet_plan import check_version_count, plan_sheets
+from app.machine.work_queue import Client
 from app.models.architecture import TokensError
 from app.shapes.requirements import TopicError
 from app.sheets.exit_tickets import Ticket
@@ -31,11 +32,11 @@ from app.store import Teacher
 from app.web.handouts.handout_form import HandoutForm, handout_base_url, pdf_response
 from app.web.shared.errors import status_of
 from app.web.shared.model_menu import ModelMenu, model_menu
-from app.web.shared.permissions import MaybeTeacher, require_practice
+from app.web.shared.permissions import MaybeTeacher, QueueClient, require_practice
 from app.web.shared.services import Services, ServicesDep
 from app.web.shared.sheet_view import length_remark
 from app.web.shared.templating import is_htmx, render, render_page_or_fragment
-from app.web.shared.urls import client_network, url_for
+from app.web.shared.urls import url_for
 
 router = APIRouter(include_in_schema=False, dependencies=[Depends(require_practice)])
 
@@ -103,31 +104,31 @@ async def read_class_list_form(request: Request) -> ClassListForm:
 
 
 @router.get("/handout")
-def show_handout(request: Request, services: ServicesDep, teacher: MaybeTeacher) -> Response:
+def show_handout(request: Request, services: ServicesDep, teacher: MaybeTeacher, client: QueueClient) -> Response:
     """Show the options and the first pages; to htmx only the pages, and what else changes with the options."""
-    page, status = _handout_page(request, services, HandoutForm.read(request.query_params), teacher)
+    page, status = _handout_page(request, services, HandoutForm.read(request.query_params), teacher, client)
     page = replace(page, is_fragment=is_htmx(request))
     return render_page_or_fragment(request, "handouts/handout.html", "handouts/_handout_pages.html", page, status)
 
 
 @router.get("/handout/pages/{page}.svg")
-def show_handout_preview(request: Request, services: ServicesDep, page: int) -> Response:
+def show_handout_preview(request: Request, services: ServicesDep, client: QueueClient, page: int) -> Response:
     """Send one page of the preview as SVG, counted from 1; 404 for a page that it lacks.
 
     The query has the options; one that cannot be used is an error page. Browsers may keep the page for ten minutes.
     """
     options, library = _options_and_library(services, HandoutForm.read(request.query_params))
-    pages = services.printer.preview(library, options, handout_base_url(request, services.settings))
+    pages = services.printer.preview(library, options, handout_base_url(request, services.settings), client)
     if not 0 < page <= len(pages):
         raise HTTPException(404)
     return Response(pages[page - 1], media_type="image/svg+xml", headers={"Cache-Control": PREVIEW_CACHE_CONTROL})
 
 
 @router.get("/handout.pdf")
-def download_handout(request: Request, services: ServicesDep) -> Response:
+def download_handout(request: Request, services: ServicesDep, client: QueueClient) -> Response:
     """Send a small handout as PDF; one with many sheets is refused, since a print job makes those."""
     options, library = _options_and_library(services, HandoutForm.read(request.query_params))
-    pdf = services.printer.render_small(library, options, handout_base_url(request, services.settings))
+    pdf = services.printer.render_small(library, options, handout_base_url(request, services.settings), client)
     return pdf_response(pdf, options.worksheet)
 
 
@@ -136,6 +137,7 @@ def print_for_class_list(
     request: Request,
     services: ServicesDep,
     teacher: MaybeTeacher,
+    client: QueueClient,
     form: Annotated[ClassListForm, Depends(read_class_list_form)],
 ) -> Response:
     """Start a print job for a class list, or for many sheets without names, and redirect to its page.
@@ -156,10 +158,10 @@ def print_for_class_list(
             handout_base_url(request, services.settings),
             lambda: partial(plan_sheets, library, options, names),
             teacher.id if teacher else None,
-            client="" if teacher else client_network(request),
+            client=client,
         )
     except FORM_ERRORS as error:
-        page, _ = _handout_page(request, services, form.options, teacher)
+        page, _ = _handout_page(request, services, form.options, teacher, client)
         page = replace(page, names=form.names, names_problem=str(error))
         return render("handouts/handout.html", page, status_of(error))
     return RedirectResponse(url_for("show_print_job", key=job.key), 303)
@@ -171,7 +173,7 @@ def _options_and_library(services: Services, form: HandoutForm) -> tuple[Handout
 
 
 def _handout_page(
-    request: Request, services: Services, form: HandoutForm, teacher: Teacher | None
+    request: Request, services: Services, form: HandoutForm, teacher: Teacher | None, client: Client
 ) -> tuple[HandoutPage, int]:
     """Return the page with its preview, and 200.
 
@@ -189,7 +191,7 @@ def _handout_page(
     )
     try:
         options = form.to_options(services.tickets)
-        pages = services.printer.preview(library, options, page.base_url)
+        pages = services.printer.preview(library, options, page.base_url, client)
     except FORM_ERRORS as error:
         return replace(page, problem=str(error), problem_field=_field_of(error)), status_of(error)
     return replace(

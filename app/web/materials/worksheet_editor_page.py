@@ -50,6 +50,7 @@ from app.web.shared.permissions import (
     LARGEST_ID,
     EditableMaterial,
     MaterialToSave,
+    QueueClient,
     SignedIn,
     owner_of_new,
 )
@@ -143,11 +144,11 @@ def preview_worksheet(request: Request, services: ServicesDep, _teacher: SignedI
 
 
 @router.get("/worksheets/preview/page.svg")
-def show_worksheet_paper(services: ServicesDep, _teacher: SignedIn, sheet: str = "") -> Response:
+def show_worksheet_paper(services: ServicesDep, _teacher: SignedIn, client: QueueClient, sheet: str = "") -> Response:
     """The first page of a handout of the settings that the address holds, as SVG; 404 for what is no worksheet."""
     settings = unpack_settings(sheet)
     library = library_with_models_of(services.library, services.store, settings)
-    return paper_response(services, library, settings)
+    return paper_response(services, library, settings, client)
 
 
 # From the form to a draft

@@ -16,6 +16,7 @@ from app.figures.scale import ScaleName
 from app.grading.explanations import mistaken_expression
 from app.grading.grade import Report, grade
 from app.handout.options import HandoutOptions
+from app.machine.work_queue import Client
 from app.misconceptions.predictions import Expectation, expectations
 from app.shapes.table import Blank
 from app.sheets.authoring.worksheet_settings import check_settings, settings_of
@@ -141,7 +142,7 @@ def unpack_settings(packed: str) -> dict[str, Any]:
     return settings
 
 
-def paper_response(services: Services, library: Library, settings: Mapping[str, Any]) -> Response:
+def paper_response(services: Services, library: Library, settings: Mapping[str, Any], client: Client) -> Response:
     """The first page of a handout of these settings, as SVG; 404 where they are none of a worksheet.
 
     The library must hold the imported models that they name.
@@ -150,5 +151,5 @@ def paper_response(services: Services, library: Library, settings: Mapping[str, 
     if worksheet is None:
         raise HTTPException(404)
     alone = Library({PREVIEW_KEY: worksheet}, library.models, library.wording)
-    pages = services.printer.preview(alone, HandoutOptions(PREVIEW_KEY, sheets=1, layout="full"), base_url="")
+    pages = services.printer.preview(alone, HandoutOptions(PREVIEW_KEY, sheets=1, layout="full"), "", client)
     return Response(pages[0], media_type="image/svg+xml")

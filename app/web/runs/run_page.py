@@ -18,6 +18,7 @@ from app.classes.frozen.frozen_library import model_snapshot
 from app.classes.frozen.frozen_run import FrozenRun, freeze_run, sheet_of_run
 from app.forward.head_run import HeadNotRun, run_sheet
 from app.grading.grade import grade
+from app.machine.work_queue import Client
 from app.shapes.table import Blank
 from app.sheets.library import Library
 from app.sheets.reading import Typed
@@ -35,7 +36,7 @@ from app.web.practice.sheet_request import (
 )
 from app.web.shared.cookies import VISITOR_COOKIE
 from app.web.shared.forms import whole_number
-from app.web.shared.permissions import require_practice
+from app.web.shared.permissions import QueueClient, require_practice
 from app.web.shared.rate_limits import BYTES_OF_RUN
 from app.web.shared.services import LibraryDep, Services, ServicesDep, StoreDep
 from app.web.shared.sheet_view import has_readable_answer
@@ -133,7 +134,12 @@ RunOptionsDep = Annotated[RunOptions, Depends(read_run_options)]
 
 @router.post("/runs", dependencies=[Depends(require_practice)])
 def start_run(
-    request: Request, services: ServicesDep, owner: OwnerDep, asked: PostedSheet, options: RunOptionsDep
+    request: Request,
+    services: ServicesDep,
+    owner: OwnerDep,
+    client: QueueClient,
+    asked: PostedSheet,
+    options: RunOptionsDep,
 ) -> Response:
     """Store the answers as an attempt, unless the last one has them, and start a run beside them.
 
@@ -150,7 +156,8 @@ def start_run(
     if attempted:
         share = SHARE_OF_BACKGROUND if options.in_background else 1
         services.storage.charge(client_network(request), BYTES_OF_RUN, share)
-    run = _start(services, asked.variant, asked.answers, options, freeze_run(asked.variant)) if attempted else None
+    frozen = freeze_run(asked.variant)
+    run = _start(services, client, asked.variant, asked.answers, options, frozen) if attempted else None
     response = _respond(request, asked.variant, run, sheet_link(asked.variant), options)
     remember_visitor(request, response, owner)
     return response
@@ -178,14 +185,16 @@ def start_class_run(
     if attempted:
         share = SHARE_OF_BACKGROUND if options.in_background else 1
         services.storage.charge_student(asked.access.student.id, BYTES_OF_RUN, share)
-    frozen = freeze_run(variant, activity, asked.number)
-    run = _start(services, variant, asked.answers, options, frozen) if attempted else None
+    frozen, client = freeze_run(variant, activity, asked.number), Client(f"student {asked.access.student.id}")
+    run = _start(services, client, variant, asked.answers, options, frozen) if attempted else None
     link = url_for("show_class_sheet", activity_id=activity.id, number=asked.number)
     return _respond(request, variant, run, link, options)
 
 
 @router.post("/runs/{run_id}/again")
-def run_again(request: Request, services: ServicesDep, run_id: str, options: RunOptionsDep) -> Response:
+def run_again(
+    request: Request, services: ServicesDep, client: QueueClient, run_id: str, options: RunOptionsDep
+) -> Response:
     """Start another run of a run's sheet, as it was then, beside the same answers, which are stored as no new attempt.
 
     The device, number format and head are those of this form. 404 for an unknown run. It counts in what this browser's
@@ -199,7 +208,7 @@ def run_again(request: Request, services: ServicesDep, run_id: str, options: Run
     else:
         services.storage.charge(client_network(request), BYTES_OF_RUN)
     frozen = FrozenRun(first.activity_id, first.frozen, model_snapshot(variant.model)) if first.frozen else None
-    run = _start(services, variant, first.answers, options, frozen or freeze_run(variant))
+    run = _start(services, client, variant, first.answers, options, frozen or freeze_run(variant))
     return _respond(request, variant, run, _sheet_address(first, variant), options)
 
 
@@ -377,18 +386,20 @@ def _bytes_text(count: int) -> str:
     return f"{count} bytes"
 
 
-def _start(services: Services, variant: Variant, answers: Answers, options: RunOptions, frozen: FrozenRun) -> Run:
+def _start(
+    services: Services, client: Client, variant: Variant, answers: Answers, options: RunOptions, frozen: FrozenRun
+) -> Run:
     """Store a new run and start it in a thread of its own."""
     run = services.store.add_run(sheet_key(variant), answers, frozen.activity_id, frozen.values, (frozen.snapshot,))
-    threading.Thread(target=_run_and_store, args=(services, run, variant, options), daemon=True).start()
+    threading.Thread(target=_run_and_store, args=(services, run, client, variant, options), daemon=True).start()
     return run
 
 
-def _run_and_store(services: Services, run: Run, variant: Variant, options: RunOptions) -> None:
+def _run_and_store(services: Services, run: Run, client: Client, variant: Variant, options: RunOptions) -> None:
     """Run the head and store its result, or a sentence on why there is none; anything unexpected is logged."""
     try:
-        settings = {"device": options.device, "dtype": options.dtype, "head": options.head}
-        result = run_sheet(services.runner, services.library.wording, variant, **settings)
+        settings: dict[str, Any] = {"device": options.device, "dtype": options.dtype, "head": options.head}
+        result = run_sheet(services.runner, services.library.wording, variant, client=client, **settings)
     except HeadNotRun as problem:
         services.store.finish_run(run.id, None, str(problem))
     except Exception:  # nothing above this thread would report it, and a page waits for the result

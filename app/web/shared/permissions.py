@@ -11,13 +11,14 @@ from typing import Annotated
 from fastapi import Depends, HTTPException, Request
 from starlette.concurrency import run_in_threadpool
 
+from app.machine.work_queue import Client
 from app.store import Activity, Course, Enrolment, Material, Role, Student, Teacher, Visitor
 from app.store.classwork import ClassDraft
 from app.translation import gettext as _
 from app.web.shared.cookies import TEACHER_COOKIE, VISITOR_COOKIE
 from app.web.shared.forms import whole_number
 from app.web.shared.services import Services, ServicesDep
-from app.web.shared.urls import StudentLinks
+from app.web.shared.urls import StudentLinks, client_network
 from app.web.shared.visitor import MaybeVisitor
 
 LARGEST_ID = 2**31 - 1
@@ -84,6 +85,23 @@ def teacher_of(request: Request, services: ServicesDep) -> Teacher | None:
 
 
 MaybeTeacher = Annotated[Teacher | None, Depends(teacher_of)]
+
+
+def queue_client(request: Request, services: ServicesDep) -> Client:
+    """Whose work this request starts in a child process: a signed-in teacher's, an enrolled student's, or a visitor's.
+
+    Visitors are known by their network. Where the database is not asked, as without a cookie, this costs nothing.
+    """
+    if teacher := teacher_of(request, services):
+        return Client(f"teacher {teacher.id}")
+    token = request.cookies.get(VISITOR_COOKIE)
+    visitor = services.store.find_visitor(token) if token else None
+    if visitor and services.store.roster.enrolments(visitor.id):
+        return Client(f"student's browser {visitor.id}")
+    return Client(client_network(request), is_member=False)
+
+
+QueueClient = Annotated[Client, Depends(queue_client)]
 
 
 async def practice_is_open(request: Request, services: ServicesDep) -> bool:

@@ -69,6 +69,11 @@ class Services:
         return CapacityLimiter(MAX_CLASS_THREADS)
 
     @cached_property
+    def forward_threads(self) -> CapacityLimiter:
+        """The limit on threads that wait for a run of the API: as many as the runner lets wait, none of the others'."""
+        return CapacityLimiter(self.runner.max_waiting + 2)
+
+    @cached_property
     def health(self) -> HealthCheck:
         """Whether the database keeps what it is given, asked in a thread of its own."""
         return HealthCheck(self.store.check_writable)

@@ -24,7 +24,7 @@ from app.translation import gettext as _
 from app.web.handouts.handout_form import HandoutForm, handout_base_url
 from app.web.shared.errors import status_of
 from app.web.shared.forms import FormDep, FormReader, whole_number
-from app.web.shared.permissions import ActivityAccess, StaffActivity
+from app.web.shared.permissions import ActivityAccess, QueueClient, StaffActivity
 from app.web.shared.services import Services, ServicesDep
 from app.web.shared.templating import long_date, render
 from app.web.shared.urls import url_for
@@ -65,7 +65,9 @@ def show_class_handout(services: ServicesDep, access: StaffActivity) -> Response
 
 
 @router.post("/activities/{activity_id:int}/handout")
-def print_for_class(request: Request, services: ServicesDep, access: StaffActivity, sent: FormDep) -> Response:
+def print_for_class(
+    request: Request, services: ServicesDep, access: StaffActivity, client: QueueClient, sent: FormDep
+) -> Response:
     """Start a print job that only this teacher may see, and go to its page.
 
     It has a sheet for each student of the course. Where something cannot be used, or there are no students, the form
@@ -85,6 +87,7 @@ def print_for_class(request: Request, services: ServicesDep, access: StaffActivi
             partial(_student_sheets, services, access.activity, students, sheet_number),
             access.teacher.id,
             url_for("show_class_handout", activity_id=access.activity.id),
+            client=client,
             tickets=_tickets(services, access.activity),
         )
     except HandoutError as error:

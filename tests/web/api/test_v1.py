@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
@@ -14,18 +14,11 @@ from app.forward.lines import ForwardError
 from app.forward.process import RunnerBusy, RunnerFailed, RunTooLong
 from app.misconceptions.catalogue import MISCONCEPTIONS
 from app.misconceptions.predictions import cannot_tell_apart
-from app.web.shared.request_guard import MAX_BODY
-
-if TYPE_CHECKING:
-    from app.sheets.library import Library
-    from tests.helpers.fake_runner import FakeRunner
-
-from typing import TYPE_CHECKING
-
 from app.sheets.library import Library
-
-if TYPE_CHECKING:
-    from tests.helpers.fake_runner import FakeRunner
+from app.web.shared.rate_limits import BYTES_OF_RUN, BYTES_PER_HOUR
+from app.web.shared.request_guard import MAX_BODY
+from tests.helpers.fake_runner import FakeRunner
+from tests.helpers.school import School
 
 ROWS = ("input", "queries", "keys", "values", "scores", "weights", "output")
 BOXES = [f"{row}.{axis}" for row in ROWS for axis in ("rows", "columns")]
@@ -389,6 +382,20 @@ def test_a_run_that_ends_without_result_has_its_status(
     """Input 422, too many or lost 503, too long 504; anything else is ours and tells nothing."""
     runner.problem = problem
     assert "secret" not in refused(client, "POST", "/api/v1/forward", status, json={"model": "llama-7b"})
+
+
+def test_runs_are_counted_for_whoever_starts_them(client: TestClient, runner: FakeRunner) -> None:
+    """A visitor's for the network, a teacher's and a student's for them; each is charged as a run of a page is."""
+    school, body = School(client.app), {"model": "llama-7b"}  # type: ignore[arg-type]  # it is the app itself
+    teacher = school.teacher()
+    _, student = school.student(school.course("Transformers", teacher), "Kim")
+    for browser in (school.browser(), school.browser(teacher=teacher), school.browser(visitor=student)):
+        assert browser.post("/api/v1/forward", json=body).status_code == 200
+    assert [asked.is_member for asked in runner.clients] == [False, True, True]
+    assert len(set(runner.clients)) == 3
+    school.services.storage.charge("testclient", BYTES_PER_HOUR - 4 * BYTES_OF_RUN)
+    statuses = [client.post("/api/v1/forward", json=body).status_code for _ in range(2)]
+    assert statuses == [200, 429]
 
 
 def test_openapi_lists_every_route_of_the_api(client: TestClient) -> None:

@@ -12,6 +12,7 @@ from starlette.testclient import TestClient
 
 from app.forward.lines import ForwardError
 from app.forward.process import RunnerBusy, RunnerFailed, RunTooLong
+from app.machine.work_queue import THE_APP
 from app.sheets.library import Library
 from app.sheets.wording import Wording
 from app.store.tables import practice_attempts, runs
@@ -167,7 +168,7 @@ def test_a_run_in_the_background_tells_one_line_or_nothing(
 
 def test_a_run_in_the_background_gives_way(client: TestClient, runner: FakeRunner) -> None:
     """With half of the queue taken, nothing is run or stored unless somebody asks for it."""
-    runner._calls = runner.max_waiting
+    runner._queue._taken[THE_APP] = runner.max_waiting
     form = {**LLAMA_FORM, "queries.rows": "100"}
     assert client.post("/runs", data={**form, "background": "1"}, headers=SCRIPT).status_code == 204
     assert runner.calls == []
