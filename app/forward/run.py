@@ -55,7 +55,8 @@ class HeadRun:
 
     head, kv_head: which head ran; None for a layer.
     milliseconds: the timed lines alone, without drawing X and the weights; None on the meta device.
-    peak_bytes: measured, None where the device cannot measure it; needed_bytes: computed from the table's shapes.
+    peak_bytes: measured; None where the device cannot measure it, or where less was measured than the tensors take.
+    needed_bytes: computed from the table's shapes.
     shapes: [rows, columns] as torch reported them, by the table's key; scores and weights are one head's.
     disagreements: the keys whose shape is not the table's; `agrees` if there are none.
     row_sums: least and greatest sum of a row of attention weights, over all heads that ran. None, like the picture,
@@ -142,7 +143,7 @@ def run_head(
         dtype=dtype,
         seed=seed,
         milliseconds=executed.milliseconds,
-        peak_bytes=executed.peak_bytes,
+        peak_bytes=_credible_peak(executed),
         needed_bytes=needed,
         shapes=shapes,
         agrees=not differing,
@@ -152,6 +153,19 @@ def run_head(
         lines=tuple(_with_shapes(line, executed.variables) for line in lines),
         notes=(*notes(architecture, tokens, topic), *overflow),
     )
+
+
+def _credible_peak(executed: Executed) -> int | None:
+    """The measured peak, unless it is less than the tensors that are alive at the end take together.
+
+    The system's mark of resident memory can miss pages, such as those that the allocator had kept from earlier runs.
+    """
+    import torch
+
+    tensors = [value for value in executed.variables.values() if isinstance(value, torch.Tensor)]
+    storages = {storage.data_ptr(): storage.nbytes() for storage in (tensor.untyped_storage() for tensor in tensors)}
+    peak = executed.peak_bytes
+    return None if peak is None or peak < sum(storages.values()) else peak
 
 
 def disagreements(

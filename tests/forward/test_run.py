@@ -311,6 +311,15 @@ def test_very_few_tokens_need_the_bytes_of_rotating_their_queries_and_keys() -> 
     assert bytes_needed(replace(narrow, qk_norm_eps=1e-6), 1) == 40_088 + 8 + 8_000 + 8_000 + 12_000 + 8_000
 
 
+@pytest.mark.parametrize(("measured", "reported"), [(2_200_000, None), (12_300_000, 12_300_000)])
+def test_no_peak_is_reported_that_the_tensors_do_not_fit_in(
+    monkeypatch: pytest.MonkeyPatch, measured: int, reported: int | None
+) -> None:
+    """One head of LLaMA 7B with 100 tokens: its input and parameters alone are 10,027,008 bytes."""
+    monkeypatch.setattr("app.forward.run.peak_bytes_since", lambda _device, _start: measured)
+    assert run_head(MODELS["llama 7B"], 100, device="cpu").peak_bytes == reported
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux lets a process reset its own peak")
 @pytest.mark.parametrize(("name", "tokens"), [("llama", 3000), ("llama 7B", 97)])
 def test_the_measured_peak_is_about_the_bytes_needed(name: str, tokens: int) -> None:

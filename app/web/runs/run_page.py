@@ -7,7 +7,7 @@ import logging
 import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from annotated_doc import Doc
 from fastapi import APIRouter, Depends, Form, HTTPException, Request, Response
@@ -26,6 +26,7 @@ from app.sheets.variant import Row, Variant
 from app.sheets.wording import Wording
 from app.store import Answers, Run, Store
 from app.translation import gettext as _
+from app.translation import ngettext
 from app.web.practice.sheet_request import (
     PostedSheet,
     save_posted,
@@ -55,10 +56,10 @@ SHARE_OF_BACKGROUND = 0.5  # of what may be stored: the other half is left to wh
 
 @dataclass(frozen=True)
 class ComparedField:
-    """One blank: what was typed, and whether torch reports the same number."""
+    """One blank: what was typed, and how it compares with the number that torch reports."""
 
     typed: str
-    same: bool
+    result: Literal["same", "differs", "unreadable", "empty"]
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,11 @@ class RunPage:
     title: Annotated[str, Doc("The heading.")]
     waiting: Annotated[str, Doc("The sentence shown while it runs.")]
     summary: Annotated[str, Doc("Which numbers are real and which random.")] = ""
-    agreement: Annotated[str, Doc("Whether torch and the table agree.")] = ""
+    verdict: Annotated[str, Doc("How many of the answers differ from torch's shapes, and in which rows.")] = ""
+    letters: Annotated[tuple[str, ...], Doc("The letters in the verdict.")] = ()
+    key_problem: Annotated[str, Doc("Where torch contradicts the answer key; empty where it agrees, as it should.")] = (
+        ""
+    )
     facts: Annotated[tuple[tuple[str, str], ...], Doc("Device, number format, time and memory, by name.")] = ()
     remarks: Annotated[tuple[str, ...], Doc("What else a reader should know about this run.")] = ()
     picture_text: Annotated[str, Doc("What the picture of the weights shows.")] = ""
@@ -273,22 +278,26 @@ def _run_page(run: Run, variant: Variant) -> RunPage:
 
 
 def _with_result(page: RunPage, wording: Wording, result: dict[str, Any]) -> RunPage:
-    """The page with a result: shapes beside the answers, seed, whether torch and the table agree, facts, remarks."""
+    """The page with a result: shapes beside the answers, how many of these differ, seed, facts, remarks."""
+    rows = _compared_rows(page.variant, page.run.answers, result["shapes"])
     return replace(
         page,
-        rows=_compared_rows(page.variant, page.run.answers, result["shapes"]),
+        rows=rows,
         summary=wording.say("run", "random", seed=result["seed"]),
-        agreement=wording.say("run", "agree") if result["agrees"] else _difference(wording, result),
+        verdict=" ".join(_verdict(rows)),
+        letters=tuple(line.row.letter for line in rows),
+        key_problem="" if result["agrees"] else _difference(wording, result),
         facts=tuple(_fact_lines(wording, result)),
-        remarks=(*_transposed_note(wording, page.variant), *_remark_sentences(wording, result)),
+        remarks=(*_sheet_notes(wording, page.variant), *_remark_sentences(wording, result)),
         picture_text=_picture_text(wording, result, page.variant),
     )
 
 
 def _agreement(run: Run, variant: Variant) -> AgreementFragment:
-    """Whether torch agrees with a sheet: on the shape of its output, or of its last row; else where it differs.
+    """That torch agrees with every answer, and the shape of the output or of the last row.
 
-    Nothing is said of a run without result, nor of one that agrees with the answer key but not with what was typed.
+    Nothing is said of a run without result, nor of answers of which one differs or is missing. Where torch contradicts
+    the answer key, that is said instead.
     """
     result, row = run.result, next((row for row in variant.rows if row.key == "output"), variant.rows[-1])
     waiting = not run.finished and run.seconds_waiting < RUN_ABANDONED_AFTER_S
@@ -298,13 +307,42 @@ def _agreement(run: Run, variant: Variant) -> AgreementFragment:
     if not result["agrees"]:
         return replace(fragment, sentence=_difference(variant.wording, result))
     rows = _compared_rows(variant, run.answers, result["shapes"])
-    if not all(field.same for line in rows for field in line.fields):
+    if any(field.result != "same" for line in rows for field in line.fields):
         return fragment
-    sentence = _("PyTorch agrees: {name} is {shape}.")
+    output = _("{name} is {shape}.")
     if variant.worksheet.tokens_are == "columns":
-        sentence = _("PyTorch agrees, with tokens as rows: {name} is {shape}.")
-    shape = _shape_text(result["shapes"][row.key])
-    return replace(fragment, sentence=sentence.format(name=row.letter or row.name, shape=shape))
+        output = _("With tokens as rows, {name} is {shape}.")
+    output = output.format(name=row.letter or row.name, shape=_shape_text(result["shapes"][row.key]))
+    return replace(fragment, sentence=" ".join([*_verdict(rows), output]))
+
+
+def _verdict(rows: tuple[ComparedRow, ...]) -> Iterator[str]:
+    """How many of the answers differ from what torch reports and in which rows, then how many could not be compared.
+
+    Example: "PyTorch disagrees with 2 of your 13 answers: see Q, K.", "1 box is empty."
+    """
+    results = [field.result for line in rows for field in line.fields]
+    differing, compared = results.count("differs"), results.count("differs") + results.count("same")
+    if not compared:
+        yield _("There is no answer to compare.")
+    elif not differing:
+        agrees = ngettext(
+            "PyTorch agrees with your answer.", "PyTorch agrees with all {count} of your answers.", compared
+        )
+        yield agrees.format(count=compared)
+    else:
+        disagrees = ngettext(
+            "PyTorch disagrees with your answer: see {rows}.",
+            "PyTorch disagrees with {count} of your {total} answers: see {rows}.",
+            compared,
+        )
+        named = (line.row.letter or line.row.name for line in rows if any(f.result == "differs" for f in line.fields))
+        yield disagrees.format(count=differing, total=compared, rows=", ".join(named))
+    if unreadable := results.count("unreadable"):
+        sentence = ngettext("{count} answer could not be read.", "{count} answers could not be read.", unreadable)
+        yield sentence.format(count=unreadable)
+    if empty := results.count("empty"):
+        yield ngettext("{count} box is empty.", "{count} boxes are empty.", empty).format(count=empty)
 
 
 def _difference(wording: Wording, result: dict[str, Any]) -> str:
@@ -334,10 +372,12 @@ def _fact_lines(wording: Wording, result: dict[str, Any]) -> Iterator[tuple[str,
         yield wording.say("run-facts", "sums"), least if least == most else f"{least} – {most}"
 
 
-def _transposed_note(wording: Wording, variant: Variant) -> Iterator[str]:
-    """That torch has tokens as rows, for a sheet that has them as columns."""
+def _sheet_notes(wording: Wording, variant: Variant) -> Iterator[str]:
+    """How torch compares with a sheet that has tokens as columns, and with one that is answered in symbols."""
     if variant.worksheet.tokens_are == "columns":
         yield wording.say("run", "tokens-as-columns")
+    if variant.worksheet.answers == "letters":
+        yield wording.say("run", "symbols")
 
 
 def _remark_sentences(wording: Wording, result: dict[str, Any]) -> Iterator[str]:
@@ -406,6 +446,8 @@ def _run_and_store(services: Services, run: Run, client: Client, variant: Varian
         log.exception("a run failed")
         services.store.finish_run(run.id, None, services.library.wording.say("page", "stopped"))
     else:
+        if not result["agrees"]:
+            log.error("PyTorch contradicts the answer key: %s", _difference(services.library.wording, result))
         services.store.finish_run(run.id, result)
 
 
@@ -446,14 +488,16 @@ def _compared_rows(variant: Variant, answers: Answers, shapes: dict[str, list[in
 
 
 def _compare_field(variant: Variant, answers: Answers, blank: Blank, shapes: dict[str, list[int]]) -> ComparedField:
-    """The text of a blank, and whether it reads as the number that torch reports there.
+    """The text of a blank, and whether it reads as the number that torch reports there; spaces alone count as empty.
 
     Torch has tokens as rows, so rows and columns are swapped for a sheet that has them as columns.
     """
     typed, in_torch = answers.get(str(blank), ""), variant.in_table_orientation(blank)
     observed = dict(zip(variant.table[in_torch.tensor].sides, shapes[in_torch.tensor], strict=True))[in_torch]
     read = variant.read(blank, typed)
-    return ComparedField(typed, isinstance(read, Typed) and read.value == observed)
+    if isinstance(read, Typed):
+        return ComparedField(typed, "same" if read.value == observed else "differs")
+    return ComparedField(typed, "unreadable" if read else "empty")
 
 
 def _weights_png(cells: list[list[float]]) -> bytes:
