@@ -291,10 +291,10 @@ def find_first_mismatch(variant: Variant, values: Values, texts: Mapping[Blank, 
         return texts[variant.in_table_orientation(source_of[blank])].strip() if in_letters else format_number(length)
 
     # Only where the boxes are the very matrices that are added may the sentence speak of adding.
-    is_sum = (first.added and left_box.tensor == left.tensor) or _are_added(variant, first)
+    adds = "residual" if first.added and left_box.tensor == left.tensor else _adds(variant, first)
     message = variant.wording.say(
         "chain",
-        "merged" if first.parts else "added" if is_sum else "mismatch",
+        "merged" if first.parts else adds or "mismatch",
         **_side_words(variant, "left", left_box, written(left, left_length)),
         **_side_words(variant, "right", right_box, written(right, right_length)),
         product=" · ".join(written(part, lengths[part]) for part in first.parts),
@@ -302,11 +302,12 @@ def find_first_mismatch(variant: Variant, values: Values, texts: Mapping[Blank, 
     return FirstMismatch(first.result, left_box, right_box, message)
 
 
-def _are_added(variant: Variant, mismatch: DimensionMismatch) -> bool:
-    """Whether the equation that breaks adds the two matrices whose boxes differ, both of them asked on the sheet."""
+def _adds(variant: Variant, mismatch: DimensionMismatch) -> str:
+    """What the equation that breaks adds, "mask" or "residual"; empty unless both differing boxes are its summands."""
     equation, operands = variant.table[mismatch.result].equation, {mismatch.first[0].tensor, mismatch.second[0].tensor}
-    is_sum = equation is not None and "+" in equation.formula and operands == set(equation.operands)
-    return is_sum and operands <= variant.problem.asked
+    if equation is None or operands != set(equation.operands) or not operands <= variant.problem.asked:
+        return ""
+    return equation.adds
 
 
 def _side_words(variant: Variant, name: str, blank: Blank, length: str) -> dict[str, str]:

@@ -56,12 +56,14 @@ class Equation:
     label have one length. They are not always an einsum: 'n r, n p -> n a' puts two matrices side by side. A label such
     as h*e stands for two axes merged into one: 'n h*e -> n h e' is a view that splits the heads apart.
     `formula` is for people, with every tensor, size and phrase in braces, '{input} · {W_Q}': `app.sheets.formulas`
-    writes it in a sheet's letters.
+    writes it in a sheet's letters. Where the second operand is added to the first, `adds` says what it is: the mask, or
+    what a residual connection adds.
     """
 
     operands: tuple[str, ...]
     axis_labels: str
     formula: str
+    adds: Literal["", "mask", "residual"] = ""
 
     @property
     def operand_labels(self) -> list[list[str]]:
@@ -261,6 +263,7 @@ def tensor(
     made_from: str = "",
     labels: str = "",
     formula: str = "",
+    adds: Literal["", "mask", "residual"] = "",
     parameter: bool = False,
     counted: bool = True,
 ) -> Tensor:
@@ -269,7 +272,7 @@ def tensor(
     Without `made_from` no equation makes it: it is given, or a parameter.
     """
     sides = tuple(Expression.parse(length) for length in shape.split(","))
-    equation = Equation(tuple(made_from.split()), labels, formula) if made_from else None
+    equation = Equation(tuple(made_from.split()), labels, formula, adds) if made_from else None
     return Tensor(key, letter, sides, role, equation, parameter, counted)
 
 

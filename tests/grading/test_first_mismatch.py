@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.grading.grade import grade
+from app.shapes.table import Blank
 from app.shapes.topics import TOPICS
 from app.sheets.library import Library
 from app.sheets.variant import Variant
@@ -76,6 +77,51 @@ def test_without_the_projection_back_the_output_cannot_be_added(variant: Variant
     mismatch = report.first_mismatch
     assert (mismatch.at, str(mismatch.left), str(mismatch.right)) == ("output", f"input.{axis}", f"output.{axis}")
     assert "cannot be added" in mismatch.message
+
+
+def sums(variant: Variant) -> list[tuple[str, str, str]]:
+    """The tensors of a sheet that add two of its rows: each with these two, as its formula has them."""
+    made = [(tensor.key, tensor.equation) for tensor in variant.table.activations if tensor.equation]
+    return [
+        (key, *equation.operands)
+        for key, equation in made
+        if " + " in equation.formula and len(equation.operands) == 2 and set(equation.operands) <= variant.problem.asked
+    ]
+
+
+def of_every_model() -> list[Variant]:
+    """Every shipped worksheet with every model that it can have."""
+    return [
+        LIBRARY.variant(sheet, model)
+        for sheet in LIBRARY.worksheets
+        for model in LIBRARY.models
+        if not LIBRARY.refusal(sheet, model)
+    ]
+
+
+SUMS = [(variant, *each) for variant in of_every_model() for each in sums(variant)]
+
+
+def test_a_sum_that_breaks_is_said_by_what_is_added() -> None:
+    """The mask needs an entry for each score, and a residual connection one shape; nothing else on a sheet is added."""
+    kinds = set()
+    for variant, result, _left, right in SUMS:
+        side = variant.in_table_orientation(Blank(right, "columns"))
+        letters = variant.worksheet.answers == "letters"
+        write = variant.notation.write
+        answers = {str(b): write(variant.expression(b)) if letters else str(n) for b, n in variant.key.items()}
+        wrong = "7*d" if letters else str(7 * variant.answer(side))
+        mismatch = grade(variant, answers | {str(side): wrong}).first_mismatch
+        assert mismatch is not None
+        if mismatch.at != result:  # a product that makes the summand breaks first
+            continue
+        is_mask = right == "mask"
+        assert ("residual" in mismatch.message) != is_mask, mismatch.message
+        assert ("each score" in mismatch.message) == is_mask, mismatch.message
+        assert f"“{variant.row_name(right)}”" in mismatch.message
+        kinds.add((variant.worksheet.topic, is_mask, letters))
+    assert {(topic, is_mask) for topic, is_mask, _ in kinds} == {("scale-mask-softmax", True), ("whole-model", False)}
+    assert {letters for *_, letters in kinds} == {False, True}
 
 
 def test_a_sum_is_named_by_what_was_asked(library: Library) -> None:
