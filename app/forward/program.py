@@ -360,6 +360,8 @@ def notes(architecture: Architecture, tokens: int, topic: str = SINGLE_HEAD.key)
         f"chunk:{a.chunk}": has_chunks(a, tokens),
         "unscaled": a.score_scale.kind == "none",
         f"scale:{a.score_scale.factor:.4g}": a.score_scale.kind == "stated",
+        f"scale-root:{a.score_scale.number:.4g}": a.score_scale.kind == "root",
+        f"scale-yarn:{a.score_scale.number:.4g}": a.score_scale.kind == "yarn",
         "relative-bias": a.position_bias == "relative",
         "alibi": a.position_bias == "alibi",
         f"softcap:{a.score_softcap or 0:g}": a.score_softcap is not None,

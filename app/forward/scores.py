@@ -88,10 +88,14 @@ def score_lines(a: Architecture, tokens: int, *, layer: bool) -> Iterator[Progra
 
 
 def _scale_line(a: Architecture) -> Iterator[ProgramLine]:
-    """The line that scales the scores, by 1/√d_h or by the model's own factor; none for unscaled scores."""
+    """The line that scales the scores, by 1/√d_h or as the model's config says; none for unscaled scores."""
     scale = a.score_scale
     if scale.kind == "inverse-sqrt":
         yield _on_scores("S /= d_h**0.5")
+    if scale.kind == "yarn":
+        yield _on_scores(f"S *= {float(scale.number)!r} / d_h**0.5", "with YaRN’s constant for long inputs")
+    if scale.kind == "root":
+        yield _on_scores(f"S /= {float(scale.number)!r}**0.5", f'"{scale.field}" in place of d_h')
     if scale.kind == "stated":
         yield _on_scores(f"S *= {float(scale.factor)!r}", f'as "{scale.field}" says')
 

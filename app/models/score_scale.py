@@ -4,7 +4,7 @@ Most models multiply by 1/√d_h (Vaswani et al., arXiv:1706.03762, section 3.2.
 of the functions below in its row; each follows the attention module of the family in transformers.
 
 >>> by_query_scalar({"query_pre_attn_scalar": 144}, 128, frozenset())
-ScoreScale(kind='stated', factor=0.08333333333333333, field='query_pre_attn_scalar')
+ScoreScale(kind='root', factor=0.08333333333333333, field='query_pre_attn_scalar', number=144.0)
 """
 
 from __future__ import annotations
@@ -17,20 +17,22 @@ from typing import Any, Literal
 from app.models.config_fields import Config, ConfigError, read_bool, read_positive_number
 from app.translation import gettext as _
 
-ScaleKind = Literal["inverse-sqrt", "none", "stated"]
+ScaleKind = Literal["inverse-sqrt", "none", "stated", "root", "yarn"]
 
 
 @dataclass(frozen=True)
 class ScoreScale:
     """The number that the scores are multiplied by: `factor`, which is 1 for the kind "none".
 
-    `kind` is "inverse-sqrt" for 1/√d_h, "none" where the scores stay as they are, and "stated" for any other factor;
-    then `field` is the config field that it comes from.
+    `kind` is "inverse-sqrt" for 1/√d_h, "none" where the scores stay as they are, "stated" where a config field is the
+    factor itself, "root" for 1/√number with a number that is not d_h, and "yarn" for number/√d_h, where the number is
+    YaRN's constant for long inputs. `field` is the config field that such a factor or number comes from.
     """
 
     kind: ScaleKind
     factor: float
     field: str = ""
+    number: float = 1
 
 
 # The scale of a model, from its config, the head dimension d_h and its flags.
@@ -52,10 +54,12 @@ def unless_switched_off(config: Config, d_h: int, flags: frozenset[str]) -> Scor
     return (inverse_sqrt if read_bool(config, "scale_attn_weights", True) else unscaled)(config, d_h, flags)
 
 
-def by_query_scalar(config: Config, d_h: int, _flags: frozenset[str]) -> ScoreScale:
+def by_query_scalar(config: Config, d_h: int, flags: frozenset[str]) -> ScoreScale:
     """1/√query_pre_attn_scalar, 256 if it is not stated: Gemma 2 and 3. Equal to 1/√d_h in most of their sizes."""
     scalar = read_positive_number(config, "query_pre_attn_scalar", 256)
-    return ScoreScale("inverse-sqrt" if scalar == d_h else "stated", scalar**-0.5, "query_pre_attn_scalar")
+    if scalar == d_h:
+        return inverse_sqrt(config, d_h, flags)
+    return ScoreScale("root", scalar**-0.5, "query_pre_attn_scalar", scalar)
 
 
 def by_multiplier(config: Config, d_h: int, _flags: frozenset[str]) -> ScoreScale:
@@ -84,7 +88,7 @@ def by_yarn(config: Config, d_h: int, flags: frozenset[str]) -> ScoreScale:
     share = read_positive_number(scaling, "mscale_all_dim", None)
     factor = read_positive_number(scaling, "factor", None)
     m = 0.1 * share * math.log(factor) + 1.0 if factor > 1 else 1.0
-    return ScoreScale("stated", m * m * d_h**-0.5, "rope_scaling.mscale_all_dim")
+    return ScoreScale("yarn", m * m * d_h**-0.5, "rope_scaling.mscale_all_dim", m * m)
 
 
 def disentangled(config: Config, d_h: int, flags: frozenset[str]) -> ScoreScale:
@@ -92,7 +96,7 @@ def disentangled(config: Config, d_h: int, flags: frozenset[str]) -> ScoreScale:
     kinds = 1 + len(flags & {"c2p", "p2c"}) if "relative" in flags else 1
     if kinds == 1:
         return inverse_sqrt(config, d_h, flags)
-    return ScoreScale("stated", (d_h * kinds) ** -0.5, "pos_att_type")
+    return ScoreScale("root", (d_h * kinds) ** -0.5, "pos_att_type", d_h * kinds)
 
 
 def rope_settings(config: Config) -> dict[str, Any]:

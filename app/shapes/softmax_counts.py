@@ -30,7 +30,7 @@ def softmax_counts(architecture: Architecture, tokens: int) -> tuple[Count, ...]
     entries, since they are none. Only for models all of whose layers hide the same entries of so long a text.
     """
     counts = [*_masked(architecture, tokens), *_weights_above_zero(architecture, tokens)]
-    if architecture.score_scale.kind == "inverse-sqrt":
+    if architecture.score_scale.kind in ("inverse-sqrt", "yarn"):
         counts.insert(0, _entries("under_root", Expression.symbol("d_h"), "{d_h}"))
     row_sum = _entries("row_sum", _ONE, "")
     return (*counts, row_sum, _entries("weights_sum", _N, "{N} · {row_sum}", FromParts(_N * PARTS_SUM, ("row_sum",))))

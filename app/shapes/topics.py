@@ -233,8 +233,8 @@ def _softmax_input(architecture: Architecture, *, bias: bool) -> str:
 
     Example: '{scores} + {position-bias}' for T5, which does not scale. T5 has no bias in its cross-attention.
     """
-    by_kind = {"none": "{scores}", "inverse-sqrt": SCALED_SCORES, "stated": "{score-scale} · {scores}"}
-    scaled = by_kind[architecture.score_scale.kind]
+    by_kind = {"none": "{scores}", "inverse-sqrt": SCALED_SCORES, "yarn": f"{{score-scale}} · {SCALED_SCORES}"}
+    scaled = by_kind.get(architecture.score_scale.kind, "{score-scale} · {scores}")
     capped = f"{{softcap}}({scaled})" if architecture.score_softcap else scaled
     return f"{capped} + {{position-bias}}" if bias and architecture.position_bias else capped
 

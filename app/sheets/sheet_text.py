@@ -319,7 +319,7 @@ def _forms(problem: Problem) -> Mapping[str, Mapping[str, bool]]:
         },
         "latent": {"latent": is_latent},
         "latent-queries": {"latent-queries": "r_q" in sizes},
-        "scale": {"scale-none": a.score_scale.kind == "none", "scale-stated": a.score_scale.kind == "stated"},
+        "scale": {"": a.score_scale.kind == "inverse-sqrt", f"scale-{a.score_scale.kind}": True},
         "softcap": {"softcap": a.score_softcap is not None},
         "sinks": {"sinks": "sinks" in a.flags},
         "bias": {f"{a.position_bias}-bias": a.position_bias != ""},

@@ -123,9 +123,11 @@ class Variant:
     def _row(self, key: str) -> Row:
         """The row of a tensor or count, with its words from the wording and its letter in the sheet's notation."""
         words, asked = self.wording.sections["rows"][self.worksheet.topic][key], self.table.asked[key]
-        note = words.get(
-            "note-if-grouped" if self.architecture.G < self.architecture.H else "note", words.get("note", "")
-        )
+        forms = {
+            "note-if-grouped": self.architecture.G < self.architecture.H,
+            "note-if-sink": "sinks" in self.architecture.flags,
+        }
+        note = next((words[form] for form, fits in forms.items() if fits and form in words), words.get("note", ""))
         points = self.points.get(key, 1) if self.points else None
         return Row(key, self.notation.letter(key, asked.letter), self.row_name(key), note, asked.fields, points)
 

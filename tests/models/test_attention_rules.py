@@ -145,13 +145,21 @@ def test_the_scores_are_scaled_as_in_transformers(case: Case) -> None:
     assert all(scale == pytest.approx(architecture.score_scale.factor) for scale in scales)
 
 
+def flat(config: Config) -> list[object]:
+    """The values of a config, those of the objects in it too."""
+    return [value for each in config.values() for value in (flat(each) if isinstance(each, dict) else [each])]
+
+
 @pytest.mark.parametrize(("model_type", "sizes"), SCALES, ids=[name for name, _ in SCALES])
 def test_a_scale_of_its_own_is_read_from_the_config(model_type: str, sizes: Config) -> None:
     config = {"model_type": model_type, **sizes}
     scale = build_architecture(config).score_scale
     module = attention_modules(on_meta_device(config, build_architecture(config).model_class))[0]
     assert scale.factor == pytest.approx(measured_scale(module))
-    assert scale.kind == ("none" if model_type == "gpt2" else "stated")
+    kinds = {"gpt2": "none", "gemma2": "root", "gemma3_text": "root", "deberta-v2": "root"}
+    assert scale.kind == kinds.get(model_type, "stated")
+    assert scale.kind != "root" or scale.factor == pytest.approx(scale.number**-0.5)
+    assert scale.kind != "stated" or scale.factor in flat(sizes)
 
 
 def test_yarn_scales_the_scores_of_deepseek() -> None:
@@ -162,6 +170,8 @@ def test_yarn_scales_the_scores_of_deepseek() -> None:
     module = attention_modules(on_meta_device(config, architecture.model_class))[0]
     assert architecture.score_scale.factor == pytest.approx(measured_scale(module))
     assert architecture.score_scale.factor == pytest.approx((0.0707 * math.log(40) + 1) ** 2 / math.sqrt(14))
+    assert architecture.score_scale.kind == "yarn"
+    assert architecture.score_scale.number == pytest.approx((0.0707 * math.log(40) + 1) ** 2)
 
 
 def test_gpt_neo_takes_the_softmax_of_unscaled_scores() -> None:

@@ -71,7 +71,7 @@ def test_attention_weights_are_computed_as_the_model_does() -> None:
     assert formula("single-head", "gpt2", "weights") == "softmax({scaled-scores} + {mask}), {each-query}"
     assert formula("single-head", "t5-small", "weights") == "softmax({scores} + {position-bias}), {each-query}"
     assert formula("cross-attention", "t5-small", "weights") == "softmax({scores}), {each-query}"
-    assert "{score-scale} · {scores}" in formula(
+    assert "{score-scale} · {scaled-scores}" in formula(
         "attention-layer", "deepseek-v2-lite", "weights"
     )  # with yarn's mscale²
 

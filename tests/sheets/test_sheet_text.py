@@ -222,6 +222,56 @@ def test_the_assumptions_fit_the_mask(library: Library) -> None:
     assert not any("masked entries" in sentence for sentence in both_ways.text.assumptions)
 
 
+def shipped_sheets(library: Library) -> Iterator[Variant]:
+    """Every worksheet of the library with every model that it can have."""
+    for worksheet in library.worksheets:
+        for model in library.models:
+            if not library.refusal(worksheet, model):
+                yield library.variant(worksheet, model)
+
+
+def test_the_scale_of_the_scores_is_said_as_it_is(library: Library, every_sheet: tuple[Variant, ...]) -> None:
+    """Only scores that aren't divided by √d_h are said not to be; what is under the root is asked where it is d_h."""
+    gemma = {**LLAMA, "model_type": "gemma2", "head_dim": 64, "query_pre_attn_scalar": 144}
+    granite = {**LLAMA, "model_type": "granite", "attention_multiplier": 0.015625}
+    other = [
+        sheet(library, build_architecture(config, "The model"), topic, 40)
+        for config in (gemma, granite)
+        for topic in ("single-head", "attention-layer")
+    ]
+    kinds = set()
+    for variant in (*every_sheet, *shipped_sheets(library), *other):
+        a = variant.architecture
+        for fact in variant.text.facts:
+            if fact.part == "scale":
+                divides = re.search(r"(?<!not )divided by the square root of the head dimension", fact.sentence)
+                assert bool(divides) == (a.score_scale.kind == "yarn"), fact.sentence
+                assert ("config" in fact.sentence) == (a.score_scale.kind == "stated"), fact.sentence
+                kinds.add(a.score_scale.kind)
+        said = {fact.part for fact in variant.text.facts}
+        if "scale" in library.wording.sections["description-parts"][variant.worksheet.topic]:
+            assert ("scale" in said) == (a.score_scale.kind != "inverse-sqrt")
+        if variant.worksheet.topic == "scale-mask-softmax":
+            is_asked = a.score_scale.factor * a.d_h**0.5 == pytest.approx(a.score_scale.number)
+            assert ("under_root" in variant.table.asked) == is_asked
+    assert kinds == {"none", "root", "yarn", "stated"}
+
+
+SINK_TOPICS = {"single-head", "attention-layer", "three-dimensions", "four-dimensions", "decode-step"}
+
+
+def test_weights_beside_a_sink_are_asked_without_it(library: Library, every_sheet: tuple[Variant, ...]) -> None:
+    """Right after the softmax there is one more column; so sheets with a sink say that they leave it out."""
+    topics = set()
+    for variant in (*every_sheet, *shipped_sheets(library)):
+        if weights := next((row for row in variant.rows if row.key == "weights"), None):
+            has_sink = "sinks" in variant.architecture.flags
+            assert ("sink" in weights.note) == has_sink, (variant.worksheet.topic, weights.note)
+            assert ("the scores and weights leave the sink out" in variant.text.description) == has_sink
+            topics |= {variant.worksheet.topic} if has_sink else set()
+    assert topics == SINK_TOPICS
+
+
 def test_a_decoding_step_does_not_tell_how_many_keys_there_are(library: Library) -> None:
     """That 40 cached tokens and the new one make 41 keys is the question, so neither the text nor a note says it."""
     said = sentences(llama_sheet(library, "decode-step"))

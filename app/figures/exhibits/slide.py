@@ -205,22 +205,36 @@ class _Story:
         if self._hides_any():
             yield SlideStep("mask", self._mask_sentence(), self._masked("−∞", None, "masked"))
         letter = f"{self.shapes.letter(weights.key)}{'_1' if self.product.sliced else ''}"
-        softmax = _(
-            "Softmax, row by row: the weights that {row} gives to the tokens it attends to add up to 1. "
-            "The result is {weights}."
-        )
         row = self.stage.rows.spoken_name(self.stage.cell[0])
         if self.product.tokens_are_columns:
-            softmax = _(
+            row = self.stage.columns.spoken_name(self.stage.cell[1])
+        row = _("token {number}").format(number=row) if row.isdecimal() else row
+        sentence = self._say(self._softmax_sentence(), row=row, weights=letter)
+        yield SlideStep("softmax", sentence, self._masked("0", letter, "sums"))
+
+    def _softmax_sentence(self) -> str:
+        """What the softmax does with a row of scores, or a column of them; and what a sink takes of it."""
+        if self.product.tokens_are_columns and self.stage.has_sink:
+            return _(
+                "Softmax, column by column: the weights that {row} gives to the tokens it attends to and the attention "
+                "sink’s share add up to 1. The sink’s share is dropped. The result is {weights}, each column of which "
+                "adds up to less than 1."
+            )
+        if self.stage.has_sink:
+            return _(
+                "Softmax, row by row: the weights that {row} gives to the tokens it attends to and the attention "
+                "sink’s share add up to 1. The sink’s share is dropped. The result is {weights}, each row of which "
+                "adds up to less than 1."
+            )
+        if self.product.tokens_are_columns:
+            return _(
                 "Softmax, column by column: the weights that {row} gives to the tokens it attends to add up to 1. "
                 "The result is {weights}."
             )
-            row = self.stage.columns.spoken_name(self.stage.cell[1])
-        row = _("token {number}").format(number=row) if row.isdecimal() else row
-        sentence = self._say(softmax, row=row, weights=letter)
-        if "sinks" in self.shapes.variant.architecture.flags:
-            sentence += " " + _("The attention sink takes its share of that 1 and is then dropped.")
-        yield SlideStep("softmax", sentence, self._masked("0", letter, "sums"))
+        return _(
+            "Softmax, row by row: the weights that {row} gives to the tokens it attends to add up to 1. "
+            "The result is {weights}."
+        )
 
     def _is_as_square_as_in_the_model(self) -> bool:
         """Whether rows and columns are equal where they should be: a mask is nothing on other typed numbers."""
@@ -232,16 +246,19 @@ class _Story:
         """What scores are multiplied by, what bounds them and what is added; "" where nothing is."""
         architecture = self.shapes.variant.architecture
         d_h, symbol = self.shapes.variant.sizes["d_h"], self.shapes.variant.notation.symbol("d_h")
-        in_numbers = _("Each score is divided by √{symbol} = √{d_h} {root}, so that scores don’t grow with {symbol}.")
+        scale = architecture.score_scale
+        divided = _("Each score is divided by √{symbol}.")
+        if self.stage.axes[1].length == d_h and not self.stage.in_letters:
+            divided = _("Each score is divided by √{symbol} = √{d_h} {root}, so that scores don’t grow with {symbol}.")
         said = {
-            "inverse-sqrt": in_numbers
-            if self.stage.axes[1].length == d_h and not self.stage.in_letters
-            else _("Each score is divided by √{symbol}."),
+            "inverse-sqrt": divided,
+            "yarn": f"{divided} {_('YaRN, for long inputs, also multiplies it by {number}.')}",
+            "root": _("Each score is divided by √{number}."),
             "stated": _("Each score is multiplied by {factor}, as the config of this model says."),
             "none": "",
-        }[architecture.score_scale.kind]
-        factor = f"{architecture.score_scale.factor:.4g}"
-        sentences = [said.format(symbol=symbol, d_h=d_h, root=_root(d_h), factor=factor)] if said else []
+        }[scale.kind]
+        numbers = {"factor": f"{scale.factor:.4g}", "number": f"{scale.number:.4g}"}
+        sentences = [said.format(symbol=symbol, d_h=d_h, root=_root(d_h), **numbers)] if said else []
         if architecture.score_softcap:
             sentences.append(
                 _("A tanh keeps it between −{cap} and {cap}.").format(cap=f"{architecture.score_softcap:g}")

@@ -94,6 +94,11 @@ class ProductStage:
         """Whether lengths are written in letters, as on the sheet."""
         return self.shapes.variant.worksheet.answers == "letters"
 
+    @property
+    def has_sink(self) -> bool:
+        """Whether an attention sink takes a share of every softmax."""
+        return "sinks" in self.shapes.variant.architecture.flags
+
     # Places
 
     @property
@@ -165,6 +170,7 @@ class ProductStage:
         """The result in its place: how "empty" without numbers yet, "full" of them, "masked", or "sums".
 
         With "sums", 1 stands beside each row instead of the label; below each column where tokens are columns.
+        Beside an attention sink, whose weight is dropped, the sums are less than 1.
 
         `letter` is what stands in its middle, its own letter if None.
         """
@@ -174,14 +180,15 @@ class ProductStage:
         )
         of_columns = how == "sums" and self.product.tokens_are_columns
         of_rows = how == "sums" and not of_columns
+        row_sum = "<1" if self.has_sink else "1"
         if of_columns:
             marks.append(TextMark(columns.px + 8, rows.px + 20, "Σ", "axis other"))
-            marks += [TextMark(place, rows.px + 20, "1", "size other", "middle") for place, _name in columns.names]
+            marks += [TextMark(place, rows.px + 20, row_sum, "size other", "middle") for place, _name in columns.names]
         else:
             marks += _label(columns.px / 2, rows.px + 20, columns, "middle")
         if of_rows:
             marks.append(TextMark(columns.px + 8, -6, "Σ", "axis other"))
-            marks += [TextMark(columns.px + 8, place + 4, "1", "size other") for place, _name in rows.names]
+            marks += [TextMark(columns.px + 8, place + 4, row_sum, "size other") for place, _name in rows.names]
         else:
             marks += _label(columns.px + 8, rows.px / 2 + 4, rows)
         return Part("result", tuple(marks), self.x, self.y, self._css(self.product.result, how), data or {})

@@ -301,7 +301,9 @@ def _rotary_keys(a: Architecture, with_rotary: Sequence[LayerRun]) -> Iterator[t
 
 def _score_keys(a: Architecture) -> Iterator[tuple[str, Mapping[str, object]]]:
     """The keys of the sentences on the scores, with their values: what they are multiplied by, and a cap."""
-    yield f"scale-{a.score_scale.kind}", {"factor": f"{a.score_scale.factor:.4g}", "field": a.score_scale.field}
+    scale = a.score_scale
+    words = {"factor": f"{scale.factor:.4g}", "field": scale.field, "number": f"{scale.number:.4g}"}
+    yield f"scale-{scale.kind}", words
     if a.score_softcap is not None:
         yield "softcap", {"cap": f"{a.score_softcap:g}"}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from random import Random
 
@@ -135,6 +136,44 @@ def test_an_encoder_has_no_mask_and_t5_no_scale(library: Library) -> None:
         said = next(frame.sentence for frame in exhibit.frames if frame.key == "scale")
         assert ("8" in said) == (model == "bert-base")
     assert all("mask" not in each and each[-1] == "softmax" for each in keys.values())
+
+
+def test_scores_are_said_to_be_divided_by_what_they_are_divided_by(library: Library) -> None:
+    """The root and the number beside it make the factor of the model: for DeepSeek 1.59/√192, with YaRN’s constant."""
+    kinds = set()
+    for model in library.models:
+        if library.refusal("layer-of-a-model", model):
+            continue
+        shapes = true_shapes(library, "layer-of-a-model", model)
+        [product] = [each for each in products_of(shapes.table) if each.result == "scores"]
+        said = "".join(frame.sentence for frame in slide_exhibit(shapes, product).frames if frame.key == "scale")
+        scale = shapes.variant.architecture.score_scale
+        under, times = re.search(r"= √(\d+) ", said), re.search(r"multiplies it by ([\d.]+)\.", said)
+        assert bool(under) == (scale.kind in ("inverse-sqrt", "yarn")), said
+        assert bool(times) == (scale.kind == "yarn"), said
+        if under:
+            factor = (float(times[1]) if times else 1) / float(under[1]) ** 0.5
+            assert factor == pytest.approx(scale.factor, rel=1e-3)
+        kinds.add(scale.kind)
+    assert {"inverse-sqrt", "yarn"} <= kinds
+
+
+@pytest.mark.parametrize("worksheet", ["head-of-a-model", "layer-of-a-model", "columns-qwen3-0.6b", "decode-gpt2"])
+def test_weights_beside_a_sink_sum_to_less_than_one(library: Library, worksheet: str) -> None:
+    """A softmax over scores and a sink whose weight is then dropped leaves less than 1, without a sink exactly 1."""
+    for model in library.models:
+        if library.refusal(worksheet, model):
+            continue
+        shapes = true_shapes(library, worksheet, model)
+        tokens_are = shapes.variant.worksheet.tokens_are
+        [product] = [each for each in products_of(shapes.table, tokens_are) if each.result == "scores"]
+        [last] = [frame for frame in slide_exhibit(shapes, product).frames if frame.key == "softmax"]
+        has_sink = "sinks" in library.models[model].architecture.flags
+        scores = np.zeros((3, 3 + has_sink))
+        row_sum = (np.exp(scores) / np.exp(scores).sum(1, keepdims=True))[:, :3].sum(1)
+        drawn = [text for text in texts_of(last, "result") if text in ("1", "<1")]
+        assert set(drawn) == {"<1" if row_sum[0] < 1 else "1"}
+        assert ("less than 1" in last.sentence) == has_sink
 
 
 @pytest.mark.parametrize("worksheet", ["qwen2.5-0.5b-grouped", "three-dimensions-qwen2.5-0.5b"])
