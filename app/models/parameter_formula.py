@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 
 from app.algebra.expression import ZERO, Expression, Term
 from app.algebra.number_text import format_number
@@ -85,8 +86,8 @@ class Summand:
 class ParameterFormula:
     """The whole sum, summand by summand, and the equalities that shortened it.
 
-    `position_products` are the products that count positions ("P·d"): empty where no parameter depends on the longest
-    input.
+    `position_products` are the products that count positions ("P·d"), each with the rows that its tables have together:
+    empty where no parameter depends on the longest input.
     """
 
     summands: tuple[Summand, ...]
@@ -94,7 +95,7 @@ class ParameterFormula:
     numbers: str
     total: int
     equalities: tuple[Equality, ...]
-    position_products: tuple[str, ...]
+    position_products: Mapping[str, int]
 
 
 def parameter_formula(architecture: Architecture) -> ParameterFormula:
@@ -114,13 +115,17 @@ def parameter_formula(architecture: Architecture) -> ParameterFormula:
     lengths = length_symbols(architecture)
     terms = {term for summand in summands for bucket in summand.buckets for term in bucket.expression.terms}
     position_terms = sorted((term for term in terms if lengths.intersection(term.symbols)), key=_most_symbols_first)
+    rows = {
+        _with_dots(term): int(term.factor * prod(architecture.all_sizes[s] for s in term.symbols if s in lengths))
+        for term in position_terms
+    }
     return ParameterFormula(
         summands=summands,
         symbols=" + ".join(summand.symbols for summand in summands),
         numbers=" + ".join(summand.numbers for summand in summands),
         total=sum(summand.total for summand in summands),
         equalities=tuple(writer.equalities_used.values()),
-        position_products=tuple(_with_dots(term) for term in position_terms),
+        position_products=rows,
     )
 
 

@@ -8,19 +8,21 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from app.models.architecture import Architecture
+from app.models.config_fields import ConfigError
 from app.models.families import FAMILIES
-from app.models.parameter_count import parameter_counts
+from app.models.parameter_count import parameter_counts, parameters_json
 from app.models.parameter_formula import in_numbers, length_symbols, parameter_formula
 from app.models.read_config import build_architecture
 from app.settings import PROJECT
 from app.sheets.library import Library
-from tests.helpers.families_cases import CASES
+from tests.helpers.families_cases import CASES, Case
 
 RECORDS: list[dict[str, Any]] = json.loads(
     (Path(__file__).parents[1] / "data" / "transformers_shapes.json").read_text(encoding="utf-8")
@@ -120,13 +122,32 @@ def test_sizes_that_only_happen_to_divide_are_not_merged() -> None:
 
 
 @pytest.mark.parametrize(
-    ("model", "length"), [("llama-7b", ()), ("gpt2", ("P·d",)), ("bert-base", ("P·d",)), ("t5-small", ())]
+    ("model", "length"),
+    [
+        ("llama-7b", {}),
+        ("gpt2", {"P·d": 1024}),
+        ("bert-base", {"P·d": 512}),
+        ("t5-small", {}),
+        ("whisper-tiny", {"P·d": 1500, "P_dec·d": 448}),
+    ],
 )
 def test_the_length_of_the_input_is_found_where_a_table_holds_it(
-    library: Library, model: str, length: tuple[str, ...]
+    library: Library, model: str, length: dict[str, int]
 ) -> None:
     """Rotary and relative positions have no parameters that count them; tables of positions do."""
     assert parameter_formula(library.model(model).architecture).position_products == length
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.model_type)
+def test_the_rows_of_position_tables_are_those_of_the_tensors(case: Case) -> None:
+    """Of every family, the tensors that are called positions have these rows together; relative ones (R) are others."""
+    for config, model_class in case.configs():
+        with suppress(ConfigError):
+            architecture = build_architecture({**config, "architectures": [model_class]})
+            tables = [t["shape"] for t in parameters_json(architecture)["tensors"] if re.search("posit|wpe", t["name"])]
+            products = parameter_formula(architecture).position_products
+            expected = sum(shape[-2] for shape in tables if len(shape) > 1)
+            assert sum(rows for product, rows in products.items() if "R" not in product) == expected
 
 
 def test_a_size_that_follows_from_the_length_counts_as_one(library: Library) -> None:

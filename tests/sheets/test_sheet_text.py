@@ -212,7 +212,7 @@ def test_tokens_that_are_no_words_are_explained(library: Library, model_type: st
     assert architecture.fixed_tokens is not None
     description = sheet(library, architecture, "bidirectional-head", architecture.fixed_tokens).text.description
     assert said <= numbers(description)
-    assert re.search("patches|audio", description)
+    assert re.search("patches|layers always read 31 positions of audio", description)
 
 
 def test_the_assumptions_fit_the_mask(library: Library) -> None:

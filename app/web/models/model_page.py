@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Annotated
 
 from annotated_doc import Doc
@@ -281,7 +282,10 @@ def _position_keys(wording: Wording, a: Architecture) -> Iterator[tuple[str, Map
         yield f"positions-{a.position_bias}", {}
     if a.fixed_tokens is not None:
         own = f"fixed-tokens-{a.family}"
-        yield own if own in wording.sections["kinds"] else "fixed-tokens", {"n": format_number(a.fixed_tokens)}
+        # Whisper's encoder begins with a convolution of stride 2; a frame is 10 ms (arXiv:2212.04356, section 2.2).
+        frames = 2 * a.fixed_tokens
+        words = {"n": format_number(a.fixed_tokens), "frames": format_number(frames), "seconds": f"{frames / 100:g}"}
+        yield own if own in wording.sections["kinds"] else "fixed-tokens", words
 
 
 def _rotary_keys(a: Architecture, with_rotary: Sequence[LayerRun]) -> Iterator[tuple[str, Mapping[str, object]]]:
@@ -437,11 +441,12 @@ def _count_remarks(
         yield wording.say("parameters", f"active{_shared_experts(a)}", active=f"{counts.active:,}", **sizes)
         if not a.tied_embeddings:
             yield wording.say("parameters", "active-embedding", rest=f"{counts.active - counts.embedding:,}")
-    if total.position_products:
-        key = "length-counted" if a.C else "length-counted-unstated"
+    if tables := total.position_products:
+        texts = [wording.say("parameters", "rows", product=each, n=format_number(tables[each])) for each in tables]
+        products = reduce(lambda before, after: wording.say("inventory", "and", before=before, after=after), texts)
+        yield wording.say("parameters", "length-counted", products=products)
     else:
-        key = "length-free" if a.C else "length-unstated"
-    yield wording.say("parameters", key, C=format_number(a.C or 0), products=", ".join(total.position_products))
+        yield wording.say("parameters", "length-free" if a.C else "length-unstated", C=format_number(a.C or 0))
 
 
 def _tensor_lines(architecture: Architecture) -> Iterator[TensorLine]:

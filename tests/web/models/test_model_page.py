@@ -66,10 +66,12 @@ def test_every_term_has_its_piece_of_the_bar_and_its_row(client: TestClient, lib
 
 
 def test_a_table_of_positions_is_told(client: TestClient, library: Library) -> None:
-    """GPT-2's total does hold the length of its input."""
+    """GPT-2's total does hold the length of its input, and Whisper's two: of its encoder and of its decoder."""
     page = text_of(client.get("/models/gpt2").text)
-    assert told(library, "parameters", "length-counted", products="P·d", C="1024") in page
+    assert told(library, "parameters", "length-counted", products="P·d (1024 rows)") in page
     assert told(library, "parameters", "length-free", C="1024") not in page
+    both = told(library, "parameters", "length-counted", products="Pd (1500 rows) and Pdecd (448 rows)")
+    assert both in text_of(client.get("/models/whisper-tiny").text).replace("·", "")
 
 
 @pytest.mark.parametrize(
@@ -89,7 +91,7 @@ def test_a_table_of_positions_is_told(client: TestClient, library: Library) -> N
         ),
         ("t5-small", {"positions-relative": {}, "scale-none": {}, "tied": {}}),
         ("flan-t5-small", {"untied": {}, "gated": {}}),
-        ("whisper-tiny", {"fixed-tokens-whisper": {"n": "1500"}}),
+        ("whisper-tiny", {"fixed-tokens-whisper": {"n": "1500", "frames": "3000", "seconds": "30"}}),
         ("vit-base", {"fixed-tokens-vit": {"n": "197"}, "no-output": {}}),
         ("olmo-2-7b", {"norm-output": {"norm": "RMSNorm"}}),
         (
