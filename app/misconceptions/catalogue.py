@@ -64,7 +64,8 @@ class Misconception:
 
 
 # Symbols that a prediction may use besides those of the sheet. Of the model, as a whole number or None: d/H, each query
-# head's even share of the embedding dimension; d/G, each key/value head's; 4·d; 2·d/3, rounded down; and by how many
+# head's even share of the embedding dimension; d/G, each key/value head's, and G, both of the real model where a sheet
+# gives each query head its own keys and values; 4·d; 2·d/3, rounded down; and by how many
 # parameters one layer's attention or feed-forward block changes (a number below zero if it shrinks) with G heads in W_O
 # in place of H, without W_O, with d_h in place of d rows in W_Q, W_K and W_V, with the context length in the rows of
 # W_O, and without W_gate; by how many one expert changes without its gate, and a layer without its shared experts; the
@@ -75,7 +76,8 @@ MODEL_SYMBOLS: Mapping[str, Callable[[Architecture], int | None]] = {
     "four_d": lambda a: 4 * a.d,
     "two_thirds_d": lambda a: 2 * a.d // 3,
     "d_per_head": lambda a: None if a.d % a.H else a.d // a.H,
-    "d_per_kv_head": lambda a: None if a.d % a.G else a.d // a.G,
+    "d_per_kv_head": lambda a: None if a.d % a.kv_heads else a.d // a.kv_heads,
+    "kv_heads": lambda a: a.kv_heads,
     "W_O_change": lambda a: (a.G - a.H) * a.d * a.d_v,
     "without_W_O": lambda a: -(a.H * a.d_v + ("o" in a.biases)) * a.d,
     "square_W_QKV": lambda a: (a.d_h - a.d) * (a.H * a.d_h + a.G * a.d_h + a.G * a.d_v),
@@ -175,6 +177,11 @@ def _is_rounded_up(architecture: Architecture) -> bool:
 def _has_grouped_queries(architecture: Architecture) -> bool:
     """Whether several query heads share a key/value head."""
     return architecture.G != architecture.H
+
+
+def _is_of_grouped_queries(architecture: Architecture) -> bool:
+    """Whether several query heads of the real model share a key/value head: a sheet that simplifies says so, too."""
+    return architecture.kv_heads != architecture.H
 
 
 def _has_latent_attention(architecture: Architecture) -> bool:
@@ -382,13 +389,13 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
                 ),
             ),
         },
-        _has_grouped_queries,
+        _is_of_grouped_queries,
     ),
     Misconception(
         "all-kv-heads-in-one",
         "shared",
-        _on(HEADS, *_with_or_without_context({"keys.columns": "G*d_h", "values.columns": "G*d_v"})),
-        _has_grouped_queries,
+        _on(HEADS, *_with_or_without_context({"keys.columns": "kv_heads*d_h", "values.columns": "kv_heads*d_v"})),
+        _is_of_grouped_queries,
     ),
     Misconception(
         "shrunken-output-projection",

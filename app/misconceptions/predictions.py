@@ -26,6 +26,7 @@ _IN_SYMBOLS: Mapping[str, Expression] = {
     "four_d": Expression.parse("4*d"),
     "d_per_head": Expression.parse("d/H"),
     "d_per_kv_head": Expression.parse("d/G"),
+    "kv_heads": Expression.symbol("G"),
     "W_O_change": Expression.parse("G*d*d_v") - Expression.parse("H*d*d_v"),
     "two_thirds_d": Expression.parse("2*d/3"),
     "half_square": Expression.parse("N*N/2"),

@@ -121,7 +121,8 @@ class Architecture:
     `gated` says whether the feed-forward blocks have a gate (arXiv:2002.05202). `model_class` is the class of
     transformers whose parameters are counted, `task_head` what that class puts on top. `base_parameters` are the
     tensors of the base model outside its layers, `head_parameters` those of the task head; the layers' are in `stacks`.
-    `notes` are sentences for the reader on what was read otherwise than the file says.
+    `notes` are sentences for the reader on what was read otherwise than the file says. `real_G` is G before
+    `as_multi_head` simplified it, None elsewhere.
     """
 
     name: str
@@ -162,6 +163,7 @@ class Architecture:
     head_parameters: tuple[ParameterSpec, ...] = ()
     stacks: tuple[LayerStack, ...] = ()
     notes: tuple[str, ...] = ()
+    real_G: int | None = None
 
     @property
     def sizes(self) -> dict[str, int | None]:
@@ -229,7 +231,12 @@ class Architecture:
 
     def as_multi_head(self) -> Architecture:
         """A copy in which every query head has keys and values of its own (G = H), as simpler courses teach it."""
-        return replace(self, G=self.H)
+        return replace(self, G=self.H, real_G=self.kv_heads)
+
+    @property
+    def kv_heads(self) -> int:
+        """The key/value heads of the real model, also in the copy that `as_multi_head` makes."""
+        return self.G if self.real_G is None else self.real_G
 
     def check_tokens(self, tokens: int) -> int:
         """Return `tokens` if it is from 1 to `max_tokens`; raise TokensError otherwise.
