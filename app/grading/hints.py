@@ -18,8 +18,8 @@ from typing import Literal
 from app.grading.grade import MarkKind, Report, nudge
 from app.shapes.consistency import added_back
 from app.shapes.table import Blank, BlankField, Count, Equation
-from app.shapes.topics import TOPICS
 from app.sheets.formulas import write_formula
+from app.sheets.sheet_text import size_key
 from app.sheets.variant import Variant
 
 HintLevel = Literal[1, 2, 3]
@@ -180,7 +180,7 @@ class HintWriter:
             return self._relation("numbers", blank)
         if entry.equation is None:
             if not entry.parameter:
-                return self._relation("given", blank, sizes=sizes)
+                return self._relation("given" if sizes else "given-one", blank, sizes=sizes)
             columns = "-columns" if self.variant.worksheet.tokens_are == "columns" else ""
             return self._relation(f"parameter{columns}", blank, sizes=sizes, product=self.variant.text.product)
         made = self._made(blank, entry.equation)
@@ -288,16 +288,5 @@ class HintWriter:
 
 
 def _size_in_words(variant: Variant, symbol: str) -> str:
-    """A size as the description of this model names it; empty if no description states it.
-
-    Without grouped queries there is one number of heads, where values are as wide as keys one head dimension, and where
-    there are two texts N is the encoder's.
-    """
-    a = variant.architecture
-    if symbol in "HG" and a.G == a.H:
-        symbol = "heads"
-    elif symbol == "N" and TOPICS[variant.worksheet.topic].reads_two_texts:
-        symbol = "N-encoder"
-    elif symbol == "d_v" and a.d_v == a.d_h:
-        symbol = "d_h"
-    return str(variant.wording.sections["stated-sizes"].get(symbol, ""))
+    """A size as the description of this model names it; empty if no description states it."""
+    return str(variant.wording.sections["stated-sizes"].get(size_key(variant.problem, symbol), ""))

@@ -224,9 +224,29 @@ class SheetText:
         told = frozenset[str]().union(*(fact.symbols for fact in self.facts))
         offered = {"H", "d_h", "d_nope", "d_rope"} & told
         symbols = frozenset({"d", *offered}).union(*(expression.symbols for expression in asked))
-        for symbol, name in self.wording.sections["symbol-names"].items():
+        names = self.wording.sections["symbol-names"]
+        for symbol in names:
             if symbol in symbols - without_own_name(sizes):
-                yield f"{notation.symbol(symbol)}\u00a0= {name}"
+                yield f"{notation.symbol(symbol)}\u00a0= {names[size_key(self.problem, symbol)]}"
+
+
+def size_key(problem: Problem, symbol: str) -> str:
+    """Under which key the wording names a size of this sheet as its description speaks of it: "N-encoder" for N.
+
+    Most go by their symbol. N is not simply the number of tokens where there are two texts, or one token more; d is no
+    dimension of the embedding table where vectors of that are projected; and there is one number of heads where no
+    query heads share keys, and one head dimension where values are as wide as keys.
+    """
+    sizes, topic = problem.sizes, TOPICS[problem.topic]
+    keys = {
+        "N": "N-encoder" if topic.reads_two_texts else "N-processed" if topic.key == "decode-step" else "N",
+        "d": "d-of-layers" if sizes.get("d_emb", sizes["d"]) != sizes["d"] else "d",
+        "H": "heads" if sizes["G"] == sizes["H"] else "H",
+        "G": "heads" if sizes["G"] == sizes["H"] else "G",
+        "d_h": "d_h" if sizes["d_v"] == sizes["d_h"] else "d_h-of-keys",
+        "d_v": "d_h" if sizes["d_v"] == sizes["d_h"] else "d_v",
+    }
+    return keys.get(symbol, symbol)
 
 
 @dataclass(frozen=True)

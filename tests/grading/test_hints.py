@@ -5,14 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from functools import reduce
+from itertools import product
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.grading.grade import Report, grade
-from app.grading.hints import HINT_LEVELS, Hint, next_hint_level, write_hint
+from app.grading.hints import HINT_LEVELS, Hint, HintWriter, next_hint_level, write_hint
 from app.misconceptions.catalogue import MISCONCEPTIONS
 from app.misconceptions.predictions import expectations
 from app.models.architecture import TokensError
@@ -23,7 +25,7 @@ from app.sheets.variant import Variant
 from simulation.misconception_students import FilledSheet, misconception_sheets
 from tests.helpers.answer_keys import LLAMA
 from tests.helpers.own_sheets import own_sheet
-from tests.helpers.shipped import LIBRARY
+from tests.helpers.shipped import FIRST_OF_TOPIC, LIBRARY, MODELS
 
 SHEETS = list(map(LIBRARY.variant, LIBRARY.worksheets))
 ON_EACH_SHEET = pytest.mark.parametrize("sheet", SHEETS, ids=lambda sheet: sheet.worksheet.key)
@@ -122,6 +124,37 @@ def test_what_tells_is_found(library: Library) -> None:
     assert all(tells(vocabulary, f"It has {text} columns.") for text in ("50257", "50,257", "50 257", "50’257"))
     assert not tells(vocabulary, "It has 50258 columns.")
     assert tells(library.variant("letters-llama-7b"), "It is as wide as d.")
+
+
+def every_relation() -> Iterator[tuple[Variant, Blank, str]]:
+    """How the number in a box comes about, for every box of every topic, model, direction of tokens and notation."""
+    for worksheet in FIRST_OF_TOPIC.values():
+        for model in MODELS:
+            if LIBRARY.refusal(worksheet.key, model) is None:
+                shipped = LIBRARY.variant(worksheet.key, model)
+                named = LIBRARY.wording.sections["rows"][worksheet.topic]
+                rows = tuple(key for key in shipped.table.asked if key in named)
+                for tokens_are, answers in product(("rows", "columns"), ("numbers", "letters")):
+                    changed = replace(worksheet, rows=rows, tokens_are=tokens_are, answers=answers)
+                    variant = replace(shipped, worksheet=changed)
+                    writer = HintWriter(variant, Report({}))
+                    yield from ((variant, blank, writer.relation_sentence(blank)) for blank in variant.blanks)
+
+
+def test_what_a_hint_says_of_a_box_is_true_of_its_sheet() -> None:
+    """It names a size wherever it points to the description, and never calls given what the sheet asks for.
+
+    A number that depends on no size is the same in all models and at all lengths of which that is said.
+    """
+    constants = dict[tuple[str, Blank], set[int]]()
+    for variant, blank, relation in every_relation():
+        assert not re.search(r"\b(for|need) ?[.,]|\bis given\b|stays the same", relation), (variant.code, relation)
+        if "depends neither on the length of the input" in relation:
+            longer = variant.problem.table.asked[blank.tensor].expression(blank.field)
+            assert longer.size({}) == variant.answer(blank)
+            constants.setdefault((variant.worksheet.topic, blank), set()).add(variant.answer(blank))
+    assert constants
+    assert all(len(numbers) == 1 for numbers in constants.values()), constants
 
 
 @ON_EACH_SHEET

@@ -48,6 +48,8 @@ CLAIMS: dict[str, tuple[str, Callable[[Variant], bool]]] = {
     "W_Q leads into one head": (r"W_[QKV]\b.*\bhead dimension\b|W_[QKV] with W_[QKV]", projects_into_one_head),
     "there are W_K and W_V": (r"W_[KV]\b", leads_to_keys),
     "the sheet is about one head": (r"task asks for one head", lambda v: TOPICS[v.worksheet.topic].subject == "head"),
+    "a vector has no position": (r"(no|without) position", lambda _v: False),  # from the second layer on, all have one
+    "the sheet shows W_KR": (r"matrix that computes it", lambda v: "W_KR" in v.problem.asked),
     "the input is on the sheet": (r"input on this sheet", lambda v: "input" in v.table.by_key),
 }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 
@@ -333,6 +333,92 @@ def test_every_symbol_of_an_answer_has_a_name(library: Library, every_sheet: tup
         if variant.worksheet.topic in (*HEAD_TOPICS, "layer-parameters"):
             for blank in variant.blanks:
                 assert variant.expression(blank).symbols <= set(names), (variant.architecture.family, str(blank))
+
+
+def names_of_symbols(variant: Variant) -> dict[str, str]:
+    """What the sheet says that each of its symbols stands for, were it answered in symbols."""
+    asked = replace(variant, worksheet=replace(variant.worksheet, answers="letters", notation="lecture"))
+    listed = re.findall(r"(\S+)\u00a0= ([^,.]+)", asked.text.task)
+    return {asked.reader.symbol_by_name[written]: name for written, name in listed}
+
+
+def test_a_symbol_stands_for_what_the_description_calls_it(every_sheet: tuple[Variant, ...]) -> None:
+    """N is not simply the number of tokens where one more is processed, or where two texts are read."""
+    for variant in every_sheet:
+        names, description, sizes = names_of_symbols(variant), variant.text.description, variant.sizes
+        assert len(set(names.values())) == len(names), names
+        if variant.worksheet.topic == "decode-step":
+            assert "processed before" in names.get("N", "processed before")
+        if variant.worksheet.topic == "cross-attention":
+            assert ("encoder" in names["N"], "decoder" in names["M"]) == (True, True)
+        if "H" in names:
+            assert ("query heads" in names["H"]) == (sizes["G"] != sizes["H"]) == ("query head" in description)
+        if "d_h" in names:
+            assert (names["d_h"] == "head dimension") == (sizes["d_h"] == sizes["d_v"])
+        assert ("embedding" in names["d"]) == (sizes.get("d_emb", sizes["d"]) == sizes["d"])
+
+
+def test_no_two_rows_of_a_sheet_have_one_name(every_sheet: tuple[Variant, ...]) -> None:
+    """Notes are printed on the sheet, but what is said of a row, in hints for example, has its name alone."""
+    for variant in every_sheet:
+        names = [row.name for row in variant.rows]
+        assert len(set(names)) == len(names), (variant.worksheet.topic, sorted(names))
+
+
+def test_no_activation_has_the_name_of_a_parameter(every_sheet: tuple[Variant, ...]) -> None:
+    """Of a gate, "Gate projection" is the matrix; what it makes of a token is its output."""
+    names: dict[bool, set[str]] = {True: set(), False: set()}
+    for variant in every_sheet:
+        for key, tensor in variant.table.by_key.items():
+            if key in variant.problem.asked:
+                names[tensor.parameter].add(variant.row_name(key))
+    assert not names[True] & names[False]
+
+
+def test_angles_are_counted_as_their_row_says(every_sheet: tuple[Variant, ...]) -> None:
+    """One for each token and pair. At position 0 all angles are 0, so fewer of them are different."""
+    rotary = [variant for variant in every_sheet if variant.worksheet.topic == "rotary-pairs"]
+    for variant in rotary:
+        pairs = range(variant.sizes["d_rot"] // 2)
+        angles = {
+            (token, pair): token * 10_000 ** (-pair / len(pairs)) for token in range(variant.tokens) for pair in pairs
+        }
+        assert variant.answer(Blank("layer_angles", "count")) == len(angles)
+        assert len(set(angles.values())) < len(angles) or len(pairs) == 1
+        assert not re.search("(?i)different angles", " ".join(sentences(variant)))
+
+
+def test_what_counts_as_an_embedding_table_is_said(every_sheet: tuple[Variant, ...]) -> None:
+    """A table of positions, but not the matrix and bias for patches nor the class token, which have a row of theirs."""
+    counted = [variant for variant in every_sheet if variant.worksheet.topic == "parameter-count"]
+    with_patches = [variant for variant in counted if "patch_embedding" in variant.table.asked]
+    for variant in counted:
+        notes = {row.key: row.note for row in variant.rows}
+        assert bool(notes.get("embedding")) == (variant in with_patches), variant.architecture.family
+    for variant in with_patches:
+        sizes = variant.sizes
+        assert variant.answer(Blank("embedding", "count")) == sizes["P"] * sizes["d"]
+    assert with_patches
+
+
+# What only some nudges may take for granted, and whether it is true of this sheet.
+NUDGE_CLAIMS: dict[str, tuple[str, Callable[[Variant], bool]]] = {
+    "keys differ from queries": (r"^How is this different", lambda v: v.sizes["G"] != v.sizes["H"]),
+    "a token goes to several experts": (r"to several experts", lambda v: v.sizes.get("k") != 1),
+    "this is the original inner dimension": (r"^This is the inner dimension of", lambda v: 4 * v.sizes["d"] == 2048),
+}
+
+
+@pytest.mark.parametrize("claim", NUDGE_CLAIMS)
+def test_a_nudge_takes_nothing_for_granted(library: Library, every_sheet: tuple[Variant, ...], claim: str) -> None:
+    """It is true of every model whose sheet can say it; a mixture of experts may send a token to one alone."""
+    pattern, is_true = NUDGE_CLAIMS[claim]
+    mixture = next(case for case in CASES if case.model_type == "mixtral").config({"num_experts_per_tok": 1})
+    one_expert = build_architecture({**mixture, "architectures": ["MixtralForCausalLM"]}, "The model")
+    for variant in (*every_sheet, sheet(library, one_expert, "experts", 40), library.variant("width-llama-7b")):
+        if variant.worksheet.topic in ("experts", "costs", "feed-forward-width") and not is_true(variant):
+            said = [variant.text.nudge(blank) for blank in variant.blanks]
+            assert not [nudge for nudge in said if re.search(pattern, nudge)], variant.architecture.family
 
 
 @pytest.mark.parametrize("topic", TOPICS)
