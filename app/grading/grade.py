@@ -32,7 +32,7 @@ class Mark:
 
     text: as typed. read_as: the number the text comes to, None if it is empty or unreadable. message: a sentence for
     the student, without any number of the sheet; empty for a right or an empty box. repeats: the box whose mistake this
-    one makes again, and only then; its kind is "follows", since a mistake counts once.
+    one makes again, and only then; its kind is "follows", so it earns the same share of a mark.
     """
 
     kind: MarkKind
@@ -195,7 +195,7 @@ def grade(variant: Variant, answers: Mapping[str, str]) -> Report:
     for in_table, repeated in counted_in_part.items():
         blank = to_table(in_table)
         if marks[blank].kind == "wrong":
-            marks[blank] = _follow_through_mark(variant, marks[blank], to_table(repeated) if repeated else None)
+            marks[blank] = _follow_through_mark(variant, blank, marks[blank], to_table(repeated) if repeated else None)
     following = {blank for blank, repeated in counted_in_part.items() if repeated is None}
     diagnosis = _sheet_diagnosis(variant, diagnose(variant.problem_for_marking, values, following))
     mismatch = find_first_mismatch(variant, values, texts) if variant.worksheet.show_mismatches else None
@@ -242,20 +242,28 @@ def _mark(variant: Variant, blank: Blank, text: str, typed: Typed | Unreadable |
     return Mark(kind, text, typed.value, feedback(variant, blank, kind))
 
 
-def _follow_through_mark(variant: Variant, wrong: Mark, repeats: Blank | None) -> Mark:
+def _follow_through_mark(variant: Variant, blank: Blank, wrong: Mark, repeats: Blank | None) -> Mark:
     """The follow-through mark of a box that is wrong by the key; `repeats` is the box whose mistake it makes again."""
     if repeats is None:
-        message = variant.wording.say("marks", "follows")
+        message = feedback(variant, blank, "follows")
     else:
-        message = variant.wording.say("marks", "repeats", row=variant.row_name(repeats.tensor))
+        row = variant.row_name(repeats.tensor)
+        message = variant.wording.say("marks", "repeats", row=row, credit=_credit(variant))
     return replace(wrong, kind="follows", message=message, repeats=repeats)
 
 
 def feedback(variant: Variant, blank: Blank, kind: MarkKind) -> str:
-    """The sentence beside a box: for a wrong one its nudge, for a follow-through that it is one; else empty."""
+    """The sentence beside a box: for a wrong one its nudge, for a follow-through what it earns; else empty."""
     if kind == "follows":
-        return variant.wording.say("marks", "follows")
+        return variant.wording.say("marks", "follows", credit=_credit(variant))
     return nudge(variant, blank) if kind == "wrong" else ""
+
+
+def _credit(variant: Variant) -> str:
+    """What a follow-through earns on this sheet in words, such as "half credit"."""
+    share = variant.worksheet.follow_share
+    key = {0: "none", 0.5: "half", 1: "full"}.get(share, "share")
+    return variant.wording.say("credit", key, percent=f"{100 * share:g}")
 
 
 def nudge(variant: Variant, blank: Blank) -> str:

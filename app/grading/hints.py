@@ -289,4 +289,7 @@ class HintWriter:
 
 def _size_in_words(variant: Variant, symbol: str) -> str:
     """A size as the description of this model names it; empty if no description states it."""
-    return str(variant.wording.sections["stated-sizes"].get(size_key(variant.problem, symbol), ""))
+    try:
+        return str(variant.wording.sections["stated-sizes"][size_key(variant.problem, symbol)])
+    except KeyError:
+        return ""

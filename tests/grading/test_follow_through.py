@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.figures.count_bars import count_plans
-from app.grading.grade import Report, grade
+from app.grading.grade import Report, feedback, grade
 from app.models.architecture import TokensError
 from app.settings import PROJECT
 from app.shapes.requirements import TopicError
@@ -37,6 +37,32 @@ def marked(variant: Variant, answers: dict[str, int]) -> Report:
 
 def kinds(report: Report, kind: str) -> set[str]:
     return {str(blank) for blank, mark in report.marks.items() if mark.kind == kind}
+
+
+@pytest.mark.parametrize(
+    ("share", "credit"), [(0, "no credit"), (0.25, "25% credit"), (0.5, "half credit"), (1, "full credit")]
+)
+def test_what_a_follow_through_earns_is_said_beside_it(library: Library, share: float, credit: str) -> None:
+    """Of a box that follows and of one that repeats a mistake, for any share; score and words agree."""
+    variant = library.variant("llama-7b")
+    variant = replace(variant, worksheet=replace(variant.worksheet, follow_share=share))
+    wrong = {"queries.rows": 90, "keys.rows": 90, "scores.rows": 90, "scores.columns": 90}
+    report = marked(variant, LLAMA | wrong)
+    following = [mark for mark in report.marks.values() if mark.kind == "follows"]
+    assert sorted(mark.repeats is None for mark in following) == [False, True, True]
+    assert report.score == pytest.approx(10 + 3 * share)
+    for mark in following:
+        assert credit in mark.message
+        assert "once" not in mark.message
+    assert credit in feedback(variant, variant.blanks[0], "follows")
+
+
+def test_what_the_docs_say_that_a_mistake_costs(library: Library) -> None:
+    """90 tokens for 100 cost five points of 14, and projections as wide as the model three."""
+    variant = library.variant("llama-7b")
+    fewer_tokens = marked(variant, {box: 90 if size == 100 else size for box, size in LLAMA.items()})
+    wide = marked(variant, LLAMA | {f"{row}.columns": 4096 for row in ("queries", "keys", "values")})
+    assert (fewer_tokens.out_of - fewer_tokens.score, wide.out_of - wide.score) == (5, 3)
 
 
 def test_scores_follow_queries_and_keys(library: Library) -> None:
