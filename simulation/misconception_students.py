@@ -328,6 +328,11 @@ COUNT: Mapping[str, Prediction] = {
     "tied-embedding-twice": lambda s: counted(s, s.attention, tied=s.V * s.d) if s.tied else {},
 }
 COUNT_OF_A_LAYER: Mapping[str, Prediction] = {
+    "square-head-projection": lambda s: (
+        {}
+        if is_latent(s)
+        else counted(s, s.attention - (s.d - s.d_h) * (s.H + 2 * s.G) * s.d_h - (s.d - s.d_h) * s.H * s.d_h)
+    ),
     "heads-change-parameters": lambda s: {"attention.count": s.H * s.attention} if s.d == s.H * s.d_h else {},
 }
 FLOPS = tuple(f"{key}_flops.count" for key in (*QKV, "scores", "context", "output", "feed_forward"))

@@ -77,13 +77,22 @@ class SimulatedSheet:
 
     @cached_property
     def distinguishable(self) -> list[MisconceptionSheet]:
-        """A sheet for each misconception that this sheet, as the catalogue says, can tell from all others.
+        """A sheet for each way of holding a misconception that this sheet, as the catalogue says, can tell from others.
 
-        A way of holding one that looks like a slip of a digit is left out.
+        A way that looks like a slip of a digit is left out, and so is one in which another misconception of a pair that
+        cannot be told apart fills in the sheet as well.
         """
-        hidden = {key for pair in cannot_tell_apart(self.variant.problem) for key in pair}
+        pairs = cannot_tell_apart(self.variant.problem)
+        hidden = {key for key, other in pairs if other == "right"}
         sheets = misconception_sheets(self.variant)
-        return [(key, sheet) for key, sheet in sheets if key not in hidden and not self._looks_like_a_slip(sheet)]
+        alike = {key: {b if key == a else a for a, b in pairs if key in (a, b)} for key, _sheet in sheets}
+        return [
+            (key, sheet)
+            for key, sheet in sheets
+            if key not in hidden
+            and not self._looks_like_a_slip(sheet)
+            and not any(other in alike[key] and sheet == other_sheet for other, other_sheet in sheets)
+        ]
 
     def _looks_like_a_slip(self, sheet: FilledSheet) -> bool:
         """Whether one blank alone is wrong, by a digit."""

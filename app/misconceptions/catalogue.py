@@ -67,10 +67,10 @@ class Misconception:
 # head's even share of the embedding dimension; d/G, each key/value head's, and G, both of the real model where a sheet
 # gives each query head its own keys and values; 4·d; 2·d/3, rounded down; and by how many
 # parameters one layer's attention or feed-forward block changes (a number below zero if it shrinks) with G heads in W_O
-# in place of H, without W_O, with d_h in place of d rows in W_Q, W_K and W_V, with the context length in the rows of
-# W_O, and without W_gate; by how many one expert changes without its gate, and a layer without its shared experts; the
-# inner width of an expert divided among all of them; and the partner of a dimension in the other convention of rotary
-# pairs.
+# in place of H, without W_O, with d_h in place of d rows in W_Q, W_K and W_V, with d_v in place of d columns in W_O,
+# with the context length in the rows of W_O, and without W_gate; by how many one expert changes without its gate, and a
+# layer without its shared experts; the inner width of an expert divided among all of them; and the partner of a
+# dimension in the other convention of rotary pairs.
 MODEL_SYMBOLS: Mapping[str, Callable[[Architecture], int | None]] = {
     "one": lambda _a: 1,
     "four_d": lambda a: 4 * a.d,
@@ -81,6 +81,7 @@ MODEL_SYMBOLS: Mapping[str, Callable[[Architecture], int | None]] = {
     "W_O_change": lambda a: (a.G - a.H) * a.d * a.d_v,
     "without_W_O": lambda a: -(a.H * a.d_v + ("o" in a.biases)) * a.d,
     "square_W_QKV": lambda a: (a.d_h - a.d) * (a.H * a.d_h + a.G * a.d_h + a.G * a.d_v),
+    "square_W_O": lambda a: (a.d_v - a.d) * a.H * a.d_v,
     "context_in_W_O": lambda a: None if a.C is None else (a.C - 1) * a.H * a.d_v * a.d,
     "without_W_gate": lambda a: -a.d * a.d_ff,
     "without_expert_gate": lambda a: -a.d * expert_sizes(a)["d_exp"] if _has_experts(a) else None,
@@ -564,7 +565,15 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
                     | {"W_Q.count": "d_h*d_h", "W_K.count": "d_h*d_h", "W_V.count": "d_h*d_v"}
                 ),
             ),
-            **_on((COUNT,), Prediction(_counted("attention", "square_W_QKV"))),
+            **_on(
+                (COUNT,),
+                Prediction(_counted("attention", "square_W_QKV")),
+                # The formula of that question: for each head, four matrices of head_dim × head_dim.
+                Prediction(
+                    {"attention.count": "right + square_W_QKV + square_W_O"}
+                    | _each("right + L*square_W_QKV + L*square_W_O", "all_layers.count", *_WHOLE)
+                ),
+            ),
         },
         lambda architecture: not _has_latent_attention(architecture),
     ),

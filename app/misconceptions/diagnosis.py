@@ -60,6 +60,11 @@ class _Fit:
     unseen: int
 
     @property
+    def misconceptions(self) -> frozenset[str]:
+        """The keys of the misconceptions held."""
+        return frozenset(expectation.misconception for expectation in self.held)
+
+    @property
     def rank(self) -> tuple[float, int, int, int]:
         """The smaller, the better: lower cost, then fewer misconceptions, more blanks explained, fewer unseen."""
         return (self.cost, len(self.held), -len(self.explained), self.unseen)
@@ -73,7 +78,9 @@ def diagnose(problem: Problem, values: Values, following: Collection[Blank] = ()
 
     Best is the lowest cost: wrong blanks left unexplained, right blanks where a wrong number was predicted, a slip, and
     a second misconception each add to it. Two at once are only tried if no single one fits at no cost. None as well if
-    nothing is wrong, or if the only wrong blank is a slip of one digit. Blanks missing from `values` don't count.
+    nothing is wrong, if the only wrong blank is a slip of one digit, or if other misconceptions explain the same blanks
+    just as well: nobody can tell which of them the student holds. The author's own go before those of the catalogue.
+    Blanks missing from `values` don't count.
     """
     wrong = {blank: number for blank, number in values.items() if number != problem.key[blank]}
     if not wrong or is_single_slip(problem.key, wrong):
@@ -84,7 +91,17 @@ def diagnose(problem: Problem, values: Values, following: Collection[Blank] = ()
         fits += _fits_of_two(answers)
         fits += _fits_transposed(answers)
     best = min(fits, key=lambda fit: fit.rank, default=None)
-    return _diagnosis_of(problem, best) if best else None
+    return _diagnosis_of(problem, best) if best and not _has_rival(best, fits) else None
+
+
+def _has_rival(best: _Fit, fits: Iterable[_Fit]) -> bool:
+    """Whether another fit, of other misconceptions, explains the same blanks as well as the best one, of the catalogue.
+
+    Example: each head's four matrices as d_h × d_h, and a single head counted for the layer, where d is H·d_h.
+    """
+    alike = (fit for fit in fits if fit.rank == best.rank and fit.explained == best.explained)
+    is_own = any(expectation.prediction is None for expectation in best.held)
+    return not is_own and any(fit.misconceptions != best.misconceptions for fit in alike)
 
 
 def _diagnosis_of(problem: Problem, fit: _Fit) -> Diagnosis:

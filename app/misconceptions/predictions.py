@@ -32,6 +32,7 @@ _IN_SYMBOLS: Mapping[str, Expression] = {
     "half_square": Expression.parse("N*N/2"),
     "without_W_O": -Expression.parse("H*d_v*d"),
     "square_W_QKV": (Expression.symbol("d_h") - Expression.symbol("d")) * Expression.parse("H*d_h + G*d_h + G*d_v"),
+    "square_W_O": (Expression.symbol("d_v") - Expression.symbol("d")) * Expression.parse("H*d_v"),
     "without_W_gate": -Expression.parse("d*d_ff"),
     "without_expert_gate": -Expression.parse("d*d_exp"),
     "triangle": (_N * _N + _N) * Fraction(1, 2),

@@ -21,7 +21,7 @@ from app.sheets.variant import Variant
 from simulation.misconception_students import FilledSheet, misconception_sheets, right_sheet, with_slip
 from simulation.simulated_sheets import SimulatedSheet
 from tests.helpers.answer_keys import LLAMA
-from tests.helpers.shipped import LIBRARY
+from tests.helpers.shipped import FIRST_OF_TOPIC, LIBRARY, MODELS
 
 # In numbers, with tokens as rows; letters and tokens as columns are in tests/sheets/test_symbols.py.
 SHEETS = [
@@ -287,6 +287,44 @@ def test_what_a_sheet_hides_is_named(sheet: Variant) -> None:
         if sheet.worksheet.topic in misconception.topics and misconception.applies_to(sheet.architecture)
     }
     assert shown == hidden(sheet) - {"right"} | {e.misconception for e in expectations(sheet.problem)}
+
+
+def test_of_two_misconceptions_that_fill_in_a_sheet_alike_neither_is_named() -> None:
+    """On any topic and model: whoever names one of them is wrong about half of the students."""
+    pairs = set()
+    for worksheet in FIRST_OF_TOPIC.values():
+        for model in MODELS:
+            if LIBRARY.refusal(worksheet.key, model) is None:
+                problem = LIBRARY.variant(worksheet.key, model).problem
+                for first, second in cannot_tell_apart(problem):
+                    both = [e.wrong_answers for e in expectations(problem) if e.misconception == first]
+                    theirs = [e.wrong_answers for e in expectations(problem) if e.misconception == second]
+                    for wrong in (each for each in both if each in theirs):
+                        values = {**problem.key, **wrong}
+                        following = [b for b, repeated in follow_through(problem, values).items() if repeated is None]
+                        named = diagnose(problem, values, following)
+                        assert named is None, (worksheet.topic, model, first, second)
+                        pairs.add((first, second))
+    assert len(pairs) >= 4
+
+
+def test_the_formula_of_a_student_who_leaves_out_the_embedding_dimension(library: Library) -> None:
+    """n_heads · 4 · head_dim²: in LLaMA 7B that is a single head of the right size, too; in Mistral 7B it is not."""
+    for model, kv_heads in (("llama-7b", 32), ("mistral-7b", 8)):
+        variant = library.variant("count-llama-7b", model)
+        attention = 2 * 32 * 128**2 + 2 * kv_heads * 128**2
+        assert model != "llama-7b" or attention == 32 * 4 * 128**2 == 2_097_152
+        right = {str(blank): size for blank, size in variant.key.items()}
+        change = attention - right["attention.count"]
+        wrong = {"attention.count": attention}
+        wrong |= {box: right[box] + 32 * change for box in ("all_layers.count", "total.count")}
+        diagnosis = grade(variant, {box: str(size) for box, size in (right | wrong).items()}).diagnosis
+        if model == "llama-7b":
+            assert diagnosis is None
+            assert ("square-head-projection", "one-head-for-layer") in cannot_tell_apart(variant.problem)
+        else:
+            assert diagnosis is not None
+            assert diagnosis.key == "square-head-projection"
 
 
 def test_what_a_model_lacks_is_not_called_hidden(library: Library) -> None:

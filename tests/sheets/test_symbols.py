@@ -301,6 +301,10 @@ def test_whatever_a_misconception_writes_in_symbols_is_named() -> None:
             if None not in wrong.values():
                 texts = {str(b): variant.notation.write(wrong.get(b) or meaning) for b, meaning in right.items()}
                 found = grade(variant, texts).diagnosis
+                alike = [e for e in expectations(variant.problem) if e.wrong_answers == expected.wrong_answers]
+                if len({e.misconception for e in alike}) > 1:  # nobody can tell them apart, so none of them is named
+                    assert found is None
+                    continue
                 assert found, (variant.worksheet.key, expected.misconception)
                 assert expected.misconception in (found.key, *found.also), variant.worksheet.key
     assert (tried > 250, untold < 0.15 * tried) == (True, True)
