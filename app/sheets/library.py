@@ -6,10 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache, partial
 
-from app.algebra.expression import ONE
 from app.models.architecture import TokensError
 from app.shapes.requirements import TopicError
-from app.shapes.table import Count, TensorTable
 from app.shapes.topics import check_decoder_tokens, check_topic_tokens, possible_tokens, topic_for
 from app.sheets.codes import Code, check_letters, model_letters, read_code, short_hash
 from app.sheets.seeds import ConfusedPairs, check_seed, draw_variant, max_versions, unavoidable_confusions
@@ -124,13 +122,13 @@ class Library:
         sheet = self.worksheet(worksheet)
         chosen = self.model(model or sheet.model)
         if tokens is None:
-            tokens = possible_tokens(sheet.topic, chosen.architecture, sheet.tokens)
+            tokens = possible_tokens(sheet.topic, sheet.architecture_of(chosen), sheet.tokens)
         count = check_topic_tokens(sheet.topic, chosen.architecture, tokens)
         if decoder_tokens is not None:
             check_decoder_tokens(chosen.architecture, count, decoder_tokens)
         changed_decoder_tokens = decoder_tokens if decoder_tokens != sheet.decoder_tokens else None
         variant = Variant(sheet, chosen, count, self.wording, changed_decoder_tokens)
-        _check_rows(sheet, chosen, variant.table)
+        sheet.check_rows(chosen, variant.table)
         return variant
 
     def refusal(self, worksheet: str, model: str) -> str | None:
@@ -140,9 +138,10 @@ class Library:
     def _find_refusal(self, worksheet: str, model: str) -> str | None:
         """Work out `refusal` without looking into the cache, at the number of tokens that `variant` proposes."""
         sheet, chosen = self.worksheet(worksheet), self.model(model)
-        tokens = possible_tokens(sheet.topic, chosen.architecture, sheet.tokens)
+        architecture = sheet.architecture_of(chosen)
+        tokens = possible_tokens(sheet.topic, architecture, sheet.tokens)
         try:
-            _check_rows(sheet, chosen, topic_for(sheet.topic, chosen.architecture, tokens))
+            sheet.check_rows(chosen, topic_for(sheet.topic, architecture, tokens))
         except TopicError as error:
             return str(error)
         return None
@@ -240,28 +239,3 @@ class Library:
             return None
         expected = check_letters(sheet.key, model, variant.tokens, variant.decoder_tokens, variant.key)
         return variant if expected == code.check else None
-
-
-def _check_rows(sheet: Worksheet, model: Model, table: TensorTable) -> None:
-    """Raise TopicError if the model's table has none of the rows that the worksheet asks for.
-
-    So too if a sheet in letters would ask for a number without any, such as the partner of a dimension in neighbouring
-    pairs; a side of 1 may be asked. Nor may it ask for what is rounded in this model.
-    """
-    asked = [table.asked[row] for row in sheet.rows if row in table.asked]
-    if not asked:
-        message = _("{model} has none of the parts that “{worksheet}” asks for: choose another worksheet.")
-        raise TopicError(message.format(model=model.name, worksheet=sheet.title))
-    if sheet.answers == "letters" and any(isinstance(entry, Count) and entry.rounds for entry in asked):
-        message = _(
-            "“{worksheet}” asks for numbers that are rounded for {model}, which symbols cannot say: choose another "
-            "model, or a worksheet in numbers."
-        )
-        raise TopicError(message.format(worksheet=sheet.title, model=model.name))
-    answers = (entry.expression(field) for entry in asked for field in entry.fields)
-    if sheet.answers == "letters" and any(not answer.symbols and answer != ONE for answer in answers):
-        message = _(
-            "An answer of “{worksheet}” is the same number for every input of {model}, with no symbol in it: choose "
-            "another model, or a worksheet in numbers."
-        )
-        raise TopicError(message.format(model=model.name, worksheet=sheet.title))

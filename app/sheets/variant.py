@@ -79,9 +79,8 @@ class Variant:
 
     @cached_property
     def architecture(self) -> Architecture:
-        """The model's architecture as this sheet sees it: without grouped queries if the worksheet says so."""
-        real = self.model.architecture
-        return real.as_multi_head() if self.worksheet.kv_head_per_query_head else real
+        """The model's architecture as the worksheet teaches it."""
+        return self.worksheet.architecture_of(self.model)
 
     @cached_property
     def problem(self) -> Problem:

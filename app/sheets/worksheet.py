@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
+from app.algebra.expression import ONE
 from app.models.architecture import Architecture
+from app.shapes.requirements import TopicError
+from app.shapes.table import Count, TensorTable
 from app.translation import gettext as _
 
 MAX_SHORT_TEXT, MAX_MARKDOWN, MAX_FORMULA = 200, 4000, 200  # characters; a short text is on one line
@@ -34,6 +37,10 @@ class Model:
     card: str
     architecture: Architecture
     config: str
+
+    def architecture_taught(self, kv_head_per_query_head: bool) -> Architecture:
+        """The architecture, without grouped queries (G = H) if a sheet simplifies them away."""
+        return self.architecture.as_multi_head() if kv_head_per_query_head else self.architecture
 
 
 @dataclass(frozen=True)
@@ -106,6 +113,36 @@ class Worksheet:
     show_mismatches: bool = True
     questions: tuple[OpenQuestion, ...] = ()
     misconceptions: tuple[OwnMisconception, ...] = ()
+
+    def architecture_of(self, model: Model) -> Architecture:
+        """The model's architecture as this worksheet teaches it: without grouped queries if it simplifies them away."""
+        return model.architecture_taught(self.kv_head_per_query_head)
+
+    def check_rows(self, model: Model, table: TensorTable) -> None:
+        """Raise TopicError if the model's table of the topic has none of the rows that the worksheet asks for.
+
+        Also refuse a worksheet in symbols if one of its answers is rounded for this model, or is a number without a
+        symbol, such as the partner of a dimension in neighbouring pairs; a side of 1 may be asked.
+        """
+        asked = [table.asked[row] for row in self.rows if row in table.asked]
+        if not asked:
+            message = _("{model} has none of the parts that “{worksheet}” asks for: choose another worksheet.")
+            raise TopicError(message.format(model=model.name, worksheet=self.title))
+        if self.answers != "letters":
+            return
+        if any(isinstance(entry, Count) and entry.rounds for entry in asked):
+            message = _(
+                "“{worksheet}” asks for numbers that are rounded for {model}, which symbols cannot say: choose another "
+                "model, or a worksheet in numbers."
+            )
+            raise TopicError(message.format(worksheet=self.title, model=model.name))
+        answers = (entry.expression(field) for entry in asked for field in entry.fields)
+        if any(not answer.symbols and answer != ONE for answer in answers):
+            message = _(
+                "An answer of “{worksheet}” is the same number for every input of {model}, with no symbol in it: "
+                "choose another model, or a worksheet in numbers."
+            )
+            raise TopicError(message.format(model=model.name, worksheet=self.title))
 
     @property
     def is_own(self) -> bool:

@@ -9,7 +9,7 @@ from app.models.architecture import TokensError
 from app.shapes.requirements import TopicError
 from app.shapes.table import MATRIX_FIELDS
 from app.shapes.topics import check_topic_tokens, topic_for
-from app.sheets.authoring.worksheet_settings import ANSWERS, possible_rows
+from app.sheets.authoring.worksheet_settings import ANSWERS, check_settings, possible_rows
 from app.sheets.library import Library
 from app.sheets.notation import NOTATIONS
 from app.sheets.worksheet import MAX_MISCONCEPTION_BOXES
@@ -26,9 +26,10 @@ def random_settings(library: Library, seed: int) -> dict[str, Any]:
     """Settings of a worksheet as its file would have them, the same for the same seed."""
     random = Random(seed)  # noqa: S311 - test data
     settings = _random_subject(library, random)
-    rows = possible_rows(settings["topic"], library.models[settings["model"]], settings["tokens"], library.wording)
+    architecture = library.models[settings["model"]].architecture
+    rows = possible_rows(settings["topic"], architecture, settings["tokens"], library.wording)
     asked = random.sample(rows, random.randint(1, len(rows)))
-    table = topic_for(settings["topic"], library.models[settings["model"]].architecture, settings["tokens"])
+    table = topic_for(settings["topic"], architecture, settings["tokens"])
     boxes = [f"{row}.{field}" for row in asked for field in table.asked[row].fields]
     parts = library.wording.sections["description-parts"][settings["topic"]]
     optional = {
@@ -54,7 +55,10 @@ def random_settings(library: Library, seed: int) -> dict[str, Any]:
     if dropped & both or library.models[settings["model"]].architecture.fixed_tokens:
         dropped |= both
     chosen = {name: value for name, value in optional.items() if name not in dropped}
-    return {**settings, "title": text_of(random), "rows": asked, **chosen}
+    whole = {**settings, "title": text_of(random), "rows": asked, **chosen}
+    _worksheet, errors = check_settings("mine", whole, library.models, library.wording)
+    # Symbols cannot say every answer: a rounded one, or the partner of a dimension.
+    return {**whole, "answers": "numbers"} if any(error.setting in ("answers", "models") for error in errors) else whole
 
 
 def text_of(random: Random) -> str:

@@ -159,10 +159,11 @@ def rows_of_topic(library: Library, texts: EditorTexts) -> tuple[str, ...]:
     topic, model = texts.fields["topic"], library.models.get(texts.fields["model"])
     if topic not in TOPICS or model is None:
         return ()
+    architecture = model.architecture_taught(texts.fields["kv_head_per_query_head"] == "yes")
     tokens = texts.fields["tokens"]
     length = int(tokens) if _is_whole(tokens) and 0 < int(tokens) <= MAX_TOKENS else _NUMBERS["tokens"]
     try:
-        return possible_rows(topic, model, length, library.wording)
+        return possible_rows(topic, architecture, length, library.wording)
     except TopicError:
         return ()
 

@@ -18,11 +18,11 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails, PydanticCustomError
 
-from app.models.architecture import TokensError
+from app.models.architecture import Architecture, TokensError
 from app.names import clean_line, normal_form
 from app.shapes.requirements import TopicError
 from app.shapes.table import MATRIX_FIELDS
-from app.shapes.topics import TOPICS, check_decoder_tokens, check_topic_tokens, topic_for
+from app.shapes.topics import TOPICS, check_decoder_tokens, check_topic_tokens, possible_tokens, topic_for
 from app.sheets.authoring.markdown import check_markdown
 from app.sheets.authoring.own_misconceptions import box_problem
 from app.sheets.notation import NOTATIONS
@@ -235,7 +235,7 @@ def check_settings(
         sheet = WorksheetFile.model_validate(dict(values)).as_worksheet(key)
     except ValidationError as error:
         return None, _setting_errors(error)
-    for check in (_name_errors, _model_errors, _row_errors, _own_errors):
+    for check in (_name_errors, _model_errors, _row_errors, _answer_errors, _own_errors):
         if errors := tuple(check(sheet, models, wording)):
             return None, errors
     return sheet, ()
@@ -341,7 +341,7 @@ def _model_errors(sheet: Worksheet, models: Mapping[str, Model], wording: Wordin
         yield SettingError(_("tokens_to must be at least as much as tokens_from."), "tokens_to")
     lengths = {name: getattr(sheet, name) for name in ("tokens", "tokens_from", "tokens_to")}
     for model in dict.fromkeys((sheet.model, *sheet.models)):
-        architecture, setting = models[model].architecture, "topic" if model == sheet.model else "models"
+        architecture, setting = sheet.architecture_of(models[model]), "topic" if model == sheet.model else "models"
         try:
             table = topic_for(sheet.topic, architecture, sheet.tokens)
         except TopicError as error:
@@ -372,7 +372,7 @@ def _row_errors(sheet: Worksheet, models: Mapping[str, Model], wording: Wording)
     The topic's table for the sheet's own model decides which rows there are; a row without a name in the wording cannot
     be asked. A row that could be asked and is not keeps its name, hint and points.
     """
-    possible = possible_rows(sheet.topic, models[sheet.model], sheet.tokens, wording)
+    possible = possible_rows(sheet.topic, sheet.architecture_of(models[sheet.model]), sheet.tokens, wording)
     if not sheet.rows or not all(row in possible and sheet.rows.count(row) == 1 for row in sheet.rows):
         yield SettingError(_("rows must be some of {rows}, each once.").format(rows=", ".join(possible)), "rows")
     for setting in ("row_names", "row_hints", "row_points"):
@@ -386,10 +386,23 @@ def _row_errors(sheet: Worksheet, models: Mapping[str, Model], wording: Wording)
         yield SettingError(_("row_points must leave at least one row with points."), "row_points")
 
 
-def possible_rows(topic: str, model: Model, tokens: int, wording: Wording) -> tuple[str, ...]:
-    """The rows that a worksheet on a topic can ask for with this model, in the order of the topic's table."""
+def _answer_errors(sheet: Worksheet, models: Mapping[str, Model], wording: Wording) -> Iterator[SettingError]:
+    """An error for each model for which the worksheet asks nothing, or something that symbols cannot say."""
+    for model in dict.fromkeys((sheet.model, *sheet.models)):
+        tokens = possible_tokens(sheet.topic, sheet.architecture_of(models[model]), sheet.tokens)
+        try:
+            sheet.check_rows(models[model], topic_for(sheet.topic, sheet.architecture_of(models[model]), tokens))
+        except TopicError as error:
+            yield SettingError(str(error), "answers" if model == sheet.model else "models")
+
+
+def possible_rows(topic: str, architecture: Architecture, tokens: int, wording: Wording) -> tuple[str, ...]:
+    """The rows that a worksheet on a topic can ask for with a model, in the order of the topic's table.
+
+    `architecture` is the model's as the worksheet teaches it.
+    """
     named = wording.sections["rows"].get(topic, {})
-    return tuple(row for row in topic_for(topic, model.architecture, tokens).asked if row in named)
+    return tuple(row for row in topic_for(topic, architecture, tokens).asked if row in named)
 
 
 def _own_errors(sheet: Worksheet, models: Mapping[str, Model], wording: Wording) -> Iterator[SettingError]:

@@ -55,6 +55,7 @@ OWN = MisconceptionTexts("", "Side by side", "queries.columns = H*d", "How many 
         ({"topic": "nonsense"}, "topic"),
         ({"model": "nonsense"}, "model"),
         ({"notation": "nonsense"}, "notation"),
+        ({"topic": "feed-forward-width", "answers": "letters"}, "answers"),
         ({"title": "x" * 201}, "title"),
         ({"introduction": "x" * 4001}, "introduction"),
         ({"introduction": "\u202eevil"}, "introduction"),
@@ -139,6 +140,15 @@ def test_another_topic_has_its_own_rows_and_title(library: Library, texts: Edito
     other_topic = complete_rows(library, moved.with_fields(topic="costs"))
     assert len(other_topic.rows) > 5
     assert all(row.asked for row in other_topic.rows)
+
+
+def test_rows_that_the_simplification_takes_away_are_not_offered(texts: EditorTexts, library: Library) -> None:
+    """Where every query head has keys of its own, nothing is repeated."""
+    changed = {"topic": "three-dimensions", "model": "qwen2.5-0.5b"}
+    grouped = complete_rows(library, texts.with_fields(**changed))
+    simplified = complete_rows(library, texts.with_fields(**changed, kv_head_per_query_head="yes"))
+    assert "repeated_keys" in {row.key for row in grouped.rows} - {row.key for row in simplified.rows}
+    assert read_worksheet_form(library, "own-1", simplified).kv_head_per_query_head
 
 
 def test_buttons_change_the_texts(texts: EditorTexts) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import tomllib
 from dataclasses import fields
+from itertools import product
 from typing import Any
 
 import pytest
@@ -12,7 +13,10 @@ import tomli_w
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from app.models.architecture import TokensError
 from app.settings import PROJECT
+from app.shapes.requirements import TopicError
+from app.shapes.topics import TOPICS, possible_tokens
 from app.sheets.authoring.own_misconceptions import read_formula
 from app.sheets.authoring.worksheet_settings import (
     WorksheetFile,
@@ -22,6 +26,7 @@ from app.sheets.authoring.worksheet_settings import (
     settings_of,
 )
 from app.sheets.library import Library
+from app.sheets.variant import Variant
 from app.sheets.worksheet import Worksheet, WorksheetError
 from tests.helpers.random_worksheets import random_settings
 from tests.helpers.shipped import LIBRARY
@@ -194,3 +199,34 @@ def test_a_megabyte_is_refused_at_once() -> None:
     errors = check_settings("mine", values, LIBRARY.models, LIBRARY.wording)[1]
     assert {"title", "introduction", "misconceptions"} <= {error.setting for error in errors}
     assert max(len(str(error)) for error in errors) < 500
+
+
+@pytest.mark.parametrize("answers", ["numbers", "letters"])
+@pytest.mark.parametrize("topic", TOPICS)
+def test_the_checker_refuses_what_cannot_be_opened(topic: str, answers: str) -> None:
+    """For every model, simplified or not, each row alone: checker, list of models and sheet agree."""
+    named = LIBRARY.wording.sections["rows"][topic]
+    for model, simplified in product(LIBRARY.models, (False, True)):
+        wanted = LIBRARY.models[model].architecture_taught(simplified)
+        first = {"title": "T", "model": model, "topic": topic, "tokens": possible_tokens(topic, wanted, 30)}
+        for row in named:
+            values = {**first, "rows": [row], "kv_head_per_query_head": simplified, "answers": answers}
+            accepted = check_settings("mine", values, LIBRARY.models, LIBRARY.wording)[0]
+            sheet = WorksheetFile.model_validate(values).as_worksheet("mine")
+            library = Library({"mine": sheet}, LIBRARY.models, LIBRARY.wording)
+            assert (accepted is None) == (_opened(library) is None) == (library.refusal("mine", model) is not None)
+
+
+def _opened(library: Library) -> Variant | None:
+    """The only worksheet as a sheet; None where it is refused."""
+    try:
+        return library.variant("mine")
+    except (TopicError, TokensError):
+        return None
+
+
+def test_the_models_to_draw_from_have_the_rows() -> None:
+    """A model of the list that has none of them is refused where the worksheet is written, not when it is drawn."""
+    rows = {"topic": "three-dimensions", "rows": ["repeated_keys"], "model": "qwen2.5-0.5b"}
+    (error,) = check_settings("mine", {**GOOD, **rows, "models": ["gpt2"]}, LIBRARY.models, LIBRARY.wording)[1]
+    assert error.path == ("models",)
