@@ -314,7 +314,10 @@ def _unstated_facts(variant: Variant) -> Iterator[Finding]:
     names = variant.wording.sections["stated-sizes"]
     for fact in variant.text.facts:
         if fact.hidden and (sizes := [names.get(symbol, symbol) for symbol in sorted(fact.symbols & missing)]):
-            yield Finding(key, "unstated", say("lint", "unstated", sizes=", ".join(sizes)), part=fact.part)
+            symbol = min(fact.symbols & missing)
+            example = f"{variant.notation.symbol(symbol)} = {format_number(variant.sizes[symbol])}"
+            words = {"sizes": ", ".join(sizes), "example": example}
+            yield Finding(key, "unstated", say("lint", "unstated", **words), part=fact.part)
         elif fact.hidden and fact.part in _DECIDING_PARTS:
             yield Finding(key, "unstated", say("lint", "undecided", sentence=fact.sentence), part=fact.part)
 

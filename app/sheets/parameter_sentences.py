@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from app.algebra.number_text import format_number
-from app.models.architecture import Architecture
-from app.shapes.parameter_inventory import INVENTORIES, Fact
+from app.shapes.parameter_inventory import Fact
 from app.sheets.wording import Wording
 
 
-def inventory_sentences(wording: Wording, topic: str, architecture: Architecture) -> Iterator[str]:
-    """A sentence for each fact about the model's parameters, in the order of the sheet's rows; none for most topics."""
-    facts = INVENTORIES[topic](architecture) if topic in INVENTORIES else iter(())
+def inventory_sentences(wording: Wording, facts: Iterable[Fact]) -> Iterator[str]:
+    """A sentence for each fact about the model's parameters."""
     return (_say(wording, fact) for fact in facts)
 
 

@@ -10,12 +10,14 @@ from string import Formatter
 
 from app.algebra.number_text import format_number
 from app.models.architecture import Architecture
+from app.shapes.parameter_inventory import INVENTORIES, Fact
 from app.shapes.problem import Problem
 from app.shapes.requirements import keeps_cache
 from app.shapes.table import Blank, Count
 from app.shapes.topics import TOPICS
 from app.sheets.notation import NOTATIONS, without_own_name
 from app.sheets.parameter_sentences import inventory_sentences
+from app.sheets.reading import AnswerReader
 from app.sheets.wording import Wording
 from app.sheets.worksheet import Model, OwnMisconception, Worksheet
 
@@ -25,6 +27,11 @@ _TOLD_IN_WORDS: Mapping[str, frozenset[str]] = {
     "tokens": frozenset({"N"}),
     "step": frozenset({"N"}),
 }
+# A whole number as sheets write it, 131,072 or 131072.
+_NUMBER = r"[0-9]+(?:,[0-9]{3})*(?![0-9]|[.,][0-9])"
+# A name and the number it is equal to, with up to three other sides between them: "d_h = d/H = 128".
+_EQUATION = re.compile(rf"(?<!\w)([^\W\d]\w*)(?=\s*=\s*(?:(?:[0-9],[0-9]|[^=,;\n]){{0,40}}=\s*){{0,3}}({_NUMBER}))")
+_WITHOUT_MARKUP = str.maketrans(dict.fromkeys("$*{}\\"))
 
 
 @dataclass(frozen=True)
@@ -67,12 +74,13 @@ class SheetText:
         stated = [fact.sentence for fact in self.facts if not fact.hidden]
         if self.facts and self.facts[0].hidden:  # which names the model; later sentences say "it"
             stated.insert(0, self.wording.say("description", "model", model=self.model.name))
-        return " ".join([*stated, *self._inventory])
+        return " ".join([*stated, *inventory_sentences(self.wording, self._inventory)])
 
     @property
-    def _inventory(self) -> tuple[str, ...]:
-        """What a sheet that counts parameters tells besides, none of which can be hidden."""
-        return tuple(inventory_sentences(self.wording, self.worksheet.topic, self.problem.architecture))
+    def _inventory(self) -> tuple[Fact, ...]:
+        """What a sheet that counts parameters also states of its model, none of which can be hidden."""
+        inventory = INVENTORIES.get(self.worksheet.topic)
+        return tuple(inventory(self.problem.architecture)) if inventory else ()
 
     @cached_property
     def facts(self) -> tuple[StatedFact, ...]:
@@ -89,8 +97,8 @@ class SheetText:
     def unstated(self) -> frozenset[str]:
         """The symbols of the sizes that hidden facts would state, and nothing on the sheet does.
 
-        A size that follows from others is stated: d_h where d is H·d_h, and both of these are. So is one whose number
-        stands in the author's own words.
+        A size that follows from others is stated: d_h where d is H·d_h, and both of these are. So is one that the
+        author's text gives with its symbol or name; see `_sizes_given_in`.
         """
         if not self.worksheet.hidden_facts:
             return frozenset()
@@ -98,11 +106,30 @@ class SheetText:
         if self.footnote:
             visible |= {"H", "G"}
         hidden = frozenset[str]().union(*(fact.symbols for fact in self.facts if fact.hidden))
-        sheet, sizes = self.worksheet, self.problem.sizes
-        own = " ".join((sheet.introduction, sheet.own_assumptions, sheet.footnote, *self._inventory))
-        numbers = {int(number.replace(",", "")) for number in re.findall(r"\d+(?:,\d{3})*", own)}
-        visible |= {symbol for symbol in hidden if sizes.get(symbol) in numbers}
+        sheet, sizes, sentences = self.worksheet, self.problem.sizes, self.wording.sections["inventory"]
+        visible |= {name for fact in self._inventory for name in _names_in(sentences[fact.key])}
+        for text in (sheet.introduction, sheet.own_assumptions, sheet.footnote):
+            visible |= self._sizes_given_in(text, hidden & sizes.keys())
         return (hidden & sizes.keys()) - _with_consequences(visible, sizes)
+
+    def _sizes_given_in(self, text: str, symbols: frozenset[str]) -> frozenset[str]:
+        """Those of the symbols whose size a text of the author gives: "d_h = 128", "head dimension of 128", "32 heads".
+
+        The number must be that of the model, and be written with the symbol, after an equals sign, or with the name
+        of the size. A number alone says nothing: in "You have 32 minutes" it isn't the number of heads.
+        """
+        plain, sections = text.translate(_WITHOUT_MARKUP), self.wording.sections
+        reader = AnswerReader(self.problem, NOTATIONS[self.worksheet.notation].for_sizes(self.problem.sizes), True)
+        given = {
+            (reader.symbol_by_name.get(match[1], match[1]), _number(match[2])) for match in _EQUATION.finditer(plain)
+        }
+        for symbol in symbols:
+            for noun in sections["counted-things"].get(symbol, ()):
+                given |= {(symbol, _number(number)) for number in re.findall(rf"(?i)\b({_NUMBER})\s+{noun}\b", plain)}
+            if name := sections["symbol-names"].get(symbol):
+                after = rf"(?i)\b{re.escape(name)}\W{{1,3}}(?:\w{{1,4}}\W{{1,3}})?({_NUMBER})"
+                given |= {(symbol, _number(number)) for number in re.findall(after, plain)}
+        return frozenset(symbol for symbol in symbols if (symbol, self.problem.sizes[symbol]) in given)
 
     @property
     def product(self) -> str:
@@ -276,6 +303,11 @@ class _LocalLayers:
 def _names_in(template: str) -> frozenset[str]:
     """The names in braces in a sentence of the wording."""
     return frozenset(name for _text, name, _spec, _conversion in Formatter().parse(template) if name)
+
+
+def _number(text: str) -> int:
+    """The number that a match of _NUMBER means."""
+    return int(text.replace(",", ""))
 
 
 def _with_consequences(symbols: frozenset[str], sizes: Mapping[str, int]) -> frozenset[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -81,6 +82,20 @@ def test_a_fact_that_the_answers_need_is_reported(
     """Unless other facts say as much, or the author does."""
     told = findings_on(library, own_sheet(library, base, hidden_facts=hidden))
     assert [finding.part for finding in told if finding.kind == "unstated"] == parts
+
+
+def test_a_number_in_the_prose_silences_nothing(library: Library) -> None:
+    """The finding proposes what to write, and is gone once that is in the introduction."""
+    hidden: dict[str, Any] = {"hidden_facts": ["heads", "head-dimension"]}
+    (finding,) = _unstated(library, introduction="You have 32 minutes.", **hidden)
+    proposed = re.search("“(.*)”", finding.message)
+    assert proposed
+    assert not _unstated(library, introduction=proposed[1], **hidden)
+
+
+def _unstated(library: Library, **changes: Any) -> list[Finding]:
+    """What the checker says that the sheet on LLaMA 7B with these changes leaves out."""
+    return [each for each in findings_on(library, own_sheet(library, **changes)) if each.kind == "unstated"]
 
 
 def test_a_range_without_a_good_number_is_reported(library: Library) -> None:

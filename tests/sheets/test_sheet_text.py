@@ -10,6 +10,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+from app.algebra.number_text import format_number
 from app.figures.draw import draw_figures
 from app.models.architecture import Architecture, TokensError
 from app.models.config_fields import ConfigError
@@ -19,11 +20,13 @@ from app.shapes.requirements import TopicError
 from app.shapes.table import MATRIX_FIELDS, Blank, BlankField
 from app.shapes.topics import TOPICS, topic_for
 from app.sheets.library import Library
+from app.sheets.notation import NOTATIONS
 from app.sheets.variant import Variant
 from app.sheets.worksheet import Model, Worksheet
 from tests.helpers.families_cases import CASES, LATENT
 from tests.helpers.own_sheets import own_sheet
 from tests.helpers.reference import running
+from tests.helpers.shipped import FIRST_OF_TOPIC, LIBRARY
 
 LLAMA = {
     "model_type": "llama",
@@ -457,6 +460,9 @@ def test_a_hidden_fact_is_not_said(library: Library) -> None:
     assert " ".join(fact.sentence for fact in sheet.text.facts) == whole.text.description
 
 
+UNSOLVABLE = ["heads", "head-dimension"]
+
+
 @pytest.mark.parametrize(
     ("base", "changes", "unstated"),
     [
@@ -465,6 +471,12 @@ def test_a_hidden_fact_is_not_said(library: Library) -> None:
         ("llama-7b", {"hidden_facts": ["heads", "head-dimension"]}, {"H", "G", "d_h"}),
         ("llama-7b", {"hidden_facts": ["tokens"]}, {"N"}),
         ("llama-7b", {"hidden_facts": ["tokens"], "introduction": "It reads 100 tokens."}, set()),
+        ("llama-7b", {"hidden_facts": ["tokens"], "introduction": "You have 100 minutes."}, {"N"}),
+        ("llama-7b", {"hidden_facts": ["tokens"], "introduction": "It reads 99 tokens, or 100."}, {"N"}),
+        ("llama-7b", {"hidden_facts": UNSOLVABLE, "footnote": "Here $d_{head} = d/H = 128$."}, set()),
+        ("llama-7b", {"hidden_facts": UNSOLVABLE, "own_assumptions": "**32** heads."}, set()),
+        ("llama-7b", {"hidden_facts": UNSOLVABLE, "footnote": "H = 320, or 32.5 heads."}, {"H", "G", "d_h"}),
+        ("llama-7b", {"hidden_facts": UNSOLVABLE, "footnote": "A head dimension of 128."}, set()),
         ("qwen2.5-0.5b-grouped", {"hidden_facts": ["heads"]}, {"G"}),
         ("cross-bart-base", {"hidden_facts": ["two-texts"]}, {"N", "M"}),
     ],
@@ -474,3 +486,20 @@ def test_sizes_that_nothing_states_are_known(
 ) -> None:
     """What follows from two others is stated, and what the author says in other words."""
     assert own_sheet(library, base, **changes).text.unstated & {"N", "M", "d", "H", "G", "d_h"} == unstated
+
+
+@pytest.mark.parametrize("notation", NOTATIONS)
+@pytest.mark.parametrize("topic", FIRST_OF_TOPIC)
+def test_a_number_states_a_size_only_with_its_symbol(topic: str, notation: str) -> None:
+    """Every fact is hidden: the sizes as bare numbers give none of them away, as equations all."""
+    sheet = FIRST_OF_TOPIC[topic]
+    hidden = tuple(LIBRARY.wording.sections["description-parts"][topic])
+    bare = replace(sheet, hidden_facts=hidden, notation=notation)
+    silent = Variant(bare, LIBRARY.models[sheet.model], sheet.tokens, LIBRARY.wording)
+    minutes = " ".join(f"You have {size} minutes." for size in silent.sizes.values())
+    written = silent.notation.symbol
+    equations = ", ".join(f"${written(symbol)} = {format_number(size)}$" for symbol, size in silent.sizes.items())
+    for text, unstated in ((minutes, silent.text.unstated), (equations, frozenset[str]())):
+        said = Variant(replace(bare, introduction=text), silent.model, silent.tokens, LIBRARY.wording)
+        assert said.text.unstated == unstated
+    assert silent.text.unstated or not silent.text.facts
