@@ -40,6 +40,7 @@ from app.web.runs import run_page
 from app.web.shared import errors
 from app.web.shared.rate_limits import RateLimits, StorageBudget
 from app.web.shared.request_guard import Guard
+from app.web.shared.request_log import RequestLog
 from app.web.shared.services import Services
 from app.web.shared.static_files import HashedStaticFiles
 from app.web.shared.urls import register_routes
@@ -159,6 +160,7 @@ def create_app(
     errors.register_exception_handlers(app)
     app.add_middleware(GZipMiddleware, minimum_size=700, compresslevel=GZIP_LEVEL)
     app.add_middleware(Guard)
+    app.add_middleware(RequestLog, slow_after_s=settings.slow_request_s, log_all=settings.access_log)
     return app
 
 

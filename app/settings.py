@@ -71,6 +71,17 @@ class Settings(BaseSettings):
         ),
     )
 
+    access_log: bool = Field(
+        False,
+        description=_(
+            "Whether the log has a line for every request: route, status and time, without addresses of people, "
+            "names or answers."
+        ),
+    )
+    slow_request_s: float = Field(
+        2.0, ge=0, description=_("Seconds after which a request counts as slow and gets a line in the log; 0: none.")
+    )
+
     smtp: str = Field(
         "",
         repr=False,

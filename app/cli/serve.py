@@ -13,6 +13,7 @@ from contextlib import suppress
 from multiprocessing.process import BaseProcess
 from typing import TYPE_CHECKING
 
+from app.logs import LOGGING
 from app.secret_key import SECRET_FILE
 from app.settings import Settings
 from app.store import Store
@@ -131,8 +132,9 @@ def _serve_at(listening: socket.socket, app: FastAPI, settings: Settings) -> Non
         "app.cli.serve:create_worker_app" if several else app,
         factory=several,
         workers=settings.workers,
+        log_config=LOGGING,
         log_level="warning",
-        access_log=False,
+        access_log=False,  # ours has routes, not addresses with tokens: see RequestLog
         server_header=False,
         timeout_graceful_shutdown=5,
         timeout_worker_healthcheck=SECONDS_UNTIL_REPLACED,

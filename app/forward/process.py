@@ -133,5 +133,5 @@ def _run_job(architecture: Architecture, tokens: int, options: dict[str, Any]) -
     except ForwardError as refusal:
         return "refused", str(refusal)
     except Exception:
-        logging.getLogger(__name__).exception("a head failed")
+        logging.getLogger("attention_shapes").exception("a head failed")
         return "failed", None

@@ -45,7 +45,7 @@ def _answer(task: PrintTask, renderer: TypstRenderer, report: ReportProgress) ->
     except ValueError as error:  # every error of ours is one
         return "refused", error
     except Exception:
-        logging.getLogger(__name__).exception("a handout failed")
+        logging.getLogger("attention_shapes").exception("a handout failed")
         return "failed", None
 
 

@@ -19,6 +19,8 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
+from app.logs import configure_logging
+
 START_LIMIT_S = 120
 TICK_S = 0.1  # between two looks at a child that is at work
 NICENESS = 10
@@ -199,6 +201,7 @@ def enter_child() -> int:
     Returns how many threads the child may compute with. On Linux it never runs on the last core: low priority is not
     enough, since a request of the app may have to wait until a child's turn on a core is over.
     """
+    configure_logging()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     cores = _leave_a_core()
     with suppress(OSError, AttributeError):  # AttributeError: Windows

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
-from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.sql.dml import ReturningInsert
 
+from .limits import tolerated_failure
 from .queries import QueryBase, columns, from_row, hash_secret, utc_now
 from .tables import attendance, class_attempts, class_drafts, students
 
@@ -290,7 +290,7 @@ class Classwork(QueryBase):
             return bool(row.ticket_in)
         row = {"activity_id": activity_id, "student_id": student_id, "arrived_at": utc_now(), "ticket_in": False}
         key = [attendance.c.activity_id, attendance.c.student_id]
-        with nullcontext() if self._current_connection() else suppress(SQLAlchemyError):
+        with nullcontext() if self._current_connection() else tolerated_failure():
             self._execute(self._insert_into(attendance).values(row).on_conflict_do_nothing(index_elements=key))
         return False
 

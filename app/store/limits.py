@@ -113,6 +113,7 @@ class Failure(Enum):
     FULL = "the disk is full: pages can be read, but nothing can be saved"
     READ_ONLY = "the database is read-only: pages can be read, but nothing can be saved"
     GONE = "the database file was deleted or replaced: restart the app"
+    DAMAGED = "the database is damaged: restore a backup"
     SILENT = "the database does not answer"
 
     @property
@@ -121,15 +122,59 @@ class Failure(Enum):
         return self.value
 
 
-def failure_of(error: sa.exc.SQLAlchemyError) -> Failure:
-    """What an error says about the database; SILENT for every error that is none of the others."""
-    cause = getattr(error, "orig", None)
-    code = getattr(cause, "sqlite_errorname", None) or getattr(cause, "sqlstate", None) or ""
-    if code in ("SQLITE_FULL", "53100"):
-        return Failure.FULL
-    if code.startswith("SQLITE_READONLY") or code == "25006":
-        return Failure.READ_ONLY
-    return Failure.GONE if isinstance(cause, DatabaseGoneError) else Failure.SILENT
+# How the codes begin by which PostgreSQL (SQLSTATE) and SQLite say that they cannot work: connections, locks,
+# resources, an operator who stops the server, a statement that took too long, and files.
+_FAILURES: tuple[tuple[Failure, tuple[str, ...]], ...] = (
+    (Failure.FULL, ("53100", "SQLITE_FULL")),
+    (Failure.READ_ONLY, ("25006", "SQLITE_READONLY")),
+    (Failure.DAMAGED, ("XX001", "XX002", "SQLITE_CORRUPT", "SQLITE_NOTADB")),
+    (Failure.SILENT, ("08", "53", "57", "58", "40001", "40P01", "55P03", "SQLITE_BUSY", "SQLITE_LOCKED",
+                      "SQLITE_PROTOCOL", "SQLITE_IOERR", "SQLITE_CANTOPEN", "SQLITE_NOMEM", "SQLITE_INTERRUPT")),
+)  # fmt: skip
+
+
+def failure_of(error: BaseException) -> Failure | None:
+    """What keeps the database from its work; None for an error that is none of the database's, but a bug of ours.
+
+    Examples: no free connection in time is SILENT; a column that does not exist, or a second row with a unique key, is
+    None.
+    """
+    if isinstance(error, sa.exc.TimeoutError):  # of the pool of connections, or of our lock for SQLite
+        return Failure.SILENT
+    if not isinstance(error, sa.exc.DBAPIError):
+        return None
+    if isinstance(error.orig, DatabaseGoneError):
+        return Failure.GONE
+    code = code_of(error)
+    for failure, beginnings in _FAILURES:
+        if code.startswith(beginnings):
+            return failure
+    # An error without a code is one of the connection, not of a statement.
+    lost = error.connection_invalidated or (not code and isinstance(error, sa.exc.OperationalError))
+    return Failure.SILENT if lost else None
+
+
+def code_of(error: sa.exc.DBAPIError) -> str:
+    """The code of an error, such as "23505" (PostgreSQL) or "SQLITE_CONSTRAINT_UNIQUE"; empty where it has none."""
+    return getattr(error.orig, "sqlite_errorname", None) or getattr(error.orig, "sqlstate", None) or ""
+
+
+def is_orphan(error: BaseException) -> bool:
+    """Whether a row was refused because what it belongs to does not exist, as when somebody has just deleted that."""
+    return isinstance(error, sa.exc.IntegrityError) and code_of(error) in ("23503", "SQLITE_CONSTRAINT_FOREIGNKEY")
+
+
+@contextmanager
+def tolerated_failure() -> Iterator[None]:
+    """Go on after this `with` where the database could not do what is in it; bugs are raised.
+
+    It is for what a page can do without, such as noting that somebody was there.
+    """
+    try:
+        yield
+    except sa.exc.SQLAlchemyError as error:
+        if failure_of(error) is None:
+            raise
 
 
 class HealthCheck:

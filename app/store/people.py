@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import secrets
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
 import sqlalchemy as sa
 from email_validator import EmailNotValidError, validate_email
-from sqlalchemy.exc import SQLAlchemyError
 
+from .limits import tolerated_failure
 from .queries import QueryBase, columns, from_row, hash_secret, insert_row, utc_now
 from .tables import account_links, sessions, staff, teachers
 
@@ -212,7 +211,7 @@ class People(QueryBase):
         Where it cannot be stored, such as on a full disk, the page is shown all the same.
         """
         if at - seen_at > SEEN_INTERVAL:
-            with suppress(SQLAlchemyError):
+            with tolerated_failure():
                 self._execute(sa.update(sessions).where(sessions.c.id == session_id).values(seen_at=at))
 
     def end_session(self, token: str) -> None:

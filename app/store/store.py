@@ -6,7 +6,6 @@ import json
 import re
 import secrets
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
@@ -24,6 +23,7 @@ from .courses import Courses
 from .database import convert_plain_codes, migration_transaction, open_engine, prepare_tables
 from .exit_tickets import ExitTickets
 from .grades import Grades, Regrades
+from .limits import tolerated_failure
 from .live import Live
 from .materials import Materials
 from .people import People
@@ -280,7 +280,7 @@ class Store(QueryBase):
     def _note_use(self, key: str, used_at: datetime | None) -> None:
         """Note that an imported model is in use, once a day; a database that is full or read-only goes on without."""
         if used_at is None or utc_now() - used_at > MODEL_USE_NOTED_AFTER:
-            with suppress(sa.exc.SQLAlchemyError):
+            with tolerated_failure():
                 self._execute(sa.update(models).where(models.c.key == key).values(used_at=utc_now()))
 
     def model_keys(self, prefix: str) -> list[str]:

@@ -23,6 +23,8 @@
   const fields = [...form.querySelectorAll("[name^=answer-]")];
   const isText = (field) => field.matches("textarea");
   const output = form.querySelector("output");
+  const MOST_BUGS = 3; // answers 500 in a row, after which the same is not sent again by itself
+  let bugs = 0;
   let wait = 1000;
   let timer = 0;
 
@@ -64,8 +66,10 @@
   document.addEventListener("htmx:before:request", ({ detail: { ctx } }) => { if (ours(ctx)) say("sending"); });
   document.addEventListener("htmx:after:request", ({ detail: { ctx } }) => {
     if (!ours(ctx)) return;
-    if (ctx.response.status < 400) location.replace(form.action); // which says that it is in
-    else if (ctx.response.status < 500) form.submit(); // the server's own page says what is wrong, with the text in it
+    const { status } = ctx.response;
+    bugs = status === 500 ? bugs + 1 : 0; // 500: a bug of the server's, where 503 would pass
+    if (status < 400) location.replace(form.action); // which says that it is in
+    else if (status < 500 || bugs >= MOST_BUGS) form.submit(); // the server's own page says what is wrong
     else again();
   });
   document.addEventListener("htmx:error", ({ detail: { ctx } }) => { if (ours(ctx)) again(); });

@@ -38,11 +38,13 @@
   const page = Array.from(crypto.getRandomValues(new Uint8Array(8)), (byte) => byte.toString(16).padStart(2, "0")).join("");
   const changed = new Map(); // by the name of the box: the page and the number of its last change
   const LONGEST_ANSWER_MS = 15000;
+  const MOST_BUGS = 3; // answers 500 in a row, after which the same is not sent again by itself
   let number = 0;
   let version = 0; // of what the server has, as far as this page was told
   let wait = 1000;
   let timer = 0;
   let redraw = 0; // the timer after which a drawing is asked for that the server had no time for
+  let bugs = 0; // answers 500 in a row
   let apology = ""; // what stands in the result because nothing could be saved
 
   const say = (state) => {
@@ -160,6 +162,7 @@
     remember();
     if (form.querySelector(".result").textContent === apology) tell("");
     apology = "";
+    bugs = 0;
     wait = 1000;
     clearTimeout(timer);
     clearTimeout(redraw);
@@ -176,7 +179,10 @@
       apology = ctx.response ? unable : unreachable;
       tell(apology);
     }
-    again();
+    bugs = ctx.response?.status === 500 ? bugs + 1 : 0; // 500: a bug of the server's, where 503 would pass
+    if (bugs < MOST_BUGS) return again();
+    clearTimeout(timer);
+    say("refused");
   };
 
   // Sending the same again would not help. The server's sentence says why.

@@ -151,6 +151,26 @@ def test_an_answer_that_was_lost_is_asked_again_and_overwrites_nothing(devices: 
     second.close()
 
 
+def test_a_bug_on_the_server_is_not_asked_for_ever(devices: Devices) -> None:
+    """Three answers 500, and the page waits for the next change; what is typed stays in the browser."""
+    context, asked = devices.open(), list[str]()
+    page = devices.sheet(context)
+
+    def fail(route: Route) -> None:
+        asked.append(route.request.url)
+        route.fulfill(status=500, content_type="text/html", body="<main><p>Something went wrong.</p></main>")
+
+    page.route("**/save", fail)
+    page.fill(ROWS, "12")
+    expect(page.locator(SAVED)).to_have_attribute("data-state", "refused", timeout=20_000)
+    page.wait_for_timeout(9000)  # longer than the next pause would have been
+    assert len(asked) == 3
+    page.unroute("**/save")
+    type_and_save(page, COLUMNS, "34")
+    assert devices.stored() == {"queries.rows": "12", "queries.columns": "34"}
+    context.close()
+
+
 def test_only_what_changed_is_sent_and_a_closed_tab_sends_its_last_words(devices: Devices) -> None:
     """A save names one box; leaving in mid-word loses nothing; and what a tab could not send, the next one does."""
     context, sent = devices.open(), list[str]()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 from fastapi import APIRouter, Response
 from fastapi.responses import JSONResponse
 from sqlalchemy.exc import SQLAlchemyError
@@ -10,6 +12,7 @@ from app.store.limits import failure_of
 from app.web.shared.services import ServicesDep
 
 router = APIRouter(include_in_schema=False)
+log = logging.getLogger("attention_shapes")
 
 
 @router.get("/healthz")
@@ -24,5 +27,8 @@ async def health(services: ServicesDep) -> Response:
     except TimeoutError:
         return JSONResponse({"status": "the database does not answer"}, 503)
     except SQLAlchemyError as error:
-        return JSONResponse({"status": failure_of(error).status}, 503)
+        if failure := failure_of(error):
+            return JSONResponse({"status": failure.status}, 503)
+        log.exception("the database refused the write of a health check")
+        return JSONResponse({"status": "the database refuses a write: see the log"}, 503)
     return JSONResponse({"status": "ok"})

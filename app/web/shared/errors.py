@@ -24,12 +24,13 @@ from app.exchange.roster import RosterError
 from app.grading.grade import AnswersError
 from app.handout.handout_printer import PrinterBusyError
 from app.handout.options import HandoutError
+from app.logs import REQUEST_ID
 from app.models.architecture import TokensError
 from app.models.config_fields import ConfigError
 from app.shapes.requirements import TopicError
 from app.sheets.seeds import SeedError
 from app.sheets.worksheet import WorksheetError
-from app.store.limits import Failure, failure_of
+from app.store.limits import Failure, failure_of, is_orphan
 from app.translation import gettext as _
 from app.translation import ngettext
 from app.web.shared.passwords import PasswordsBusyError
@@ -66,6 +67,7 @@ class ErrorPage:
     back: Annotated[str, Doc("The address that the browser came from, empty where it is unknown.")] = ""
     again: Annotated[str, Doc("The address to try again in a moment, empty where that makes no sense.")] = ""
     typed: Annotated[bool, Doc("Whether a form was sent, which the browser’s Back button brings back.")] = False
+    reference: Annotated[str, Doc("The id of the request in the log, for an error of ours; empty for others.")] = ""
 
 
 def status_of(error: Exception) -> int:
@@ -77,7 +79,7 @@ def register_exception_handlers(app: FastAPI) -> None:
     """Answer every error with its status and one sentence: JSON below /api/, a page everywhere else.
 
     The errors of STATUS have their status there. Any exception without a handler of its own is a 500 whose sentence
-    says nothing about it.
+    says nothing about it. All of them answer on the event loop, so that errors are told also while every thread waits.
     """
     for kind in STATUS:
         app.add_exception_handler(kind, _core_error)
@@ -88,7 +90,7 @@ def register_exception_handlers(app: FastAPI) -> None:
     app.add_exception_handler(PasswordsBusyError, _passwords_busy)
     app.add_exception_handler(HTTPException, _http_exception)
     app.add_exception_handler(RequestValidationError, _invalid_request)
-    app.add_exception_handler(SQLAlchemyError, _no_database)
+    app.add_exception_handler(SQLAlchemyError, _database_error)
     app.add_exception_handler(ClientDisconnect, _client_disconnected)
     app.add_exception_handler(Exception, _unexpected_error)
 
@@ -103,7 +105,9 @@ def _error_response(request: Request, status: int, sentence: str, headers: dict[
         return JSONResponse({"detail": sentence}, status, headers)
     is_form = request.method not in ("GET", "HEAD")
     again = str(request.url.replace(scheme="", netloc="")) if status >= 429 and not is_form else ""
-    page = ErrorPage(status, sentence, _came_from(request), again, typed=is_form and not is_htmx(request))
+    reference = REQUEST_ID.get() if status == 500 else ""
+    typed = is_form and not is_htmx(request)
+    page = ErrorPage(status, sentence, _came_from(request), again, typed, reference)
     response = render("shared/error.html", page, status)
     response.headers.update(headers or {})
     return response
@@ -117,11 +121,11 @@ def _came_from(request: Request) -> str:
     return path_on_this_site(urlunsplit(("", "", referer.path, referer.query, "")))
 
 
-def _core_error(request: Request, error: Exception) -> Response:
+async def _core_error(request: Request, error: Exception) -> Response:
     return _error_response(request, status_of(error), str(error))
 
 
-def _http_exception(request: Request, error: Exception) -> Response:
+async def _http_exception(request: Request, error: Exception) -> Response:
     """The status, headers and sentence of an HTTPException; a 404 or 405 without a sentence of its own gets ours.
 
     An address that only takes forms, opened in a browser, leads to the page above it.
@@ -148,7 +152,7 @@ def _wrong_method(request: Request) -> str:
     return problem.format(method=request.method, methods=", ".join(methods))
 
 
-def _not_signed_in(request: Request, error: Exception) -> Response:
+async def _not_signed_in(request: Request, error: Exception) -> Response:
     """Redirect a page view (GET, HEAD) to the sign-in form, and back to it afterwards with its query.
 
     A form or an htmx request gets 401.
@@ -159,14 +163,14 @@ def _not_signed_in(request: Request, error: Exception) -> Response:
     return _error_response(request, 401, services_of(request).library.wording.say("class", "signed-out"))
 
 
-def _too_many_guesses(request: Request, error: Exception) -> Response:
+async def _too_many_guesses(request: Request, error: Exception) -> Response:
     """429 with the seconds to wait, in words and as Retry-After."""
     assert isinstance(error, TooManyGuessesError)  # noqa: S101 - registered for this class alone
     sentence = services_of(request).library.wording.say("class", "too-many", seconds=error.seconds)
     return _error_response(request, 429, sentence, {"Retry-After": str(error.seconds)})
 
 
-def _budget_spent(request: Request, error: Exception) -> Response:
+async def _budget_spent(request: Request, error: Exception) -> Response:
     """429 where somebody has stored as much as they may within an hour, with the seconds to wait as Retry-After."""
     assert isinstance(error, BudgetSpentError)  # noqa: S101 - registered for this class alone
     minutes = -(-error.seconds // 60)
@@ -178,20 +182,20 @@ def _budget_spent(request: Request, error: Exception) -> Response:
     return _error_response(request, 429, sentence.format(minutes=minutes), {"Retry-After": str(error.seconds)})
 
 
-def _passwords_busy(request: Request, error: Exception) -> Response:
+async def _passwords_busy(request: Request, error: Exception) -> Response:
     """503, to be tried again after 3 s, while too many passwords are being hashed."""
     return _error_response(
         request, 503, services_of(request).library.wording.say("class", "busy"), {"Retry-After": "3"}
     )
 
 
-def _hub_error(request: Request, error: Exception) -> Response:
+async def _hub_error(request: Request, error: Exception) -> Response:
     """The status and the sentence of a HubError: no such model, not allowed, too large, or the Hub does not answer."""
     assert isinstance(error, HubError)  # noqa: S101 - registered for this class alone
     return _error_response(request, error.status, str(error))
 
 
-def _invalid_request(request: Request, error: Exception) -> Response:
+async def _invalid_request(request: Request, error: Exception) -> Response:
     """422 with the first invalid field and its problem; a body that is no JSON, or not sent as JSON, has its sentence.
 
     Example: 'answers.keys.rows must be a text.'
@@ -233,10 +237,16 @@ def problem_in_words(error: Mapping[str, Any]) -> str:
     return sentences[kind].format(**error.get("ctx", {})) if kind in sentences else error["msg"]
 
 
-def _no_database(request: Request, error: Exception) -> Response:
-    """503 while the database does not answer, or keeps nothing that it is given."""
-    assert isinstance(error, SQLAlchemyError)  # noqa: S101 - registered for this class alone
+async def _database_error(request: Request, error: Exception) -> Response:
+    """503 while the database does not answer, or keeps nothing that it is given; 404 where something was deleted.
+
+    Every other error of a statement is a bug: it is raised again, becomes a 500, and is logged with its traceback.
+    """
+    if is_orphan(error):
+        return _error_response(request, 404, _("This has been deleted in the meantime, so nothing can be added to it."))
     failure = failure_of(error)
+    if failure is None:
+        raise error
     _log_failure(failure, error)
     if failure in (Failure.FULL, Failure.READ_ONLY):
         sentence = _("The server can’t save anything right now. Keep this page open, and tell whoever runs the server.")
@@ -259,11 +269,12 @@ def _log_failure(failure: Failure, error: Exception) -> None:
         log.error("%s (%s)", failure.status, type(error).__name__)
 
 
-def _client_disconnected(request: Request, error: Exception) -> Response:
+async def _client_disconnected(request: Request, error: Exception) -> Response:
     return Response(status_code=400)  # nobody reads it: the connection ended in the middle of a form
 
 
-def _unexpected_error(request: Request, error: Exception) -> Response:
-    # Starlette answers this outside of every middleware, the guard too.
+async def _unexpected_error(request: Request, error: Exception) -> Response:
+    """500; the server logs the traceback with the id of the request."""
+    # Starlette answers this outside of every middleware.
     sentence = _("Something went wrong on the server. Nothing you typed is lost: try again.")
-    return _error_response(request, 500, sentence, HEADERS)
+    return _error_response(request, 500, sentence, {**HEADERS, "X-Request-ID": REQUEST_ID.get()})

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 
 import pytest
-from sqlalchemy.exc import OperationalError
+from fastapi import FastAPI
+from sqlalchemy.exc import DataError, IntegrityError, MultipleResultsFound, OperationalError
 from starlette.testclient import TestClient
 
+from app.store.classwork import Classwork
 from app.web.shared.cookies import CLASS_COOKIE, TEACHER_COOKIE
 from app.web.shared.request_guard import MAX_BODY
 from tests.helpers.html_page import Page
+from tests.helpers.school import School
 from tests.helpers.sheet_form import LLAMA_FORM
 
 HEADERS = ("content-security-policy", "x-content-type-options", "referrer-policy", "cross-origin-opener-policy",
@@ -88,6 +92,64 @@ def test_a_database_that_does_not_answer_is_said(client: TestClient, monkeypatch
     assert "The database isn’t responding right now." in response.text
     assert client.get("/healthz").status_code == 503
     assert "secret" not in response.text + client.get("/healthz").text
+
+
+@pytest.mark.parametrize("statement", ["SELECT nothing FROM nowhere", "SELECT * FROM students WHERE name = 1 AND"])
+def test_a_bug_in_a_statement_is_no_outage(
+    app_on_each_database: FastAPI, monkeypatch: pytest.MonkeyPatch, statement: str
+) -> None:
+    """500, which no script sends for ever, and no Retry-After; /healthz says it too."""
+    store = app_on_each_database.state.services.store
+
+    def fail(*_arguments: object) -> None:
+        with store.engine.connect() as connection:
+            connection.exec_driver_sql(statement)
+
+    for question in ("add_visitor", "check_writable"):
+        monkeypatch.setattr(f"app.store.store.Store.{question}", fail)
+    browser = School(app_on_each_database).browser()
+    response = browser.post("/sheet/save", data=LLAMA_FORM)
+    assert (response.status_code, "retry-after" in response.headers) == (500, False)
+    assert "nowhere" not in response.text
+    assert browser.get("/healthz").status_code == 503
+
+
+def test_two_rows_where_one_may_be_are_a_bug(app_on_each_database: FastAPI, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So is whatever else SQLAlchemy raises by itself."""
+    school = School(app_on_each_database)
+    for error in (MultipleResultsFound(), IntegrityError("INSERT", {}, Exception()), DataError("x", {}, Exception())):
+        monkeypatch.setattr("app.store.store.Store.add_visitor", lambda *_a, error=error: raise_(error))
+        assert school.browser().post("/sheet/save", data=LLAMA_FORM).status_code == 500
+
+
+def test_no_free_connection_is_an_outage(app_on_each_database: FastAPI, monkeypatch: pytest.MonkeyPatch) -> None:
+    """503 with Retry-After, since one will be free in a moment."""
+    school = School(app_on_each_database)
+    pool = school.store.single_engine.pool
+    monkeypatch.setattr(pool, "_timeout", 0.01)
+    held = [school.store.single_engine.connect() for _ in range(pool.size())]  # type: ignore[attr-defined]
+    response = school.browser().get("/join/ABCDEF")
+    assert (response.status_code, response.headers["retry-after"]) == (503, "2")
+    for connection in held:
+        connection.close()
+
+
+def test_what_is_added_to_something_deleted_is_refused(app_on_each_database: FastAPI) -> None:
+    """A student removed between the look and the save: 404 with a sentence, neither a bug nor an outage."""
+    school = School(app_on_each_database)
+    course = school.course("Transformers", school.teacher())
+    activity, (kim, visitor) = school.activity(course), school.student(course, "Kim")
+    remove = partial(school.store.roster.remove_student, kim)
+    with pytest.MonkeyPatch.context() as patch:
+        save = Classwork.save
+        patch.setattr(Classwork, "save", lambda *arguments: (remove(), save(*arguments))[1])
+        form = {"input.rows": "1", "version": "1"}
+        answer = school.browser(visitor=visitor).post(f"/class/{activity.id}/1/save", data=form)
+    assert answer.status_code == 404
+
+
+def raise_(error: Exception) -> None:
+    raise error
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,79 @@
+"""Log lines: a time, the id of the request, and tracebacks that quote nothing of what people typed."""
+
+from __future__ import annotations
+
+import logging
+import logging.config
+import secrets
+import time
+import traceback
+from contextvars import ContextVar
+from typing import Any
+
+# The id of the request that is being answered; "-" outside of one. Threads of the pool have that of their request.
+REQUEST_ID: ContextVar[str] = ContextVar("request_id", default="-")
+
+
+def new_request_id() -> str:
+    """A random id for a request, 12 hexadecimal digits."""
+    return secrets.token_hex(6)
+
+
+class LogFormatter(logging.Formatter):
+    """One line: time in UTC, level, request id, message; below it the traceback, if there is one.
+
+    Example: "2026-11-23T09:30:05Z WARNING 5f0c2a9b71d4 slow: POST /class/12/1/check 200 2,310 ms".
+    """
+
+    converter = time.gmtime
+
+    def __init__(self) -> None:
+        super().__init__("%(asctime)s %(levelname)s %(request_id)s %(message)s", "%Y-%m-%dT%H:%M:%SZ")
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line of a record, with the id of the request that this thread or task works for."""
+        record.request_id, record.exc_text = REQUEST_ID.get(), None
+        record.msg = record.msg.rstrip() if isinstance(record.msg, str) else record.msg
+        return super().format(record)
+
+    def formatException(self, ei: Any) -> str:
+        """The traceback without the messages of the exceptions, which may quote answers and names."""
+        return trace_of(ei[1])
+
+
+def trace_of(error: BaseException) -> str:
+    """Where an exception, and each that led to it, was raised, with its class and what is safe to say about it."""
+    cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    before = f"{trace_of(cause)}\n\nwhich led to\n\n" if cause else ""
+    frames = "".join(traceback.format_tb(error.__traceback__))
+    name = f"{type(error).__module__}.{type(error).__qualname__}{_facts(error)}"
+    return f"{before}Traceback (most recent call last):\n{frames}{name}"
+
+
+def _facts(error: BaseException) -> str:
+    """What an error of a database or of the system says without the values: its code, constraint and statement."""
+    diagnosis = getattr(error, "diag", None)
+    facts = (
+        getattr(error, "sqlite_errorname", None) or getattr(error, "sqlstate", None),
+        getattr(diagnosis, "constraint_name", None),
+        getattr(error, "statement", None),  # with :names or placeholders where the values belong
+        getattr(error, "strerror", None),
+    )
+    known = [str(fact) for fact in facts if fact]
+    return f": {'; '.join(known)}" if known else ""
+
+
+# What the app and its child processes log, and how; a warning by a library is logged too.
+LOGGING: dict[str, Any] = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"line": {"()": "app.logs.LogFormatter"}},
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "root": {"level": "WARNING", "handlers": ["stderr"]},
+    "loggers": {"attention_shapes": {"level": "INFO"}},
+}
+
+
+def configure_logging() -> None:
+    """Log to standard error in the form above, in a process that uvicorn does not configure."""
+    logging.config.dictConfig(LOGGING)

@@ -1,0 +1,72 @@
+"""Middleware that gives every request an id, and writes down slow requests, bugs and, if asked to, every request."""
+
+from __future__ import annotations
+
+import logging
+import re
+from time import perf_counter
+
+from starlette.datastructures import MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from app.logs import REQUEST_ID, new_request_id
+
+log = logging.getLogger("attention_shapes")
+
+
+class RequestLog:
+    """ASGI middleware: X-Request-ID on every response, and a line in the log for some requests.
+
+    A line is written for each request that takes `slow_after_s` or longer (0: for none), for each that ends in a 500,
+    and with `log_all` for every one. It has the route, the status and the time, but neither tokens nor what was typed.
+    """
+
+    def __init__(self, app: ASGIApp, slow_after_s: float = 0, *, log_all: bool = False) -> None:
+        self.app, self._slow_after_s, self._log_all = app, slow_after_s or float("inf"), log_all
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        request_id, status, began = new_request_id(), 500, perf_counter()
+        REQUEST_ID.set(request_id)  # never reset: the task ends with the request, after the server has logged its error
+
+        async def note_status(message: Message) -> None:
+            """Send a message; the start of the response gets the id, and its status is kept for the log."""
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                MutableHeaders(scope=message)["X-Request-ID"] = request_id
+            await send(message)
+
+        try:
+            await self.app(scope, receive, note_status)
+        finally:
+            self._note(scope, status, perf_counter() - began)
+
+    def _note(self, scope: Scope, status: int, seconds: float) -> None:
+        """Write down a request that has been answered, where that is due."""
+        slow = seconds >= self._slow_after_s
+        if status == 500:
+            log.error("bug: %s", _line(scope, status, seconds))
+        elif slow:
+            log.warning("slow: %s", _line(scope, status, seconds))
+        elif self._log_all:
+            log.info("%s", _line(scope, status, seconds))
+
+
+def route_of(scope: Scope) -> str:
+    """The address of the route that answered, such as "/class/{activity_id}/{number}/save"; "-" where none did."""
+    route = scope.get("route")
+    return getattr(route, "path_format", None) or getattr(route, "path", None) or "-"
+
+
+def _line(scope: Scope, status: int, seconds: float) -> str:
+    """What the log says of a request: "POST /class/12/1/check 200 231 ms".
+
+    Only numbers are filled into the route: codes, tokens and keys open something.
+    """
+    values = scope.get("path_params") or {}
+    numbers = {name: str(value) for name, value in values.items() if str(value).isdecimal()}
+    address = re.sub(r"\{(\w+)\}", lambda part: numbers.get(part[1], part[0]), route_of(scope))
+    return f"{scope['method']} {address} {status} {1000 * seconds:,.0f} ms"

@@ -1,0 +1,99 @@
+"""What a line of the log says, and what it never quotes."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from fastapi import FastAPI
+from starlette.testclient import TestClient
+
+from app.logs import REQUEST_ID, LogFormatter
+from app.main import create_app
+from app.settings import Settings
+from app.store import Store
+from app.store.queries import utc_now
+from app.store.tables import courses, students
+from tests.helpers.school import School
+
+
+def logged(error: BaseException) -> str:
+    """What the log says of an error."""
+    info = (type(error), error, error.__traceback__)
+    record = logging.LogRecord("attention_shapes", logging.ERROR, __file__, 1, "it failed", (), info)
+    return LogFormatter().format(record)
+
+
+def test_a_line_has_time_level_request_and_message() -> None:
+    """In UTC."""
+    REQUEST_ID.set("5f0c2a9b71d4")
+    line = LogFormatter().format(logging.LogRecord("attention_shapes", logging.WARNING, __file__, 1, "slow", (), None))
+    REQUEST_ID.set("-")
+    at, level, request_id, message = line.split(" ")
+    assert (at[10], at[-1], level, request_id, message) == ("T", "Z", "WARNING", "5f0c2a9b71d4", "slow")
+
+
+def test_a_traceback_says_where_and_quotes_no_value() -> None:
+    """An exception quotes what was typed as easily as a key; so do those that led to it."""
+    try:
+        try:
+            int("4711 secret")
+        except ValueError as error:
+            raise KeyError("Kim Secretname") from error
+    except KeyError as error:
+        line = logged(error)
+    assert all(word in line for word in ("Traceback", "test_logs.py", "ValueError", "KeyError", 'int("4711 secret")'))
+    assert "Secretname'" not in line.replace('raise KeyError("Kim Secretname")', "")
+    assert "invalid literal" not in line
+
+
+def test_an_error_of_the_database_has_its_code_and_statement_without_values(store: Store) -> None:
+    """PostgreSQL would add the values of the key that is there twice."""
+    at = utc_now()
+    with store.engine.begin() as connection:
+        course = connection.execute(
+            sa.insert(courses).values(title="T", time_zone="UTC", sample=False, created_at=at)
+        ).inserted_primary_key
+    assert course
+    row = {"course_id": course[0], "name": "Kim", "roster_key": "a-secret-number", "created_at": at}
+    with store.engine.begin() as connection, pytest.raises(sa.exc.IntegrityError) as raised:
+        connection.execute(sa.insert(students), [row, row])
+    line = logged(raised.value)
+    assert "INSERT INTO students" in line
+    assert "23505" in line or "SQLITE_CONSTRAINT_UNIQUE" in line
+    assert "a-secret-number" not in line
+
+
+def test_every_answer_has_an_id_and_a_bug_leaves_a_line_with_it(
+    new_app: FastAPI, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pages, static files and refusals; the line of a bug has the route, the page the id."""
+    browser = School(new_app).browser()
+    answers = [browser.get(address) for address in ("/", "/static/icon.svg", "/nope", "/healthz")]
+    answers.append(browser.post("/sheet/save", headers={"sec-fetch-site": "cross-site"}))
+    ids = {answer.headers["x-request-id"] for answer in answers}
+    assert len(ids) == len(answers)
+    monkeypatch.setattr("app.sheets.library.Library.variant", lambda *_a, **_n: 1 / 0)
+    caplog.clear()
+    answer = browser.get("/")
+    assert answer.status_code == 500
+    assert answer.headers["x-request-id"] in answer.text
+    assert [record.getMessage().startswith("bug: GET / 500 ") for record in caplog.records] == [True]
+
+
+@pytest.mark.parametrize(
+    ("options", "level"), [({"slow_request_s": 1e-9}, "WARNING"), ({"slow_request_s": 0, "access_log": True}, "INFO")]
+)
+def test_slow_requests_and_on_request_all_have_a_line_without_tokens(
+    data_dir: Path, options: dict[str, Any], level: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Numbers of objects are filled in; codes and keys, which open something, and queries are not."""
+    caplog.set_level(logging.INFO, "attention_shapes")
+    with TestClient(create_app(Settings(data_dir=data_dir, database_url="", **options))) as client:
+        for address in ("/links/very-secret", "/join/ABCDEF?name=Kim", "/class/12/1"):
+            client.get(address)
+    lines = [record.getMessage().removeprefix("slow: ") for record in caplog.records if record.levelname == level]
+    assert [line.rsplit(" ", 3)[0] for line in lines] == ["GET /links/{token}", "GET /join/{code}", "GET /class/12/1"]
