@@ -45,6 +45,8 @@ def trace_of(error: BaseException) -> str:
     """Where an exception, and each that led to it, was raised, with its class and what is safe to say about it."""
     cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
     before = f"{trace_of(cause)}\n\nwhich led to\n\n" if cause else ""
+    if isinstance(error, BaseExceptionGroup):
+        before += "".join(f"{trace_of(each)}\n\nwhich is one of several in\n\n" for each in error.exceptions)
     frames = "".join(traceback.format_tb(error.__traceback__))
     name = f"{type(error).__module__}.{type(error).__qualname__}{_facts(error)}"
     return f"{before}Traceback (most recent call last):\n{frames}{name}"

@@ -18,7 +18,6 @@ from app.secret_key import SECRET_FILE
 from app.settings import Settings
 from app.store import Store
 from app.store.database import count_locked
-from app.store.upkeep.housekeeping import delete_expired
 from app.translation import gettext as _
 
 from .database import keep_private, link_to, report_database_errors
@@ -48,7 +47,7 @@ def _settings_help() -> str:
 
 
 def _serve(_parsed: argparse.Namespace) -> None:
-    """Bind the address, open the database, delete what has expired, print where the app is, and serve until the end.
+    """Bind the address, open the database, print where the app is, and serve until the end.
 
     Raises InputError for bad settings, an address that cannot be bound, and a database that cannot be opened.
     """
@@ -61,7 +60,6 @@ def _serve(_parsed: argparse.Namespace) -> None:
         with report_database_errors(settings):
             keep_private(settings)
             app = create_app(settings)
-            delete_expired(app.state.services.store.engine)
     except InputError:
         listening.close()
         raise

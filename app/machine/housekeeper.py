@@ -12,6 +12,7 @@ from pathlib import Path
 from .turn import MachineTurn
 
 TIDY_EVERY_S, DAY_S = 600, 24 * 3600
+STOP_LIMIT_S = 5
 
 log = logging.getLogger("attention_shapes")
 
@@ -38,22 +39,26 @@ class Housekeeper:
         self._thread.start()
 
     def close(self) -> None:
-        """End the thread, after what it is deleting."""
+        """End the thread, after what it is deleting; a statement that takes longer is rolled back with the process."""
         self._stopped.set()
         if self._thread:
-            self._thread.join()
+            self._thread.join(STOP_LIMIT_S)
 
     def tidy(self) -> None:
         """Do the frequent work, and the daily work if it was not done for a day; failures are logged, not raised."""
-        try:
-            self._often()
-            if self._is_due():
-                with suppress(_SomebodyElseDoesError), self._turn.taken(_give_up):
-                    if self._is_due():
-                        self._daily()
-                        self._done.touch(mode=0o600)
-        except Exception as error:  # a full disk, a database that does not answer: the next time may do better
-            log.warning("housekeeping failed: %s", type(error).__name__)
+        for work in (self._often, self._do_daily_work):
+            try:
+                work()
+            except Exception:  # a full disk, a database that does not answer: the next time may do better
+                log.exception("housekeeping failed")
+
+    def _do_daily_work(self) -> None:
+        """Do the daily work if it is due, unless another process of this machine is at it."""
+        if self._is_due():
+            with suppress(_SomebodyElseDoesError), self._turn.taken(_give_up):
+                if self._is_due():
+                    self._daily()
+                    self._done.touch(mode=0o600)
 
     def _run(self) -> None:
         while not self._stopped.wait(TIDY_EVERY_S):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Literal
 
@@ -21,6 +21,8 @@ from .tables import audit_log
 Actor = Teacher | Literal["nobody", "terminal"]  # nobody is signed in, or a command was run on the server
 AuditObject = Activity | Course | Material | Student | Teacher
 ObjectKind = Literal["activity", "course", "material", "student", "teacher"]
+
+REFUSALS_NOTED_EVERY = timedelta(minutes=10)
 
 _KINDS: dict[type, ObjectKind] = {
     Activity: "activity",
@@ -72,7 +74,7 @@ class AuditAction(StrEnum):
     STUDENTS_MERGED = "students merged"  # detail: the id of the student who went; about the one who stays
     STUDENT_RELEASED = "student released"
     SIGNED_IN = "sign-in"
-    SIGN_IN_REFUSED = "sign-in refused"
+    SIGN_IN_REFUSED = "sign-in refused"  # one entry for all within REFUSALS_NOTED_EVERY
     SIGNED_OUT = "sign-out"
     PASSWORD_SET = "password set"  # noqa: S105 - no password
     PASSWORD_LINK_MAILED = "password link mailed"  # noqa: S105 - no password
@@ -99,7 +101,7 @@ class AuditEntry:
 
 
 class AuditLog(QueryBase):
-    """What was done, written for good."""
+    """What was done, kept for two years (AUDIT_RETENTION in upkeep/housekeeping.py)."""
 
     def record(self, actor: Actor, action: AuditAction, about: AuditObject | None = None, detail: str = "") -> None:
         """Add an entry with the current time: who did what, and the kind and id of the object it was done to, if any.
@@ -118,6 +120,16 @@ class AuditLog(QueryBase):
                 detail=detail[:40],
             )
         )
+
+    def record_refused_sign_in(self) -> None:
+        """Add an entry for a wrong password, unless one was added within REFUSALS_NOTED_EVERY.
+
+        Anybody may type wrong passwords, and must not fill the log with them.
+        """
+        recent = utc_now() - REFUSALS_NOTED_EVERY
+        refused = (audit_log.c.action == AuditAction.SIGN_IN_REFUSED.value, audit_log.c.at > recent)
+        if self._fetch_one(sa.select(audit_log.c.id).where(*refused).limit(1)) is None:
+            self.record("nobody", AuditAction.SIGN_IN_REFUSED)
 
     def entries(self, about: Mapping[ObjectKind, Collection[int]], since: datetime, limit: int) -> list[AuditEntry]:
         """The newest `limit` entries about any of these objects from `since` on, newest first.

@@ -140,7 +140,7 @@ audit_log = Table(
     "audit_log",
     metadata,
     Column("id", Integer, primary_key=True),
-    Column("at", UtcDateTime, nullable=False),
+    Column("at", UtcDateTime, nullable=False, index=True),
     Column("actor_kind", String(20), nullable=False),  # teacher, nobody or terminal
     Column("action", String(40), nullable=False),  # see audit.AuditAction
     Column("object_kind", String(20), nullable=False),  # see audit.ObjectKind; empty where there is none
@@ -149,6 +149,7 @@ audit_log = Table(
     Column("detail", String(40), nullable=False),  # such as which file was exported; empty where there is none
     sqlite_autoincrement=True,
 )
+Index(None, audit_log.c.object_kind, audit_log.c.object_id)
 
 # Courses
 

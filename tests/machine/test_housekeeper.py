@@ -46,3 +46,14 @@ def test_what_failed_is_tried_again(tmp_path: Path) -> None:
     assert len(tries) == 2
     keeper.start()
     keeper.close()
+
+
+def test_frequent_work_that_fails_keeps_nothing_from_the_daily_work(tmp_path: Path) -> None:
+    """A folder of PDFs that cannot be read is no reason to keep what has expired."""
+    done = list[int]()
+
+    def fail() -> None:
+        raise OSError
+
+    Housekeeper(tmp_path, fail, lambda: done.append(1)).tidy()
+    assert done == [1]

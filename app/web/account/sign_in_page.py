@@ -10,7 +10,6 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import RedirectResponse
 from starlette.concurrency import run_in_threadpool
 
-from app.store import AuditAction
 from app.store.people import parse_email
 from app.web.shared.cookies import TEACHER_COOKIE
 from app.web.shared.forms import MAX_TEXT, FormDep, FormReader
@@ -78,7 +77,7 @@ def _verify_and_sign_in(
     if teacher is None or not verified:
         for limit, key in guesses:
             services.limits.record_failure(limit, key)
-        services.store.audit_log.record("nobody", AuditAction.SIGN_IN_REFUSED)
+        services.store.audit_log.record_refused_sign_in()
         if refusal:
             raise refusal
         problem = services.library.wording.say("class", "sign-in-wrong")

@@ -55,7 +55,7 @@ class Services:
     @cached_property
     def housekeeper(self) -> Housekeeper:
         """What deletes PDFs within the hour, and expired rows once a day."""
-        daily = partial(delete_expired, self.store.engine, None)
+        daily = partial(delete_expired, self.store.engine)
         return Housekeeper(self.settings.data_dir / "turns", self.printer.delete_expired, daily)
 
     @cached_property
