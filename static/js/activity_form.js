@@ -82,6 +82,10 @@
     if (anonymous) form.querySelector(`[name=ticket_anonymous][value=${anonymous}]`).checked = true;
   });
 
+  // A group that was opened stays open when the server sends the lists again.
+  htmx.registerExtension("activity-form", {
+    htmx_before_morph_attr: (_, { attrName, newValue }) => attrName !== "open" || newValue !== null, // false: stays as it is
+  });
   document.addEventListener("htmx:after:swap", arm);
   arm();
 })();

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
+from app.settings import PROJECT
+from app.sheets.authoring.worksheet_settings import settings_of
+from app.sheets.worksheet_files import load_library
+from app.store import Store
 from app.web.shared.cookies import TEACHER_COOKIE
-from simulation.lesson import open_lesson
+from simulation.lesson import Lesson, open_lesson
 from simulation.server import Server
 from tests.helpers.browser import assert_accessible_in_all_looks
 
@@ -23,6 +28,58 @@ def centre(line: Locator) -> tuple[float, float]:
     box = line.locator(".grip").bounding_box()
     assert box
     return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+
+
+def add_own_worksheet(lesson: Lesson) -> str:
+    """Give the course a worksheet of its own, a copy of LLaMA 7B's and the only one of its group; returns its key."""
+    store, library = Store(lesson.server.database, lesson.server.folder), load_library(PROJECT / "worksheets")
+    course, teacher = store.courses.find(lesson.activity.course_id), store.people.find_session(lesson.session)
+    assert course
+    assert teacher
+    material = store.materials.add("worksheet", course, teacher, settings_of(library.worksheets["llama-7b"]))
+    store.close()
+    return material.key
+
+
+@pytest.mark.parametrize(
+    "ticked",
+    [
+        ("own",),
+        ("own", "llama-7b"),
+        ("bidirectional-bert-base", "bidirectional-t5-small", "letters-bidirectional-bert-base"),
+        ("llama-7b", "qwen2.5-0.5b"),
+    ],
+    ids=["the only one of a group", "that and one of another group", "all of a group", "not all of a group"],
+)
+def test_an_activity_has_the_worksheets_that_were_ticked(
+    browser: Browser, shared_app: Server, ticked: tuple[str, ...]
+) -> None:
+    """Whichever groups they leave empty, arranging ticked worksheets ticks no other; what is saved is what was ticked.
+
+    A group that was opened stays open.
+    """
+    lesson = open_lesson(shared_app, f"Ticked {'-'.join(ticked).replace('.', '-')}")
+    own = add_own_worksheet(lesson)
+    keys = {own if key == "own" else key for key in ticked}
+    context = browser.new_context(base_url=shared_app.url)
+    context.add_cookies([{"name": TEACHER_COOKIE, "value": lesson.session, "url": shared_app.url}])
+    page = context.new_page()
+    page.goto(f"/courses/{lesson.activity.course_id}/activities/new")
+    page.get_by_label("Title").fill("Ticked")
+    for group in page.locator("details.topic").all():
+        group.evaluate("group => { group.open = true; }")
+    for key in keys:
+        page.locator(f"input[name=worksheet][value='{key}']").check()
+    page.locator("#arrange-add").click()
+    expect(page.locator(".chosen-sheets > li")).to_have_count(len(keys))
+    boxes = page.locator("input[name=worksheet]:checked")
+    assert {box.get_attribute("value") for box in boxes.all()} == keys
+    expect(page.locator("details.topic:not([open])")).to_have_count(0)
+    page.get_by_role("button", name="Save").click()
+    page.wait_for_url("**/activities/*")
+    page.goto(f"{page.url}/edit")
+    assert {box.get_attribute("value") for box in boxes.all()} == keys
+    context.close()
 
 
 def test_worksheets_are_put_in_order(browser: Browser, shared_app: Server) -> None:

@@ -14,6 +14,17 @@ from app.store import Store
 from simulation.server import Server
 
 AXE = (PROJECT / "tests" / "browser" / "vendor" / "axe-4.14.1.min.js").read_text(encoding="utf-8")
+# A morph pairs elements by their ids: a control without one can become its neighbour, and keep what was ticked or typed.
+UNNAMED_CONTROLS = """
+() => [...document.querySelectorAll("[hx-swap*=Morph]")].flatMap((source) => {
+  const selector = source.getAttribute("hx-target") ?? "this";
+  const target = selector === "this" ? source : selector.startsWith("closest ")
+    ? source.closest(selector.slice(8)) : document.querySelector(selector);
+  return [...(target?.querySelectorAll("input:not([type=hidden]), select, textarea, details") ?? [])];
+}).filter((control) => control.matches("details") || control.form)  // others are only looked at
+  .filter((control) => document.querySelectorAll(`[id="${CSS.escape(control.id)}"]`).length !== 1)
+  .map((control) => control.outerHTML.slice(0, 200))
+"""
 # Layout depends on the width and colours on the scheme, so that these two see all of both.
 LOOKS: tuple[tuple[int, Literal["light", "dark"]], ...] = ((1280, "light"), (360, "dark"))
 
@@ -29,8 +40,13 @@ def violations(page: Page) -> list[Any]:
 
 
 def assert_accessible(page: Page) -> None:
-    """Fail unless axe objects to nothing on the page as it stands, and nothing is wider than the window."""
+    """Fail unless axe objects to nothing on the page as it stands, and nothing is wider than the window.
+
+    Every control that a morph may touch has an id of its own, too.
+    """
     assert violations(page) == [], page.url
+    unnamed = page.evaluate(UNNAMED_CONTROLS)
+    assert unnamed == [], (page.url, unnamed)
     assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0, page.url
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from annotated_doc import Doc
 from fastapi import APIRouter, HTTPException, Response
@@ -60,6 +60,7 @@ class FormChoice:
 class ChoiceGroup:
     """The worksheets or exit tickets under one heading; an empty one for those that need none."""
 
+    key: str  # "course", "mine", "library", or a topic's key
     heading: str
     entries: tuple[FormChoice, ...]
 
@@ -67,19 +68,6 @@ class ChoiceGroup:
     def is_found(self) -> bool:
         """Whether the search finds any of them."""
         return any(entry.is_found for entry in self.entries)
-
-
-@dataclass(frozen=True)
-class OwnHeadings:
-    """What stands above the materials of the course, and above the teacher's own."""
-
-    of_course: str
-    mine: str
-
-    def above(self, own: OwnMaterials, access: CourseAccess, key: str) -> str:
-        """The heading for a worksheet or a ticket that a teacher wrote; empty for one of the library."""
-        material = own.by_key.get(key)
-        return "" if material is None else self.of_course if material.course_id == access.course.id else self.mine
 
 
 @dataclass(frozen=True)
@@ -398,36 +386,41 @@ def _worksheet_groups(
     library: Library, own: OwnMaterials, access: CourseAccess, texts: ActivityTexts, state: FormState
 ) -> tuple[ChoiceGroup, ...]:
     """The worksheets that are not chosen yet: the course's, the teacher's, then the library's, by topic."""
-    groups = dict[str, list[FormChoice]]()
     topics = {topic: library.wording.say("topics", topic) for topic in library.topics}
-    own_headings = OwnHeadings(_("This course’s worksheets"), _("My worksheets"))
-    for heading in (own_headings.of_course, own_headings.mine, *topics.values()):
-        groups[heading] = []
+    headings = {"course": _("This course’s worksheets"), "mine": _("My worksheets"), **topics}
+    groups: dict[str, list[FormChoice]] = {group: [] for group in headings}
     for sheet in library.worksheets.values():
         if sheet.key in texts.keys:
             continue
-        topic = topics[sheet.topic]
-        heading = own_headings.above(own, access, sheet.key) or topic
-        words = f"{sheet.title} {topic} {library.model(sheet.model).name} {heading}"
+        group = _owner(own, access, sheet.key) or sheet.topic
+        words = f"{sheet.title} {topics[sheet.topic]} {library.model(sheet.model).name} {headings[group]}"
         link, is_found = _sheet_link(own, sheet.key), _finds(state.search, words)
-        groups[heading].append(FormChoice(sheet.key, sheet.title, words, link, is_found=is_found))
-    return tuple(ChoiceGroup(heading, tuple(entries)) for heading, entries in groups.items() if entries)
+        groups[group].append(FormChoice(sheet.key, sheet.title, words, link, is_found=is_found))
+    return tuple(ChoiceGroup(group, headings[group], tuple(entries)) for group, entries in groups.items() if entries)
 
 
 def _ticket_groups(
     offer: Offer, own: OwnMaterials, access: CourseAccess, texts: ActivityTexts, state: FormState
 ) -> tuple[ChoiceGroup, ...]:
     """The exit tickets: the library's, then the course's and the teacher's; the chosen one is always found."""
-    headings = OwnHeadings(_("This course’s exit tickets"), _("My exit tickets"))
-    groups: dict[str, list[FormChoice]] = {heading: [] for heading in ("", headings.of_course, headings.mine)}
+    headings = {"library": "", "course": _("This course’s exit tickets"), "mine": _("My exit tickets")}
+    groups: dict[str, list[FormChoice]] = {group: [] for group in headings}
     for ticket in offer.tickets.values():
-        heading, chosen = headings.above(own, access, ticket.key), ticket.key == texts.fields["ticket"]
-        words = f"{ticket.title} {heading}"
+        group, chosen = _owner(own, access, ticket.key) or "library", ticket.key == texts.fields["ticket"]
+        words = f"{ticket.title} {headings[group]}"
         is_found = chosen or _finds(state.search, words)
         link = url_for("show_material", material_id=own.by_key[ticket.key].id) if ticket.key in own.by_key else ""
         choice = FormChoice(ticket.key, ticket.title, words, link, chosen, is_found, ticket.anonymous)
-        groups[heading].append(choice)
-    return tuple(ChoiceGroup(heading, tuple(entries)) for heading, entries in groups.items() if entries)
+        groups[group].append(choice)
+    return tuple(ChoiceGroup(group, headings[group], tuple(entries)) for group, entries in groups.items() if entries)
+
+
+def _owner(own: OwnMaterials, access: CourseAccess, key: str) -> Literal["course", "mine", ""]:
+    """Who has a worksheet or exit ticket that a teacher wrote; empty for one of the library."""
+    material = own.by_key.get(key)
+    if material is None:
+        return ""
+    return "course" if material.course_id == access.course.id else "mine"
 
 
 def _finds(search: str, words: str) -> bool:
