@@ -14,7 +14,7 @@ from app.store import Store
 from simulation.server import Server
 
 AXE = (PROJECT / "tests" / "browser" / "vendor" / "axe-4.14.1.min.js").read_text(encoding="utf-8")
-# A morph pairs elements by their ids: a control without one can become its neighbour, and keep what was ticked or typed.
+# A morph pairs elements by id: a control without one can become its neighbour, and keep what was ticked or typed.
 UNNAMED_CONTROLS = """
 () => [...document.querySelectorAll("[hx-swap*=Morph]")].flatMap((source) => {
   const selector = source.getAttribute("hx-target") ?? "this";
