@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -27,6 +28,7 @@ from app.store.queries import batches
 
 STUDENTS_AT_A_TIME = 50  # whose drafts are graded and then stored in one transaction
 INTERVAL_S = 2.0  # between two looks for activities that have ended
+WARNING_INTERVAL_S = 60.0  # between two lines about a database that takes nothing in
 
 log = logging.getLogger("attention_shapes")
 
@@ -39,6 +41,7 @@ class Closing:
         self._turn = threading.Lock()  # grading a class takes seconds: one thread of a process is enough
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None
+        self._warned_at = -WARNING_INTERVAL_S
 
     def start(self) -> None:
         """Look for activities that have ended every INTERVAL_S seconds, until `close`."""
@@ -62,7 +65,9 @@ class Closing:
         try:
             self._take_in_all(activity)
         except SQLAlchemyError as error:
-            log.warning("drafts are taken in later: %s", type(error).__name__)
+            if time.monotonic() - self._warned_at >= WARNING_INTERVAL_S:
+                self._warned_at = time.monotonic()
+                log.warning("drafts are taken in later: %s", type(error).__name__)
         finally:
             self._turn.release()
         return True

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 import pytest
+from sqlalchemy.exc import OperationalError
 
 from app.classes import closing
 from app.classes.closing import Closing
@@ -215,6 +217,26 @@ def test_a_draft_that_cannot_be_graded_keeps_nobody_from_their_marks(
     lesson.settle()
     assert [attempt.student_id for attempt in lesson.attempts()] == [lee.id]
     assert "could not be graded" in caplog.text
+
+
+def test_a_database_that_takes_nothing_in_fills_no_log(
+    lesson: Lesson, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is asked again every two seconds, and the log has one line in a minute."""
+
+    def refuse(*_arguments: object) -> None:
+        raise OperationalError("INSERT", {}, Exception("disk full"))
+
+    lesson.type(lesson.student("Kim"), KEY)
+    lesson.end()
+    taking = Closing(lesson.library, lesson.store)
+    with monkeypatch.context() as full, caplog.at_level(logging.WARNING):
+        full.setattr(lesson.store.classwork, "take_in", refuse)
+        for _ in range(20):
+            taking.settle_all()
+    assert [record.getMessage() for record in caplog.records] == ["drafts are taken in later: OperationalError"]
+    taking.settle_all()
+    assert len(lesson.attempts()) == 1
 
 
 def test_a_thread_takes_drafts_in_without_anybody_looking(lesson: Lesson, monkeypatch: pytest.MonkeyPatch) -> None:
