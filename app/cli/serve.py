@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import multiprocessing
 import os
 import signal
@@ -125,11 +126,15 @@ def _serve_at(listening: socket.socket, app: FastAPI, settings: Settings) -> Non
     import uvicorn
     from uvicorn.supervisors import Multiprocess
 
+    from app.web.shared.connection_limits import LimitedProtocol
+
+    logging.getLogger("python_multipart").setLevel(logging.ERROR)  # a malformed form is answered, and no fault of ours
     several = settings.workers > 1
     config = uvicorn.Config(
         "app.cli.serve:create_worker_app" if several else app,
         factory=several,
         workers=settings.workers,
+        http=LimitedProtocol,
         log_config=LOGGING,
         log_level="warning",
         access_log=False,  # ours has routes, not addresses with tokens: see RequestLog

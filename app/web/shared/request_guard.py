@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -11,7 +12,33 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from app.translation import gettext as _
 from app.web.shared.cookies import note_request
 
-MAX_BODY = 2_000_000  # bytes; the largest legitimate request is a config.json of a megabyte
+# Bytes.
+MAX_TARGET = MAX_HEADERS = 16_000  # of the address with its query, and of all headers
+MAX_BODY = 2_000_000  # the largest legitimate request is a config.json of a megabyte
+MAX_WORK = 256_000  # a sheet with the longest answers to ten open questions, in any script
+MAX_FORM = 64_000
+MAX_BODIES = 64_000_000  # of all requests that one process is reading or answering
+
+# The first fitting one has the limit of a path; whatever is not here may send MAX_FORM.
+_LONGER_BODIES: tuple[tuple[re.Pattern[str], int], ...] = tuple(
+    (re.compile(pattern), most)
+    for pattern, most in {
+        r"/(api/v1/)?models": MAX_BODY,  # a config.json
+        r"/api/v1/forward": MAX_BODY,
+        r"/handout/class": MAX_BODY,  # a class list
+        r"/courses/\d+/students(/preview)?": MAX_BODY,
+        r"/courses/\d+/activities": MAX_BODY,  # any number of worksheets, twice: as they were, and as they are
+        r"/activities/\d+": MAX_BODY,
+        r"/activities/\d+/preview/\d+/\w+": MAX_BODY,  # carries its attempts along
+        r"/activities/\d+/paper": MAX_BODY,
+        r"/marking(\.csv)?": MAX_BODY,
+        r"/(worksheets|tickets)(/\w+)?": MAX_BODY,  # the longest texts of an author, or a file
+        r"/(sheet|class)/.*": MAX_WORK,
+        r"/(runs|see/slide/take)": MAX_WORK,
+        r"/api/v1/grade": MAX_WORK,
+        r"/activities/\d+/preview/ticket": MAX_WORK,
+    }.items()
+)
 
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self'; "
@@ -36,24 +63,41 @@ KEPT_PATHS = (
 _KEPT_FOLDERS = tuple(path for path in KEPT_PATHS if len(path) > 1 and path.endswith("/"))
 
 
-class _TooLargeError(Exception):
-    """More bytes have come than MAX_BODY."""
+def body_limit(path: str) -> int:
+    """How many bytes the body of a request for a path may have."""
+    return next((most for pattern, most in _LONGER_BODIES if pattern.fullmatch(path)), MAX_FORM)
+
+
+class _RefusedError(Exception):
+    """A body of which more has come than may be kept, with the status that says so."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(status)
+        self.status = status
 
 
 class Guard:
-    """ASGI middleware: HEAD as GET, 403 for forms of other sites, 413 over MAX_BODY, HEADERS on every response."""
+    """ASGI middleware: HEAD as GET, 431 for long headers, 403 for forms of other sites, 413 for long bodies; HEADERS
+    on every response.
+    """
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
+        self._bodies = 0  # bytes of all bodies that have come and are not answered yet
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        note_request(scope)
         send = _with_headers(send, may_keep=scope["method"] in ("GET", "HEAD") and _is_kept(scope["path"]))
+        if _is_too_long(scope):
+            sentence = _("The address or the headers of this request are too long.")
+            await _refusal_response(scope, sentence, 431)(scope, receive, send)
+            return
         if scope["method"] == "HEAD":  # as GET; the server leaves the body out
             scope = {**scope, "method": "GET"}
+        scope = _without_escaped_cookies(scope)
+        note_request(scope)
         if scope["method"] not in ("GET", "OPTIONS") and _is_cross_site(Headers(scope=scope)):
             sentence = _("This form was sent from another site: open the page here and try again.")
             await _refusal_response(scope, sentence, 403)(scope, receive, send)
@@ -61,37 +105,75 @@ class Guard:
         await self._with_size_limit(scope, receive, send)
 
     async def _with_size_limit(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Run the app; 413 for a body over MAX_BODY: without running it where the stated length is over it already,
-        else as soon as too much has come.
+        """Run the app; 413 for a body over the limit of its path: without running it where the stated length is over it
+        already, else as soon as too much has come. 503 where all bodies together are over MAX_BODIES.
         """
-        refusal = _refusal_response(
-            scope, _("A request may have at most {most:,} bytes: send less at once.").format(most=MAX_BODY), 413
-        )
+        most = body_limit(scope["path"])
         length = Headers(scope=scope).get("content-length", "")
-        if length.isdigit() and int(length) > MAX_BODY:
-            await refusal(scope, receive, send)
+        if length.isdigit() and (len(length) > len(str(most)) or int(length) > most):
+            await _body_refusal(scope, 413, most)(scope, receive, send)
             return
         received = 0  # bytes
 
+        def problem() -> int:
+            """The status of the refusal, 0 where there is none."""
+            return 413 if received > most else 503 if self._bodies > MAX_BODIES else 0
+
         async def count_received() -> Message:
-            """The next message of the request; raises _TooLargeError once more than MAX_BODY bytes have come."""
+            """The next message of the request; raises _RefusedError once more has come than may."""
             nonlocal received
             message = await receive()
-            received += len(message.get("body", b""))
-            if received > MAX_BODY:
-                raise _TooLargeError
+            size = len(message.get("body", b""))
+            received += size
+            self._bodies += size
+            if size and (status := problem()):
+                raise _RefusedError(status)
             return message
 
         async def refuse_truncated(message: Message) -> None:
-            """Send a message of the app; raise _TooLargeError where it begins to answer a body that is too large."""
-            if received > MAX_BODY and message["type"] == "http.response.start":  # the app took it for a broken body
-                raise _TooLargeError
+            """Send a message of the app; raise _RefusedError where it begins to answer a body that is refused."""
+            if received > most and message["type"] == "http.response.start":  # the app took it for a broken body
+                raise _RefusedError(413)
             await send(message)
 
         try:
             await self.app(scope, count_received, refuse_truncated)
-        except _TooLargeError:
-            await refusal(scope, receive, send)
+        except _RefusedError as error:
+            await _body_refusal(scope, error.status, most)(scope, receive, send)
+        finally:
+            self._bodies -= received
+
+
+def _is_too_long(scope: Scope) -> bool:
+    """Whether the address or the headers of a request are longer than any page needs."""
+    target = len(scope.get("raw_path") or b"") + len(scope["query_string"])
+    return target > MAX_TARGET or sum(len(name) + len(value) for name, value in scope["headers"]) > MAX_HEADERS
+
+
+def _without_escaped_cookies(scope: Scope) -> Scope:
+    """The request without cookies that have a backslash, which none of ours has.
+
+    Python before 3.11.10 and 3.12.6 takes time that grows with the square of their number to read them.
+    """
+    if not any(name == b"cookie" and b"\\" in value for name, value in scope["headers"]):
+        return scope
+    headers = [
+        (name, b";".join(each for each in value.split(b";") if b"\\" not in each) if name == b"cookie" else value)
+        for name, value in scope["headers"]
+    ]
+    return {**scope, "headers": headers}
+
+
+def _body_refusal(scope: Scope, status: int, most: int) -> Response:
+    """The response to a body that is refused; the connection, on which more of it may come, is closed."""
+    sentence = (
+        _("This request may have at most {most:,} bytes: send less at once.").format(most=most)
+        if status == 413
+        else _("Too much is being sent at once: try again in a moment.")
+    )
+    response = _refusal_response(scope, sentence, status)
+    response.headers["Connection"] = "close"
+    return response
 
 
 def _refusal_response(scope: Scope, sentence: str, status: int) -> Response:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from fastapi import FastAPI
+from starlette.requests import Request
 from starlette.testclient import TestClient
 
-from app.web.shared.request_guard import MAX_BODY
+from app.web.shared import request_guard
+from app.web.shared.cookies import VISITOR_COOKIE
+from app.web.shared.request_guard import MAX_BODY, MAX_FORM, MAX_HEADERS, MAX_TARGET, MAX_WORK, body_limit
 from tests.helpers.permission_table import TABLE, TwoCourses
+from tests.helpers.processor_time import processor_time_s
 from tests.helpers.sheet_form import filled
 
 
@@ -28,6 +33,54 @@ def test_a_body_over_the_limit_is_refused(client: TestClient) -> None:
         client.post("/api/v1/grade", content=pieces(), headers={"content-type": "application/json"}).status_code == 413
     )
     assert client.get("/healthz").status_code == 200
+
+
+def test_only_routes_that_need_it_may_be_sent_more_than_a_small_form() -> None:
+    """Every longer limit is that of a route, and pages into which students type long texts have one."""
+    forms = {route.partition(" ")[2].replace(":int", "") for route in TABLE if route.startswith("POST ")}
+    paths = {re.sub(r"{\w+}", "1", form) for form in forms}
+    for pattern, most in request_guard._LONGER_BODIES:
+        assert [path for path in paths if pattern.fullmatch(path)], pattern
+        assert most > MAX_FORM
+    small = {path for path in paths if body_limit(path) == MAX_FORM}
+    assert {"/join", "/resume", "/sign-in", "/sign-out", "/password", "/forgotten-password", "/courses"} <= small
+    assert {body_limit(path) for path in ("/class/1/1/save", "/class/1/1/check", "/sheet/save", "/class/1/ticket")} == {
+        MAX_WORK
+    }
+
+
+def test_a_long_form_of_a_small_page_is_refused(client: TestClient) -> None:
+    """413 with the limit of the page, by the stated length and by what has come."""
+    for content in (b"x" * (MAX_FORM + 1), iter([b"x" * 1000] * 65)):
+        headers = {"content-type": "application/x-www-form-urlencoded"}
+        assert client.post("/join", content=content, headers=headers).status_code == 413
+    assert client.post("/join", data={"code": "x" * (MAX_FORM - 100)}).status_code == 404
+    assert client.post("/join", content=b"", headers={"content-length": "9" * 5000}).status_code == 413
+
+
+def test_all_bodies_together_have_a_limit(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    """503 while more is under way than may be kept; nothing is left of a request that is answered."""
+    monkeypatch.setattr(request_guard, "MAX_BODIES", 1000)
+    for _ in range(3):
+        assert client.post("/join", data={"code": "x" * 1001}).status_code == 503
+        assert client.post("/join", data={"code": "x" * 400}).status_code == 404
+
+
+def test_long_headers_and_addresses_are_refused(client: TestClient) -> None:
+    """431 before anything looks at them, on each route."""
+    assert client.get("/", headers={"X-Long": "x" * MAX_HEADERS}).status_code == 431
+    assert client.get("/", headers={"X-Long": "x" * (MAX_HEADERS - 500)}).status_code == 200
+    assert client.get("/sheet?model=" + "x" * MAX_TARGET).status_code == 431
+    assert client.get("/api/v1/models", headers={"X-Long": "x" * MAX_HEADERS}).json()["detail"]
+
+
+def test_a_quoted_cookie_takes_no_time(client: TestClient) -> None:
+    """Older Pythons unescape one in time that grows with its square: 16 kB took three seconds. It is left out."""
+    cookies = f'other="{chr(92) * (MAX_HEADERS - 1000)}"; {VISITOR_COOKIE}=token; a="b c"'
+    assert processor_time_s(lambda: client.get("/mine", headers={"Cookie": cookies})) < 0.5
+    scope = {"headers": [(b"cookie", cookies.encode()), (b"host", b"a")]}
+    left = Request({"type": "http", **request_guard._without_escaped_cookies(scope)}).cookies
+    assert left == {VISITOR_COOKIE: "token", "a": "b c"}
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,113 @@
+"""A connection that sends an endless head, half a request or nothing is closed, and none of them fills the log."""
+
+from __future__ import annotations
+
+import http.client
+import logging
+import socket
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+import uvicorn
+from starlette.types import Receive, Scope, Send
+
+from app.web.shared import connection_limits
+from app.web.shared.connection_limits import MAX_BESIDE_BODY, LimitedProtocol, OncePerInterval
+
+Address = tuple[str, int]
+
+
+async def count_body(scope: Scope, receive: Receive, send: Send) -> None:
+    """An app that answers with the number of bytes that were sent, and of headers."""
+    size, more = 0, scope["type"] == "http"
+    while more:
+        message = await receive()
+        size, more = size + len(message.get("body", b"")), message.get("more_body", False)
+    if scope["type"] == "http":
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": f"{size} {len(scope['headers'])}".encode()})
+
+
+@pytest.fixture
+def address(monkeypatch: pytest.MonkeyPatch) -> Iterator[Address]:
+    """Where a server with the limits answers; a request has half a second."""
+    monkeypatch.setattr(connection_limits, "REQUEST_DEADLINE_S", 0.5)
+    config = uvicorn.Config(count_body, http=LimitedProtocol, lifespan="off", log_level="warning", log_config=None)
+    server = uvicorn.Server(config)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
+        thread.start()
+        while not server.started:
+            time.sleep(0.01)
+        yield listening.getsockname()
+        server.should_exit = True
+        thread.join()
+
+
+def answer(address: Address, *pieces: bytes) -> bytes:
+    """What comes back until the server closes the connection, for these pieces sent one after the other."""
+    with socket.create_connection(address, timeout=20) as connection:
+        received = b""
+        try:
+            for piece in pieces:
+                connection.sendall(piece)
+                time.sleep(0.05)
+            while data := connection.recv(65536):
+                received += data
+        except ConnectionError:  # it was closed while something was being sent
+            pass
+        return received
+
+
+def test_a_request_that_comes_whole_is_answered_on_a_connection_that_stays(address: Address) -> None:
+    """With headers, a body and one in chunks, one after the other; what stands behind a body is not a header."""
+    connection = http.client.HTTPConnection(*address, timeout=20)
+    for body in (None, b"x" * 500_000, iter([b"x" * 1000] * 300)):
+        connection.request("POST", "/", body, {"X-Long": "h" * 10_000}, encode_chunked=True)
+        size, _space, headers = connection.getresponse().read().partition(b" ")
+        assert int(size) == (0 if body is None else 500_000 if isinstance(body, bytes) else 300_000)
+        assert int(headers) <= 5
+    connection.close()
+    chunked = b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n"
+    assert b"2 2" in answer(address, chunked, b"2\r\nab\r\n0\r\nCookie: late\r\n\r\n")
+
+
+@pytest.mark.parametrize(
+    "begin",
+    [
+        b"GET / HTTP/1.1\r\nX-Endless: ",
+        b"GET /?",
+        b"GET / HTTP/1.1\r\n",
+        b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\nX-Late: ",
+    ],
+)
+def test_an_endless_head_is_refused(address: Address, begin: bytes) -> None:
+    """Also an endless address, and headers behind a body: before more of it is kept than a head may have."""
+    more = b"a" * 8_000 if not begin.endswith(b"1.1\r\n") else b"X-Many: a\r\n" * 800
+    received = answer(address, begin, *[more] * (MAX_BESIDE_BODY // 8_000 + 2))
+    assert received == b"" or received.startswith((b"HTTP/1.1 431", b"HTTP/1.1 200"))
+    assert len(received) < 1000
+
+
+@pytest.mark.parametrize("piece", [b"", b"GET / HT", b"POST / HTTP/1.1\r\nContent-Length: 9\r\n\r\nabc"])
+def test_half_a_request_is_given_up(address: Address, piece: bytes) -> None:
+    """The connection is closed after a while, whether nothing came, half a head, or half a body."""
+    before = time.monotonic()
+    answer(address, piece)
+    assert 0.3 < time.monotonic() - before < 10
+
+
+def test_a_flood_of_malformed_requests_is_one_line_in_the_log(
+    address: Address, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Each is answered with 400, and the first alone is logged in a minute; an error always is."""
+    connection_limits._log.filters[:] = [OncePerInterval()]
+    with caplog.at_level(logging.WARNING, "uvicorn.error"):
+        for _ in range(20):
+            assert answer(address, b"\x00\x01\x02 nonsense\r\n\r\n").startswith(b"HTTP/1.1 400")
+        assert len(caplog.records) == 1
+        connection_limits._log.error("an error")
+        connection_limits._log.error("an error")
+        assert len(caplog.records) == 3
