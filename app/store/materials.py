@@ -121,9 +121,10 @@ class Materials(QueryBase):
         """The material that the link with this token shares; None if the link was withdrawn or never made."""
         return self._one(materials.c.share_hash == hash_secret(token), materials.c.removed_at.is_(None))
 
-    def versions(self, material: Material) -> tuple[MaterialVersion, ...]:
-        """Every version of a material, the newest first."""
-        return self._versions(material)
+    def versions(self, material: Material, first: int = 1, last: int | None = None) -> tuple[MaterialVersion, ...]:
+        """The versions of a material from the number `first` to `last`, or to the newest; the newest first."""
+        number = material_versions.c.number
+        return self._versions(material, number >= first, *([] if last is None else [number <= last]))
 
     def version(self, material: Material, number: int) -> MaterialVersion | None:
         """The version of that number; None if there is none."""

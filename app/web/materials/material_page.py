@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher
-from itertools import chain, pairwise
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from annotated_doc import Doc
 from fastapi import APIRouter, HTTPException, Request, Response
@@ -17,7 +17,7 @@ from app.classes.materials import with_materials
 from app.exchange.toml_text import write_toml
 from app.sheets.exit_tickets import Ticket
 from app.sheets.variant import Variant
-from app.store import AuditAction, Course, Material, MaterialVersion, Store, Teacher
+from app.store import AuditAction, Course, Material, MaterialVersion, Teacher
 from app.translation import gettext as _
 from app.web.shared.cookies import SECRET_COOKIE, redirect_with_secret
 from app.web.shared.forms import FormDep, Pager, cut_page, whole_number
@@ -39,6 +39,8 @@ router = APIRouter(include_in_schema=False)
 
 MAX_VERSION = 10**6  # in an address or form
 MAX_FILE_STEM = 60  # characters
+VERSIONS_ON_A_PAGE = 20
+MAX_CHANGED_LINES = 200  # of one version that are shown
 
 
 @dataclass(frozen=True)
@@ -62,10 +64,16 @@ class ChangedLine:
 
 @dataclass(frozen=True)
 class VersionLine:
-    """A version, and the lines of its file that are not as in the version before."""
+    """A version, and the lines of its file that are not as in the version before: how many, and the first of them."""
 
     version: MaterialVersion
     changes: tuple[ChangedLine, ...]
+    changed: int
+
+    @property
+    def left_out(self) -> int:
+        """How many changed lines are not shown."""
+        return self.changed - len(self.changes)
 
 
 @dataclass(frozen=True)
@@ -119,7 +127,8 @@ def show_material(
         "put-back": _("It is back."),
     }
     material, store = access.material, services.store
-    versions, pager = cut_page(tuple(_with_changes(store, material)), request.query_params.get("page", ""))
+    numbers, pager = cut_page(range(material.version, 0, -1), request.query_params.get("page", ""), VERSIONS_ON_A_PAGE)
+    versions = tuple(_with_changes(store.materials.versions(material, numbers[-1] - 1, numbers[0]), len(numbers)))
     content, token = _content(services, material), request.cookies.get(SECRET_COOKIE, "")
     shared = store.materials.find_shared(token) if token and access.can_edit else None
     is_own_link = shared is not None and shared.id == material.id
@@ -234,20 +243,55 @@ def _content(services: Services, material: Material) -> MaterialContent:
     return MaterialContent(variant, row_views(variant, {}, None), question_views(variant, {}, locked=True))
 
 
-def _with_changes(store: Store, material: Material) -> Iterator[VersionLine]:
-    """Every version with what has changed since the one before, the newest first; the first has changed nothing."""
-    versions = store.materials.versions(material)
-    for version, before in pairwise(chain(versions, [None])):
-        if version:
-            yield VersionLine(version, changed_lines(before.content, version.content) if before else ())
+def _with_changes(versions: Sequence[MaterialVersion], count: int) -> Iterator[VersionLine]:
+    """The first `count` versions with what has changed since the one after them in the list, which is the one before.
+
+    The list is from the newest on; the very first version has changed nothing.
+    """
+    texts = [write_toml(version.content) for version in versions]
+    for version, text, before in zip(versions[:count], texts, [*texts[1:], texts[-1]], strict=False):
+        changes = changed_lines(before, text)
+        yield VersionLine(version, changes[:MAX_CHANGED_LINES], len(changes))
 
 
-def changed_lines(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[ChangedLine, ...]:
-    """The lines of the TOML file of some settings that are not in the one of others, in order; empty ones left out."""
-    old, new = (write_toml(settings).splitlines() for settings in (before, after))
-    found = list[ChangedLine]()
-    for kind, old_from, old_to, new_from, new_to in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
-        if kind != "equal":
-            found += [ChangedLine("removed", line) for line in old[old_from:old_to] if line]
-            found += [ChangedLine("added", line) for line in new[new_from:new_to] if line]
+def changed_lines(before: str, after: str) -> tuple[ChangedLine, ...]:
+    """The lines of two texts that are in one of them alone, in order; empty ones left out.
+
+    A line that is there several times is compared with the other text's first, second and so on. So each has at most
+    one place in the other text, and the most lines that stay are the longest series of places that only grows: found in
+    time that grows with the lines, and not with their square.
+    """
+    old, new = _numbered(before.splitlines()), _numbered(after.splitlines())
+    place = {line: index for index, line in enumerate(new)}
+    common = [(index, place[line]) for index, line in enumerate(old) if line in place]
+    found, old_from, new_from = list[ChangedLine](), 0, 0
+    for old_to, new_to in [*_longest_growing(common), (len(old), len(new))]:
+        found += [ChangedLine("removed", line) for line, _number in old[old_from:old_to] if line]
+        found += [ChangedLine("added", line) for line, _number in new[new_from:new_to] if line]
+        old_from, new_from = old_to + 1, new_to + 1
     return tuple(found)
+
+
+def _numbered(lines: Iterable[str]) -> list[tuple[str, int]]:
+    """Each line with how many like it come before it."""
+    counted = Counter[str]()
+    numbered = list[tuple[str, int]]()
+    for line in lines:
+        numbered.append((line, counted[line]))
+        counted[line] += 1
+    return numbered
+
+
+def _longest_growing(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The longest choice of pairs whose second numbers grow, in order; the first numbers grow already."""
+    ends, before = list[int](), list[int]()  # the pair that ends the best choice of each length; of each pair, the last
+    values = list[int]()  # the second numbers of `ends`
+    for index, (_first, second) in enumerate(pairs):
+        length = bisect_left(values, second)
+        before.append(ends[length - 1] if length else -1)
+        values[length : length + 1], ends[length : length + 1] = [second], [index]
+    chosen, index = list[tuple[int, int]](), ends[-1] if ends else -1
+    while index >= 0:
+        chosen.append(pairs[index])
+        index = before[index]
+    return chosen[::-1]

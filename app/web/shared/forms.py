@@ -119,21 +119,22 @@ class Pager:
     number: int  # from 1; 0 where the list is empty
     pages: int
     total: int
+    length: int = PAGE_LENGTH
 
     @property
     def first(self) -> int:
-        return (self.number - 1) * PAGE_LENGTH + 1 if self.number else 0
+        return (self.number - 1) * self.length + 1 if self.number else 0
 
     @property
     def last(self) -> int:
-        return min(self.number * PAGE_LENGTH, self.total)
+        return min(self.number * self.length, self.total)
 
 
-def cut_page(lines: Sequence[Line], page: str) -> tuple[tuple[Line, ...], Pager]:
-    """The lines of one page of PAGE_LENGTH, and which it is: the one nearest to the number that `page` writes.
+def cut_page(lines: Sequence[Line], page: str, length: int = PAGE_LENGTH) -> tuple[tuple[Line, ...], Pager]:
+    """The lines of one page of that length, and which it is: the one nearest to the number that `page` writes.
 
     Example: cut_page(range(250), "3") gives the lines 200 to 249 and Pager(3, 3, 250).
     """
-    pages = -(-len(lines) // PAGE_LENGTH)
-    pager = Pager(clamped_number(page, pages), pages, len(lines))
+    pages = -(-len(lines) // length)
+    pager = Pager(clamped_number(page, pages), pages, len(lines), length)
     return tuple(lines[max(pager.first - 1, 0) : pager.last]), pager

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import tomllib
+from collections import Counter
 from typing import Any
 
 import pytest
 from fastapi import FastAPI
+from hypothesis import given
+from hypothesis import strategies as st
 
 from app.classes.materials import settings_to_copy
 from app.store import Material, MaterialKind
+from app.web.materials.material_page import MAX_CHANGED_LINES, changed_lines
 from tests.helpers.html_page import Page
+from tests.helpers.processor_time import processor_time_s
 from tests.helpers.school import Classroom
 
 CHANGED = {"tokens": 60, "questions": [{"key": "why", "text": "Why does K have this shape?"}]}
@@ -98,3 +103,53 @@ def test_what_can_no_longer_be_read_breaks_no_page(app: FastAPI, kind: MaterialK
     edited = classroom.instructor.get(f"/{editor}/{material.id}/edit")
     assert (edited.status_code, edited.headers["location"]) == (303, path)
     assert classroom.instructor.post(f"{path}/remove").status_code == 303
+
+
+def test_a_worksheet_with_many_long_versions_opens(app: FastAPI) -> None:
+    """Its texts have as many lines as they may, all of them elsewhere in each of its 45 versions.
+
+    Each page compares its own versions alone, and shows no more than the first lines of each.
+    """
+    classroom = Classroom(app, sheets=None)
+    materials, ada = classroom.store.materials, classroom.teacher
+    material = materials.add("worksheet", classroom.course, ada, long_settings(classroom, 0))
+    for number in range(1, 45):
+        materials.save(material, number, long_settings(classroom, number), ada)
+    for page, versions in ((1, 20), (3, 5)):
+        address, shown = f"/worksheets/{material.id}?page={page}", list[str]()
+        seconds = processor_time_s(lambda address=address, shown=shown: shown.append(classroom.get(address)))
+        assert seconds < 5
+        changes = len(Page(shown[0]).find("ins")) + len(Page(shown[0]).find("del"))
+        assert len(Page(shown[0]).find("details", class_="more")) == versions - (page == 3)
+        assert 0 < changes <= versions * MAX_CHANGED_LINES
+
+
+def long_settings(classroom: Classroom, number: int) -> dict[str, Any]:
+    """The settings of a worksheet with thirteen texts of 1,900 lines, in another order for each number."""
+    lines = [f"{(line * (2 * number + 1)) % 97:02}"[-1] for line in range(1900)]
+    text = "\n".join(lines)
+    own = [
+        {"key": f"own-{index}", "name": f"M{index}", "question": "?", "explanation": text, "boxes": {"keys.rows": "d"}}
+        for index in range(10)
+    ]
+    texts = dict.fromkeys(("introduction", "own_assumptions", "footnote"), text)
+    return {**settings_to_copy(classroom.school.library, "llama-7b"), **texts, "misconceptions": own}
+
+
+@given(st.lists(st.sampled_from("abc"), max_size=12), st.lists(st.sampled_from("abcd"), max_size=12))
+def test_changed_lines_lead_from_one_text_to_the_other(old: list[str], new: list[str]) -> None:
+    """What is not removed and what is not added is the same, in the same order; equal texts have no change."""
+    changes = changed_lines("\n".join(old), "\n".join(new))
+    removed = Counter(change.text for change in changes if change.kind == "removed")
+    added = Counter(change.text for change in changes if change.kind == "added")
+    assert Counter(old) - removed == Counter(new) - added
+    assert not (Counter(old) - Counter(new)) - removed
+    assert (changes == ()) == (old == new)
+
+
+def test_a_changed_line_is_shown_where_it_was() -> None:
+    """The removed one first; a line that moved is removed there and added here."""
+    changes = changed_lines("a\nb\nc\nd\n", "a\nB\nc\nd\ne\n")
+    assert [(change.kind, change.text) for change in changes] == [("removed", "b"), ("added", "B"), ("added", "e")]
+    moved = changed_lines("a\nb\nc\n", "c\na\nb\n")
+    assert [(change.kind, change.text) for change in moved] == [("added", "c"), ("removed", "c")]
