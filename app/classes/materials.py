@@ -11,7 +11,7 @@ from typing import Any
 
 from app.exchange.imported_models import library_with_model
 from app.models.config_fields import ConfigError
-from app.sheets.authoring.worksheet_settings import SettingError, read_settings, settings_of
+from app.sheets.authoring.worksheet_settings import MAX_NAMES, SettingError, read_settings, settings_of
 from app.sheets.exit_tickets import Ticket, ticket_of_settings
 from app.sheets.library import Library
 from app.sheets.worksheet import MAX_SHORT_TEXT, Worksheet, WorksheetError
@@ -108,7 +108,8 @@ def library_with_models_of(library: Library, store: Store, content: Mapping[str,
 def _models_named(content: Mapping[str, Any]) -> list[str]:
     """The keys of models that some settings name, whatever else these may hold."""
     names = content.get("models")
-    return [key for key in (content.get("model"), *(names if isinstance(names, list) else ())) if isinstance(key, str)]
+    keys = (content.get("model"), *(names[:MAX_NAMES] if isinstance(names, list) else ()))
+    return [*dict.fromkeys(key for key in keys if isinstance(key, str))]
 
 
 def ticket_of_material(material: Material) -> Ticket:

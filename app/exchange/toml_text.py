@@ -26,6 +26,7 @@ from app.translation import gettext as _
 SettingPath = tuple[str | int, ...]  # such as ("questions", 0, "text")
 
 MAX_TOML_BYTES = 500_000  # a worksheet with the longest texts in every field has less
+MAX_SETTINGS = 5_000  # of one file; a worksheet with the most of everything has fewer than 1,500
 _MAX_DOTS = 50  # in a key or value, outside of texts; no setting needs more than three
 _MAX_REPEATED = 60  # characters of a line that a sentence repeats
 _ERROR_LINE = re.compile(r"\(at line (\d+), column \d+\)$")
@@ -51,6 +52,8 @@ def read_toml(text: str) -> dict[str, Any]:
     try:
         lines_of_settings(text)  # the time that tomllib takes grows with the square of the parts of a key
         return tomllib.loads(text)
+    except TomlError:
+        raise
     except (ValueError, RecursionError) as error:
         raise TomlError(_toml_problem(text, str(error))) from None
 
@@ -75,8 +78,8 @@ def line_of(lines: Mapping[SettingPath, int], path: Sequence[str | int]) -> int 
 def lines_of_settings(text: str) -> dict[SettingPath, int]:
     """The line, from 1, of every setting and table of a text that is TOML; none for what is inside of a value.
 
-    Of a text that is no TOML it has those before the first mistake. A key or value with very many
-    dots raises ValueError.
+    Of a text that is no TOML it has those before the first mistake. A key or value with very many dots raises
+    ValueError, and more than MAX_SETTINGS raise TomlError.
     """
     lines, tables = dict[SettingPath, int](), Counter[SettingPath]()
     table: SettingPath = ()
@@ -104,6 +107,8 @@ def lines_of_settings(text: str) -> dict[SettingPath, int]:
         else:
             for length in range(1, len(path) + 1):
                 lines.setdefault((*table, *path[:length]), line)
+        if len(lines) > MAX_SETTINGS:
+            raise TomlError(_("The file has more than {most:,} settings: leave some out.").format(most=MAX_SETTINGS))
         position = _skip(text, end)
     return lines
 

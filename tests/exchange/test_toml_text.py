@@ -10,7 +10,8 @@ import tomli_w
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.exchange.toml_text import MAX_TOML_BYTES, TomlError, line_of, lines_of_settings, read_toml
+from app.exchange.toml_text import MAX_SETTINGS, MAX_TOML_BYTES, TomlError, line_of, lines_of_settings, read_toml
+from tests.helpers.processor_time import processor_time_s
 
 TEXT = '''# A comment with a [bracket] and a "quote
 title = "One # head"
@@ -85,3 +86,19 @@ def test_what_is_no_toml_is_refused_by_its_line(text: str, line: int) -> None:
         read_toml(text)
     assert str(refusal.value).startswith(f"Line {line}:") or not line
     assert len(str(refusal.value)) < 250
+
+
+@pytest.mark.parametrize(
+    "line", ["k{}=1\n", "[t{}]\n", "a.b{}.c.d=1\n", "[a.b.c.d{}]\n", "[[t{}]]\n", "[[a]]\n[[a.b{}]]\n"]
+)
+def test_a_file_with_very_many_settings_is_refused_at_once(line: str) -> None:
+    """A worksheet has hundreds; to read and check 50,000 took seconds."""
+    text = "".join(line.format(number) for number in range(MAX_TOML_BYTES // (len(line) + 4)))
+
+    def refuse() -> None:
+        for read in (read_toml, lines_of_settings):
+            with pytest.raises(TomlError, match="5,000"):
+                read(text)
+
+    assert processor_time_s(refuse) < 0.5
+    assert len(read_toml("".join(f"k{number} = 1\n" for number in range(MAX_SETTINGS)))) == MAX_SETTINGS

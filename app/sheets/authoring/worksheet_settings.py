@@ -50,7 +50,7 @@ from app.translation import gettext as _
 ANSWERS = ("numbers", "letters")
 MAX_TOLERANCE = 0.1  # with more, the number of a mistake could count as right
 _MAX_SLUG = 40
-_MAX_NAMES = 500  # of rows, models or facts, more than there are
+MAX_NAMES = 500  # of rows, models or facts, more than there are
 _REPEATED_CHARACTERS = 60  # of an unknown name, in the sentence that refuses it
 # They change the order of the letters around them, and so what a reader sees.
 _BIDI_CONTROLS = frozenset(map(chr, (*range(0x202A, 0x202F), *range(0x2066, 0x206A))))
@@ -96,7 +96,7 @@ def _checked_key(key: str, longest: int = MAX_SHORT_TEXT, prefix: str = "") -> s
 
 _ShortText = Annotated[str, AfterValidator(partial(_checked_text, longest=MAX_SHORT_TEXT))]
 _Markdown = Annotated[str, AfterValidator(partial(_checked_text, longest=MAX_MARKDOWN, shortest=0, lines=True))]
-_Names = Annotated[list[str], Field(max_length=_MAX_NAMES)]
+_Names = Annotated[list[str], Field(max_length=MAX_NAMES)]
 _Points = Annotated[int, Field(ge=0, le=MAX_POINTS)]
 _SHORT_TEXT = f"a text of 1 to {MAX_SHORT_TEXT} characters on one line"
 _MARKDOWN = f"a text of at most {MAX_MARKDOWN:,} characters"
