@@ -2,7 +2,7 @@
 
 Only the name leaves this machine. No token is ever sent, so visitors cannot read what only the operator may read.
 HF_ENDPOINT names another hub, such as a mirror. The last copy of each file is kept with its ETag: an unchanged file is
-not downloaded again, and while the hub is down the copy is used.
+not downloaded again, and while the hub is down the copy is used. Copies go as imported models do.
 """
 
 from __future__ import annotations
@@ -14,8 +14,10 @@ import os
 import re
 import secrets
 import threading
+import time
 from collections.abc import Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -35,6 +37,8 @@ ANSWER_TIMEOUT_S = 5  # for connecting, and for each further piece of the answer
 FETCH_TIMEOUT_S = 20  # for the whole file: a hub that sends byte by byte holds nobody longer than this
 MAX_FETCHES = 4  # at the same time
 MAX_REDIRECTS = 5
+COPY_RETENTION_S = 42 * 24 * 3600  # as long as an imported model that nobody opens
+MAX_COPIES_BYTES = 20_000_000  # of all copies, each a megabyte at most; most take a few kilobytes
 
 # As the Hub has them: no part begins or ends with a dot or a hyphen, and a model's name does not end with .git.
 _PART = r"[A-Za-z0-9](?:[\w.-]{0,94}\w)?"
@@ -133,6 +137,23 @@ class _CachedFile:
         unfinished.replace(path)
 
 
+def delete_old_copies(cache_dir: Path) -> None:
+    """Delete the copies of files that nobody has fetched for COPY_RETENTION_S, and the oldest beyond MAX_COPIES_BYTES.
+
+    A copy counts as fetched whenever the hub said that it has not changed, or could not be reached.
+    """
+    copies = list[tuple[float, int, Path]]()
+    for path in cache_dir.glob("*"):
+        with suppress(OSError):  # another process deletes too
+            copies.append((path.stat().st_mtime, path.stat().st_size, path))
+    room = MAX_COPIES_BYTES
+    for fetched_at, size, path in sorted(copies, reverse=True):
+        room -= size
+        if room < 0 or time.time() - fetched_at > COPY_RETENTION_S:
+            with suppress(OSError):
+                path.unlink()
+
+
 def _endpoint() -> str:
     """Return the URL of the hub without a slash at its end: that of HF_ENDPOINT, else of the Hugging Face Hub."""
     return (os.environ.get("HF_ENDPOINT") or DEFAULT_ENDPOINT).rstrip("/")
@@ -147,6 +168,9 @@ def _fetch_or_cached(name: str, path: Path) -> bytes:
     import httpx  # not at the top of the file, so that the app and the other commands start without it
 
     cached = _CachedFile.read(path)
+    if cached:
+        with suppress(OSError):
+            path.touch()
     try:
         fetched = _run_in_thread(asyncio.wait_for(_fetch(name, cached), FETCH_TIMEOUT_S))
     except HubError as error:
@@ -161,6 +185,7 @@ def _fetch_or_cached(name: str, path: Path) -> bytes:
     if fetched is not cached:
         try:
             fetched.write(path)
+            delete_old_copies(path.parent)
         except OSError as error:
             raise HubError("no-room", name=name, reason=error.strerror) from None
     return fetched.content

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 import stat
@@ -46,13 +47,26 @@ def open_engine(url: str) -> sa.Engine:
     # hide_parameters: what people typed is in the parameters, and must not get into error messages.
     # No pre-ping: it would cost as much as most queries. The first query on a connection that the server has dropped
     # fails, its request asks the user to try again, and SQLAlchemy then renews every connection.
-    engine = sa.create_engine(url, hide_parameters=True, **_POOL, **_single_statements(url))
+    engine = sa.create_engine(url, hide_parameters=True, json_serializer=_json_text, **_POOL, **_single_statements(url))
     if engine.dialect.name == "sqlite":
         sa.event.listen(engine, "connect", _set_up_sqlite)
         watch_sqlite_file(engine)
     else:
         limit_postgresql(engine)
     return engine
+
+
+def _json_text(value: object) -> str:
+    """A value as JSON in as few bytes as it can be: an escaped emoji takes twelve instead of four.
+
+    Half a character, which no UTF-8 has, stays escaped.
+    """
+    text = json.dumps(value, ensure_ascii=False)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return json.dumps(value)
+    return text
 
 
 def _single_statements(url: str) -> dict[str, Any]:

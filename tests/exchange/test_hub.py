@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import threading
 import time
 from collections.abc import Iterator
@@ -378,3 +379,25 @@ def test_the_terminal_takes_a_name(
     with pytest.raises(SystemExit):
         cli.main(["shapes", "org/good"])
     assert "switched off" in capsys.readouterr().err
+
+
+def test_copies_go_after_six_weeks_and_never_fill_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that nobody fetched for so long, and of the others the oldest where they take too much room."""
+    monkeypatch.setattr(hub, "MAX_COPIES_BYTES", 250)
+    now = time.time()
+    for name, days in (("new", 0), ("middle", 10), ("old", 20), ("expired", 43)):
+        path = tmp_path / f"org--{name}.config"
+        path.write_bytes(b"x" * (10 if name == "expired" else 100))
+        os.utime(path, (now - days * 86_400,) * 2)
+    hub.delete_old_copies(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["org--middle.config", "org--new.config"]
+    hub.delete_old_copies(tmp_path / "nowhere")
+
+
+def test_a_copy_is_kept_while_it_is_fetched(fake: FakeHub, tmp_path: Path) -> None:
+    """Its six weeks begin anew where the hub says that the file has not changed."""
+    fetch_config("org/good", tmp_path, allowed=True)
+    [copy] = tmp_path.iterdir()
+    os.utime(copy, (time.time() - 30 * 86_400,) * 2)
+    fetch_config("org/good", tmp_path, allowed=True)
+    assert time.time() - copy.stat().st_mtime < 86_400

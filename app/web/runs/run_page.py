@@ -38,7 +38,7 @@ from app.web.practice.sheet_request import (
 from app.web.shared.cookies import VISITOR_COOKIE
 from app.web.shared.forms import whole_number
 from app.web.shared.permissions import QueueClient, require_practice
-from app.web.shared.rate_limits import BYTES_OF_RUN
+from app.web.shared.rate_limits import BYTES_OF_RUN, bytes_of
 from app.web.shared.services import LibraryDep, Services, ServicesDep, StoreDep
 from app.web.shared.sheet_view import has_readable_answer
 from app.web.shared.templating import is_htmx, render, render_page_or_fragment
@@ -160,7 +160,7 @@ def start_run(
     attempted = report.has_readable_answer or last is not None
     if attempted:
         share = SHARE_OF_BACKGROUND if options.in_background else 1
-        services.storage.charge(client_network(request), BYTES_OF_RUN, share)
+        services.storage.charge(client_network(request), BYTES_OF_RUN + bytes_of(asked.answers), share)
     frozen = freeze_run(asked.variant)
     run = _start(services, client, asked.variant, asked.answers, options, frozen) if attempted else None
     response = _respond(request, asked.variant, run, sheet_link(asked.variant), options)
@@ -189,7 +189,7 @@ def start_class_run(
     attempted = last is not None or has_readable_answer(variant, asked.answers)
     if attempted:
         share = SHARE_OF_BACKGROUND if options.in_background else 1
-        services.storage.charge_student(asked.access.student.id, BYTES_OF_RUN, share)
+        services.storage.charge_student(asked.access.student.id, BYTES_OF_RUN + bytes_of(asked.answers), share)
     frozen, client = freeze_run(variant, activity, asked.number), Client(f"student {asked.access.student.id}")
     run = _start(services, client, variant, asked.answers, options, frozen) if attempted else None
     link = url_for("show_class_sheet", activity_id=activity.id, number=asked.number)
@@ -207,11 +207,12 @@ def run_again(
     """
     first = _find_run(services.store, run_id)
     variant = _sheet_of(services.library, services.store, first)
+    size = BYTES_OF_RUN + bytes_of(first.answers)
     token, find = request.cookies.get(VISITOR_COOKIE), services.store.activities.of_visitor
     if token and first.activity_id and (enrolled := find(token, first.activity_id)):
-        services.storage.charge_student(enrolled.student.id, BYTES_OF_RUN)
+        services.storage.charge_student(enrolled.student.id, size)
     else:
-        services.storage.charge(client_network(request), BYTES_OF_RUN)
+        services.storage.charge(client_network(request), size)
     frozen = FrozenRun(first.activity_id, first.frozen, model_snapshot(variant.model)) if first.frozen else None
     run = _start(services, client, variant, first.answers, options, frozen or freeze_run(variant))
     return _respond(request, variant, run, _sheet_address(first, variant), options)

@@ -9,6 +9,7 @@ Each worker process counts for itself, so that a failure costs no write; with n 
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections import OrderedDict
@@ -23,13 +24,22 @@ MAX_BUCKETS = 20_000  # beyond that, the bucket that was used longest ago is for
 # What visitors of one network may store outside of classes; what a student does in a class counts for that student.
 BYTES_PER_HOUR = 40_000_000
 # Of each worker, since all requests of a browser, and in a bad moment of a class, may reach the same one:
-BYTES_OF_STUDENT_PER_HOUR = 4_000_000  # 400 attempts or 133 runs
+BYTES_OF_STUDENT_PER_HOUR = 4_000_000  # 400 attempts or 133 runs, with answers of usual length
 NEW_NAMES_PER_HOUR = 1_500  # of one network, on no roster: three classes of 500
 BYTES_OF_ROW = 300  # beside what was typed, with its place in the indexes
 BYTES_OF_RUN = 30_000  # with the picture of its weights
 BYTES_OF_MODEL = 16_000
-BYTES_OF_ATTEMPT = 10_000  # on a sheet of an activity; most are far smaller
+BYTES_OF_ATTEMPT = 10_000  # on a sheet of an activity; most are far smaller, and longer ones count as they are
 MAX_REMEMBERED = 50_000  # networks, and sheets of visitors; beyond that those used longest ago are forgotten
+
+
+def bytes_of(answers: Mapping[str, str]) -> int:
+    """The bytes that answers take where they are stored, as JSON, with their row.
+
+    Example: bytes_of({"keys.rows": "128"}) == 322
+    """
+    return BYTES_OF_ROW + len(json.dumps(answers, ensure_ascii=False).encode(errors="replace"))
+
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
@@ -154,8 +164,8 @@ class StorageBudget:
         """
         with self._lock:
             is_new = (visitor, sheet_key) not in self._sheets or not visitor
-        if is_new or again:
-            self.charge(network, BYTES_OF_ROW + sum(len(key) + 4 * len(text) for key, text in answers.items()))
+        if rows := is_new + again:
+            self.charge(network, rows * bytes_of(answers))
         with self._lock:
             self._sheets[visitor, sheet_key] = None
             _keep_newest(self._sheets, (visitor, sheet_key))

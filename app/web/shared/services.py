@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Annotated, cast
 
 from anyio import CapacityLimiter
@@ -18,6 +18,7 @@ from fastapi import Depends, Request
 from app.classes.closing import Closing
 from app.classes.live_snapshot import LiveSnapshots
 from app.classes.regrade import Regrading
+from app.exchange.hub import delete_old_copies
 from app.exchange.mail import Mail
 from app.forward.process import HeadRunner
 from app.handout.handout_printer import HandoutPrinter
@@ -54,8 +55,12 @@ class Services:
 
     @cached_property
     def housekeeper(self) -> Housekeeper:
-        """What deletes PDFs within the hour, and expired rows once a day."""
-        daily = partial(delete_expired, self.store.engine)
+        """What deletes PDFs within the hour, and once a day expired rows and copies of files of the Hub."""
+
+        def daily() -> None:
+            delete_old_copies(self.settings.data_dir / "hub")
+            delete_expired(self.store.engine)
+
         return Housekeeper(self.settings.data_dir / "turns", self.printer.delete_expired, daily)
 
     @cached_property

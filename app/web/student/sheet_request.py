@@ -21,7 +21,7 @@ from app.store import Activity, ClassAttempt, ClassSheetKey, SheetProgress
 from app.store.classwork import ClassDraft, MergedBoxes, merge_boxes
 from app.web.shared.forms import FormDep, FormReader
 from app.web.shared.permissions import StudentAccess, StudentAccessDep
-from app.web.shared.rate_limits import BYTES_OF_ATTEMPT, BudgetSpentError
+from app.web.shared.rate_limits import BYTES_OF_ATTEMPT, BudgetSpentError, bytes_of
 from app.web.shared.services import Services, ServicesDep
 from app.web.shared.sheet_form import read_answers, read_changed, read_scale
 
@@ -107,7 +107,8 @@ def charge_attempt(services: Services, asked: ClassSheetRequest) -> None:
     if asked.activity.policies.max_attempts:
         return
     try:
-        services.storage.charge_student(asked.access.student.id, BYTES_OF_ATTEMPT)
+        size = max(BYTES_OF_ATTEMPT, bytes_of(asked.draft.answers))
+        services.storage.charge_student(asked.access.student.id, size)
     except BudgetSpentError:
         services.store.classwork.save(asked.sheet.key, asked.draft)
         raise

@@ -18,8 +18,8 @@ from starlette.testclient import TestClient
 
 from app.exchange.imported_models import import_config
 from app.sheets.reading import MAX_BOX_TEXT
-from app.store import Policies, Student
-from app.store.tables import models, practice_drafts
+from app.store import Policies, PracticeDraft, Store, Student
+from app.store.tables import class_attempts, models, practice_attempts, practice_drafts
 from app.web.shared import rate_limits
 from app.web.shared.rate_limits import (
     BYTES_OF_ATTEMPT,
@@ -60,7 +60,7 @@ def test_saving_the_same_sheet_again_costs_nothing() -> None:
     long_answers = {f"box {number}": "9" * MAX_BOX_TEXT for number in range(14)}
 
     def store_new_sheets() -> None:
-        for number in range(10_000):
+        for number in range(20_000):
             budget.charge_sheet("campus", str(number), f"sheet {number}", long_answers, again=False)
 
     with pytest.raises(BudgetSpentError):
@@ -131,6 +131,35 @@ def test_attempts_in_a_class_are_counted_and_nothing_is_lost(app: FastAPI, monke
     assert attempts(kim)[3:] == [("7", False), ("8", True)]
     assert press(other, "check", 1).status_code == 200
     assert attempts(lou) == [("1", False)]
+
+
+def test_what_is_stored_of_long_answers_is_what_is_counted(app_on_each_database: FastAPI) -> None:
+    """Every box full of emoji, in practice and in a class: no row takes more bytes than were charged for it."""
+    classroom = Classroom(app_on_each_database, Policies(feedback="immediate"))
+    (kim, browser), charged = classroom.join("Kim"), list[float]()
+    storage, full = classroom.school.services.storage, dict.fromkeys(KEY, "🙂" * MAX_BOX_TEXT)
+    storage._take = lambda key, part, share=1: charged.append(part)  # type: ignore[method-assign, misc]
+
+    def largest(column: sa.Column[Any]) -> int:
+        with classroom.store.engine.connect() as connection:
+            texts = connection.scalars(sa.select(sa.cast(column, sa.Text)))
+            return max(len(text.encode()) for text in texts)
+
+    browser.post(f"{classroom.sheet_path}/check", data={**full, "input.rows": "100", "form_id": "form-0001"})
+    assert largest(class_attempts.c.answers) <= charged[-1] * rate_limits.BYTES_OF_STUDENT_PER_HOUR
+    assert classroom.store.classwork.attempts_of_student(kim.id)[0].answers["keys.rows"] == full["keys.rows"]
+    browser.post("/sheet/check", data={**LLAMA_FORM, **full, "input.rows": "100"})
+    both = largest(practice_drafts.c.answers) + largest(practice_attempts.c.answers)
+    assert both <= charged[-1] * BYTES_PER_HOUR < 2 * both
+
+
+def test_half_a_character_can_be_stored(store: Store) -> None:
+    """A lone surrogate has no UTF-8, so that it stays escaped, and comes back as it was."""
+    visitor = store.add_visitor()
+    store.save_draft(visitor, "sheet", PracticeDraft({"a": "\ud800", "b": "🙂"}, 0))
+    kept = store.find_draft(visitor, "sheet")
+    assert kept
+    assert dict(kept.answers) == {"a": "\ud800", "b": "🙂"}
 
 
 def test_the_disk_cannot_be_filled_with_models(app: FastAPI, monkeypatch: pytest.MonkeyPatch) -> None:
