@@ -1,4 +1,4 @@
-"""Under which name on the roster somebody joins, by the name they type, without showing them the roster."""
+"""Under which name on the roster somebody joins, by the name they type, without listing the roster."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from app.names import name_key
 from app.store import Student
 
-MIN_LETTERS, MAX_SUGGESTIONS = 3, 5
+MIN_LETTERS, MAX_SUGGESTIONS = 4, 5
+MIN_LETTERS_SENT = 3  # of one word, where somebody joins under it: Kim is a name
 
 
 @dataclass(frozen=True)
@@ -32,14 +33,22 @@ def unclaimed_names(students: Sequence[Student]) -> tuple[str, ...]:
 def suggested_names(students: Sequence[Student], typed: str) -> tuple[str, ...]:
     """The names of students who have not joined in which a word begins with each word that was typed.
 
-    None before MIN_LETTERS letters of one word are typed, and none where more than MAX_SUGGESTIONS fit: whoever has
-    the join code is not to read the roster.
+    None before MIN_LETTERS letters are typed, and none where more than MAX_SUGGESTIONS fit. So nobody sees the roster
+    by chance; whoever has the join code can still find out names by guessing how they begin.
 
-    Example: on a roster with Kim Lee and Kim Fox, "kim l" and "lee" suggest Kim Lee, and "ki" nobody.
+    Example: on a roster with Kim Lee and Kim Fox, "kim l" and "lee k" suggest Kim Lee, and "kim" nobody.
     """
-    words = name_key(typed).replace(",", " ").split()
-    if max(map(len, words), default=0) < MIN_LETTERS:
-        return ()
+    words = _words(typed)
+    return _names_beginning(students, words) if sum(map(len, words)) >= MIN_LETTERS else ()
+
+
+def _words(typed: str) -> list[str]:
+    """The words of a typed name, as names are compared."""
+    return name_key(typed).replace(",", " ").split()
+
+
+def _names_beginning(students: Sequence[Student], words: Sequence[str]) -> tuple[str, ...]:
+    """The names of students who have not joined in which a word begins with each of these; none if they are many."""
     names = [
         name
         for name in unclaimed_names(students)
@@ -55,7 +64,9 @@ def choose_name(students: Sequence[Student], name: str, number: str = "") -> Nam
     """
     namesakes = [student for student in students if name_key(student.name) == name_key(name)]
     if not namesakes:
-        return NameChoice(suggestions=suggested_names(students, name))
+        words = _words(name)
+        is_long = max(map(len, words), default=0) >= MIN_LETTERS_SENT
+        return NameChoice(suggestions=_names_beginning(students, words) if is_long else ())
     if len(namesakes) > 1 and any(student.roster_key for student in namesakes):
         namesakes = [student for student in namesakes if name_key(student.roster_key or "") == name_key(number)]
         if not namesakes:

@@ -68,7 +68,7 @@ def make_lesson(teacher: Page, app: Server) -> str:
 
 
 def come_in_by_keyboard(page: Page, code: str, name: str) -> None:
-    """Join under a name that three letters are typed of, and go to the sheet, with no pointer."""
+    """Join under a name whose beginning is typed, and go to the sheet, with no pointer."""
     page.goto("/join")
     assert_accessible(page)
     press_until(page, "input[name=code]")
@@ -76,7 +76,7 @@ def come_in_by_keyboard(page: Page, code: str, name: str) -> None:
     page.keyboard.press("Enter")
     page.wait_for_url("**/join/*")
     press_until(page, "input[name=name]")
-    page.keyboard.type(name[:3])
+    page.keyboard.type(name[:5])
     expect(page.get_by_role("button", name=name)).to_be_visible()
     assert_accessible(page)
     press_until(page, "#names button")

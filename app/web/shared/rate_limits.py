@@ -67,7 +67,7 @@ BUCKETS: dict[Limit, Bucket] = {
     "account": Bucket(100, 20),  # one account, from any network
     "sign-in": Bucket(30, 20),  # one network, any account
     "join": Bucket(300, 5),  # one network may be a campus, where hundreds mistype; 22 to the 6th codes can bear it
-    "names": Bucket(3000, 0.5),  # names that were begun in one network, right or wrong: hundreds of students type a few
+    "names": Bucket(1000, 2),  # names begun in one network for one course, right or wrong: hundreds type a few each
     "resume": Bucket(300, 5),
     "mail": Bucket(20, 60),  # links that one network asks for, right or wrong; a mailbox’s are counted by the store
 }

@@ -127,12 +127,12 @@ def show_name_form(request: Request, services: ServicesDep, visitor: MaybeVisito
 def suggest_names(request: Request, services: ServicesDep, code: str, name: str = "") -> Response:
     """A few names on the roster that begin as the typed one does, as buttons under the field; none for short ones.
 
-    None either once a network has asked thousands of times, as to list a roster; names can still be typed in full.
+    None either once a network has asked a thousand times in the course; names can still be typed in full.
     """
     joinable = _find_by_code(request, services.store, services.limits, code)
     if joinable is None:
         return _no_such_code(services.library.wording, code)
-    may_see = _may_see_names(services.limits, client_network(request))
+    may_see = _may_see_names(services.limits, client_network(request), joinable[1])
     students = services.store.roster.students(joinable[1]) if may_see else ()
     return render(
         "student/_join_names.html", SuggestedNamesPage(name[:MAX_NAME], suggested_names(students, name[:MAX_NAME]))
@@ -238,13 +238,14 @@ def _find_by_code(request: Request, store: Store, limits: RateLimits, typed: str
     return joinable
 
 
-def _may_see_names(limits: RateLimits, network: str) -> bool:
-    """Whether names of a roster are suggested to a network once more."""
+def _may_see_names(limits: RateLimits, network: str, course: Course) -> bool:
+    """Whether names on the roster of a course are suggested to a network once more."""
+    key = f"{network} {course.id}"
     try:
-        limits.check("names", network)
+        limits.check("names", key)
     except TooManyGuessesError:
         return False
-    limits.record_failure("names", network)
+    limits.record_failure("names", key)
     return True
 
 
@@ -314,7 +315,7 @@ def _join_under_name(
     if choice.asks_number:
         raise _NameRefusedError(wording.say("class", "which-namesake", name=name), choice)
     if choice.suggestions and not form.raw("new"):
-        if not _may_see_names(services.limits, network):
+        if not _may_see_names(services.limits, network, course):
             raise _NameRefusedError(wording.say("class", "full-name"), asks_new=True)
         raise _NameRefusedError("", choice, asks_new=True)
     if choice.is_taken or (choice.student and not roster.claim_name(choice.student, visitor.id, code)):
