@@ -299,7 +299,7 @@ class Activity:
         if closes_at is None or at < closes_at:
             return "waiting" if opens_at and at < opens_at else "open"
         ended = self.ends_at is None or at >= self.ends_at
-        settled = self.drafts_taken_at is not None or not self.policies.take_in_drafts
+        settled = self._drafts_are_taken(at) or not self.policies.take_in_drafts
         return "closed" if ended and settled else "closing"
 
     def is_writable(self, at: datetime | None = None) -> bool:
@@ -322,9 +322,14 @@ class Activity:
 
     def drafts_due(self, at: datetime | None = None) -> bool:
         """Whether drafts are to be taken in at that time, by default now: it has ended, and they have not been yet."""
-        if self.state == "draft" or self.ends_at is None or self.drafts_taken_at is not None:
+        at = at or utc_now()
+        if self.state == "draft" or self.ends_at is None or self._drafts_are_taken(at):
             return False
-        return (at or utc_now()) >= self.ends_at + SETTLING_TIME
+        return at >= self.ends_at + SETTLING_TIME
+
+    def _drafts_are_taken(self, at: datetime) -> bool:
+        """Whether drafts have been taken in by that time; not by a clock that was ahead: they have changed since."""
+        return self.drafts_taken_at is not None and self.drafts_taken_at <= at
 
     def changed(self, **changes: Any) -> Activity:
         """The activity with other values; where it ends at another time then, drafts are to be taken in there."""
@@ -532,7 +537,8 @@ class Activities(QueryBase):
 
     def ended(self) -> tuple[Activity, ...]:
         """The activities whose drafts are to be taken in now."""
-        at, untaken = utc_now(), (activities.c.state == "open", activities.c.drafts_taken_at.is_(None))
+        at, taken_at = utc_now(), activities.c.drafts_taken_at
+        untaken = (activities.c.state == "open", sa.or_(taken_at.is_(None), taken_at > at))
         return tuple(a for a in self._select(*untaken, activities.c.closes_at <= at - GRACE) if a.drafts_due(at))
 
     def locked(self, activity: Activity) -> Activity | None:

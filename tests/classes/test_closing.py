@@ -7,6 +7,7 @@ import threading
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from datetime import timedelta
 
 import pytest
 from sqlalchemy.exc import OperationalError
@@ -113,6 +114,32 @@ def test_what_is_typed_at_the_end_becomes_an_attempt_once(lesson: Lesson, clock:
     current = lesson.store.activities.find(lesson.activity.id)
     assert current
     assert current.phase() == "closed"
+
+
+def test_a_clock_that_was_ahead_takes_nothing_from_anybody(lesson: Lesson, clock: Clock) -> None:
+    """Two hours ahead, it closes the activity; once it is right, that is open, and at its end drafts are taken in."""
+    plan = replace(lesson.activity.plan, closes_at=clock.now + timedelta(hours=1))
+    lesson.store.activities.change(lesson.activity, plan)
+    kim, lee = lesson.student("Kim"), lesson.student("Lee")
+    lesson.type(kim, HALF)
+    clock.pass_minutes(120)
+    lesson.settle()
+    assert [attempt.student_id for attempt in lesson.attempts()] == [kim.id]
+    clock.pass_minutes(-119)
+    current = lesson.store.activities.find(lesson.activity.id)
+    assert current
+    assert current.phase() == "open"
+    lesson.type(lee, KEY)
+    lesson.settle()
+    assert len(lesson.attempts()) == 1
+    clock.pass_minutes(60)
+    lesson.settle()
+    assert [(attempt.student_id, attempt.score) for attempt in lesson.attempts()][1:] == [(lee.id, 14)]
+    closed = lesson.store.activities.find(lesson.activity.id)
+    assert closed
+    assert closed.phase() == "closed"
+    lesson.settle()
+    assert len(lesson.attempts()) == 2
 
 
 def test_without_the_rule_drafts_stay_drafts(library: Library, store: Store) -> None:
