@@ -150,8 +150,10 @@ class ActivityForm(BaseModel):
     @field_validator("ticket")
     @classmethod
     def _known_ticket(cls, ticket: str, info: ValidationInfo) -> str:
-        """The key of an exit ticket; a key that does not exist counts as none."""
-        return ticket if ticket in _context(info)["tickets"] else ""
+        """The key of an exit ticket, or '' for none; a key that was not offered is refused."""
+        if ticket and ticket not in _context(info)["tickets"]:
+            raise PydanticCustomError("sentence", "no-such-ticket")
+        return ticket
 
     @field_validator("worksheet")
     @classmethod
@@ -204,9 +206,8 @@ FIELD_NAMES = tuple(name for name in ActivityForm.model_fields if name != "works
 def read_activity_form(offer: Offer, wording: Wording, time_zone: str, texts: ActivityTexts) -> tuple[Plan, Content]:
     """The plan that the texts of a form describe, and its content, frozen from what was offered.
 
-    Times are those that the clocks of `time_zone` show. An exit ticket that does not exist counts as none. Raises
-    ActivityFormError about the first field, in the order of ActivityForm, that cannot be used; a worksheet's model and
-    tokens come last.
+    Times are those that the clocks of `time_zone` show. Raises ActivityFormError about the first field, in the order of
+    ActivityForm, that cannot be used; a worksheet's model and tokens come last.
     """
     context = {"zone": ZoneInfo(time_zone), "tickets": offer.tickets, "worksheets": offer.library.worksheets}
     try:

@@ -53,8 +53,8 @@ def test_texts_become_a_plan_and_back(library: Library) -> None:
 
 
 def test_what_is_left_empty_has_no_value(library: Library) -> None:
-    """No day, no times, any number of attempts, and no exit ticket, also for a key that none has."""
-    plan, content = read(library, day="", opens="", closes="", late_minutes="", max_attempts="", ticket="nonsense")
+    """No day, no times, any number of attempts, and no exit ticket."""
+    plan, content = read(library, day="", opens="", closes="", late_minutes="", max_attempts="", ticket="")
     assert (plan.day, plan.opens_at, plan.closes_at) == (None, None, None)
     assert (plan.policies.max_attempts, plan.policies.late_minutes) == (0, 0)
     assert content.ticket is None
@@ -97,6 +97,7 @@ def test_a_new_form_has_the_default_policies(library: Library) -> None:
         ({"follow_share": "101"}, "follow_share", "share-range"),
         ({"follow_share": ""}, "follow_share", "share-range"),
         ({"variants": "many"}, "variants", "no-policy"),
+        ({"ticket": "own-7"}, "ticket", "no-such-ticket"),
         ({"feedback": ""}, "feedback", "no-policy"),
         ({"run": "never"}, "run", "no-policy"),
         ({"worksheets": (), "ticket": ""}, "worksheet", "nothing-in-it"),
