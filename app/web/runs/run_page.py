@@ -37,7 +37,7 @@ from app.web.practice.sheet_request import (
 )
 from app.web.shared.cookies import VISITOR_COOKIE
 from app.web.shared.forms import whole_number
-from app.web.shared.permissions import QueueClient, require_practice
+from app.web.shared.permissions import QueueClient, require_practice, require_run
 from app.web.shared.rate_limits import BYTES_OF_RUN, bytes_of
 from app.web.shared.services import LibraryDep, Services, ServicesDep, StoreDep
 from app.web.shared.sheet_view import has_readable_answer
@@ -196,7 +196,7 @@ def start_class_run(
     return _respond(request, variant, run, link, options)
 
 
-@router.post("/runs/{run_id}/again")
+@router.post("/runs/{run_id}/again", dependencies=[Depends(require_run)])
 def run_again(
     request: Request, services: ServicesDep, client: QueueClient, run_id: str, options: RunOptionsDep
 ) -> Response:
@@ -218,22 +218,22 @@ def run_again(
     return _respond(request, variant, run, _sheet_address(first, variant), options)
 
 
-@router.get("/runs/{run_id}")
+@router.get("/runs/{run_id}", dependencies=[Depends(require_run)])
 def show_run(request: Request, library: LibraryDep, store: StoreDep, run_id: str) -> Response:
-    """The run, finished or not, beside its sheet as it was then; everybody who has its address may look."""
+    """The run, finished or not, beside its sheet as it was then, for whoever has its address and may see it."""
     run = _find_run(store, run_id)
     page = _run_page(run, _sheet_of(library, store, run))
     return render_page_or_fragment(request, "runs/run.html", "runs/_run.html", page)
 
 
-@router.get("/runs/{run_id}/agreement")
+@router.get("/runs/{run_id}/agreement", dependencies=[Depends(require_run)])
 def show_agreement(library: LibraryDep, store: StoreDep, run_id: str) -> Response:
     """What a run says of its sheet in one line, for the page of the sheet; nothing where it came to nothing."""
     run = _find_run(store, run_id)
     return render("runs/_agreement.html", _agreement(run, _sheet_of(library, store, run)))
 
 
-@router.get("/runs/{run_id}/weights.png")
+@router.get("/runs/{run_id}/weights.png", dependencies=[Depends(require_run)])
 def show_attention_weights(store: StoreDep, run_id: str) -> Response:
     """The attention weights of a run as a PNG: the stronger the tone, the larger the share of a row's largest weight.
 

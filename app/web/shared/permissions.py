@@ -337,6 +337,26 @@ def require_student(request: Request, services: ServicesDep, activity_id: int) -
     return student_access(request, services, activity_id, "")
 
 
+def require_run(request: Request, services: ServicesDep, open_to_practice: PracticeOpen, run_id: str) -> None:
+    """Raise 404 for a run of an activity unless this browser is enrolled in its course, or on its staff, and 403 for
+    one of practice where that is closed: a run shows the true shapes. One that does not exist is left to the handler.
+    """
+    run = services.store.find_run(run_id)
+    if run is None:
+        return
+    if run.activity_id is None:
+        if not open_to_practice:
+            raise HTTPException(403, services.library.wording.say("class", "practice-closed"))
+        return
+    token, activities = request.cookies.get(VISITOR_COOKIE), services.store.activities
+    if token and activities.of_visitor(token, run.activity_id):
+        return
+    teacher, activity = teacher_of(request, services), activities.find(run.activity_id)
+    if teacher is None or activity is None:
+        raise HTTPException(404)
+    _require_staff(services, activity.course_id, teacher)
+
+
 def student_access(request: Request, services: Services, activity_id: int, sheet_key: str) -> StudentAccess:
     """What `require_student` returns or raises, with the student's draft of the sheet that has this key, if any.
 

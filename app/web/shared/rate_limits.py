@@ -24,7 +24,7 @@ MAX_BUCKETS = 20_000  # beyond that, the bucket that was used longest ago is for
 # What visitors of one network may store outside of classes; what a student does in a class counts for that student.
 BYTES_PER_HOUR = 40_000_000
 # Of each worker, since all requests of a browser, and in a bad moment of a class, may reach the same one:
-BYTES_OF_STUDENT_PER_HOUR = 4_000_000  # 400 attempts or 133 runs, with answers of usual length
+BYTES_OF_STUDENT_PER_HOUR = 4_000_000  # 400 attempts or 130 runs, with answers of usual length
 NEW_NAMES_PER_HOUR = 1_500  # of one network, on no roster: three classes of 500
 BYTES_OF_ROW = 300  # beside what was typed, with its place in the indexes
 BYTES_OF_RUN = 30_000  # with the picture of its weights

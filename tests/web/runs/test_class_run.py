@@ -33,6 +33,32 @@ def kim(client: TestClient) -> tuple[School, TestClient, Student]:
     return school, client, student
 
 
+def test_a_run_of_a_class_is_shown_to_the_class_alone(
+    kim: tuple[School, TestClient, Student], runner: FakeRunner
+) -> None:
+    """Whoever has its address and is in the course, or on its staff; for others there is no such run."""
+    school, browser, student = kim
+    course = school.store.courses.find(student.course_id)
+    assert course
+    activity = school.activity(course, Policies(run="after", feedback="immediate"), ("llama-7b",))
+    press(browser, activity, "check", HALF)
+    answer = browser.post(f"/class/{activity.id}/1/run", data=HALF, follow_redirects=False)
+    address = answer.headers["location"]
+    lou = school.student(course, "Lou")[1]
+    other = school.course("Other", school.teacher())
+    seen = {
+        "classmate": school.browser(visitor=lou),
+        "assistant": school.browser(teacher=school.teacher("bo@example.org", course, "assistant")),
+        "nobody": school.browser(),
+        "other student": school.browser(visitor=school.student(other, "Max")[1]),
+        "other teacher": school.browser(teacher=school.teacher()),
+    }
+    expected = {"classmate": 200, "assistant": 200, "nobody": 404, "other student": 404, "other teacher": 404}
+    for path in (address, f"{address}/agreement", f"{address}/weights.png"):
+        assert {who: each.get(path).status_code for who, each in seen.items()} == expected
+    assert seen["nobody"].post(f"{address}/again").status_code == 404
+
+
 def test_a_head_is_run_from_class_as_the_rules_say_and_is_no_practice(
     kim: tuple[School, TestClient, Student], runner: FakeRunner
 ) -> None:
@@ -111,7 +137,7 @@ def test_runs_of_a_class_are_counted_by_student(
     kim: tuple[School, TestClient, Student], runner: FakeRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also those that are run again, whatever others of the network have run; what was typed is kept all the same."""
-    monkeypatch.setattr(rate_limits, "BYTES_OF_STUDENT_PER_HOUR", 3 * BYTES_OF_RUN)
+    monkeypatch.setattr(rate_limits, "BYTES_OF_STUDENT_PER_HOUR", 3.5 * BYTES_OF_RUN)
     school, browser, student = kim
     course = school.store.courses.find(student.course_id)
     assert course

@@ -66,6 +66,17 @@ def test_classes_and_teachers_work_on_a_server_for_exams(exam_app: FastAPI) -> N
     assert "in Practice" not in teacher.get(f"/activities/{activity.id}/edit").text
 
 
+def test_a_teachers_run_is_shown_to_no_student(exam_app: FastAPI) -> None:
+    """Its page has the true shapes of a sheet that the exam may ask for."""
+    classroom = Classroom(exam_app)
+    _, student = classroom.join()
+    form = {"worksheet": "llama-7b", "queries.rows": "100"}
+    address = classroom.instructor.post("/runs", data=form).headers["location"]
+    assert classroom.instructor.get(address).status_code == 200
+    for browser in (student, classroom.school.browser()):
+        assert {browser.get(f"{address}{part}").status_code for part in ("", "/agreement", "/weights.png")} == {403}
+
+
 def test_no_handout_leads_students_to_what_is_closed(exam_app: FastAPI) -> None:
     """Its sheets have their code without an address, wherever the teacher prints from, and the page says why."""
     teacher = Classroom(exam_app).instructor
