@@ -173,14 +173,25 @@ class SheetText:
     def footnote(self) -> str | None:
         """A sentence that the sheet gives every query head a key/value head of its own, though the model shares them.
 
-        None on every other sheet.
+        None on every other sheet. It has an asterisk if the description has one, where it speaks of the heads.
         """
         real = self.model.architecture
-        if self.problem.architecture.G == real.G:
+        if not self._simplifies_heads:
             return None
         key = "kv-head-per-query-head-one" if real.G == 1 else "kv-head-per-query-head"
         words = {"model": self.model.name, "share": real.query_heads_per_kv_head, **_numbers(real.all_sizes)}
-        return self.wording.say("footnotes", key, **words)
+        has_mark = any(fact.part == "heads" and not fact.hidden for fact in self.facts)
+        return ("* " if has_mark else "") + self.wording.say("footnotes", key, **words)
+
+    @property
+    def report(self) -> str:
+        """The address of a report on the model, for whoever reads the footnote; empty without one."""
+        return self.model.report if self._simplifies_heads else ""
+
+    @property
+    def _simplifies_heads(self) -> bool:
+        """Whether the sheet gives the model more key/value heads than it has."""
+        return self.problem.architecture.G != self.model.architecture.G
 
     @property
     def cached(self) -> str:
@@ -223,7 +234,10 @@ class SheetText:
         return next((own for own in self.worksheet.misconceptions if own.key == key), None)
 
     def _sentences(self, kind: str) -> Iterator[tuple[str, str, str]]:
-        """Part, key and sentence of the topic's "description" or "assumption" parts that fit the model."""
+        """Part, key and sentence of the topic's "description" or "assumption" parts that fit the model.
+
+        What a sheet says of heads against the truth has the asterisk of its footnote.
+        """
         forms, sections = _forms(self.problem), self.wording.sections
         words = {**_words(self.problem), "model": self.model.name, "layer": self._layer_name}
         section = kind if kind == "description" else f"{kind}s"
@@ -231,7 +245,8 @@ class SheetText:
             # A part without forms is itself the key of its only sentence.
             key = next((key for key, fits in forms.get(part, {part: True}).items() if fits), "")
             if key:
-                yield part, key, self.wording.say(section, key, **words)
+                mark = "*" if part == "heads" and self._simplifies_heads else ""
+                yield part, key, self.wording.say(section, key, **words) + mark
 
     @property
     def _layer_name(self) -> str:

@@ -28,7 +28,7 @@ class WorksheetError(ValueError):
 class Model:
     """A model: its key, its name, a sentence about it, the link to its card, its architecture, and its config.json.
 
-    The config is the text that the architecture was read from.
+    The config is the text that the architecture was read from. `report` is the link to a report on it, if there is one.
     """
 
     key: str
@@ -37,6 +37,7 @@ class Model:
     card: str
     architecture: Architecture
     config: str
+    report: str = ""
 
     def architecture_taught(self, kv_head_per_query_head: bool) -> Architecture:
         """The architecture, without grouped queries (G = H) if a sheet simplifies them away."""

@@ -29,6 +29,8 @@ from app.translation import gettext as _
 class ModelFile(BaseModel):
     """What a model file holds: the model's name, a sentence about it, the link to its card, its config.json.
 
+    `report` is the link to the report that a footnote of a sheet refers to.
+
     `source` says where the config's numbers were found, for whoever checks them; no page shows it.
     """
 
@@ -38,6 +40,7 @@ class ModelFile(BaseModel):
     about: str
     card: str
     config: Any
+    report: str = ""
     source: str = ""
 
 
@@ -79,7 +82,8 @@ def _read_model(path: Path) -> Model:
     try:
         entry = ModelFile.model_validate(json.loads(path.read_text(encoding="utf-8")))
         architecture = build_architecture(entry.config, entry.name)
-        return Model(path.stem, entry.name, entry.about, entry.card, architecture, json.dumps(entry.config))
+        config = json.dumps(entry.config)
+        return Model(path.stem, entry.name, entry.about, entry.card, architecture, config, entry.report)
     except ConfigError as error:
         raise WorksheetError(f"models/{path.name}: {error}") from None
     except (OSError, ValueError, RecursionError):

@@ -124,7 +124,7 @@ def freeze_ticket(ticket: Ticket) -> FrozenTicket:
 def model_snapshot(model: Model) -> Snapshot:
     """Everything that a sheet needs of a model."""
     values = {"key": model.key, "name": model.name, "about": model.about, "card": model.card, "config": model.config}
-    return Snapshot("model", json.dumps(values))
+    return Snapshot("model", json.dumps(values | ({"report": model.report} if model.report else {})))
 
 
 def freeze_model(library: Library, store: Store, activity: Activity, key: str) -> None:
@@ -154,7 +154,8 @@ def _frozen_model(library: Library, key: str, content: str) -> Model:
         return today
     values: Mapping[str, str] = json.loads(content)
     architecture = read_config(values["config"], values["name"])
-    return Model(values["key"], values["name"], values["about"], values["card"], architecture, values["config"])
+    texts = (values["key"], values["name"], values["about"], values["card"])
+    return Model(*texts, architecture, values["config"], values.get("report", ""))
 
 
 def _frozen_wording(today: Wording, kept: str, text: str | None) -> Wording:
