@@ -126,6 +126,7 @@ class Variant:
             "note-if-grouped": self.architecture.G < self.architecture.H,
             "note-if-sink": "sinks" in self.architecture.flags,
             "note-if-patches": "p" in self.sizes,
+            "note-if-projected": self.sizes.get("d_emb", self.sizes["d"]) != self.sizes["d"],
         }
         note = next((words[form] for form, fits in forms.items() if fits and form in words), words.get("note", ""))
         points = self.points.get(key, 1) if self.points else None

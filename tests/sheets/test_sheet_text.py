@@ -275,6 +275,22 @@ def test_weights_beside_a_sink_are_asked_without_it(library: Library, every_shee
     assert topics == SINK_TOPICS
 
 
+def test_every_output_says_where_the_output_projection_leads(
+    library: Library, every_sheet: tuple[Variant, ...]
+) -> None:
+    """To vectors as long as the input: the embedding, or the hidden size that the description names in its place."""
+    forms = set()
+    for variant in (*every_sheet, *shipped_sheets(library)):
+        for row in variant.rows:
+            if row.key in ("output", "attended") and variant.worksheet.topic != "experts":
+                is_projected = "hidden size" in variant.text.description
+                assert ("embedding space" in row.note) == (not is_projected), (variant.architecture.family, row.note)
+                assert ("hidden size" in row.note) == is_projected
+                forms.add((variant.worksheet.topic, is_projected))
+    assert {topic for topic, _ in forms} >= {*HEAD_TOPICS, "three-dimensions", "four-dimensions"}
+    assert {is_projected for _, is_projected in forms} == {True, False}
+
+
 def test_a_decoding_step_does_not_tell_how_many_keys_there_are(library: Library) -> None:
     """That 40 cached tokens and the new one make 41 keys is the question, so neither the text nor a note says it."""
     said = sentences(llama_sheet(library, "decode-step"))
@@ -439,6 +455,24 @@ def test_a_topic_has_its_wording(library: Library, topic: str) -> None:
         counts: tuple[BlankField, ...] = ("count",) if TOPICS[topic].subject == "counts" else MATRIX_FIELDS
         for axis in getattr(asked.get(key), "fields", counts):
             assert library.wording.nudge(topic, Blank(key, axis)), key
+
+
+def test_the_output_of_a_head_is_what_follows_its_output_projection(library: Library) -> None:
+    """What is concatenated are weighted sums: a head's output is as wide as the model, and outputs are added."""
+    for sentence in sentences_in(library.wording.sections):
+        if re.search("concaten", sentence, re.IGNORECASE):
+            assert not re.search(r"\boutputs?\b(?! projection)", sentence), sentence
+        if re.search(r"\boutputs of (all|the|its) heads", sentence):
+            assert "add up" in sentence
+
+
+def sentences_in(section: Mapping[str, object]) -> Iterator[str]:
+    """Every sentence of a section and those within it."""
+    for entry in section.values():
+        if isinstance(entry, Mapping):
+            yield from sentences_in(entry)
+        elif isinstance(entry, str):
+            yield from re.split(r"(?<=[.:?]) ", entry)
 
 
 def test_no_nudge_has_a_digit_or_names_rows_and_columns(library: Library) -> None:
