@@ -240,8 +240,10 @@ def test_a_footnote_is_set_like_the_text(layout: str) -> None:
     """It starts at the text's left edge, in the type of the assumptions, on the first panel."""
     [page] = read_pdf(handout_pdf(HandoutOptions(worksheet="qwen2.5-0.5b", sheets=1, layout=layout)))
     text, note, assumption = (
-        where_glyph(page, words) for words in ("Qwen2.5 0.5B has", "To keep things", "Assume no bias")
+        where_glyph(page, words) for words in ("Qwen2.5 0.5B has", "* To keep things", "Assume no bias")
     )
+    assert page.where("values.*")
+    assert page.where("arxiv.org/abs/2412.15115")
     assert note.left == pytest.approx(text.left, abs=1)
     assert note.size == pytest.approx(assumption.size)
 

@@ -6,7 +6,9 @@ from functools import cache
 
 import pytest
 
+from app.grading.grade import grade
 from app.misconceptions.catalogue import MISCONCEPTIONS
+from app.misconceptions.predictions import expectations
 from simulation.misconception_students import PREDICTIONS
 from simulation.simulated_sheets import (
     ALONE,
@@ -52,6 +54,24 @@ def test_every_way_of_every_misconception_has_a_student_written_by_hand() -> Non
         for key in {key for group in groups for key in group}
     }  # fmt: skip
     assert written == ways
+
+
+@pytest.mark.parametrize("model", LIBRARY.models)
+def test_what_a_footnote_on_shared_heads_invites_is_recognised(model: str) -> None:
+    """G·d_h with the real model's G, or d/G, in keys and values of the sheet that gives each query head its own."""
+    if LIBRARY.refusal("qwen2.5-0.5b", model):
+        return
+    variant = LIBRARY.variant("qwen2.5-0.5b", model)
+    real, right = variant.model.architecture, {str(blank): str(size) for blank, size in variant.key.items()}
+    if real.G == real.H:
+        assert "all-kv-heads-in-one" not in {each.misconception for each in expectations(variant.problem)}
+        return
+    widths = {"all-kv-heads-in-one": real.G * real.d_h, "wider-kv-heads": real.d // real.G}
+    for width in {*widths.values()} - {real.d_h, real.d}:  # which is right, or a head as wide as the model
+        typed = dict.fromkeys(("keys.columns", "values.columns"), str(width))
+        diagnosis = grade(variant, right | typed).diagnosis
+        assert diagnosis is not None
+        assert widths.get(diagnosis.key) == width
 
 
 @ON_EACH_WORKSHEET

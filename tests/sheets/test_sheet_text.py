@@ -321,6 +321,26 @@ def test_the_simplified_sheet_owns_up_in_its_footnote(library: Library) -> None:
     assert library.variant("qwen2.5-0.5b-grouped").text.footnote is None
 
 
+def test_what_a_sheet_says_against_the_truth_has_the_asterisk_of_its_footnote(library: Library) -> None:
+    """On every topic and model whose heads are simplified, and nowhere else; none where the heads are not spoken of."""
+    marked = set()
+    for variant in shipped_sheets(library):
+        for simplified in (False, True):
+            for hidden in ((), ("heads",)):
+                changed = replace(variant.worksheet, kv_head_per_query_head=simplified, hidden_facts=hidden)
+                with suppress(TopicError):
+                    text = replace(variant, worksheet=changed).text
+                    said = any(fact.part == "heads" and not fact.hidden for fact in text.facts)
+                    is_corrected = simplified and variant.model.architecture.G < variant.model.architecture.H
+                    assert (text.footnote is not None) == is_corrected
+                    assert text.description.count("*") == (is_corrected and said)
+                    assert (text.footnote or "").startswith("*") == (is_corrected and said)
+                    assert text.report == (variant.model.report if is_corrected else "")
+                    marked |= {variant.worksheet.topic} if is_corrected and said else set()
+    assert {"single-head", "attention-layer", "parameter-count"} <= marked
+    assert "2412.15115" in library.variant("qwen2.5-0.5b").text.report
+
+
 def test_the_symbols_to_answer_in_are_listed(library: Library) -> None:
     """T, d, h and d_h of the lecture for one head; keys and values of a layer with fewer of them need h_kv."""
     assert "T = number of tokens, d = embedding dimension, h = number of heads, d_h = head dimension" in (

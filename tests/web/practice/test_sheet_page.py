@@ -69,6 +69,9 @@ def test_worksheet_model_and_tokens_can_be_chosen(client: TestClient) -> None:
     """The simplified Qwen sheet, with Qwen3 and 7 tokens in its place."""
     page = Page(client.get("/sheet?worksheet=qwen2.5-0.5b").text)
     assert "only 2 key/value heads" in page.text("p", class_="footnote")
+    assert [attrs["rel"] for attrs, _ in page.find("a", href="https://arxiv.org/abs/2412.15115")] == [
+        "external noopener"
+    ]
     page = Page(client.get("/sheet?worksheet=llama-7b&model=qwen3-0.6b&tokens=7").text)
     assert page.text("h1") == "One head of Qwen3 0.6B"
     chosen = [attrs["value"] for attrs, _ in page.find("option") if "selected" in attrs]
