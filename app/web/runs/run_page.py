@@ -85,7 +85,6 @@ class RunPage:
     waiting: Annotated[str, Doc("The sentence shown while it runs.")]
     summary: Annotated[str, Doc("Which numbers are real and which random.")] = ""
     verdict: Annotated[str, Doc("How many of the answers differ from torch's shapes, and in which rows.")] = ""
-    letters: Annotated[tuple[str, ...], Doc("The letters in the verdict.")] = ()
     key_problem: Annotated[str, Doc("Where torch contradicts the answer key; empty where it agrees, as it should.")] = (
         ""
     )
@@ -286,7 +285,6 @@ def _with_result(page: RunPage, wording: Wording, result: dict[str, Any]) -> Run
         rows=rows,
         summary=wording.say("run", "random", seed=result["seed"]),
         verdict=" ".join(_verdict(rows)),
-        letters=tuple(line.row.letter for line in rows),
         key_problem="" if result["agrees"] else _difference(wording, result),
         facts=tuple(_fact_lines(wording, result)),
         remarks=(*_sheet_notes(wording, page.variant), *_remark_sentences(wording, result)),
@@ -320,7 +318,7 @@ def _agreement(run: Run, variant: Variant) -> AgreementFragment:
 def _verdict(rows: tuple[ComparedRow, ...]) -> Iterator[str]:
     """How many of the answers differ from what torch reports and in which rows, then how many could not be compared.
 
-    Example: "PyTorch disagrees with 2 of your 13 answers: see Q, K.", "1 box is empty."
+    Example: "PyTorch disagrees with 2 of your 13 answers: see Queries, Keys.", "1 box is empty."
     """
     results = [field.result for line in rows for field in line.fields]
     differing, compared = results.count("differs"), results.count("differs") + results.count("same")
@@ -337,8 +335,8 @@ def _verdict(rows: tuple[ComparedRow, ...]) -> Iterator[str]:
             "PyTorch disagrees with {count} of your {total} answers: see {rows}.",
             compared,
         )
-        named = (line.row.letter or line.row.name for line in rows if any(f.result == "differs" for f in line.fields))
-        yield disagrees.format(count=differing, total=compared, rows=", ".join(named))
+        named = [line.row.name for line in rows if any(field.result == "differs" for field in line.fields)]
+        yield disagrees.format(count=differing, total=compared, rows=", ".join(dict.fromkeys(named)))
     if unreadable := results.count("unreadable"):
         sentence = ngettext("{count} answer could not be read.", "{count} answers could not be read.", unreadable)
         yield sentence.format(count=unreadable)

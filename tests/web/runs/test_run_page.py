@@ -83,7 +83,7 @@ def test_the_verdict_is_about_the_answers_of_the_student(
     verdict = page.text("p", class_="verdict")
     assert verdict.startswith(f"PyTorch disagrees with 3 of your {boxes} answers")
     named = verdict.partition("see ")[2].rstrip(".").split(", ")
-    assert named == [row.letter.replace("_", "") for row in (first, last)]
+    assert named == [first.name, last.name]
     assert len(page.find("span", class_="differs")) == 3
 
     page = run_of_sheet(client, runner, variant, right | {changed[0]: "?", changed[1]: "  ", changed[2]: ""})
