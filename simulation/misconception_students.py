@@ -325,6 +325,15 @@ COUNT: Mapping[str, Prediction] = {
     "one-kv-per-query-head": lambda s: counted(s, s.attention + 2 * (s.H - s.G) * s.d_h * (s.d + ("k" in s.biases))),
     "shrunken-output-projection": lambda s: counted(s, s.attention - s.d * s.d_h * (s.H - s.G)),
     "positions-are-parameters": lambda s: counted(s, s.attention, embedding=s.C * s.d) if s.rope_alone else {},
+    "separate-head-forgotten": lambda s: (
+        {}
+        if s.tied or not hasattr(s, "output_head")
+        else {
+            "output_head.count": 0,
+            "total.count": s.total - s.output_head,
+            "used.count": getattr(s, "used", 0) - s.output_head,
+        }
+    ),
     "tied-embedding-twice": lambda s: counted(s, s.attention, tied=s.V * s.d) if s.tied else {},
 }
 COUNT_OF_A_LAYER: Mapping[str, Prediction] = {
@@ -596,12 +605,14 @@ SOFTMAX: Mapping[str, Prediction] = {
         if s.C
         else {}
     ),
-    "mask-forgotten": lambda s: seen(s.N, s.N, s.N) | {"all_weights.count": s.N**2} if s.causal else {},
+    "mask-forgotten": lambda s: (
+        seen(s.N, s.N, s.N) | {"masked.count": 0, "all_weights.count": s.N**2} if s.causal else {}
+    ),
     "causal-mask-everywhere": lambda s: (
         {} if s.causal else seen(1, s.i, s.N) | {"all_weights.count": sum(range(s.N + 1))}
     ),
     "diagonal-masked": lambda s: (
-        {"masked.count": sum(range(s.N + 1)), "all_weights.count": sum(range(s.N))} | seen(1, s.i - 1, s.N - 1)
+        {"masked.count": sum(range(s.N + 1)), "all_weights.count": sum(range(s.N))} | seen(0, s.i - 1, s.N - 1)
         if s.causal
         else {}
     ),
@@ -627,6 +638,10 @@ SOFTMAX_WITH_MASK: Mapping[str, Prediction] = {
 }
 SOFTMAX_SIDE_BY_SIDE: Mapping[str, Prediction] = {
     "all-heads-stacked": lambda s: columns(s.H * s.N, *SCORES, "mask"),
+    "mask-forgotten": lambda s: {"masked.count": 0, "all_weights.count": s.N**2} if s.causal else {},
+}
+SOFTMAX_MASK_ITSELF_RIGHT: Mapping[str, Prediction] = {
+    "mask-forgotten": lambda s: seen(s.N, s.N, s.N) | {"all_weights.count": s.N**2} if s.causal else {},
 }
 
 
@@ -747,6 +762,7 @@ ROTARY: Mapping[str, Prediction] = {
         **columns(s.d_h // 2, *ANGLES),
         "layer_angles.count": s.N * s.d_h // 2,
         "layer_rotated.count": s.N * (s.H + s.G) * s.d_h,
+        "unrotated.count": 0,
     },
     "pairs-of-the-other-kind": lambda s: {"partner.count": 3 if s.partner > 3 else s.d_rot // 2 + 2},
     "values-rotated-too": lambda s: {"layer_rotated.count": s.N * (s.H + 2 * s.G) * s.d_rot},
@@ -836,7 +852,13 @@ PREDICTIONS: Mapping[str, tuple[Mapping[str, Prediction], ...]] = {
     "bidirectional-head": (PLAIN_HEAD, CARRIED, SCORES_SIDE_BY_SIDE, STORED_HEAD),
     "cross-attention": (CROSS, CARRIED, CROSS_OUTPUT_RIGHT, SCORES_SIDE_BY_SIDE, STORED_HEAD),
     "decode-step": (DECODE, DECODE_ONES, DECODE_ALL, DECODE_INPUT_RIGHT, CARRIED, SCORES_SIDE_BY_SIDE, STORED_HEAD),
-    "scale-mask-softmax": (SOFTMAX, SOFTMAX_WITH_MASK, SCORES_SIDE_BY_SIDE, SOFTMAX_SIDE_BY_SIDE),
+    "scale-mask-softmax": (
+        SOFTMAX,
+        SOFTMAX_WITH_MASK,
+        SCORES_SIDE_BY_SIDE,
+        SOFTMAX_SIDE_BY_SIDE,
+        SOFTMAX_MASK_ITSELF_RIGHT,
+    ),
     "attention-layer": (LAYER, WIDE_HEADS_JOINED, ROTARY_KEYS_CARRIED, SCORES_SIDE_BY_SIDE, STORED_LAYER),
     "head-parameters": (HEAD_PARAMETERS, HEAD_PARAMETERS_WIDE),
     "feed-forward-width": (WIDTHS, OTHER_WIDTHS),

@@ -81,7 +81,8 @@ def draw_counts(
     }
     scales = longest or longest_bars(variant, answers)
     is_plotted = variant.table.key == "growth" and variant.worksheet.answers == "numbers"
-    plots = (growth_plot(variant, numbers, tells_mismatches=tells_mismatches),) if is_plotted else ()
+    plotted = {key: number for key, number in numbers.items() if number}  # a logarithmic axis has no 0
+    plots = (growth_plot(variant, plotted, tells_mismatches=tells_mismatches),) if is_plotted else ()
     bars = (
         _figure(variant, plan, numbers, scales[plan.rows[-1]], tells_mismatches=tells_mismatches)
         for plan in count_plans(variant)
@@ -112,7 +113,7 @@ def _figure(
         is_part = plan.whole is not None and key != plan.whole.key
         length = numbers.get(key, 0) * (plan.factor if is_part else 1)
         box = Box(key, "", "hidden", x if is_part else 0.0, index * ROW_PX, UNKNOWN_PX, BAR_PX, incomplete=True)
-        if length:
+        if key in numbers:
             box = Box(key, "", "hidden" if is_part or not plan.whole else "output", box.x, box.y, 0.0, BAR_PX)
             box = _with_width(box, max(MIN_PX, length * px))
         sketch.boxes.append(box)

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from app.models.architecture import Architecture
 from app.shapes.experts import expert_sizes, shared_expert_parameters
 from app.shapes.feed_forward_width import width_rule
+from app.shapes.parameter_parts import number_of_parameters, outside_parts
 from app.shapes.problem import Problem
 from app.shapes.rotary import other_partner
 from app.shapes.table import MATRIX_FIELDS, Blank, BlankField, side_fields
@@ -68,9 +69,9 @@ class Misconception:
 # gives each query head its own keys and values; 4·d; 2·d/3, rounded down; and by how many
 # parameters one layer's attention or feed-forward block changes (a number below zero if it shrinks) with G heads in W_O
 # in place of H, without W_O, with d_h in place of d rows in W_Q, W_K and W_V, with d_v in place of d columns in W_O,
-# with the context length in the rows of W_O, and without W_gate; by how many one expert changes without its gate, and a
-# layer without its shared experts; the inner width of an expert divided among all of them; and the partner of a
-# dimension in the other convention of rotary pairs.
+# with the context length in the rows of W_O, and without W_gate; by how many one expert changes without its gate, a
+# layer without its shared experts, and the model without its LM head; the inner width of an expert divided among all of
+# them; and the partner of a dimension in the other convention of rotary pairs.
 MODEL_SYMBOLS: Mapping[str, Callable[[Architecture], int | None]] = {
     "one": lambda _a: 1,
     "four_d": lambda a: 4 * a.d,
@@ -86,6 +87,7 @@ MODEL_SYMBOLS: Mapping[str, Callable[[Architecture], int | None]] = {
     "without_W_gate": lambda a: -a.d * a.d_ff,
     "without_expert_gate": lambda a: -a.d * expert_sizes(a)["d_exp"] if _has_experts(a) else None,
     "without_shared": lambda a: -shared_expert_parameters(a),
+    "without_lm_head": lambda a: -number_of_parameters(outside_parts(a).get("output_head", ())).size(a.all_sizes),
     "other_partner": other_partner,
     "d_exp_shared_out": lambda a: expert_sizes(a)["d_exp"] // a.all_sizes["E"] if _has_experts(a) else None,
 }
@@ -510,6 +512,13 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
         _on((COUNT,), Prediction(_each("right + V*d", *_WHOLE))),
         lambda architecture: architecture.tied_embeddings,
     ),
+    # The LM head taken for tied, as in GPT-2, where it is a matrix of its own.
+    Misconception(
+        "separate-head-forgotten",
+        "parameters",
+        _on((COUNT,), Prediction({"output_head.count": "0"} | _each("right + without_lm_head", *_WHOLE))),
+        lambda architecture: not architecture.tied_embeddings,
+    ),
     # From here on: reasoned from what each sheet makes easy to mix up, where no source is named.
     Misconception(
         # Seen in ai.stackexchange.com/q/40592: the heads of all 2048 tokens, flattened, are the rows of one matrix, and
@@ -752,7 +761,13 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
     Misconception(
         "mask-forgotten",
         "mask",
-        _on((SOFTMAX,), Prediction(_each("N", *_SEEN) | {"all_weights.count": "N*N"}), Prediction(_each("N", *_SEEN))),
+        _on(
+            (SOFTMAX,),
+            Prediction(_each("N", *_SEEN) | {"masked.count": "0", "all_weights.count": "N*N"}),
+            Prediction(_each("N", *_SEEN) | {"all_weights.count": "N*N"}),
+            Prediction(_each("N", *_SEEN)),
+            Prediction({"masked.count": "0", "all_weights.count": "N*N"}),
+        ),
         _is_causal,
     ),
     Misconception(
@@ -768,7 +783,7 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
         _on(
             (SOFTMAX,),
             Prediction({"masked.count": "right + N", "all_weights.count": "less_N"}),
-            Prediction({"masked.count": "right + N", "all_weights.count": "less_N", **_each("one_less", *_SEEN[1:])}),
+            Prediction({"masked.count": "right + N", "all_weights.count": "less_N", **_each("one_less", *_SEEN)}),
         ),
         _is_causal,
     ),
@@ -975,7 +990,7 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
             (ROTARY,),
             Prediction(
                 _each("d_h/2", *_ANGLE_COLUMNS)
-                | {"layer_angles.count": "N*d_h/2", "layer_rotated.count": "N*H*d_h + N*G*d_h"}
+                | {"layer_angles.count": "N*d_h/2", "layer_rotated.count": "N*H*d_h + N*G*d_h", "unrotated.count": "0"}
             ),
         ),
         lambda architecture: architecture.rotary is not None and architecture.rotary.width < architecture.d_h,

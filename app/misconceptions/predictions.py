@@ -33,6 +33,7 @@ _IN_SYMBOLS: Mapping[str, Expression] = {
     "without_W_O": -Expression.parse("H*d_v*d"),
     "square_W_QKV": (Expression.symbol("d_h") - Expression.symbol("d")) * Expression.parse("H*d_h + G*d_h + G*d_v"),
     "square_W_O": (Expression.symbol("d_v") - Expression.symbol("d")) * Expression.parse("H*d_v"),
+    "without_lm_head": -Expression.parse("V*d"),
     "without_W_gate": -Expression.parse("d*d_ff"),
     "without_expert_gate": -Expression.parse("d*d_exp"),
     "triangle": (_N * _N + _N) * Fraction(1, 2),
@@ -104,15 +105,16 @@ def _own_expectations(problem: Problem) -> Iterator[Expectation]:
 def own_number(problem: Problem, blank: Blank, size: Expression) -> int | None:
     """The number that an author's own misconception writes into a blank of the sheet, which may be the right one.
 
-    None if it is no whole number from 1 to MAX_VALUE, as d/7 is not where d is 4096, or if a symbol has no size in this
-    model. `size` may use the sheet's sizes and BLANK_SYMBOLS.
+    None if it is no whole number from 1 to MAX_VALUE (a count from 0), as d/7 is not where d is 4096, or if a symbol
+    has no size in this model. `size` may use the sheet's sizes and BLANK_SYMBOLS.
     """
     own = {symbol: BLANK_SYMBOLS[symbol](problem, blank) for symbol in size.symbols & BLANK_SYMBOLS.keys()}
     try:
         value = size.value({**problem.sizes, **own} if own else problem.sizes)
     except (ExpressionError, ZeroDivisionError):
         return None
-    return int(value) if value.denominator == 1 and 1 <= value <= MAX_VALUE else None
+    least = 0 if blank.field == "count" else 1
+    return int(value) if value.denominator == 1 and least <= value <= MAX_VALUE else None
 
 
 def _expectations_of(misconception: Misconception, problem: Problem, sizes: Mapping[str, int]) -> list[Expectation]:

@@ -50,17 +50,20 @@ _TWO_SIDES = re.compile(r"\W*\d[\d,'’_. ]*[xX×]\s*\d[\d,'’_. ]*\W*")
 def read_answer(
     text: str, symbols: Mapping[str, int] = _NO_SYMBOLS, box: BoxUnit | None = None
 ) -> int | Unreadable | None:
-    """The whole number above zero that a text stands for; None for an empty box, Unreadable with a reason otherwise.
+    """The whole number that a text stands for; None for an empty box, Unreadable with a reason otherwise.
+
+    A count may be 0, in a `box` with another unit than "side"; everything else is at least 1.
 
     Sums, products, quotients, powers and brackets of numbers and of `symbols` are read, with x for times, digits of any
     script, thousands set apart by comma, space, apostrophe or underscore, decimals, powers of ten (6.7e9), prefixes
     (4k, 4Ki) and a unit that fits the `box` (100 tokens, 13.5 GB); "4096/32 = 128" too, if both sides agree. Refused
-    are more than 100 characters, numbers above MAX_VALUE, other letters, fractions that remain, zero and below, and in
+    are more than 100 characters, numbers above MAX_VALUE, other letters, fractions that remain, smaller numbers, and in
     the box of a side the two sides of a matrix, such as 100x128. Nothing is evaluated as code: the text is cut into
     numbers, names and signs, and these are read by the rules of arithmetic.
     """
     if text.isascii() and text.isdigit() and len(text) < MAX_ANSWER_CHARACTERS // 4:  # nearly every answer
-        return int(text) or Unreadable("below-one", "0")
+        number = int(text)
+        return number if number >= least_number(box) else Unreadable("below-one", "0")
     try:
         return _read_number(text, symbols, box)
     except CannotReadError as error:
@@ -68,6 +71,18 @@ def read_answer(
         if unreadable.reason == "letters" and not any(map(str.isdigit, text)):
             return replace(unreadable, detail=tidy_answer(text).strip())  # words alone are quoted whole: "a hundred"
         return unreadable
+
+
+def least_number(box: BoxUnit | None) -> int:
+    """The smallest number that a box takes: 0 for a count, such as that of masked entries, else 1."""
+    return 1 if box in (None, "side") else 0
+
+
+def check_least(value: int, box: BoxUnit | None) -> int:
+    """The value itself; raises CannotReadError if the box takes none so small."""
+    if value < least_number(box):
+        raise CannotReadError("below-one" if least_number(box) else "below-zero", f"{value:,}")
+    return value
 
 
 def rounding_margin(text: str, box: BoxUnit) -> int:
@@ -87,10 +102,10 @@ def rounding_margin(text: str, box: BoxUnit) -> int:
 
 
 def _read_number(text: str, symbols: Mapping[str, int], box: BoxUnit | None) -> int | None:
-    """The whole number above zero that a typed number or calculation comes to; None for a blank text.
+    """The whole number that a typed number or calculation comes to; None for a blank text.
 
     Raises CannotReadError for a text that is too long, other characters, sides of "=" that differ, broken arithmetic, a
-    value above MAX_VALUE at any step, and a result that is below 1 or not whole.
+    value above MAX_VALUE at any step, and a result that is not whole, or smaller than the box takes.
     """
     if not text.strip():
         return None
@@ -107,7 +122,9 @@ def _read_number(text: str, symbols: Mapping[str, int], box: BoxUnit | None) -> 
     if len(set(values)) > 1:
         raise CannotReadError("sides-differ")
     value = _bounded(values[0] * factor)
-    return _whole_size(value if factor == 1 else Fraction(round(value)))  # 12.55 GiB are no whole number of bytes
+    return check_least(
+        _whole(value if factor == 1 else Fraction(round(value))), box
+    )  # 12.55 GiB are no whole number of bytes
 
 
 def _check_one_side(text: str, tidy: str, symbols: Mapping[str, int]) -> None:
@@ -166,10 +183,8 @@ def _bounded(value: Fraction) -> Fraction:
     return value
 
 
-def _whole_size(value: Fraction) -> int:
-    """The value as an int; raises CannotReadError if it is a fraction (with its decimals) or below 1."""
+def _whole(value: Fraction) -> int:
+    """The value as an int; raises CannotReadError if it is a fraction (with its decimals)."""
     if value.denominator != 1:
         raise CannotReadError("not-whole", f"{float(value):,.2f}")
-    if value < 1:
-        raise CannotReadError("below-one", f"{int(value):,}")
     return int(value)

@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
 from app.algebra.expression import Expression, ExpressionError
+from app.algebra.parser import CannotReadError
 from app.shapes.problem import Problem
 from app.shapes.table import Blank, Count
 from app.sheets.notation import OTHER_NAMES, Notation
-from app.sheets.numbers import MAX_VALUE, BoxUnit, Unreadable, read_answer, rounding_margin
+from app.sheets.numbers import MAX_VALUE, BoxUnit, Unreadable, check_least, read_answer, rounding_margin
 from app.sheets.symbols import read_symbols
 
 MAX_BOX_TEXT = 200  # characters of one box that are stored, twice as many as can be read
@@ -43,10 +44,10 @@ class AnswerReader:
         """What a text in that box means; None for an empty one, Unreadable with a reason for one that is no length.
 
         On a sheet in numbers it is a number without a meaning in symbols, though symbols may stand in it; in letters,
-        an expression and its size on this sheet, which must come to a whole number from 1 up.
+        an expression and its size on this sheet, which must come to a whole number: from 1 up, or for a count from 0.
         """
         if self.in_letters:
-            return self._read_letters(text)
+            return self._read_letters(blank, text)
         box = self.unit(blank)
         number = read_answer(text, self._size_by_name, box)
         if not isinstance(number, int):
@@ -58,7 +59,7 @@ class AnswerReader:
         entry = self.problem.table.asked.get(blank.tensor)
         return "side" if blank.field != "count" else entry.unit if isinstance(entry, Count) else "parameters"
 
-    def _read_letters(self, text: str) -> Typed | Unreadable | None:
+    def _read_letters(self, blank: Blank, text: str) -> Typed | Unreadable | None:
         """What a text means on a sheet in letters; an unknown letter is refused with the sheet's own in the reason."""
         meaning = read_symbols(text, self.symbol_by_name)
         if isinstance(meaning, Unreadable) and meaning.reason == "unknown-letter":
@@ -66,9 +67,14 @@ class AnswerReader:
         if not isinstance(meaning, Expression):
             return meaning
         value = meaning.value(self.problem.sizes)
-        if value.denominator != 1 or not 1 <= value <= MAX_VALUE:
+        if value.denominator != 1:
             return Unreadable("no-length")
-        return Typed(int(value), meaning)
+        if value > MAX_VALUE:
+            return Unreadable("too-large")
+        try:
+            return Typed(check_least(int(value), self.unit(blank)), meaning)
+        except CannotReadError as error:
+            return error.unreadable
 
     def read_formula(self, text: str) -> Expression | Unreadable | None:
         """What an author's formula for a box means, in the symbols of the sheet; None for an empty text.

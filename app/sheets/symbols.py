@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from app.algebra.expression import ONE, Expression, ExpressionError
+from app.algebra.expression import ONE, ZERO, Expression, ExpressionError
 from app.algebra.parser import MAX_VALUE, CannotReadError, ExpressionParser, Unreadable
 from app.sheets.answer_tokens import answer_tokens, number_value, tidy_answer
 
@@ -27,7 +27,7 @@ def read_symbols(text: str, names: Mapping[str, str], *, of_author: bool = False
     and so are a number and a name: 2G is twice G, and never two billion.
     Refused are other names, other characters than arithmetic has, texts of more than MAX_CHARACTERS, sums of more than
     MAX_TERMS products, products of more than MAX_DEGREE symbols, division by a sum, and numbers without a symbol,
-    except 1. A formula `of_author` may be a number; a worksheet has hundreds, so none may take more steps than
+    except 0 and 1. A formula `of_author` may be a number; a worksheet has hundreds, so none may take more steps than
     MAX_FORMULA_STEPS.
     """
     try:
@@ -35,7 +35,7 @@ def read_symbols(text: str, names: Mapping[str, str], *, of_author: bool = False
     except CannotReadError as error:
         reason = error.unreadable
         return Unreadable("unknown-letter", reason.detail) if reason.reason == "letters" else reason
-    if meaning is None or meaning.symbols or meaning == ONE or of_author:
+    if meaning is None or meaning.symbols or meaning in (ZERO, ONE) or of_author:
         return meaning
     return Unreadable("numbers")
 

@@ -14,6 +14,7 @@ from app.handout.answer_key import answer_text
 from app.shapes.table import Blank
 from app.sheets.authoring.worksheet_settings import read_settings
 from app.sheets.library import Library
+from app.web.shared.sheet_form import draw_typed
 from tests.helpers.answer_keys import KEYS, LLAMA, boxes
 from tests.helpers.own_sheets import own_sheet
 from tests.helpers.random_worksheets import random_settings
@@ -36,6 +37,20 @@ def test_one_off_is_wrong_in_every_box(library: Library, sheet: str) -> None:
     assert report.score == 0
     assert {mark.kind for mark in report.marks.values()} == {"wrong"}
     assert all(mark.message and not any(c.isdigit() for c in mark.message) for mark in report.marks.values())
+
+
+@pytest.mark.parametrize("worksheet", LIBRARY.worksheets)
+def test_a_count_of_zero_is_wrong_and_never_unreadable(worksheet: str) -> None:
+    """In numbers and symbols, alone and in all counts: it is drawn, and no message says that a count is above 0."""
+    variant = LIBRARY.variant(worksheet)
+    counts = [blank for blank in variant.blanks if blank.field == "count"]
+    right = {str(blank): answer_text(variant, blank) for blank in variant.blanks}
+    for zeros in ([each] for each in counts) if len(counts) < 2 else (counts, *([each] for each in counts)):
+        answers = right | {str(blank): "0" for blank in zeros}
+        report = grade(variant, answers)
+        assert {report.marks[blank].kind for blank in zeros} <= {"wrong", "follows"}
+        assert {report.marks[blank].read_as for blank in zeros} == {0}
+        assert draw_typed(variant, answers, "true") or not draw_typed(variant, right, "true")
 
 
 def test_rows_and_columns_are_two_boxes(library: Library) -> None:

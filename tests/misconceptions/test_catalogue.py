@@ -64,6 +64,7 @@ KEYS = [
     "cache-forgets-factor",
     "flops-are-macs",
     "tied-embedding-twice",
+    "separate-head-forgotten",
     "context-in-weights",
     "tokens-in-weights",
     "square-head-projection",

@@ -85,6 +85,19 @@ def test_sums_in_any_spelling_come_to_what_fractions_say(sum_: tuple[str, Fracti
         assert answer == value
 
 
+@pytest.mark.parametrize("text", ["0", "00", "3-3", "0/7", "0 FLOPs"])
+def test_a_count_may_be_zero_and_a_side_may_not(text: str) -> None:
+    """A mask may hide nothing; a matrix has at least one row. Neither is below zero."""
+    assert read_answer(text, box="operations") == 0
+    number = text.removesuffix(" FLOPs")
+    for box in ("side", None):
+        assert isinstance(read_answer(number, box=box), Unreadable)
+    for box, reason in (("entries", "below-zero"), ("side", "below-one"), (None, "below-one")):
+        answer = read_answer("3 - 5", box=box)
+        assert isinstance(answer, Unreadable)
+        assert (answer.reason, answer.detail) == (reason, "-2")
+
+
 @pytest.mark.parametrize(
     ("text", "size"),
     [
