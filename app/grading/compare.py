@@ -7,9 +7,12 @@ sheet in letters answers are compared by what they mean in the model.
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Literal
 
 from app.misconceptions.predictions import expectations
 from app.shapes.table import Blank
+from app.sheets.answer_tokens import PREFIXES
+from app.sheets.numbers import decimal_prefix
 from app.sheets.reading import Typed
 from app.sheets.variant import Variant
 
@@ -32,6 +35,35 @@ def is_close(variant: Variant, blank: Blank, typed: Typed, number: int) -> bool:
     if blank.field != "count" or typed.meaning is not None or not (typed.margin or tolerance):
         return False
     return abs(typed.value - number) <= max(Fraction(typed.margin), Fraction(str(tolerance)) * number)
+
+
+NearMiss = Literal["close", "close-or-rounded", "binary", "prefix"]
+
+
+def near_miss(variant: Variant, blank: Blank, typed: Typed, text: str) -> NearMiss | None:
+    """How a wrong number just misses the key of its box, or may have been meant as another one; None on most sheets.
+
+    "binary": right if its prefix were one of 1024, as 25 MB for 25 MiB. "close", or where rounded numbers are right,
+    too, "close-or-rounded": a count that is the right one rounded, to two digits or more, where that is not allowed.
+    "prefix": a number with a prefix and no unit, such as 4k, which may have been meant as 4096 and was read as 4000.
+    """
+    if typed.meaning is not None:
+        return None
+    key, unit, prefix = variant.key[blank], variant.reader.unit(blank), decimal_prefix(text)
+    if prefix and unit == "bytes":
+        factor = Fraction(PREFIXES[f"{prefix.upper()}i"], PREFIXES[prefix])
+        if abs(typed.value * factor - key) <= typed.margin * factor:
+            return "binary"
+    digits = str(typed.value).rstrip("0")
+    step = 10 ** (len(str(typed.value)) - len(digits))
+    if (
+        blank.field == "count"
+        and not variant.worksheet.tolerance
+        and len(digits) > 1
+        and 1 < step > abs(typed.value - key)
+    ):
+        return "close-or-rounded" if unit in ("bytes", "operations") else "close"
+    return "prefix" if prefix and text.rstrip().endswith(prefix) else None
 
 
 def number_meant(variant: Variant, blank: Blank, typed: Typed, *, right: bool) -> int:

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
 from app.algebra.number_text import format_number
-from app.grading.compare import is_close, is_right, number_meant
+from app.grading.compare import is_close, is_right, near_miss, number_meant
 from app.grading.follow_through import follow_through
 from app.misconceptions.diagnosis import Diagnosis, diagnose
 from app.shapes.consistency import DimensionMismatch, Values, mismatches, typed_source_of
 from app.shapes.table import Blank
-from app.sheets.numbers import Unreadable
+from app.sheets.numbers import Unreadable, decimal_prefix
 from app.sheets.reading import Typed
 from app.sheets.variant import Variant
 from app.translation import gettext as _
@@ -238,8 +238,22 @@ def _mark(variant: Variant, blank: Blank, text: str, typed: Typed | Unreadable |
         return Mark("empty", text, None, "")
     if isinstance(typed, Unreadable):
         return Mark("unreadable", text, None, variant.wording.unreadable(typed))
-    kind: MarkKind = "right" if is_right(variant, blank, typed) else "wrong"
-    return Mark(kind, text, typed.value, feedback(variant, blank, kind))
+    if is_right(variant, blank, typed):
+        return Mark("right", text, typed.value, "")
+    return Mark("wrong", text, typed.value, _message(variant, blank, text, typed))
+
+
+def _message(variant: Variant, blank: Blank, text: str, typed: Typed) -> str:
+    """What is said of a wrong number: that it just misses the right one, or its nudge, after how 4k was read."""
+    missed = near_miss(variant, blank, typed, text)
+    if missed is None:
+        return nudge(variant, blank)
+    prefix = decimal_prefix(text)
+    said = variant.wording.say(
+        "near-misses", missed, text=text.strip(), number=format_number(typed.value), decimal=f"{prefix}B",
+        binary=f"{prefix.upper()}iB",
+    )  # fmt: skip
+    return f"{said} {nudge(variant, blank)}" if missed == "prefix" else said
 
 
 def _follow_through_mark(variant: Variant, blank: Blank, wrong: Mark, repeats: Blank | None) -> Mark:

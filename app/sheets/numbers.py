@@ -42,6 +42,7 @@ _UNITS: Mapping[BoxUnit, re.Pattern[str]] = {
     "bytes": re.compile("([KMGT]i|[kKMGT]|)(?:B|[bB]ytes?)"),
 }
 _ROUNDED = re.compile(r"(\d[\d,'’_ ]*(?:\.\d+)?) ?([KMGT]i|[kKMGT])\w*")
+_DECIMAL_PREFIX = re.compile(r"\d ?([kKMGT])(?:B|[bB]ytes?|FLOPs?|FLOPS|flops?|operations?|ops?)?\s*$")
 _GROUPED = re.compile(r"\W?(\d{1,3})[ ,]([1-9]\d{2})\W?")
 _LAST_WORD = re.compile("(?<![A-Za-z_])[A-Za-z]+$")
 _TWO_SIDES = re.compile(r"\W*\d[\d,'’_. ]*[xX×]\s*\d[\d,'’_. ]*\W*")
@@ -99,6 +100,16 @@ def rounding_margin(text: str, box: BoxUnit) -> int:
     last_digit = Fraction(10) ** (zeros - len(decimals))
     third_digit = Fraction(10) ** (len(whole) - ROUNDED_DIGITS)
     return int(min(last_digit, third_digit) * PREFIXES[rounded[2]] / 2)
+
+
+def decimal_prefix(text: str) -> str:
+    """The prefix of a number as it was typed that stands for a power of 1000, as the k of 4k; empty without one.
+
+    >>> decimal_prefix("4k"), decimal_prefix("25 MB"), decimal_prefix("25 MiB"), decimal_prefix("4096")
+    ('k', 'M', '', '')
+    """
+    prefixed = _DECIMAL_PREFIX.search(text)
+    return prefixed[1] if prefixed else ""
 
 
 def _read_number(text: str, symbols: Mapping[str, int], box: BoxUnit | None) -> int | None:

@@ -6,8 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from app.grading.grade import Report, grade
+from app.grading.compare import near_miss
+from app.grading.grade import Report, grade, nudge
 from app.sheets.library import Library
+from app.sheets.reading import Typed
 from app.sheets.variant import Variant
 
 
@@ -24,6 +26,49 @@ def filled(variant: Variant, changes: dict[str, str]) -> Report:
 def kinds(report: Report) -> dict[str, str]:
     """The kind of mark of every box that is not right."""
     return {str(blank): mark.kind for blank, mark in report.marks.items() if mark.kind != "right"}
+
+
+@pytest.mark.parametrize(
+    ("worksheet", "box", "text", "missed"),
+    [
+        ("count-llama-7b", "total.count", "6.74e9", "close"),  # 6,738,415,616
+        ("count-llama-7b", "total.count", "6,738,000,000", "close"),
+        ("count-llama-7b", "total.count", "7e9", None),  # one digit is no rounding that is close
+        ("count-llama-7b", "total.count", "6.9e9", None),
+        ("count-llama-7b", "total.count", "6738415617", None),
+        ("costs-llama-7b", "weights_16_bit.count", "13.5e9", "close-or-rounded"),  # 13,476,831,232
+        ("costs-llama-7b", "weights_16_bit.count", "13 GB", "close-or-rounded"),
+        ("costs-llama-7b", "weights_16_bit.count", "12.6 GB", "binary"),  # it is 12.55 GiB
+        ("costs-llama-7b", "cache_8_bit.count", "25 MB", "binary"),  # 26,214,400
+        ("costs-llama-7b", "cache_8_bit.count", "26 MiB", None),
+        ("costs-llama-7b", "queries_flops.count", "3.4 GFLOPs", "close-or-rounded"),
+        ("llama-7b", "input.columns", "4k", "prefix"),
+        ("llama-7b", "input.columns", "4100", None),  # a length is never rounded
+        ("letters-llama-7b", "input.columns", "2*d", None),
+    ],
+)
+def test_a_number_that_just_misses_is_told_apart(
+    library: Library, worksheet: str, box: str, text: str, missed: str | None
+) -> None:
+    """It is as wrong as any other, but what is said of it doesn't ask about shapes where its rounding is at fault."""
+    variant = library.variant(worksheet)
+    blank = variant.blanks_by_name[box]
+    typed = variant.read(blank, text)
+    assert isinstance(typed, Typed)
+    assert near_miss(variant, blank, typed, text) == missed
+    mark = grade(variant, {box: text}).marks[blank]
+    assert mark.kind == "wrong"
+    assert (nudge(variant, blank) in mark.message) == (missed in (None, "prefix"))
+    if missed == "prefix":
+        assert f"“{text}”" in mark.message
+        assert "4000" in mark.message
+
+
+def test_within_a_tolerance_nothing_is_asked_to_be_exact(library: Library) -> None:
+    """6.7e9 is farther from the right number than the tolerance, which allows more than the exact number."""
+    variant = with_tolerance(library.variant("count-llama-7b"), 0.005)
+    mark = grade(variant, {"total.count": "6.7e9"}).marks[variant.blanks_by_name["total.count"]]
+    assert (mark.kind, mark.message) == ("wrong", nudge(variant, variant.blanks_by_name["total.count"]))
 
 
 def test_marks_in_letters_do_not_depend_on_a_coincidence_of_the_number_of_tokens(library: Library) -> None:
