@@ -143,7 +143,7 @@ def read_once() -> Iterator[None]:
     """Worksheets, which no app changes, are read once for all apps and commands of the tests."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(terminal, "load_library", shipped_or_read)
-        # By itself, no app looks for activities that have ended while a test makes them: pages do when they are asked.
+        # By itself, no app looks for activities that have ended while a test makes them: the browsers of tests make it.
         patch.setattr("app.classes.closing.INTERVAL_S", 3600.0)
         patch.setattr("app.machine.child.START_LIMIT_S", 600)
         yield

@@ -13,10 +13,7 @@ import logging
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
-
-from sqlalchemy.exc import SQLAlchemyError
 
 from app.classes.frozen.frozen_library import frozen_worksheet, library_of
 from app.classes.student_sheet import stored_marks, variant_of
@@ -24,24 +21,27 @@ from app.grading.grade import grade
 from app.sheets.library import Library
 from app.sheets.variant import box_texts
 from app.store import Activity, ClassSheetKey, Content, Store, TakenIn, UnfinishedWork
+from app.store.limits import failure_of
 from app.store.queries import batches
 
 STUDENTS_AT_A_TIME = 50  # whose drafts are graded and then stored in one transaction
 INTERVAL_S = 2.0  # between two looks for activities that have ended
-WARNING_INTERVAL_S = 60.0  # between two lines about a database that takes nothing in
+RETRY_AFTER_S = 60.0  # after an activity could not be settled
+STUCK_AFTER_S = 600.0  # longer than a large class takes
 
 log = logging.getLogger("attention_shapes")
 
 
 class Closing:
-    """Takes in the drafts of activities that have ended, in a thread of its own and for whoever asks before that."""
+    """Takes in the drafts of activities that have ended, in a thread of its own; no request waits for it."""
 
     def __init__(self, library: Library, store: Store) -> None:
         self._library, self._store = library, store
         self._turn = threading.Lock()  # grading a class takes seconds: one thread of a process is enough
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None
-        self._warned_at = -WARNING_INTERVAL_S
+        self._looked_at = time.monotonic()  # when the thread last looked at all activities
+        self._retry_at = dict[int, float]()  # by the id of an activity that could not be settled
 
     def start(self) -> None:
         """Look for activities that have ended every INTERVAL_S seconds, until `close`."""
@@ -54,34 +54,54 @@ class Closing:
         if self._thread:
             self._thread.join()
 
-    def settle(self, activity: Activity) -> bool:
-        """Take in the drafts of an activity if that is due, and mark it as done; whether it is to be read again.
-
-        Nothing happens while another thread of this process is at it, for which nobody waits, and where the database
-        takes nothing in: then it is done later.
-        """
-        if not activity.drafts_due() or not self._turn.acquire(blocking=False):
+    @property
+    def is_stuck(self) -> bool:
+        """Whether the thread has ended by itself, or has not looked at all activities for STUCK_AFTER_S."""
+        if self._thread is None or self._stopped.is_set():
             return False
-        try:
-            self._take_in_all(activity)
-        except SQLAlchemyError as error:
-            if time.monotonic() - self._warned_at >= WARNING_INTERVAL_S:
-                self._warned_at = time.monotonic()
-                log.warning("drafts are taken in later: %s", type(error).__name__)
-        finally:
-            self._turn.release()
-        return True
+        return not self._thread.is_alive() or time.monotonic() - self._looked_at > STUCK_AFTER_S
+
+    @property
+    def unsettled(self) -> tuple[int, ...]:
+        """The ids of activities whose drafts could not be taken in, which is tried again."""
+        return tuple(sorted(self._retry_at))
+
+    def settle(self, activity: Activity) -> None:
+        """Take in the drafts of an activity if that is due, and mark it as done.
+
+        Nothing happens while another thread of this process is at it.
+        """
+        if activity.drafts_due() and self._turn.acquire(blocking=False):
+            try:
+                self._take_in_all(activity)
+            finally:
+                self._turn.release()
 
     def settle_all(self) -> None:
-        """Take in the drafts of every activity that has ended."""
-        for activity in self._store.activities.ended():
-            self.settle(activity)
+        """Take in the drafts of every activity that has ended; one that fails is logged and tried again later."""
+        ended = self._store.activities.ended()
+        self._retry_at = {each: at for each, at in self._retry_at.items() if each in ended}
+        for activity_id in ended:
+            if time.monotonic() < self._retry_at.get(activity_id, 0):
+                continue
+            try:
+                activity = self._store.activities.find(activity_id)
+                if activity:
+                    self.settle(activity)
+                self._retry_at.pop(activity_id, None)
+            except Exception:  # whatever is wrong with one activity must not keep the others from their marks
+                self._retry_at[activity_id] = time.monotonic() + RETRY_AFTER_S
+                log.exception("the drafts of activity %s could not be taken in; trying again", activity_id)
 
     def _run(self) -> None:
-        """Settle what has ended again and again; a database that does not answer is asked again later."""
+        """Settle what has ended again and again, whatever fails; an outage of the database is logged elsewhere."""
         while not self._stopped.wait(INTERVAL_S):
-            with suppress(SQLAlchemyError):
+            try:
                 self.settle_all()
+                self._looked_at = time.monotonic()
+            except Exception as error:
+                if failure_of(error) is None:
+                    log.exception("looking for activities that have ended failed; trying again")
 
     def _take_in_all(self, activity: Activity) -> None:
         """Take in the drafts of an activity, mark that as done, and mix its anonymous tickets.

@@ -14,11 +14,10 @@ import sqlalchemy as sa
 from pydantic import ConfigDict, Field, ValidationError
 from pydantic.dataclasses import dataclass as checked_dataclass
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.exc import IntegrityError
 
 from .classwork import DRAFT_COLUMNS, ClassDraft, draft_of, question_name
 from .courses import Course
-from .queries import QueryBase, columns, from_row, hash_secret, insert_row, utc_now
+from .queries import QueryBase, columns, from_row, hash_secret, utc_now
 from .roster import Student, new_code, normalised_code
 from .tables import activities, class_drafts, courses, enrolments, extra_time, revisions, snapshots, students, visitors
 
@@ -30,6 +29,7 @@ Running = Literal["before", "after"]
 InsertInto = Callable[[sa.Table], sqlite.Insert | postgresql.Insert]
 
 JOIN_CODE_LENGTH = 6
+MAX_CODES_TRIED = 5  # of more than a hundred million
 HASH_LENGTH = 64  # of a snapshot
 MAX_ATTEMPTS_ALLOWED = 99
 MAX_MINUTES = 7 * 24 * 60  # of extra time, and of the late window
@@ -437,17 +437,21 @@ class Activities(QueryBase):
     """Queries on activities and their revisions."""
 
     def add(self, course: Course, plan: Plan, content: Content) -> Activity:
-        """Create an activity in state "draft", with a random unused join code and this content as revision 1."""
-        while True:
+        """Create an activity in state "draft", with a random unused join code and this content as revision 1.
+
+        Raises IntegrityError where the course has been deleted meanwhile.
+        """
+        for _ in range(MAX_CODES_TRIED):
             row = {"course_id": course.id, "join_code": new_code(JOIN_CODE_LENGTH), "state": "draft",
                    "created_at": utc_now(), **_plan_values(plan)}  # fmt: skip
-            try:
-                with self._write_transaction() as connection:
-                    activity_id = insert_row(connection, activities, row)
+            insert = self._insert_into(activities).values(row)
+            unless_used = insert.on_conflict_do_nothing(index_elements=[activities.c.join_code])
+            with self._write_transaction() as connection:
+                activity_id = connection.scalar(unless_used.returning(activities.c.id))
+                if activity_id is not None:
                     self._insert_revision(connection, activity_id, 1, content)
-            except IntegrityError:  # another activity has that code
-                continue
-            return Activity(activity_id, course.id, str(row["join_code"]), "draft", plan, 1, content)
+                    return Activity(activity_id, course.id, str(row["join_code"]), "draft", plan, 1, content)
+        raise RuntimeError("every join code that was tried is in use")
 
     def find(self, activity_id: int) -> Activity | None:
         """The activity with that id; None if there is none."""
@@ -535,11 +539,12 @@ class Activities(QueryBase):
                 self._execute(sa.insert(extra_time).values(row))
             self._change_clock(activity, changed, {})
 
-    def ended(self) -> tuple[Activity, ...]:
-        """The activities whose drafts are to be taken in now."""
+    def ended(self) -> tuple[int, ...]:
+        """The ids of the activities whose drafts may have to be taken in now; `drafts_due` says whether they have."""
         at, taken_at = utc_now(), activities.c.drafts_taken_at
         untaken = (activities.c.state == "open", sa.or_(taken_at.is_(None), taken_at > at))
-        return tuple(a for a in self._select(*untaken, activities.c.closes_at <= at - GRACE) if a.drafts_due(at))
+        query = sa.select(activities.c.id).where(*untaken, activities.c.closes_at <= at - GRACE)
+        return tuple(row.id for row in self._fetch_all(query.order_by(activities.c.id)))
 
     def locked(self, activity: Activity) -> Activity | None:
         """The activity as it is now, None if it is gone; nobody changes it until this thread's `transaction()` ends."""

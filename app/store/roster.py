@@ -95,18 +95,20 @@ class Roster(QueryBase):
         together are one import, which `undo_import` takes back.
         """
         import_key = secrets.token_hex(16)
-        on_roster = self.students(course)
-        keys = {student.roster_key for student in on_roster if student.roster_key}
-        names = {name_key(student.name) for student in on_roster if not student.roster_key}
-        rows = list[dict[str, object]]()
-        for name, key in entries:
-            if (key and key in keys) or (not key and name_key(name) in names):
-                continue
-            keys.add(key) if key else names.add(name_key(name))
-            rows.append({"course_id": course.id, "name": name, "roster_key": key, "created_at": utc_now(),
-                         "import_key": import_key})  # fmt: skip
-        if rows:
-            with self._write_transaction() as connection:
+        with self.transaction() as connection:
+            # Two imports at once would each find nobody on the roster. SQLite lets one thread write at a time anyway.
+            connection.execute(sa.select(courses.c.id).where(courses.c.id == course.id).with_for_update())
+            on_roster = self.students(course)
+            keys = {student.roster_key for student in on_roster if student.roster_key}
+            names = {name_key(student.name) for student in on_roster if not student.roster_key}
+            rows = list[dict[str, object]]()
+            for name, key in entries:
+                if (key and key in keys) or (not key and name_key(name) in names):
+                    continue
+                keys.add(key) if key else names.add(name_key(name))
+                rows.append({"course_id": course.id, "name": name, "roster_key": key, "created_at": utc_now(),
+                             "import_key": import_key})  # fmt: skip
+            if rows:
                 connection.execute(sa.insert(students), rows)
         return len(rows)
 

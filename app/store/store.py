@@ -33,6 +33,7 @@ from .sample_data import SampleData
 from .student_merge import StudentMerge
 from .tables import models, practice_attempts, practice_drafts, runs, visitors
 
+MAX_PROBLEM = 500  # characters
 MODEL_USE_NOTED_AFTER = timedelta(days=1)
 _MODEL_KEY = re.compile(r"cfg-[0-9a-f]{20}")
 
@@ -230,8 +231,11 @@ class Store(QueryBase):
         return run
 
     def finish_run(self, run_id: str, result: Mapping[str, Any] | None, problem: str | None = None) -> None:
-        """Store that a run has finished: its result, or None and the sentence that says why there is none."""
-        values = {"result": None if result is None else dict(result), "problem": problem}
+        """Store that a run has finished: its result, or None and the sentence that says why there is none.
+
+        The sentence is cut after 500 characters.
+        """
+        values = {"result": None if result is None else dict(result), "problem": problem and problem[:MAX_PROBLEM]}
         self._execute(sa.update(runs).where(runs.c.id == run_id).values(**values))
 
     def find_run(self, run_id: str) -> Run | None:

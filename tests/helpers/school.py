@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Self
 
+import httpx2
 from fastapi import FastAPI
+from sqlalchemy.exc import SQLAlchemyError
 from starlette.testclient import TestClient
 
 from app.classes.student_sheet import freeze
@@ -25,7 +28,16 @@ _numbers = itertools.count(1)
 
 
 class Browser(TestClient):
-    """A browser at an app that runs already: other than a TestClient, `with` neither starts nor stops the app."""
+    """A browser at an app that runs already: other than a TestClient, `with` neither starts nor stops the app.
+
+    Before each request, the app looks for activities that have ended, as it does every two seconds in use.
+    """
+
+    def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
+        """Take in the drafts that are due, as far as the database can, then send the request."""
+        with suppress(SQLAlchemyError):
+            self.app.state.services.closing.settle_all()  # type: ignore[attr-defined]
+        return super().send(request, **options)
 
     def __enter__(self) -> Self:
         return self

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 import sqlalchemy as sa
+from sqlalchemy.exc import IntegrityError
 
 from app.store import (
     Activity,
+    Content,
     Course,
     FrozenWorksheet,
     NoAttemptsLeftError,
@@ -24,7 +28,7 @@ from app.store import (
     VariantSizes,
 )
 from app.store.classwork import ClassDraft
-from app.store.roster import UNAMBIGUOUS_LETTERS
+from app.store.roster import UNAMBIGUOUS_LETTERS, Roster
 from app.store.tables import account_links, sessions, students, teachers
 from tests.helpers.stored_class import CONTENT, HALF, LLAMA, SHEET, enrol_student, key, teacher
 
@@ -435,3 +439,38 @@ def test_a_removed_student_takes_their_work_along(store: Store) -> None:
     assert store.classwork.attendance(activity.id) == ()
     with store.engine.connect() as connection:
         assert connection.scalar(sa.select(sa.func.count()).select_from(teachers)) == 1
+
+
+def test_an_activity_of_a_course_that_is_gone_is_refused_at_once(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And a join code that is in use is replaced by another one, a few times."""
+    teacher = store.people.add_teacher("gone@example.org", "Ada")
+    assert teacher
+    kept, gone = (store.courses.add("C", "UTC", teacher) for _ in range(2))
+    store.courses.delete(gone)
+    with pytest.raises(IntegrityError):
+        store.activities.add(gone, Plan("Week 3"), Content((), None, ""))
+    codes = iter(("AAAAAA", "AAAAAA", "BBBBBB", *["AAAAAA"] * 9))
+    monkeypatch.setattr("app.store.activities.new_code", lambda _length: next(codes))
+    made = [store.activities.add(kept, Plan("Week 3"), Content((), None, "")) for _ in range(2)]
+    assert [activity.join_code for activity in made] == ["AAAAAA", "BBBBBB"]
+    with pytest.raises(RuntimeError):
+        store.activities.add(kept, Plan("Week 3"), Content((), None, ""))
+
+
+def test_two_imports_at_once_add_everybody_once(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Students with and without a number; the second import waits for the first."""
+    teacher = store.people.add_teacher("twice@example.org", "Ada")
+    assert teacher
+    course, usual = store.courses.add("C", "UTC", teacher), Roster.students
+
+    def slowly(roster: Roster, of: Course) -> tuple[Student, ...]:
+        found = usual(roster, of)
+        time.sleep(0.3)
+        return found
+
+    monkeypatch.setattr(Roster, "students", slowly)
+    entries = [("Kim", "1"), ("Lee", None), ("Lou", None)]
+    with ThreadPoolExecutor(3) as threads:
+        added = list(threads.map(lambda _: store.roster.add_students(course, entries), range(3)))
+    assert sorted(added) == [0, 0, 3]
+    assert len(usual(store.roster, course)) == 3

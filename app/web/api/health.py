@@ -19,6 +19,9 @@ log = logging.getLogger("attention_shapes")
 async def health(services: ServicesDep) -> Response:
     """200 while the database keeps what it is given; 503 with what is wrong while it does not.
 
+    It is also 503 where the thread that closes activities is stuck. A single activity whose answers cannot be
+    collected is a "problem" beside the status.
+
     Answers within seconds, also while every thread of the app waits for the database. "full" and "read-only" mean that
     pages can be read and nothing can be saved.
     """
@@ -31,4 +34,9 @@ async def health(services: ServicesDep) -> Response:
             return JSONResponse({"status": failure.status}, 503)
         log.exception("the database refused the write of a health check")
         return JSONResponse({"status": "the database refuses a write: see the log"}, 503)
+    if services.closing.is_stuck:
+        return JSONResponse({"status": "answers of activities that have ended are not being collected"}, 503)
+    if unsettled := services.closing.unsettled:  # the server does its work, and its operator has some too
+        numbers = ", ".join(map(str, unsettled))
+        return JSONResponse({"status": "ok", "problem": f"answers not collected in activities {numbers}: see the log"})
     return JSONResponse({"status": "ok"})

@@ -178,8 +178,6 @@ def staff_activity(services: ServicesDep, teacher: SignedIn, activity_id: int) -
     if activity is None:
         raise HTTPException(404)
     role, course = _require_staff(services, activity.course_id, teacher)
-    if services.closing.settle(activity):
-        activity = services.store.activities.find(activity_id) or activity
     return ActivityAccess(course, teacher, role, activity)
 
 
@@ -368,8 +366,6 @@ def student_access(request: Request, services: Services, activity_id: int, sheet
     enrolled = find(token, activity_id, sheet_key) if token and valid else None
     if enrolled is None or enrolled.activity.state == "draft":
         raise HTTPException(404, services.library.wording.say("class", "no-enrolment"))
-    if token and services.closing.settle(enrolled.activity):
-        enrolled = find(token, activity_id, sheet_key) or enrolled
     draft = (sheet_key, enrolled.draft) if enrolled.draft else None
     return StudentAccess(enrolled.activity, enrolled.course, enrolled.student, draft=draft)
 

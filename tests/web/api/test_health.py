@@ -162,3 +162,14 @@ def stopped_server(engine: sa.Engine) -> Iterator[None]:
         for process in processes:
             with suppress(ProcessLookupError):
                 os.kill(process, signal.SIGCONT)
+
+
+def test_answers_that_are_not_collected_are_said(school: School, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stuck thread is 503; one broken activity is a problem of a server that does its work."""
+    browser, closing = school.browser(), school.services.closing
+    monkeypatch.setattr(closing, "_retry_at", {7: 0.0})
+    monkeypatch.setattr(closing, "settle_all", lambda: None)
+    answer = browser.get("/healthz")
+    assert (answer.status_code, answer.json()["status"], "7" in answer.json()["problem"]) == (200, "ok", True)
+    monkeypatch.setattr(closing, "_looked_at", time.monotonic() - 3600)
+    assert browser.get("/healthz").status_code == 503

@@ -8,8 +8,10 @@ import pytest
 from fastapi import FastAPI
 from fastapi.routing import iter_route_contexts
 from starlette.routing import Mount, Route
+from starlette.testclient import TestClient
 
 from tests.helpers.permission_table import ROLES, TABLE, TwoCourses
+from tests.helpers.school import School
 
 
 def routes(app: FastAPI) -> Iterator[str]:
@@ -84,3 +86,21 @@ def test_a_student_of_another_course_cannot_be_reached_through_ones_own(app: Fas
     with courses.school.browser(**courses.people["other instructor"]) as browser:
         assert browser.post(f"/courses/{mine.id}/students/{kim.id}/remove").status_code == 404
     assert store.roster.find_student(kim.id) == kim
+
+
+def test_asking_for_a_page_grades_nobody(new_app: FastAPI) -> None:
+    """The first look at an activity that has ended, by a student or a teacher, takes no draft in: a thread does."""
+    school = School(new_app)
+    teacher = school.teacher()
+    course = school.course("Transformers", teacher)
+    activity, (_, visitor) = school.activity(course), school.student(course, "Kim")
+    student = school.browser(visitor=visitor)
+    assert student.post(f"/class/{activity.id}/1/save", data={"queries.rows": "100"}).status_code == 200
+    school.end(activity)
+    staff = school.browser(teacher=teacher)
+    for browser, address in ((student, f"/class/{activity.id}/1"), (staff, f"/activities/{activity.id}/results")):
+        looking = TestClient(new_app, cookies=browser.cookies)
+        assert looking.get(address).status_code == 200
+    assert school.store.classwork.attempts_of_activity(activity.id) == ()
+    school.services.closing.settle_all()
+    assert len(school.store.classwork.attempts_of_activity(activity.id)) == 1
