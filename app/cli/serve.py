@@ -124,7 +124,8 @@ def _serve_at(listening: socket.socket, app: FastAPI, settings: Settings) -> Non
     Several workers are processes that each make an app of their own; then the store of `app` is closed first.
     """
     import uvicorn
-    from uvicorn.supervisors import Multiprocess
+
+    from .workers import Workers
 
     from app.web.shared.connection_limits import LimitedProtocol
 
@@ -145,7 +146,10 @@ def _serve_at(listening: socket.socket, app: FastAPI, settings: Settings) -> Non
     )
     if several:
         app.state.services.store.close()
-        Multiprocess(config, [listening]).run()
+        workers = Workers(config, [listening])
+        workers.run()
+        if workers.keep_dying:
+            raise InputError(_("The workers end as soon as they start: see the lines above."))
     else:
         uvicorn.Server(config).run(sockets=[listening])
 

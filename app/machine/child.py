@@ -6,9 +6,11 @@ app: the system runs them less, and takes them first where memory runs out.
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -22,9 +24,12 @@ from typing import Any
 from app.logs import configure_logging
 
 START_LIMIT_S = 120
+MAX_STARTS, PAUSE_BETWEEN_STARTS_S, REST_AFTER_FAILED_STARTS_S = 3, 0.5, 60
 TICK_S = 0.1  # between two looks at a child that is at work
 NICENESS = 10
 FIRST_TO_BE_KILLED = 1000  # the highest oom_score_adj
+
+log = logging.getLogger("attention_shapes")
 
 Message = tuple[str, Any]  # what a child says: its kind and its content
 
@@ -75,6 +80,7 @@ class WarmChild:
         self._lock, self._closed = threading.Lock(), False
         self._running: _Running | None = None
         self._idle_timer: threading.Timer | None = None
+        self._rests_until = float("-inf")  # after it has failed to start
 
     @property
     def is_running(self) -> bool:
@@ -130,14 +136,29 @@ class WarmChild:
         self._idle_timer.start()
 
     def _ready_child(self) -> _Running:
-        """The living child, or a new one that has said "ready"; raises ChildLost after `close`, and ChildTooSlow."""
-        if self._closed:
-            raise ChildLost
-        if self._running is None or not self._running.process.is_alive():
-            self._kill()
-            self._running = self._start()
-            self._await_answer(self._running, START_LIMIT_S)
-        return self._running
+        """The living child, or a new one that has said "ready"; raises ChildLost after `close`, and ChildTooSlow.
+
+        One that ends before it is ready is started again, MAX_STARTS times in all; then it is left alone for
+        REST_AFTER_FAILED_STARTS_S, in which every call raises ChildLost at once.
+        """
+        if not self._closed and self._running and self._running.process.is_alive():
+            return self._running
+        self._kill()
+        for tries_left in reversed(range(MAX_STARTS)):
+            if self._closed or time.monotonic() < self._rests_until:
+                break
+            self._running = running = self._start()
+            with suppress(ChildLost):
+                self._await_answer(running, START_LIMIT_S)
+                return running
+            if tries_left:
+                time.sleep(PAUSE_BETWEEN_STARTS_S)
+            elif not self._closed:
+                self._rests_until = time.monotonic() + REST_AFTER_FAILED_STARTS_S
+                log.error("the %s process ended with exit code %s before it was ready, %s times; next try in %s s%s",
+                          self._name, running.process.exitcode, MAX_STARTS, REST_AFTER_FAILED_STARTS_S,
+                          _reason_not_to_start())  # fmt: skip
+        raise ChildLost
 
     def _start(self) -> _Running:
         """Start a child, without waiting until it is ready."""
@@ -180,6 +201,7 @@ class WarmChild:
                 if time.monotonic() >= ends_at:
                     raise ChildTooSlow
         except (EOFError, ConnectionError):
+            child.process.join(TICK_S)  # so that its exit code is its own
             self._kill()
             raise ChildLost from None
         except BaseException:
@@ -221,6 +243,13 @@ def _leave_a_core() -> int:
         return len(others)
     except (OSError, AttributeError):  # only Linux has it
         return max(1, (os.cpu_count() or 2) - 1)
+
+
+def _reason_not_to_start() -> str:
+    """Why no child of this process can start, as far as that is known; else that the child has said it itself."""
+    if getattr(sys.modules["__main__"], "__file__", None) == "<stdin>":
+        return ": a program that was read from standard input cannot start any"
+    return ": the lines above are what it wrote"
 
 
 def memory_of(process_id: int | None) -> int:

@@ -8,12 +8,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 
 import psutil
 import pytest
 
+from app.machine import child as child_module
 from app.machine.child import ChildLost, ChildTooLarge, ChildTooSlow, WarmChild, enter_child
 from app.settings import PROJECT
 
@@ -134,3 +136,36 @@ def test_a_child_at_work_ends_with_the_app() -> None:
             return
         time.sleep(0.05)
     raise AssertionError(process_id)
+
+
+def test_a_child_that_dies_as_it_starts_is_started_three_times(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    """Then the call fails, the log says so once, later calls fail at once, and after a rest it is tried again."""
+    monkeypatch.setattr(child_module, "PAUSE_BETWEEN_STARTS_S", 0)
+    warm = WarmChild("test", partial(die_at_start, tmp_path), idle_limit_s=60)
+    for _ in range(2):
+        with pytest.raises(ChildLost):
+            warm.ask("who", PATIENCE_S)
+        assert len(list(tmp_path.iterdir())) == 3
+    assert ["exit code 7" in record.getMessage() for record in caplog.records] == [True]
+    monkeypatch.setattr(warm, "_rests_until", 0)
+    with pytest.raises(ChildLost):
+        warm.ask("who", PATIENCE_S)
+    assert len(list(tmp_path.iterdir())) == 6
+    warm.close()
+
+
+def die_at_start(folder: Path, _pipe: Connection) -> None:
+    """A child that notes that it was started, and ends."""
+    (folder / str(os.getpid())).touch()
+    os._exit(7)
+
+
+def test_a_parent_from_standard_input_is_told_why_it_has_no_child() -> None:
+    """The child would have to read the program again, which nobody can."""
+    program = PARENT.replace('if __name__ == "__main__":', "if True:")
+    told = subprocess.run([sys.executable, "-"], input=program, cwd=PROJECT, capture_output=True, text=True, timeout=60)
+    assert "ChildLost" in told.stderr
+    assert told.stderr.count("FileNotFoundError") == 3
+    assert "standard input cannot start any" in told.stderr

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import logging
 import threading
+import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
@@ -25,6 +26,7 @@ from app.sheets.reading import Typed
 from app.sheets.variant import Row, Variant
 from app.sheets.wording import Wording
 from app.store import Answers, Run, Store
+from app.store.limits import failure_of
 from app.translation import gettext as _
 from app.translation import ngettext
 from app.web.practice.sheet_request import (
@@ -39,7 +41,7 @@ from app.web.shared.cookies import VISITOR_COOKIE
 from app.web.shared.forms import whole_number
 from app.web.shared.permissions import QueueClient, require_practice, require_run
 from app.web.shared.rate_limits import BYTES_OF_RUN, bytes_of
-from app.web.shared.services import LibraryDep, Services, ServicesDep, StoreDep
+from app.web.shared.services import Services, ServicesDep
 from app.web.shared.sheet_view import has_readable_answer
 from app.web.shared.templating import is_htmx, render, render_page_or_fragment
 from app.web.shared.urls import client_network, url_for
@@ -51,6 +53,7 @@ log = logging.getLogger("attention_shapes")
 
 RUN_ABANDONED_AFTER_S = 900  # longer than the longest queue of runs: the process that ran it has stopped
 MAX_HEAD = 10**9 - 1
+PAUSES_BEFORE_LOST_S = (1, 5, 20)  # in which a database that takes nothing in may recover
 SHARE_OF_BACKGROUND = 0.5  # of what may be stored: the other half is left to what people type and ask for
 
 
@@ -204,7 +207,7 @@ def run_again(
     The device, number format and head are those of this form. 404 for an unknown run. It counts in what this browser's
     student may store, or else in what the network may.
     """
-    first = _find_run(services.store, run_id)
+    first = _find_run(services, run_id)
     variant = _sheet_of(services.library, services.store, first)
     size = BYTES_OF_RUN + bytes_of(first.answers)
     token, find = request.cookies.get(VISITOR_COOKIE), services.store.activities.of_visitor
@@ -218,27 +221,27 @@ def run_again(
 
 
 @router.get("/runs/{run_id}", dependencies=[Depends(require_run)])
-def show_run(request: Request, library: LibraryDep, store: StoreDep, run_id: str) -> Response:
+def show_run(request: Request, services: ServicesDep, run_id: str) -> Response:
     """The run, finished or not, beside its sheet as it was then, for whoever has its address and may see it."""
-    run = _find_run(store, run_id)
-    page = _run_page(run, _sheet_of(library, store, run))
+    run = _find_run(services, run_id)
+    page = _run_page(run, _sheet_of(services.library, services.store, run))
     return render_page_or_fragment(request, "runs/run.html", "runs/_run.html", page)
 
 
 @router.get("/runs/{run_id}/agreement", dependencies=[Depends(require_run)])
-def show_agreement(library: LibraryDep, store: StoreDep, run_id: str) -> Response:
+def show_agreement(services: ServicesDep, run_id: str) -> Response:
     """What a run says of its sheet in one line, for the page of the sheet; nothing where it came to nothing."""
-    run = _find_run(store, run_id)
-    return render("runs/_agreement.html", _agreement(run, _sheet_of(library, store, run)))
+    run = _find_run(services, run_id)
+    return render("runs/_agreement.html", _agreement(run, _sheet_of(services.library, services.store, run)))
 
 
 @router.get("/runs/{run_id}/weights.png", dependencies=[Depends(require_run)])
-def show_attention_weights(store: StoreDep, run_id: str) -> Response:
+def show_attention_weights(services: ServicesDep, run_id: str) -> Response:
     """The attention weights of a run as a PNG: the stronger the tone, the larger the share of a row's largest weight.
 
     404 for an unknown run, and for one without a picture: not finished, failed, or without weights.
     """
-    result = _find_run(store, run_id).result
+    result = _find_run(services, run_id).result
     if not result or not result["picture"]:
         raise HTTPException(404, _("This run has no picture of attention weights."))
     headers = {"Cache-Control": "private, max-age=31536000, immutable"}
@@ -436,18 +439,37 @@ def _start(
 
 def _run_and_store(services: Services, run: Run, client: Client, variant: Variant, options: RunOptions) -> None:
     """Run the head and store its result, or a sentence on why there is none; anything unexpected is logged."""
+    settings = {"device": options.device, "dtype": options.dtype, "head": options.head}
     try:
-        settings: dict[str, Any] = {"device": options.device, "dtype": options.dtype, "head": options.head}
         result = run_sheet(services.runner, services.library.wording, variant, client=client, **settings)
     except HeadNotRun as problem:
-        services.store.finish_run(run.id, None, str(problem))
+        _store_end(services, run, None, str(problem))
     except Exception:  # nothing above this thread would report it, and a page waits for the result
         log.exception("a run failed")
-        services.store.finish_run(run.id, None, services.library.wording.say("page", "stopped"))
+        _store_end(services, run, None, services.library.wording.say("page", "stopped"))
     else:
         if not result["agrees"]:
             log.error("PyTorch contradicts the answer key: %s", _difference(services.library.wording, result))
-        services.store.finish_run(run.id, result)
+        _store_end(services, run, result)
+
+
+def _store_end(services: Services, run: Run, result: dict[str, Any] | None, problem: str | None = None) -> None:
+    """Store how a run ended, again after each pause while the database takes nothing in.
+
+    What cannot be stored at all becomes a sentence on the page of the run, as far as this process is asked for it.
+    """
+    pauses_s = iter(PAUSES_BEFORE_LOST_S)
+    while True:
+        try:
+            services.store.finish_run(run.id, result, problem)
+        except Exception as error:
+            pause_s = next(pauses_s, None)
+            if failure_of(error) and pause_s is not None:
+                time.sleep(pause_s)
+                continue
+            log.exception("the end of a run could not be stored")
+            services.lost_runs.append(run.id)
+        return
 
 
 def _respond(request: Request, variant: Variant, run: Run | None, link: str, options: RunOptions) -> Response:
@@ -465,12 +487,16 @@ def _respond(request: Request, variant: Variant, run: Run | None, link: str, opt
     return RedirectResponse(url_for("show_run", run_id=run.id), 303)
 
 
-def _find_run(store: Store, run_id: str) -> Run:
-    """The run with that id, finished or not; raises 404 with a sentence where there is none."""
-    run = store.find_run(run_id)
+def _find_run(services: Services, run_id: str) -> Run:
+    """The run with that id, finished or not; raises 404 with a sentence where there is none.
+
+    One whose end could not be stored has a problem.
+    """
+    run = services.store.find_run(run_id)
     if run is None:
         raise HTTPException(404, _("There is no such run here: start it again from its sheet."))
-    return run
+    lost = run.id in services.lost_runs and not run.finished
+    return replace(run, problem=services.library.wording.say("page", "lost")) if lost else run
 
 
 def _compared_rows(variant: Variant, answers: Answers, shapes: dict[str, list[int]]) -> tuple[ComparedRow, ...]:

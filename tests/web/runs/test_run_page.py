@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+import sqlite3
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import sqlalchemy as sa
+from sqlalchemy.exc import OperationalError
 from starlette.testclient import TestClient
 
 from app.forward.lines import ForwardError
@@ -16,7 +18,9 @@ from app.machine.work_queue import THE_APP
 from app.sheets.library import Library
 from app.sheets.variant import Variant
 from app.sheets.wording import Wording
+from app.store import Store
 from app.store.tables import practice_attempts, runs
+from app.web.runs import run_page
 from simulation.misconception_students import right_sheet
 from tests.helpers.html_page import Page
 from tests.helpers.runs import run_and_wait
@@ -285,3 +289,37 @@ def test_a_head_that_is_no_number_is_left_to_the_forward_pass_to_refuse(
     """What is typed for a head never breaks the form: the runner is asked for head -1, which no model has."""
     run_and_wait(client, {**LLAMA_FORM, "queries.rows": "100", "head": head})
     assert runner.calls[0][2]["head"] == -1
+
+
+@pytest.mark.parametrize("trouble", ["a full disk", "a result that is no JSON"])
+def test_a_run_whose_end_cannot_be_stored_says_so_at_once(
+    client: TestClient, runner: FakeRunner, monkeypatch: pytest.MonkeyPatch, trouble: str
+) -> None:
+    """The page does not ask for a quarter of an hour; where the disk has room again in time, it has the result."""
+    monkeypatch.setattr(run_page, "PAUSES_BEFORE_LOST_S", (0, 0))
+    if trouble == "a full disk":
+        full = sqlite3.OperationalError("database or disk is full")
+        full.sqlite_errorname = "SQLITE_FULL"
+        failures, finish = [OperationalError("UPDATE", {}, full)] * 5, Store.finish_run
+
+        def finish_run(*arguments: Any) -> None:
+            if failures:
+                raise failures.pop()
+            finish(*arguments)
+
+        monkeypatch.setattr(Store, "finish_run", finish_run)
+    else:
+        runner.changes = {"device": object()}
+    form = {**LLAMA_FORM, "queries.rows": "100"}
+    assert sentence(client, "page", "lost") in run_and_wait(client, form)
+    if trouble == "a full disk":
+        assert "PyTorch agrees" in run_and_wait(client, form)
+
+
+def test_a_long_problem_is_cut_and_stored(store: Store) -> None:
+    """PostgreSQL refuses a longer text than its column has room for."""
+    run = store.add_run("s", {})
+    store.finish_run(run.id, None, "x" * 900)
+    stored = store.find_run(run.id)
+    assert stored
+    assert stored.problem == "x" * 500

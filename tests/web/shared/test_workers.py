@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -13,6 +16,7 @@ import httpx
 import psutil
 import pytest
 
+from app.settings import PROJECT
 from app.store import Store
 from simulation.lesson import Lesson, open_lesson
 from simulation.server import Server
@@ -108,3 +112,25 @@ def test_whichever_worker_answers_it_is_one_class(lesson: Lesson) -> None:
             teacher.post("/sign-out")
         with alone(two, workers):
             assert teacher.get("/courses").url.path == "/sign-in"
+
+
+def test_workers_that_cannot_start_are_not_started_for_ever(tmp_path: Path) -> None:
+    """As where the program was read from standard input: some tries, then it ends and says why."""
+    values = {"DATA_DIR": str(tmp_path), "PORT": "0", "WORKERS": "2"}
+    settings = {f"ATTENTION_SHAPES_{name}": value for name, value in values.items()}
+    told = subprocess.run(
+        [sys.executable, "-"],
+        input="import sys; from app.cli import main; sys.exit(main(['serve']))",
+        env={
+            **os.environ,
+            "DATABASE_URL": "",
+            **{f"ATTENTION_SHAPES_{name}": value for name, value in settings.items()},
+        },
+        cwd=PROJECT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert told.returncode == 2
+    assert 3 <= told.stderr.count("FileNotFoundError") <= 6
+    assert "workers end as soon as they start" in told.stderr

@@ -1,0 +1,41 @@
+"""The worker processes of a server with several: one that ends is replaced, unless they all end as they start."""
+
+from __future__ import annotations
+
+import logging
+import time
+from socket import socket
+from typing import Any
+
+from uvicorn import Config
+from uvicorn.supervisors import Multiprocess
+
+EARLY_S = 10  # after its start: a worker that ends within this time has not done any work
+MAX_EARLY_ENDS = 3  # in a row, of whichever workers
+
+log = logging.getLogger("attention_shapes")
+
+
+class Workers(Multiprocess):
+    """uvicorn's supervisor, which would replace a worker that cannot start twice a second for ever."""
+
+    def __init__(self, config: Config, sockets: list[socket]) -> None:
+        super().__init__(config, sockets)
+        self.keep_dying = False  # set once it has given up
+        self._early_ends, self._seen = 0, dict[Any, float]()  # each process, and when it was first seen
+
+    def keep_subprocess_alive(self) -> None:
+        """Replace the workers that have ended; once MAX_EARLY_ENDS in a row have ended early, stop."""
+        now, before = time.monotonic(), list(self.processes)
+        for process in before:
+            self._seen.setdefault(process, now)
+        super().keep_subprocess_alive()
+        for process in before:
+            if process in self.processes:
+                continue
+            self._early_ends = self._early_ends + 1 if now - self._seen.pop(process) < EARLY_S else 0
+            if self._early_ends >= MAX_EARLY_ENDS:
+                log.error("workers end as soon as they start, with exit code %s: stopping", process.exitcode)
+                self.keep_dying = True
+                self.should_exit.set()
+                return
