@@ -25,7 +25,7 @@ class LogFormatter(logging.Formatter):
     Example: "2026-11-23T09:30:05Z WARNING 5f0c2a9b71d4 slow: POST /class/12/1/check 200 2,310 ms".
     """
 
-    converter = time.gmtime
+    converter = staticmethod(time.gmtime)
 
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)s %(request_id)s %(message)s", "%Y-%m-%dT%H:%M:%SZ")

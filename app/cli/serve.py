@@ -125,9 +125,9 @@ def _serve_at(listening: socket.socket, app: FastAPI, settings: Settings) -> Non
     """
     import uvicorn
 
-    from .workers import Workers
-
     from app.web.shared.connection_limits import LimitedProtocol
+
+    from .workers import Workers
 
     logging.getLogger("python_multipart").setLevel(logging.ERROR)  # a malformed form is answered, and no fault of ours
     several = settings.workers > 1

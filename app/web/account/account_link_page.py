@@ -17,6 +17,7 @@ from app.web.shared.permissions import MaybeTeacher
 from app.web.shared.services import Services, ServicesDep
 from app.web.shared.teacher_session import MAX_EMAIL_INPUT, start_session
 from app.web.shared.templating import render
+from app.web.shared.threads import in_threads
 from app.web.shared.urls import url_for
 
 router = APIRouter(include_in_schema=False)
@@ -55,6 +56,7 @@ def show_account_link(services: ServicesDep, teacher: MaybeTeacher, token: str) 
 
 
 @router.post("/links/{token}")
+@in_threads("password")
 def follow_account_link(
     request: Request, services: ServicesDep, teacher: MaybeTeacher, form: FormDep, token: str
 ) -> Response:

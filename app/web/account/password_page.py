@@ -16,6 +16,7 @@ from app.web.shared.permissions import SignedIn
 from app.web.shared.services import Services, ServicesDep
 from app.web.shared.teacher_session import start_session
 from app.web.shared.templating import render
+from app.web.shared.threads import in_threads
 from app.web.shared.urls import url_for
 
 router = APIRouter(include_in_schema=False)
@@ -37,6 +38,7 @@ def show_password_form(teacher: SignedIn) -> Response:
 
 
 @router.post("/password")
+@in_threads("password")
 def change_password(request: Request, services: ServicesDep, teacher: SignedIn, form: FormDep) -> Response:
     """Set a new password: every other session of the teacher ends, and so do links that reset it; logged.
 

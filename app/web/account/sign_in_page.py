@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from annotated_doc import Doc
+from anyio.to_thread import run_sync
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import RedirectResponse
-from starlette.concurrency import run_in_threadpool
 
 from app.store.people import parse_email
 from app.web.shared.cookies import TEACHER_COOKIE
@@ -59,7 +59,8 @@ async def sign_in(request: Request, services: ServicesDep, form: FormDep) -> Res
     guesses = _counted_as(request, services, email)
     if refusal := _first_refusal(services, guesses):
         await services.passwords.wait_for_slow_turn(client_network(request), guesses[0][1])
-    return await run_in_threadpool(_verify_and_sign_in, request, services, form, guesses, refusal)
+    threads = services.threads["password"]
+    return await run_sync(_verify_and_sign_in, request, services, form, guesses, refusal, limiter=threads)
 
 
 def _verify_and_sign_in(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from anyio.to_thread import run_sync
 from fastapi import APIRouter, Depends, HTTPException, Request
 from pydantic import BaseModel, ConfigDict, Field, StrictInt
 
@@ -12,7 +11,6 @@ from app.exchange.imported_models import import_config, import_from_hub, library
 from app.forward.head_run import HeadNotRun, NotRunReason, run_architecture
 from app.grading.grade import grade
 from app.grading.hints import write_hint
-from app.machine.work_queue import Client
 from app.misconceptions.catalogue import MISCONCEPTIONS
 from app.models.parameter_count import parameters_json
 from app.models.read_config import build_architecture
@@ -24,6 +22,7 @@ from app.translation import gettext as _
 from app.web.shared.permissions import QueueClient, require_practice
 from app.web.shared.rate_limits import BYTES_OF_MODEL, BYTES_OF_RUN
 from app.web.shared.services import Services, ServicesDep
+from app.web.shared.threads import in_threads
 from app.web.shared.urls import client_network
 
 router = APIRouter(prefix="/api/v1", tags=["v1"], dependencies=[Depends(require_practice)])
@@ -228,6 +227,7 @@ def list_models(services: ServicesDep) -> list[ModelEntry]:
 
 
 @router.post("/models", name="api_import_model")
+@in_threads("hub")
 def import_model(request: Request, services: ServicesDep, body: ImportRequest) -> ModelDetail:
     """Import a config.json, or a model of the Hub by its name; the same config always gets the same key.
 
@@ -345,20 +345,14 @@ def _requested_variant(services: Services, body: GradeRequest) -> Variant:
 
 
 @router.post("/forward")
-async def run_forward(
-    request: Request, services: ServicesDep, client: QueueClient, body: ForwardRequest
-) -> dict[str, Any]:
+@in_threads("forward")
+def run_forward(request: Request, services: ServicesDep, client: QueueClient, body: ForwardRequest) -> dict[str, Any]:
     """Run one head or layer in torch and report the shapes, time and memory observed; weights and input are random.
 
     422 where it cannot be run, or where not exactly one of `model` and `config` is given; 404 for an unknown model;
     429 where the network has started too much within the hour; 503 while too many wait, of everybody or of this
     network, or after the process died; 504 where it took too long.
     """
-    return await run_sync(_forward, request, services, client, body, limiter=services.forward_threads)
-
-
-def _forward(request: Request, services: Services, client: Client, body: ForwardRequest) -> dict[str, Any]:
-    """Run what is asked for; blocks, for a minute at most once its turn has come. A run of a page is charged alike."""
     if (body.model is None) == (body.config is None):
         raise HTTPException(422, _("Give either “model” (its key) or “config” (the object of a config.json)."))
     options = body.model_dump(include={"topic", "head", "device", "dtype", "seed"})

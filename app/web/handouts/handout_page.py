@@ -36,6 +36,7 @@ from app.web.shared.permissions import MaybeTeacher, QueueClient, require_practi
 from app.web.shared.services import Services, ServicesDep
 from app.web.shared.sheet_view import length_remark
 from app.web.shared.templating import is_htmx, render, render_page_or_fragment
+from app.web.shared.threads import in_threads
 from app.web.shared.urls import url_for
 
 router = APIRouter(include_in_schema=False, dependencies=[Depends(require_practice)])
@@ -104,6 +105,7 @@ async def read_class_list_form(request: Request) -> ClassListForm:
 
 
 @router.get("/handout")
+@in_threads("print")
 def show_handout(request: Request, services: ServicesDep, teacher: MaybeTeacher, client: QueueClient) -> Response:
     """Show the options and the first pages; to htmx only the pages, and what else changes with the options."""
     page, status = _handout_page(request, services, HandoutForm.read(request.query_params), teacher, client)
@@ -112,6 +114,7 @@ def show_handout(request: Request, services: ServicesDep, teacher: MaybeTeacher,
 
 
 @router.get("/handout/pages/{page}.svg")
+@in_threads("print")
 def show_handout_preview(request: Request, services: ServicesDep, client: QueueClient, page: int) -> Response:
     """Send one page of the preview as SVG, counted from 1; 404 for a page that it lacks.
 
@@ -125,6 +128,7 @@ def show_handout_preview(request: Request, services: ServicesDep, client: QueueC
 
 
 @router.get("/handout.pdf")
+@in_threads("print")
 def download_handout(request: Request, services: ServicesDep, client: QueueClient) -> Response:
     """Send a small handout as PDF; one with many sheets is refused, since a print job makes those."""
     options, library = _options_and_library(services, HandoutForm.read(request.query_params))
@@ -133,6 +137,7 @@ def download_handout(request: Request, services: ServicesDep, client: QueueClien
 
 
 @router.post("/handout/class")
+@in_threads("print")
 def print_for_class_list(
     request: Request,
     services: ServicesDep,

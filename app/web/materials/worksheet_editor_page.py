@@ -57,6 +57,7 @@ from app.web.shared.permissions import (
 from app.web.shared.rate_limits import BYTES_OF_MODEL
 from app.web.shared.request_guard import MAX_BODY
 from app.web.shared.services import Services, ServicesDep
+from app.web.shared.threads import in_threads
 from app.web.shared.urls import client_network, url_for
 
 router = APIRouter(include_in_schema=False)
@@ -144,6 +145,7 @@ def preview_worksheet(request: Request, services: ServicesDep, _teacher: SignedI
 
 
 @router.get("/worksheets/preview/page.svg")
+@in_threads("print")
 def show_worksheet_paper(services: ServicesDep, _teacher: SignedIn, client: QueueClient, sheet: str = "") -> Response:
     """The first page of a handout of the settings that the address holds, as SVG; 404 for what is no worksheet."""
     settings = unpack_settings(sheet)

@@ -27,6 +27,7 @@ from app.web.shared.permissions import require_practice
 from app.web.shared.rate_limits import BYTES_OF_MODEL
 from app.web.shared.services import Services, ServicesDep
 from app.web.shared.templating import render
+from app.web.shared.threads import in_threads
 from app.web.shared.urls import client_network, url_for
 
 router = APIRouter(include_in_schema=False, dependencies=[Depends(require_practice)])
@@ -59,6 +60,7 @@ def list_models(services: ServicesDep) -> Response:
 
 
 @router.post("/models")
+@in_threads("hub")
 def import_model(
     request: Request, services: ServicesDep, typed: Annotated[ImportForm, Depends(read_import_form)]
 ) -> Response:

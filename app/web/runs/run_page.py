@@ -44,6 +44,7 @@ from app.web.shared.rate_limits import BYTES_OF_RUN, bytes_of
 from app.web.shared.services import Services, ServicesDep
 from app.web.shared.sheet_view import has_readable_answer
 from app.web.shared.templating import is_htmx, render, render_page_or_fragment
+from app.web.shared.threads import in_threads
 from app.web.shared.urls import client_network, url_for
 from app.web.shared.visitor import OwnerDep, remember_visitor
 from app.web.student.sheet_request import PostedClassSheet, may_run
@@ -125,7 +126,7 @@ class RunOptions:
     in_background: bool = False  # nobody has asked for it: it gives way, and only its agreement is shown
 
 
-def read_run_options(
+async def read_run_options(
     device: Annotated[str, Form()] = "",
     dtype: Annotated[str, Form()] = "",
     head: Annotated[str, Form()] = "",
@@ -171,6 +172,7 @@ def start_run(
 
 
 @router.post("/class/{activity_id:int}/{number:int}/run")
+@in_threads("class")
 def start_class_run(
     request: Request, services: ServicesDep, asked: PostedClassSheet, options: RunOptionsDep
 ) -> Response:

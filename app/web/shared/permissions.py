@@ -18,8 +18,9 @@ from app.translation import gettext as _
 from app.web.shared.cookies import TEACHER_COOKIE, VISITOR_COOKIE
 from app.web.shared.forms import whole_number
 from app.web.shared.services import Services, ServicesDep
+from app.web.shared.threads import in_threads
 from app.web.shared.urls import StudentLinks, client_network
-from app.web.shared.visitor import MaybeVisitor
+from app.web.shared.visitor import VisitorInClass
 
 LARGEST_ID = 2**31 - 1
 
@@ -370,7 +371,7 @@ def student_access(request: Request, services: Services, activity_id: int, sheet
     return StudentAccess(enrolled.activity, enrolled.course, enrolled.student, draft=draft)
 
 
-StudentAccessDep = Annotated[StudentAccess, Depends(require_student)]
+StudentAccessDep = Annotated[StudentAccess, Depends(in_threads("class")(require_student))]
 
 
 @dataclass(frozen=True)
@@ -381,7 +382,7 @@ class EnrolmentAccess:
     visitor: Visitor
 
 
-def own_enrolment(services: ServicesDep, visitor: MaybeVisitor, student_id: int) -> EnrolmentAccess:
+def own_enrolment(services: ServicesDep, visitor: VisitorInClass, student_id: int) -> EnrolmentAccess:
     """The enrolment of this browser as that student; raises 404 where it is not enrolled as them."""
     enrolments = services.store.roster.enrolments(visitor.id) if visitor else ()
     own = next((enrolment for enrolment in enrolments if enrolment.student.id == student_id), None)
@@ -390,7 +391,7 @@ def own_enrolment(services: ServicesDep, visitor: MaybeVisitor, student_id: int)
     return EnrolmentAccess(own, visitor)
 
 
-OwnEnrolment = Annotated[EnrolmentAccess, Depends(own_enrolment)]
+OwnEnrolment = Annotated[EnrolmentAccess, Depends(in_threads("class")(own_enrolment))]
 
 
 def _material_access(services: Services, teacher: Teacher, material: Material) -> MaterialAccess:

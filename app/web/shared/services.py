@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Annotated, cast
+from typing import Annotated, Literal, cast
 
 from anyio import CapacityLimiter
 from fastapi import Depends, Request
@@ -19,10 +19,10 @@ from fastapi import Depends, Request
 from app.classes.closing import Closing
 from app.classes.live_snapshot import LiveSnapshots
 from app.classes.regrade import Regrading
-from app.exchange.hub import delete_old_copies
+from app.exchange.hub import MAX_FETCHES, delete_old_copies
 from app.exchange.mail import Mail
-from app.forward.process import HeadRunner
-from app.handout.handout_printer import HandoutPrinter
+from app.forward.process import MAX_WAITING_RUNS, HeadRunner
+from app.handout.handout_printer import MAX_WAITING_REQUESTS, HandoutPrinter
 from app.machine.housekeeper import Housekeeper
 from app.settings import Settings
 from app.sheets.exit_tickets import Ticket
@@ -31,10 +31,19 @@ from app.sheets.wording import Wording
 from app.store import Store
 from app.store.limits import HealthCheck
 from app.store.upkeep.housekeeping import delete_expired
-from app.web.shared.passwords import Passwords
+from app.web.shared.passwords import MAX_HASHES_AT_ONCE, MAX_WAITING, Passwords
 from app.web.shared.rate_limits import RateLimits, StorageBudget
 
-MAX_CLASS_THREADS = 8  # in each process
+ThreadKind = Literal["class", "forward", "print", "hub", "password"]
+# In each process. Those of a class work, and more of them would only wait for one another. The others mostly wait, and
+# there are a few more of them than may wait at a time, so that whoever is one too many is told at once.
+MAX_THREADS: Mapping[ThreadKind, int] = {
+    "class": 8,
+    "forward": MAX_WAITING_RUNS + 4,
+    "print": MAX_WAITING_REQUESTS + 4,
+    "hub": MAX_FETCHES + 4,
+    "password": MAX_HASHES_AT_ONCE + MAX_WAITING + 4,
+}
 
 
 @dataclass(frozen=True)
@@ -71,14 +80,9 @@ class Services:
         return Closing(self.library, self.store)
 
     @cached_property
-    def class_threads(self) -> CapacityLimiter:
-        """The limit on threads for the saves and submissions of classes: more would only wait for one another."""
-        return CapacityLimiter(MAX_CLASS_THREADS)
-
-    @cached_property
-    def forward_threads(self) -> CapacityLimiter:
-        """The limit on threads that wait for a run of the API: as many as the runner lets wait, none of the others'."""
-        return CapacityLimiter(self.runner.max_waiting + 2)
+    def threads(self) -> Mapping[ThreadKind, CapacityLimiter]:
+        """The limit on threads of each kind: see app/web/shared/threads.py."""
+        return {kind: CapacityLimiter(most) for kind, most in MAX_THREADS.items()}
 
     @cached_property
     def health(self) -> HealthCheck:

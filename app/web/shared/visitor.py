@@ -21,6 +21,7 @@ from app.store.roster import resume_code_from
 from app.web.shared.cookies import SECRET_COOKIE, VISITOR_COOKIE, set_private_cookie
 from app.web.shared.forms import FormDep, FormReader
 from app.web.shared.services import StoreDep
+from app.web.shared.threads import in_threads
 
 
 def visitor_of(request: Request, store: StoreDep) -> Visitor | None:
@@ -30,6 +31,7 @@ def visitor_of(request: Request, store: StoreDep) -> Visitor | None:
 
 
 MaybeVisitor = Annotated[Visitor | None, Depends(visitor_of)]
+VisitorInClass = Annotated[Visitor | None, Depends(in_threads("class")(visitor_of))]  # on the pages of students
 
 
 def remember_visitor(request: Request, response: Response, visitor: Visitor) -> None:

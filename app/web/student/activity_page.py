@@ -23,6 +23,7 @@ from app.web.shared.activity_steps import (
 from app.web.shared.permissions import StudentAccess, StudentAccessDep
 from app.web.shared.services import StoreDep
 from app.web.shared.templating import local_time, render
+from app.web.shared.threads import in_threads
 from app.web.shared.urls import url_for
 
 router = APIRouter(include_in_schema=False)
@@ -51,6 +52,7 @@ class OverviewPage:
 
 
 @router.get("/class/{activity_id:int}")
+@in_threads("class")
 def show_class_activity(store: StoreDep, access: StudentAccessDep) -> Response:
     """The sheets and the exit ticket of an activity; while it is open and holds one thing alone, a redirect to that.
 
@@ -79,6 +81,7 @@ def show_class_activity(store: StoreDep, access: StudentAccessDep) -> Response:
 
 
 @router.get("/class/{activity_id:int}/closing")
+@in_threads("class")
 def show_closing(store: StoreDep, access: StudentAccessDep) -> Response:
     """When the activity closes for this student, or that it has closed: what an open page asks for now and then."""
     return render("student/_closing.html", ClosingFragment(closing_notice(store, access, is_update=True)))

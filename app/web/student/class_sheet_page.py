@@ -6,7 +6,6 @@ import threading
 from dataclasses import replace
 from typing import cast, get_args
 
-from anyio.to_thread import run_sync
 from fastapi import APIRouter, HTTPException, Request, Response
 from fastapi.responses import RedirectResponse
 
@@ -22,6 +21,7 @@ from app.web.shared.services import Services, ServicesDep
 from app.web.shared.sheet_form import SavedFragment, kept_json
 from app.web.shared.sheet_view import question_views
 from app.web.shared.templating import is_htmx, render
+from app.web.shared.threads import in_threads
 from app.web.shared.urls import url_for
 from app.web.student.class_sheet_view import (
     Said,
@@ -52,6 +52,7 @@ _drawing_save = threading.Lock()  # of the one save in this process that is draw
 
 
 @router.get("/class/{activity_id:int}/{number:int}")
+@in_threads("class")
 def show_class_sheet(services: ServicesDep, asked: SavedClassSheet, said: str = "", hint: str = "") -> Response:
     """The sheet as it was last saved, on whatever device; the student counts as present from now on.
 
@@ -71,20 +72,14 @@ def show_class_sheet(services: ServicesDep, asked: SavedClassSheet, said: str = 
 
 
 @router.post("/class/{activity_id:int}/{number:int}/save")
-async def save_class_sheet(
-    request: Request, services: ServicesDep, form: FormDep, activity_id: int, number: int
-) -> Response:
-    """Save what was typed, in one of the threads for classes (see Services.class_threads)."""
-    return await run_sync(_save, request, services, form, activity_id, number, limiter=services.class_threads)
-
-
-def _save(request: Request, services: Services, form: FormReader, activity_id: int, number: int) -> Response:
+@in_threads("class")
+def save_class_sheet(request: Request, services: ServicesDep, form: FormDep, activity_id: int, number: int) -> Response:
     """Merge what was typed into the stored draft, and answer with what is stored and its drawing; nothing is marked.
 
     Under exam conditions the answer holds no drawing, and neither while several others are written down or one is
     drawn: then the page asks for it a little later, so that answers come first. 409 unless the activity accepts work.
     """
-    is_calm = services.class_threads.borrowed_tokens <= MAX_BUSY_WHEN_DRAWN
+    is_calm = services.threads["class"].borrowed_tokens <= MAX_BUSY_WHEN_DRAWN
     may_draw = is_calm and _drawing_save.acquire(blocking=False)
     try:
         asked = _posted(request, services, form, activity_id, number)
@@ -103,6 +98,7 @@ def _save(request: Request, services: Services, form: FormReader, activity_id: i
 
 
 @router.post("/class/{activity_id:int}/{number:int}/take")
+@in_threads("class")
 def take_class_product(services: ServicesDep, asked: PostedClassSheet) -> Response:
     """Put the shape of a result, worked out in an exhibit, into its boxes, and go back to the sheet.
 
@@ -116,6 +112,7 @@ def take_class_product(services: ServicesDep, asked: PostedClassSheet) -> Respon
 
 
 @router.post("/class/{activity_id:int}/{number:int}/check")
+@in_threads("class")
 def check_class_sheet(request: Request, services: ServicesDep, asked: PostedClassSheet, form: FormDep) -> Response:
     """Mark the sheet and store an attempt; what holds no readable answer is only saved, and costs no attempt.
 
@@ -139,6 +136,7 @@ def check_class_sheet(request: Request, services: ServicesDep, asked: PostedClas
 
 
 @router.post("/class/{activity_id:int}/{number:int}/hint")
+@in_threads("class")
 def show_class_sheet_hint(request: Request, services: ServicesDep, asked: PostedClassSheet, form: FormDep) -> Response:
     """Save what was typed, and show a hint on the last attempt, of the level that the form asks for.
 
@@ -154,14 +152,10 @@ def show_class_sheet_hint(request: Request, services: ServicesDep, asked: Posted
 
 
 @router.post("/class/{activity_id:int}/{number:int}/hand-in")
-async def hand_in_class_sheet(
+@in_threads("class")
+def hand_in_class_sheet(
     request: Request, services: ServicesDep, form: FormDep, activity_id: int, number: int
 ) -> Response:
-    """Hand the sheet in, in one of the threads for classes (see Services.class_threads)."""
-    return await run_sync(_hand_in, request, services, form, activity_id, number, limiter=services.class_threads)
-
-
-def _hand_in(request: Request, services: Services, form: FormReader, activity_id: int, number: int) -> Response:
     """Hand the sheet in; the button that asks about empty boxes only saves it where there are any, and asks.
 
     Where the last attempt has these very boxes and was not handed in, that attempt is handed in, with what is now

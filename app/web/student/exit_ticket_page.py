@@ -14,6 +14,7 @@ from app.web.shared.forms import FormDep, FormReader
 from app.web.shared.permissions import StudentAccessDep
 from app.web.shared.services import StoreDep, WordingDep
 from app.web.shared.templating import render
+from app.web.shared.threads import in_threads
 from app.web.shared.urls import url_for
 from app.web.student.exit_ticket_view import TicketPage, make_ticket_page, read_ticket_form
 from app.web.student.sheet_request import promised_otherwise, read_form_id, require_open
@@ -22,6 +23,7 @@ router = APIRouter(include_in_schema=False)
 
 
 @router.get("/class/{activity_id:int}/ticket")
+@in_threads("class")
 def show_exit_ticket(store: StoreDep, access: StudentAccessDep) -> Response:
     """The exit ticket, or that it has been handed in; the student counts as present from now on.
 
@@ -34,6 +36,7 @@ def show_exit_ticket(store: StoreDep, access: StudentAccessDep) -> Response:
 
 
 @router.post("/class/{activity_id:int}/ticket")
+@in_threads("class")
 def hand_in_exit_ticket(store: StoreDep, wording: WordingDep, access: StudentAccessDep, form: FormDep) -> Response:
     """Store the answers that are not blank, and redirect to the ticket; a second one of a student changes nothing.
 

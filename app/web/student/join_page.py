@@ -19,8 +19,9 @@ from app.web.shared.forms import FormDep, FormReader
 from app.web.shared.rate_limits import BudgetSpentError, RateLimits, TooManyGuessesError
 from app.web.shared.services import Services, ServicesDep
 from app.web.shared.templating import render
+from app.web.shared.threads import in_threads
 from app.web.shared.urls import client_network, url_for
-from app.web.shared.visitor import FormSecret, MaybeVisitor, new_resume_code, remember_visitor
+from app.web.shared.visitor import FormSecret, VisitorInClass, new_resume_code, remember_visitor
 
 router = APIRouter(include_in_schema=False)
 
@@ -93,12 +94,14 @@ class _NameRefusedError(Exception):
 
 
 @router.get("/join")
+@in_threads("class")
 def show_join_form() -> Response:
     """The form with one field for the join code."""
     return render("student/join.html", JoinPage())
 
 
 @router.post("/join")
+@in_threads("class")
 def enter_join_code(request: Request, services: ServicesDep, form: FormDep) -> Response:
     """Redirect to the names of the activity with that code; an unknown one comes back with a sentence (404).
 
@@ -112,7 +115,8 @@ def enter_join_code(request: Request, services: ServicesDep, form: FormDep) -> R
 
 
 @router.get("/join/{code}")
-def show_name_form(request: Request, services: ServicesDep, visitor: MaybeVisitor, code: str) -> Response:
+@in_threads("class")
+def show_name_form(request: Request, services: ServicesDep, visitor: VisitorInClass, code: str) -> Response:
     """A field for the name, for everybody who has the code; the names on the roster only where the activity lists them.
 
     An unknown code leads to the form for the code (404) and counts as a failure of the network.
@@ -124,6 +128,7 @@ def show_name_form(request: Request, services: ServicesDep, visitor: MaybeVisito
 
 
 @router.get("/join/{code}/names")
+@in_threads("class")
 def suggest_names(request: Request, services: ServicesDep, code: str, name: str = "") -> Response:
     """A few names on the roster that begin as the typed one does, as buttons under the field; none for short ones.
 
@@ -140,7 +145,10 @@ def suggest_names(request: Request, services: ServicesDep, code: str, name: str 
 
 
 @router.post("/join/{code}")
-def join_activity(request: Request, services: ServicesDep, visitor: MaybeVisitor, form: FormDep, code: str) -> Response:
+@in_threads("class")
+def join_activity(
+    request: Request, services: ServicesDep, visitor: VisitorInClass, form: FormDep, code: str
+) -> Response:
     """Enrol this browser under the name that was picked or typed, and redirect to the resume code if it is new.
 
     Without a new code, redirect to the activity. The same form sent twice enrols one student. A name that cannot be
@@ -180,7 +188,8 @@ def join_activity(request: Request, services: ServicesDep, visitor: MaybeVisitor
 
 
 @router.get("/join/{code}/joined")
-def show_joined(request: Request, services: ServicesDep, visitor: MaybeVisitor, code: str) -> Response:
+@in_threads("class")
+def show_joined(request: Request, services: ServicesDep, visitor: VisitorInClass, code: str) -> Response:
     """The resume code of the student who has just joined in this browser; anybody else is led to the activity.
 
     An unknown join code leads to the form for the code (404).
@@ -197,13 +206,15 @@ def show_joined(request: Request, services: ServicesDep, visitor: MaybeVisitor, 
 
 
 @router.get("/resume")
+@in_threads("class")
 def show_resume_form() -> Response:
     """The form with one field for the resume code."""
     return render("student/resume.html", ResumePage())
 
 
 @router.post("/resume")
-def resume_enrolment(request: Request, services: ServicesDep, visitor: MaybeVisitor, form: FormDep) -> Response:
+@in_threads("class")
+def resume_enrolment(request: Request, services: ServicesDep, visitor: VisitorInClass, form: FormDep) -> Response:
     """Enrol this browser as the student with that resume code, and redirect to the page of all their courses.
 
     An unknown code comes back with a sentence (422), stores nothing, and counts as a failure of the network; after too

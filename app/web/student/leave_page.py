@@ -15,6 +15,7 @@ from app.web.shared.forms import FormDep
 from app.web.shared.permissions import OwnEnrolment
 from app.web.shared.services import StoreDep
 from app.web.shared.templating import render
+from app.web.shared.threads import in_threads
 from app.web.shared.urls import url_for
 from app.web.shared.visitor import new_resume_code
 
@@ -30,6 +31,7 @@ class LeavePage:
 
 
 @router.get("/mine/{student_id:int}/leave")
+@in_threads("class")
 def show_leave_form(request: Request, store: StoreDep, access: OwnEnrolment) -> Response:
     """Ask whether to sign out, and whether the student has the resume code that is needed to come back."""
     code = new_resume_code(request, store, access.enrolment.student)
@@ -37,6 +39,7 @@ def show_leave_form(request: Request, store: StoreDep, access: OwnEnrolment) -> 
 
 
 @router.post("/mine/{student_id:int}/leave")
+@in_threads("class")
 def leave_course(request: Request, store: StoreDep, access: OwnEnrolment, form: FormDep) -> Response:
     """End this browser's enrolment, so that somebody else can join in it; the student's work stays.
 

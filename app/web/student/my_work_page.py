@@ -16,8 +16,9 @@ from app.web.shared.cookies import CLASS_COOKIE, redirect_with_secret, set_priva
 from app.web.shared.permissions import OwnEnrolment
 from app.web.shared.services import StoreDep
 from app.web.shared.templating import render
+from app.web.shared.threads import in_threads
 from app.web.shared.urls import url_for
-from app.web.shared.visitor import MaybeVisitor, new_resume_code
+from app.web.shared.visitor import VisitorInClass, new_resume_code
 
 router = APIRouter(include_in_schema=False)
 
@@ -62,7 +63,8 @@ class MyWorkPage:
 
 
 @router.get("/mine")
-def show_my_work(request: Request, store: StoreDep, visitor: MaybeVisitor, signed_out: str = "") -> Response:
+@in_threads("class")
+def show_my_work(request: Request, store: StoreDep, visitor: VisitorInClass, signed_out: str = "") -> Response:
     """Every course that this browser is enrolled in, with its activities; an invitation to join where there is none.
 
     After signing out, the page has the browser drop the drafts it holds; a link on another site cannot do that.
@@ -78,6 +80,7 @@ def show_my_work(request: Request, store: StoreDep, visitor: MaybeVisitor, signe
 
 
 @router.post("/mine/{student_id:int}/code")
+@in_threads("class")
 def renew_resume_code(request: Request, store: StoreDep, access: OwnEnrolment) -> Response:
     """Give the student a new resume code, shown beside its course on the page of all courses; the old one is void."""
     code, course = store.roster.renew_code(access.enrolment.student), access.enrolment.course

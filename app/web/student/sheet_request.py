@@ -24,6 +24,7 @@ from app.web.shared.permissions import StudentAccess, StudentAccessDep
 from app.web.shared.rate_limits import BYTES_OF_ATTEMPT, BudgetSpentError, bytes_of
 from app.web.shared.services import Services, ServicesDep
 from app.web.shared.sheet_form import read_answers, read_changed, read_scale
+from app.web.shared.threads import in_threads
 
 
 class SheetWork(Protocol):
@@ -85,8 +86,8 @@ def posted_class_sheet(
     return ClassSheetRequest(access, number, sheet, draft, scale, services.store.classwork)
 
 
-SavedClassSheet = Annotated[ClassSheetRequest, Depends(saved_class_sheet)]
-PostedClassSheet = Annotated[ClassSheetRequest, Depends(posted_class_sheet)]
+SavedClassSheet = Annotated[ClassSheetRequest, Depends(in_threads("class")(saved_class_sheet))]
+PostedClassSheet = Annotated[ClassSheetRequest, Depends(in_threads("class")(posted_class_sheet))]
 
 
 def require_open(wording: Wording, activity: Activity) -> None:

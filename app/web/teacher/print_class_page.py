@@ -27,6 +27,7 @@ from app.web.shared.forms import FormDep, FormReader, whole_number
 from app.web.shared.permissions import ActivityAccess, QueueClient, StaffActivity
 from app.web.shared.services import Services, ServicesDep
 from app.web.shared.templating import long_date, render
+from app.web.shared.threads import in_threads
 from app.web.shared.urls import url_for
 
 router = APIRouter(include_in_schema=False)
@@ -65,6 +66,7 @@ def show_class_handout(services: ServicesDep, access: StaffActivity) -> Response
 
 
 @router.post("/activities/{activity_id:int}/handout")
+@in_threads("print")
 def print_for_class(
     request: Request, services: ServicesDep, access: StaffActivity, client: QueueClient, sent: FormDep
 ) -> Response:

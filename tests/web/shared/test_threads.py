@@ -1,0 +1,74 @@
+"""Whoever waits for torch, a PDF, the Hub or a password hash holds no thread that a class needs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from inspect import iscoroutinefunction
+
+from fastapi import FastAPI
+from fastapi.dependencies.models import Dependant
+from fastapi.routing import APIRoute
+from starlette.testclient import TestClient
+
+from app.web.shared.cookies import VISITOR_COOKIE
+from app.web.shared.services import MAX_THREADS
+from tests.helpers.fake_runner import FakeRunner
+from tests.helpers.school import School
+
+OF_A_CLASS = ("/class/", "/join", "/resume", "/mine")
+SLOW = {"/api/v1/forward", "/handout", "/handout/pages/{page}.svg", "/handout.pdf", "/handout/class",
+        "/worksheets/preview/page.svg", "/activities/{activity_id}/handout", "/links/{token}", "/password", "/sign-in",
+        "/models", "/api/v1/models"}  # fmt: skip
+FORWARD = {"model": "llama-7b", "tokens": 10}
+
+
+def calls_of(dependant: Dependant) -> Iterator[object]:
+    """The handler of a route, and everything that it depends on."""
+    yield dependant.call
+    for each in dependant.dependencies:
+        yield from calls_of(each)
+
+
+def routes(app: FastAPI) -> list[APIRoute]:
+    return [route for route in app.routes if isinstance(route, APIRoute)]
+
+
+def test_students_take_threads_of_classes_alone(app: FastAPI) -> None:
+    """Handlers and all that they depend on are coroutines, which FastAPI runs in none of the shared threads."""
+    of_a_class = [route for route in routes(app) if route.path.startswith(OF_A_CLASS)]
+    assert len(of_a_class) > 15
+    shared = {
+        (route.path, call)
+        for route in of_a_class
+        for call in calls_of(route.dependant)
+        if not (iscoroutinefunction(call) or isinstance(call, type))
+    }
+    assert shared == set()
+
+
+def test_what_waits_long_takes_threads_of_its_own(app: FastAPI) -> None:
+    """By the addresses that print, hash, run a head, or ask the Hub."""
+    slow = [
+        route for route in routes(app) if route.path_format in SLOW and ("POST" in route.methods or "." in route.path)
+    ]
+    assert len(slow) >= 9
+    assert [route.path for route in slow if not iscoroutinefunction(route.endpoint)] == []
+
+
+def test_visitors_who_wait_for_torch_hold_up_no_class(client: TestClient, runner: FakeRunner) -> None:
+    """More of them than there are shared threads: a student joins and opens a sheet meanwhile."""
+    school = School(client.app)  # type: ignore[arg-type]
+    course = school.course("Transformers", school.teacher())
+    activity, (_, visitor) = school.activity(course), school.student(course, "Kim")
+    client.cookies[VISITOR_COOKIE] = visitor.token
+    runner.gate.clear()  # for ten seconds at most
+    with ThreadPoolExecutor(60) as threads:
+        waiting = [threads.submit(client.post, "/api/v1/forward", json=FORWARD) for _ in range(60)]
+        while len(runner.calls) < MAX_THREADS["forward"]:
+            time.sleep(0.05)
+        statuses = [client.get(page).status_code for page in (f"/join/{activity.join_code}", f"/class/{activity.id}/1")]
+        still_waiting = not any(request.done() for request in waiting)
+        runner.gate.set()
+    assert (statuses, still_waiting) == ([200, 200], True)
