@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import date, datetime, timedelta
@@ -19,7 +20,18 @@ from .classwork import DRAFT_COLUMNS, ClassDraft, draft_of, question_name
 from .courses import Course
 from .queries import QueryBase, columns, from_row, hash_secret, utc_now
 from .roster import Student, new_code, normalised_code
-from .tables import activities, class_drafts, courses, enrolments, extra_time, revisions, snapshots, students, visitors
+from .tables import (
+    activities,
+    class_drafts,
+    courses,
+    enrolments,
+    extra_time,
+    revisions,
+    snapshots,
+    students,
+    undoable_closes,
+    visitors,
+)
 
 State = Literal["draft", "open"]  # what the instructor has set; times narrow "open"
 Phase = Literal["draft", "waiting", "open", "closing", "closed"]  # what it comes to at a time; see Activity.phase
@@ -34,6 +46,7 @@ HASH_LENGTH = 64  # of a snapshot
 MAX_ATTEMPTS_ALLOWED = 99
 MAX_MINUTES = 7 * 24 * 60  # of extra time, and of the late window
 GRACE = timedelta(seconds=30)  # what was on its way when the activity closed still counts
+UNDO_TIME = timedelta(seconds=10)  # between a press of Close and the closing; less than GRACE
 SETTLING_TIME = timedelta(seconds=5)  # after the grace, for what was accepted in its last moment to be committed
 # The fields of a worksheet that its right answers depend on; `title`, `models` and `follow_share` are none of them.
 _QUESTION_FIELDS = ("model", "topic", "tokens", "rows", "notation", "kv_head_per_query_head", "decoder_tokens",
@@ -331,6 +344,16 @@ class Activity:
         """Whether drafts have been taken in by that time; not by a clock that was ahead: they have changed since."""
         return self.drafts_taken_at is not None and self.drafts_taken_at <= at
 
+    def seconds_left(self) -> int:
+        """How long the activity is open for, rounded up: 0 where it has no closing time, or has closed."""
+        left = (self.closes_at - utc_now()).total_seconds() if self.closes_at else 0
+        return max(math.ceil(left), 0)
+
+    @property
+    def is_about_to_close(self) -> bool:
+        """Whether it is open for UNDO_TIME at most, as after a press of Close."""
+        return self.phase() == "open" and 0 < self.seconds_left() <= UNDO_TIME.total_seconds()
+
     def changed(self, **changes: Any) -> Activity:
         """The activity with other values; where it ends at another time then, drafts are to be taken in there."""
         after = replace(self, **changes)
@@ -511,15 +534,69 @@ class Activities(QueryBase):
         """Set an activity's state; nothing else changes, and the given Activity keeps its old one."""
         self._execute(sa.update(activities).where(activities.c.id == activity.id).values(state=state))
 
-    def close(self, activity: Activity, at: datetime | None = None, *, minutes: int = 0) -> None:
-        """Set the closing time of an activity, by default to so many minutes from now.
+    def close(self, activity: Activity, at: datetime | None = None) -> None:
+        """Set the closing time of an activity, by default to now.
 
         An opening time that is less than a minute before it goes. Nothing else of the plan is stored.
         """
-        at, opens_at = at or utc_now() + timedelta(minutes=minutes), activity.plan.opens_at
+        at, opens_at = at or utc_now(), activity.plan.opens_at
         opens_at = None if opens_at and opens_at > at - timedelta(minutes=1) else opens_at
         times: dict[str, Any] = {"closes_at": at, "opens_at": opens_at}
         self._change_clock(activity, activity.changed(plan=replace(activity.plan, **times)), times)
+
+    def close_undoably(self, activity: Activity, minutes: int = 0) -> bool:
+        """Close an activity in so many minutes, at the earliest in UNDO_TIME, so that until then it can be undone.
+
+        One that is not open yet closes at once. Two presses within UNDO_TIME are undone together. Nothing happens, and
+        the answer is False, for a draft, for an activity that has closed, and without `minutes` for one that is about
+        to close anyway.
+        """
+        with self.transaction():
+            current, now = self.locked(activity), utc_now()
+            phase = current.phase(now) if current else "draft"
+            if current is None or phase not in ("waiting", "open"):
+                return False
+            at = now if phase == "waiting" else now + max(timedelta(minutes=minutes), UNDO_TIME)
+            if not minutes and current.plan.closes_at and current.plan.closes_at <= at:
+                return False
+            last = self._undoable_close(current)
+            before = {"opens_before": current.plan.opens_at, "closes_before": current.plan.closes_at}
+            if last and now < last.pressed_at + UNDO_TIME:
+                before = {"opens_before": last.opens_before, "closes_before": last.closes_before}
+            self.close(current, at)
+            row = {"pressed_at": now, "closes_at": at, **before}
+            insert = self._insert_into(undoable_closes).values(activity_id=activity.id, **row)
+            self._execute(insert.on_conflict_do_update(index_elements=[undoable_closes.c.activity_id], set_=row))
+        return True
+
+    def can_undo_close(self, activity: Activity) -> bool:
+        """Whether the last press of Close can be undone now.
+
+        It can until the time that it set, and for UNDO_TIME where it closed an activity that was not open yet; but not
+        once the times were changed in another way.
+        """
+        return self._undoable_close(activity) is not None
+
+    def undo_close(self, activity: Activity) -> bool:
+        """Put the opening and closing times back as they were before Close was pressed; False where it is too late.
+
+        Nothing else has to be undone: until then no answers are shown, no draft is taken in, and no work is late.
+        """
+        with self.transaction():
+            current = self.locked(activity)
+            row = self._undoable_close(current) if current else None
+            if current is None or row is None:
+                return False
+            self.change(current, replace(current.plan, opens_at=row.opens_before, closes_at=row.closes_before))
+            self._execute(sa.delete(undoable_closes).where(undoable_closes.c.activity_id == activity.id))
+        return True
+
+    def _undoable_close(self, activity: Activity) -> Any:
+        """The row of the last press of Close, None where it can no longer be undone."""
+        row = self._fetch_one(sa.select(undoable_closes).where(undoable_closes.c.activity_id == activity.id))
+        if row is None or row.closes_at != activity.plan.closes_at:
+            return None
+        return row if utc_now() < max(row.closes_at, row.pressed_at + UNDO_TIME) else None
 
     def extra_times(self, activity_id: int) -> dict[int, int]:
         """The extra minutes of each student of an activity who has some, by the student's id."""

@@ -43,6 +43,7 @@ class AuditAction(StrEnum):
     ACTIVITY_REVISED = "activity revised"
     ACTIVITY_OPENED = "activity opened"
     ACTIVITY_CLOSED = "activity closed"
+    CLOSE_UNDONE = "close undone"
     ACTIVITY_DELETED = "activity deleted"  # about the course; detail: the activity's title
     MATERIAL_CREATED = "worksheet or ticket created"
     MATERIAL_SAVED = "worksheet or ticket saved"  # detail: the number of the version

@@ -336,6 +336,16 @@ extra_time = Table(
     Column("minutes", Integer, nullable=False),  # after the activity's closing time
 )
 
+undoable_closes = Table(  # what the Close button changed last, so that it can be undone
+    "undoable_closes",
+    metadata,
+    Column("activity_id", ForeignKey("activities.id", ondelete="CASCADE"), primary_key=True),
+    Column("pressed_at", UtcDateTime, nullable=False),
+    Column("closes_at", UtcDateTime, nullable=False),  # what it was set to
+    Column("opens_before", UtcDateTime),  # these are put back
+    Column("closes_before", UtcDateTime),
+)
+
 grade_overrides = Table(
     "grade_overrides",
     metadata,

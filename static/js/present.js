@@ -1,4 +1,4 @@
-// The projector's clock and countdown, by the server's time, and the button for the full screen.
+// The projector's clock and countdown, by the server's time, its menu for closing, and the button for the full screen.
 (() => {
   const clock = document.querySelector("[data-clock]");
   const ahead = Date.parse(clock.dataset.now) - Date.now();
@@ -15,6 +15,22 @@
   setInterval(tick, 500);
   document.addEventListener("htmx:after:swap", tick);
   tick();
+
+  // The menu stays open while the page is brought up to date, until Close is pressed in it; Undo is in focus then.
+  let pressed = false;
+  htmx.registerExtension("present", {
+    htmx_before_morph_attr: (_, { attrName, newValue }) => attrName !== "open" || newValue !== null, // false: stays as it is
+  });
+  document.addEventListener("htmx:after:request", ({ detail: { ctx } }) => {
+    const menu = ctx.sourceElement.closest("details");
+    if (!menu) return;
+    menu.open = false;
+    pressed = true;
+  });
+  document.addEventListener("htmx:after:swap", () => {
+    const undo = document.getElementById("undo-close");
+    if (pressed && undo) { undo.focus(); pressed = false; }
+  });
 
   const full = document.querySelector("[data-full-screen]");
   full.hidden = !document.fullscreenEnabled;

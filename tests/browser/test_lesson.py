@@ -26,12 +26,14 @@ pytestmark = pytest.mark.slow
 
 SHEET = LIBRARY.variant("llama-7b")
 RIGHT = {str(blank): str(SHEET.answer(blank)) for blank in SHEET.blanks}
-# `serve`, but what was on its way when an activity closed has arrived after two seconds, not after half a minute.
+# `serve`, but Close can be undone for one second, not ten, and what was on its way when an activity closed has arrived
+# after two seconds, not after half a minute.
 HURRIED = """
 from datetime import timedelta
 from app.cli import main
 from app.store import activities
 
+activities.UNDO_TIME = timedelta(seconds=1)
 activities.GRACE = timedelta(seconds=2)
 activities.SETTLING_TIME = timedelta(seconds=0.5)
 main(["serve"])

@@ -17,7 +17,7 @@ from app.store import Activity, Store
 from app.web.shared.cookies import TEACHER_COOKIE
 from simulation.lesson import add_teacher
 from simulation.server import Server
-from tests.helpers.browser import assert_accessible_in_all_looks, unreachable
+from tests.helpers.browser import assert_accessible, assert_accessible_in_all_looks, unreachable
 
 pytestmark = pytest.mark.slow
 
@@ -116,8 +116,24 @@ def test_the_projector_counts_arrivals_is_readable_from_the_back_and_closes(
     assert projector.evaluate(SMALLEST_TEXT.replace("body *", "body :not(svg *)")) >= 24
     assert_accessible_in_all_looks(projector)
     projector.evaluate("window.opened = 1")
-    projector.get_by_role("button", name="Close").click()
-    expect(projector.locator(".present-state .phase")).to_have_text("Closed")
+    menu, phase = projector.locator("#close"), projector.locator(".present-state .phase")
+    for is_undone in (True, False):
+        menu.locator("summary").press("Enter")
+        taught.store.roster.enrol_new_student(course, f"Later {is_undone}", taught.store.add_visitor().id)
+        projector.wait_for_timeout(2500)  # in which the page is brought up to date, and the menu stays as it is
+        menu.get_by_label("When").press("Tab")
+        assert_accessible(projector)
+        projector.keyboard.press("Enter")
+        undo = projector.get_by_role("button", name="Undo close")
+        expect(undo).to_be_focused()
+        expect(menu).to_have_count(0)
+        expect(overview.locator(".heading .phase")).to_have_text("Open")
+        if is_undone:
+            projector.keyboard.press("Enter")
+            expect(menu).not_to_have_attribute("open", "")
+            expect(undo).to_have_count(0)
+    expect(phase).to_have_text("Closed", timeout=15_000)
+    expect(undo).to_have_count(0)
     assert projector.evaluate("window.opened") == 1
     context.close()
 

@@ -333,3 +333,20 @@ def test_the_thread_survives_whatever_fails(
     thread.close()
     assert not thread.is_stuck
     assert caplog.records[0].exc_info
+
+
+def test_nothing_is_taken_in_before_a_close_can_no_longer_be_undone(lesson: Lesson, clock: Clock) -> None:
+    """After an undo at the last moment the draft is still a draft, and is taken in at the closing that counts."""
+    kim = lesson.student("Kim")
+    lesson.type(kim, KEY)
+    lesson.store.activities.close_undoably(lesson.activity)
+    clock.pass_seconds(9.9)
+    lesson.settle()
+    assert lesson.store.activities.undo_close(lesson.activity)
+    clock.pass_minutes(5)
+    lesson.settle()
+    assert lesson.attempts() == []
+    lesson.store.activities.close_undoably(lesson.activity)
+    clock.pass_minutes(1)
+    lesson.settle()
+    assert [(attempt.score, attempt.late) for attempt in lesson.attempts()] == [(14, False)]

@@ -138,6 +138,7 @@ TABLE: dict[str, Row] = {
     "POST /activities/{activity_id:int}/preview/ticket": (401, 401, 401, 422, 404, 422),  # without an answer
     "POST /activities/{activity_id:int}/open": INSTRUCTOR_DOES,
     "POST /activities/{activity_id:int}/close": INSTRUCTOR_DOES,
+    "POST /activities/{activity_id:int}/undo-close": INSTRUCTOR_DOES,
     "POST /activities/{activity_id:int}/extra-time": INSTRUCTOR_IS_TOLD,
     "GET /activities/{activity_id:int}/delete": INSTRUCTOR_SEES,
     "POST /activities/{activity_id:int}/delete": INSTRUCTOR_IS_TOLD,

@@ -94,3 +94,78 @@ def test_archiving_a_course_closes_its_activities(store: Store, clock: Clock) ->
     store.courses.archive(course, archived=False)
     assert [reload(store, its).phase() for its in (made, draft, past)] == ["closed", "draft", "closed"]
     assert reload(store, past).plan.closes_at == TEN
+
+
+@pytest.mark.parametrize("closes_at", [None, TEN + timedelta(days=20_000)], ids=["no closing time", "a later one"])
+@pytest.mark.parametrize("minutes", [0, 5])
+def test_until_it_closes_a_close_is_undone_without_a_trace(
+    store: Store, clock: Clock, minutes: int, closes_at: datetime | None
+) -> None:
+    """Ten seconds for "now", else until the time that was set: till then it is open, and then as it was before."""
+    opens_at = clock.now - timedelta(hours=1)
+    made, _kim, token = activity(store, Plan("Week 3", None, Policies(feedback="after_close"), opens_at, closes_at))
+    before = reload(store, made)
+    assert not store.activities.undo_close(before)
+    assert store.activities.close_undoably(before, minutes)
+    for seconds in (0, 60 * minutes or 9.9):
+        clock.pass_seconds(seconds - (0.1 if minutes and seconds else 0))
+        found = store.activities.of_visitor(token, made.id)
+        assert found
+        its = found.activity
+        assert (its.phase(), its.is_writable(), its.is_late()) == ("open", True, False)
+        assert store.activities.ended() == ()
+        assert store.activities.can_undo_close(reload(store, made))
+    assert store.activities.undo_close(before)
+    assert reload(store, made) == before
+    assert not store.activities.undo_close(before)
+
+
+def test_a_close_that_took_effect_or_was_overtaken_is_not_undone(store: Store, clock: Clock) -> None:
+    """Ten seconds later it is closing; nor does Undo put back what another teacher has changed meanwhile."""
+    made, _, _ = activity(store, Plan("Week 3"))
+    store.activities.close_undoably(made)
+    clock.pass_seconds(10)
+    closed = reload(store, made)
+    assert closed.phase() == "closing"
+    assert not store.activities.undo_close(closed)
+    assert reload(store, made) == closed
+    assert not store.activities.close_undoably(closed)
+
+    store.activities.change(closed, replace(closed.plan, closes_at=None))
+    store.activities.close_undoably(made)
+    other = replace(made.plan, closes_at=clock.now + timedelta(hours=1))
+    store.activities.change(reload(store, made), other)
+    assert not store.activities.undo_close(made)
+    assert reload(store, made).plan == other
+
+
+def test_presses_of_close_in_a_row_are_undone_together(store: Store, clock: Clock) -> None:
+    """A second press does not hide the first; a later one, in place of an announced time, brings that time back."""
+    made, _, _ = activity(store, Plan("Week 3"))
+    store.activities.close_undoably(made)
+    clock.pass_seconds(1)
+    assert not store.activities.close_undoably(made)
+    assert store.activities.close_undoably(made, 5)
+    store.activities.undo_close(made)
+    assert reload(store, made).plan.closes_at is None
+    store.activities.close_undoably(made, 5)
+    announced = reload(store, made).plan.closes_at
+    clock.pass_minutes(1)
+    store.activities.close_undoably(made)
+    store.activities.undo_close(made)
+    assert reload(store, made).plan.closes_at == announced
+
+
+def test_closing_what_has_not_opened_yet_is_undone_too(store: Store, clock: Clock) -> None:
+    """It closes at once, since students would come in otherwise, and is waiting again for the same time."""
+    opens_at = clock.now + timedelta(seconds=20)
+    made, _, _ = activity(store, Plan("Week 3", None, Policies(take_in_drafts=False), opens_at))
+    before = reload(store, made)
+    store.activities.close_undoably(before, 5)
+    assert reload(store, made).phase() == "closing"
+    clock.pass_seconds(9)
+    assert store.activities.undo_close(before)
+    assert reload(store, made) == before
+    store.activities.close_undoably(before)
+    clock.pass_seconds(10)
+    assert not store.activities.undo_close(before)

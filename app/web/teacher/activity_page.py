@@ -11,6 +11,7 @@ from annotated_doc import Doc
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import RedirectResponse
 
+from app.classes.closing_menu import ClosingMenu, closing_menu
 from app.classes.frozen.offered_worksheets import content_to_open
 from app.classes.materials import materials_for_course
 from app.classes.student_sheet import worksheet_titles
@@ -18,15 +19,13 @@ from app.store import Activity, AuditAction, Course, Phase, Store, Student
 from app.store.activities import MAX_MINUTES
 from app.translation import gettext as _
 from app.web.shared import permissions
-from app.web.shared.forms import FormDep, whole_number
+from app.web.shared.forms import FormDep, FormReader, whole_number
 from app.web.shared.permissions import EditableActivity, StaffActivity
 from app.web.shared.services import Services, ServicesDep, StoreDep
 from app.web.shared.templating import render
 from app.web.shared.urls import public_url, url_for
 
 router = APIRouter(include_in_schema=False)
-
-CLOSING_MINUTES = (0, 2, 5, 10, 15)
 
 
 @dataclass(frozen=True)
@@ -38,12 +37,10 @@ class ActivityPage:
     join_link: Annotated[str, Doc("The address that the QR code holds and that people may type.")]
     sheets: Annotated[tuple[str, ...], Doc("The titles of its worksheets, in order.")]
     arrived: Annotated[int, Doc("How many students have come in.")]
-    working: Annotated[int, Doc("How many students have typed on a sheet that they have not handed in.")]
     students: Annotated[tuple[Student, ...], Doc("The students on the roster, by name.")]
     extra_time: Annotated[tuple[tuple[Student, int], ...], Doc("Who has extra time, with the minutes.")]
     courses: Annotated[tuple[Course, ...], Doc("Where it can be duplicated to: its own course first.")]
-    closing_minutes: Annotated[tuple[int, ...], Doc("When it can be closed: so many minutes on.")] = CLOSING_MINUTES
-
+    closing: Annotated[ClosingMenu, Doc("Whether it can be closed, or that undone.")]
     problem: Annotated[str, Doc("Why no extra time was given, empty for none.")] = ""
     notice: Annotated[str, Doc("The sentence about what was just done, empty for none.")] = ""
 
@@ -52,16 +49,19 @@ class ActivityPage:
 def show_activity(request: Request, services: ServicesDep, access: StaffActivity, done: str = "") -> Response:
     """The overview; `done` is 'saved' or 'revised' where the form was just saved, for a sentence about that.
 
-    Any other text in `done` is ignored.
+    It is 'too-late' where Close could not be undone. Any other text in `done` is ignored.
     """
     page = _activity_page(request, services, access)
     notice = services.library.wording.say("class", done) if done in ("saved", "revised") else ""
+    if done == "too-late":
+        notice = _("It was too late to undo that: the activity has closed, or its times were changed.")
     return render("teacher/activity.html", replace(page, notice=notice))
 
 
 def _activity_page(request: Request, services: Services, access: permissions.ActivityAccess) -> ActivityPage:
     """The overview without a notice; the students and their extra time for those who may give some."""
     activity, store = access.activity, services.store
+    working = store.classwork.count_working(activity.id, [item.sheet_key for item in activity.content.items])
     students = store.roster.students(access.course) if access.can_edit else ()
     extra = store.activities.extra_times(activity.id) if access.can_edit else {}
     return ActivityPage(
@@ -70,10 +70,10 @@ def _activity_page(request: Request, services: Services, access: permissions.Act
         _join_link(request, services, activity),
         worksheet_titles(activity.content),
         len(store.classwork.attendance(activity.id)),
-        store.classwork.count_working(activity.id, [item.sheet_key for item in activity.content.items]),
         students,
         tuple((student, extra[student.id]) for student in students if student.id in extra),
         _courses_to_copy_to(store, access) if access.role == "instructor" else (),
+        closing_menu(store, activity, working),
     )
 
 
@@ -105,17 +105,30 @@ def open_activity(services: ServicesDep, access: EditableActivity) -> Response:
 
 @router.post("/activities/{activity_id:int}/close")
 def close_activity(store: StoreDep, access: EditableActivity, form: FormDep) -> Response:
-    """Set the closing time of an activity to now, or to some minutes from now: all work stays, and it can be reopened.
+    """Close an activity in some minutes, or in a few seconds for none, so that it can be undone; all work stays.
 
-    A draft, and an activity that has closed, stays as it is. One that is not open yet closes now.
+    A draft, and an activity that has closed, stays as it is. One that is not open yet closes at once.
     """
-    activity, phase = access.activity, access.activity.phase()
-    if phase in ("waiting", "open"):
-        minutes = whole_number(form.raw("minutes"), MAX_MINUTES) or 0
-        store.activities.close(activity, minutes=minutes if phase == "open" else 0)
+    if store.activities.close_undoably(access.activity, whole_number(form.raw("minutes"), MAX_MINUTES) or 0):
         store.audit_log.record(access.teacher, AuditAction.ACTIVITY_CLOSED, access.activity)
-    page = "show_presenter" if form.raw("back") == "present" else "show_activity"
-    return RedirectResponse(url_for(page, activity_id=access.activity.id), 303)
+    return _back_to_where_it_was_pressed(access, form)
+
+
+@router.post("/activities/{activity_id:int}/undo-close")
+def undo_close(store: StoreDep, access: EditableActivity, form: FormDep) -> Response:
+    """Put the times back as they were before Close was pressed; the overview says so where it is too late for that."""
+    undone = store.activities.undo_close(access.activity)
+    if undone:
+        store.audit_log.record(access.teacher, AuditAction.CLOSE_UNDONE, access.activity)
+    return _back_to_where_it_was_pressed(access, form, done="" if undone else "too-late")
+
+
+def _back_to_where_it_was_pressed(access: permissions.ActivityAccess, form: FormReader, done: str = "") -> Response:
+    """To the presenter view if the form came from there, else to the overview; see `show_activity` for `done`."""
+    if form.raw("back") == "present":
+        return RedirectResponse(url_for("show_presenter", activity_id=access.activity.id), 303)
+    query = {"done": done} if done else {}
+    return RedirectResponse(url_for("show_activity", activity_id=access.activity.id, **query), 303)
 
 
 @router.post("/activities/{activity_id:int}/extra-time")

@@ -10,6 +10,8 @@ from annotated_doc import Doc
 from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import RedirectResponse
 
+from app.classes.closing_menu import ClosingMenu, closing_menu
+from app.classes.live_snapshot import LiveSnapshot
 from app.web.shared import permissions
 from app.web.shared.forms import FormDep, clamped_number
 from app.web.shared.permissions import EditableActivity, StaffActivity
@@ -31,6 +33,7 @@ class PresentPage(ClassPage):
     now: Annotated[datetime, Doc("The server's time, which the page's clock goes by.")]
     query: Annotated[dict[str, str], Doc("The part of the address's query that fixes the size of the code.")]
     large_code: Annotated[bool, Doc("Whether the join code fills the page, in place of what the class does.")]
+    closing: Annotated[ClosingMenu, Doc("Whether it can be closed, or that undone.")]
 
 
 @dataclass(frozen=True)
@@ -87,9 +90,18 @@ def _present_page(request: Request, services: Services, wanted: PresenterRequest
     begun, joined = max((each.begun for each in shown.snapshot.sheets), default=0), len(shown.snapshot.student_ids)
     is_early = joined == 0 or 2 * begun < joined
     needs_code = is_early and not shown.spotlight and shown.phase in ("draft", "waiting", "open")
+    closing = closing_menu(services.store, wanted.access.activity, _count_working(shown.snapshot))
+    version = f"{shown.version}-{closing.can_close}-{closing.can_undo}"
     return PresentPage(
-        **vars(shown),
+        **{**vars(shown), "version": version},
         now=datetime.now(UTC),
         query={"code": wanted.code} if wanted.code else {},
         large_code=wanted.code == "large" or (needs_code and not wanted.code),
+        closing=closing,
     )
+
+
+def _count_working(snapshot: LiveSnapshot) -> int:
+    """How many students have begun a sheet that they have not handed in."""
+    everybody = (each for sheet in snapshot.sheets for each in sheet.progress.items())
+    return len({student for student, progress in everybody if progress.stage in ("typing", "checked")})

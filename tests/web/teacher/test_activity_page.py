@@ -31,6 +31,7 @@ def test_an_activity_is_made_opened_and_closed(classroom: Classroom, clock: Cloc
     assert "<svg" in picture.text
     assert "<script" not in picture.text
     classroom.instructor.post(f"{made.headers['location']}/close")
+    clock.pass_seconds(10)
     assert Page(classroom.instructor.get(made.headers["location"]).text).text("p", class_="phase") == "Closing"
     clock.pass_minutes(1)
     assert Page(classroom.instructor.get(made.headers["location"]).text).text("p", class_="phase") == "Closed"
@@ -46,7 +47,9 @@ def test_closing_says_who_is_working_and_can_be_announced(classroom: Classroom, 
     assert "1 student is working" in Page(classroom.get(address)).text("p", id="working")
     classroom.instructor.post(f"{address}/close", data={"minutes": "5"})
     assert classroom.school.reload(activity).plan.closes_at == clock.now + timedelta(minutes=5)
-    assert Page(classroom.get(address)).text("p", class_="phase") == "Open"
+    page = Page(classroom.get(address))
+    assert page.text("p", class_="phase") == "Open"
+    assert {form["action"] for form, _ in page.find("form")} >= {f"{address}/close", f"{address}/undo-close"}
     clock.pass_minutes(6)
     page = Page(classroom.get(address))
     assert page.text("p", class_="phase") == "Closed"

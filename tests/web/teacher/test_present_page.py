@@ -6,6 +6,7 @@ from fastapi import FastAPI
 
 from app.store import Policies
 from tests.helpers.answer_keys import WIDE
+from tests.helpers.clock import Clock
 from tests.helpers.html_page import Page
 from tests.helpers.school import SCRIPT, Classroom
 
@@ -63,17 +64,43 @@ def test_the_projector_shows_no_name_and_no_navigation_and_explains(app: FastAPI
         assert explanation == Page(browser.get(f"{classroom.path}/live").text).text("section", class_="explained")
 
 
-def test_closing_on_the_projector_stays_on_the_projector(app: FastAPI) -> None:
-    """The button says how many are working; afterwards the page offers neither the code nor the button."""
+def closing_forms(page: Page) -> list[str]:
+    """What can be done about closing on a page: the last part of the addresses of its forms."""
+    actions = [form["action"].rpartition("/")[2] for form, _ in page.find("form")]
+    return [action for action in actions if action in ("close", "undo-close")]
+
+
+def tally(page: Page) -> list[str]:
+    """What the students are counted by."""
+    return [text for _, text in page.find("dt")]
+
+
+def test_closing_on_the_projector_asks_and_can_be_undone_there(app: FastAPI, clock: Clock) -> None:
+    """The menu of the overview: who is working, and when. A press stays on the projector, and is undone on it."""
     classroom = ProjectedClassroom(app)
     classroom.send(classroom.student("Kim"), "save", {"input.rows": "1"})
-    page = classroom.look()
-    [(form, said)] = [entry for entry in page.find("form") if entry[0]["action"].endswith("/close")]
-    assert "1 student" in said
+    page = classroom.look(code="small")
+    menu, overview = page.find("details", id="close"), classroom.page().find("details", id="close")
+    assert menu == overview
+    assert "1 student" in page.text("p", id="working")
     with classroom.instructor as browser:
-        closed = browser.post(form["action"], data={"back": "present"})
-    assert closed.headers["location"] == f"{classroom.path}/present"
-    page = classroom.look()
-    assert page.text("p", class_="phase").startswith("Closed")
-    assert [entry for entry in page.find("form") if entry[0]["action"].endswith("/close")] == []
-    assert not is_large(page)
+        for action in ("close", "undo-close"):
+            [_] = [each for each in closing_forms(page) if each == action]
+            pressed = browser.post(f"{classroom.path}/{action}", data={"back": "present"})
+            assert pressed.headers["location"] == f"{classroom.path}/present"
+            clock.pass_seconds(5)
+            page = classroom.look(code="small")
+            assert page.text("p", class_="phase").startswith("Open")
+        assert closing_forms(page) == ["close"]
+        assert "working" in tally(page)
+        browser.post(f"{classroom.path}/close", data={"back": "present"})
+        clock.pass_seconds(10)
+        page = classroom.look(code="small")
+        assert page.text("p", class_="phase").startswith("Closed")
+        assert closing_forms(page) == []
+        assert "working" not in tally(page)
+        assert "not handed in" in tally(page)
+        assert not is_large(classroom.look())
+        late = browser.post(f"{classroom.path}/undo-close")
+    assert "done=too-late" in late.headers["location"]
+    assert "too late" in classroom.page("?done=too-late").text("p", class_="done")
