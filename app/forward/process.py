@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -26,7 +27,7 @@ SHARE_OF_VISITORS = 0.5  # of the free memory: what anybody may start leaves the
 
 
 class RunnerBusy(Exception):
-    """As many calls wait as may, of everybody or of this client."""
+    """As many calls wait as may, of everybody or of this client, or a visitor's run had to give way."""
 
 
 class RunTooLong(Exception):
@@ -79,7 +80,8 @@ class HeadRunner:
         try:
             with self._queue.turn(client, self._check_open), self._machine_turn():
                 job = architecture, tokens, {"usable_share": self.memory_share, **options}
-                kind, answer = self._child.ask(job, self.time_limit_s)
+                give_way = partial(self._queue.check_patience, client)
+                kind, answer = self._child.ask(job, self.time_limit_s, on_tick=give_way)
         except QueueFullError:
             raise RunnerBusy from None
         except ChildTooSlow:

@@ -206,8 +206,8 @@ class HandoutPrinter:
     def _ask_while_browser_waits(self, task: PrintTask, client: Client) -> Any:
         """The result of a task of the child for previews; raises what the task raises, PrinterBusyError, HandoutError.
 
-        It is busy where as many wait as may, of everybody or of this client, or its turn does not come within
-        MAX_REQUEST_WAIT_S.
+        It is busy where as many wait as may, of everybody or of this client, where its turn does not come within
+        MAX_REQUEST_WAIT_S, and where it is a visitor's and a member waits for it too long.
         """
         give_up_at = time.monotonic() + MAX_REQUEST_WAIT_S
 
@@ -222,7 +222,8 @@ class HandoutPrinter:
                 _sentences_for_failures(),
             ):
                 self._quick_child.memory_limit = _memory_limit()
-                return _result(self._quick_child.ask(task, self._request_limit_s))
+                give_way = partial(self._requests.check_patience, client)
+                return _result(self._quick_child.ask(task, self._request_limit_s, on_tick=give_way))
         except QueueFullError:
             raise PrinterBusyError from None
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 LOOK_S = 0.1  # between two questions whether a caller still waits
+MEMBER_WAIT_S = 5.0  # after which a visitor's work is ended for the member who waits for it
 
 
 @dataclass(frozen=True)
@@ -25,7 +27,7 @@ THE_APP = Client()
 
 
 class QueueFullError(Exception):
-    """Everybody, or this client, has as much in the queue as they may."""
+    """Everybody, or this client, has as much in the queue as they may; or a member has waited too long for them."""
 
 
 class WorkQueue:
@@ -45,7 +47,7 @@ class WorkQueue:
         self._of_visitor, self._of_member = of_visitor, max(1, places // 2)
         self._changed = threading.Condition()
         self._taken = Counter[Client]()
-        self._is_working, self._members_waiting = False, 0
+        self._is_working, self._members_since = False, list[float]()  # when each member who waits began to
 
     def __len__(self) -> int:
         """How many work or wait."""
@@ -74,6 +76,13 @@ class WorkQueue:
                 self._taken += Counter()  # which drops those at zero
                 self._changed.notify_all()
 
+    def check_patience(self, client: Client) -> None:
+        """For whoever works: raises QueueFullError where it is a visitor's work, and a member waits for too long."""
+        with self._changed:
+            waits = not client.is_member and self._members_since
+            if waits and time.monotonic() - self._members_since[0] > MEMBER_WAIT_S:
+                raise QueueFullError
+
     def _take_place(self, client: Client) -> None:
         """Count a client; raises QueueFullError."""
         of_visitors = sum(count for other, count in self._taken.items() if not other.is_member)
@@ -88,12 +97,15 @@ class WorkQueue:
 
     def _await_turn(self, client: Client, wait: Callable[[], object]) -> None:
         """Wait until nobody works, and a visitor until no member waits; raises what `wait` raises."""
-        self._members_waiting += client.is_member
+        since = time.monotonic()
+        if client.is_member:
+            self._members_since.append(since)
         try:
-            while self._is_working or (self._members_waiting and not client.is_member):
+            while self._is_working or (self._members_since and not client.is_member):
                 self._changed.wait(LOOK_S)
                 wait()
             self._is_working = True
         finally:
-            self._members_waiting -= client.is_member
+            if client.is_member:
+                self._members_since.remove(since)
             self._changed.notify_all()

@@ -14,6 +14,8 @@ import pytest
 
 from app.forward.lines import ForwardError
 from app.forward.process import HeadRunner, RunnerBusy, RunnerFailed, RunTooLong
+from app.machine import work_queue
+from app.machine.work_queue import THE_APP, Client, WorkQueue
 from app.models.read_config import build_architecture
 
 LLAMA = build_architecture(
@@ -48,13 +50,13 @@ def child() -> int | None:
     return next((process.pid for process in multiprocessing.active_children()), None)
 
 
-def in_the_background(runner: HeadRunner) -> tuple[threading.Thread, list[BaseException]]:
+def in_the_background(runner: HeadRunner, client: Client = THE_APP) -> tuple[threading.Thread, list[BaseException]]:
     """A long run in a thread of its own, waited for until its child is at work."""
     caught: list[BaseException] = []
 
     def work() -> None:
         try:
-            runner.run(LLAMA, LONG)
+            runner.run(LLAMA, LONG, client=client)
         except Exception as problem:
             caught.append(problem)
 
@@ -72,6 +74,16 @@ def test_visitors_leave_places_to_members() -> None:
     for places, of_network, of_visitors in ((21, 7, 14), (6, 2, 4), (1, 1, 1)):
         queue = HeadRunner(max_waiting=places - 1)._queue
         assert (queue._of_visitor, queue._for_visitors) == (of_network, of_visitors)
+
+
+def test_a_visitors_long_run_ends_for_a_student(runner: HeadRunner, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who waits gets their result, and the visitor is told that there are too many runs."""
+    monkeypatch.setattr(runner, "_queue", WorkQueue(3, reserved=1, of_visitor=1))
+    monkeypatch.setattr(work_queue, "MEMBER_WAIT_S", 0.0)
+    thread, caught = in_the_background(runner, Client("192.0.2.1", is_member=False))
+    assert runner.run(LLAMA, 2, client=Client("student 1"))["agrees"]
+    thread.join()
+    assert [type(problem) for problem in caught] == [RunnerBusy]
 
 
 def test_a_run_gives_plain_data(runner: HeadRunner) -> None:

@@ -7,6 +7,7 @@ from contextlib import ExitStack
 
 import pytest
 
+from app.machine import work_queue
 from app.machine.work_queue import THE_APP, Client, QueueFullError, WorkQueue
 
 ADA, KIM = Client("teacher 1"), Client("student 1")
@@ -83,3 +84,22 @@ def test_who_gives_up_leaves_the_place() -> None:
     assert len(queue) == 0
     with queue.turn(visitor(2), give_up):
         assert len(queue) == 1
+
+
+def test_a_visitors_work_ends_for_a_member_who_has_waited(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not at once, not for other visitors, and a member's work never."""
+    queue = WorkQueue(12, reserved=4, of_visitor=3)
+    waiting = Waiting(queue)
+    with queue.turn(visitor(1)):
+        waiting.add(visitor(2))
+        monkeypatch.setattr(work_queue, "MEMBER_WAIT_S", -1.0)
+        queue.check_patience(visitor(1))
+        waiting.add(ADA)
+        with pytest.raises(QueueFullError):
+            queue.check_patience(visitor(1))
+        queue.check_patience(KIM)
+        monkeypatch.setattr(work_queue, "MEMBER_WAIT_S", 60.0)
+        queue.check_patience(visitor(1))
+    for thread in waiting.threads:
+        thread.join(60)
+    assert waiting.order == [ADA, visitor(2)]
