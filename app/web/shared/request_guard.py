@@ -14,6 +14,7 @@ from app.web.shared.cookies import note_request
 
 # Bytes.
 MAX_TARGET = MAX_HEADERS = 16_000  # of the address with its query, and of all headers
+MAX_PATH = 2_000  # Python refuses to read a number of more than 4,300 digits
 MAX_BODY = 2_000_000  # the largest legitimate request is a config.json of a megabyte
 MAX_WORK = 256_000  # a sheet with the longest answers to ten open questions, in any script
 MAX_FORM = 64_000
@@ -146,8 +147,9 @@ class Guard:
 
 def _is_too_long(scope: Scope) -> bool:
     """Whether the address or the headers of a request are longer than any page needs."""
-    target = len(scope.get("raw_path") or b"") + len(scope["query_string"])
-    return target > MAX_TARGET or sum(len(name) + len(value) for name, value in scope["headers"]) > MAX_HEADERS
+    path = len(scope.get("raw_path") or scope["path"])
+    is_long = path > MAX_PATH or path + len(scope["query_string"]) > MAX_TARGET
+    return is_long or sum(len(name) + len(value) for name, value in scope["headers"]) > MAX_HEADERS
 
 
 def _without_escaped_cookies(scope: Scope) -> Scope:

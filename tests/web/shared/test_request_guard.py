@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 
 from app.web.shared import request_guard
 from app.web.shared.cookies import VISITOR_COOKIE
-from app.web.shared.request_guard import MAX_BODY, MAX_FORM, MAX_HEADERS, MAX_TARGET, MAX_WORK, body_limit
+from app.web.shared.request_guard import MAX_BODY, MAX_FORM, MAX_HEADERS, MAX_PATH, MAX_TARGET, MAX_WORK, body_limit
 from tests.helpers.permission_table import TABLE, TwoCourses
 from tests.helpers.processor_time import processor_time_s
 from tests.helpers.sheet_form import filled
@@ -70,6 +70,8 @@ def test_long_headers_and_addresses_are_refused(client: TestClient) -> None:
     """431 before anything looks at them, on each route."""
     assert client.get("/", headers={"X-Long": "x" * MAX_HEADERS}).status_code == 431
     assert client.get("/", headers={"X-Long": "x" * (MAX_HEADERS - 500)}).status_code == 200
+    assert client.get(f"/courses/{'9' * MAX_PATH}").status_code == 431
+    assert client.get(f"/courses/{'9' * (MAX_PATH - 20)}").status_code == 200  # the sign-in form
     assert client.get("/sheet?model=" + "x" * MAX_TARGET).status_code == 431
     assert client.get("/api/v1/models", headers={"X-Long": "x" * MAX_HEADERS}).json()["detail"]
 
