@@ -1,10 +1,11 @@
-# make serve · make test · make test-all · make check · make bench · make bench-class · make soak · make fuzz · make messages · make screenshots: each does all its set-up in .venv on first use.
+# make serve · make test · make test-all · make check · make bench · make bench-class · make bench-worst · make soak · make fuzz
+# make messages · make screenshots: each does all its set-up in .venv on first use.
 PYTHON ?= python3
 BIN := .venv/bin
 PYTEST = $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 export PYTHONDONTWRITEBYTECODE = # modules are compiled once, whatever this machine says, and not by each process
 
-.PHONY: serve test test-all check messages screenshots bench bench-class soak fuzz install clean
+.PHONY: serve test test-all check messages screenshots bench bench-class bench-worst soak fuzz install clean
 
 serve: install
 	@$(BIN)/attention-shapes serve
@@ -38,6 +39,10 @@ bench: .venv/dev
 
 bench-class: .venv/dev
 	$(BIN)/python -m benchmarks.classroom
+
+# The slowest texts of each kind that the limits allow; fails if one takes longer than it may.
+bench-worst: .venv/dev
+	$(BIN)/python -m benchmarks.worst
 
 soak: .venv/dev
 	$(BIN)/python -m benchmarks.soak

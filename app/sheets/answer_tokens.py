@@ -15,6 +15,7 @@ from fractions import Fraction
 from app.algebra.parser import CannotReadError, normalize_signs, printable
 
 MAX_ANSWER_CHARACTERS = 100
+MAX_WORD = 200  # letters that are cut into names: more than there are symbols in any answer
 MAX_POWER_OF_TEN = 60
 PREFIXES = {"k": 10**3, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12,
             "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}  # fmt: skip
@@ -99,6 +100,8 @@ def _names_in(word: str, names: Collection[str]) -> list[str]:
     """The word as a name, or cut into names, long ones first; raises CannotReadError("letters") if it can't be."""
     if word in names:
         return [word]
+    if len(word) > MAX_WORD:
+        raise CannotReadError("too-long")
     longest, length = max(map(len, names), default=0), len(word)
     ends = {length: length}  # where the name ends that begins at a position from which only names follow
     for start in reversed(range(length)):

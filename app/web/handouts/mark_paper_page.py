@@ -17,12 +17,12 @@ from app.handout.marks_csv import marks_csv
 from app.sheets.variant import Variant
 from app.sheets.worksheet import WorksheetError
 from app.web.shared.permissions import require_practice
+from app.web.shared.request_guard import MAX_FORM
 from app.web.shared.services import Services, ServicesDep
 from app.web.shared.templating import render
 
 router = APIRouter(include_in_schema=False, dependencies=[Depends(require_practice)])
 
-MAX_TYPED_LINES_BYTES = 1_000_000
 MAX_SHOWN_CODE_LENGTH = 60
 
 
@@ -49,7 +49,7 @@ class PaperForm:
 
 async def read_paper_form(request: Request) -> PaperForm:
     """Read the form; fields that are missing are empty."""
-    async with request.form(max_part_size=MAX_TYPED_LINES_BYTES) as form:
+    async with request.form(max_part_size=MAX_FORM) as form:
         code, typed = form.get("code"), form.get("typed")
         return PaperForm(code if isinstance(code, str) else "", typed if isinstance(typed, str) else "")
 

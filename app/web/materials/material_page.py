@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 from annotated_doc import Doc
 from fastapi import APIRouter, HTTPException, Request, Response
@@ -39,7 +38,7 @@ router = APIRouter(include_in_schema=False)
 
 MAX_VERSION = 10**6  # in an address or form
 MAX_FILE_STEM = 60  # characters
-VERSIONS_ON_A_PAGE = 20
+VERSIONS_ON_A_PAGE = 10
 MAX_CHANGED_LINES = 200  # of one version that are shown
 
 
@@ -54,8 +53,7 @@ class MaterialContent:
     problem: str = ""
 
 
-@dataclass(frozen=True)
-class ChangedLine:
+class ChangedLine(NamedTuple):  # there may be thousands
     """A line of the file that one version has and the other has not."""
 
     kind: Literal["added", "removed"]
@@ -274,11 +272,11 @@ def changed_lines(before: str, after: str) -> tuple[ChangedLine, ...]:
 
 def _numbered(lines: Iterable[str]) -> list[tuple[str, int]]:
     """Each line with how many like it come before it."""
-    counted = Counter[str]()
-    numbered = list[tuple[str, int]]()
+    counted, numbered = dict[str, int](), list[tuple[str, int]]()
     for line in lines:
-        numbered.append((line, counted[line]))
-        counted[line] += 1
+        before = counted.get(line, 0)
+        counted[line] = before + 1
+        numbered.append((line, before))
     return numbered
 
 
@@ -289,7 +287,11 @@ def _longest_growing(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     for index, (_first, second) in enumerate(pairs):
         length = bisect_left(values, second)
         before.append(ends[length - 1] if length else -1)
-        values[length : length + 1], ends[length : length + 1] = [second], [index]
+        if length == len(values):
+            values.append(second)
+            ends.append(index)
+        else:
+            values[length], ends[length] = second, index
     chosen, index = list[tuple[int, int]](), ends[-1] if ends else -1
     while index >= 0:
         chosen.append(pairs[index])

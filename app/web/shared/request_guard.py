@@ -32,7 +32,6 @@ _LONGER_BODIES: tuple[tuple[re.Pattern[str], int], ...] = tuple(
         r"/activities/\d+": MAX_BODY,
         r"/activities/\d+/preview/\d+/\w+": MAX_BODY,  # carries its attempts along
         r"/activities/\d+/paper": MAX_BODY,
-        r"/marking(\.csv)?": MAX_BODY,
         r"/(worksheets|tickets)(/\w+)?": MAX_BODY,  # the longest texts of an author, or a file
         r"/(sheet|class)/.*": MAX_WORK,
         r"/(runs|see/slide/take)": MAX_WORK,
