@@ -98,13 +98,14 @@ class HardRequests:
     timed: list[Timed] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self._turn, self._chance = itertools.cycle(range(len(FEW) + 1)), random.Random(1)  # noqa: S311 - so that it can be repeated
+        self._turn = itertools.cycle(range(len(FEW) + 1))
+        self._chance = random.Random(1)  # noqa: S311 - so that it can be repeated
         self._pieces = PIECES if self.every_text else FEW
         self._routes = {
             f"{method} {route.path}": route
             for route in self.app.routes
             if isinstance(route, APIRoute)
-            for method in route.methods
+            for method in route.methods or ()
         }
         self._renew()
 
