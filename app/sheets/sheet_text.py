@@ -369,6 +369,7 @@ def _forms(problem: Problem) -> Mapping[str, Mapping[str, bool]]:
     has_chunks = 0 < local.chunk < reach
     has_cache = keeps_cache(a)
     is_masked = a.causal or has_window or has_chunks
+    has_lm_head = any("V" in dim.symbols for dim in a.task_head.logits or ())
     return {
         "width": {"width-projected": sizes.get("d_emb", a.d) != a.d, "width": True},
         "heads": {
@@ -439,6 +440,9 @@ def _forms(problem: Problem) -> Mapping[str, Mapping[str, bool]]:
         "mask-added": {"mask-added": "mask" in problem.table.by_key},
         "evenly-routed": {"evenly-routed": "expert_input" in problem.table.by_key},
         "masked-entries": {"masked-entries": is_masked},
+        "products-only": {"products-only": a.rotary is not None, "products-only-without-rope": True},
+        "bytes-of-cache": {"bytes-of-cache": "cache_of_token" in problem.asked},
+        "tied-once": {"tied-once": a.tied_embeddings and has_lm_head},
         "rope-left-out": {"rope-left-out": a.rotary is not None},
         "width-rule": {
             "width-rule-plain": not a.gated,

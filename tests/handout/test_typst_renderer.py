@@ -65,7 +65,7 @@ def given(variant: Variant) -> str:
         variant.text.footnote or "",
         *rows,
     )
-    return " ".join((*texts, variant.model.about, variant.model.card))
+    return " ".join((*texts, variant.model.about, variant.model.card, variant.text.report))
 
 
 def rest_of(page: Printed, edge: float) -> bool:
@@ -240,7 +240,7 @@ def test_a_footnote_is_set_like_the_text(layout: str) -> None:
     """It starts at the text's left edge, in the type of the assumptions, on the first panel."""
     [page] = read_pdf(handout_pdf(HandoutOptions(worksheet="qwen2.5-0.5b", sheets=1, layout=layout)))
     text, note, assumption = (
-        where_glyph(page, words) for words in ("Qwen2.5 0.5B has", "* To keep things", "Assume no bias")
+        where_glyph(page, words) for words in ("Qwen2.5 0.5B has", "* To keep things", "Assume that the proj")
     )
     assert page.where("values.*")
     assert page.where("arxiv.org/abs/2412.15115")

@@ -275,6 +275,25 @@ def test_weights_beside_a_sink_are_asked_without_it(library: Library, every_shee
     assert topics == SINK_TOPICS
 
 
+def test_assumptions_speak_only_of_what_the_model_and_the_sheet_have(
+    library: Library, every_sheet: tuple[Variant, ...]
+) -> None:
+    """RoPE, tied matrices and cached numbers where there are any; of biases those of projections, not of the scores."""
+    found = set()
+    for variant in (*every_sheet, *shipped_sheets(library)):
+        said, text = " ".join(variant.text.assumptions), variant.text.description
+        assert ("RoPE" not in said) or variant.architecture.rotary is not None
+        assert ("tied" not in said) or "LM head is tied" in text
+        assert ("Cached numbers" not in said) or "cache_of_token" in variant.worksheet.rows
+        assert not re.search("no bias(es| terms)", said) or "projections have no biases" in said
+        found |= {word for word in ("RoPE", "tied", "Cached numbers", "no biases") if word in said}
+        is_missing = "LM head is tied" in text and variant.worksheet.topic == "parameter-count" and "tied" not in said
+        assert not is_missing
+        for row in variant.rows:
+            assert row.key != "cache_of_token" or "layer" in row.note
+    assert found == {"RoPE", "tied", "Cached numbers", "no biases"}
+
+
 def test_every_output_says_where_the_output_projection_leads(
     library: Library, every_sheet: tuple[Variant, ...]
 ) -> None:

@@ -279,7 +279,8 @@ def _form(grid: _Grid, step: DecodeStep) -> str:
     if step.dropped:
         return _(
             "The window of {keys} keys is full: each new token pushes the oldest row out of {keys_letter} and "
-            "{values_letter}. Token {tokens} again gets {keys} scores, and no longer sees the beginning of the text."
+            "{values_letter}. Token {tokens} again gets {keys} scores, and no longer attends to the beginning of the "
+            "text."
         )
     if step.cached >= len(grid.words):
         return _(

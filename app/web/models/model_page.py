@@ -250,7 +250,8 @@ def _kv_heads_key(a: Architecture) -> str:
 def _window_key(a: Architecture) -> tuple[str, Mapping[str, object]]:
     """The key of the sentence on sliding windows or chunks, in no layer, in some or in all, and its values.
 
-    They are the window, the widest of several, or the chunk; how many layers have one; and how many layers there are.
+    They are the window, the widest of several, or the chunk; how many layers have one; and how many layers there are. A
+    window that no input within the context length exceeds hides nothing.
     """
     limits = [run.window or run.chunk for run in _runs(a) for _ in range(run.count)]
     limited = [limit for limit in limits if limit is not None]
@@ -259,6 +260,8 @@ def _window_key(a: Architecture) -> tuple[str, Mapping[str, object]]:
     values: dict[str, object] = {"n": len(limited), "L": len(limits), "W": format_number(max(limited))}
     if any(run.chunk for run in _runs(a)):
         return "chunks", {**values, "chunk": values["W"]}
+    if a.C is not None and min(limited) >= a.C:
+        return "window-beyond", values
     if not a.causal:
         return "window-centred", {**values, "side": format_number((max(limited) - 1) // 2)}
     return ("window-all" if len(limited) == len(limits) else "window-some"), values

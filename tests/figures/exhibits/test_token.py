@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from itertools import pairwise
 
@@ -95,6 +96,13 @@ def test_windows_drop_the_oldest_key_where_the_model_has_them(library: Library) 
         last = steps_of(library.variant(SHEET, key, 100))[-1]
         assert (last.cached, last.keys, last.dropped, last.layers) == (4096, 4096, 1, layers)
     assert all(step.dropped == 0 for step in steps_of(library.variant(SHEET, "llama-3-8b", 5000)))
+
+
+def test_what_leaves_a_window_is_not_attended_to_but_may_still_be_seen(library: Library) -> None:
+    """Through lower layers a token sees more than its window, so no frame says that it no longer sees it."""
+    frames = token_exhibit(library.variant(SHEET, "mistral-7b", 100)).frames
+    assert "no longer attends to" in frames[-1].sentence
+    assert not any(re.search(r"\bsees?\b", frame.sentence) for frame in frames)
 
 
 def test_every_model_has_an_exhibit_or_the_reason_of_the_topic(library: Library) -> None:
