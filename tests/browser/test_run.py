@@ -58,15 +58,15 @@ def test_torch_shapes_stand_beside_the_answers(page: Page) -> None:
         "(100, 4096)",
     ]
     queries = page.locator("table.compared tr", has_text="Queries")
-    assert queries.locator(".other").inner_text().startswith("4096")
+    assert queries.locator(".differs").inner_text().startswith("4096")
     assert queries.locator(".same").inner_text() == "100"
     report = page.locator("#run")
     for said in (
         "random (seed 0)",
-        "PyTorch agrees on every shape",
+        "PyTorch disagrees with 1 of your",
         "float32",
         "ms",
-        "Peak memory",
+        "Memory needed",
         "S = Q @ K.T  # (100, 100)",
     ):
         expect(report).to_contain_text(said)
@@ -137,5 +137,5 @@ def test_a_transposed_sheet_stands_beside_torchs_own_shapes(page: Page) -> None:
     queries = page.locator("table.compared tr", has_text="Queries")
     assert queries.locator("code").inner_text() == "(45, 128)"
     assert queries.locator(".same").all_inner_texts() == ["128", "45"]
-    assert page.locator("table.compared tr", has_text="Keys").locator(".other").count() == 1
+    assert page.locator("table.compared tr", has_text="Keys").locator(".differs").count() == 1
     expect(page.locator("#run")).to_contain_text("transposed compared with this sheet")
