@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sqlite3
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,7 +15,9 @@ from starlette.testclient import TestClient
 
 from app.forward.lines import ForwardError
 from app.forward.process import RunnerBusy, RunnerFailed, RunTooLong
+from app.forward.program import RUNNABLE_TOPICS, notes
 from app.machine.work_queue import THE_APP
+from app.models.score_scale import ScoreScale
 from app.sheets.library import Library
 from app.sheets.variant import Variant
 from app.sheets.wording import Wording
@@ -112,6 +115,19 @@ def test_a_formula_is_compared_by_its_number_and_the_page_says_so(
     in_numbers = library.variant("llama-7b")
     page = run_of_sheet(client, runner, in_numbers, right_answers(in_numbers))
     assert sentence(client, "run", "symbols") not in [remark for _, remark in page.find("p", class_="remark")]
+
+
+def test_every_note_of_a_run_has_a_sentence(library: Library) -> None:
+    """On every model and topic that runs; of DeepSeek that its scores are divided by √d_h and multiplied by 1.59."""
+    sentences = library.wording.sections["run-notes"]
+    for model in library.models.values():
+        for topic in RUNNABLE_TOPICS:
+            for note in notes(model.architecture, 60, topic):
+                assert note.partition(":")[0] in sentences, (model.key, note)
+    assert "scale-yarn:1.59" in notes(library.models["deepseek-v2-lite"].architecture, 60, "attention-layer")
+    gemma = replace(library.models["gemma-2-2b"].architecture, score_scale=ScoreScale("root", 1 / 12, "field", 144.0))
+    assert "scale-root:144" in notes(gemma, 60)
+    assert {"scale", "scale-root", "scale-yarn", "unscaled"} <= sentences.keys()
 
 
 def test_nothing_is_run_for_an_empty_sheet(client: TestClient, runner: FakeRunner) -> None:
