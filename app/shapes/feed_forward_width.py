@@ -107,7 +107,8 @@ def _gated(architecture: Architecture, rule: WidthRule) -> Iterator[Count]:
     yield _step("width", width, "{m} · {multiples}", FromParts(m * PARTS_SUM, ("multiples",)), rounds=rounds)
     three, two = Expression.parse("3*d"), Expression.parse("2*d")
     gated, ungated = FromParts(three * PARTS_SUM, ("width",)), FromParts(two * PARTS_SUM, ("four_d",))
-    yield Count("gated_parameters", Expression.parse("3*d*d_ff"), "3 · {d} · {width}", gated)
+    # Not 3·d·d_ff: the inner dimension is what the sheet asks for.
+    yield Count("gated_parameters", three * width, "3 · {d} · {width}", gated, rounds=rounds)
     yield Count("ungated_parameters", Expression.parse("8*d*d"), "2 · {d} · {four_d}", ungated)
 
 

@@ -192,18 +192,15 @@ class AnswerReader:
     def _model_identities(self) -> Mapping[str, Expression]:
         """Replacements for symbols that are redundant in this model: d by H·d_h, G by H, d_v by d_h, if equal.
 
-        So are d_rot where all of a head is rotated, and d_ff where no field states it and its family makes it 4·d, or
-        on a sheet about it, where it is not rounded. In latent attention d_nope is d_h without d_rope.
+        So are d_rot where all of a head is rotated, and d_ff where no field states it and its family makes it 4·d. In
+        latent attention d_nope is d_h without d_rope.
         """
         sizes, symbol = self.problem.sizes, Expression.symbol
         is_split = sizes["d"] == sizes["H"] * sizes["d_h"]
         width = symbol("H") * symbol("d_h") if is_split else symbol("d")
         four_d = any(s.symbol == "d_ff" and s.rule.endswith("4*d") for s in self.problem.architecture.size_sources)
-        inner = self.problem.table.asked.get("width")
-        is_exact = isinstance(inner, Count) and not inner.rounds
-        inner_width = inner.expression("count").substitute({"d": width}) if inner and is_exact else width * 4
         identities = {
-            "d_ff": (is_exact or (four_d and sizes["d_ff"] == 4 * sizes["d"]), inner_width),
+            "d_ff": (four_d and sizes["d_ff"] == 4 * sizes["d"], width * 4),
             "d_rot": (sizes.get("d_rot") == sizes["d_h"], symbol("d_h")),
             "d_nope": ("d_nope" in sizes, symbol("d_h") - symbol("d_rope")),
             "d": (is_split, symbol("H") * symbol("d_h")),

@@ -34,6 +34,13 @@ _EQUATION = re.compile(rf"(?<!\w)([^\W\d]\w*)(?=\s*=\s*(?:(?:[0-9],[0-9]|[^=,;\n
 _WITHOUT_MARKUP = str.maketrans(dict.fromkeys("$*{}\\"))
 
 
+# The rows that compare a gated feed-forward block with one that is not, of which a sheet has both or none.
+_COMPARED_BLOCKS = (
+    frozenset({"gated_parameters", "ungated_parameters"}),
+    frozenset({"block_parameters", "gated_width"}),
+)
+
+
 @dataclass(frozen=True)
 class StatedFact:
     """A part of a topic's description with the sentence that it says of one model, and whether the sheet leaves it out.
@@ -144,7 +151,8 @@ class SheetText:
         sheet asks for letters; and how far a count may be rounded.
         """
         sheet, say = self.worksheet, self.wording.say
-        sentences = [say("tasks", sheet.topic, product=self.product)]
+        compares = any(rows <= self.problem.asked for rows in _COMPARED_BLOCKS)
+        sentences = [say("tasks", f"{sheet.topic}-compared" if compares else sheet.topic, product=self.product)]
         # Parameters and counts have no token in either direction, and of other tensors the task itself says it.
         if self.problem.table.activations and not self.problem.table.has_more_sides:
             sentences.append(say("tokens-are", sheet.tokens_are))

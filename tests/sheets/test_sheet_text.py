@@ -416,6 +416,22 @@ def test_a_symbol_stands_for_what_the_description_calls_it(every_sheet: tuple[Va
         assert ("embedding" in names["d"]) == (sizes.get("d_emb", sizes["d"]) == sizes["d"])
 
 
+def test_blocks_are_to_be_compared_only_where_rows_ask_for_both() -> None:
+    """A worksheet on GPT-2's block has a single row left in a model with a gated one, and compares nothing."""
+    for worksheet in (sheet for sheet in LIBRARY.worksheets.values() if sheet.topic == "feed-forward-width"):
+        for model in LIBRARY.models:
+            if LIBRARY.refusal(worksheet.key, model) is None:
+                variant = LIBRARY.variant(worksheet.key, model)
+                asked = {row.key for row in variant.rows}
+                both = {"gated_parameters", "ungated_parameters"} <= asked or {
+                    "block_parameters",
+                    "gated_width",
+                } <= asked
+                assert ("compare" in variant.text.task) == both, (worksheet.key, model)
+    one_row = LIBRARY.variant("width-gpt2", "smollm2-135m")
+    assert [row.key for row in one_row.rows] == ["width"]
+
+
 def test_no_two_rows_of_a_sheet_have_one_name(every_sheet: tuple[Variant, ...]) -> None:
     """Notes are printed on the sheet, but what is said of a row, in hints for example, has its name alone."""
     for variant in every_sheet:

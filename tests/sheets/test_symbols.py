@@ -24,7 +24,7 @@ from app.sheets.reading import AnswerReader, Typed
 from app.sheets.symbols import read_symbols
 from app.sheets.variant import Variant
 from tests.helpers.processor_time import processor_time_s
-from tests.helpers.shipped import LIBRARY
+from tests.helpers.shipped import LIBRARY, MODELS
 
 NAMES = {"T": "N", "d": "d", "h": "H", "d_h": "d_h"}
 SIZES = {"N": 7, "d": 60, "H": 5, "d_h": 13}
@@ -232,7 +232,7 @@ def test_powers_of_symbols_are_bounded(text: str) -> None:
         ("letters-rotary-pythia-160m", "layer_rotated.count", "2*N*H*d_rot", "right"),
         ("letters-head-parameters-mistral-7b", "rank_W_VO.count", "d/H", "right"),
         ("letters-width-llama-3.2-3b", "multiples.count", "8d/(3m)", "right"),
-        ("letters-width-llama-3.2-3b", "width.count", "d_ff", "right"),
+        ("letters-width-llama-3.2-3b", "width.count", "d_ff", "unreadable"),
         ("letters-width-llama-3.2-3b", "gated_parameters.count", "8*d^2", "right"),  # as many as without a gate
         ("letters-experts-mixtral-8x7b", "expert_input.rows", "k/E*N", "right"),
         ("letters-experts-mixtral-8x7b", "total.count", "rest + 3*L*E*d*d_ff", "right"),
@@ -289,6 +289,20 @@ def test_a_misconception_in_letters_is_named(worksheet: str, typed: dict[str, st
     report = grade(variant, {**right, **typed})
     assert report.diagnosis is not None
     assert report.diagnosis.key == misconception
+
+
+def test_what_a_sheet_asks_for_is_no_symbol_to_answer_with() -> None:
+    """Where the inner dimension comes from is not answered by its own symbol, in any model whose sheet has symbols."""
+    worksheet, tried = LIBRARY.worksheet("letters-width-llama-3.2-3b"), 0
+    for model in MODELS:
+        if LIBRARY.refusal(worksheet.key, model) is None:
+            variant, tried = LIBRARY.variant(worksheet.key, model), tried + 1
+            assert "d_ff" not in variant.reader.symbols
+            assert "d_ff" not in variant.text.task
+            for text in ("d_ff", "3*d_model*d_ff", "d_ff/m"):
+                marks = grade(variant, {str(blank): text for blank in variant.blanks}).marks.values()
+                assert {mark.kind for mark in marks} == {"unreadable"}, (model, text)
+    assert tried
 
 
 def test_whatever_a_misconception_writes_in_symbols_is_named() -> None:
