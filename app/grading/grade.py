@@ -298,11 +298,19 @@ def find_first_mismatch(variant: Variant, values: Values, texts: Mapping[Blank, 
 
     The values are in the table's orientation; the mismatch names the sheet's boxes, and on a sheet in letters their
     lengths as the `texts` in them say. A mismatch of a row that the sheet does not ask for is told by the boxes whose
-    lengths it was inferred from.
+    lengths it was inferred from. Where these are different dimensions, nobody sees what they have to do with each
+    other, so that a later mismatch is told in its place, or else which size both of them are.
     """
     source_of = typed_source_of(variant.table, values, frozenset(variant.worksheet.rows))
     lengths = {blank: values[source] for blank, source in source_of.items()}
-    first = next(iter(mismatches(variant.table, lengths)), None)
+    found = mismatches(variant.table, lengths)
+
+    def is_plain(mismatch: DimensionMismatch) -> bool:
+        sides = (mismatch.first[0], mismatch.second[0])
+        columns = {variant.column_of(source_of[blank].field) for blank in sides}
+        return all(source_of[blank] == blank for blank in sides) or len(columns) == 1 or not variant.has_dimensions
+
+    first = next(filter(is_plain, found), next(iter(found), None))
     if first is None:
         return None
     (left, left_length), (right, right_length) = first.first, first.second
@@ -314,9 +322,11 @@ def find_first_mismatch(variant: Variant, values: Values, texts: Mapping[Blank, 
 
     # Only where the boxes are the very matrices that are added may the sentence speak of adding.
     adds = "residual" if first.added and left_box.tensor == left.tensor else _adds(variant, first)
+    size = "" if is_plain(first) else variant.text.size_in_words(str(variant.expression(left_box)))
     message = variant.wording.say(
         "chain",
-        "merged" if first.parts else adds or "mismatch",
+        "merged" if first.parts else adds or ("one-size" if size else "mismatch"),
+        size=size,
         **_side_words(variant, "left", left_box, written(left, left_length)),
         **_side_words(variant, "right", right_box, written(right, right_length)),
         product=" · ".join(written(part, lengths[part]) for part in first.parts),

@@ -19,7 +19,6 @@ from app.grading.grade import MarkKind, Report, nudge
 from app.shapes.consistency import added_back
 from app.shapes.table import Blank, BlankField, Count, Equation
 from app.sheets.formulas import write_formula
-from app.sheets.sheet_text import size_key
 from app.sheets.variant import Variant
 
 HintLevel = Literal[1, 2, 3]
@@ -217,7 +216,7 @@ class HintWriter:
         symbols = {stated for symbol in self.variant.expression(blank).symbols for stated in self._stated_for(symbol)}
         named = self.variant.wording.sections["stated-sizes"]
         return self._and(
-            list(dict.fromkeys(_size_in_words(self.variant, symbol) for symbol in named if symbol in symbols))
+            list(dict.fromkeys(self.variant.text.size_in_words(symbol) for symbol in named if symbol in symbols))
         )
 
     def _stated_for(self, symbol: str) -> tuple[str, ...]:
@@ -231,7 +230,7 @@ class HintWriter:
     def _stated_size(self, blank: Blank) -> str:
         """The size that the right answer is, in words; empty if it is a product, a sum or a plain number."""
         expression = self.variant.expression(blank)
-        return _size_in_words(self.variant, str(expression)) if str(expression) in expression.symbols else ""
+        return self.variant.text.size_in_words(str(expression)) if str(expression) in expression.symbols else ""
 
     def _say(self, key: str, **words: str) -> str:
         """A sentence of the wording's section "hints"."""
@@ -285,11 +284,3 @@ class HintWriter:
     def _join(self, names: list[str]) -> str:
         """The names with the wording's comma between them; at least one."""
         return reduce(lambda before, after: self._say("comma", before=before, after=after), names)
-
-
-def _size_in_words(variant: Variant, symbol: str) -> str:
-    """A size as the description of this model names it; empty if no description states it."""
-    try:
-        return str(variant.wording.sections["stated-sizes"][size_key(variant.problem, symbol)])
-    except KeyError:
-        return ""

@@ -220,6 +220,13 @@ class SheetText:
         """The question that points to what is wrong in a box, which is given as the table's blank."""
         return self.wording.nudge(self.worksheet.topic, blank)
 
+    def size_in_words(self, symbol: str) -> str:
+        """A size as the description of this model names it, "the embedding dimension"; empty for any other symbol."""
+        try:
+            return str(self.wording.sections["stated-sizes"][_size_key(self.problem, symbol)])
+        except KeyError:
+            return ""
+
     def misconception(self, key: str, kind: str) -> str:
         """A misconception's "nudge", "hint" or "explanation" as this sheet says it, in its letters.
 
@@ -277,10 +284,10 @@ class SheetText:
         names = self.wording.sections["symbol-names"]
         for symbol in names:
             if symbol in symbols - without_own_name(sizes):
-                yield f"{notation.symbol(symbol)}\u00a0= {names[size_key(self.problem, symbol)]}"
+                yield f"{notation.symbol(symbol)}\u00a0= {names[_size_key(self.problem, symbol)]}"
 
 
-def size_key(problem: Problem, symbol: str) -> str:
+def _size_key(problem: Problem, symbol: str) -> str:
     """Under which key the wording names a size of this sheet as its description speaks of it: "N-encoder" for N.
 
     Most go by their symbol. N is not simply the number of tokens where there are two texts, or one token more; d is no

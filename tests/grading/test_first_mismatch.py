@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.grading.grade import grade
+from app.handout.answer_key import answer_text
 from app.shapes.table import Blank
 from app.shapes.topics import TOPICS
 from app.sheets.library import Library
@@ -48,6 +51,30 @@ def test_a_row_left_out_is_named_by_the_box_it_comes_from(library: Library) -> N
     mismatch = first_break(library.variant("llama-7b"), LLAMA | {"output.rows": 90})
     assert isinstance(mismatch, dict)
     assert (mismatch["at"], mismatch["left"], mismatch["right"]) == ("output", "weights.rows", "output.rows")
+
+
+@pytest.mark.parametrize("worksheet", [key for key, sheet in LIBRARY.worksheets.items() if "dimensions" in sheet.topic])
+def test_dimensions_that_no_equation_on_the_sheet_joins_are_not_compared(worksheet: str) -> None:
+    """Keys as (heads, d_h, tokens) meet queries in the scores; dim 0 of the queries and dim 1 of keys meet nowhere.
+
+    If nothing else breaks, the sentence says which size both are.
+    """
+    variant = LIBRARY.variant(worksheet)
+    right = {str(blank): answer_text(variant, blank) for blank in variant.blanks}
+    for tensor in {blank.tensor for blank in variant.blanks}:
+        sides = [str(blank) for blank in variant.blanks if blank.tensor == tensor]
+        for box, other in pairwise(sides):
+            mismatch = grade(variant, {**right, box: right[other], other: right[box]}).first_mismatch
+            if mismatch is None or " · " in mismatch.message:  # a product of sides that are merged
+                continue
+            both = {variant.in_table_orientation(mismatch.left), variant.in_table_orientation(mismatch.right)}
+            is_one_dimension = len({variant.column_of(blank.field) for blank in both}) == 1
+            groups = [set(group) for groups in variant.table.equal_sides.values() for group in groups]
+            assert is_one_dimension or any(both <= group for group in groups), mismatch.message
+    if worksheet == "three-dimensions-llama-7b":
+        found = first_break(variant, {"queries.rows": 100, "keys_by_head.dim1": 128})
+        assert isinstance(found, dict)
+        assert variant.text.size_in_words("N") in found["message"]
 
 
 def mixed(variant: Variant) -> int:
