@@ -9,6 +9,7 @@ from annotated_doc import Doc
 from fastapi import APIRouter, Depends, Response
 
 from app.figures.sketches import SKETCH_HEIGHT, SKETCH_WIDTH, SKETCHES, Sketch
+from app.sheets.notation import NOTATIONS
 from app.sheets.wording import Wording
 from app.web.shared.permissions import require_practice
 from app.web.shared.services import LibraryDep
@@ -19,11 +20,15 @@ router = APIRouter(include_in_schema=False, dependencies=[Depends(require_practi
 
 @dataclass(frozen=True)
 class GlossaryTerm:
-    """One term: what it is called, its symbol (empty for none), its explanation, and its names in code and papers."""
+    """One term: what it is called, its symbol (empty for none), its explanation, and its names in code and papers.
+
+    `symbol_name` is what a symbol of a size stands for, where that is not the term: "number of tokens" for N.
+    """
 
     key: str
     name: str
     symbol: str
+    symbol_name: str
     text: str
     elsewhere: tuple[str, ...]
 
@@ -37,11 +42,15 @@ class GlossaryPage:
 
 
 def glossary_terms(wording: Wording) -> tuple[GlossaryTerm, ...]:
-    """Every term, in the order in which the glossary is read."""
-    return tuple(
-        GlossaryTerm(key, entry["term"], entry.get("symbol", ""), entry["text"], tuple(entry["elsewhere"]))
-        for key, entry in wording.sections["glossary"].items()
-    )
+    """Every term, in the order in which the glossary is read, with the symbols of sheets in the default notation."""
+    names, terms = wording.sections["symbol-names"], []
+    for key, entry in wording.sections["glossary"].items():
+        symbol, symbol_name = entry.get("letter", ""), ""
+        if size := entry.get("size"):
+            symbol = NOTATIONS["classic"].symbol("H" if size == "heads" else size)
+            symbol_name = names[size] if names[size] != entry["term"].lower() else ""
+        terms.append(GlossaryTerm(key, entry["term"], symbol, symbol_name, entry["text"], tuple(entry["elsewhere"])))
+    return tuple(terms)
 
 
 @router.get("/glossary")

@@ -21,6 +21,22 @@ def test_every_term_has_a_place_two_sentences_and_a_drawing(client: TestClient, 
     assert len(page.find("svg", **{"aria-hidden": "true"})) > len(glossary_terms(library.wording))
 
 
+def test_symbols_are_those_of_sheets_in_the_default_notation(client: TestClient, library: Library) -> None:
+    """d_model, and not the d of the tables; each symbol stands for one thing on the page, which says for what."""
+    terms = {term.key: term for term in glossary_terms(library.wording)}
+    symbols = [term.symbol for term in terms.values() if term.symbol]
+    assert len(set(symbols)) == len(symbols)
+    sheet = library.variant("layer-mistral-7b")
+    assert sheet.worksheet.notation == "classic"
+    sizes = {"token": "N", "embedding-dimension": "d", "head": "H", "head-dimension": "d_h"}
+    sizes |= {"grouped-query-attention": "G"}
+    assert {key: terms[key].symbol for key in sizes} == {key: sheet.notation.symbol(own) for key, own in sizes.items()}
+    letters = {"query": "queries", "key": "keys", "value": "values", "scores": "scores"}
+    assert {key: terms[key].symbol for key in letters} == {key: sheet.letters[own] for key, own in letters.items()}
+    page = client.get("/glossary").text
+    assert all(terms[key].symbol_name in page for key in ("token", "head", "grouped-query-attention"))
+
+
 @pytest.mark.parametrize("sheet", ["llama-7b", "walk-gpt2", "costs-mistral-7b", "latent-deepseek-v2-lite"])
 def test_a_sheet_links_each_of_its_terms_once(client: TestClient, library: Library, sheet: str) -> None:
     """Every link leads to a term that is there, opens a new tab so that nothing typed is lost, and changes no word."""
