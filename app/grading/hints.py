@@ -15,9 +15,10 @@ from functools import reduce
 from itertools import groupby
 from typing import Literal
 
+from app.algebra.expression import Expression
 from app.grading.grade import MarkKind, Report, nudge
 from app.shapes.consistency import added_back
-from app.shapes.table import Blank, BlankField, Count, Equation
+from app.shapes.table import MATRIX_FIELDS, Blank, BlankField, Count, Equation
 from app.sheets.formulas import write_formula
 from app.sheets.variant import Variant
 
@@ -126,7 +127,7 @@ class HintWriter:
         """Level 3: which boxes to look at again, and what the first of them must equal.
 
         That is a box that is right, or the one size that the description states for it; if there is neither, the hint
-        says how the first box is made.
+        says how the first box is made. Of a count, whose formula level 2 was about, it says where to begin.
         """
         first = blanks[0]
         right = next((other for other in self.equal_blanks(first) if self.report.marks[other].kind == "right"), None)
@@ -134,6 +135,8 @@ class HintWriter:
             relation = self._say("equal", side=self._side("side", first), other=self._side("side-within", right))
         elif first.field != "count" and (size := self._stated_size(first)):
             relation = self._say("equal", side=self._side("side", first), other=size)
+        elif first.field == "count":
+            relation = self._next_step(first)
         else:
             relation = self.relation_sentence(first)
         return Hint(3, self._say("look", boxes=self._boxes(blanks), relation=relation), blanks)
@@ -185,6 +188,34 @@ class HintWriter:
         made = self._made(blank, entry.equation)
         stated = not self.variant.problem.upstream_blanks.get(self.variant.in_table_orientation(blank))
         return f"{made} {self._relation('stated', blank, sizes=sizes)}" if stated and sizes else made
+
+    def _next_step(self, blank: Blank) -> str:
+        """The sentence on how to go about a count: for one token or three of them first, or what form its formula has.
+
+        Example: the masked entries of N tokens, N·(N - 1)/2, are counted for three tokens first; the parameters of an
+        expert are a single product, those of a layer a sum. Of what is rounded on the way, how it comes about.
+        """
+        entry = self.variant.table.asked[blank.tensor]
+        if not isinstance(entry, Count):
+            marks = [self.report.marks.get(Blank(blank.tensor, field)) for field in MATRIX_FIELDS]
+            is_right = all(mark and mark.kind == "right" for mark in marks)
+            return self._relation("sides-right" if is_right else "sides-first", blank)
+        if entry.rounds:
+            return self.relation_sentence(blank)
+        return self._relation(self._form(entry, self.variant.reader.canonical(entry.total)), blank)
+
+    def _form(self, count: Count, total: Expression) -> str:
+        """The relation for the form of a count's total, in symbols that the model does not make equal."""
+        if count.key == "partner":
+            return "pair-in-description"
+        if not total.symbols or "N" in total.symbols:
+            is_linear = len(total.symbols) > 1 and all(term.symbols.count("N") == 1 for term in total.terms)
+            return "one-token-first" if is_linear else "three-tokens-first"
+        if str(total) in total.symbols:
+            return "as-one-size"
+        if any(term.factor < 0 for term in total.terms):
+            return "as-difference"
+        return "as-product" if len(total.terms) == 1 else "as-sum"
 
     def _helps(self, count: Count) -> bool:
         """Whether a hint may say the formula of a count: it tells neither too much of the answer nor nothing at all.

@@ -15,11 +15,12 @@ from hypothesis import strategies as st
 
 from app.grading.grade import Report, grade
 from app.grading.hints import HINT_LEVELS, Hint, HintWriter, next_hint_level, write_hint
+from app.handout.answer_key import answer_text
 from app.misconceptions.catalogue import MISCONCEPTIONS
 from app.misconceptions.predictions import expectations
 from app.models.architecture import TokensError
 from app.shapes.requirements import TopicError
-from app.shapes.table import MATRIX_FIELDS, Blank
+from app.shapes.table import MATRIX_FIELDS, Blank, Count
 from app.sheets.library import Library
 from app.sheets.variant import Variant
 from simulation.misconception_students import FilledSheet, misconception_sheets
@@ -155,6 +156,28 @@ def test_what_a_hint_says_of_a_box_is_true_of_its_sheet() -> None:
             constants.setdefault((variant.worksheet.topic, blank), set()).add(variant.answer(blank))
     assert constants
     assert all(len(numbers) == 1 for numbers in constants.values()), constants
+
+
+@ON_EACH_SHEET
+def test_the_last_hint_on_a_count_repeats_no_sentence(sheet: Variant) -> None:
+    """How a count comes about is said once; then where to begin, which is true of its formula."""
+    right = {str(blank): answer_text(sheet, blank) for blank in sheet.blanks}
+    for blank in (blank for blank in sheet.blanks if blank.field == "count"):
+        more = f"7*{sheet.notation.symbol('d')}" if sheet.worksheet.answers == "letters" else "7"
+        report = grade(sheet, {**right, str(blank): f"{right[str(blank)]} + {more}"})
+        if report.diagnosis or report.marks[blank].kind != "wrong":
+            continue
+        related, look = hinted(sheet, report)[1:]
+        before, after = (set(re.split(r"(?<=[.?])\s", hint.message)[1:]) for hint in (related, look))
+        count = sheet.table.asked[blank.tensor]
+        assert not before & after or (isinstance(count, Count) and count.rounds), (str(blank), look.message)
+        expression = sheet.reader.canonical(sheet.expression(blank))
+        if "for a single token first" in look.message:
+            assert {term.symbols.count("N") for term in expression.terms} == {1}
+        if "single product" in look.message:
+            assert len(expression.terms) == 1
+        if "single size" in look.message:
+            assert str(expression) in expression.symbols
 
 
 @ON_EACH_SHEET
