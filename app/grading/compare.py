@@ -12,7 +12,7 @@ from typing import Literal
 from app.misconceptions.predictions import expectations
 from app.shapes.table import Blank
 from app.sheets.answer_tokens import PREFIXES
-from app.sheets.numbers import decimal_prefix
+from app.sheets.numbers import decimal_prefix, is_within
 from app.sheets.reading import Typed
 from app.sheets.variant import Variant
 
@@ -34,7 +34,7 @@ def is_close(variant: Variant, blank: Blank, typed: Typed, number: int) -> bool:
     tolerance = variant.worksheet.tolerance
     if blank.field != "count" or typed.meaning is not None or not (typed.margin or tolerance):
         return False
-    return abs(typed.value - number) <= max(Fraction(typed.margin), Fraction(str(tolerance)) * number)
+    return is_within(typed.value, number, tolerance, typed.margin)
 
 
 NearMiss = Literal["close", "close-or-rounded", "binary", "prefix"]
@@ -75,7 +75,7 @@ def number_meant(variant: Variant, blank: Blank, typed: Typed, *, right: bool) -
     if right:
         return variant.problem_for_marking.key[in_table]
     if typed.meaning is not None:
-        return typed.meaning.size(variant.problem_for_marking.sizes)
+        return typed.meaning.size(variant.problem_for_marking.sizes, "up")  # N/3 is whole at the sheet’s length alone
     if blank.field != "count" or not (typed.margin or variant.worksheet.tolerance):
         return typed.value
     predicted = (expected.wrong_answers.get(in_table) for expected in expectations(variant.problem))

@@ -22,6 +22,7 @@ from app.shapes.parameter_inventory import INVENTORIES
 from app.shapes.topics import check_topic_tokens, possible_tokens
 from app.sheets.authoring.own_misconceptions import own_findings
 from app.sheets.library import Library
+from app.sheets.numbers import is_within
 from app.sheets.seeds import ConfusedPairs, possible_lengths, unavoidable_confusions
 from app.sheets.variant import Row, Variant
 from app.sheets.worksheet import OWN_MISCONCEPTION_PREFIX, Model, Worksheet
@@ -331,7 +332,7 @@ def _tolerated_misconceptions(variant: Variant) -> Iterator[tuple[FindingKind, s
         if tolerance
         and expected.wrong_answers
         and all(
-            blank.field == "count" and abs(number - key[blank]) <= tolerance * key[blank]
+            blank.field == "count" and is_within(number, key[blank], tolerance)
             for blank, number in expected.wrong_answers.items()
         )
     }

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from app.sheets.numbers import MAX_ANSWER_CHARACTERS, MAX_VALUE, Unreadable, read_answer
+from app.sheets.numbers import MAX_ANSWER_CHARACTERS, MAX_VALUE, Unreadable, is_within, read_answer
 
 TIMES, OVER, MINUS = "*×·⋅∗xX", "/÷⁄∕", "-−–"
 SEPARATORS = [",", " ", "'", "’", "_", "\u00a0", "\u2009", "\u202f"]
@@ -263,3 +263,13 @@ def test_every_decimal_digit_of_unicode_is_that_digit() -> None:
     digits = [c for c in map(chr, range(sys.maxunicode + 1)) if c.isdecimal()]
     assert len(digits) > 600
     assert {c: read_answer(f"1{c}") for c in digits} == {c: 10 + unicodedata.decimal(c) for c in digits}
+
+
+@pytest.mark.parametrize(("tolerance", "right"), [(0.009, 3000), (0.043, 5000), (0.01, 100)])
+def test_a_tolerance_is_a_decimal_share(tolerance: float, right: int) -> None:
+    """0.009 of 3000 is 27, though the binary fraction nearest to 0.009 is a little less."""
+    most = int(Fraction(str(tolerance)) * right)
+    assert is_within(right + most, right, tolerance)
+    assert is_within(right - most, right, tolerance)
+    assert not is_within(right + most + 1, right, tolerance)
+    assert is_within(right + most + 1, right, tolerance, margin=most + 1)

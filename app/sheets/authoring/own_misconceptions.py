@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Literal
 
 from app.algebra.expression import Expression
@@ -17,7 +16,7 @@ from app.misconceptions.predictions import expectations, own_number
 from app.misconceptions.slips import is_single_slip
 from app.shapes.problem import Problem
 from app.shapes.table import Blank
-from app.sheets.numbers import Unreadable
+from app.sheets.numbers import Unreadable, is_within
 from app.sheets.variant import Variant
 from app.sheets.worksheet import OwnMisconception, WorksheetError
 from app.translation import gettext as _
@@ -114,11 +113,14 @@ def _wrong_answers(problem: Problem, key: str) -> Mapping[Blank, int]:
 
 def _as_marked(variant: Variant, wrong: Mapping[Blank, int]) -> dict[Blank, int]:
     """Those of the numbers that the worksheet's tolerance does not count as right."""
-    key, tolerance = variant.problem_for_marking.key, Fraction(str(variant.worksheet.tolerance))
+    key, tolerance = variant.problem_for_marking.key, variant.worksheet.tolerance
     if variant.worksheet.answers == "letters":
         return dict(wrong)
-    rounded = {blank for blank, number in wrong.items() if abs(number - key[blank]) <= tolerance * key[blank]}
-    return {blank: number for blank, number in wrong.items() if blank.field != "count" or blank not in rounded}
+    return {
+        blank: number
+        for blank, number in wrong.items()
+        if blank.field != "count" or not is_within(number, key[blank], tolerance)
+    }
 
 
 def _hidden(variant: Variant, own: OwnMisconception, held: str) -> OwnFinding:
