@@ -6,6 +6,8 @@
 True
 >>> Expression.parse("N") == Expression.parse("d_h")  # equal lengths on some sheets, but never the same expression
 False
+>>> Expression.parse("(G - H)*d") == Expression.parse("G*d - H*d")
+True
 >>> d, H = Expression.symbol("d"), Expression.symbol("H")
 >>> str(d / H), (d / H * H) == d
 ('d/H', True)
@@ -19,19 +21,51 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, cached_property, reduce
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
-_SYMBOL = re.compile(r"[A-Za-z][A-Za-z_]*")
+from app.algebra.parser import CannotReadError, ExpressionParser
+
+Rounding = Literal["never", "up", "down"]
+_ROUNDING: Mapping[str, Rounding] = {"floor": "down", "ceil": "up"}
+_TOKEN = re.compile(r"\s*([A-Za-z][A-Za-z_]*|[0-9]+|[-+*/^()])")
 
 
 class ExpressionError(ValueError):
-    """A text that is no expression, a symbol without a size, or a division by a sum."""
+    """A text that is no expression, a symbol without a size, a division by a sum, or a size that isn't whole."""
 
     def __init__(self, problem: str, pattern: str, sizes: Mapping[str, int] | None = None) -> None:
         self.pattern = pattern
         self.sizes = dict(sizes or {})
         known = f" (sizes given: {', '.join(f'{k}={v}' for k, v in self.sizes.items())})" if sizes else ""
         super().__init__(f"{problem} in '{pattern}'{known}")
+
+
+@dataclass(frozen=True)
+class Formula:
+    """An expression, which may be rounded as a whole: `floor(N*N/2)`, `ceil(N/E)`.
+
+    >>> Formula.parse("floor(N*N/2)").number({"N": 9}), Formula.parse("N*N/2").number({"N": 9})
+    (40, None)
+    """
+
+    expression: Expression
+    rounded: Rounding = "never"
+
+    @staticmethod
+    @cache
+    def parse(text: str) -> Formula:
+        """Read an expression with or without floor() or ceil() around all of it; raises ExpressionError."""
+        for name, rounded in _ROUNDING.items():
+            if text.startswith(f"{name}("):
+                return Formula(Expression.parse(text.removeprefix(name)), rounded)
+        return Formula(Expression.parse(text))
+
+    def number(self, sizes: Mapping[str, int]) -> int | None:
+        """The whole number that the formula comes to; None if it isn't whole, or if one of its symbols has no size."""
+        try:
+            return self.expression.size(sizes, self.rounded)
+        except ExpressionError:
+            return None
 
 
 class Term(NamedTuple):
@@ -62,11 +96,14 @@ class Expression:
     @staticmethod
     @cache
     def parse(text: str) -> Expression:
-        """Read sums of products of symbols and whole numbers, divided by symbols: 'N', 'G*d_h', '2*N + 1', 'N*k/E'.
+        """Read arithmetic with symbols and whole numbers: 'N', 'G*d_h', '2*N + 1', 'N*k/E', '(G - H)*d', 'd^2'.
 
-        Raises ExpressionError for anything else, also for differences.
+        Every product has its sign: not '2d'. Raises ExpressionError for anything else, and for a division by a sum.
         """
-        return Expression(_collect(_parse_term(part, text) for part in text.split("+")))
+        try:
+            return ExpressionParser(_tokens(text), _atom).value()
+        except CannotReadError as error:
+            raise ExpressionError(f"cannot read it ({error.unreadable.reason})", text) from None
 
     @staticmethod
     def number(value: int | Fraction) -> Expression:
@@ -90,17 +127,23 @@ class Expression:
         alone = len(self.terms) == len(term.symbols) == term.factor == 1 and not term.divisors
         return term.symbols[0] if alone else None
 
-    def size(self, sizes: Mapping[str, int]) -> int:
-        """The number that this expression comes to, rounded up to a whole one.
+    def size(self, sizes: Mapping[str, int], rounded: Rounding = "never") -> int:
+        """The whole number that this expression comes to.
 
-        Raises ExpressionError naming the symbols without a size.
+        Raises ExpressionError naming the symbols without a size, and for a number that isn't whole unless it is to be
+        rounded up or down.
         """
         try:
             if self._only_symbol:
                 return sizes[self._only_symbol]
-            return math.ceil(self._evaluate(sizes))
+            number = self._evaluate(sizes)
         except KeyError:
             raise self._without_size(sizes) from None
+        if number.denominator == 1:
+            return int(number)
+        if rounded == "never":
+            raise ExpressionError(f"{number} is not a whole number", str(self), sizes)
+        return math.ceil(number) if rounded == "up" else math.floor(number)
 
     def value(self, sizes: Mapping[str, int]) -> Fraction:
         """The exact number that this expression comes to; raises ExpressionError naming symbols without a size."""
@@ -169,25 +212,26 @@ class Expression:
         return ExpressionError(f"no size for {missing}", str(self), sizes)
 
 
-def _parse_term(text: str, whole: str) -> Term:
-    """Read one product of whole numbers and symbols, divided by symbols: "2*d_h*G" is Term(2, ("G", "d_h")).
+def _tokens(text: str) -> list[str]:
+    """The symbols, numbers and signs of a text; raises ExpressionError for anything else, such as the product 2d."""
+    tokens, position = list[str](), 0
+    while text[position:].strip():
+        match = _TOKEN.match(text, position)
+        if match is None:
+            raise ExpressionError(f"cannot read '{text[position:].strip()}'", text)
+        ends_factor = bool(tokens) and (tokens[-1][0].isalnum() or tokens[-1] == ")")
+        if ends_factor and (match[1][0].isalnum() or match[1] == "("):
+            raise ExpressionError(f"no sign before '{match[1]}'", text)
+        tokens.append(match[1])
+        position = match.end()
+    return tokens
 
-    Raises ExpressionError for anything else; `whole` is only the text that its message shows.
-    """
-    factor, symbols = 1, list[str]()
-    product, *divisors = text.split("/")
-    if divisors:
-        by_symbols = (_parse_term(divisor, whole) for divisor in divisors)
-        inverses = [Term(Fraction(1, divisor.factor), (), divisor.symbols) for divisor in by_symbols]
-        return reduce(_multiply, inverses, _parse_term(product, whole))
-    for piece in (piece.strip() for piece in text.split("*")):
-        if piece.isascii() and piece.isdigit():
-            factor *= int(piece)
-        elif _SYMBOL.fullmatch(piece):
-            symbols.append(piece)
-        else:
-            raise ExpressionError(f"cannot read '{piece}'", whole)
-    return Term(factor, tuple(sorted(symbols)))
+
+def _atom(token: str) -> Expression | None:
+    """The meaning of a number or symbol; None for a sign."""
+    if token.isdigit():
+        return Expression.number(int(token))
+    return Expression.symbol(token) if token[0].isalpha() else None
 
 
 def _multiply(a: Term, b: Term) -> Term:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from app.algebra.expression import Expression
+from app.algebra.expression import ONE, Expression
 from app.figures.draw import draw_side_by_side
 from app.figures.figures import Figure
 from app.figures.scale import ScaleName
@@ -80,9 +80,14 @@ def _explanation(variant: Variant, misconception: str, values: Mapping[Blank, in
 
 
 def mistaken_expression(variant: Variant, expected: Expectation, blank: Blank) -> Expression | None:
-    """What a misconception writes into a blank of the table in symbols that the sheet reads; None if these cannot."""
+    """What a misconception writes into a blank of the table in symbols that the sheet reads; None if these cannot.
+
+    They cannot say a number alone, except 1.
+    """
     meaning = wrong_expression(variant.problem, expected, blank)
-    return meaning if meaning and meaning.symbols <= set(variant.reader.symbols) else None
+    if meaning is None or not (meaning.symbols or meaning == ONE):
+        return None
+    return meaning if meaning.symbols <= set(variant.reader.symbols) else None
 
 
 def _mistaken(variant: Variant, misconception: str, values: Mapping[Blank, int]) -> Mapping[Blank, int | Typed]:

@@ -122,7 +122,7 @@ def _total_as_typed(problem: Problem, values: Values, blank: Blank) -> int | Non
     known = {key: number for key, number in typed.items() if number is not None}
     if not known or len(known) < len(keys):
         return None
-    return count.made_from.formula.size({**problem.sizes, **known, "parts": sum(known.values())})
+    return count.made_from.number(problem.sizes, known)
 
 
 def _part_as_typed(problem: Problem, values: Values, blank: Blank) -> int | None:
@@ -135,4 +135,4 @@ def _part_as_typed(problem: Problem, values: Values, blank: Blank) -> int | None
     count = problem.table.asked[blank.tensor]
     if isinstance(count, Count) and count.made_from:
         return _total_as_typed(problem, values, blank)
-    return count.expression("count").size(problem.sizes)
+    return count.size("count", problem.sizes)

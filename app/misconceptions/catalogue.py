@@ -7,15 +7,21 @@ misconception is the right sheet with a few blanks changed.
 'head-as-wide-as-model'
 >>> group_of("softmax-collapses")
 'scores'
+
+What a row says is checked when this module is imported: a symbol, row or box that no sheet of the topic has raises a
+CatalogueError which names it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import get_args
 
+from app.algebra.expression import Expression, Formula
 from app.models.architecture import Architecture
-from app.shapes.experts import expert_sizes, shared_expert_parameters
+from app.shapes.experts import shared_expert_parameters
 from app.shapes.feed_forward_width import width_rule
 from app.shapes.parameter_parts import number_of_parameters, outside_parts
 from app.shapes.problem import Problem
@@ -39,14 +45,30 @@ ALL_TOKENS_AT_ONCE = (*(topic for topic in HEADS if topic != DECODE), LAYER)
 class Prediction:
     """One way in which a misconception fills in a sheet; either `transposed`, or `overrides` and `substitutions`.
 
-    `overrides` give blanks, by name, another size: {"scores.columns": "d_h"}. `substitutions` put one symbol in place
-    of another in every other blank: {"G": "H"}. `transposed` are the tensors whose rows and columns change places, "*"
-    for all of them. A size may use the symbols of the sheet, and those of MODEL_SYMBOLS and BLANK_SYMBOLS.
+    `overrides` give blanks, by name, another size: {"scores.columns": "d_h"}. `substitutions` give a symbol another
+    size in every other blank: {"G": "H"}, {"d_h": "d/H"}. `transposed` are the tensors whose rows and columns change
+    places, "*" for all of them. A size is a Formula in the symbols of the sheet, the keys of its counts, and
+    FORMULA_SYMBOLS. Where it isn't whole, or the model has no such size, the prediction doesn't apply.
     """
 
     overrides: Mapping[str, str] = field(default_factory=dict)
     substitutions: Mapping[str, str] = field(default_factory=dict)
     transposed: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Read the formulas; raises ExpressionError, which has its text, for one that can't be read."""
+        self.written  # noqa: B018 - read and kept
+        self.meanings  # noqa: B018
+
+    @cached_property
+    def written(self) -> Mapping[str, Formula]:
+        """What `overrides` write, by the name of the blank."""
+        return {blank: Formula.parse(size) for blank, size in self.overrides.items()}
+
+    @cached_property
+    def meanings(self) -> Mapping[str, Formula]:
+        """What `substitutions` take each symbol for."""
+        return {symbol: Formula.parse(size) for symbol, size in self.substitutions.items()}
 
 
 @dataclass(frozen=True)
@@ -64,59 +86,27 @@ class Misconception:
         return tuple(self.predictions)
 
 
-# Symbols that a prediction may use besides those of the sheet. Of the model, as a whole number or None: d/H, each query
-# head's even share of the embedding dimension; d/G, each key/value head's, and G, both of the real model where a sheet
-# gives each query head its own keys and values; 4·d; 2·d/3, rounded down; and by how many
-# parameters one layer's attention or feed-forward block changes (a number below zero if it shrinks) with G heads in W_O
-# in place of H, without W_O, with d_h in place of d rows in W_Q, W_K and W_V, with d_v in place of d columns in W_O,
-# with the context length in the rows of W_O, and without W_gate; by how many one expert changes without its gate, a
-# layer without its shared experts, and the model without its LM head; the inner width of an expert divided among all of
-# them; and the partner of a dimension in the other convention of rotary pairs.
-MODEL_SYMBOLS: Mapping[str, Callable[[Architecture], int | None]] = {
-    "one": lambda _a: 1,
-    "four_d": lambda a: 4 * a.d,
-    "two_thirds_d": lambda a: 2 * a.d // 3,
-    "d_per_head": lambda a: None if a.d % a.H else a.d // a.H,
-    "d_per_kv_head": lambda a: None if a.d % a.kv_heads else a.d // a.kv_heads,
-    "kv_heads": lambda a: a.kv_heads,
-    "W_O_change": lambda a: (a.G - a.H) * a.d * a.d_v,
-    "without_W_O": lambda a: -(a.H * a.d_v + ("o" in a.biases)) * a.d,
-    "square_W_QKV": lambda a: (a.d_h - a.d) * (a.H * a.d_h + a.G * a.d_h + a.G * a.d_v),
-    "square_W_O": lambda a: (a.d_v - a.d) * a.H * a.d_v,
-    "context_in_W_O": lambda a: None if a.C is None else (a.C - 1) * a.H * a.d_v * a.d,
-    "without_W_gate": lambda a: -a.d * a.d_ff,
-    "without_expert_gate": lambda a: -a.d * expert_sizes(a)["d_exp"] if _has_experts(a) else None,
-    "without_shared": lambda a: -shared_expert_parameters(a),
-    "without_lm_head": lambda a: -number_of_parameters(outside_parts(a).get("output_head", ())).size(a.all_sizes),
-    "other_partner": other_partner,
-    "d_exp_shared_out": lambda a: expert_sizes(a)["d_exp"] // a.all_sizes["E"] if _has_experts(a) else None,
-}
-# Of the blank that is written into: its right number; one less; half of it, rounded down; the right number of the other
-# side of the same matrix. Of the sheet: m or N less than the right number; half of N·N, rounded down; 1 + 2 + … + N;
-# which token i is, counted from the last; H - 1 times the count of all attention parameters, zero on a sheet without
-# such a count; E - 1 or k - 1 times all parameters of the model beside its experts; and the operations of attention for
-# N tokens at once, or for N + 1.
-BLANK_SYMBOLS: Mapping[str, Callable[[Problem, Blank], int]] = {
-    "right": lambda problem, blank: problem.key[blank],
-    "one_less": lambda problem, blank: problem.key[blank] - 1,
-    "half": lambda problem, blank: problem.key[blank] // 2,
-    "other_side": lambda problem, blank: problem.key.get(blank.transposed, problem.key[blank]),
-    "less_m": lambda problem, blank: problem.key[blank] - problem.sizes["m"],
-    "less_N": lambda problem, blank: problem.key[blank] - problem.sizes["N"],
-    "half_square": lambda problem, _blank: problem.sizes["N"] ** 2 // 2,
-    "triangle": lambda problem, _blank: problem.sizes["N"] * (problem.sizes["N"] + 1) // 2,
-    "from_last": lambda problem, _blank: problem.sizes["N"] - problem.sizes["i"] + 1,
-    "other_heads": lambda problem, _blank: (problem.sizes["H"] - 1) * problem.key.get(Blank("attention", "count"), 0),
-    "prefill": lambda problem, _blank: _prefill(problem, problem.sizes["N"]),
-    "prefill_of_next": lambda problem, _blank: _prefill(problem, problem.sizes["N"] + 1),
-    "other_models": lambda problem, _blank: (problem.sizes["E"] - 1) * problem.sizes["rest"],
-    "other_active_models": lambda problem, _blank: (problem.sizes["k"] - 1) * problem.sizes["rest"],
-}
+def _kv_heads(architecture: Architecture) -> Expression:
+    """The key/value heads of the real model: G, or their number where the sheet's G is another one."""
+    return Expression.symbol("G") if architecture.real_G is None else Expression.number(architecture.real_G)
 
 
-def _prefill(problem: Problem, tokens: int) -> int:
-    """The operations of attention for so many tokens at once, on a sheet on growth."""
-    return problem.table.asked["prefill_flops"].expression("count").size({**problem.sizes, "N": tokens})
+# What a formula may use besides sizes and counts: the right size of the blank that is written into; the right size of
+# the other side of the same matrix; how many key/value heads the real model has, also where a sheet gives each query
+# head its own; how many output projections have a bias, 0 or 1; the parameters of the LM head; the partner of a
+# dimension in the other convention of rotary pairs; and the operations of attention for N + 1 tokens at once, on a
+# sheet on growth.
+FORMULA_SYMBOLS: Mapping[str, Callable[[Problem, Blank], Expression]] = {
+    "right": lambda problem, blank: problem.table.asked[blank.tensor].expression(blank.field),
+    "other_side": lambda problem, blank: problem.table.asked[blank.tensor].expression(blank.transposed.field),
+    "kv_heads": lambda problem, _blank: _kv_heads(problem.architecture),
+    "output_biases": lambda problem, _blank: Expression.number(int("o" in problem.architecture.biases)),
+    "lm_head": lambda problem, _blank: number_of_parameters(outside_parts(problem.architecture).get("output_head", ())),
+    "other_partner": lambda problem, _blank: other_partner(problem.architecture),
+    "prefill_of_next": lambda problem, _blank: (
+        problem.table.asked["prefill_flops"].expression("count").substitute({"N": Expression.parse("N + 1")})
+    ),
+}
 
 
 def _each(size: str, *blanks: str) -> dict[str, str]:
@@ -249,8 +239,8 @@ _EXPERT_ROWS = [f"{row}.rows" for row in ("expert_input", "expert_hidden", "expe
 _CHOOSING_SHAPES = ("chosen.columns", *_EXPERT_ROWS)
 _CHOSEN_COUNTS = ("chosen_experts.count", "block_active.count", "used.count")
 _AS_WIDE_AS_MODEL = {"d_h": "d", "d_v": "d"}
-_ONE_HEAD = {"H": "one", "G": "one"}
-_EVEN_SHARES = {"d_h": "d_per_head", "d_v": "d_per_head"}
+_ONE_HEAD = {"H": "1", "G": "1"}
+_EVEN_SHARES = {"d_h": "d/H", "d_v": "d/H"}
 # On sheets in three or four dimensions; shapes are without the batch.
 _SPLIT_KV, _KV_BY_HEAD = ("split_keys", "split_values"), ("keys_by_head", "values_by_head")
 _REPEATED = ("repeated_keys", "repeated_values")
@@ -382,13 +372,12 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
         "wider-kv-heads",
         "shared",
         {
-            **_on(HEADS, *_with_or_without_context(_each("d_per_kv_head", *_KV_COLUMNS))),
-            **_on((LAYER,), Prediction(_each("d_per_kv_head", *_KV_COLUMNS))),
+            **_on(HEADS, *_with_or_without_context(_each("d/kv_heads", *_KV_COLUMNS))),
+            **_on((LAYER,), Prediction(_each("d/kv_heads", *_KV_COLUMNS))),
             **_on(
                 (HEAD_MATRICES,),
                 Prediction(
-                    _each("d_per_kv_head", "W_K.columns", "W_V.columns")
-                    | _each("d*d_per_kv_head", "W_K.count", "W_V.count")
+                    _each("d/kv_heads", "W_K.columns", "W_V.columns") | _each("d*d/kv_heads", "W_K.count", "W_V.count")
                 ),
             ),
         },
@@ -408,7 +397,7 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
             **_in_dimensions({"joined_context": "right, G*d_v"}),
             **_on((MATRICES,), Prediction({"W_O.rows": "G*d_v", "W_O.count": "G*d_v*d"})),
             **_on((HEAD_MATRICES,), Prediction({"layer_W_O.rows": "G*d_v", "layer_W_O.count": "G*d_v*d"})),
-            **_on((COUNT,), Prediction(_counted("attention", "W_O_change"))),
+            **_on((COUNT,), Prediction(_counted("attention", "(G - H)*d*d_v"))),
             **_on((COSTS,), Prediction({"output_flops.count": "2*N*G*d_v*d"})),
         },
         _has_grouped_queries,
@@ -468,11 +457,8 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
             **_on((MATRICES,), Prediction(_each("H*right", "W_Q.count", "W_K.count", "W_V.count", "W_O.count"))),
             **_on(
                 (COUNT,),
-                Prediction(
-                    {"attention.count": "right + other_heads"}
-                    | _each("right + L*other_heads", "all_layers.count", *_WHOLE)
-                ),
-                Prediction({"attention.count": "right + other_heads"}),
+                Prediction(_counted("attention", "(H - 1)*attention")),
+                Prediction({"attention.count": "H*right"}),
             ),
         },
         lambda architecture: architecture.d == architecture.H * architecture.d_h,
@@ -493,7 +479,7 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
             (COSTS,),
             # Scaled from the right number, in which a sliding window counts no token that it drops.
             Prediction(_each("right*H/G", *_CACHE)),
-            Prediction(_each("half", *_CACHE)),
+            Prediction(_each("right/2", *_CACHE)),
             Prediction(_each("right*H/G/2", *_CACHE)),
             Prediction(_each("right/L", *_CACHE)),
         ),
@@ -502,8 +488,8 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
         "flops-are-macs",
         "costs",
         {
-            **_on((COSTS,), Prediction(_each("half", *_FLOPS))),
-            **_on((GROWTH,), Prediction(_each("half", *_GROWING_FLOPS))),
+            **_on((COSTS,), Prediction(_each("right/2", *_FLOPS))),
+            **_on((GROWTH,), Prediction(_each("right/2", *_GROWING_FLOPS))),
         },
     ),
     Misconception(
@@ -516,7 +502,7 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
     Misconception(
         "separate-head-forgotten",
         "parameters",
-        _on((COUNT,), Prediction({"output_head.count": "0"} | _each("right + without_lm_head", *_WHOLE))),
+        _on((COUNT,), Prediction({"output_head.count": "0"} | _each("right - lm_head", *_WHOLE))),
         lambda architecture: not architecture.tied_embeddings,
     ),
     # From here on: reasoned from what each sheet makes easy to mix up, where no source is named.
@@ -527,7 +513,7 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
         "parameters",
         {
             **_on((MATRICES,), Prediction({"W_O.rows": "C*H*d_v", "W_O.count": "C*H*d_v*d"})),
-            **_on((COUNT,), Prediction(_counted("attention", "context_in_W_O"))),
+            **_on((COUNT,), Prediction(_counted("attention", "(C - 1)*H*d_v*d"))),
         },
         _has_context_length,
     ),
@@ -576,11 +562,13 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
             ),
             **_on(
                 (COUNT,),
-                Prediction(_counted("attention", "square_W_QKV")),
+                Prediction(_counted("attention", "(d_h - d)*(H*d_h + G*d_h + G*d_v)")),
                 # The formula of that question: for each head, four matrices of head_dim × head_dim.
                 Prediction(
-                    {"attention.count": "right + square_W_QKV + square_W_O"}
-                    | _each("right + L*square_W_QKV + L*square_W_O", "all_layers.count", *_WHOLE)
+                    {"attention.count": "right + (d_h - d)*(H*d_h + G*d_h + G*d_v) + (d_v - d)*H*d_v"}
+                    | _each(
+                        "right + L*(d_h - d)*(H*d_h + G*d_h + G*d_v) + L*(d_v - d)*H*d_v", "all_layers.count", *_WHOLE
+                    )
                 ),
             ),
         },
@@ -590,14 +578,14 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
     Misconception(
         "output-projection-forgotten",
         "parameters",
-        _on((COUNT,), Prediction(_counted("attention", "without_W_O"))),
+        _on((COUNT,), Prediction(_counted("attention", "-(H*d_v + output_biases)*d"))),
     ),
     # The block of 2017 has two matrices, and textbooks show that one.
     Misconception(
         "gate-forgotten",
         "feed-forward",
         {
-            **_on((COUNT,), Prediction(_counted("feed_forward", "without_W_gate"))),
+            **_on((COUNT,), Prediction(_counted("feed_forward", "-d*d_ff"))),
             **_on((INNER_WIDTH,), Prediction({"gated_parameters.count": "2*d*d_ff"})),
             **_on((COSTS,), Prediction({"feed_forward_flops.count": "4*N*d*d_ff"})),
         },
@@ -608,7 +596,7 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
         "feed-forward-four-d",
         "feed-forward",
         {
-            **_on((MATRICES, WALK, COUNT, COSTS), Prediction(substitutions={"d_ff": "four_d"})),
+            **_on((MATRICES, WALK, COUNT, COSTS), Prediction(substitutions={"d_ff": "4*d"})),
             **_on((INNER_WIDTH,), Prediction({"width.count": "4*d", "gated_parameters.count": "12*d*d"})),
         },
         lambda architecture: architecture.d_ff != 4 * architecture.d and not _has_experts(architecture),
@@ -694,7 +682,7 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
         _on((CROSS,), Prediction(_each("M", *_KEY_SIDE)), Prediction(_each("N", *_QUERY_SIDE))),
     ),
     # Off by one: the new token's own key and value are left out.
-    Misconception("new-key-left-out", "cache", _on((DECODE,), Prediction(_each("one_less", *_KEY_SIDE)))),
+    Misconception("new-key-left-out", "cache", _on((DECODE,), Prediction(_each("right - 1", *_KEY_SIDE)))),
     # The cache is forgotten: every token is processed again.
     Misconception(
         "all-queries-recomputed",
@@ -773,7 +761,7 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
     Misconception(
         "causal-mask-everywhere",
         "mask",
-        _on((SOFTMAX,), Prediction({_SEEN[0]: "1", _SEEN[1]: "i", "all_weights.count": "triangle"})),
+        _on((SOFTMAX,), Prediction({_SEEN[0]: "1", _SEEN[1]: "i", "all_weights.count": "N*(N + 1)/2"})),
         lambda architecture: not architecture.causal,
     ),
     # "No token sees what it predicts" taken to hide the token itself.
@@ -782,22 +770,22 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
         "mask",
         _on(
             (SOFTMAX,),
-            Prediction({"masked.count": "right + N", "all_weights.count": "less_N"}),
-            Prediction({"masked.count": "right + N", "all_weights.count": "less_N", **_each("one_less", *_SEEN)}),
+            Prediction({"masked.count": "right + N", "all_weights.count": "right - N"}),
+            Prediction({"masked.count": "right + N", "all_weights.count": "right - N", **_each("right - 1", *_SEEN)}),
         ),
         _is_causal,
     ),
     Misconception(
         "half-of-all-masked",
         "mask",
-        _on((SOFTMAX,), Prediction(_each("half_square", "masked.count", "all_weights.count"))),
+        _on((SOFTMAX,), Prediction(_each("floor(N*N/2)", "masked.count", "all_weights.count"))),
         _is_causal,
     ),
     Misconception("all-entries-masked", "mask", _on((SOFTMAX,), Prediction({"masked.count": "N*N"})), _is_causal),
     Misconception(
         "mask-hides-earlier",
         "mask",
-        _on((SOFTMAX,), Prediction({_SEEN[0]: "N", _SEEN[1]: "from_last", _SEEN[2]: "1"})),
+        _on((SOFTMAX,), Prediction({_SEEN[0]: "N", _SEEN[1]: "N - i + 1", _SEEN[2]: "1"})),
         _is_causal,
     ),
     # The padding mask of frameworks has one number for each token.
@@ -914,8 +902,8 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
         "experts",
         _on(
             (MIXTURE,),
-            Prediction({"total.count": "right + other_models", "used.count": "right + other_active_models"}),
-            Prediction({"total.count": "right + other_models"}),
+            Prediction({"total.count": "right + (E - 1)*rest", "used.count": "right + (k - 1)*rest"}),
+            Prediction({"total.count": "right + (E - 1)*rest"}),
         ),
     ),
     # The Switch Transformer (arXiv:2101.03961) sends each token to one expert; most later models to several.
@@ -924,9 +912,9 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
         "experts",
         _on(
             (MIXTURE,),
-            Prediction(substitutions={"k": "one"}),
-            Prediction(_each("right", *_CHOOSING_SHAPES), {"k": "one"}),
-            Prediction(_each("right", "chosen.columns", *_CHOSEN_COUNTS), {"k": "one"}),
+            Prediction(_each("ceil(N/E)", *_EXPERT_ROWS), {"k": "1"}),
+            Prediction(_each("right", *_CHOOSING_SHAPES), {"k": "1"}),
+            Prediction(_each("ceil(N/E)", *_EXPERT_ROWS)),
         ),
         lambda architecture: architecture.all_sizes.get("k", 1) > 1,
     ),
@@ -951,7 +939,7 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
     ),
     # The experts taken for slices of one block of the stated width.
     Misconception(
-        "experts-share-the-width", "experts", _on((MIXTURE,), Prediction(substitutions={"d_exp": "d_exp_shared_out"}))
+        "experts-share-the-width", "experts", _on((MIXTURE,), Prediction(substitutions={"d_exp": "floor(d_exp/E)"}))
     ),
     Misconception(
         "expert-gate-forgotten",
@@ -960,11 +948,11 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
             (MIXTURE,),
             Prediction(
                 {
-                    "one_expert.count": "right + without_expert_gate",
-                    **_each("right + E*without_expert_gate", "experts.count", "block_stored.count"),
-                    **_each("right + k*without_expert_gate", "chosen_experts.count", "block_active.count"),
-                    "total.count": "right + E*L_exp*without_expert_gate",
-                    "used.count": "right + L_exp*k*without_expert_gate",
+                    "one_expert.count": "right - d*d_exp",
+                    **_each("right - E*d*d_exp", "experts.count", "block_stored.count"),
+                    **_each("right - k*d*d_exp", "chosen_experts.count", "block_active.count"),
+                    "total.count": "right - E*L_exp*d*d_exp",
+                    "used.count": "right - k*L_exp*d*d_exp",
                 }
             ),
         ),
@@ -972,7 +960,7 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
     Misconception(
         "shared-experts-forgotten",
         "experts",
-        _on((MIXTURE,), Prediction(_each("right + without_shared", "block_stored.count", "block_active.count"))),
+        _on((MIXTURE,), Prediction(_each("right - shared_experts", "block_stored.count", "block_active.count"))),
         lambda architecture: shared_expert_parameters(architecture) > 0,
     ),
     # Seen in LTX-Video#224.
@@ -1051,14 +1039,14 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
         _on(
             (GROWTH,),
             Prediction({"decode_flops.count": "prefill_of_next"}),
-            Prediction({"decode_flops.count": "prefill"}),
+            Prediction({"decode_flops.count": "prefill_flops"}),
         ),
     ),
     # "A multiple of 256" is taken to be the one below.
     Misconception(
         "rounded-down-to-multiple",
         "feed-forward",
-        _on((INNER_WIDTH,), Prediction({"multiples.count": "one_less", "width.count": "less_m"})),
+        _on((INNER_WIDTH,), Prediction({"multiples.count": "floor(g/m)", "width.count": "right - m"})),
         _is_rounded_up,
     ),
     Misconception(
@@ -1071,7 +1059,7 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
     Misconception(
         "two-thirds-of-d",
         "feed-forward",
-        _on((INNER_WIDTH,), Prediction(_each("two_thirds_d", "two_thirds.count", "gated_width.count"))),
+        _on((INNER_WIDTH,), Prediction(_each("floor(2*d/3)", "two_thirds.count", "gated_width.count"))),
     ),
     # Gate and up are taken for the two halves of what was one matrix.
     Misconception(
@@ -1114,3 +1102,46 @@ _GROUP_OF = {misconception.key: misconception.group for misconception in MISCONC
 def group_of(misconception: str) -> str:
     """The group of a misconception, by its key; raises KeyError if there is no such misconception."""
     return _GROUP_OF[misconception]
+
+
+_SIDES = frozenset(get_args(BlankField))
+
+
+class CatalogueError(ValueError):
+    """A row of the catalogue that names something no sheet of its topics has."""
+
+
+def check_row(misconception: Misconception) -> None:
+    """Raise CatalogueError for a topic, row, box or symbol of a misconception that isn't there.
+
+    Of a prediction for several topics, each row and symbol must be there in one of them.
+    """
+    topics_of = dict[int, tuple[Prediction, list[str]]]()
+    for topic, predictions in misconception.predictions.items():
+        for prediction in predictions:
+            topics_of.setdefault(id(prediction), (prediction, []))[1].append(topic)
+    for prediction, topics in topics_of.values():
+        if unknown := next(_unknown_names(prediction, topics), None):
+            where = ", ".join(topics)
+            raise CatalogueError(f"The misconception “{misconception.key}” (on {where}): there is no {unknown}.")
+
+
+def _unknown_names(prediction: Prediction, topics: Iterable[str]) -> Iterator[str]:
+    """What a prediction names that no sheet of the topics has, each with its kind: 'row “quiries”'."""
+    yield from (f"topic “{topic}”" for topic in topics if topic not in TOPICS)
+    specs = [TOPICS[topic] for topic in topics if topic in TOPICS]
+    formulas = (*prediction.written.values(), *prediction.meanings.values())
+    for symbol in sorted(frozenset(prediction.substitutions).union(*(each.expression.symbols for each in formulas))):
+        if symbol not in FORMULA_SYMBOLS and not any(symbol in spec.symbols for spec in specs):
+            yield f"symbol “{symbol}”"
+    rows = [row for row in prediction.transposed if row != "*"]
+    for box in prediction.overrides:
+        row, _dot, side = box.partition(".")
+        rows.append(row)
+        if side not in _SIDES:
+            yield f"box “{box}”"
+    yield from (f"row “{row}”" for row in rows if not any(row in spec.rows for spec in specs))
+
+
+for _row in MISCONCEPTIONS:
+    check_row(_row)

@@ -3,44 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from fractions import Fraction
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import combinations
 
-from app.algebra.expression import ONE, Expression, ExpressionError
+from app.algebra.expression import Expression, ExpressionError, Formula
 from app.algebra.parser import MAX_VALUE
-from app.misconceptions.catalogue import BLANK_SYMBOLS, MISCONCEPTIONS, MODEL_SYMBOLS, Misconception, Prediction
+from app.misconceptions.catalogue import FORMULA_SYMBOLS, MISCONCEPTIONS, Misconception, Prediction
 from app.misconceptions.slips import is_single_slip
-from app.models.architecture import Architecture
 from app.shapes.consistency import Values
 from app.shapes.problem import Problem
-from app.shapes.table import Blank
+from app.shapes.table import Blank, Count
 
 PROBLEMS_REMEMBERED = 4096
-
-_N = Expression.symbol("N")
-# Those of MODEL_SYMBOLS and BLANK_SYMBOLS that symbols of the sheet can say for every blank.
-_IN_SYMBOLS: Mapping[str, Expression] = {
-    "one": ONE,
-    "four_d": Expression.parse("4*d"),
-    "d_per_head": Expression.parse("d/H"),
-    "d_per_kv_head": Expression.parse("d/G"),
-    "kv_heads": Expression.symbol("G"),
-    "W_O_change": Expression.parse("G*d*d_v") - Expression.parse("H*d*d_v"),
-    "two_thirds_d": Expression.parse("2*d/3"),
-    "half_square": Expression.parse("N*N/2"),
-    "without_W_O": -Expression.parse("H*d_v*d"),
-    "square_W_QKV": (Expression.symbol("d_h") - Expression.symbol("d")) * Expression.parse("H*d_h + G*d_h + G*d_v"),
-    "square_W_O": (Expression.symbol("d_v") - Expression.symbol("d")) * Expression.parse("H*d_v"),
-    "without_lm_head": -Expression.parse("V*d"),
-    "without_W_gate": -Expression.parse("d*d_ff"),
-    "without_expert_gate": -Expression.parse("d*d_exp"),
-    "triangle": (_N * _N + _N) * Fraction(1, 2),
-    "from_last": _N - Expression.symbol("i") + ONE,
-    "other_models": Expression.parse("E*rest") - Expression.symbol("rest"),
-    "other_active_models": Expression.parse("k*rest") - Expression.symbol("rest"),
-}
 
 
 @dataclass(frozen=True)
@@ -65,9 +40,8 @@ def expectations(problem: Problem) -> tuple[Expectation, ...]:
     the catalogue, in its order. A misconception that would write only right numbers here has none.
     """
     own = tuple(_own_expectations(problem)) if problem.own_misconceptions else ()
-    sizes = {**problem.sizes, **_model_sizes(problem.architecture)}
     applicable = (m for m in MISCONCEPTIONS if problem.topic in m.predictions and m.applies_to(problem.architecture))
-    return (*own, *(expectation for each in applicable for expectation in _expectations_of(each, problem, sizes)))
+    return (*own, *(expectation for each in applicable for expectation in _expectations_of(each, problem)))
 
 
 @lru_cache(maxsize=PROBLEMS_REMEMBERED)
@@ -106,45 +80,60 @@ def own_number(problem: Problem, blank: Blank, size: Expression) -> int | None:
     """The number that an author's own misconception writes into a blank of the sheet, which may be the right one.
 
     None if it is no whole number from 1 to MAX_VALUE (a count from 0), as d/7 is not where d is 4096, or if a symbol
-    has no size in this model. `size` may use the sheet's sizes and BLANK_SYMBOLS.
+    has no size in this model. `size` may use the sheet's sizes and FORMULA_SYMBOLS.
     """
-    own = {symbol: BLANK_SYMBOLS[symbol](problem, blank) for symbol in size.symbols & BLANK_SYMBOLS.keys()}
     try:
-        value = size.value({**problem.sizes, **own} if own else problem.sizes)
-    except (ExpressionError, ZeroDivisionError):
+        number = Formula(in_sizes(size, problem, blank)).number(problem.sizes)
+    except (ExpressionError, ZeroDivisionError):  # it is divided by a sum, or by nothing
         return None
     least = 0 if blank.field == "count" else 1
-    return int(value) if value.denominator == 1 and least <= value <= MAX_VALUE else None
+    return number if number is not None and least <= number <= MAX_VALUE else None
 
 
-def _expectations_of(misconception: Misconception, problem: Problem, sizes: Mapping[str, int]) -> list[Expectation]:
+def in_sizes(size: Expression, problem: Problem, blank: Blank) -> Expression:
+    """What a formula for a blank means in the symbols of the sheet, with FORMULA_SYMBOLS and counts worked out.
+
+    The key of a count that this sheet's table lacks stays, and so has no size. Raises ExpressionError where a formula
+    is divided by a sum.
+    """
+    counts = {key: problem.table.asked.get(key) for key in size.symbols - problem.sizes.keys()}
+    meanings = {key: count.total for key, count in counts.items() if isinstance(count, Count)}
+    boxes = {symbol: FORMULA_SYMBOLS[symbol](problem, blank) for symbol in size.symbols & FORMULA_SYMBOLS.keys()}
+    return size.substitute({**meanings, **boxes}) if meanings or boxes else size
+
+
+def _expectations_of(misconception: Misconception, problem: Problem) -> list[Expectation]:
     """One Expectation for each way in which a misconception fills in the problem, in the order of its predictions.
 
-    Predictions that change no blank, or the same blanks to the same numbers as an earlier one, have none. `sizes` are
-    the sizes of all symbols, the model's included.
+    Predictions that change no blank, or the same blanks to the same numbers as an earlier one, have none.
     """
     expected = list[Expectation]()
     for prediction in misconception.predictions[problem.topic]:
-        wrong_answers = _wrong_answers(prediction, problem, sizes)
+        wrong_answers = _wrong_answers(prediction, problem)
         if wrong_answers and all(other.wrong_answers != wrong_answers for other in expected):
             expected.append(Expectation(misconception.key, wrong_answers, prediction.transposed, prediction))
     return expected
 
 
-def _wrong_answers(prediction: Prediction, problem: Problem, sizes: Mapping[str, int]) -> dict[Blank, int]:
+def _wrong_answers(prediction: Prediction, problem: Problem) -> dict[Blank, int]:
     """The wrong numbers that a prediction writes, by blank; blanks in which it writes the right number are left out.
 
-    Empty if one of its symbols has no size in this model, such as d_per_head where H does not divide d.
+    Empty if one of its sizes isn't whole in this model, such as d/H where H does not divide d, or if the model has no
+    such size.
     """
-    try:
-        substituted = {**sizes, **{symbol: sizes[other] for symbol, other in prediction.substitutions.items()}}
-        written = {
-            blank: _predicted_number(prediction, problem, blank, substituted)
-            for blank in _affected_blanks(prediction, problem)
-        }
-    except (ExpressionError, KeyError):
+    meanings = {symbol: formula.number(problem.sizes) for symbol, formula in prediction.meanings.items()}
+    known = {symbol: size for symbol, size in meanings.items() if size is not None}
+    if len(known) < len(meanings):
         return {}
-    return {blank: number for blank, number in written.items() if number != problem.key[blank]}
+    sizes = {**problem.sizes, **known}
+    wrong = dict[Blank, int]()
+    for blank in _affected_blanks(prediction, problem):
+        number = _predicted_number(prediction, problem, blank, sizes)
+        if number is None:
+            return {}
+        if number != problem.key[blank]:
+            wrong[blank] = number
+    return wrong
 
 
 def _affected_blanks(prediction: Prediction, problem: Problem) -> Iterable[Blank]:
@@ -162,19 +151,19 @@ def _affected_blanks(prediction: Prediction, problem: Problem) -> Iterable[Blank
     return (*transposed, *substituted, *(names[name] for name in prediction.overrides if name in names))
 
 
-def _predicted_number(prediction: Prediction, problem: Problem, blank: Blank, sizes: Mapping[str, int]) -> int:
-    """The number that a prediction writes into one blank, which may be the right one.
+def _predicted_number(
+    prediction: Prediction, problem: Problem, blank: Blank, substituted: Mapping[str, int]
+) -> int | None:
+    """The number that a prediction writes into one blank, which may be the right one; None if it isn't whole.
 
     An override of the blank comes first; else, if the prediction transposes, the right number of the other side; else
-    the blank's own expression at `sizes`, in which the substituted symbols have their new size.
+    the blank's own expression at the sizes that the prediction has `substituted`.
     """
-    if override := prediction.overrides.get(str(blank)):
-        size = Expression.parse(override)
-        own = {symbol: BLANK_SYMBOLS[symbol](problem, blank) for symbol in size.symbols & BLANK_SYMBOLS.keys()}
-        return size.size({**sizes, **own} if own else sizes)
+    if formula := prediction.written.get(str(blank)):
+        return replace(formula, expression=in_sizes(formula.expression, problem, blank)).number(problem.sizes)
     if prediction.transposed:
         return problem.key[blank.transposed]
-    return problem.table.asked[blank.tensor].expression(blank.field).size(sizes)
+    return Formula(problem.table.asked[blank.tensor].expression(blank.field)).number(substituted)
 
 
 def wrong_expression(problem: Problem, expected: Expectation, blank: Blank) -> Expression | None:
@@ -183,38 +172,20 @@ def wrong_expression(problem: Problem, expected: Expectation, blank: Blank) -> E
     None for a number that is no product or sum of them, such as a half that is rounded.
     """
     asked, prediction = problem.table.asked, expected.prediction
-    right = asked[blank.tensor].expression(blank.field)
-    if prediction is None:
-        size = problem.own_misconceptions[expected.misconception][blank]
-    elif override := prediction.overrides.get(str(blank)):
-        size = Expression.parse(override)
-    elif prediction.transposed:
-        size = asked[blank.tensor].expression(blank.transposed.field)
-    else:
-        size = right.substitute(
-            {symbol: Expression.symbol(other) for symbol, other in prediction.substitutions.items()}
-        )
-    other_side = asked[blank.tensor].expression(blank.transposed.field)
-    of_blank = {
-        "right": right,
-        "other_side": other_side,
-        "half": right * Fraction(1, 2),
-        "one_less": right - ONE,
-        "less_N": right - _N,
-        "less_m": right - Expression.symbol("m"),
-    }
+    size = asked[blank.tensor].expression(blank.field)
     try:
-        size = size.substitute({**_IN_SYMBOLS, **of_blank})
-    except ExpressionError:
+        if prediction is None:
+            size = in_sizes(problem.own_misconceptions[expected.misconception][blank], problem, blank)
+        elif formula := prediction.written.get(str(blank)):
+            size = in_sizes(formula.expression, problem, blank)
+        elif prediction.transposed:
+            size = asked[blank.tensor].expression(blank.transposed.field)
+        else:
+            size = size.substitute({symbol: formula.expression for symbol, formula in prediction.meanings.items()})
+    except ExpressionError:  # what is divided by a sum is no product or sum
         return None
     is_known = size.symbols <= problem.sizes.keys() and size.value(problem.sizes) == expected.wrong_answers[blank]
     return size if is_known else None
-
-
-def _model_sizes(architecture: Architecture) -> dict[str, int]:
-    """The MODEL_SYMBOLS that are whole numbers for this model."""
-    sizes = {symbol: size_of(architecture) for symbol, size_of in MODEL_SYMBOLS.items()}
-    return {symbol: size for symbol, size in sizes.items() if size is not None}
 
 
 @lru_cache(maxsize=PROBLEMS_REMEMBERED)

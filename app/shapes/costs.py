@@ -136,5 +136,6 @@ def _memory_count(what: str, bits: str, numbers: Expression, formula: str) -> Co
     Example: weights_8_bit is half of weights_16_bit.
     """
     doubled = str(2 * int(bits))
-    halved = FromParts(HALF_OF, (f"{what}_{doubled}_bit",)) if doubled in BYTES_PER_NUMBER else None
-    return Count(f"{what}_{bits}_bit", numbers * BYTES_PER_NUMBER[bits], formula, halved, unit="bytes")
+    halved = FromParts(HALF_OF, (f"{what}_{doubled}_bit",), "up") if doubled in BYTES_PER_NUMBER else None
+    total = numbers * BYTES_PER_NUMBER[bits]
+    return Count(f"{what}_{bits}_bit", total, formula, halved, unit="bytes", rounded="up")

@@ -14,7 +14,7 @@ percentage of it before that, which Meta published in models/sku_list.py of gith
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from app.algebra.expression import Expression
@@ -99,10 +99,11 @@ def _gated(architecture: Architecture, rule: WidthRule) -> Iterator[Count]:
     if rule.percent != _WHOLE_PERCENT:
         yield (before := _percent_of(before, d, rule))
     rounds = before.rounds or rule.before_rounding(d) % rule.multiple_of > 0
-    up = FromParts(PARTS_SUM / m, (before.key,))
+    up = FromParts(PARTS_SUM / m, (before.key,), "up")
     # What was rounded down already is a size of its own, so that it can be divided by m.
     divided = Expression.symbol("g") if before.rounds else before.total
-    yield _step("multiples", divided / m, f"{{{before.key}}} ÷ {{m}}, {{rounded-up}}", up, rounds=rounds)
+    multiples = _step("multiples", divided / m, f"{{{before.key}}} ÷ {{m}}, {{rounded-up}}", up, rounds=rounds)
+    yield replace(multiples, rounded="up")
     width = m * (architecture.d_ff // rule.multiple_of) if rounds else before.total
     yield _step("width", width, "{m} · {multiples}", FromParts(m * PARTS_SUM, ("multiples",)), rounds=rounds)
     three, two = Expression.parse("3*d"), Expression.parse("2*d")
@@ -130,8 +131,8 @@ def _percent_of(before: Count, d: int, rule: WidthRule) -> Count:
 
 
 def _part_of(part: str, share: int, whole: int) -> FromParts:
-    """A share of a whole number, rounded down: sizes are rounded up, so that so much less is asked for."""
-    return FromParts(PARTS_SUM * Fraction(share, whole) - Expression.number(Fraction(whole - 1, whole)), (part,))
+    """`share/whole` of another count, rounded down."""
+    return FromParts(PARTS_SUM * Fraction(share, whole), (part,), "down")
 
 
 def _step(

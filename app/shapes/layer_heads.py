@@ -135,4 +135,4 @@ def cache_of_model(architecture: Architecture, tokens: int, sizes: Mapping[str, 
 def cache_bytes(architecture: Architecture, tokens: int, sizes: Mapping[str, int]) -> int:
     """The bytes of the KV cache of all layers after so many tokens, at 16 bits a number, with these sizes."""
     cached = memory_costs(cached_numbers(architecture, tokens))
-    return next(count.total.size(sizes) for count in cached if count.key == "cache_16_bit")
+    return next(count.size("count", sizes) for count in cached if count.key == "cache_16_bit")

@@ -55,7 +55,7 @@ class Problem:
     @cached_property
     def key(self) -> Mapping[Blank, int]:
         """The right number for every blank."""
-        return {blank: self.table.asked[blank.tensor].expression(blank.field).size(self.sizes) for blank in self.blanks}
+        return {blank: self.table.asked[blank.tensor].size(blank.field, self.sizes) for blank in self.blanks}
 
     @cached_property
     def upstream_blanks(self) -> Mapping[Blank, frozenset[Blank]]:

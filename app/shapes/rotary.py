@@ -24,6 +24,10 @@ from app.translation import gettext as _
 # The dimension, counted from 0, whose partner a sheet asks for. Of a half-split pair it is in the first half if there
 # are more pairs than that; 0 and 1 would give 1 and 0 away.
 ASKED_DIMENSION = 2
+NEXT_DIMENSION, IN_SECOND_HALF = (
+    Expression.number(ASKED_DIMENSION + 1),
+    Expression.parse(f"d_rot/2 + {ASKED_DIMENSION}"),
+)
 
 
 def require_rotary_pairs(architecture: Architecture, tokens: int) -> None:
@@ -50,11 +54,10 @@ def rotary_table(architecture: Architecture, _tokens: int) -> TensorTable:
     return replace(ROTARY_PAIRS, counts=tuple(rotary_counts(architecture)))
 
 
-def other_partner(architecture: Architecture) -> int | None:
-    """The partner of dimension 2 in the convention that the model does not follow; None for a model without RoPE."""
-    if architecture.rotary is None:
-        return None
-    return ASKED_DIMENSION + (architecture.rotary.width // 2 if architecture.rotary.adjacent_pairs else 1)
+def other_partner(architecture: Architecture) -> Expression:
+    """The partner of dimension 2 in the convention that the model does not follow."""
+    adjacent = architecture.rotary is not None and architecture.rotary.adjacent_pairs
+    return IN_SECOND_HALF if adjacent else NEXT_DIMENSION
 
 
 def rotary_counts(architecture: Architecture) -> Iterator[Count]:
@@ -65,12 +68,9 @@ def rotary_counts(architecture: Architecture) -> Iterator[Count]:
     """
     rotary = architecture.rotary
     if rotary is not None and rotary.width // 2 > ASKED_DIMENSION:
-        neighbours, half_split = (
-            Expression.number(ASKED_DIMENSION + 1),
-            Expression.parse(f"d_rot/2 + {ASKED_DIMENSION}"),
-        )
         formula = "{next-dimension}" if rotary.adjacent_pairs else "{same-place-in-second-half}"
-        yield Count("partner", neighbours if rotary.adjacent_pairs else half_split, formula, unit="entries")
+        partner = NEXT_DIMENSION if rotary.adjacent_pairs else IN_SECOND_HALF
+        yield Count("partner", partner, formula, unit="entries")
     if rotary is not None and rotary.width < architecture.d_h:
         unrotated = Expression.symbol("d_h") - Expression.symbol("d_rot")
         yield Count("unrotated", unrotated, "{d_h} − {d_rot}", unit="entries")

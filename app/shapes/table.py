@@ -15,7 +15,7 @@ from functools import cached_property
 from math import prod
 from typing import Literal, NamedTuple
 
-from app.algebra.expression import Expression
+from app.algebra.expression import Expression, Rounding
 
 BlankField = Literal["rows", "columns", "dim0", "dim1", "dim2", "dim3", "count"]
 MATRIX_FIELDS: tuple[BlankField, BlankField] = ("rows", "columns")
@@ -145,6 +145,10 @@ class Tensor:
             return prod(self.shape, start=Expression.number(1))
         return self.shape[side_fields(len(self.shape)).index(field)]
 
+    def size(self, field: BlankField, sizes: Mapping[str, int]) -> int:
+        """One side, or the count, as a whole number."""
+        return self.expression(field).size(sizes)
+
 
 PARTS_SUM = Expression.parse("parts")
 
@@ -153,13 +157,21 @@ PARTS_SUM = Expression.parse("parts")
 class FromParts:
     """How a count is worked out from other counts of its table: a formula in `parts`, the sum of those counts.
 
-    Where it isn't worked out from their sum, the formula has the keys of the counts in place of `parts`.
+    Where it isn't worked out from their sum, the formula has the keys of the counts in place of `parts`. It may be
+    `rounded` up or down to a whole number.
 
     Example: FromParts(L*parts, ("attention", "feed_forward", "norms")) for the parameters of all layers.
     """
 
     formula: Expression
     parts: tuple[str, ...]
+    rounded: Rounding = "never"
+
+    def number(self, sizes: Mapping[str, int], parts: Mapping[str, int]) -> int | None:
+        """What the formula comes to with these numbers for the parts; None if that isn't whole, and isn't rounded."""
+        known = {**sizes, **parts, "parts": sum(parts.values())}
+        value = self.formula.value(known)
+        return None if value.denominator != 1 and self.rounded == "never" else self.formula.size(known, self.rounded)
 
 
 @dataclass(frozen=True)
@@ -168,7 +180,7 @@ class Count:
 
     `formula` is the same sum for people, with factors kept together: '{L} · ({attention} + {feed_forward} + {norms})'.
     `made_from` names the counts that this one is worked out from; None if it is worked out from sizes alone. What is
-    rounded on the way in this model `rounds`: symbols cannot say it.
+    rounded on the way in this model `rounds`: symbols cannot say it. A total that isn't whole is `rounded`.
     """
 
     key: str
@@ -178,6 +190,7 @@ class Count:
     letter: str = ""
     unit: CountUnit = "parameters"
     rounds: bool = False
+    rounded: Rounding = "never"
 
     @property
     def fields(self) -> tuple[BlankField, ...]:
@@ -187,6 +200,10 @@ class Count:
     def expression(self, _field: BlankField) -> Expression:
         """The total in symbols; a count has no other field."""
         return self.total
+
+    def size(self, _field: BlankField, sizes: Mapping[str, int]) -> int:
+        """The number that is right."""
+        return self.total.size(sizes, self.rounded)
 
 
 @dataclass(frozen=True)

@@ -14,12 +14,14 @@ app.shapes.requirements.TopicError: this model has no cross-attention: choose an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal
 
 from app.algebra.expression import Expression
 from app.models.architecture import Architecture, TokensError
+from app.models.families import FAMILIES
 from app.models.parameter_count import parameter_counts
 from app.shapes.costs import cached_numbers, layer_costs, memory_costs
 from app.shapes.experts import even_tokens, expert_sizes, experts_table, require_experts_alike
@@ -62,6 +64,7 @@ from app.shapes.tables import (
     CROSS_ATTENTION,
     DECODE_STEP,
     DIRECT_LATENT_ATTENTION,
+    EXPERTS,
     GROUPED_HEADS,
     HEAD_PARAMETERS,
     HEADS_AS_DIMENSION,
@@ -78,8 +81,10 @@ from app.shapes.tables import (
 )
 from app.translation import gettext as _
 
-# How many inputs a batch has: numbers of which few are heads of a model, too.
+# How many inputs a batch has, where no other side of a tensor is the same number.
 BATCH_SIZES = (3, 6, 9, 10, 11, 13, 15)
+COMMON_SYMBOLS = ("N", "M", "W", "d_rot")  # of sizes that sheets of every topic may have beside the model's
+_MODEL_SYMBOLS = frozenset(symbol for family in FAMILIES.values() for symbol in family.sizes)
 SCALED_SCORES = "{scaled-scores}"  # a phrase of formulas: the scores divided by √d_h
 SCALES_EMBEDDINGS = frozenset({"gemma"})  # families that multiply embeddings by √d (arXiv:2403.08295)
 Subject = Literal["head", "softmax", "layer", "parameters", "model", "counts"]
@@ -96,6 +101,8 @@ class TopicSpec:
     tokens if the model is causal. `runnable_table` is the table that a run in torch is checked against, None if it
     cannot be run. `batched` topics have several inputs at once. `extra_sizes` are symbols that only this topic's table
     uses. `token_step` is what the number of tokens should be a multiple of, so that every row has a whole number.
+    `tables` are those it is built from; `counts` and `extra_symbols`, separated by spaces, are the keys and symbols
+    that the table of some model also has. A misconception may name these alone.
     """
 
     key: str
@@ -109,6 +116,19 @@ class TopicSpec:
     runnable_table: TensorTable | None = None
     extra_sizes: Callable[[Architecture, int], Mapping[str, int]] = lambda _architecture, _tokens: {}
     token_step: Callable[[Architecture], int] = lambda _architecture: 1
+    tables: tuple[TensorTable, ...] = ()
+    counts: str = ""
+    extra_symbols: str = ""
+
+    @cached_property
+    def rows(self) -> frozenset[str]:
+        """The keys of the tensors and counts that some model's table has."""
+        return frozenset(self.counts.split()).union(*(table.by_key for table in self.tables))
+
+    @cached_property
+    def symbols(self) -> frozenset[str]:
+        """The symbols that have a size on some model's sheet, and the keys of its counts: what formulas may use."""
+        return _MODEL_SYMBOLS.union(COMMON_SYMBOLS, self.extra_symbols.split(), self.counts.split())
 
 
 def topic_for(key: str, architecture: Architecture, tokens: int) -> TensorTable:
@@ -132,8 +152,9 @@ def sizes_for(key: str, architecture: Architecture, tokens: int, decoder_tokens:
 
     N is `tokens`, M is `decoder_tokens`, W the sliding window of a layer (tokens + 1 for a model without one), `d_rot`
     the numbers of a query that RoPE rotates (not without RoPE), and in a batched topic B is how many inputs the batch
-    has, which goes with `tokens`, so that another variant has another batch; to these come the topic's extra sizes, and
-    the model's own: the decoder's if the topic uses the decoder, else the encoder's.
+    has, which depends on `tokens`, so that another variant has another batch, and equals no other side of its
+    tensors; to these come the topic's extra sizes, and the model's own: the decoder's if the topic uses the decoder,
+    else the encoder's.
     """
     topic = TOPICS[key]
     model_sizes = architecture.decoder_sizes if topic.uses_decoder else architecture.all_sizes
@@ -142,8 +163,15 @@ def sizes_for(key: str, architecture: Architecture, tokens: int, decoder_tokens:
     rotated = architecture.rotary.width if architecture.rotary else 0
     rotary_sizes = {"d_rot": rotated} if rotated else {}
     extra_sizes = topic.extra_sizes(architecture, tokens)
-    batch_size = {"B": BATCH_SIZES[tokens % len(BATCH_SIZES)]} if topic.batched else {}
+    sides = {tokens, *(model_sizes[symbol] for symbol in ("d", "H", "G", "d_h", "d_v"))}
+    batch_size = {"B": _batch_size(tokens, sides)} if topic.batched else {}
     return {**model_sizes, "W": window, **extra_sizes, **rotary_sizes, **batch_size, "N": tokens, "M": decoder_tokens}
+
+
+def _batch_size(tokens: int, taken: Collection[int]) -> int:
+    """The number of inputs in a batch that goes with a number of tokens: of BATCH_SIZES, or the next one not taken."""
+    in_order = (BATCH_SIZES[(tokens + step) % len(BATCH_SIZES)] for step in range(len(BATCH_SIZES)))
+    return next((size for size in in_order if size not in taken), BATCH_SIZES[tokens % len(BATCH_SIZES)])
 
 
 def check_topic_tokens(key: str, architecture: Architecture, tokens: int) -> int:
@@ -341,6 +369,7 @@ TOPICS: Mapping[str, TopicSpec] = {
             all_of(require_own_projections, require_scores_of_queries_and_keys),
             masked=True,
             runnable_table=SINGLE_HEAD,
+            tables=(SINGLE_HEAD, BIDIRECTIONAL_HEAD),
         ),
         TopicSpec(
             "bidirectional-head",
@@ -348,6 +377,7 @@ TOPICS: Mapping[str, TopicSpec] = {
             lambda _architecture, _tokens: BIDIRECTIONAL_HEAD,
             all_of(require_no_mask, require_own_projections, require_scores_of_queries_and_keys),
             runnable_table=BIDIRECTIONAL_HEAD,
+            tables=(BIDIRECTIONAL_HEAD,),
         ),
         TopicSpec(
             "scale-mask-softmax",
@@ -360,6 +390,9 @@ TOPICS: Mapping[str, TopicSpec] = {
             ),
             masked=True,
             extra_sizes=lambda _architecture, tokens: {"i": chosen_token(tokens)},
+            tables=(MASKED_SOFTMAX, UNMASKED_SOFTMAX),
+            counts="under_root masked first_weights chosen_weights last_weights all_weights row_sum weights_sum",
+            extra_symbols="i",
         ),
         TopicSpec(
             "attention-layer",
@@ -368,6 +401,7 @@ TOPICS: Mapping[str, TopicSpec] = {
             require_scores_of_queries_and_keys,
             masked=True,
             runnable_table=ATTENTION_LAYER,
+            tables=(ATTENTION_LAYER, LATENT_ATTENTION, DIRECT_LATENT_ATTENTION),
         ),
         TopicSpec(
             "three-dimensions",
@@ -375,6 +409,7 @@ TOPICS: Mapping[str, TopicSpec] = {
             _heads_table,
             all_of(require_own_projections, require_scores_of_queries_and_keys),
             masked=True,
+            tables=(GROUPED_HEADS, HEADS_AS_DIMENSION),
         ),
         TopicSpec(
             "four-dimensions",
@@ -383,6 +418,7 @@ TOPICS: Mapping[str, TopicSpec] = {
             all_of(require_own_projections, require_scores_of_queries_and_keys),
             masked=True,
             batched=True,
+            tables=(BATCHED_GROUPED_HEADS, BATCHED_HEADS),
         ),
         TopicSpec(
             "decode-step",
@@ -390,6 +426,7 @@ TOPICS: Mapping[str, TopicSpec] = {
             _decode_table,
             all_of(require_kv_cache, require_room_for_one_more),
             uses_decoder=True,
+            tables=(DECODE_STEP, WINDOWED_DECODE_STEP),
         ),
         TopicSpec(
             "cross-attention",
@@ -398,26 +435,42 @@ TOPICS: Mapping[str, TopicSpec] = {
             require_encoder_and_decoder,
             uses_decoder=True,
             reads_two_texts=True,
+            tables=(CROSS_ATTENTION,),
         ),
         TopicSpec(
             "rotary-pairs",
             "layer",
             rotary_table,
             all_of(require_one_stack, require_own_projections, require_rotary_pairs),
+            tables=(ROTARY_PAIRS,),
+            counts="partner unrotated layer_angles layer_rotated",
         ),
         TopicSpec(
             "head-parameters",
             "parameters",
             _head_parameters_table,
             all_of(require_own_projections, require_attention_of_one_shape),
+            tables=(HEAD_PARAMETERS,),
+            counts="rank_W_QK rank_W_VO",
         ),
-        TopicSpec("layer-parameters", "parameters", _layer_parameters_table, _PLAIN_LAYERS),
+        TopicSpec(
+            "layer-parameters",
+            "parameters",
+            _layer_parameters_table,
+            _PLAIN_LAYERS,
+            tables=(LAYER_PARAMETERS, PLAIN_LAYER_PARAMETERS),
+        ),
         TopicSpec(
             "feed-forward-width",
             "counts",
             lambda architecture, _tokens: TensorTable("feed-forward-width", counts=width_counts(architecture)),
             all_of(require_one_stack, require_no_experts, require_layers_of_one_shape, require_known_width),
             extra_sizes=width_sizes,
+            counts=(
+                "width block_parameters gated_width four_d two_thirds multiplied multiples gated_parameters "
+                "ungated_parameters"
+            ),
+            extra_symbols="m percent g",
         ),
         TopicSpec(
             "whole-model",
@@ -430,8 +483,19 @@ TOPICS: Mapping[str, TopicSpec] = {
                 require_norms_before_blocks,
                 require_plain_sums,
             ),
+            tables=(WHOLE_MODEL, PLAIN_WHOLE_MODEL, ROTARY_PAIRS),
         ),
-        TopicSpec("parameter-count", "counts", _parameter_count_table, all_of(require_one_stack, require_named_parts)),
+        TopicSpec(
+            "parameter-count",
+            "counts",
+            _parameter_count_table,
+            all_of(require_one_stack, require_named_parts),
+            counts=(
+                "embedding patch_embedding embedding_norm attention sinks feed_forward router one_expert "
+                "experts shared_experts dense_feed_forward norms all_norms dense_layers expert_layers "
+                "all_layers final_norm head_transform output_head task_head total used"
+            ),
+        ),
         TopicSpec(
             "experts",
             "parameters",
@@ -439,6 +503,9 @@ TOPICS: Mapping[str, TopicSpec] = {
             all_of(require_one_stack, require_experts_alike, require_named_parts),
             extra_sizes=lambda architecture, _tokens: expert_sizes(architecture),
             token_step=even_tokens,
+            tables=(EXPERTS,),
+            counts="router one_expert experts shared_experts chosen_experts block_stored block_active total used",
+            extra_symbols="L_exp rest",
         ),
         TopicSpec(
             "costs",
@@ -446,12 +513,21 @@ TOPICS: Mapping[str, TopicSpec] = {
             _costs_table,
             all_of(_PLAIN_LAYERS, require_scores_of_queries_and_keys, require_cache_of_known_length),
             extra_sizes=_total_parameters,
+            counts=(
+                "queries_flops keys_flops values_flops scores_flops context_flops output_flops "
+                "feed_forward_flops weights_16_bit weights_8_bit weights_4_bit cache_16_bit cache_8_bit"
+            ),
+            extra_symbols="params",
         ),
         TopicSpec(
             "growth",
             "counts",
             lambda architecture, tokens: TensorTable("growth", counts=tuple(growth_counts(architecture, tokens))),
             all_of(_PLAIN_LAYERS, require_scores_of_queries_and_keys, require_attention_to_all),
+            counts=(
+                "projections_flops pairwise_flops prefill_flops crossing crossing_of_layer projections_doubled "
+                "pairwise_doubled score_entries_doubled kv_cache_doubled decode_flops cache_of_token"
+            ),
         ),
     )
 }

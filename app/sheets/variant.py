@@ -20,7 +20,8 @@ from app.sheets.wording import Wording
 from app.sheets.worksheet import Model, OwnMisconception, Worksheet
 from app.translation import ngettext
 
-LENGTHS_LIKE_NO_OTHER = {"N": 2 * 500_009, "M": 2 * 500_029}  # twice a prime, so that half of it is a number too
+# Lengths that no other size equals. N and M are twice a prime, so that half of them is a whole number, too.
+SENTINEL_LENGTHS = {"N": 2 * 500_009, "M": 2 * 500_029, "W": 700_001, "i": 300_007, "B": 800_011}
 
 
 @dataclass(frozen=True)
@@ -237,7 +238,8 @@ class Variant:
 
     def answer(self, blank: Blank) -> int:
         """The right number for any row, column or count of the table, asked or not."""
-        return self.expression(blank).size(self.sizes)
+        in_table = self.in_table_orientation(blank)
+        return self.table.asked[in_table.tensor].size(in_table.field, self.sizes)
 
     @cached_property
     def reader(self) -> AnswerReader:
@@ -252,12 +254,14 @@ class Variant:
     def problem_for_marking(self) -> Problem:
         """The problem whose numbers answers are compared by: on a sheet in letters with lengths no other size has.
 
-        So what is typed in letters is compared by what it means, and marks don't depend on a number of tokens that
-        happens to be a head dimension too.
+        So what is typed in letters is compared by what it means, and a diagnosis doesn't depend on a number of tokens
+        that happens to be a head dimension, too. Among E experts N tokens can be divided evenly.
         """
         if self.worksheet.answers != "letters":
             return self.problem
-        return replace(self.problem, sizes={**self.sizes, **LENGTHS_LIKE_NO_OTHER})
+        lengths = {symbol: length for symbol, length in SENTINEL_LENGTHS.items() if symbol in self.sizes}
+        lengths["N"] *= self.sizes.get("E", 1)
+        return replace(self.problem, sizes={**self.sizes, **lengths})
 
     @cached_property
     def text(self) -> SheetText:

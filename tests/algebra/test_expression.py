@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.algebra.expression import ZERO, Expression, ExpressionError
+from app.algebra.expression import ZERO, Expression, ExpressionError, Formula
 
 SIZES = {"N": 100, "d": 4096, "H": 32, "G": 8, "d_h": 128}
 SYMBOLS = st.sampled_from(sorted(SIZES))
@@ -75,12 +75,33 @@ def test_an_expression_knows_its_symbols() -> None:
     assert Expression.parse("G*d_h + 1").symbols == {"G", "d_h"}
 
 
-@pytest.mark.parametrize("text", ["", "N*", "N+", "N-1", "4 096", "²", "N d", "__import__('os')", "9**9", "1.5", "d/"])
+@pytest.mark.parametrize(
+    "text",
+    ["", "N*", "N+", "(N", "4 096", "²", "N d", "2d", "(N)(d)", "__import__('os')", "9**9", "1.5", "d/"],
+)
 def test_anything_else_is_refused_with_its_text(text: str) -> None:
-    """Text for an expression is symbols, whole numbers, *, / and +; the error carries the text that was none."""
+    """An expression is arithmetic with a sign for every product; the error carries the text that was none."""
     with pytest.raises(ExpressionError) as refused:
         Expression.parse(text)
     assert refused.value.pattern == text
+
+
+@given(SUMS, SUMS)
+def test_differences_and_brackets_are_read(first: list[list[str]], second: list[list[str]]) -> None:
+    """(a)·(a − b) is read as what it is, and d^2 as d·d."""
+    a, b = written(first), written(second)
+    assert Expression.parse(f"({a})*({a} - ({b}))").value(SIZES) == counted(first) * (counted(first) - counted(second))
+    assert Expression.parse("d^2 - -1") == Expression.parse("d*d + 1")
+
+
+def test_a_size_is_whole_or_rounded_on_purpose() -> None:
+    """Half of nine tokens is no size; a formula says which way it is rounded."""
+    half = Expression.parse("N/2")
+    with pytest.raises(ExpressionError, match=r"9/2 is not a whole number in '1/2\*N'"):
+        half.size({"N": 9})
+    assert (half.size({"N": 9}, "down"), half.size({"N": 9}, "up"), half.size({"N": 8})) == (4, 5, 4)
+    formulas = map(Formula.parse, ("N/2", "floor(N/2)", "ceil(N/2)", "floor((N - 1)*(N + 1)/3)", "N*E"))
+    assert [formula.number({"N": 9}) for formula in formulas] == [None, 4, 5, 26, None]
 
 
 def test_a_symbol_without_a_size_is_named() -> None:

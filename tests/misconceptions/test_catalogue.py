@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import random
 import re
+from contextlib import suppress
+from itertools import product
+from typing import Any
 
 import pytest
 
+from app.algebra.expression import ExpressionError
 from app.grading.follow_through import follow_through
 from app.grading.grade import grade
-from app.misconceptions.catalogue import MISCONCEPTIONS
+from app.misconceptions.catalogue import MISCONCEPTIONS, CatalogueError, Misconception, Prediction, check_row
 from app.misconceptions.diagnosis import Diagnosis, diagnose
-from app.misconceptions.predictions import cannot_tell_apart, expectations
+from app.misconceptions.predictions import cannot_tell_apart, expectations, wrong_expression
 from app.models.architecture import TokensError
+from app.shapes.problem import problem_for
 from app.shapes.requirements import TopicError
 from app.shapes.table import Blank
-from app.shapes.topics import TOPICS
+from app.shapes.topics import TOPICS, possible_tokens, topic_for
 from app.sheets.library import Library
 from app.sheets.variant import Variant
 from simulation.misconception_students import FilledSheet, misconception_sheets, right_sheet, with_slip
@@ -155,6 +160,71 @@ def test_the_catalogue_has_every_misconception() -> None:
     assert [misconception.key for misconception in MISCONCEPTIONS] == KEYS
     assert all(set(misconception.topics) <= set(TOPICS) for misconception in MISCONCEPTIONS)
     assert all(b.topics for b in MISCONCEPTIONS)
+
+
+@pytest.mark.parametrize(
+    ("topic", "prediction", "named"),
+    [
+        ("single-head", {"overrides": {"queries.columns": "H*d_hh"}}, "d_hh"),
+        ("single-head", {"overrides": {"quiries.columns": "d"}}, "quiries"),
+        ("single-head", {"overrides": {"queries.colums": "d"}}, "queries.colums"),
+        ("single-head", {"overrides": {"queries.columns": "params"}}, "params"),  # of another topic
+        ("single-head", {"substitutions": {"G_kv": "H"}}, "G_kv"),
+        ("single-head", {"substitutions": {"G": "heads"}}, "heads"),
+        ("single-head", {"transposed": ("key",)}, "key"),
+        ("single-heads", {"transposed": ("*",)}, "single-heads"),
+    ],
+)
+def test_a_typo_in_the_catalogue_is_an_error_that_names_it(topic: str, prediction: dict[str, Any], named: str) -> None:
+    """And the misconception; it would make the prediction vanish."""
+    with pytest.raises(CatalogueError, match=f"“mine” .*“{named}”"):
+        check_row(Misconception("mine", "width", {topic: (Prediction(**prediction),)}))
+
+
+@pytest.mark.parametrize("formula", ["H*", "2d", "floor(d", "round(d)", "1.5*d", ""])
+def test_a_formula_that_cannot_be_read_is_an_error_where_it_is_written(formula: str) -> None:
+    """When the row is made, which is at import."""
+    for place in ("overrides", "substitutions"):
+        with pytest.raises(ExpressionError):
+            Prediction(**{place: {"G": formula}})
+
+
+def test_every_box_that_the_catalogue_names_is_on_some_sheet() -> None:
+    """Of some model, for each prediction: it writes a number there that is whole."""
+    models = [LIBRARY.models[key].architecture for key in LIBRARY.models]
+    named = {
+        (m.key, topic, place, box)
+        for m in MISCONCEPTIONS
+        for topic, predictions in m.predictions.items()
+        for place, prediction in enumerate(predictions)
+        for box in prediction.overrides
+    }
+    boxes = dict[str, set[str]]()
+    for topic, architecture in product(TOPICS, models):
+        with suppress(TopicError):
+            table = topic_for(topic, architecture, possible_tokens(topic, architecture, 96))
+            asked = {str(Blank(key, field)) for key, entry in table.asked.items() for field in entry.fields}
+            boxes.setdefault(topic, set()).update(asked)
+    shared = {(key, box) for key, topic, _place, box in named if box in boxes[topic]}
+    assert {(key, box) for key, _topic, _place, box in named} == shared
+
+
+@pytest.mark.parametrize("topic", TOPICS)
+def test_numbers_and_symbols_of_a_prediction_agree(topic: str) -> None:
+    """What a misconception writes in symbols comes to the number it writes, unless that is rounded."""
+    for architecture in MODELS.values():
+        tokens = possible_tokens(topic, architecture, 96)
+        with suppress(TopicError):
+            rows = tuple(topic_for(topic, architecture, tokens).asked)
+            problem = problem_for(topic, architecture, rows, tokens)
+            for expected in expectations(problem):
+                for blank, number in expected.wrong_answers.items():
+                    size = wrong_expression(problem, expected, blank)
+                    formula = expected.prediction and expected.prediction.written.get(str(blank))
+                    rounded = problem.table.asked[blank.tensor].key in ("multiples", "weights_4_bit") or (
+                        formula and formula.rounded != "never"
+                    )
+                    assert rounded if size is None else size.value(problem.sizes) == number
 
 
 def test_every_misconception_has_its_sentences(library: Library) -> None:

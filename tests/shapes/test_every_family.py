@@ -46,9 +46,7 @@ def possible(topic: str) -> Iterator[Architecture]:
 def count_rows(a: Architecture) -> dict[str, int]:
     """The answers of a model's parameter-count sheet."""
     sizes = sizes_for("parameter-count", a, TOKENS, TOKENS)
-    return {
-        key: entry.expression("count").size(sizes) for key, entry in topic_for("parameter-count", a, 10).asked.items()
-    }
+    return {key: entry.size("count", sizes) for key, entry in topic_for("parameter-count", a, 10).asked.items()}
 
 
 @pytest.mark.parametrize("topic", TOPICS)
@@ -58,7 +56,7 @@ def test_an_answer_key_can_be_computed_for_every_family(topic: str) -> None:
     assert models
     for a in models:
         table, sizes = topic_for(topic, a, TOKENS), sizes_for(topic, a, TOKENS, TOKENS)
-        answers = [entry.expression(field).size(sizes) for entry in table.asked.values() for field in entry.fields]
+        answers = [entry.size(field, sizes) for entry in table.asked.values() for field in entry.fields]
         assert answers
         assert min(answers) > 0, a.name
 
@@ -89,9 +87,8 @@ def test_the_rows_of_a_parameter_count_sheet_add_up_to_its_total() -> None:
         for key, row in asked.items():
             made_from = getattr(row, "made_from", None)
             if made_from is not None:
-                parts = sum(rows[part] for part in made_from.parts)
-                named = {part: rows[part] for part in made_from.parts}
-                assert made_from.formula.size({**a.all_sizes, **named, "parts": parts}) == rows[key], (a.name, key)
+                parts = {part: rows[part] for part in made_from.parts}
+                assert made_from.number(a.all_sizes, parts) == rows[key], (a.name, key)
 
 
 def test_a_row_holds_only_what_it_names() -> None:
@@ -157,7 +154,7 @@ def test_generated_configs_are_refused_or_counted_right(data: st.DataObject) -> 
     for topic in TOPICS:
         if refusal(topic, a, TOKENS) is None:
             table, sizes = topic_for(topic, a, TOKENS), sizes_for(topic, a, TOKENS, TOKENS)
-            assert all(e.expression(field).size(sizes) > 0 for e in table.asked.values() for field in e.fields)
+            assert all(e.size(field, sizes) > 0 for e in table.asked.values() for field in e.fields)
             if topic == "parameter-count":
                 rows, true = count_rows(a), parameter_counts(a)
                 assert (rows["total"], rows.get("used", true.active)) == (true.total, true.active)

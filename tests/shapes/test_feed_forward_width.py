@@ -17,7 +17,7 @@ TOPIC = "feed-forward-width"
 def counted(model: str) -> dict[str, int]:
     """Every count of the topic."""
     table, sizes = topic_for(TOPIC, MODELS[model], 9), sizes_for(TOPIC, MODELS[model], 9, 9)
-    return {count.key: count.total.size(sizes) for count in table.counts}
+    return {count.key: count.size("count", sizes) for count in table.counts}
 
 
 @pytest.mark.parametrize(

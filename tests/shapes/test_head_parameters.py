@@ -19,7 +19,7 @@ def shapes_and_ranks(**sizes: int) -> tuple[Mapping[str, tuple[int, ...]], Mappi
     """The shapes of the topic's matrices and its ranks, for a small LLaMA."""
     architecture = build_architecture({**LLAMA, **sizes}, "The model")
     table, by_symbol = topic_for(TOPIC, architecture, TOKENS), sizes_for(TOPIC, architecture, TOKENS, TOKENS)
-    return table.shapes(by_symbol), {count.key: count.total.size(by_symbol) for count in table.counts}
+    return table.shapes(by_symbol), {count.key: count.size("count", by_symbol) for count in table.counts}
 
 
 def random(*shape: int) -> torch.Tensor:

@@ -25,7 +25,7 @@ def windowed(window: int) -> Architecture:
 def counted(architecture: Architecture, tokens: int) -> dict[str, int]:
     """Every count of the topic."""
     table, sizes = topic_for(TOPIC, architecture, tokens), sizes_for(TOPIC, architecture, tokens, tokens)
-    return {count.key: count.total.size(sizes) for count in table.counts}
+    return {count.key: count.size("count", sizes) for count in table.counts}
 
 
 def observed(architecture: Architecture, tokens: int) -> dict[str, int]:

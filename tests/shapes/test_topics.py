@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from itertools import product
+
 import pytest
 import transformers
 
 from app.models.read_config import build_architecture
 from app.shapes.requirements import TopicError
 from app.shapes.tables import ATTENTION_LAYER, BIDIRECTIONAL_HEAD, SINGLE_HEAD
-from app.shapes.topics import TOPICS, sizes_for, topic_for
+from app.shapes.topics import TOPICS, possible_tokens, sizes_for, topic_for
 from tests.helpers.families_cases import CASES, Case
 from tests.helpers.shipped import MODELS
 
@@ -24,9 +27,30 @@ def test_a_topic_is_refused_or_has_a_size_for_every_symbol(topic: str, model: st
     except TopicError:
         return
     sizes = sizes_for(topic, MODELS[model], TOKENS, TOKENS)
-    lengths = [entry.expression(field).size(sizes) for entry in table.asked.values() for field in entry.fields]
+    lengths = [entry.size(field, sizes) for entry in table.asked.values() for field in entry.fields]
     assert lengths
     assert min(lengths) > 0
+
+
+@pytest.mark.parametrize("topic", TOPICS)
+def test_a_topic_knows_its_rows_and_symbols(topic: str) -> None:
+    """Those of every model are among them, and every count is that of some model, of some length."""
+    spec, counts = TOPICS[topic], set[str]()
+    for architecture, tokens in product(MODELS.values(), (7, 32, TOKENS, 10_000)):
+        length = possible_tokens(topic, architecture, tokens)
+        with suppress(TopicError):
+            table = topic_for(topic, architecture, length)
+            counts |= {count.key for count in table.counts}
+            assert spec.rows >= table.asked.keys() | table.by_key.keys()
+            assert spec.symbols >= sizes_for(topic, architecture, length, 10).keys()
+    assert counts == set(spec.counts.split())
+
+
+def test_a_batch_is_no_other_side() -> None:
+    """SmolLM2 has 9 query heads and 3 key/value heads, which are sizes of a batch for other models."""
+    for architecture, tokens in product(MODELS.values(), range(2, 40)):
+        sizes = sizes_for("four-dimensions", architecture, tokens, tokens)
+        assert sizes["B"] not in {tokens, *(sizes[symbol] for symbol in ("d", "H", "G", "d_h", "d_v"))}
 
 
 # What a sum of the walk through the whole model is multiplied by in Granite, and embeddings in XGLM and BART.

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
-from itertools import combinations
+from itertools import combinations, product
 
 import pytest
 from hypothesis import given
@@ -16,7 +18,9 @@ from app.figures.draw import draw_figures
 from app.grading.explanations import mistaken_expression
 from app.grading.grade import grade
 from app.misconceptions.predictions import expectations
-from app.shapes.table import Blank
+from app.shapes.requirements import TopicError
+from app.shapes.table import Blank, Count
+from app.shapes.topics import possible_tokens, topic_for
 from app.sheets.answer_tokens import answer_tokens
 from app.sheets.library import Library
 from app.sheets.numbers import Unreadable
@@ -24,7 +28,7 @@ from app.sheets.reading import AnswerReader, Typed
 from app.sheets.symbols import read_symbols
 from app.sheets.variant import Variant
 from tests.helpers.processor_time import processor_time_s
-from tests.helpers.shipped import LIBRARY, MODELS
+from tests.helpers.shipped import FIRST_OF_TOPIC, LIBRARY, MODELS, UNLIKE_MODELS
 
 NAMES = {"T": "N", "d": "d", "h": "H", "d_h": "d_h"}
 SIZES = {"N": 7, "d": 60, "H": 5, "d_h": 13}
@@ -306,17 +310,21 @@ def test_what_a_sheet_asks_for_is_no_symbol_to_answer_with() -> None:
 
 
 def test_whatever_a_misconception_writes_in_symbols_is_named() -> None:
-    """On each sheet in letters, beside right answers in every other box; few misconceptions need numbers."""
+    """On each sheet in letters, beside right answers in every other box; few misconceptions need numbers.
+
+    Of two that write the same, such as H times all parameters and d in place of d_h, none is named.
+    """
     tried = untold = 0
     for variant in (LIBRARY.variant(key) for key, sheet in LIBRARY.worksheets.items() if sheet.answers == "letters"):
         right = {blank: variant.expression(blank) for blank in variant.blanks}
-        for expected in expectations(variant.problem):
+        held = expectations(variant.problem)
+        for expected in held:
             wrong = {blank: mistaken_expression(variant, expected, blank) for blank in expected.wrong_answers}
             tried, untold = tried + 1, untold + (None in wrong.values())
             if None not in wrong.values():
                 texts = {str(b): variant.notation.write(wrong.get(b) or meaning) for b, meaning in right.items()}
                 found = grade(variant, texts).diagnosis
-                alike = [e for e in expectations(variant.problem) if e.wrong_answers == expected.wrong_answers]
+                alike = [e for e in held if e.wrong_answers == expected.wrong_answers]
                 if len({e.misconception for e in alike}) > 1:  # nobody can tell them apart, so none of them is named
                     assert found is None
                     continue
@@ -422,3 +430,49 @@ def test_letters_are_cut_into_the_longest_names_that_leave_names() -> None:
     assert answer_tokens("abcab", {"a", "ab", "bc", "c"}) == ["ab", "c", "ab"]
     assert answer_tokens("abc", {"a", "ab", "bc"}) == ["a", "bc"]
     assert answer_tokens("hd_hT", NAMES) == ["h", "d_h", "T"]
+
+
+FREE = ("N", "M", "W", "i", "B")
+
+
+def sheets_in_symbols() -> Iterator[Variant]:
+    """Every topic with all its rows, of every kind of model that it can be asked of in symbols."""
+    for topic, key in product(FIRST_OF_TOPIC, dict.fromkeys((*UNLIKE_MODELS, "mistral-7b"))):
+        model = LIBRARY.models[key]
+        # 5000 tokens do not fit into the sliding window of Mistral 7B.
+        tokens = possible_tokens(topic, model.architecture, 5000 if key == "mistral-7b" else 96)
+        with suppress(TopicError):
+            table = topic_for(topic, model.architecture, tokens)
+            rows = tuple(row for row, entry in table.asked.items() if not isinstance(entry, Count) or not entry.rounds)
+            sheet = replace(FIRST_OF_TOPIC[topic], model=key, tokens=tokens, rows=rows, answers="letters")
+            yield Variant(sheet, model, tokens, LIBRARY.wording)
+
+
+def test_free_sizes_never_coincide_on_a_sheet_in_symbols() -> None:
+    """The numbers by which answers are diagnosed: what has N, M, W, i or B in it equals only what means the same."""
+    seen = set[str]()
+    for variant in sheets_in_symbols():
+        sizes, canonical = variant.problem_for_marking.sizes, variant.reader.canonical
+        free = [symbol for symbol in FREE if symbol in sizes]
+        assert len({sizes[symbol] for symbol in free}) == len(free)
+        assert not {sizes[symbol] for symbol in free} & {size for symbol, size in sizes.items() if symbol not in free}
+        meanings = dict[int, list[Expression]]()
+        for blank, number in variant.problem_for_marking.key.items():
+            seen |= (size := variant.problem.table.asked[blank.tensor].expression(blank.field)).symbols & set(free)
+            meanings.setdefault(number, []).append(canonical(size))
+        for alike in meanings.values():
+            with_free = [meaning for meaning in alike if not meaning.symbols.isdisjoint(free)]
+            assert not with_free or len(set(alike)) == 1, (variant.worksheet.topic, variant.model.key, alike)
+    assert seen == set(FREE)
+
+
+def test_the_width_of_a_window_is_no_embedding_dimension() -> None:
+    """Both are 4096 in Mistral 7B: d in place of W is as wrong in symbols as it would be with another window."""
+    model = LIBRARY.models["mistral-7b"]
+    sheet = replace(FIRST_OF_TOPIC["decode-step"], model=model.key, tokens=5000, answers="letters")
+    variant = Variant(sheet, model, 5000, LIBRARY.wording)
+    assert variant.sizes["W"] == variant.sizes["d"]
+    blank = Blank("keys", "rows")
+    report = grade(variant, {str(blank): variant.notation.symbol("d")})
+    assert report.marks[blank].kind == "wrong"
+    assert variant.problem_for_marking.key[blank] != variant.problem_for_marking.sizes["d"]
