@@ -45,9 +45,18 @@ def test_every_sentence_of_a_template_is_marked() -> None:
     assert {name: found for name, found in texts.items() if found} == {}
 
 
-# Errors whose sentence somebody reads, on a page, in the terminal or from the API.
-SHOWN_ERRORS = {"WorksheetError", "TokensError", "TopicError", "ConfigError", "AnswersError", "SeedError",
-                "HandoutError", "RosterError", "HubError", "ForwardError", "InputError", "HTTPException"}  # fmt: skip
+# The app's errors whose sentence only its programmers read; every other one is shown somewhere.
+INTERNAL_ERRORS = {"ExpressionError", "CatalogueError", "RouteNameError"}
+# Packages whose modules have no texts for programs, such as classes of CSS, and so no phrase that stays in English.
+SPOKEN = {"models", "shapes", "misconceptions", "sheets", "grading", "practice", "cli"}
+PHRASE = re.compile(r"(?<![\w.-])[A-Za-z’]{2,}(?: [a-z’]{2,}){2,}(?![\w.-])")  # three words or more
+FRAGMENT = re.compile(r"^ [a-z]{2,}(?: |$)|(?:^| )[a-z]{2,} $")  # words to be joined to others
+NOT_SAID = {
+    ", null ",  # in the language of the tables of families
+    "default of ",  # a rule as the API has it
+    "query key value",  # names of modules in transformers
+    "query key value dense",
+}
 
 
 def unmarked_constants(node: ast.AST) -> Iterator[str]:
@@ -61,16 +70,79 @@ def unmarked_constants(node: ast.AST) -> Iterator[str]:
 
 
 def test_every_refusal_is_marked() -> None:
-    """The sentence of an error that people read is in a translation call, or in the wording of sheets."""
-    raised = [
-        (module, node.exc)
+    """The sentence of an error that people read is in a translation call, or in the wording of sheets.
+
+    Whether it is raised where it is made or not.
+    """
+    nodes = [(module, node) for module, tree in app_modules().items() for node in ast.walk(tree)]
+    errors = {node.name for _module, node in nodes if isinstance(node, ast.ClassDef) and node.name.endswith("Error")}
+    shown = (errors | {"HTTPException"}) - INTERNAL_ERRORS
+    assert len(shown) > 20
+    made = [(module, node) for module, node in nodes if isinstance(node, ast.Call) and ast.unparse(node.func) in shown]
+    assert len(made) > 150
+    assert [(module, text) for module, error in made for text in unmarked_constants(error)] == []
+
+
+def unmarked_phrases(tree: ast.AST) -> Iterator[str]:
+    """The texts of a module that read as a phrase, or as a part of one, and are in no translation call.
+
+    Docstrings and errors for programmers are no such texts.
+    """
+    for field in ast.iter_child_nodes(tree):
+        called = ast.unparse(field.func) if isinstance(field, ast.Call) else ""
+        if called in TRANSLATION_CALLS | INTERNAL_ERRORS | {"ValueError", "KeyError", "PydanticCustomError"}:
+            continue
+        if isinstance(field, ast.Expr) and isinstance(field.value, ast.Constant):
+            continue
+        if isinstance(field, ast.Constant) and isinstance(field.value, str) and field.value not in NOT_SAID:
+            yield from [field.value] if PHRASE.search(field.value) or FRAGMENT.search(field.value) else []
+        yield from unmarked_phrases(field)
+
+
+def test_no_phrase_is_put_together_in_english() -> None:
+    """What models, topics, sheets, grades and the terminal say is whole sentences that can be translated."""
+    spoken = {m: tree for m, tree in app_modules().items() if m.split(".")[1:2] and m.split(".")[1] in SPOKEN}
+    spoken["app.figures.captions"] = app_modules()["app.figures.captions"]
+    assert len(spoken) > 60
+    assert {module: found for module, tree in spoken.items() if (found := [*unmarked_phrases(tree)])} == {}
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ('"""A module with some words."""', []),
+        ('x = Field(description="a list of texts")', ["a list of texts"]),
+        ('x = f"{a} is not counted here: {b} is."', [" is not counted here: "]),
+        ('x = " and ".join(y)', [" and "]),
+        ('x = f"{a} has {b}"', [" has "]),
+        ('x = _("a list of texts")', []),
+        ('x = tensor("queries keys", "n h -> n h")', []),
+    ],
+)
+def test_what_counts_as_a_phrase(source: str, found: list[str]) -> None:
+    """Words for people, and not keys, labels or docstrings."""
+    assert [*unmarked_phrases(ast.parse(source))] == found
+
+
+def test_the_translation_call_is_not_overwritten() -> None:
+    """In a function that assigns to `_`, as in `a, _, b = …`, nothing could be translated."""
+    functions = [
+        (module, function)
         for module, tree in app_modules().items()
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call) and isinstance(node.exc.func, ast.Name)
+        for function in ast.walk(tree)
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
     ]
-    shown = [(module, error) for module, error in raised if ast.unparse(error.func) in SHOWN_ERRORS]
-    assert len(shown) > 50
-    assert [(module, text) for module, error in shown for text in unmarked_constants(error)] == []
+    for module, function in functions:
+        names = [node for node in ast.walk(function) if isinstance(node, ast.Name) and node.id == "_"]
+        stored = [name for name in names if isinstance(name.ctx, ast.Store) and id(name) not in _loops(function)]
+        called = {id(node.func) for node in ast.walk(function) if isinstance(node, ast.Call)}
+        assert not (stored and any(id(name) in called for name in names)), (module, function.name)
+
+
+def _loops(function: ast.AST) -> set[int]:
+    """The names that a comprehension binds, which end with it."""
+    targets = [node.target for node in ast.walk(function) if isinstance(node, ast.comprehension)]
+    return {id(name) for target in targets for name in ast.walk(target)}
 
 
 @pytest.mark.parametrize(

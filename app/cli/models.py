@@ -120,7 +120,9 @@ def _print_parameters(architecture: Architecture, count: dict[str, Any]) -> None
 
     `count` is the result of `parameters_json`. The model's sums are embedding, output head, other, active and total.
     """
-    print(f"{architecture.name} ({architecture.family}), count as {architecture.model_class}\n")
+    heading = _("{model} ({family}), count as {model_class}")
+    words = {"model": architecture.name, "family": architecture.family, "model_class": architecture.model_class}
+    print(heading.format(**words) + "\n")
     print_table(
         [(_("tensor"), _("symbols"), _("shape"), _("parameters"), _("copies"))]
         + [
@@ -151,7 +153,8 @@ def _run_head(parsed: argparse.Namespace) -> None:
     if parsed.json:
         print_json(result)
         return
-    print(f"{result['model']}, {result['tokens']} tokens, on {result['device_name']} in {result['dtype']}")
+    heading = _("{model}, {tokens} tokens, on {device_name} in {dtype}")
+    print(heading.format(**{word: result[word] for word in ("model", "tokens", "device_name", "dtype")}))
     print_table([_shape_row(key, shape) for key, shape in result["shapes"].items()])
     differences = _("The answer key and PyTorch differ: {tensors}").format(tensors=result["disagreements"])
     print(_("The answer key and PyTorch agree.") if result["agrees"] else differences)

@@ -68,7 +68,7 @@ def _list_worksheets(parsed: argparse.Namespace) -> None:
         keys = ("key", "title", "model", "topic", "tokens")
         print_json([{key: getattr(sheet, key) for key in keys} for sheet in sheets])
     else:
-        print_table([(s.key, s.title, s.model, s.topic, f"{s.tokens} tokens") for s in sheets])
+        print_table([(s.key, s.title, s.model, s.topic, _("{count} tokens").format(count=s.tokens)) for s in sheets])
 
 
 def _sheet(parsed: argparse.Namespace) -> Variant:

@@ -209,16 +209,16 @@ def _part_caption(shapes: TypedShapes, mismatch: PartMismatch) -> str:
         axis=_axis(shapes, blanks[0]),
         letters=letters,
         lengths=lengths,
-        widths=" and ".join(widths),
+        head_widths=widths,
         heads=shapes.heads_label(blanks[0].tensor) if widths else "",
     )
 
 
 def _head_width(shapes: TypedShapes, blank: Blank) -> str:
-    """The width of one head, worked out: 'K has 2048/8 = 256'."""
+    """The width of one head, worked out: '2048/8 = 256'."""
     quotient = f"{shapes.label(blank)}/{shapes.heads_label(blank.tensor)}"
     label = head_label(shapes, blank.tensor)[0]
-    return f"{shapes.letter(blank.tensor)} has {quotient}" + (f" = {label}" if label != quotient else "")
+    return quotient + (f" = {label}" if label != quotient else "")
 
 
 def _axis(shapes: TypedShapes, blank: Blank) -> str:

@@ -82,7 +82,7 @@ def quoted(value: object) -> str:
 def _short_repr(value: object) -> str:
     """Like repr, but short: "an object { … }", "a list [ … ]", a text's first 30 characters, no very long number."""
     if isinstance(value, dict | list):
-        return "an object { … }" if isinstance(value, dict) else "a list [ … ]"
+        return _("an object {{ … }}").format() if isinstance(value, dict) else _("a list [ … ]")
     if isinstance(value, int):  # Python refuses to write out the longest whole numbers
-        return "a number of very many digits"
+        return _("a number of very many digits")
     return repr(value[:30] if isinstance(value, str) else value)

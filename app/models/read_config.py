@@ -147,7 +147,8 @@ def _recognize(config: object) -> _Recognized:
     stated = None if is_text_part else _stated_class(part)
     model_class, task_head = _counted_class(stated, family)
     if stated and model_class != stated:
-        notes = (*notes, f"{quoted(stated)} is not counted here: {model_class} is.")
+        note = _("{stated} is not counted here: {counted} is.")
+        notes = (*notes, note.format(stated=quoted(stated), counted=model_class))
     flags = frozenset(find_flags(part, family)) | task_head.flags | _tied_flag(part, family)
     return _Recognized(part, model_type, family, is_text_part, notes, model_class, task_head, flags)
 
@@ -373,5 +374,5 @@ def _first_met(answers: Mapping[str, Answer], flags: frozenset[str], default: An
 def _not_modelled(family: Family, flags: frozenset[str]) -> tuple[str, ...]:
     """The parts of this model's attention that no field of its Architecture describes, by its family's conditions."""
     parts = (part for condition, part in family.not_modelled.items() if condition_met(condition, flags))
-    layer_norm = ("LayerNorm on queries and keys",)
+    layer_norm = (_("LayerNorm on queries and keys"),)
     return (*parts, *(layer_norm if "qk_norm" in flags and not flags & RMS_FLAGS else ()))

@@ -85,9 +85,9 @@ def parse_size_spec(text: str) -> SizeSpec:
 
     Example: "head_dim = 128, null d/H" -> fields ("head_dim",), if_absent 128, if_null d/H
     """
-    condition, _, rest = text.rpartition("?")
-    rest, _, null = rest.partition(", null ")
-    fields, _, absent = rest.partition("=")
+    condition, _sign, rest = text.rpartition("?")
+    rest, _sign, null = rest.partition(", null ")
+    fields, _sign, absent = rest.partition("=")
     if_absent = _parse_rule(absent.strip())
     return SizeSpec(condition.strip(), tuple(fields.split()), if_absent, _parse_rule(null.strip()) or if_absent)
 
@@ -102,7 +102,7 @@ def _parse_rule(text: str) -> SizeRule | None:
     if text == "none":
         return SizeRule(text, None)
     operator = "//" if "//" in text else "/"
-    dividend, _, divisor = text.partition(operator)
+    dividend, _sign, divisor = text.partition(operator)
     return SizeRule(text, Expression.parse(dividend), divisor.strip(), operator == "//")
 
 
@@ -204,6 +204,6 @@ class SizeReader:
         """
         spec = self._spec(symbol)
         field = spec.fields[0] if spec and spec.fields else symbol
-        return ConfigError(
-            f'This config.json does not state {SIZE_NAMES.get(symbol, f"the size {symbol}")}: add "{field}".'
-        )
+        size = SIZE_NAMES.get(symbol) or _("the size {symbol}").format(symbol=symbol)
+        problem = _('This config.json does not state {size}: add "{field}".')
+        return ConfigError(problem.format(size=size, field=field))

@@ -20,6 +20,7 @@ from app.shapes.table import Blank
 from app.sheets.codes import read_code
 from app.sheets.reading import Typed
 from app.sheets.variant import Variant
+from app.translation import gettext as _
 
 MAX_RESULTS = 120  # in a record; older ones are forgotten
 MAX_RECORD_CHARACTERS = 12_000  # of its JSON
@@ -183,11 +184,11 @@ def read_record(text: str) -> PracticeRecord:
     EARLIER_ORDER are passed.
     """
     if len(text) > MAX_RECORD_CHARACTERS:
-        raise RecordError("This record of practice is too long.")
+        raise RecordError(_("This record of practice is too long."))
     try:
         fields = _RECORD_JSON.validate_json(text)
     except ValidationError:
-        raise RecordError("This is no record of practice: begin a new one.") from None
+        raise RecordError(_("This is no record of practice: begin a new one.")) from None
     start, drawn, level, fourth, entries = fields[:5]
     results = tuple(map(_read_result, entries[-MAX_RESULTS:]))
     if len(fields) == 6:

@@ -389,7 +389,7 @@ def assert_letters_agree(table: TensorTable, sizes: dict[str, int]) -> None:
     for tensor in table.tensors:
         if tensor.equation is not None:
             for blanks in tensor.equation.blanks(tensor.key).values():
-                lengths = {table[blank.tensor].expression(blank.field).size(sizes) for blank in blanks}
+                lengths = {table[blank.tensor].expression(blank.field).value(sizes) for blank in blanks}
                 assert len(lengths) == 1, (table.key, tensor.key)
 
 

@@ -169,7 +169,7 @@ GPT_FAMILIES: Mapping[str, Family] = {
         },
         {"clipped": Flag("attn_config", False, clips_projections)},
         tied=True,
-        not_modelled={"clipped": "queries, keys and values cut off at a stated size"},
+        not_modelled={"clipped": _("queries, keys and values clipped to a stated range")},
         position_bias={"": "alibi"},
         scale=by_softmax_scale,
     ),

@@ -98,9 +98,17 @@ _ShortText = Annotated[str, AfterValidator(partial(_checked_text, longest=MAX_SH
 _Markdown = Annotated[str, AfterValidator(partial(_checked_text, longest=MAX_MARKDOWN, shortest=0, lines=True))]
 _Names = Annotated[list[str], Field(max_length=MAX_NAMES)]
 _Points = Annotated[int, Field(ge=0, le=MAX_POINTS)]
-_SHORT_TEXT = f"a text of 1 to {MAX_SHORT_TEXT} characters on one line"
-_MARKDOWN = f"a text of at most {MAX_MARKDOWN:,} characters"
-_BOOLEAN, _WHOLE_NUMBER, _TEXTS = "true or false", "a whole number", "a list of texts"
+# What is said of a setting of another kind: whole sentences, in which only {setting} is still to be filled in.
+_HERE = "{setting}"
+_TEXT, _BOOLEAN = _("{setting} must be a text."), _("{setting} must be true or false.")
+_WHOLE_NUMBER, _TEXTS = _("{setting} must be a whole number."), _("{setting} must be a list of texts.")
+_ONE_LINE = _("{setting} must be a text of 1 to {most} characters on one line.")
+_SHORT_TEXT = _ONE_LINE.format(setting=_HERE, most=MAX_SHORT_TEXT)
+_SHARE = _("{setting} must be a number from 0 to {most}.")
+_POINTS = _("{setting} must be a whole number from 0 to {most}.").format(setting=_HERE, most=MAX_POINTS)
+_QUESTIONS = _("{setting} must be a list of at most {most} questions.").format(setting=_HERE, most=MAX_QUESTIONS)
+_MISCONCEPTIONS = _("{setting} must be a list of at most {most} misconceptions.")
+_MARKDOWN = _("{setting} must be a text of at most {most:,} characters.").format(setting=_HERE, most=MAX_MARKDOWN)
 _STRICT = ConfigDict(strict=True, extra="forbid")
 
 
@@ -110,7 +118,7 @@ class OpenQuestionFile(BaseModel):
     model_config = _STRICT
 
     key: Annotated[str, AfterValidator(_checked_key)] = Field(
-        default="", description="lower-case letters and digits with hyphens between them"
+        default="", description=_("{setting} must be lower-case letters and digits with hyphens between them.")
     )
     text: _ShortText = Field(description=_SHORT_TEXT)
 
@@ -128,21 +136,23 @@ class OwnMisconceptionFile(BaseModel):
         str, AfterValidator(partial(_checked_key, longest=MAX_MISCONCEPTION_KEY, prefix=OWN_MISCONCEPTION_PREFIX))
     ] = Field(
         default="",
-        description=f"“{OWN_MISCONCEPTION_PREFIX}” and lower-case letters and digits with hyphens, "
-        f"at most {MAX_MISCONCEPTION_KEY} characters",
+        description=_(
+            "{setting} must be “{prefix}” and lower-case letters and digits with hyphens, at most {most} characters."
+        ).format(setting=_HERE, prefix=OWN_MISCONCEPTION_PREFIX, most=MAX_MISCONCEPTION_KEY),
     )
     name: Annotated[str, AfterValidator(partial(_checked_text, longest=MAX_MISCONCEPTION_NAME))] = Field(
-        description=f"a text of 1 to {MAX_MISCONCEPTION_NAME} characters on one line"
+        description=_ONE_LINE.format(setting=_HERE, most=MAX_MISCONCEPTION_NAME)
     )
     boxes: dict[str, Annotated[str, AfterValidator(partial(_checked_text, longest=MAX_FORMULA))]] = Field(
         min_length=1,
         max_length=MAX_MISCONCEPTION_BOXES,
-        description=f"a table of 1 to {MAX_MISCONCEPTION_BOXES} boxes with a formula each, "
-        f"of at most {MAX_FORMULA} characters",
+        description=_(
+            "{setting} must be a table of 1 to {boxes} boxes with a formula each, of at most {most} characters."
+        ).format(setting=_HERE, boxes=MAX_MISCONCEPTION_BOXES, most=MAX_FORMULA),
     )
     question: _ShortText = Field(description=_SHORT_TEXT)
     explanation: Annotated[str, AfterValidator(partial(_checked_text, longest=MAX_MARKDOWN, lines=True))] = Field(
-        description=f"a text of 1 to {MAX_MARKDOWN:,} characters"
+        description=_("{setting} must be a text of 1 to {most:,} characters.").format(setting=_HERE, most=MAX_MARKDOWN)
     )
 
     def as_misconception(self) -> OwnMisconception:
@@ -152,23 +162,28 @@ class OwnMisconceptionFile(BaseModel):
 
 
 class WorksheetFile(BaseModel):
-    """The settings of a worksheet file; each description completes "must be …" in the message for its author."""
+    """The settings of a worksheet file; a description is the sentence that refuses another kind of value."""
 
     model_config = _STRICT
 
     title: _ShortText = Field(description=_SHORT_TEXT)
-    model: str = Field(description="a text")
-    topic: str = Field(description="a text")
+    model: str = Field(description=_TEXT)
+    topic: str = Field(description=_TEXT)
     tokens: int = Field(description=_WHOLE_NUMBER)
     rows: _Names = Field(description=_TEXTS)
-    notation: str = Field(default="classic", description="a text")
+    notation: str = Field(default="classic", description=_TEXT)
     kv_head_per_query_head: bool = Field(default=False, description=_BOOLEAN)
     decoder_tokens: int | None = Field(default=None, description=_WHOLE_NUMBER)
     models: _Names = Field(default_factory=list, description=_TEXTS)
-    answers: str = Field(default="numbers", description="a text")
-    tokens_are: str = Field(default="rows", description="a text")
-    follow_share: float = Field(default=0.5, ge=0, le=1, description="a number from 0 to 1")
-    tolerance: float = Field(default=0.0, ge=0, le=MAX_TOLERANCE, description=f"a number from 0 to {MAX_TOLERANCE}")
+    answers: str = Field(default="numbers", description=_TEXT)
+    tokens_are: str = Field(default="rows", description=_TEXT)
+    follow_share: float = Field(default=0.5, ge=0, le=1, description=_SHARE.format(setting=_HERE, most=1))
+    tolerance: float = Field(
+        default=0.0,
+        ge=0,
+        le=MAX_TOLERANCE,
+        description=_SHARE.format(setting=_HERE, most=MAX_TOLERANCE),
+    )
     tokens_from: int | None = Field(default=None, description=_WHOLE_NUMBER)
     tokens_to: int | None = Field(default=None, description=_WHOLE_NUMBER)
     hidden_facts: _Names = Field(default_factory=list, description=_TEXTS)
@@ -177,17 +192,26 @@ class WorksheetFile(BaseModel):
     footnote: _Markdown = Field(default="", description=_MARKDOWN)
     row_names: dict[str, _ShortText] = Field(default_factory=dict, description=_SHORT_TEXT)
     row_hints: dict[str, _ShortText] = Field(default_factory=dict, description=_SHORT_TEXT)
-    row_points: dict[str, _Points] = Field(default_factory=dict, description=f"a whole number from 0 to {MAX_POINTS}")
+    row_points: dict[str, _Points] = Field(
+        default_factory=dict,
+        description=_POINTS,
+    )
     show_hints: bool = Field(default=True, description=_BOOLEAN)
     show_drawing: bool = Field(default=True, description=_BOOLEAN)
     show_mismatches: bool = Field(default=True, description=_BOOLEAN)
     questions: list[OpenQuestionFile] = Field(
-        default_factory=list, max_length=MAX_QUESTIONS, description=f"a list of at most {MAX_QUESTIONS} questions"
+        default_factory=list,
+        max_length=MAX_QUESTIONS,
+        description=_("{setting} must be a list of at most {most} questions.").format(
+            setting=_HERE, most=MAX_QUESTIONS
+        ),
     )
     misconceptions: list[OwnMisconceptionFile] = Field(
         default_factory=list,
         max_length=MAX_OWN_MISCONCEPTIONS,
-        description=f"a list of at most {MAX_OWN_MISCONCEPTIONS} misconceptions",
+        description=_("{setting} must be a list of at most {most} misconceptions.").format(
+            setting=_HERE, most=MAX_OWN_MISCONCEPTIONS
+        ),
     )
 
     def as_worksheet(self, key: str) -> Worksheet:
@@ -304,10 +328,9 @@ def _setting_message(problem: ErrorDetails) -> str:
         sentence = _("{setting} has a character that cannot be seen ({code}): delete it.")
         return sentence.format(setting=name, code=problem["ctx"]["code"])
     if is_entry and not is_nested:
-        kind = f"a table with {', '.join(_NESTED[str(path[0])].model_fields)}"
-    else:
-        kind = str(known[str(path[2] if is_nested else path[0])].description)
-    return _("{setting} must be {kind}.").format(setting=name, kind=kind)
+        fields = ", ".join(_NESTED[str(path[0])].model_fields)
+        return _("{setting} must be a table with {fields}.").format(setting=name, fields=fields)
+    return str(known[str(path[2] if is_nested else path[0])].description).format(setting=name)
 
 
 def _name_errors(sheet: Worksheet, models: Mapping[str, Model], wording: Wording) -> Iterator[SettingError]:
