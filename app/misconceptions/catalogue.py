@@ -1104,6 +1104,7 @@ def group_of(misconception: str) -> str:
     return _GROUP_OF[misconception]
 
 
+ANSWER_KEY = "right"  # in pairs of what a sheet can't tell apart: the correct sheet. No misconception has this key.
 _SIDES = frozenset(get_args(BlankField))
 
 
@@ -1112,10 +1113,12 @@ class CatalogueError(ValueError):
 
 
 def check_row(misconception: Misconception) -> None:
-    """Raise CatalogueError for a topic, row, box or symbol of a misconception that isn't there.
+    """Raise CatalogueError for a topic, row, box or symbol of a misconception that isn't there, or a reserved key.
 
     Of a prediction for several topics, each row and symbol must be there in one of them.
     """
+    if misconception.key == ANSWER_KEY:
+        raise CatalogueError(f"A misconception can't have the key “{ANSWER_KEY}”: it is reserved.")
     topics_of = dict[int, tuple[Prediction, list[str]]]()
     for topic, predictions in misconception.predictions.items():
         for prediction in predictions:

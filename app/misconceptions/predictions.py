@@ -9,7 +9,7 @@ from itertools import combinations
 
 from app.algebra.expression import Expression, ExpressionError, Formula
 from app.algebra.parser import MAX_VALUE
-from app.misconceptions.catalogue import FORMULA_SYMBOLS, MISCONCEPTIONS, Misconception, Prediction
+from app.misconceptions.catalogue import ANSWER_KEY, FORMULA_SYMBOLS, MISCONCEPTIONS, Misconception, Prediction
 from app.misconceptions.slips import is_single_slip
 from app.shapes.consistency import Values
 from app.shapes.problem import Problem
@@ -190,7 +190,7 @@ def wrong_expression(problem: Problem, expected: Expectation, blank: Blank) -> E
 
 @lru_cache(maxsize=PROBLEMS_REMEMBERED)
 def cannot_tell_apart(problem: Problem) -> tuple[tuple[str, str], ...]:
-    """Pairs of keys of misconceptions that this sheet can't tell apart; (key, "right") for one that doesn't show on it.
+    """Pairs of keys of misconceptions that this sheet can't tell apart; (key, ANSWER_KEY) for one that doesn't show.
 
     The latter come first: those that apply to the topic and the model and yet change nothing, or a single blank by no
     more than a slip of a digit. Two others are a pair if they fill in the whole sheet alike in one of their ways.
@@ -198,7 +198,7 @@ def cannot_tell_apart(problem: Problem) -> tuple[tuple[str, str], ...]:
     expected = expectations(problem)
     shown = {e.misconception for e in expected if not is_single_slip(problem.key, e.wrong_answers)}
     of_topic = (m.key for m in MISCONCEPTIONS if problem.topic in m.predictions and m.applies_to(problem.architecture))
-    hidden = [(key, "right") for key in (*problem.own_misconceptions, *of_topic) if key not in shown]
+    hidden = [(key, ANSWER_KEY) for key in (*problem.own_misconceptions, *of_topic) if key not in shown]
     return (*hidden, *dict.fromkeys(_alike(expected)))
 
 

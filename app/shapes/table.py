@@ -65,6 +65,12 @@ class Equation:
     formula: str
     adds: Literal["", "mask", "residual"] = ""
 
+    def __post_init__(self) -> None:
+        """Raise ValueError unless there are labels for each operand and the result."""
+        operands, arrow, result = self.axis_labels.partition("->")
+        if not arrow or "->" in result or operands.count(",") + 1 != len(self.operands) or not self.operands:
+            raise ValueError(f"“{self.axis_labels}” doesn't label {', '.join(self.operands)} and what they make.")
+
     @property
     def operand_labels(self) -> list[list[str]]:
         """The labels of each operand's sides: [['n', 'd'], ['d', 'h']] for 'n d, d h -> n h'."""
@@ -217,6 +223,20 @@ class TensorTable:
     tensors: tuple[Tensor, ...] = ()
     counts: tuple[Count, ...] = ()
     asks_parameters: bool = False
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for a key that is there twice, an operand that isn't there, and sides without labels."""
+        keys = [*(tensor.key for tensor in self.tensors), *(count.key for count in self.counts)]
+        sides = {tensor.key: len(tensor.shape) for tensor in self.tensors}
+        if len(set(keys)) < len(keys):
+            raise ValueError(f"Two rows of the table “{self.key}” have one key: {', '.join(sorted(keys))}.")
+        for tensor in self.tensors:
+            if tensor.equation is None:
+                continue
+            labels = (*tensor.equation.operand_labels, tensor.equation.result_labels)
+            for name, own in zip((*tensor.equation.operands, tensor.key), labels, strict=True):
+                if sides.get(name) != len(own):
+                    raise ValueError(f"The table “{self.key}” has no “{name}” with sides {' '.join(own)}.")
 
     @cached_property
     def by_key(self) -> Mapping[str, Tensor]:

@@ -16,6 +16,7 @@ from typing import Literal
 
 from app.algebra.expression import Expression
 from app.algebra.number_text import format_number
+from app.misconceptions.catalogue import ANSWER_KEY
 from app.misconceptions.predictions import cannot_tell_apart, expectations
 from app.models.architecture import TokensError
 from app.shapes.parameter_inventory import INVENTORIES
@@ -211,7 +212,7 @@ def _own_misconceptions(variant: Variant) -> Iterator[tuple[FindingKind, str]]:
     avoidable = confusions.here - confusions.unavoidable
     changes_numbers = {expected.misconception for expected in expectations(variant.problem)}
     for finding in own_findings(variant):
-        pairs = {(finding.key, finding.other or "right"), (finding.other, finding.key)}
+        pairs = {(finding.key, finding.other or ANSWER_KEY), (finding.other, finding.key)}
         is_tolerated = finding.kind == "right" and finding.key in changes_numbers
         if not is_tolerated and (finding.kind == "formula" or pairs.isdisjoint(avoidable)):
             yield "must-own" if finding.shows else "own", finding.message
@@ -245,15 +246,15 @@ def _hidden_in_range(variant: Variant, models: Mapping[str, Model]) -> Iterator[
 def _confusion_sentences(variant: Variant, kind: FindingKind, pairs: list[tuple[str, str]]) -> Iterator[str]:
     """Sentences of that kind: one about all misconceptions that leave the sheet right, then one for each other pair.
 
-    A misconception that leaves the sheet right stands in `pairs` as (key, "right"); those of another pair fill it in
+    A misconception that leaves the sheet right is in `pairs` as (key, ANSWER_KEY); those of another pair fill it in
     alike.
     """
     words = {"model": variant.model.name, "tokens": variant.tokens}
-    unseen = [f"“{first}”" for first, second in pairs if second == "right"]
+    unseen = [f"“{first}”" for first, second in pairs if second == ANSWER_KEY]
     if unseen:
         yield variant.wording.say("lint", f"{kind}-right", misconceptions=", ".join(unseen), **words)
     for first, second in pairs:
-        if second != "right":
+        if second != ANSWER_KEY:
             yield variant.wording.say("lint", f"{kind}-other", one=first, other=second, **words)
 
 

@@ -87,7 +87,7 @@ def unavoidable_confusions(model: str, make: MakeVariant) -> ConfusedPairs:
 
 
 def confusable_misconceptions(variant: Variant) -> ConfusedPairs:
-    """The pairs of misconceptions that this sheet cannot tell apart; (key, "right") for one that does not show."""
+    """The pairs of misconceptions that this sheet cannot tell apart; (key, ANSWER_KEY) for one that does not show."""
     return frozenset(cannot_tell_apart(variant.problem))
 
 

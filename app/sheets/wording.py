@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -12,8 +12,8 @@ from app.algebra.parser import Unreadable
 from app.shapes.table import Blank
 
 
-class FrozenSection(Mapping[str, Any]):
-    """A section of a frozen wording, which lends from today's what it lacks but the app asks for by name.
+class FrozenSection(dict[str, Any]):
+    """A section of a frozen wording. A key that it lacks is looked up in today's, as a defaultdict has a default.
 
     What is optional (asked for by `in` or `get`, or listed) is only what was frozen.
 
@@ -23,23 +23,11 @@ class FrozenSection(Mapping[str, Any]):
     """
 
     def __init__(self, frozen: Mapping[str, Any], today: Mapping[str, Any]) -> None:
-        self._frozen = {key: _frozen_entry(entry, today.get(key)) for key, entry in frozen.items()}
+        super().__init__({key: _frozen_entry(entry, today.get(key)) for key, entry in frozen.items()})
         self._today = today
 
-    def __getitem__(self, key: str) -> Any:
-        return self._frozen[key] if key in self._frozen else self._today[key]
-
-    def __contains__(self, key: object) -> bool:
-        return key in self._frozen
-
-    def get(self, key: str, default: Any = None) -> Any:
-        return self._frozen.get(key, default)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._frozen)
-
-    def __len__(self) -> int:
-        return len(self._frozen)
+    def __missing__(self, key: str) -> Any:
+        return self._today[key]
 
 
 def _frozen_entry(entry: Any, today: Any) -> Any:

@@ -122,13 +122,17 @@ class Worksheet:
     def check_rows(self, model: Model, table: TensorTable) -> None:
         """Raise TopicError if the model's table of the topic has none of the rows that the worksheet asks for.
 
-        Also refuse a worksheet in symbols if one of its answers is rounded for this model, or is a number without a
-        symbol, such as the partner of a dimension in neighbouring pairs; a side of 1 may be asked.
+        Also refuse tokens as columns where tensors have more than two dimensions, and a worksheet in symbols if one of
+        its answers is rounded for this model, or is a number without a symbol, such as the partner of a dimension in
+        neighbouring pairs; a side of 1 may be asked.
         """
         asked = [table.asked[row] for row in self.rows if row in table.asked]
         if not asked:
             message = _("{model} has none of the parts that “{worksheet}” asks for: choose another worksheet.")
             raise TopicError(message.format(model=model.name, worksheet=self.title))
+        if self.tokens_are == "columns" and table.has_more_sides:
+            message = _("“{worksheet}” is about tensors with more than two dimensions: its tokens must be rows.")
+            raise TopicError(message.format(worksheet=self.title))
         if self.answers != "letters":
             return
         if any(isinstance(entry, Count) and entry.rounds for entry in asked):

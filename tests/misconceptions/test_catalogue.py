@@ -13,7 +13,14 @@ import pytest
 from app.algebra.expression import ExpressionError
 from app.grading.follow_through import follow_through
 from app.grading.grade import grade
-from app.misconceptions.catalogue import MISCONCEPTIONS, CatalogueError, Misconception, Prediction, check_row
+from app.misconceptions.catalogue import (
+    ANSWER_KEY,
+    MISCONCEPTIONS,
+    CatalogueError,
+    Misconception,
+    Prediction,
+    check_row,
+)
 from app.misconceptions.diagnosis import Diagnosis, diagnose
 from app.misconceptions.predictions import cannot_tell_apart, expectations, wrong_expression
 from app.models.architecture import TokensError
@@ -181,12 +188,19 @@ def test_a_typo_in_the_catalogue_is_an_error_that_names_it(topic: str, predictio
         check_row(Misconception("mine", "width", {topic: (Prediction(**prediction),)}))
 
 
+def test_no_misconception_can_be_mistaken_for_the_correct_sheet() -> None:
+    """Pairs of what a sheet can't tell apart name that by a key of its own."""
+    with pytest.raises(CatalogueError, match=ANSWER_KEY):
+        check_row(Misconception(ANSWER_KEY, "width"))
+
+
 @pytest.mark.parametrize("formula", ["H*", "2d", "floor(d", "round(d)", "1.5*d", ""])
 def test_a_formula_that_cannot_be_read_is_an_error_where_it_is_written(formula: str) -> None:
     """When the row is made, which is at import."""
-    for place in ("overrides", "substitutions"):
-        with pytest.raises(ExpressionError):
-            Prediction(**{place: {"G": formula}})
+    with pytest.raises(ExpressionError):
+        Prediction({"queries.columns": formula})
+    with pytest.raises(ExpressionError):
+        Prediction(substitutions={"G": formula})
 
 
 def test_every_box_that_the_catalogue_names_is_on_some_sheet() -> None:

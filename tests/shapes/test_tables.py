@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 
 from app.models.architecture import Architecture
 from app.models.read_config import build_architecture
-from app.shapes.table import Blank, Tensor, TensorTable
+from app.shapes.table import Blank, Tensor, TensorTable, matrix
 from app.shapes.tables import ATTENTION_LAYER, SINGLE_HEAD
 from tests.helpers.tables import TABLES
 
@@ -157,3 +158,22 @@ def test_a_tensor_gives_its_sides_by_axis() -> None:
     assert (str(tensor.expression("rows")), str(tensor.expression("columns"))) == ("d", "d_h")
     assert ([str(side) for side in tensor.shape], tensor.parameter) == (["d", "d_h"], True)
     assert str(Blank("W_Q", "rows")) == "W_Q.rows"
+
+
+@pytest.mark.parametrize(
+    ("made_from", "labels", "named"),
+    [
+        ("input W_Q", "n d -> n h", "n d -> n h"),
+        ("input W_Q", "n d, d h", "n d, d h"),
+        ("input W_K", "n d, d h -> n h", "W_K"),
+        ("input W_Q", "n d, d h e -> n h", "d h e"),
+        ("input W_Q", "n d, d h -> n h e", "n h e"),
+    ],
+)
+def test_an_equation_that_does_not_fit_its_table_is_an_error(made_from: str, labels: str, named: str) -> None:
+    """Where the table is made: operands are tensors of it, and every side has a label."""
+    given = (matrix("input", "X", "N, d", "input"), matrix("W_Q", "W_Q", "d, d_h", "query", parameter=True))
+    with pytest.raises(ValueError, match=re.escape(named)):
+        TensorTable("mine", (*given, matrix("queries", "Q", "N, d_h", "query", made_from=made_from, labels=labels)))
+    with pytest.raises(ValueError, match="one key: W_Q, input, input"):
+        TensorTable("mine", (*given, given[0]))

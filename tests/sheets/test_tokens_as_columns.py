@@ -6,9 +6,13 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
+import pytest
+
 from app.figures.draw import draw_figures
 from app.misconceptions.predictions import expectations
+from app.shapes.requirements import TopicError
 from app.sheets.formulas import write_formula
+from app.sheets.library import Library
 from app.sheets.variant import Variant
 from tests.helpers.shipped import FIRST_OF_TOPIC, LIBRARY, UNLIKE_MODELS
 
@@ -55,3 +59,13 @@ def test_what_is_true_of_one_orientation_is_said_in_one() -> None:
     apart = sorted((place, sentence) for place, text in said_on_both for sentence in re.split(r"(?<=[.?:]) ", text))
     of_one = [each for each in apart if DIRECTIONS.search(each[1])]
     assert [each for each in of_one if not any(phrase in each[1] for phrase in TRUE_OF_BOTH)] == []
+
+
+@pytest.mark.parametrize("topic", ["three-dimensions", "four-dimensions"])
+def test_tensors_with_more_than_two_dimensions_are_not_mirrored(topic: str) -> None:
+    """A worksheet that was stored with tokens as columns is refused with a sentence, for every model."""
+    sheet = replace(FIRST_OF_TOPIC[topic], key="mine", tokens_are="columns")
+    library = Library({"mine": sheet}, LIBRARY.models, LIBRARY.wording)
+    assert all(library.refusal("mine", model) for model in library.models)
+    with pytest.raises(TopicError):
+        library.variant("mine")
