@@ -167,10 +167,7 @@ FIGURE_PLANS: Mapping[str, tuple[FigurePlan, ...]] = {
 def _with_activations(key: str, model: TensorTable) -> TensorTable:
     """A layer's matrices with the activations that they are multiplied by, in small letters: those of one token."""
     feed_forward = ("normed_residual", "W_gate", "W_up", "W_down", "gate", "up", "hidden", "fed_forward")
-    block = (t for t in model.tensors if t.key in feed_forward)
-    # What the norm is taken of is not drawn.
-    given = (replace(t, equation=None) if t.key == "normed_residual" else t for t in block)
-    tensors = (*ATTENTION_LAYER.tensors, *given)
+    tensors = (*ATTENTION_LAYER.tensors, *(t for t in model.tensors if t.key in feed_forward))
     return TensorTable(key, tuple(t if t.parameter else replace(t, letter=t.letter.lower()) for t in tensors))
 
 

@@ -224,20 +224,6 @@ class TensorTable:
     counts: tuple[Count, ...] = ()
     asks_parameters: bool = False
 
-    def __post_init__(self) -> None:
-        """Raise ValueError for a key that is there twice, an operand that isn't there, and sides without labels."""
-        keys = [*(tensor.key for tensor in self.tensors), *(count.key for count in self.counts)]
-        sides = {tensor.key: len(tensor.shape) for tensor in self.tensors}
-        if len(set(keys)) < len(keys):
-            raise ValueError(f"Two rows of the table “{self.key}” have one key: {', '.join(sorted(keys))}.")
-        for tensor in self.tensors:
-            if tensor.equation is None:
-                continue
-            labels = (*tensor.equation.operand_labels, tensor.equation.result_labels)
-            for name, own in zip((*tensor.equation.operands, tensor.key), labels, strict=True):
-                if sides.get(name) != len(own):
-                    raise ValueError(f"The table “{self.key}” has no “{name}” with sides {' '.join(own)}.")
-
     @cached_property
     def by_key(self) -> Mapping[str, Tensor]:
         """Every tensor, parameters included, under its key."""

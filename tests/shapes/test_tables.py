@@ -11,7 +11,7 @@ import pytest
 
 from app.models.architecture import Architecture
 from app.models.read_config import build_architecture
-from app.shapes.table import Blank, Tensor, TensorTable, matrix
+from app.shapes.table import Blank, Equation, Tensor, TensorTable
 from app.shapes.tables import ATTENTION_LAYER, SINGLE_HEAD
 from tests.helpers.tables import TABLES
 
@@ -160,20 +160,8 @@ def test_a_tensor_gives_its_sides_by_axis() -> None:
     assert str(Blank("W_Q", "rows")) == "W_Q.rows"
 
 
-@pytest.mark.parametrize(
-    ("made_from", "labels", "named"),
-    [
-        ("input W_Q", "n d -> n h", "n d -> n h"),
-        ("input W_Q", "n d, d h", "n d, d h"),
-        ("input W_K", "n d, d h -> n h", "W_K"),
-        ("input W_Q", "n d, d h e -> n h", "d h e"),
-        ("input W_Q", "n d, d h -> n h e", "n h e"),
-    ],
-)
-def test_an_equation_that_does_not_fit_its_table_is_an_error(made_from: str, labels: str, named: str) -> None:
-    """Where the table is made: operands are tensors of it, and every side has a label."""
-    given = (matrix("input", "X", "N, d", "input"), matrix("W_Q", "W_Q", "d, d_h", "query", parameter=True))
-    with pytest.raises(ValueError, match=re.escape(named)):
-        TensorTable("mine", (*given, matrix("queries", "Q", "N, d_h", "query", made_from=made_from, labels=labels)))
-    with pytest.raises(ValueError, match="one key: W_Q, input, input"):
-        TensorTable("mine", (*given, given[0]))
+@pytest.mark.parametrize("labels", ["n d -> n h", "n d, d h", "n d, d h, h -> n h", "n d, d h -> n -> h"])
+def test_an_equation_labels_each_operand_and_the_result(labels: str) -> None:
+    """Or it is an error where it is made."""
+    with pytest.raises(ValueError, match=re.escape(labels)):
+        Equation(("input", "W_Q"), labels, "{input} · {W_Q}")
