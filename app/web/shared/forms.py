@@ -130,11 +130,12 @@ class Pager:
         return min(self.number * self.length, self.total)
 
 
-def cut_page(lines: Sequence[Line], page: str, length: int = PAGE_LENGTH) -> tuple[tuple[Line, ...], Pager]:
-    """The lines of one page of that length, and which it is: the one nearest to the number that `page` writes.
+def cut_page(lines: Sequence[Line], page: str, length: int | None = None) -> tuple[tuple[Line, ...], Pager]:
+    """The lines of one page of that length, or PAGE_LENGTH, and which page it is: the one nearest to the number `page`.
 
     Example: cut_page(range(250), "3") gives the lines 200 to 249 and Pager(3, 3, 250).
     """
+    length = length or PAGE_LENGTH
     pages = -(-len(lines) // length)
     pager = Pager(clamped_number(page, pages), pages, len(lines), length)
     return tuple(lines[max(pager.first - 1, 0) : pager.last]), pager
