@@ -4,8 +4,9 @@ ENV PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 PIP_NO_CACHE_DIR=1 PIP_DISABLE_
     ATTENTION_SHAPES_HOST=0.0.0.0 ATTENTION_SHAPES_PORT=8000 ATTENTION_SHAPES_DATA_DIR=/data
 WORKDIR /srv
 COPY requirements.lock requirements-torch.lock ./
-# PyPI's torch brings CUDA, gigabytes of it: --build-arg TORCH_INDEX=https://download.pytorch.org/whl/cpu leaves it out.
-ARG TORCH_INDEX=
+# torch without CUDA, which would be gigabytes, by its version. For a server with a GPU, --build-arg TORCH_INDEX= takes
+# PyPI's build with CUDA, by its hash.
+ARG TORCH_INDEX=https://download.pytorch.org/whl/cpu
 RUN pip install --require-hashes --no-deps -r requirements.lock && \
     if [ -n "$TORCH_INDEX" ]; then pip install --no-deps --index-url "$TORCH_INDEX" "$(grep -o '^torch==[0-9.]*' requirements-torch.lock)"; \
     else pip install --require-hashes --no-deps -r requirements-torch.lock; fi

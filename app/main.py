@@ -114,7 +114,8 @@ def create_app(
     settings = settings or Settings()
     library = library or load_library(PROJECT / "worksheets")
     tickets = load_tickets(PROJECT / "worksheets") if tickets is None else tickets
-    store, limits = Store(settings.database, settings.data_dir), RateLimits(settings.workers)
+    store = Store(settings.database, settings.data_dir, settings.workers)
+    limits = RateLimits(settings.workers)
     printer = printer or HandoutPrinter(settings.data_dir, tickets)
     services = Services(
         settings,

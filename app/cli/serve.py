@@ -18,7 +18,7 @@ from app.logs import LOGGING
 from app.secret_key import SECRET_FILE
 from app.settings import Settings
 from app.store import Store
-from app.store.database import count_locked
+from app.store.database import connections_allowed, connections_of_each, count_locked
 from app.translation import gettext as _
 
 from .database import keep_private, link_to, report_database_errors
@@ -61,12 +61,24 @@ def _serve(_parsed: argparse.Namespace) -> None:
         with report_database_errors(settings):
             keep_private(settings)
             app = create_app(settings)
+            _check_connections(settings, app.state.services.store)
     except InputError:
         listening.close()
         raise
     host, port = listening.getsockname()[:2]
     _greet(settings, app.state.services.store, _shown_host(host), port)
     _serve_at(listening, app, settings)
+
+
+def _check_connections(settings: Settings, store: Store) -> None:
+    """Raise InputError where PostgreSQL allows fewer connections than the workers may open: a class would notice."""
+    needed, allowed = settings.workers * connections_of_each(settings.workers), connections_allowed(store.engine)
+    if allowed is not None and needed > allowed:
+        problem = _(
+            "{workers} workers need {needed} connections to the database, and PostgreSQL allows {allowed}: set fewer "
+            "workers, or a larger max_connections."
+        )
+        raise InputError(problem.format(workers=settings.workers, needed=needed, allowed=allowed))
 
 
 def _raise_file_limit() -> None:

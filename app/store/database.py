@@ -31,13 +31,19 @@ MIGRATION_LOCKS = {"postgresql": "SELECT pg_advisory_xact_lock(7302)", "sqlite":
 
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO  # what the group and all others may do
 
-# No overflow connections: opening one costs more than waiting for a pooled one. Four workers with 20 each stay below
-# PostgreSQL's usual limit of 100.
-_POOL = {"pool_size": 20, "max_overflow": 0, "pool_recycle": 1800, "pool_timeout": POOL_LIMIT_S}
+# No overflow connections: opening one costs more than waiting for a pooled one.
+_POOL = {"max_overflow": 0, "pool_recycle": 1800, "pool_timeout": POOL_LIMIT_S}
+MAX_CONNECTIONS, MIN_CONNECTIONS = 20, 4  # of one process
+CONNECTIONS_OF_ALL = 80  # which the workers share: PostgreSQL usually allows 100 in all
 
 
-def open_engine(url: str) -> sa.Engine:
-    """An engine for a database URL, with at most 20 connections; nothing is migrated.
+def connections_of_each(workers: int) -> int:
+    """How many connections each of so many processes may have: 20 of up to four, 13 of six, 4 of twenty and more."""
+    return max(MIN_CONNECTIONS, min(MAX_CONNECTIONS, CONNECTIONS_OF_ALL // workers))
+
+
+def open_engine(url: str, workers: int = 1) -> sa.Engine:
+    """An engine for a database URL, with the connections of one of so many processes; nothing is migrated.
 
     On PostgreSQL each statement is committed at once (see `transactional`). Whatever waits too long for the database
     raises an SQLAlchemyError (see limits.py). An SQLite file and its folder are created if they are missing, for their
@@ -47,7 +53,14 @@ def open_engine(url: str) -> sa.Engine:
     # hide_parameters: what people typed is in the parameters, and must not get into error messages.
     # No pre-ping: it would cost as much as most queries. The first query on a connection that the server has dropped
     # fails, its request asks the user to try again, and SQLAlchemy then renews every connection.
-    engine = sa.create_engine(url, hide_parameters=True, json_serializer=_json_text, **_POOL, **_single_statements(url))
+    engine = sa.create_engine(
+        url,
+        hide_parameters=True,
+        json_serializer=_json_text,
+        pool_size=connections_of_each(workers),
+        **_POOL,
+        **_single_statements(url),
+    )
     if engine.dialect.name == "sqlite":
         sa.event.listen(engine, "connect", _set_up_sqlite)
         watch_sqlite_file(engine)
@@ -140,6 +153,16 @@ def count_locked(engine: sa.Engine, key: SecretKey) -> int:
         for column in (students.c.resume_hash, sealed_tickets.c.sealed):
             count += connection.scalar(sa.select(sa.func.count(column)).where(column.not_like(f"{key.mark}.%"))) or 0
     return count
+
+
+def connections_allowed(engine: sa.Engine) -> int | None:
+    """How many connections a PostgreSQL server allows to users that are no superusers; None for SQLite."""
+    if engine.dialect.name == "sqlite":
+        return None
+    reserved = "current_setting('superuser_reserved_connections')::int"
+    reserved += " + coalesce(current_setting('reserved_connections', true), '0')::int"
+    with engine.connect() as connection:
+        return connection.exec_driver_sql(f"SELECT current_setting('max_connections')::int - ({reserved})").scalar()
 
 
 def is_known(revision: str) -> bool:

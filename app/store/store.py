@@ -102,13 +102,14 @@ class Store(QueryBase):
     """An open database with the newest tables.
 
     `folder` is the data folder, with the secret key, which is made where there is none; raises SecretFileError.
+    `workers` are the processes that share the connections that the server allows.
 
     The store itself has the queries on visitors, practice, runs and imported models. The others are grouped:
     `store.roster.students(course)`, `store.classwork.save(key, draft)` and so on. `transaction()` spans all groups.
     """
 
-    def __init__(self, url: str, folder: Path) -> None:
-        engine = open_engine(url)
+    def __init__(self, url: str, folder: Path, workers: int = 1) -> None:
+        engine = open_engine(url, workers)
         database = OpenDatabase.of(engine)
         super().__init__(database)
         self.key = SecretKey(read_or_make_secret(folder))

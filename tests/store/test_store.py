@@ -16,7 +16,7 @@ from alembic.script import ScriptDirectory
 
 from app.settings import PROJECT, Settings
 from app.store import PracticeAttempt, PracticeDraft, Store
-from app.store.database import migration_transaction, open_engine, upgrade
+from app.store.database import connections_of_each, migration_transaction, open_engine, upgrade
 from app.store.tables import metadata, runs, visitors
 
 SHEET = "llama-7b/llama-7b/100"
@@ -266,3 +266,12 @@ def test_a_kept_model_is_found_by_its_key(store: Store) -> None:
     assert store.find_model(kept.key) == kept
     assert store.find_model("cfg-" + "0" * 20) is None
     assert store.find_model("cfg-\0") is None
+
+
+@pytest.mark.parametrize(("workers", "each"), [(1, 20), (4, 20), (6, 13), (20, 4), (64, 4)])
+def test_workers_share_the_connections(new_postgres_database: str, tmp_path: Path, workers: int, each: int) -> None:
+    """So many in all that a server as it is installed has room for twenty workers, and others beside them."""
+    shared = Store(new_postgres_database, tmp_path, workers)
+    pool = shared.single_engine.pool
+    shared.close()
+    assert (connections_of_each(workers), pool.size()) == (each, each)  # type: ignore[attr-defined]

@@ -6,7 +6,7 @@ import re
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Annotated
+from typing import IO, Annotated
 from zoneinfo import ZoneInfo
 
 from annotated_doc import Doc
@@ -31,8 +31,8 @@ from app.web.shared.urls import url_for
 router = APIRouter(include_in_schema=False)
 
 MAX_LOG_LINES = 2_000  # that are read; a page shows some of them
-MAX_ZIP_IN_MEMORY = 8_000_000  # bytes; a larger one is written to disk
-ZIP_PIECE = 65_536  # bytes sent at a time
+MAX_FILE_IN_MEMORY = 8_000_000  # bytes; a larger one is written to disk
+PIECE = 65_536  # bytes sent at a time
 MAX_FILE_NAME = 60  # characters of a course's title in the name of a file
 
 # The text of each file, as pieces; the ZIP of all of them is made apart, since it is written to a file first.
@@ -95,15 +95,14 @@ def export_file(services: ServicesDep, access: InstructorCourse, file_name: str,
         if not files.activities:
             raise HTTPException(404)
         prefix = f"{prefix}-{_file_prefix(files.activities[0].plan.title, files.activities[0].id)}"
+    content = _write_file(services, files, file_name)
     store.audit_log.record(access.teacher, AuditAction.COURSE_EXPORTED, course, file_name)
     headers = {
         "Content-Disposition": f'attachment; filename="{prefix}-{file_name}"',
         "Cache-Control": "no-store",
     }
-    if file_name == ZIP_FILE:
-        return StreamingResponse(_zip_pieces(services, files), headers=headers, media_type="application/zip")
-    pieces = (text.encode() for text in CSV_FILES[file_name](files))
-    return StreamingResponse(pieces, headers=headers, media_type="text/csv; charset=utf-8")
+    kind = "application/zip" if file_name == ZIP_FILE else "text/csv; charset=utf-8"
+    return StreamingResponse(_pieces(content), headers=headers, media_type=kind)
 
 
 @router.post("/courses/{course_id:int}/archive")
@@ -194,16 +193,29 @@ def _actor(entry: AuditEntry, staff: dict[int, str]) -> str:
     return staff.get(entry.actor_id or 0, f"{entry.actor_kind} {entry.actor_id or ''}".strip())
 
 
-def _zip_pieces(services: Services, files: CourseFiles) -> Iterator[bytes]:
-    """The ZIP of all files of a course, with a README, in pieces of at most ZIP_PIECE bytes.
+def _write_file(services: Services, files: CourseFiles, file_name: str) -> IO[bytes]:
+    """A file of a course as a whole, in memory up to MAX_FILE_IN_MEMORY bytes, then on disk; the ZIP has a README.
 
-    It is made as a whole first, in memory up to MAX_ZIP_IN_MEMORY bytes, then on disk.
+    It is made before anything is sent, so that an error is an error and not half a file.
     """
-    readme = services.library.wording.say("exports", "readme", course=files.course.title, zone=files.course.time_zone)
-    with tempfile.SpooledTemporaryFile(MAX_ZIP_IN_MEMORY) as file:
-        files.write_zip(file, readme)
-        file.seek(0)
-        while piece := file.read(ZIP_PIECE):
+    content = tempfile.SpooledTemporaryFile(MAX_FILE_IN_MEMORY)  # noqa: SIM115 - `_pieces` closes it
+    try:
+        if file_name == ZIP_FILE:
+            say, course = services.library.wording.say, files.course
+            files.write_zip(content, say("exports", "readme", course=course.title, zone=course.time_zone))
+        else:
+            content.writelines(text.encode() for text in CSV_FILES[file_name](files))
+    except BaseException:
+        content.close()
+        raise
+    content.seek(0)
+    return content
+
+
+def _pieces(content: IO[bytes]) -> Iterator[bytes]:
+    """A file in pieces of at most PIECE bytes; it is closed at the end."""
+    with content:
+        while piece := content.read(PIECE):
             yield piece
 
 

@@ -329,6 +329,28 @@ def test_the_image_has_what_it_starts() -> None:
         assert all((PROJECT / name).exists() for name in shlex.split(line)[:-1])
 
 
+def test_the_image_has_no_cuda_unless_it_is_asked_for() -> None:
+    """Neither by itself nor with compose.yaml: a build of gigabytes is for a server with a GPU."""
+    for name in ("Dockerfile", "compose.yaml"):
+        text = (PROJECT / name).read_text(encoding="utf-8")
+        [index] = re.findall(r"^ *(?:ARG TORCH_INDEX=|TORCH_INDEX: \$\{TORCH_INDEX-)(.*?)}?$", text, re.MULTILINE)
+        assert index.endswith("/cpu"), name
+
+
+def test_more_workers_than_the_database_has_connections_for_do_not_start(
+    new_postgres_database: str, tmp_path: Path
+) -> None:
+    """What a class would notice is said at the start, with both numbers."""
+    options = {"DATA_DIR": str(tmp_path), "PORT": "0", "WORKERS": "64"}
+    settings = {f"ATTENTION_SHAPES_{name}": value for name, value in options.items()}
+    told = subprocess.run(
+        [sys.executable, "-c", "from app.cli import main; main()", "serve"], cwd=PROJECT, capture_output=True,
+        text=True, env={**os.environ, **settings, "DATABASE_URL": new_postgres_database}, timeout=60,
+    )  # fmt: skip
+    assert told.returncode == 2
+    assert re.search(r"64 workers need 256 connections .* allows \d+:", told.stderr)
+
+
 # What is cleared away
 
 

@@ -8,6 +8,7 @@ import json
 import re
 import tomllib
 import zipfile
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import date
 from typing import Any
@@ -355,3 +356,20 @@ def test_a_course_is_copied_without_its_students(app_on_each_database: FastAPI) 
         (each.plan.title, each.content, each.policies) for each in originals
     ]
     assert {(each.state, each.plan.day) for each in copies} == {("draft", None)}
+
+
+@pytest.mark.parametrize("file_name", ["answers.csv", "course.zip"])
+def test_an_export_that_fails_half_way_is_an_error(
+    new_app: FastAPI, monkeypatch: pytest.MonkeyPatch, file_name: str
+) -> None:
+    """Not a file that ends somewhere, with status 200."""
+    taught = Taught(new_app)
+    whole = CourseFiles.answer_rows
+
+    def fail(files: CourseFiles) -> Iterator[Any]:
+        yield from whole(files)
+        raise RuntimeError
+
+    monkeypatch.setattr(CourseFiles, "answer_rows", fail)
+    browser = taught.school.browser(teacher=taught.ada)
+    assert browser.get(f"/courses/{taught.course.id}/exports/{file_name}").status_code == 500
