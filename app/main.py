@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from fastapi import FastAPI
 from starlette.middleware.gzip import GZipMiddleware
 
-from app import __version__
+from app import __version__, metrics
 from app.exchange.mail import Mail, read_sender, read_server
 from app.forward.process import MAX_WAITING_RUNS, RUNNER_IDLE_LIMIT_S, SHARE_OF_VISITORS, HeadRunner
 from app.handout.handout_printer import HandoutPrinter
@@ -38,6 +38,7 @@ from app.web.practice import glossary_page, landing_page, next_sheet_page, pract
 from app.web.roster import roster_import_page, roster_student_page
 from app.web.runs import run_page
 from app.web.shared import errors
+from app.web.shared.queues import watch_queues
 from app.web.shared.rate_limits import RateLimits, StorageBudget
 from app.web.shared.request_guard import Guard
 from app.web.shared.request_log import RequestLog
@@ -112,6 +113,7 @@ def create_app(
     Raises WorksheetError for a worksheet that cannot be read.
     """
     settings = settings or Settings()
+    metrics.join()
     library = library or load_library(PROJECT / "worksheets")
     tickets = load_tickets(PROJECT / "worksheets") if tickets is None else tickets
     store = Store(settings.database, settings.data_dir, settings.workers)
@@ -135,7 +137,8 @@ def create_app(
         sys.setswitchinterval(SWITCH_INTERVAL_S)
         services.closing.start()
         services.housekeeper.start()
-        yield
+        async with watch_queues(services):
+            yield
         services.closing.close()
         services.housekeeper.close()
         if services.mail:

@@ -82,6 +82,14 @@ class Settings(BaseSettings):
         2.0, ge=0, description=_("Seconds after which a request counts as slow and gets a line in the log; 0: none.")
     )
 
+    metrics: str = Field(
+        "",
+        description=_(
+            "Address and port, such as 127.0.0.1:9100, at which Prometheus may read counts and times, without names "
+            "or answers. Whoever reaches it can read them. Empty: nowhere."
+        ),
+    )
+
     smtp: str = Field(
         "",
         repr=False,
@@ -111,6 +119,14 @@ class Settings(BaseSettings):
                 problem = _("must be addresses or networks such as 127.0.0.1,10.0.0.0/24, not “{proxy}”")
                 raise ValueError(problem.format(proxy=proxy.strip()[:40])) from None
         return proxies
+
+    @field_validator("metrics")
+    @classmethod
+    def _check_metrics(cls, address: str) -> str:
+        """Accept host:port, or ""."""
+        if not address or re.fullmatch(r"\S+:\d{1,5}", address):
+            return address
+        raise ValueError(_("must be an address and a port such as 127.0.0.1:9100"))
 
     @field_validator("smtp")
     @classmethod

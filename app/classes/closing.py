@@ -18,6 +18,7 @@ from dataclasses import replace
 from app.classes.frozen.frozen_library import frozen_worksheet, library_of
 from app.classes.student_sheet import stored_marks, variant_of
 from app.grading.grade import grade
+from app.metrics import count_failure
 from app.sheets.library import Library
 from app.sheets.variant import box_texts
 from app.store import Activity, ClassSheetKey, Content, Store, TakenIn, UnfinishedWork
@@ -91,6 +92,7 @@ class Closing:
                 self._retry_at.pop(activity_id, None)
             except Exception:  # whatever is wrong with one activity must not keep the others from their marks
                 self._retry_at[activity_id] = time.monotonic() + RETRY_AFTER_S
+                count_failure("closing")
                 log.exception("the drafts of activity %s could not be taken in; trying again", activity_id)
 
     def _run(self) -> None:
@@ -100,6 +102,7 @@ class Closing:
                 self.settle_all()
                 self._looked_at = time.monotonic()
             except Exception as error:
+                count_failure("closing")
                 if failure_of(error) is None:
                     log.exception("looking for activities that have ended failed; trying again")
 

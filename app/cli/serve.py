@@ -14,6 +14,7 @@ from contextlib import suppress
 from multiprocessing.process import BaseProcess
 from typing import TYPE_CHECKING
 
+from app import metrics
 from app.logs import LOGGING
 from app.secret_key import SECRET_FILE
 from app.settings import Settings
@@ -57,6 +58,8 @@ def _serve(_parsed: argparse.Namespace) -> None:
     settings = read_settings()
     _raise_file_limit()
     listening = _listen(settings.host, settings.port)
+    if settings.metrics:
+        _start_metrics(settings)
     try:
         with report_database_errors(settings):
             keep_private(settings)
@@ -100,6 +103,16 @@ def _listen(host: str, port: int) -> socket.socket:
         problem = _("Cannot serve at {host}:{port}: {reason}.")
         reason = error.strerror or str(error)
         raise InputError(problem.format(host=host, port=port, reason=reason)) from None
+
+
+def _start_metrics(settings: Settings) -> None:
+    """Keep numbers in this process and its workers, and answer with them; InputError for a port that is taken."""
+    metrics.switch_on(settings.data_dir / "metrics")
+    try:
+        metrics.serve_metrics(settings.metrics)
+    except OSError as error:
+        problem = _("Cannot serve metrics at {address}: {reason}.")
+        raise InputError(problem.format(address=settings.metrics, reason=error.strerror or str(error))) from None
 
 
 def _shown_host(host: str) -> str:

@@ -16,6 +16,7 @@ from app.machine.child import ChildLost, ChildTooLarge, ChildTooSlow, Message, W
 from app.machine.memory import available_memory
 from app.machine.turn import MachineTurn
 from app.machine.work_queue import THE_APP, Client, QueueFullError, WorkQueue
+from app.metrics import timed_job
 from app.sheets.exit_tickets import Ticket
 from app.sheets.library import Library
 from app.translation import gettext as _
@@ -255,7 +256,8 @@ class HandoutPrinter:
         A ValueError, as all errors of ours are, becomes the job's problem; any other leaves a general sentence.
         """
         try:
-            self._make_pdf(job, make_task)
+            with timed_job("print"):
+                self._make_pdf(job, make_task)
         except (_JobEndedError, ValueError) as end:
             job.problem = str(end)
         except BaseException:  # nothing above this thread would report it, and a page waits for the result

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from app.logs import configure_logging
+from app.metrics import count_failure
 
 START_LIMIT_S = 120
 MAX_STARTS, PAUSE_BETWEEN_STARTS_S, REST_AFTER_FAILED_STARTS_S = 3, 0.5, 60
@@ -155,6 +156,7 @@ class WarmChild:
                 time.sleep(PAUSE_BETWEEN_STARTS_S)
             elif not self._closed:
                 self._rests_until = time.monotonic() + REST_AFTER_FAILED_STARTS_S
+                count_failure("child")
                 log.error("the %s process ended with exit code %s before it was ready, %s times; next try in %s s%s",
                           self._name, running.process.exitcode, MAX_STARTS, REST_AFTER_FAILED_STARTS_S,
                           _reason_not_to_start())  # fmt: skip

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+from app.metrics import count_failure
+
 from .turn import MachineTurn
 
 TIDY_EVERY_S, DAY_S = 600, 24 * 3600
@@ -51,6 +53,7 @@ class Housekeeper:
                 work()
             except Exception:  # a full disk, a database that does not answer: the next time may do better
                 log.exception("housekeeping failed")
+                count_failure("housekeeping")
 
     def _do_daily_work(self) -> None:
         """Do the daily work if it is due, unless another process of this machine is at it."""

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 import sqlalchemy as sa
@@ -19,6 +20,7 @@ from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy.engine import make_url
 
+from app.metrics import Meters, meters
 from app.secret_key import SecretKey
 
 from .limits import POOL_LIMIT_S, limit_postgresql, watch_sqlite_file, without_limits
@@ -66,6 +68,8 @@ def open_engine(url: str, workers: int = 1) -> sa.Engine:
         watch_sqlite_file(engine)
     else:
         limit_postgresql(engine)
+    if kept := meters():
+        _measure(engine, kept)
     return engine
 
 
@@ -80,6 +84,28 @@ def _json_text(value: object) -> str:
     except UnicodeEncodeError:
         return json.dumps(value)
     return text
+
+
+def _measure(engine: sa.Engine, kept: Meters) -> None:
+    """Measure every statement, by whether it reads or writes, and on SQLite every commit, which waits for the disk."""
+    began, commit = perf_counter, engine.dialect.do_commit
+
+    @sa.event.listens_for(engine, "before_cursor_execute")
+    def _begin(_connection: Any, _cursor: Any, _statement: str, _values: Any, context: Any, _many: bool) -> None:
+        context.began_at = began()
+
+    @sa.event.listens_for(engine, "after_cursor_execute")
+    def _end(_connection: Any, _cursor: Any, statement: str, _values: Any, context: Any, _many: bool) -> None:
+        kind = "read" if statement.lstrip().startswith("SELECT") else "write"
+        kept.database_seconds.labels(kind).observe(began() - context.began_at)
+
+    def timed_commit(connection: Any) -> None:
+        """Commit, and measure it."""
+        start = began()
+        commit(connection)
+        kept.database_seconds.labels("commit").observe(began() - start)
+
+    engine.dialect.do_commit = timed_commit  # type: ignore[method-assign, assignment]  # for this engine alone
 
 
 def _single_statements(url: str) -> dict[str, Any]:

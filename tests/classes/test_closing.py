@@ -308,7 +308,7 @@ def test_one_activity_that_is_broken_stops_no_other(
         connection.execute(this.values(policies={}))
     monkeypatch.setattr("app.classes.closing.time.monotonic", lambda: float("inf"))
     closing.settle_all()
-    assert closing.unsettled == ()
+    assert not closing.unsettled
 
 
 def test_the_thread_survives_whatever_fails(

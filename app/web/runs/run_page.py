@@ -20,6 +20,7 @@ from app.classes.frozen.frozen_run import FrozenRun, freeze_run, sheet_of_run
 from app.forward.head_run import HeadNotRun, run_sheet
 from app.grading.grade import grade
 from app.machine.work_queue import Client
+from app.metrics import timed_job
 from app.shapes.table import Blank
 from app.sheets.library import Library
 from app.sheets.reading import Typed
@@ -443,7 +444,8 @@ def _run_and_store(services: Services, run: Run, client: Client, variant: Varian
     """Run the head and store its result, or a sentence on why there is none; anything unexpected is logged."""
     settings = {"device": options.device, "dtype": options.dtype, "head": options.head}
     try:
-        result = run_sheet(services.runner, services.library.wording, variant, client=client, **settings)
+        with timed_job("run"):
+            result = run_sheet(services.runner, services.library.wording, variant, client=client, **settings)
     except HeadNotRun as problem:
         _store_end(services, run, None, str(problem))
     except Exception:  # nothing above this thread would report it, and a page waits for the result

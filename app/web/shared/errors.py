@@ -25,6 +25,7 @@ from app.grading.grade import AnswersError
 from app.handout.handout_printer import PrinterBusyError
 from app.handout.options import HandoutError
 from app.logs import REQUEST_ID
+from app.metrics import count_failure
 from app.models.architecture import TokensError
 from app.models.config_fields import ConfigError
 from app.shapes.requirements import TopicError
@@ -248,6 +249,7 @@ async def _database_error(request: Request, error: Exception) -> Response:
     if failure is None:
         raise error
     _log_failure(failure, error)
+    count_failure("database")
     if failure in (Failure.FULL, Failure.READ_ONLY):
         sentence = _("The server can’t save anything right now. Keep this page open, and tell whoever runs the server.")
         return _error_response(request, 503, sentence, {"Retry-After": "30"})

@@ -10,6 +10,9 @@ from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.logs import REQUEST_ID, new_request_id
+from app.metrics import count_failure, meters
+
+_SAVES = {"/class/{activity_id}/{number}/save": "class", "/sheet/save": "practice"}
 
 log = logging.getLogger("attention_shapes")
 
@@ -46,6 +49,14 @@ class RequestLog:
 
     def _note(self, scope: Scope, status: int, seconds: float) -> None:
         """Write down a request that has been answered, where that is due."""
+        if kept := meters():
+            route = route_of(scope)
+            kept.requests.labels(scope["method"], route, status).inc()
+            kept.request_seconds.labels(route).observe(seconds)
+            if status < 300 and (place := _SAVES.get(route)):
+                kept.saves.labels(place).inc()
+            if status == 500:
+                count_failure("bug")
         slow = seconds >= self._slow_after_s
         if status == 500:
             log.error("bug: %s", _line(scope, status, seconds))

@@ -239,7 +239,7 @@ def compose() -> Any:
 def test_compose_sets_what_there_is_to_set(compose: Any) -> None:
     """Each variable of the app is that of a setting and is taken by it, once the ${…} have values."""
     values = {"SHAPES_DOMAIN": "shapes.example.org", "POSTGRES_PASSWORD": "secret", "SHAPES_WORKERS": "3",
-              "SHAPES_NETWORK": "172.31.250.0/24", "SHAPES_PRACTICE": "true",
+              "SHAPES_NETWORK": "172.31.250.0/24", "SHAPES_PRACTICE": "true", "SHAPES_METRICS": "0.0.0.0:9100",
               "SHAPES_SMTP": "smtps://mail.example.org", "SHAPES_SMTP_FROM": "shapes@example.org"}  # fmt: skip
     given = {
         name: re.sub(r"\$\{(\w+)[^}]*\}", lambda found: values[found[1]], str(text))
@@ -261,7 +261,7 @@ def test_compose_has_no_secret_and_no_start_without_one() -> None:
     mail = {"SHAPES_SMTP": "-", "SHAPES_SMTP_FROM": "-"}
     assert asked == {
         "SHAPES_DOMAIN": "?", "POSTGRES_PASSWORD": "?", "SHAPES_WORKERS": "-", "SHAPES_MEMORY": "-",
-        "SHAPES_PRACTICE": "-",
+        "SHAPES_PRACTICE": "-", "SHAPES_METRICS": "-",
         "SHAPES_NETWORK": "-", **mail,
     }  # fmt: skip
     assert all(not default for default in re.findall(r"\$\{SHAPES_SMTP\w*:-([^}]*)\}", text))

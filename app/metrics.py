@@ -1,0 +1,109 @@
+"""What Prometheus reads: counts and times by route and kind, without names and answers; nothing unless switched on.
+
+With several workers each writes its numbers to files of a folder, and the process that started them adds them up.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+FOLDER_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"  # read by prometheus_client when it is imported
+
+
+@dataclass(frozen=True)
+class Meters:
+    """Every number that is kept."""
+
+    requests: Any
+    request_seconds: Any
+    saves: Any
+    queue: Any
+    job_seconds: Any
+    database_seconds: Any
+    failures: Any
+
+
+_meters: Meters | None = None
+
+
+def switch_on(folder: Path) -> None:
+    """Keep numbers in this process, and in those that it starts from now on; `folder` is emptied for them."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True, mode=0o700)
+    os.environ[FOLDER_VARIABLE] = str(folder)
+    join()
+
+
+def join() -> None:
+    """Keep numbers in this process too, if a process above it has switched that on."""
+    global _meters
+    if FOLDER_VARIABLE not in os.environ or _meters:
+        return
+    from prometheus_client import Counter, Gauge, Histogram  # not at the top: most servers run without it
+
+    _meters = Meters(
+        Counter("shapes_requests", "Requests answered.", ("method", "route", "status")),
+        Histogram("shapes_request_seconds", "Time to answer a request.", ("route",), buckets=SECONDS),
+        Counter("shapes_saves", "Saves of a sheet that were acknowledged.", ("place",)),
+        Gauge("shapes_queue", "Requests that work or wait in threads of a kind.", ("kind", "state"),
+              multiprocess_mode="livesum"),
+        Histogram("shapes_job_seconds", "Time of a run or a print job, waiting included.", ("kind", "outcome"),
+                  buckets=SECONDS),
+        Histogram("shapes_database_seconds", "Time of a statement or a commit.", ("kind",), buckets=SECONDS),
+        Counter("shapes_failures", "Bugs, and outages of what the app depends on.", ("kind",)),
+    )  # fmt: skip
+
+
+def meters() -> Meters | None:
+    """The numbers of this process; None where none are kept."""
+    return _meters
+
+
+def count_failure(kind: str) -> None:
+    """Count a failure: "bug", "database", "closing", "housekeeping", "child"."""
+    if _meters:
+        _meters.failures.labels(kind).inc()
+
+
+@contextmanager
+def timed_job(kind: str) -> Iterator[None]:
+    """Measure the `with` as a job of that kind; an exception makes its outcome "failed"."""
+    began, outcome = perf_counter(), "failed"
+    try:
+        yield
+        outcome = "done"
+    finally:
+        if _meters:
+            _meters.job_seconds.labels(kind, outcome).observe(perf_counter() - began)
+
+
+def serve_metrics(address: str) -> Any:
+    """Answer at host:port with the numbers of all processes, in a thread; returns the server. Raises OSError."""
+    import psutil
+    from prometheus_client import CollectorRegistry, start_http_server
+    from prometheus_client.multiprocess import MultiProcessCollector
+
+    folder, registry = Path(os.environ[FOLDER_VARIABLE]), CollectorRegistry()
+
+    class Living(MultiProcessCollector):
+        """The numbers of all processes, without the queues of workers that have ended."""
+
+        def collect(self) -> Any:
+            """Drop the queues of processes that are gone, then add up what the others have written."""
+            for path in folder.glob("gauge_live*_*.db"):
+                if not psutil.pid_exists(int(path.stem.rpartition("_")[2])):
+                    path.unlink(missing_ok=True)
+            return super().collect()  # type: ignore[no-untyped-call]  # as its library leaves it
+
+    Living(registry, str(folder))  # type: ignore[no-untyped-call]  # as its library leaves it
+    host, _colon, port = address.rpartition(":")
+    server, _thread = start_http_server(int(port), host.strip("[]"), registry)
+    return server
