@@ -9,8 +9,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
+from typing import Literal
 
 from app.classes.frozen.frozen_library import freeze_model, frozen_worksheet, library_of
 from app.classes.roster_lookup import RosterLookup
@@ -27,11 +28,12 @@ from app.grading.paper_lines import MarkedPaper, mark_line, split_name
 from app.names import clean_line
 from app.sheets.codes import read_code
 from app.sheets.library import Library
-from app.sheets.variant import Variant
+from app.sheets.variant import Variant, box_texts
 from app.sheets.worksheet import WorksheetError
 from app.store import Activity, Store, Student, VariantSizes
-from app.store.classwork import ClassDraft, PaperAttempt
+from app.store.classwork import ClassAttempt, ClassDraft, PaperAttempt
 
+PAPER = "paper."  # how the client id of an attempt on paper begins
 MAX_NAME_WORDS = 8  # of a name that no colon follows
 MAX_LABEL_LENGTH = 60  # characters of what stands before the answers, in a sentence about it
 MAX_STUDENTS_NAMED = 5  # in such a sentence
@@ -51,20 +53,39 @@ class WrongSheetError(ValueError):
 
 @dataclass(frozen=True)
 class ParsedLine:
-    """A line taken apart: whose it is, the sheet code in it ('' for none), and the answers as typed."""
+    """A line taken apart: whose it is, the sheet code in it ('' for none), and the answers as typed.
+
+    `picked_label` is what it begins with where the student was picked from a list, else empty.
+    """
 
     student: Student
     code: str
     answers: str
+    picked_label: str = ""
 
 
 @dataclass(frozen=True)
-class MarkedLine:
-    """A line that is graded and not stored yet."""
+class ReplacedAttempt:
+    """The attempt that counts until a line is stored: its score, how many boxes it fills in, and where it came from."""
 
+    id: int  # 0 for a line above, which isn't stored either
+    score: float
+    out_of: int
+    answered: int
+    origin: Literal["screen", "paper", "line"]
+
+
+@dataclass(frozen=True)
+class ReadLine:
+    """A line that is clear: whose it is, its marks, and what it takes the place of."""
+
+    line: str
     student: Student
     sheet: StudentSheet
     paper: MarkedPaper
+    picked_label: str  # what it begins with, where the student was picked from a list; else empty
+    replaces: ReplacedAttempt | None
+    already_stored: bool  # whether the same line was entered before, or is above
 
     @cached_property
     def attempt(self) -> PaperAttempt:
@@ -73,15 +94,36 @@ class MarkedLine:
         draft = ClassDraft(answers, 1, self.sheet.sizes)
         return PaperAttempt(self.sheet.key, _client_id(self.sheet, answers), draft, stored_marks(self.paper.report))
 
+    @property
+    def token(self) -> str:
+        """Stands for this line in a form: it changes with the student, the answers, and what the line replaces."""
+        return f"{self.student.id}.{self.attempt.client_id}.{self.replaces.id if self.replaces else '-'}"
 
-@dataclass(frozen=True)
-class StoredLine:
-    """A line that is an attempt now."""
+    @property
+    def answered(self) -> int:
+        """How many boxes are filled in."""
+        return sum(bool(text) for text in self.paper.texts)
 
-    student: Student
-    variant: Variant
-    paper: MarkedPaper
-    already_stored: bool  # whether the same line had been entered before
+    @property
+    def is_short(self) -> bool:
+        """Whether answers are missing at the end."""
+        return self.paper.given < len(self.paper.texts)
+
+    @property
+    def lowers_score(self) -> bool:
+        """Whether it takes the place of a better attempt."""
+        return self.replaces is not None and self.paper.report.score < self.replaces.score
+
+    @property
+    def has_fewer_answers(self) -> bool:
+        """Whether it takes the place of an attempt in which more boxes are filled in."""
+        return self.replaces is not None and self.answered < self.replaces.answered
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether somebody should look twice before it is stored."""
+        in_batch = self.replaces is not None and self.replaces.origin == "line"
+        return self.is_short or self.lowers_score or self.has_fewer_answers or in_batch
 
 
 @dataclass(frozen=True)
@@ -118,45 +160,56 @@ class PaperImport:
         return {(each.student_id, each.sheet_key): ClassDraft(each.answers, 0, each.variant) for each in drafts}
 
     @cached_property
-    def client_ids(self) -> set[tuple[int, str]]:
-        """The attempts that are stored, or that a line has added, as student and client id."""
-        attempts = self.store.classwork.attempts_of_activity(self.activity.id)
-        return {(attempt.student_id, attempt.client_id) for attempt in attempts}
+    def attempts(self) -> tuple[ClassAttempt, ...]:
+        """Every attempt in the activity, oldest first."""
+        return self.store.classwork.attempts_of_activity(self.activity.id)
 
-    def store_lines(self, lines: Iterable[str]) -> tuple[tuple[StoredLine, ...], tuple[RejectedLine, ...]]:
-        """Store every line that can be stored, and return those lines and the rejected ones, each in their order.
+    def read_lines(self, lines: Iterable[str]) -> tuple[tuple[ReadLine, ...], tuple[RejectedLine, ...]]:
+        """Every line that is clear, with its marks, and the rejected ones, each in their order; nothing is stored.
 
-        Sentences number the rejected lines from 1 as they come back, since only these are left to correct. All lines
-        are stored together, in as many statements as one.
+        Sentences number the rejected lines from 1, since these come back first.
         """
-        marked, rejected = list[MarkedLine](), list[RejectedLine]()
+        read, rejected = list[ReadLine](), list[RejectedLine]()
+        stored = {(attempt.student_id, attempt.client_id) for attempt in self.attempts}
+        last = {(attempt.student_id, attempt.sheet_key): attempt for attempt in self.attempts}
+        above = dict[tuple[int, str], ReplacedAttempt]()
         for line in lines:
             try:
-                marked.append(self._mark(line, len(rejected) + 1))
+                parsed, sheet, paper = self._mark(line, len(rejected) + 1)
             except PaperLineError as error:
                 rejected.append(RejectedLine(line, str(error), error.label, error.students))
+                continue
             except AnswersError as error:
                 rejected.append(RejectedLine(line, str(error)))
-        return _store(self, marked), tuple(rejected)
+                continue
+            place = (parsed.student.id, sheet.key.sheet_key)
+            replaces = above.get(place) or (_replaced(sheet.variant, last[place]) if place in last else None)
+            new = ReadLine(line, parsed.student, sheet, paper, parsed.picked_label, replaces, already_stored=False)
+            identity = (parsed.student.id, new.attempt.client_id)
+            read.append(replace(new, already_stored=identity in stored))
+            stored.add(identity)
+            above[place] = ReplacedAttempt(0, paper.report.score, paper.report.out_of, new.answered, "line")
+        return tuple(read), tuple(rejected)
 
-    def store_line(self, line: str, line_number: int) -> StoredLine:
-        """Store one line as an attempt that its student handed in; a line stored before is not stored again.
+    def store_lines(self, lines: Sequence[ReadLine]) -> None:
+        """Store lines as attempts that their students handed in, together; what is stored already stays as it is.
 
-        Blanks at the end may be missing. Raises PaperLineError where the student or the sheet is not clear or no answer
-        is there, and AnswersError for too many answers or too long a line; their sentences call the line by
-        `line_number`.
+        A paper becomes the student's draft too, unless they have typed something on the screen.
         """
-        [stored] = _store(self, [self._mark(line, line_number)])
-        return stored
+        self.store.classwork.hand_in_papers([line.attempt for line in lines])
 
-    def _mark(self, line: str, line_number: int) -> MarkedLine:
-        """Grade one line, and store nothing; raises the errors that `store_line` raises."""
+    def _mark(self, line: str, line_number: int) -> tuple[ParsedLine, StudentSheet, MarkedPaper]:
+        """Grade one line. Blanks at the end may be missing.
+
+        Raises PaperLineError where the student or the sheet is not clear or no answer is there, and AnswersError for
+        too many answers or too long a line; their sentences call the line by `line_number`.
+        """
         parsed = self._parse_line(line, line_number)
         sheet = self._sheet_of(parsed, line_number)
         if not parsed.answers.split():
             raise PaperLineError(self._say("no-answers", at=line_number, name=parsed.student.name))
         paper = mark_line(sheet.variant, parsed.student.name, parsed.answers, line_number)
-        return MarkedLine(parsed.student, sheet, paper)
+        return parsed, sheet, paper
 
     def sheet_by_code(self, code: str) -> tuple[int, VariantSizes]:
         """The number, from 1, of the activity's sheet with this code, and the sizes that the code stands for.
@@ -201,7 +254,7 @@ class PaperImport:
         students, code = self._find_students(label)
         picked = self._picked(label)
         if picked or len(students) == 1:
-            return ParsedLine(picked or students[0], code, answers)
+            return ParsedLine(picked or students[0], code, answers, label if picked else "")
         shown = label[:MAX_LABEL_LENGTH]
         if not students:
             raise PaperLineError(self._say("nobody", at=line_number, name=shown), label, self.roster.students)
@@ -252,27 +305,17 @@ def students_handed_in(store: Store, activity: Activity, sheet_number: int) -> f
     return frozenset(attempt.student_id for attempt in attempts if attempt.handed_in and attempt.sheet_key == key)
 
 
-def _store(paper_import: PaperImport, lines: Sequence[MarkedLine]) -> tuple[StoredLine, ...]:
-    """Store marked lines, and say of each whether it had been stored before.
-
-    A paper becomes the student's draft too, unless they have typed something on the screen.
-    """
-    stored = list[StoredLine]()
-    for line in lines:
-        paper, key = line.attempt, line.sheet.key
-        paper_import.drafts.setdefault((key.student_id, key.sheet_key), paper.draft)
-        identity = (key.student_id, paper.client_id)
-        already_stored = identity in paper_import.client_ids
-        stored.append(StoredLine(line.student, line.sheet.variant, line.paper, already_stored))
-        paper_import.client_ids.add(identity)
-    paper_import.store.classwork.hand_in_papers([line.attempt for line in lines])
-    return tuple(stored)
+def _replaced(variant: Variant, attempt: ClassAttempt) -> ReplacedAttempt:
+    """An attempt as what a line takes the place of; answers to open questions are not counted."""
+    answered = sum(bool(text.strip()) for text in box_texts(variant, attempt.answers).values())
+    origin: Literal["screen", "paper"] = "paper" if attempt.client_id.startswith(PAPER) else "screen"
+    return ReplacedAttempt(attempt.id, attempt.score, attempt.out_of, answered, origin)
 
 
 def _client_id(sheet: StudentSheet, answers: Mapping[str, str]) -> str:
     """An id that depends on sheet, sizes and answers alone, so that one paper is one attempt however often entered."""
     whole = [sheet.key.activity_id, sheet.key.sheet_key, asdict(sheet.sizes), answers]
-    return f"paper.{hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()[:40]}"
+    return f"{PAPER}{hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()[:40]}"
 
 
 def _sheet_by_code(library: Library, store: Store, activity: Activity, code: str) -> tuple[int, VariantSizes]:

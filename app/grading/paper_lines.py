@@ -23,16 +23,41 @@ EMPTY_ANSWERS = ("-", "–", "—", "_")
 
 @dataclass(frozen=True)
 class MarkedPaper:
-    """One student's sheet as it was typed in: the name, a text for every blank in order, and their marks."""
+    """One student's sheet as it was typed in: the name, a text for every blank in order, and their marks.
+
+    `given` is how many answers the line has, dashes included: fewer than `texts` where blanks at the end are missing.
+    """
 
     name: str
     texts: tuple[str, ...]
     report: Report
+    given: int
 
 
 def mark_lines(variant: Variant, typed: str) -> tuple[MarkedPaper, ...]:
-    """Every line that is not blank, marked, in order; raises AnswersError about the first that cannot be used."""
-    return tuple(mark_line(variant, *split_name(line), number) for number, line in numbered_lines(typed))
+    """Every line that is not blank, marked, in order; raises AnswersError about the first that cannot be used.
+
+    That includes a line without a colon that seems to begin with a name: "Noor 100 4096".
+    """
+    papers = list[MarkedPaper]()
+    for number, line in numbered_lines(typed):
+        name, answers = split_name(line)
+        if ":" not in line and "：" not in line:
+            _check_first_answer(variant, answers, number)
+        papers.append(mark_line(variant, name, answers, number))
+    return tuple(papers)
+
+
+def _check_first_answer(variant: Variant, answers: str, line_number: int) -> None:
+    """Raise AnswersError if the first of these answers is a word that can't be read as one."""
+    first = answers.split()[0]
+    mark = grade(variant, {str(variant.blanks[0]): first[:MAX_BOX_TEXT]}).marks[variant.blanks[0]]
+    if mark.kind == "unreadable" and any(char.isalpha() for char in first):
+        problem = _(
+            "Line {number} begins with “{word}”, which can’t be read as an answer. If it is a name, put a colon after "
+            "the name; if the student wrote that, begin the line with a colon."
+        )
+        raise AnswersError(problem.format(number=line_number, word=first[:30]))
 
 
 def numbered_lines(typed: str) -> tuple[tuple[int, str], ...]:
@@ -76,7 +101,7 @@ def mark_line(variant: Variant, name: str, answers: str, line_number: int) -> Ma
         raise AnswersError(problem.format(number=line_number, answers=len(texts), boxes=len(variant.blanks)))
     filled = texts + ("",) * (len(variant.blanks) - len(texts))
     by_blank = dict(zip(map(str, variant.blanks), texts, strict=False))
-    return MarkedPaper(_printable_name(name), filled, grade(variant, by_blank))
+    return MarkedPaper(_printable_name(name), filled, grade(variant, by_blank), len(texts))
 
 
 def blank_order(variant: Variant) -> tuple[Mapping[str, str], ...]:

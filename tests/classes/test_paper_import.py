@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from app.classes.paper_import import PaperImport, PaperLineError, WrongSheetError, students_handed_in
+from app.classes.paper_import import PaperImport, ReadLine, RejectedLine, WrongSheetError, students_handed_in
 from app.classes.roster_lookup import RosterLookup
-from app.classes.student_sheet import student_sheet
-from app.grading.grade import AnswersError
+from app.classes.student_sheet import stored_marks, student_sheet
+from app.grading.grade import grade
 from app.sheets.library import Library
 from app.sheets.worksheet import WorksheetError
 from app.store import Store, Student
@@ -19,6 +19,7 @@ from tests.helpers.answer_keys import KEY
 from tests.helpers.running_activity import RunningActivity, counted_statements
 
 RIGHT = " ".join(KEY.values())
+WIDE_TEXT = RIGHT.replace("128", "4096")
 
 
 class PaperActivity(RunningActivity):
@@ -35,6 +36,13 @@ class PaperActivity(RunningActivity):
     def listed(self, name: str) -> Student:
         return next(student for student in self.store.roster.students(self.course) if student.name == name)
 
+    def enter(self, *lines: str, **options: Any) -> tuple[tuple[ReadLine, ...], tuple[RejectedLine, ...]]:
+        """Read these lines, and store those that are clear."""
+        paper_import = self.paper_import(**options)
+        read, rejected = paper_import.read_lines(lines)
+        paper_import.store_lines(read)
+        return read, rejected
+
     def attempts(self) -> int:
         return len(self.store.classwork.attempts_of_activity(self.activity.id))
 
@@ -47,9 +55,10 @@ def paper_activity(library: Library, store: Store) -> PaperActivity:
 @pytest.mark.parametrize("start", ["1017:", "kim lee:", "Lee, Kim:", "Kim Lee", "1017"])
 def test_a_line_becomes_an_attempt_once(paper_activity: PaperActivity, start: str) -> None:
     """By number or name, with a colon or without; the same line again is the same attempt."""
-    line = paper_activity.paper_import().store_line(f"{start} {RIGHT}", 1)
+    [line], _ = paper_activity.enter(f"{start} {RIGHT}")
     assert (line.student.name, line.paper.report.score, line.already_stored) == ("Kim Lee", 14, False)
-    assert paper_activity.paper_import().store_line(f"1017: {RIGHT}", 1).already_stored
+    [again], _ = paper_activity.enter(f"1017: {RIGHT}")
+    assert again.already_stored
     [attempt] = paper_activity.store.classwork.attempts_of_activity(paper_activity.activity.id)
     assert (attempt.student_id, attempt.sheet_number, attempt.handed_in) == (line.student.id, 1, True)
     assert students_handed_in(paper_activity.store, paper_activity.activity, 1) == {line.student.id}
@@ -60,11 +69,10 @@ def test_many_lines_are_stored_in_as_few_statements_as_one(paper_activity: Paper
     """Fifty students more: no statement more; each has an attempt, a draft, and counts as arrived."""
     store, activity = paper_activity.store, paper_activity.activity
     with counted_statements(store) as one:
-        paper_activity.paper_import().store_lines([f"1017: {RIGHT}"])
+        paper_activity.enter(f"1017: {RIGHT}")
     store.roster.add_students(paper_activity.course, [(f"Pupil {n}", str(2000 + n)) for n in range(50)])
-    paper_import = paper_activity.paper_import()
     with counted_statements(store) as many:
-        stored, rejected = paper_import.store_lines([f"{2000 + n}: {RIGHT}" for n in range(50)] + [f"1017: {RIGHT}"])
+        stored, rejected = paper_activity.enter(*(f"{2000 + n}: {RIGHT}" for n in range(50)), f"1017: {RIGHT}")
     assert (len(stored), [line.already_stored for line in stored[-2:]], rejected) == (51, [False, True], ())
     assert (paper_activity.attempts(), len(store.classwork.drafts_of_activity(activity.id))) == (51, 51)
     assert len(store.classwork.attendance(activity.id)) == 51
@@ -73,9 +81,7 @@ def test_many_lines_are_stored_in_as_few_statements_as_one(paper_activity: Paper
 
 def test_lines_that_are_not_clear_come_back_with_who_may_be_meant(paper_activity: PaperActivity) -> None:
     """Each with its own sentence, numbered among those that come back; the clear one between them is stored."""
-    stored, rejected = paper_activity.paper_import().store_lines(
-        [f"Kim: {RIGHT}", f"Lou: {RIGHT}", "Eve: 1", "Lou:", "1 2 3"]
-    )
+    stored, rejected = paper_activity.enter(f"Kim: {RIGHT}", f"Lou: {RIGHT}", "Eve: 1", "Lou:", "1 2 3")
     assert [line.student.name for line in stored] == ["Lou Ray"]
     assert [line.line for line in rejected] == [f"Kim: {RIGHT}", "Eve: 1", "Lou:", "1 2 3"]
     assert {student.name for student in rejected[0].students} == {"Kim Lee", "Kim Fox"}
@@ -87,8 +93,8 @@ def test_lines_that_are_not_clear_come_back_with_who_may_be_meant(paper_activity
 def test_a_picked_student_is_used_for_one_line(paper_activity: PaperActivity) -> None:
     """Two lines with the same label get the two students that were picked, in order; a stranger's id is none."""
     ids = [str(paper_activity.listed(name).id) for name in ("Kim Fox", "Kim Lee")]
-    paper_import = paper_activity.paper_import(chosen={"Kim": [*ids, "999999"]})
-    stored, rejected = paper_import.store_lines([f"Kim: {RIGHT}"] * 3)
+    stored, rejected = paper_activity.enter(*[f"Kim: {RIGHT}"] * 3, chosen={"Kim": [*ids, "999999"]})
+    assert {line.picked_label for line in stored} == {"Kim"}
     assert [line.student.name for line in stored] == ["Kim Fox", "Kim Lee"]
     assert len(rejected) == 1
 
@@ -98,8 +104,8 @@ def test_a_code_says_which_sheet_and_which_sizes(paper_activity: PaperActivity, 
     other = library.variant("qwen2.5-0.5b", None, 64)
     answers = " ".join(map(str, other.key.values()))
     for line, code in ((f"1017 {other.code}: {answers}", ""), (f"1018: {answers}", other.code)):
-        stored = paper_activity.paper_import(code=code).store_line(line, 1)
-        assert (stored.variant.code, stored.paper.report.complete) == (other.code, True)
+        [stored], _ = paper_activity.enter(line, code=code)
+        assert (stored.sheet.variant.code, stored.paper.report.complete) == (other.code, True)
     attempts = paper_activity.store.classwork.attempts_of_activity(paper_activity.activity.id)
     assert {(attempt.sheet_number, attempt.variant.tokens) for attempt in attempts} == {(2, 64)}
 
@@ -110,8 +116,7 @@ def test_a_code_of_no_sheet_of_the_activity_is_refused(paper_activity: PaperActi
         paper_activity.paper_import().sheet_by_code(library.variant("walk-gpt2").code)
     with pytest.raises(WorksheetError):
         paper_activity.paper_import().sheet_by_code("nonsense")
-    with pytest.raises(PaperLineError):
-        paper_activity.paper_import(code="nonsense").store_line(f"1017: {RIGHT}", 1)
+    assert paper_activity.enter(f"1017: {RIGHT}", code="nonsense")[0] == ()
     [first, second] = paper_activity.activity.content.items
     shorter = replace(first, worksheet={**first.worksheet, "rows": ["input"]})
     content = replace(paper_activity.activity.content, items=(shorter, second))
@@ -122,8 +127,8 @@ def test_a_code_of_no_sheet_of_the_activity_is_refused(paper_activity: PaperActi
 
 def test_too_many_answers_are_refused(paper_activity: PaperActivity) -> None:
     """More than the sheet has blanks; nothing is stored."""
-    with pytest.raises(AnswersError, match="Line 3"):
-        paper_activity.paper_import().store_line(f"1017: {RIGHT} 1", 3)
+    [], [rejected] = paper_activity.enter(f"1017: {RIGHT} 1")
+    assert "Line 1" in rejected.problem
     assert paper_activity.attempts() == 0
 
 
@@ -133,14 +138,51 @@ def test_what_is_typed_on_the_screen_stays(paper_activity: PaperActivity, librar
     sheet = student_sheet(library, paper_activity.store, paper_activity.activity, kim, 1)
     paper_activity.store.classwork.save(sheet.key, ClassDraft({"input.rows": "1"}, 0, sheet.sizes))
     other = library.variant("llama-7b", None, 77)
-    paper_activity.paper_import(code=other.code).store_line(f"1017: {' '.join(map(str, other.key.values()))}", 1)
+    paper_activity.enter(f"1017: {' '.join(map(str, other.key.values()))}", code=other.code)
     for line in ("1017: 7 8 9", f"1017: {RIGHT}"):
-        paper_activity.paper_import().store_line(line, 1)
+        paper_activity.enter(line)
     draft = paper_activity.store.classwork.draft(sheet.key)
     assert draft
     assert (dict(draft.answers), draft.variant.tokens) == ({"input.rows": "1"}, 100)
     lou = paper_activity.listed("Lou Ray")
-    paper_activity.paper_import().store_line(f"1018: {RIGHT}", 1)
+    paper_activity.enter(f"1018: {RIGHT}")
     draft = paper_activity.store.classwork.draft(replace(sheet.key, student_id=lou.id))
     assert draft
     assert dict(draft.answers) == KEY
+
+
+def test_what_a_line_replaces_is_known_before_it_is_stored(paper_activity: PaperActivity, library: Library) -> None:
+    """Ada's case: 14 of 14 on the screen, three answers on paper. Both attempts are there afterwards."""
+    kim, store = paper_activity.listed("Kim Lee"), paper_activity.store
+    sheet = student_sheet(library, store, paper_activity.activity, kim, 1)
+    graded = stored_marks(grade(sheet.variant, KEY))
+    store.classwork.record(sheet.key, "on-screen", ClassDraft(KEY, 1, sheet.sizes), graded, handed_in=True)
+    lines = ("1017: 100 4096 100", f"1017: {RIGHT}", f"1018: {RIGHT}", "Kim Fox: 1 " + "- " * 13)
+    (short, second, lou, dashes), _ = paper_activity.paper_import().read_lines(lines)
+    assert paper_activity.attempts() == 1
+    before = short.replaces
+    assert before
+    assert (before.score, before.out_of, before.answered, before.origin) == (14, 14, 14, "screen")
+    assert short.paper.report.score == 3
+    assert all((short.is_short, short.lowers_score, short.has_fewer_answers))
+    assert second.replaces
+    assert (second.replaces.origin, second.replaces.score) == ("line", 3)
+    assert (lou.replaces, lou.is_doubtful) == (None, False)
+    assert not dashes.is_doubtful
+    assert [line.is_doubtful for line in (short, second)] == [True, True]
+    paper_activity.enter(lines[0])
+    attempts = store.classwork.attempts_of_student(kim.id)
+    assert [attempt.score for attempt in attempts] == [14, 3]
+    (again,), _ = paper_activity.paper_import().read_lines([f"1017: {WIDE_TEXT}"])
+    assert again.replaces
+    assert (again.replaces.origin, again.token == short.token) == ("paper", False)
+
+
+def test_the_token_of_a_line_changes_with_what_it_replaces(paper_activity: PaperActivity) -> None:
+    """So that nothing is stored that was not shown: another attempt of the student makes another token."""
+    [line], _ = paper_activity.paper_import().read_lines([f"1017: {RIGHT}"])
+    [same], _ = paper_activity.paper_import().read_lines([f"Kim Lee: {RIGHT}"])
+    assert line.token == same.token
+    paper_activity.enter(f"1017: {WIDE_TEXT}")
+    [after], _ = paper_activity.paper_import().read_lines([f"1017: {RIGHT}"])
+    assert after.token != line.token

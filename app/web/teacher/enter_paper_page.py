@@ -1,4 +1,4 @@
-"""Entering the paper answers of an activity: one line for each student, stored as an attempt that was handed in."""
+"""Entering the paper answers of an activity: each line is shown with its marks, and stored by a second press."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated
 from annotated_doc import Doc
 from fastapi import APIRouter, Response
 
-from app.classes.paper_import import PaperImport, RejectedLine, StoredLine, WrongSheetError, students_handed_in
+from app.classes.paper_import import PaperImport, ReadLine, RejectedLine, WrongSheetError, students_handed_in
 from app.classes.roster_lookup import RosterLookup
 from app.classes.student_sheet import own_variant, worksheet_titles
 from app.grading.grade import AnswersError
@@ -42,8 +42,11 @@ class EnterPaperPage:
     typed: Annotated[str, Doc("The lines that are still to be stored.")] = ""
     problem: Annotated[str, Doc("The sentence about why no line was read, empty where there is none.")] = ""
     code_problem: Annotated[str, Doc("The sentence about a code that names no sheet here, empty for none.")] = ""
-    rejected: Annotated[tuple[RejectedLine, ...], Doc("The lines that were not stored, in their order.")] = ()
-    stored: Annotated[tuple[StoredLine, ...], Doc("The lines that were stored, with their marks.")] = ()
+    rejected: Annotated[tuple[RejectedLine, ...], Doc("The lines that are not clear, in their order.")] = ()
+    read: Annotated[tuple[ReadLine, ...], Doc("The lines that are clear and not stored yet, with their marks.")] = ()
+    ticked: Annotated[frozenset[str], Doc("The tokens of those that are to be stored.")] = frozenset()
+    already: Annotated[tuple[ReadLine, ...], Doc("The lines that had been stored before.")] = ()
+    stored: Annotated[tuple[ReadLine, ...], Doc("The lines that were stored just now.")] = ()
 
 
 @router.get("/activities/{activity_id:int}/paper")
@@ -55,10 +58,12 @@ def show_paper_form(services: ServicesDep, access: EditableActivity, sheet: str 
 
 @router.post("/activities/{activity_id:int}/paper")
 def enter_paper_answers(services: ServicesDep, access: EditableActivity, form: FormDep) -> Response:
-    """Store every line that is clear, once however often it is sent, and show the others with what they lack.
+    """Show what each line comes to and what it would replace; store those that were shown so and ticked.
 
-    422 where any line was not stored. No line is stored, and 422, in a draft, without a worksheet, without lines, for
-    too many lines, and for a code that names no sheet of the activity.
+    A line is stored, with the button "store", only where its token is among the ticked ones: one that was changed since
+    it was shown, or whose student has another attempt by now, is shown again. 422 where a line is not clear or nothing
+    is ticked. No line is read, and 422, in a draft, without a worksheet, without lines, for too many lines, and for a
+    code that names no sheet of the activity.
     """
     paper_import = _paper_import(services, access, form)
     code, typed = paper_import.code, form.raw("typed", MAX_BODY)
@@ -74,13 +79,28 @@ def enter_paper_answers(services: ServicesDep, access: EditableActivity, form: F
     if page.is_draft or not page.sheets or not lines:
         problem = services.library.wording.say("paper", "draft" if page.is_draft else "none")
         return render("teacher/enter_paper.html", replace(page, problem=problem), 422)
-    stored, rejected = paper_import.store_lines(line for _, line in lines)
-    if not all(line.already_stored for line in stored):
+    clear, rejected = paper_import.read_lines(line for _, line in lines)
+    is_storing, ticked = form.raw("do") == "store", frozenset(form.all("line"))
+    new, already = [line for line in clear if not line.already_stored], [line for line in clear if line.already_stored]
+    stored = [line for line in new if is_storing and line.token in ticked]
+    if stored:
+        paper_import.store_lines(stored)
         services.store.audit_log.record(access.teacher, AuditAction.PAPER_ANSWERS_ENTERED, access.activity)
-    # Read again: who has handed in has changed.
-    page = _enter_paper_page(services, access, paper_import.sheet_number, code)
-    page = replace(page, typed="\n".join(line.line for line in rejected), rejected=rejected, stored=stored)
-    return render("teacher/enter_paper.html", page, 422 if rejected else 200)
+        # Read again: who has handed in has changed.
+        page = _enter_paper_page(services, access, paper_import.sheet_number, code)
+    left = [line for line in new if line not in stored]
+    nothing_ticked = bool(is_storing and left and not stored)
+    page = replace(
+        page,
+        typed="\n".join(line.line for line in (*rejected, *left)),
+        problem=services.library.wording.say("paper", "nothing-ticked") if nothing_ticked else "",
+        rejected=rejected,
+        read=tuple(left),
+        ticked=frozenset(line.token for line in left if not (is_storing or line.is_doubtful)),
+        already=tuple(already),
+        stored=tuple(stored),
+    )
+    return render("teacher/enter_paper.html", page, 422 if rejected or nothing_ticked else 200)
 
 
 def _paper_import(services: Services, access: permissions.ActivityAccess, form: FormReader) -> PaperImport:

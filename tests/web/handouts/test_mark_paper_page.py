@@ -49,6 +49,8 @@ def test_marks_are_saved_as_a_harmless_csv(client: TestClient, library: Library)
         ("Ada: " + "1 " * 15, "Line 1 has 15 answers, but the sheet has 14 boxes"),
         ("\n\n" + "1" * 5_000, "Line 3 is too long"),
         ("1\n" * 1_001, "At most 1,000 lines"),
+        ("1 2\nNoor 100 4096 100", "Line 2 begins with “Noor”"),
+        ("Noor Ali 100 4096 100", "Line 1 begins with “Noor”"),
     ],
 )
 def test_lines_that_cannot_be_marked_come_back(client: TestClient, library: Library, typed: str, sentence: str) -> None:
@@ -58,6 +60,17 @@ def test_lines_that_cannot_be_marked_come_back(client: TestClient, library: Libr
     assert answer.status_code == 422
     assert sentence in answer.text
     assert typed.split("\n")[0] in answer.text
+
+
+def test_a_word_is_an_answer_where_a_colon_says_so(client: TestClient, library: Library) -> None:
+    """Without a name in front; symbols are answers on a sheet in symbols, and an unreadable number is no name."""
+    code = library.variant("llama-7b").code
+    for typed in (": Noor 100", "Noor: 100 4096 100", "1-- 4096"):
+        answer = client.post("/marking", data={"code": code, "typed": typed})
+        assert (answer.status_code, answer.text.count("<tbody>")) == (200, 1)
+    letters = library.variant("letters-llama-7b")
+    typed = " ".join(str(expression) for expression in letters.key.values())
+    assert client.post("/marking", data={"code": letters.code, "typed": "N d N"}).status_code == 200
 
 
 def test_an_unknown_code_is_told(client: TestClient) -> None:

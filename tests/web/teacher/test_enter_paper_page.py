@@ -6,6 +6,7 @@ import csv
 import io
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from fastapi import FastAPI
 
@@ -15,6 +16,7 @@ from app.store import ClassAttempt, Policies, Student
 from tests.helpers.answer_keys import KEY
 from tests.helpers.html_page import Page
 from tests.helpers.school import ONE_SHEET, Classroom
+from tests.helpers.sent_form import SentForm
 
 RIGHT = " ".join(KEY.values())
 WIDE_TEXT = RIGHT.replace("128", "4096")
@@ -27,11 +29,30 @@ class PaperClassroom(Classroom):
         super().__init__(app, policies, sheets)
         self.store.roster.add_students(self.course, [("Kim Lee", "1017"), ("Lou Ray", "1018"), ("Kim Fox", None)])
 
-    def enter(self, typed: str, status: int = 200, **more: str) -> Page:
-        """Send the form as the instructor; fails unless the answer has that status."""
+    def look(self, typed: str, status: int = 200, **more: str) -> str:
+        """Send the form as the instructor, storing nothing; fails unless the answer has that status."""
+        before = self.attempt_count()
         response = self.instructor.post(f"{self.path}/paper", data={"typed": typed, **more})
         assert response.status_code == status, response.text
+        assert self.attempt_count() == before
+        return response.text
+
+    def store_ticked(self, shown: str, status: int = 200, *, all_lines: bool = False, **changes: str) -> Page:
+        """Press "Store the ticked lines" on a page; `all_lines` ticks each of them first."""
+        values: dict[str, Any] = {**SentForm(shown).values, **changes, "do": "store"}
+        if all_lines:
+            values["line"] = tokens(Page(shown))
+        response = self.instructor.post(f"{self.path}/paper", data=values)
+        assert response.status_code == status, response.text
         return Page(response.text)
+
+    def enter(self, typed: str, status: int = 200, **more: str) -> Page:
+        """Send the form, and store every line that is clear, if one is; fails unless the answers have that status."""
+        shown = self.look(typed, status, **more)
+        return self.store_ticked(shown, status, all_lines=True) if tokens(Page(shown)) else Page(shown)
+
+    def attempt_count(self) -> int:
+        return len(self.store.classwork.attempts_of_activity(self.activity.id))
 
     def listed(self, name: str) -> Student:
         """The student of that name on the roster."""
@@ -44,6 +65,16 @@ class PaperClassroom(Classroom):
         """The code of another variant, and all its right answers."""
         variant = self.school.library.variant(sheet, model, tokens)
         return variant.code, " ".join(map(str, variant.key.values()))
+
+
+def tokens(page: Page) -> list[str]:
+    """The lines that can be ticked."""
+    return [box["value"] for box, _ in page.find("input", name="line")]
+
+
+def ticked(page: Page) -> list[bool]:
+    """Which of them are."""
+    return ["checked" in box for box, _ in page.find("input", name="line")]
 
 
 def boxes(page: Page) -> str:
@@ -219,3 +250,56 @@ def test_a_draft_has_no_paper(app: FastAPI) -> None:
     page = classroom.enter(f"1017: {RIGHT}", 422)
     assert "draft" in all_text(page)
     assert not classroom.attempts("Kim Lee")
+
+
+def test_nothing_is_stored_before_it_was_shown_and_nothing_is_lost(app: FastAPI) -> None:
+    """All 14 on the screen, three answers on paper: shown with what they replace, not ticked; both are kept."""
+    classroom = PaperClassroom(app)
+    ada = classroom.student("Ada Sample")
+    classroom.send(ada, "hand-in", KEY)
+    shown = classroom.look(f"Ada Sample: 100 4096 100\n1018: {RIGHT}\n1017: 100 -")
+    page = Page(shown)
+    [doubtful, *_] = page.find("li", class_="doubtful")
+    words = " ".join("".join(doubtful[1]).split())
+    assert "Ada Sample 3 of 14" in words
+    assert "Replaces 14 of 14 from the screen" in words
+    assert "3 answers, but the sheet has 14 boxes" in words
+    assert ticked(page) == [False, True, False]
+    page = classroom.store_ticked(shown)
+    assert [one.score for one in classroom.attempts("Lou Ray")] == [14]
+    assert [one.score for one in classroom.attempts("Ada Sample")] == [14]
+    assert boxes(page) == "Ada Sample: 100 4096 100 1017: 100 -"
+    shown = classroom.look("Ada Sample: 100 4096 100")
+    classroom.store_ticked(shown, all_lines=True)
+    assert [one.score for one in classroom.attempts("Ada Sample")] == [14, 3]
+
+
+def test_a_line_that_changed_since_it_was_shown_is_shown_again(app: FastAPI) -> None:
+    """Edited before the press, or overtaken by the screen: it is not stored, and nobody's ticks count for it."""
+    classroom = PaperClassroom(app)
+    mo = classroom.student("Mo")
+    shown = classroom.look(f"Mo: {RIGHT}")
+    assert ticked(Page(shown)) == [True]
+    page = classroom.store_ticked(shown, 422, typed=f"Mo: {WIDE_TEXT}")
+    assert not classroom.attempts("Mo")
+    assert ticked(page) == [False]
+    classroom.send(mo, "hand-in", KEY)
+    classroom.store_ticked(shown, 422, typed=f"Mo: {RIGHT}")
+    assert [one.score for one in classroom.attempts("Mo")] == [14]
+    again = classroom.look(f"Mo: {WIDE_TEXT}")
+    assert "higher score" in all_text(Page(again))
+
+
+def test_a_student_who_was_picked_is_still_meant_at_the_second_press(app: FastAPI) -> None:
+    """Of two lines that begin alike, one is picked first; the other comes back, and is picked next."""
+    classroom = PaperClassroom(app)
+    fox, lee = classroom.listed("Kim Fox"), classroom.listed("Kim Lee")
+    both = {"label": ["Kim", "Kim"], "who": ["", str(fox.id)]}
+    answer = classroom.instructor.post(
+        f"{classroom.path}/paper", data={"typed": f"Kim: {RIGHT}\nKim: {WIDE_TEXT}", **both}
+    )
+    page = classroom.store_ticked(answer.text, 422)
+    assert [one.score for one in classroom.attempts("Kim Fox")] == [11]
+    assert boxes(page) == f"Kim: {RIGHT}"
+    classroom.enter(boxes(page), label="Kim", who=str(lee.id))
+    assert [one.score for one in classroom.attempts("Kim Lee")] == [14]

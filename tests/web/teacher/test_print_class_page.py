@@ -16,6 +16,7 @@ from tests.helpers.permission_table import ROLES, TwoCourses
 from tests.helpers.print_jobs import finished_print_job
 from tests.helpers.printed import Printed, read_pdf
 from tests.helpers.school import Classroom
+from tests.helpers.sent_form import SentForm
 
 
 def printed(classroom: Classroom, form: dict[str, str]) -> list[Printed]:
@@ -82,7 +83,9 @@ def test_paper_of_an_own_worksheet_has_a_code_but_no_address(app: FastAPI) -> No
     assert [len(each.codes) for each in (own_page, page)] == [0, 1]
     [code] = re.findall(r"Sheet ([A-Z]{3}-[A-Z]{2}-[A-Z]{2})", own_page.text)
     typed = f"Kim {code}: {' '.join(KEY.values())}"
-    assert classroom.instructor.post(f"{classroom.path}/paper", data={"sheet": "2", "typed": typed}).status_code == 200
+    shown = classroom.instructor.post(f"{classroom.path}/paper", data={"sheet": "2", "typed": typed})
+    form = {**SentForm(shown.text).values, "do": "store"}
+    assert classroom.instructor.post(f"{classroom.path}/paper", data=form).status_code == 200
     [attempt] = store.classwork.attempts_of_activity(activity.id)
     assert (attempt.sheet_key, attempt.score) == (content.items[0].sheet_key, attempt.out_of)
 
