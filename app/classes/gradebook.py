@@ -74,7 +74,7 @@ def gradebook_lines(
 def _is_shown(student: Student, columns: Sequence[GradebookColumn], show: GradebookFilter) -> bool:
     """Whether a student has what the filter asks for in any activity."""
     if show == "missing":
-        return any(student.id not in column.scores and student.id not in column.excused for column in columns)
+        return any(column.is_missing(student.id) for column in columns)
     if show == "excused":
         return any(student.id in column.excused for column in columns)
     return not show or any(student.id in column.overrides for column in columns)

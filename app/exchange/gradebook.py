@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from app.store import Activity, AttemptScore, ClassAttempt, GradeOverride, Student
+from app.store import Activity, AttemptScore, ClassAttempt, GradeOverride, Phase, Student
 from app.translation import gettext as _
 
 from .spreadsheet import Cell, plain_csv
@@ -37,7 +37,8 @@ class GradebookColumn:
     """An activity in a gradebook: its points, and what each student has of them, by the student's id.
 
     `scores` are those that count, with overrides; who neither tried nor has an override is missing in it, and so is who
-    is excused. `earned` are those of the attempts alone.
+    is excused. `earned` are those of the attempts alone. Until the activity has closed, nobody is said to have missed
+    it: `phase` says whether it has.
     """
 
     title: str
@@ -49,11 +50,23 @@ class GradebookColumn:
     overrides: Mapping[int, GradeOverride] = field(default_factory=dict)
     taken_in: frozenset[int] = frozenset()  # students with an attempt that counts and was a draft taken in at closing
     late: frozenset[int] = frozenset()  # students with an attempt that counts and was late
+    phase: Phase = "closed"
 
     @property
     def excused(self) -> frozenset[int]:
         """The ids of the students who are excused."""
         return frozenset(student_id for student_id, override in self.overrides.items() if override.excused)
+
+    def counts_for(self, student_id: int) -> bool:
+        """Whether the activity is part of a student's total.
+
+        It isn't where they are excused, and before it has closed where they have no points.
+        """
+        return student_id not in self.excused and (self.phase == "closed" or student_id in self.scores)
+
+    def is_missing(self, student_id: int) -> bool:
+        """Whether the student has done nothing in an activity that has closed, and is not excused."""
+        return self.counts_for(student_id) and student_id not in self.scores
 
     @property
     def mean(self) -> float | None:
@@ -98,6 +111,7 @@ def gradebook_column(
         given,
         frozenset(student_id for (student_id, _), attempt in last.items() if attempt.taken_in),
         frozenset(student_id for (student_id, _), attempt in last.items() if attempt.late),
+        "closed" if activity.is_archived else activity.phase(),
     )
 
 
@@ -138,7 +152,7 @@ def gradebook_rows(students: Sequence[Student], columns: Sequence[GradebookColum
 
     After the worksheets of an activity come its points as they count ("excused" where they don't), and the reason for
     an override. The last columns are the student's total, and the points it is out of: all but those of activities from
-    which they are excused.
+    which they are excused, or which are still open and where they have no points.
     """
     header = [_("student"), _("number")]
     for column in columns:
@@ -156,8 +170,8 @@ def gradebook_rows(students: Sequence[Student], columns: Sequence[GradebookColum
 
 
 def total_score(student: Student, columns: Iterable[GradebookColumn]) -> tuple[float, int]:
-    """Return a student's points over these activities, and how many there are without those they are excused from."""
-    counted = [column for column in columns if student.id not in column.excused]
+    """Return a student's points over the activities that count for them, and how many they could have there."""
+    counted = [column for column in columns if column.counts_for(student.id)]
     score = sum(column.scores.get(student.id, 0) for column in counted)
     return round(score, 2), sum(column.points for column in counted)
 

@@ -50,6 +50,10 @@ class GradedClassroom(MarkedClassroom):
         text = self.get(f"{self.course_path}/exports/{name}").removeprefix("\ufeff")
         return list(csv.reader(io.StringIO(text)))
 
+    def end_and_settle(self) -> None:
+        """Close the activity long ago, with nothing left to be taken in."""
+        self.school.services.closing.settle(self.school.end(self.activity))
+
 
 def points(row: list[str]) -> str:
     """What the activity's cell of a row says, after the names for those who cannot see the table."""
@@ -59,6 +63,7 @@ def points(row: list[str]) -> str:
 def test_points_missing_means_and_order(app: FastAPI) -> None:
     """The mean is of those with points; who has none comes last, whichever way points are sorted."""
     classroom = GradedClassroom(app)
+    classroom.end_and_settle()
     head, kim, lou, mo, mean = classroom.table()
     assert head[2].startswith("Week 3 (14)")
     assert [points(row) for row in (kim, lou, mo)] == ["14", "7", "missing"]
@@ -71,6 +76,20 @@ def test_points_missing_means_and_order(app: FastAPI) -> None:
     assert classroom.names("?order=down&sort=nonsense") == ["Mo", "Lou", "Kim"]
     assert classroom.names("?show=missing") == ["Mo"]
     assert classroom.names("?q=LO") == ["Lou"]
+
+
+def test_nobody_is_missing_before_an_activity_has_closed(app_on_each_database: FastAPI) -> None:
+    """Mo is still at work: "open", no zero in the total, and the same in the exports; afterwards it is missing."""
+    classroom = GradedClassroom(app_on_each_database)
+    classroom.send(classroom.mo, "save", {"queries.rows": "what?"})  # which is not taken in
+    for state, total, out_of in (("open", "0 of 0", "0"), ("missing", "0 of 14", "14")):
+        _, kim, lou, mo, mean = classroom.table()
+        assert (points(mo), mo[1], mean[2]) == (state, total, "10.5 (2)")
+        assert [row[1] for row in (kim, lou)] == ["14 of 14", "7 of 14"]
+        assert classroom.names("?show=missing") == (["Mo"] if state == "missing" else [])
+        assert classroom.exported("gradebook.csv")[-1] == ["Mo", "", "", "", "", "0", out_of]
+        assert classroom.exported("gradebook-canvas.csv")[-1][-1] == ""
+        classroom.end_and_settle()
 
 
 def test_an_override_needs_a_reason_is_logged_and_wins_in_every_export(app_on_each_database: FastAPI) -> None:
