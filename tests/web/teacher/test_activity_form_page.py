@@ -348,3 +348,13 @@ def test_a_newer_exit_ticket_is_used_where_the_form_asks_for_it(classroom: Class
         ticket = classroom.school.reload(activity).content.ticket
         assert ticket
         assert ticket.title == title
+
+
+def test_looking_at_a_worksheet_leaves_the_form(classroom: Classroom) -> None:
+    """Every link in the form opens in a tab of its own, so that what is typed stays."""
+    activity = classroom.open()
+    for address in (f"/courses/{classroom.course.id}/activities/new", f"/activities/{activity.id}/edit"):
+        html = classroom.get(address)
+        links = Page(html[html.index('<form id="activity-form"') : html.rindex("</form>")]).find("a")
+        assert links
+        assert {link.get("target") for link, _ in links} == {"_blank"}
