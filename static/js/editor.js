@@ -14,6 +14,9 @@
     unsaved = true;
   });
   form.addEventListener("submit", () => { unsaved = false; });
+  form.addEventListener("focusin", ({ target }) => { // a field that is clicked may be half behind the bar with Save
+    if (!target.closest(".save")) target.scrollIntoView({ block: "nearest" });
+  });
   addEventListener("beforeunload", (event) => { if (unsaved) event.preventDefault(); });
 
   document.addEventListener("htmx:config:request", () => { sinceRead = new Set(); });

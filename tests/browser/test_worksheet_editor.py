@@ -105,3 +105,22 @@ def test_what_cannot_be_used_leaves_the_last_preview(editor: Page) -> None:
     tokens.fill("70")
     expect(shown).to_contain_text("The input is 70 tokens")
     expect(tokens).not_to_have_attribute("aria-invalid", "true")
+
+
+def test_save_covers_no_field_that_has_the_focus(editor: Page) -> None:
+    """Whether it got there by Tab, or by a click on the part of it that could be seen."""
+    editor.get_by_role("button", name="Add a misconception").click()
+    expect(editor.get_by_label("Boxes and formulas")).to_be_visible()
+    fields = editor.locator("#editor .form :is(input:not([type=hidden]), textarea, select):visible")
+    overlaps = """field => {
+      const bar = document.querySelector(".editor .save").getBoundingClientRect();
+      const { top, bottom, height } = field.getBoundingClientRect();
+      return height < bar.top && bottom > bar.top - 3 && top < bar.bottom;
+    }"""
+    for field in fields.all():
+        field.evaluate("""field => {
+          const bar = document.querySelector(".editor .save").getBoundingClientRect();
+          scrollBy({ top: field.getBoundingClientRect().top - bar.top + 10, behavior: "instant" });
+          field.focus({ preventScroll: true });
+        }""")
+        assert not field.evaluate(overlaps), field.get_attribute("name")
