@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 
 from app.names import name_key
 from app.store import Student
 
 MIN_LETTERS, MAX_SUGGESTIONS = 4, 5
 MIN_LETTERS_SENT = 3  # of one word, where somebody joins under it: Kim is a name
+NEAR = 0.85  # of the letters of two names, in order, that are the same
 
 
 @dataclass(frozen=True)
@@ -23,6 +26,7 @@ class NameChoice:
     is_taken: bool = False  # somebody has joined under the name
     asks_number: bool = False  # several students have it, and the number that was typed is none of theirs
     suggestions: tuple[str, ...] = ()
+    is_near: bool = False  # to more names than may be suggested, or to one under which somebody has joined
 
 
 def unclaimed_names(students: Sequence[Student]) -> tuple[str, ...]:
@@ -38,17 +42,9 @@ def suggested_names(students: Sequence[Student], typed: str) -> tuple[str, ...]:
 
     Example: on a roster with Kim Lee and Kim Fox, "kim l" and "lee k" suggest Kim Lee, and "kim" nobody.
     """
-    words = _words(typed)
-    return _names_beginning(students, words) if sum(map(len, words)) >= MIN_LETTERS else ()
-
-
-def _words(typed: str) -> list[str]:
-    """The words of a typed name, as names are compared."""
-    return name_key(typed).replace(",", " ").split()
-
-
-def _names_beginning(students: Sequence[Student], words: Sequence[str]) -> tuple[str, ...]:
-    """The names of students who have not joined in which a word begins with each of these; none if they are many."""
+    words = name_key(typed).replace(",", " ").split()
+    if sum(map(len, words)) < MIN_LETTERS:
+        return ()
     names = [
         name
         for name in unclaimed_names(students)
@@ -61,15 +57,38 @@ def choose_name(students: Sequence[Student], name: str, number: str = "") -> Nam
     """What it means that somebody types this name, and perhaps their number on the roster, to join.
 
     The number is asked for where several students of the course have the name, joined or not, and some have a number.
+    A name that nobody has may be misspelt or be part of one. Names of students who have not joined are suggested then,
+    at most MAX_SUGGESTIONS; of the others it is only said that there are any.
     """
     namesakes = [student for student in students if name_key(student.name) == name_key(name)]
     if not namesakes:
-        words = _words(name)
-        is_long = max(map(len, words), default=0) >= MIN_LETTERS_SENT
-        return NameChoice(suggestions=_names_beginning(students, words) if is_long else ())
+        near = [student for student in students if _is_near(name, student.name)]
+        names = unclaimed_names(near)
+        return NameChoice(suggestions=names if len(names) <= MAX_SUGGESTIONS else (), is_near=bool(near))
     if len(namesakes) > 1 and any(student.roster_key for student in namesakes):
         namesakes = [student for student in namesakes if name_key(student.roster_key or "") == name_key(number)]
         if not namesakes:
             return NameChoice(asks_number=True)
     free = next((student for student in namesakes if not student.joined_at), None)
     return NameChoice(student=free, is_taken=free is None)
+
+
+def _is_near(typed: str, name: str) -> bool:
+    """Whether a typed name may be meant for this one: each word begins one of its words, or there is a slip in it.
+
+    Words of less than MIN_LETTERS_SENT letters are near to nothing. Example: "Amara", "Ama Sam" and "Amra Sampel" are near to "Amara
+    Sample", "Amir Sand" is not.
+    """
+    short, full = _without_accents(typed).replace(",", " "), _without_accents(name)
+    if max(map(len, short.split()), default=0) < MIN_LETTERS_SENT:
+        return False
+    if all(any(part.startswith(word) for part in full.split()) for word in short.split()):
+        return True
+    matcher = SequenceMatcher(None, short, full, autojunk=False)
+    return min(matcher.real_quick_ratio(), matcher.quick_ratio()) >= NEAR and matcher.ratio() >= NEAR
+
+
+def _without_accents(name: str) -> str:
+    """A name in lower case, without accents."""
+    letters = unicodedata.normalize("NFD", name_key(name))
+    return "".join(char for char in letters if not unicodedata.combining(char))

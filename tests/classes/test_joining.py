@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -35,3 +36,27 @@ def test_students_without_numbers_are_not_asked_for_one() -> None:
     assert choose_name((first, second, numbered), "alex", "1020") == NameChoice(numbered)
     assert choose_name((first, second, numbered), "alex", "7").asks_number
     assert choose_name((first, second, numbered), "alex") == NameChoice(second)
+
+
+@pytest.mark.parametrize("typed", ["Kim", "Lee, K", "Kim Le", "Kmi Lee", "Kim Leee", "zoe o’brian"])
+def test_a_name_that_is_nearly_on_the_list_is_asked_about(typed: str) -> None:
+    """A part of it, or a slip in it: the name is suggested until its student has joined, and then only asked about."""
+    everybody = (KIM, ZOE, MAX)
+    choice = choose_name(everybody, typed)
+    [name] = choice.suggestions
+    assert choice.student is None
+    joined = tuple(replace(student, joined_at=JOINED) for student in everybody)
+    assert choose_name(joined, typed) == NameChoice(is_near=True)
+    assert name in {KIM.name, ZOE.name}
+
+
+@pytest.mark.parametrize("typed", ["Kim Fox", "Amir", "Ki", "Lou Lee", "K"])
+def test_another_name_is_a_new_student(typed: str) -> None:
+    """A first or last name in common is not enough, nor are two letters."""
+    assert choose_name((KIM, ZOE, MAX), typed) == NameChoice()
+
+
+def test_a_name_near_to_many_suggests_none_of_them() -> None:
+    """Whoever has the join code is not to read the roster; but nobody is added without a question."""
+    many = tuple(Student(number, 1, f"Name{number} Sample", None, None) for number in range(6))
+    assert choose_name(many, "Sample") == NameChoice(is_near=True)

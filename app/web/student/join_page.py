@@ -329,6 +329,8 @@ def _join_under_name(
         if not _may_see_names(services.limits, network, course):
             raise _NameRefusedError(wording.say("class", "full-name"), asks_new=True)
         raise _NameRefusedError("", choice, asks_new=True)
+    if choice.is_near and not form.raw("new"):
+        raise _NameRefusedError(wording.say("class", "name-near"), asks_new=True)
     if choice.is_taken or (choice.student and not roster.claim_name(choice.student, visitor.id, code)):
         raise _NameRefusedError(wording.say("class", "name-taken", name=name))
     if choice.student:

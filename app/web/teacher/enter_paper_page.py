@@ -92,7 +92,7 @@ def enter_paper_answers(services: ServicesDep, access: EditableActivity, form: F
     nothing_ticked = bool(is_storing and left and not stored)
     page = replace(
         page,
-        typed="\n".join(line.line for line in (*rejected, *left)),
+        typed="\n".join([*(line.line for line in rejected), *(line.line for line in left)]),
         problem=services.library.wording.say("paper", "nothing-ticked") if nothing_ticked else "",
         rejected=rejected,
         read=tuple(left),

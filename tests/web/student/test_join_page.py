@@ -273,3 +273,20 @@ def test_a_freed_name_can_be_taken_again(classroom: Classroom) -> None:
     other = classroom.school.browser()
     other.post(f"/join/{activity.join_code}", data={"name": kim.name})
     assert Page(other.get(f"/class/{activity.id}/1").text).boxes()["queries.columns"] == "4096"
+
+
+def test_part_of_a_name_of_somebody_who_has_joined_makes_nobody_new_unasked(classroom: Classroom) -> None:
+    """“Amara” where Amara Sample has joined: a question that doesn't name her, and a button for whoever is new."""
+    activity = classroom.activity = classroom.open()
+    classroom.student("Amara Sample")
+    browser, roster = classroom.school.browser(), classroom.store.roster
+    asked = browser.post(f"/join/{activity.join_code}", data={"name": "Amara"})
+    assert asked.status_code == 422
+    page = Page(asked.text)
+    assert page.text("p", class_="problem")
+    assert "Amara Sample" not in asked.text
+    assert page.find("button", name="new")
+    assert len(roster.students(classroom.course)) == 1
+    joined = browser.post(f"/join/{activity.join_code}", data={"name": "Amara", "new": "yes"})
+    assert joined.status_code == 303
+    assert len(roster.students(classroom.course)) == 2
