@@ -125,9 +125,11 @@ NEW_FORM = FormState()
 
 
 @router.get("/courses/{course_id:int}/activities/new")
-def show_new_activity_form(services: ServicesDep, access: EditableCourse) -> Response:
-    """The form with the default policies and no worksheet."""
+def show_new_activity_form(services: ServicesDep, access: EditableCourse, worksheet: str = "") -> Response:
+    """The form with the default policies, and the worksheet of that key; with none for a key that there isn't."""
     texts = empty_texts(tuple(services.tickets), access.course.time_zone)
+    if worksheet in _materials(services, access).library.worksheets:
+        texts = replace(texts, worksheets=(WorksheetTexts(worksheet),))
     return render("teacher/activity_form.html", _activity_form_page(services, access, None, texts))
 
 

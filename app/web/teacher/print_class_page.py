@@ -14,7 +14,7 @@ from fastapi.responses import RedirectResponse
 
 from app.classes.frozen.frozen_library import frozen_ticket
 from app.classes.roster_lookup import names_with_numbers
-from app.classes.student_sheet import student_sheet, worksheet_titles
+from app.classes.student_sheet import own_variant, student_sheet, worksheet_titles
 from app.handout.options import MAX_PRINTED_LINE_LENGTH, NO_BACK, HandoutError, HandoutOptions
 from app.handout.print_child import MakeSheets
 from app.handout.sheet_plan import HandoutSheet
@@ -33,7 +33,7 @@ from app.web.shared.urls import url_for
 router = APIRouter(include_in_schema=False)
 
 # The options that the form of a class has: its sheets, names and lengths are those of the activity.
-CLASS_OPTIONS = ("course", "date", "layout", "paper", "back", "key", "large", "figures")
+CLASS_OPTIONS = ("sheets", "course", "date", "layout", "paper", "back", "key", "large", "figures")
 
 
 @dataclass(frozen=True)
@@ -72,21 +72,23 @@ def print_for_class(
 ) -> Response:
     """Start a print job that only this teacher may see, and go to its page.
 
-    It has a sheet for each student of the course. Where something cannot be used, or there are no students, the form
-    comes back with a sentence and the status of that error.
+    It has a sheet for each student of the course; without students, as many without names as the form says, all with
+    the numbers of the worksheet. Where something cannot be used, the form comes back with a sentence and the status of
+    that error.
     """
     number, form = sent.single_line("sheet", 9) or "1", _read_form(sent)
     students = services.store.roster.students(access.course)
     try:
         sheet_number = _parse_sheet_number(access.activity, number)
-        if not students:
-            raise HandoutError(services.library.wording.say("paper", "no-students"))
+        options = _options(services, access.activity, sheet_number, form)
         job = services.printer.start_job(
             worksheet_titles(access.activity.content)[sheet_number - 1],
-            _options(services, access.activity, sheet_number, form),
+            options,
             list(names_with_numbers(students).values()),
             handout_base_url(request, services.settings),
-            partial(_student_sheets, services, access.activity, students, sheet_number),
+            partial(_student_sheets, services, access.activity, students, sheet_number)
+            if students
+            else partial(_nameless_sheets, services, access.activity, options.sheets, sheet_number),
             access.teacher.id,
             url_for("show_class_handout", activity_id=access.activity.id),
             client=client,
@@ -109,6 +111,12 @@ def _student_sheets(
         sheets.append(HandoutSheet(variant, names[student.id]))
         time.sleep(0)  # saves of this process go first
     return partial(tuple, sheets)
+
+
+def _nameless_sheets(services: Services, activity: Activity, count: int, sheet_number: int) -> MakeSheets:
+    """Return what gives so many sheets with a line for the name, all with the numbers of the worksheet itself."""
+    variant = own_variant(services.library, services.store, activity, sheet_number)
+    return partial(tuple, [HandoutSheet(variant)] * count)
 
 
 def _read_form(sent: FormReader) -> HandoutForm:

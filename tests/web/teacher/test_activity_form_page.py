@@ -11,6 +11,7 @@ from fastapi import FastAPI
 
 from app.classes.activity_form import read_activity_form
 from app.exchange.imported_models import import_config
+from app.sheets.authoring.worksheet_settings import settings_of
 from app.sheets.exit_tickets import settings_of_ticket
 from app.store import Activity
 from tests.helpers.activity_form import FORM
@@ -358,3 +359,14 @@ def test_looking_at_a_worksheet_leaves_the_form(classroom: Classroom) -> None:
         links = Page(html[html.index('<form id="activity-form"') : html.rindex("</form>")]).find("a")
         assert links
         assert {link.get("target") for link, _ in links} == {"_blank"}
+
+
+def test_a_worksheet_leads_from_its_page_into_a_new_activity(classroom: Classroom) -> None:
+    """One of the course, and one of the teacher's own; a key that there isn't is none."""
+    settings = settings_of(classroom.school.library.worksheets["llama-7b"])
+    for owner in (classroom.course, classroom.teacher):
+        own = classroom.store.materials.add("worksheet", owner, classroom.teacher, settings)
+        address = f"/courses/{classroom.course.id}/activities/new?worksheet={own.key}"
+        assert f'href="{address}"' in classroom.get(f"/worksheets/{own.id}")
+        assert SentForm(classroom.get(address)).values["worksheet"] == [own.key]
+    assert "worksheet" not in SentForm(classroom.get(address.replace(own.key, "nonsense"))).values

@@ -100,3 +100,16 @@ def test_the_back_of_an_anonymous_ticket_says_nothing_of_whose_it_is(app: FastAP
     [code] = re.findall(r"Sheet ([A-Z]{3}-[A-Z]{2}-[A-Z]{2})", front)
     assert "Secretname" in front
     assert [text in back for text in ("muddiest", "Secretname", code)] == [True, not anonymous, not anonymous]
+
+
+def test_an_activity_is_printed_without_a_roster(app: FastAPI) -> None:
+    """As many sheets of its own worksheet as asked for, with a line for the name; a wrong number comes back."""
+    classroom = Classroom(app, sheets=("qwen2.5-0.5b",))
+    form = SentForm(classroom.get(f"{classroom.path}/handout")).values
+    assert "sheets" in form
+    pages = printed(classroom, {"sheet": "1", "layout": "full", "sheets": "3"})
+    assert len(pages) == 3
+    code = classroom.school.library.variant("qwen2.5-0.5b").code
+    assert all(code in page.text for page in pages)
+    refused = classroom.instructor.post(f"{classroom.path}/handout", data={"sheet": "1", "sheets": "0"})
+    assert refused.status_code == 422
