@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from app.algebra.expression import Expression
 from app.algebra.number_text import format_number
-from app.figures.figures import Box, EdgeKind
+from app.figures.figures import Box, EdgeKind, MismatchCaption
 from app.figures.mask import is_causal, shared_limits, some_layers_hide_more
 from app.figures.plans import FIGURE_PLANS, FigurePlan
 from app.figures.typed_shapes import PartMismatch, TypedShapes
-from app.shapes.consistency import DimensionMismatch
+from app.shapes.consistency import DimensionMismatch, typed_source_of
 from app.shapes.table import Blank
 from app.sheets.formulas import write_formula
 
@@ -141,7 +141,7 @@ def mask_captions(shapes: TypedShapes) -> Iterator[str]:
         yield "some-layers"
 
 
-def mismatch_captions(shapes: TypedShapes, plan: FigurePlan) -> Iterator[str]:
+def mismatch_captions(shapes: TypedShapes, plan: FigurePlan) -> Iterator[MismatchCaption]:
     """One sentence for each thing in a figure that does not fit, with the typed lengths alone.
 
     Of a product that another figure draws, that figure speaks.
@@ -150,10 +150,21 @@ def mismatch_captions(shapes: TypedShapes, plan: FigurePlan) -> Iterator[str]:
     drawn_elsewhere = {result for other in others for result in other.results if not plan.draws_products}
     for mismatch in shapes.mismatches_in(plan.results):
         if mismatch.added or mismatch.result not in drawn_elsewhere:
-            yield _mismatch_caption(shapes, mismatch)
+            sides = (mismatch.first[0], mismatch.second[0], *mismatch.parts)
+            yield MismatchCaption(_mismatch_caption(shapes, mismatch), _about(shapes, mismatch.result, sides))
     for part in shapes.part_mismatches:
         if part.result in plan.results:
-            yield _part_caption(shapes, part)
+            sides = tuple(blank for blank, _ in part.sides)
+            yield MismatchCaption(_part_caption(shapes, part), _about(shapes, part.result, sides))
+
+
+def _about(shapes: TypedShapes, result: str, sides: Iterable[Blank]) -> tuple[str, ...]:
+    """The boxes that the lengths of these sides come from, as the sheet names them; then the matrix that is made."""
+    asked = frozenset(shapes.variant.worksheet.rows)
+    typed = {blank: length for blank, length in shapes.lengths.items() if blank.tensor in asked}
+    source_of = typed_source_of(shapes.table, typed, asked)
+    boxes = (str(shapes.variant.in_table_orientation(source_of.get(side, side))) for side in sides)
+    return tuple(dict.fromkeys((*boxes, result)))
 
 
 def _mismatch_caption(shapes: TypedShapes, mismatch: DimensionMismatch) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from app.algebra.expression import Expression
 from app.algebra.number_text import format_number
-from app.figures.figures import Box, Edge, EdgeKind, Figure, Outline, Sketch
+from app.figures.figures import Box, Edge, EdgeKind, Figure, MismatchCaption, Outline, Sketch
 from app.figures.frame import frame_of
 from app.figures.growth_plot import growth_plot
 from app.figures.typed_shapes import Answers
@@ -170,7 +170,7 @@ def _framed(variant: Variant, plan: CountPlan, sketch: Sketch, numbers: Mapping[
         arcs=(),
         alt_text=f"{title}. {rows}.",
         captions=(say("captions", plan.key, whole=whole),),
-        mismatches=(say("drawing", "parts", whole=whole),) if differs else (),
+        mismatches=(MismatchCaption(say("drawing", "parts", whole=whole), plan.rows),) if differs else (),
         outlines=tuple(sketch.outlines),
         has_scale=False,
     )

@@ -483,6 +483,17 @@ class Sketch:
 
 
 @dataclass(frozen=True)
+class MismatchCaption:
+    """What does not fit in a figure: a sentence, and what of the sheet it is about.
+
+    about: the boxes that the compared lengths come from ('queries.columns'), then the tensor whose equation breaks.
+    """
+
+    sentence: str
+    about: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Figure:
     """One drawn product, or several with the same left operand or in a chain, seen in a frame at (x, y).
 
@@ -500,7 +511,7 @@ class Figure:
     arcs: tuple[Arc, ...]
     alt_text: str
     captions: tuple[str, ...]
-    mismatches: tuple[str, ...]
+    mismatches: tuple[MismatchCaption, ...]
     outlines: tuple[Outline, ...] = ()
     signs: tuple[Sign, ...] = ()
     pulled: tuple[Polygon, ...] = ()

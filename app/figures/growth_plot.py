@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from app.algebra.number_text import format_number
-from app.figures.figures import Edge, EdgeKind, EdgeSide, Figure, Point, Sketch, spread
+from app.figures.figures import Edge, EdgeKind, EdgeSide, Figure, MismatchCaption, Point, Sketch, spread
 from app.figures.frame import frame_of
 from app.shapes.table import Blank
 from app.sheets.variant import Variant
@@ -48,6 +48,11 @@ def growth_plot(variant: Variant, numbers: Mapping[str, int], *, tells_mismatche
     sketch = Sketch()
     sketch.edges = spread([*_scales(variant, axes), *_lines(variant, axes, typed, differs=differs)])
     x, y, width, height = frame_of(sketch)
+    mismatch = (
+        MismatchCaption(say("drawing", "growth", tokens=format_number(typed["crossing"])), tuple(typed))
+        if differs
+        else None
+    )
     readings = [
         f"{variant.row_name(key)} {format_number(typed[key]) if key in typed else '?'}" for key in (*LINES, "crossing")
     ]
@@ -62,7 +67,7 @@ def growth_plot(variant: Variant, numbers: Mapping[str, int], *, tells_mismatche
         arcs=(),
         alt_text=f"{say('drawing-titles', 'growth')}. {', '.join(readings)}.",
         captions=(say("captions", "growth"),),
-        mismatches=(say("drawing", "growth", tokens=format_number(typed["crossing"])),) if differs else (),
+        mismatches=(mismatch,) if mismatch else (),
         has_scale=False,
     )
 

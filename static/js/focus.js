@@ -15,10 +15,21 @@
     }
   };
 
+  // Of the sentences on what doesn't fit, a narrow screen has room for one: on the box in focus, else on its row.
+  const caption = (blank, tensor) => {
+    const sentences = [...document.querySelectorAll(".figures .mismatch[data-about]")];
+    const about = (each) => each.dataset.about.split(" ");
+    const current =
+      sentences.find((each) => about(each).includes(blank)) ??
+      sentences.find((each) => about(each).some((name) => name.split(".")[0] === tensor));
+    for (const each of sentences) each.classList.toggle("current", each === current);
+  };
+
   // On a narrow screen only the figure of the row in focus stands under the table: the last that has it, or of steps
   // that are looked at one by one the one that makes it, unless another one shows that it does not fit.
   const turn = (blank) => {
     const tensor = blank.split(".")[0];
+    caption(blank, tensor);
     const figures = [...document.querySelectorAll(".figures figure")];
     const shown = figures.filter((figure) => figure.dataset.tensors.split(" ").includes(tensor));
     const steps = shown.filter((figure) => figure.querySelector("svg.flow"));

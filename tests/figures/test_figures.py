@@ -182,8 +182,9 @@ def test_a_mismatch_is_drawn_and_named_by_what_was_typed(library: Library) -> No
     values = {Blank("queries", "columns"): 128, Blank("keys", "columns"): 4096}
     broken = [figure for figure in draw_figures(library.variant("llama-7b"), values) if figure.has_mismatch]
     assert [figure.key for figure in broken] == ["flow"]
-    (sentence,) = broken[0].mismatches
-    assert set(re.findall(r"\d+", sentence)) == {"128", "4096"}
+    (mismatch,) = broken[0].mismatches
+    assert set(re.findall(r"\d+", mismatch.sentence)) == {"128", "4096"}
+    assert mismatch.about == ("queries.columns", "keys.columns", "scores")
     assert broken[0].captions == draw_figures(library.variant("llama-7b"), {})[0].captions
     assert [arc.products for arc in broken[0].arcs if arc.mismatch] == ["scores"]
     assert [each.text for each in broken[0].breaks] == ["4096 ≠ 128"]
@@ -206,7 +207,7 @@ def test_an_output_that_cannot_be_added_stands_in_the_outline_of_the_input(libra
     assert outline.y + outline.height < figure.y + figure.height
     needed = right[Blank("input", wide.field)]
     assert [each.text for each in figure.breaks] == [f"{needed} ≠ 128"]
-    assert any("cannot be added" in sentence for sentence in figure.mismatches)
+    assert any("cannot be added" in each.sentence for each in figure.mismatches)
 
 
 def test_queries_and_keys_of_one_width_meet_at_the_corner(library: Library) -> None:

@@ -188,7 +188,7 @@ def test_a_sheet_in_letters_has_no_numbers_in_its_figures(name: str) -> None:
     """
     for figure in right_figures(name):
         words = [*(e.label + e.name for e in figure.edges), *(b.letter for b in figure.boxes), figure.alt_text]
-        said = " ".join([*words, *figure.captions, *figure.mismatches])
+        said = " ".join([*words, *figure.captions, *(each.sentence for each in figure.mismatches)])
         assert not re.search(r"[02-9]|1\d", re.sub(r"d_(head|rot)/2|transpose\([-\d, ]+\)|dim=-?\d", "", said))
 
 
@@ -279,7 +279,7 @@ def test_each_pair_of_sides_that_differ_is_broken_in_plain_sight(seed: int, vari
     values |= {chance.choice(variant.blanks): int(10 ** chance.uniform(0, 6)) for _ in range(chance.randrange(4))}
     for figure in draw_figures(variant, values, scale):
         assert bool(figure.breaks) <= figure.has_mismatch
-        if any("divisible" not in sentence for sentence in figure.mismatches):
+        if any("divisible" not in each.sentence for each in figure.mismatches):
             assert figure.breaks, figure.mismatches
         taken = [edge.text_box for edge in figure.edges] + [(b.x, b.y, b.width, b.height) for b in figure.boxes]
         for each in figure.breaks:
@@ -331,7 +331,8 @@ def test_letters_do_not_fit_because_their_numbers_are_equal() -> None:
     scores = draw_figures(variant, {blank: answer for blank, answer in typed.items() if isinstance(answer, Typed)})[0]
     assert [arc.products for arc in scores.arcs if arc.mismatch] == ["scores"]
     assert [each.text for each in scores.breaks] in (["T ≠ d_h"], ["d_h ≠ T"])
-    (sentence,) = scores.mismatches
+    sentence = scores.mismatches[0].sentence
+    assert len(scores.mismatches) == 1
     assert "T columns" in sentence
     assert "has d_h" in sentence
 

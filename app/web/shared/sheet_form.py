@@ -166,4 +166,4 @@ def _draw(drawn: _Drawn) -> Drawing | None:
     if not figures:
         return None
     html = render_text("shared/_figures.html", FiguresFragment(figures))
-    return Drawing(html, figures[0].has_scale, tuple(each for figure in figures for each in figure.mismatches))
+    return Drawing(html, figures[0].has_scale, tuple(each.sentence for figure in figures for each in figure.mismatches))

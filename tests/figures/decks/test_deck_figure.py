@@ -137,9 +137,9 @@ def test_keys_that_were_not_repeated_break_on_the_queries_cards() -> None:
     wrong = {**GROUPED.key, Blank("repeated_keys", "dim0"): 2}
     (scores,) = (figure for figure in draw_figures(GROUPED, wrong) if figure.key == "deck-scores")
     assert [each.text for each in scores.breaks] == ["14 ≠ 2"]
-    (sentence,) = scores.mismatches
-    assert "Q_head" in sentence
-    assert "K_rep" in sentence
+    (mismatch,) = scores.mismatches
+    assert "Q_head" in mismatch.sentence
+    assert "K_rep" in mismatch.sentence
 
 
 def test_a_batch_is_as_many_decks_behind_one_another() -> None:
