@@ -18,7 +18,7 @@ from app.web.practice.sheet_request import FIRST_WORKSHEET
 from app.web.shared.permissions import PracticeOpen
 from app.web.shared.services import LibraryDep
 from app.web.shared.sheet_form import Drawing, draw_typed
-from app.web.shared.templating import render, render_page_or_fragment
+from app.web.shared.templating import is_htmx, render, render_page_or_fragment
 from app.web.shared.urls import url_for
 
 router = APIRouter(include_in_schema=False)
@@ -71,21 +71,32 @@ def show_landing(request: Request, library: LibraryDep, open_to_practice: Practi
     if not open_to_practice:
         return render("practice/landing.html", LandingPage(None, ()))
     models = tuple(sorted(library.models.values(), key=lambda model: model.name.casefold()))
-    page = LandingPage(_trial(library.variant(FIRST_WORKSHEET), typed), models)
+    page = LandingPage(_trial(library.variant(FIRST_WORKSHEET), typed, is_typing=is_htmx(request)), models)
     return render_page_or_fragment(request, "practice/landing.html", "practice/_trial.html", page)
 
 
-def _trial(variant: Variant, typed: Mapping[str, str]) -> Trial:
-    """The head with each question answered as typed, up to the first one that is not right."""
+def _trial(variant: Variant, typed: Mapping[str, str], *, is_typing: bool) -> Trial:
+    """The head with each question answered as typed, up to the first one that is not right.
+
+    While somebody `is_typing`, the beginning of the right answer, such as the 1 of 128, is neither drawn nor marked.
+    """
     answers, answered = dict[str, str](), dict[str, str]()
     for name, given in QUESTIONS.items():
         asked = variant.blanks_by_name[name]
         answers |= {str(blank): str(variant.answer(blank)) for blank in variant.blanks if blank.tensor in given}
-        answers[name] = typed.get(name, "")[:MAX_BOX_TEXT]
+        text = typed.get(name, "")[:MAX_BOX_TEXT]
+        is_beginning = is_typing and _begins(text, variant.answer(asked))
+        answers[name] = "" if is_beginning else text
         mark = grade(variant, answers).marks[asked]
         if mark.kind != "right":
             row = next(row for row in variant.rows if row.key == asked.tensor)
-            question = Question(name, row, answers[f"{row.key}.rows"], answers[name], mark)
+            question = Question(name, row, answers[f"{row.key}.rows"], text, mark)
             return Trial(draw_typed(variant, answers, "root"), answered, question)
         answered[name] = answers[name]
     return Trial(draw_typed(variant, answers, "root"), answered, None)
+
+
+def _begins(text: str, answer: int) -> bool:
+    """Whether a text is the beginning of a number and not yet all of it, with or without separators: '4,0' of 4096."""
+    digits = "".join(filter(str.isdigit, text))
+    return digits != str(answer) and str(answer).startswith(digits) and not set(text) - {*digits, *" ,.\u2009\u202f"}

@@ -10,6 +10,7 @@ from fastapi.testclient import TestClient
 from app.settings import Settings
 from tests.helpers.html_page import Page
 from tests.helpers.running_app import make_app
+from tests.helpers.school import SCRIPT
 
 
 def asked(page: Page) -> str:
@@ -45,6 +46,22 @@ def test_a_wrong_answer_is_drawn_and_asked_for_again(client: TestClient, text: s
     assert asked(page) == "keys.columns"
     assert [mark.get("data-mark", "") for mark, _ in page.find("span", class_="box")] == [kind]
     assert bool(page.find("p", class_="mismatch")) == (kind == "wrong")
+
+
+@pytest.mark.parametrize("text", ["1", "12", " 12", ""])
+def test_the_beginning_of_the_answer_is_not_called_wrong_while_it_is_typed(client: TestClient, text: str) -> None:
+    """Neither in words nor in the drawing; sent on purpose, without script, it is. Another number is wrong at once."""
+
+    def is_wrong(number: str, **headers: str) -> bool:
+        page = Page(client.get("/", params={"keys.columns": number}, headers=headers).text)
+        assert asked(page) == "keys.columns"
+        wrong = [mark["data-mark"] for mark, _ in page.find("p", class_="remark") if "data-mark" in mark]
+        assert bool(page.find("p", class_="mismatch")) == bool(wrong)
+        return bool(wrong)
+
+    assert not is_wrong(text, **SCRIPT)
+    assert is_wrong(text) == bool(text)
+    assert is_wrong(f"{text}3", **SCRIPT)
 
 
 def test_htmx_gets_the_drawing_alone(client: TestClient) -> None:
