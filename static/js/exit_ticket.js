@@ -29,6 +29,7 @@
   let timer = 0;
 
   const say = (state) => {
+    if (output.dataset.state === state) return; // said once, not at every key
     output.dataset.state = state;
     output.textContent = output.dataset[state];
   };

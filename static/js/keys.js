@@ -1,23 +1,44 @@
 // While a box has the focus, the page is laid out for typing: on a narrow screen the drawing stands above the bar at the
-// bottom, and on a touch screen, on a sheet in numbers, so do keys of its own, in place of the system's keyboard.
+// bottom, and on a touch screen, on a sheet in numbers, so do keys of its own, in place of the system's keyboard. After a
+// check or a hint both are folded away, so that what is said is in sight, until a box is touched or typed into.
 (() => {
   const narrow = matchMedia("(max-width: 900px)");
   const touch = matchMedia("(hover: none) and (pointer: coarse)");
   const BOX = "#work input[data-blank]:not([readonly])";
+  const UNSOLVED = ":is([data-mark='wrong'], [data-mark='unreadable'], [data-mark='follows'])";
   const keys = () => document.querySelector(".keys");
   let box = null; // what is typed into, also while a button of the bar has the focus
   let byLetters = false; // the system's keyboard was asked for
 
   const isOpen = () => Boolean(document.querySelector(".box:not([data-mark='right']) input:not([readonly])"));
 
+  // How much of the window the bar covers, and the time that is counted down, for the scrolling to what has the focus.
+  const measure = () => {
+    for (const [name, part] of [["--dock", ".dock"], ["--banner", ".closing"]]) {
+      const height = document.querySelector(part)?.offsetHeight ?? 0;
+      const covers = name === "--dock" || (height && getComputedStyle(document.querySelector(part)).position === "sticky");
+      document.documentElement.style.setProperty(name, `${covers ? height : 0}px`);
+    }
+  };
+
+  let folded = false; // since a check or a hint
+  let isSwapping = false; // a focus that moves now was moved by the page
   let arranged = null; // the box of the layout as it stands
+  let panel = 0; // the height of the drawing above the bar in that layout
   const arrange = () => {
-    document.body.classList.toggle("typing", Boolean(box));
-    if (keys()) keys().hidden = !(box && touch.matches);
+    const typing = folded ? null : box;
+    document.body.classList.toggle("typing", Boolean(typing));
+    if (keys()) keys().hidden = !(typing && touch.matches);
     const next = document.getElementById("next-box");
-    if (next) next.hidden = Boolean(box) || !touch.matches || !isOpen();
-    if (box && box !== arranged && narrow.matches) box.closest("tbody").scrollIntoView({ block: "nearest" });
-    arranged = box;
+    if (next) next.hidden = Boolean(typing) || !touch.matches || !isOpen();
+    measure(); // before the scrolling, which goes by it
+    const height = document.querySelector(".drawing")?.offsetHeight ?? 0;
+    if (typing && narrow.matches && (typing !== arranged || height > panel)) {
+      typing.closest("tbody").scrollIntoView({ block: "nearest" }); // what is said of it, too, as far as there is room
+      typing.scrollIntoView({ block: "nearest" });
+    }
+    arranged = typing;
+    panel = height;
   };
 
   // Without an input mode the system's keyboard stays away; the page's own mode brings it back.
@@ -38,12 +59,15 @@
   };
 
   // From a box to the next that is not known to be right, after the last one to an open question that is not answered,
-  // then to what the bar offers to press; from anywhere else to the first empty one.
+  // then to what the bar offers to press; from anywhere else to the first one with a mistake, else to the first empty one.
   const goOn = () => {
     const boxes = [...document.querySelectorAll(BOX)];
     const open = boxes.slice(boxes.indexOf(box) + 1).filter((each) => each.closest("td").dataset.mark !== "right");
+    const first = box ? null : open.find((each) => each.closest(UNSOLVED)) ?? open.find((each) => !each.value);
     const question = [...document.querySelectorAll(".questions textarea:not([readonly])")].find((each) => !each.value);
-    ((box ? null : open.find((each) => !each.value)) ?? open[0] ?? question ?? document.querySelector(".dock .buttons > :not(.plain)"))?.focus();
+    const target = first ?? open[0] ?? question ?? document.querySelector(".dock .buttons > :not(.plain)");
+    target?.focus({ preventScroll: narrow.matches && target.matches(BOX) });
+    arrange(); // at once: it scrolls to the box
   };
 
   const toggleLetters = (button) => {
@@ -73,25 +97,41 @@
   document.addEventListener("mouseup", () => { pressed = false; arrangeSoon(); }, true);
 
   document.addEventListener("focusin", ({ target }) => {
-    if (target.matches(BOX)) box = target;
-    else if (!target.closest(".dock")) box = null;
+    if (target.matches(BOX)) {
+      box = target;
+      if (!isSwapping) folded = false;
+    } else if (!target.closest(".dock")) box = null;
+    arrangeSoon();
+  });
+  document.addEventListener("input", ({ target }) => {
+    if (!folded || !target.matches(BOX)) return;
+    folded = false;
     arrangeSoon();
   });
   // A tap beside all boxes leaves the focus nowhere.
   document.addEventListener("click", ({ target }) => {
+    if (target.matches(BOX)) folded = false;
     if (box && document.activeElement === document.body && !target.closest(".dock")) box = null;
     arrangeSoon();
   });
 
-  // How much of the window the bar covers, for the scrolling to what has the focus.
-  const bar = new ResizeObserver(([{ target }]) => document.documentElement.style.setProperty("--dock", `${target.offsetHeight}px`));
+  const sizes = new ResizeObserver(measure);
+  let isAnswer = false; // to a button of the sheet
   const begin = () => {
-    const dock = document.querySelector(".dock");
-    if (dock) bar.observe(dock);
+    for (const part of document.querySelectorAll(".dock, .closing")) sizes.observe(part);
     prepare();
+    if (isAnswer) {
+      folded = isSwapping = true;
+      isAnswer = false;
+      setTimeout(() => { isSwapping = false; });
+      if (touch.matches && !document.activeElement.matches(BOX)) box = null;
+    }
     if (box && !(box.isConnected && isOpen())) box = null;
     arrange();
   };
+  document.addEventListener("htmx:before:swap", ({ detail: { ctx } }) => {
+    isAnswer = Boolean(ctx?.sourceElement?.matches("#work button[formaction]"));
+  });
   document.addEventListener("htmx:after:swap", begin);
   touch.addEventListener("change", begin);
   begin();

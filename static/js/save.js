@@ -18,14 +18,24 @@
     }
   }
 
-  // What was marked is no longer what stands there.
+  // What was marked is no longer what stands there, and the score is that of the last check.
   const unmark = (box) => {
     const cell = box.closest("[data-mark]");
     if (!cell) return;
+    box.form.dataset.stale = "";
+    box.removeAttribute("aria-invalid");
     delete cell.dataset.mark;
     document.getElementById(box.getAttribute("aria-describedby")).textContent = "";
     cell.querySelector(".read-as")?.remove();
   };
+
+  // A swap leaves what is typed into alone, and so has to be told which boxes are wrong.
+  document.addEventListener("htmx:after:swap", () => {
+    for (const box of document.querySelectorAll("#work input[data-blank]")) {
+      if (box.closest("[data-mark='wrong'], [data-mark='unreadable']")) box.setAttribute("aria-invalid", "true");
+      else box.removeAttribute("aria-invalid");
+    }
+  });
 
   const preview = document.querySelector(".preview-bar ~ form.work"); // where nothing is kept
   preview?.addEventListener("input", ({ target }) => { if (target.matches("input[data-blank]")) unmark(target); });
@@ -47,9 +57,14 @@
   let bugs = 0; // answers 500 in a row
   let apology = ""; // what stands in the result because nothing could be saved
 
+  // All of it is shown, but only what goes wrong is read out: once, however often it is tried, until all is saved again.
   const say = (state) => {
     output().dataset.state = state;
     output().textContent = output().dataset[state] ?? "";
+    const aloud = form.querySelector(".unsaved-aloud");
+    const failed = ["waiting", "refused", "unsaved"].includes(state);
+    const sentence = failed ? output().textContent : ["typing", "saving"].includes(state) ? aloud.textContent : "";
+    if (aloud.textContent !== sentence) aloud.textContent = sentence;
   };
 
   const tell = (sentence) => { form.querySelector(".result").textContent = sentence; };

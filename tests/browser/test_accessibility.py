@@ -82,7 +82,9 @@ def test_every_box_is_labelled_for_a_screen_reader(page: Page) -> None:
             expect(page.get_by_label(f"{name}, {side}", exact=True)).to_have_count(1)
     page.fill('input[name="keys.columns"]', "4096")
     page.get_by_role("button", name="Check").click()
-    expect(page.get_by_label("Keys, columns", exact=True)).to_have_accessible_description(re.compile(r"^Columns\. \S"))
+    expect(page.get_by_label("Keys, columns", exact=True)).to_have_accessible_description(
+        re.compile(r"^Keys, columns: look again\. \S")
+    )
 
 
 def test_a_term_opens_the_glossary_by_keyboard_and_keeps_what_is_typed(page: Page) -> None:

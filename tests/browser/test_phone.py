@@ -96,6 +96,11 @@ def test_a_sheet_on_a_phone_is_filled_in_mended_and_left_by_touch_alone(phone: P
     expect(phone.locator("#check")).to_be_focused()
     tap(phone.locator("#check"))
     expect(phone.get_by_role("status").first).to_contain_text("11 of 14")
+    expect(phone.locator(".keys")).to_be_hidden()  # until a box is touched, what is said has the room
+    first = phone.locator("input[name='queries.columns']")
+    assert first.evaluate(REACHABLE)
+    assert phone.locator(f"[id='{first.get_attribute('aria-describedby')}']").evaluate(REACHABLE)
+    tap(phone.locator("#next-box"))
     for box in wrong:
         expect(phone.locator(f"input[name='{box}']")).to_be_focused()
         assert_typing_in_sight(phone)

@@ -91,7 +91,6 @@ class MaterialPage:
     rows: Annotated[tuple[RowView, ...], Doc("Its rows.")] = ()
     locked: Annotated[bool, Doc("Whether nothing can be typed: always.")] = True
     focused: Annotated[str, Doc("The box with the focus: none.")] = ""
-    repeated: Annotated[str, Doc("The sentence that many boxes share: none.")] = ""
 
 
 @dataclass(frozen=True)
@@ -106,7 +105,6 @@ class SharedMaterialPage:
     rows: Annotated[tuple[RowView, ...], Doc("Its rows.")] = ()
     locked: Annotated[bool, Doc("Whether nothing can be typed: always.")] = True
     focused: Annotated[str, Doc("The box with the focus: none.")] = ""
-    repeated: Annotated[str, Doc("The sentence that many boxes share: none.")] = ""
 
 
 @router.get("/worksheets/{material_id:int}")

@@ -25,7 +25,7 @@ from app.sheets.variant import Variant
 from app.sheets.worksheet import Worksheet
 from app.web.shared.services import Services
 from app.web.shared.sheet_form import Drawing, draw_typed
-from app.web.shared.sheet_view import QuestionView, RowView, question_views, repeated_sentence, row_views
+from app.web.shared.sheet_view import QuestionView, RowView, question_views, row_views, sheet_notes
 from app.web.shared.urls import url_for
 
 PreviewView = Literal["empty", "wrong", "right", "key", "paper"]
@@ -45,12 +45,10 @@ class PreviewFragment:
     drawing: Annotated[Drawing | None, Doc("What stands in the boxes, drawn.")] = None
     questions: Annotated[tuple[QuestionView, ...], Doc("The open questions under the rows.")] = ()
     report: Annotated[Report | None, Doc("The marks; none on an empty sheet.")] = None
-    mismatch: Annotated[str, Doc("Which sides should be equal and are not, if nothing else says so.")] = ""
     held: Annotated[str, Doc("The misconception that has filled in a wrong sheet; empty where none shows.")] = ""
     paper: Annotated[str, Doc("The address of the picture of the handout, or empty.")] = ""
     locked: Annotated[bool, Doc("Whether nothing can be typed: always.")] = True
     focused: Annotated[str, Doc("The box with the focus: none.")] = ""
-    repeated: Annotated[str, Doc("The sentence that many boxes share, or nothing.")] = ""
     scale: Annotated[ScaleName, Doc("How lengths are drawn.")] = "root"
 
 
@@ -64,17 +62,15 @@ def make_preview(library: Library, worksheet: Worksheet, view: PreviewView) -> P
         return PreviewFragment(view, variant, paper=_paper_address(worksheet))
     answers, held = _attempt(variant, view)
     report = grade(variant, answers) if answers else None
-    truth = variant if view == "key" else None
+    truth, notes = variant if view == "key" else None, sheet_notes(variant, answers, report, mismatch=True)
     return PreviewFragment(
         view,
         variant,
-        rows=row_views(variant, answers, report, truth=truth),
+        rows=row_views(variant, answers, report, truth=truth, notes=notes),
         drawing=draw_typed(variant, answers, "root") if view != "key" else None,
         questions=question_views(variant, {}, locked=True),
         report=report,
-        mismatch=report.first_mismatch.message if report and report.first_mismatch and not report.diagnosis else "",
         held=held,
-        repeated=repeated_sentence(report),
     )
 
 

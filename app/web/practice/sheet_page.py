@@ -50,16 +50,17 @@ from app.web.shared.permissions import require_practice
 from app.web.shared.services import LibraryDep, Services, ServicesDep, StoreDep
 from app.web.shared.sheet_form import Drawing, SavedFragment, draw_typed, kept_json, read_hint_level, read_scale
 from app.web.shared.sheet_view import (
+    Note,
     QuestionView,
     RowView,
     all_boxes_right,
+    changed_since_check,
     first_to_mend,
-    hint_letters,
     length_remark,
     question_views,
-    repeated_sentence,
     row_views,
     run_button,
+    sheet_notes,
 )
 from app.web.shared.templating import is_htmx, render
 from app.web.shared.urls import url_for
@@ -124,11 +125,10 @@ class SheetPage:
     all_right: Annotated[bool, Doc("Whether every box is right, as it stands.")] = False
     answers_shown: Annotated[bool, Doc("Whether the answers stand under the boxes.")] = False
     notice: Annotated[str, Doc("A sentence about the last press of a button, or nothing.")] = ""
-    mismatch: Annotated[str, Doc("Which blanks should be equal and are not, if nothing else says so.")] = ""
-    repeated: Annotated[str, Doc("The sentence that many unreadable boxes share, or nothing.")] = ""
+    stale: Annotated[bool, Doc("Whether a box has changed since the last check.")] = False
+    notes: Annotated[tuple[Note, ...], Doc("What is said below rows; the last of it in the bar, too.")] = ()
     hint: Annotated[Hint | None, Doc("The hint that was asked for.")] = None
     next_hint: Annotated[HintLevel | None, Doc("How far the next hint goes; none if there is none.")] = None
-    parameters: Annotated[tuple[str, ...], Doc("The letters of the model's matrices, as hints write them.")] = ()
     explanation: Annotated[Explanation | None, Doc("The misconception behind an earlier attempt.")] = None
     link: Annotated[str, Doc("The address of this very sheet, without anything typed.")] = ""
     print_link: Annotated[str, Doc("The address of this sheet as a handout.")] = ""
@@ -369,8 +369,9 @@ def _sheet_page(
     """
     variant, answers = asked.variant, asked.answers
     library = library_with_model(services.library, services.store, variant.model.key)
-    pointed_at = hinted.boxes if hinted else ()
-    rows = row_views(variant, answers, report, truth=variant if answers_shown else None, pointed_at=pointed_at)
+    truth, pointed_at = variant if answers_shown else None, hinted.boxes if hinted else ()
+    notes = sheet_notes(variant, answers, report, hinted, mismatch=True)
+    rows = row_views(variant, answers, report, truth=truth, pointed_at=pointed_at, notes=notes)
     all_right = all_boxes_right(rows)
     return SheetPage(
         chooser=replace(_chooser(library, variant.worksheet.key, str(variant.tokens)), remark=length_remark(variant)),
@@ -384,11 +385,10 @@ def _sheet_page(
         all_right=all_right,
         answers_shown=answers_shown,
         notice=notice,
-        mismatch=_first_mismatch(report, hinted) if report else "",
-        repeated=repeated_sentence(report),
+        stale=report is not None and changed_since_check(rows),
+        notes=notes,
         hint=hinted,
         next_hint=None if answers_shown else next_hint_level(variant, report, hinted),
-        parameters=hint_letters(variant),
         link=sheet_link(variant),
         print_link=sheet_link(variant, "show_handout"),
         run_button=run_button(variant),
@@ -403,16 +403,6 @@ def _next_worksheet(library: Library, variant: Variant) -> Suggestion:
         sheet = library.variant(following)
         return Suggestion(_("Next: {title}").format(title=sheet.title), sheet_link(sheet))
     return Suggestion(_("Practise"), url_for("continue_practice"))
-
-
-def _first_mismatch(report: Report, hinted: Hint | None) -> str:
-    """The sentence on the first two blanks that should be equal and are not.
-
-    Empty where there are none, and where the diagnosis or the hint speaks about one of the two already.
-    """
-    explained = {*(report.diagnosis.explains if report.diagnosis else ()), *(hinted.boxes if hinted else ())}
-    mismatch = report.first_mismatch
-    return mismatch.message if mismatch and not {mismatch.left, mismatch.right} & explained else ""
 
 
 def _topic_choices(library: Library, topic: str, chosen: str) -> TopicChoices:

@@ -6,11 +6,13 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from app.algebra.number_text import format_number
 from app.figures.exhibits.decode_steps import DECODE_TOPIC
 from app.figures.exhibits.products import products_on
 from app.grading.grade import Mark, MarkKind, Report
+from app.grading.hints import Hint
 from app.shapes.layer_heads import require_heads
 from app.shapes.requirements import TopicError
 from app.shapes.table import Blank
@@ -31,7 +33,8 @@ MANY = 3  # boxes with one sentence
 class BoxView:
     """One blank: the word for its side, its label for screen readers, its text, and the mark of that text.
 
-    The mark is None where the text was not marked.
+    The mark is None where the text was not marked. A note that speaks about this blank, perhaps among others, stands
+    in place of the mark's own sentence: `explained` is what it says.
     """
 
     blank: Blank
@@ -39,7 +42,7 @@ class BoxView:
     label: str
     text: str
     mark: Mark | None
-    explained: bool = False  # a sentence on the whole sheet speaks about this blank and others
+    explained: str = ""
     hinted: bool = False  # the hint points to this blank
 
     @property
@@ -79,13 +82,30 @@ class CellView:
 
 
 @dataclass(frozen=True)
+class Note:
+    """What a check or a hint says that no single mark does, and the key of the row below which it stands.
+
+    `letters` are those that a hint writes as mathematics.
+    """
+
+    kind: Literal["diagnosis", "hint"]
+    message: str
+    row: str
+    letters: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class RowView:
-    """One row of the sheet with its boxes, the cells in which they stand, and its answer once that may be shown."""
+    """One row of the sheet with its boxes, the cells in which they stand, and its answer once that may be shown.
+
+    `notes` stand below it.
+    """
 
     row: Row
     boxes: tuple[BoxView, ...]
     cells: tuple[CellView, ...]
     answer: AnswerView | None
+    notes: tuple[Note, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -113,12 +133,13 @@ def row_views(
     *,
     truth: Variant | None = None,
     pointed_at: Collection[Blank] = (),
+    notes: Iterable[Note] = (),
 ) -> tuple[RowView, ...]:
     """Every row of a sheet, top to bottom, with the texts in its blanks; a mark stands only beside the text it is for.
 
     `report` has the marks, None before the first; a blank whose text has changed since then has none. `truth` is the
     sheet whose answers are shown, None while none may be; a row that it does not have shows none. `pointed_at` are the
-    blanks that a hint points to.
+    blanks that a hint points to, and each of the `notes` stands below its row.
     """
     answered = {row.key for row in truth.rows} if truth else ()
     views = []
@@ -128,7 +149,8 @@ def row_views(
             for blank in row.blanks
         )
         answer = _answer_view(truth, row) if truth and row.key in answered else None
-        views.append(RowView(row, boxes, _cells(variant, row, boxes, answer), answer))
+        below = tuple(note for note in notes if note.row == row.key)
+        views.append(RowView(row, boxes, _cells(variant, row, boxes, answer), answer, below))
     return tuple(views)
 
 
@@ -137,13 +159,57 @@ def all_boxes_right(rows: Iterable[RowView]) -> bool:
     return all(box.kind == "right" for row in rows for box in row.boxes)
 
 
-def repeated_sentence(report: Report | None) -> str:
+def changed_since_check(rows: Iterable[RowView]) -> bool:
+    """Whether a box of a marked sheet has another text by now than the one that was marked."""
+    return any(box.mark is None for row in rows for box in row.boxes)
+
+
+def sheet_notes(
+    variant: Variant,
+    answers: Mapping[str, str],
+    report: Report | None,
+    hint: Hint | None = None,
+    *,
+    mismatch: bool = False,
+) -> tuple[Note, ...]:
+    """What a marked sheet says besides its marks, each below the first row that it is about; the last goes to the bar.
+
+    First the sentence that many unreadable boxes share, then, where `mismatch` asks for it, the first mismatch unless
+    the diagnosis or the hint speaks about one of its sides, then the diagnosis, then the hint. The diagnosis is left
+    out once every box that it explains holds another text than the one that was marked.
+    """
+    if report is None:
+        return ()
+    unchanged = [blank for blank, mark in report.marks.items() if mark.text == answers.get(str(blank), "")]
+    explains = report.diagnosis.explains if report.diagnosis else ()
+    pointed_at = hint.boxes if hint else ()
+    notes = []
+    if repeated := _repeated_sentence(report):
+        unreadable = [blank for blank, mark in report.marks.items() if mark.message == repeated]
+        notes.append(Note("diagnosis", repeated, _first_row(variant, unreadable)))
+    first = report.first_mismatch
+    if mismatch and first and not {first.left, first.right} & {*explains, *pointed_at}:
+        sides = [blank for blank in (first.left, first.right) if report.marks[blank].kind != "right"]
+        notes.append(Note("diagnosis", first.message, _first_row(variant, sides or (first.right,))))
+    if report.diagnosis and (still := [blank for blank in explains if blank in unchanged]):
+        notes.append(Note("diagnosis", report.diagnosis.message, _first_row(variant, still)))
+    if hint:
+        row = _first_row(variant, pointed_at[:1] or explains)
+        notes.append(Note("hint", hint.message, row, hint_letters(variant)))
+    return tuple(notes)
+
+
+def _first_row(variant: Variant, blanks: Collection[Blank]) -> str:
+    """The key of the first row of the sheet that has one of these blanks; of its first row if none has."""
+    return next((row.key for row in variant.rows if {*row.blanks} & {*blanks}), variant.rows[0].key)
+
+
+def _repeated_sentence(report: Report) -> str:
     """The sentence that MANY or more unreadable boxes share, which is said once for the whole sheet; else nothing.
 
     So is what a sheet in letters says of numbers.
     """
-    marks = report.marks.values() if report else ()
-    sentences = Counter(mark.message for mark in marks if mark.kind == "unreadable")
+    sentences = Counter(mark.message for mark in report.marks.values() if mark.kind == "unreadable")
     return next((sentence for sentence, count in sentences.most_common(1) if count >= MANY), "")
 
 
@@ -250,14 +316,15 @@ def slide_links(variant: Variant, rows: Iterable[RowView], **sheet: object) -> I
 def _box_view(variant: Variant, row: Row, blank: Blank, text: str, report: Report | None) -> BoxView:
     """A blank with its label and text, and the report's mark if that was given for this very text.
 
-    It counts as explained where the diagnosis explains this blank and at least one other, and where it has the sentence
-    that is said once for many.
+    It is explained by the diagnosis, if that is about this blank, or by the sentence that is said once for many.
     """
     mark = report.marks.get(blank) if report else None
     axis = variant.axis(blank.field)
-    explains = report.diagnosis.explains if report and report.diagnosis else ()
-    explained = blank in explains and len(explains) > 1  # then one sentence stands in place of several
-    explained = explained or bool(mark and report and mark.message == repeated_sentence(report) != "")
+    explained = ""
+    if report and report.diagnosis and blank in report.diagnosis.explains:
+        explained = report.diagnosis.message
+    elif report and mark and mark.message == _repeated_sentence(report):
+        explained = mark.message
     return BoxView(blank, axis, f"{row.name}, {axis}", text, mark if mark and mark.text == text else None, explained)
 
 

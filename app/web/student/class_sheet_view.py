@@ -32,15 +32,16 @@ from app.web.shared.permissions import StudentAccess
 from app.web.shared.services import Services
 from app.web.shared.sheet_form import Drawing, draw_typed, kept_json, read_hint_level
 from app.web.shared.sheet_view import (
+    Note,
     QuestionView,
     RowView,
     all_boxes_right,
+    changed_since_check,
     first_to_mend,
-    hint_letters,
     question_views,
-    repeated_sentence,
     row_views,
     run_button,
+    sheet_notes,
 )
 from app.web.shared.templating import is_htmx, render
 from app.web.shared.urls import url_for
@@ -70,10 +71,10 @@ class ClassSheetPage:
     report: Annotated[Report | None, Doc("The last attempt's marks; None where they may not be seen yet.")]
     all_right: Annotated[bool, Doc("Whether every box is right, as it stands, and may be seen to be.")]
     explanation: Annotated[Explanation | None, Doc("The misconception behind an earlier attempt, once that is mended.")]
-    repeated: Annotated[str, Doc("The sentence that many unreadable boxes share, or nothing.")]
+    stale: Annotated[bool, Doc("Whether a box has changed since the last attempt, which has these marks.")]
+    notes: Annotated[tuple[Note, ...], Doc("What is said below rows; the last of it in the bar, too.")]
     hint: Annotated[Hint | None, Doc("The hint that was asked for.")]
     next_hint: Annotated[HintLevel | None, Doc("How far the next hint goes; none where there is none to have.")]
-    parameters: Annotated[tuple[str, ...], Doc("The letters of the model's matrices, as hints write them.")]
     last: Annotated[ClassAttempt | None, Doc("The last attempt, which counts; None before one.")]
     attempts_left: Annotated[int | None, Doc("How many attempts are left; None where any number is allowed.")]
     locked: Annotated[bool, Doc("Whether nothing can be typed into the boxes any more.")]
@@ -145,7 +146,8 @@ def make_class_sheet_page(
         report = without_help(report)
     truth, pointed_at = marked if phase == "closed" else None, hinted.boxes if hinted else ()
     steps = activity_steps(access, progress, asked.number)
-    rows = row_views(variant, answers, report, truth=truth, pointed_at=pointed_at)
+    notes = sheet_notes(variant, answers, report, hinted)
+    rows = row_views(variant, answers, report, truth=truth, pointed_at=pointed_at, notes=notes)
     all_right = all_boxes_right(rows)
     return ClassSheetPage(
         access=access,
@@ -164,10 +166,10 @@ def make_class_sheet_page(
         report=report,
         all_right=all_right,
         explanation=_explanation(services, asked) if helps and (all_right or (truth and report)) else None,
-        repeated=repeated_sentence(report),
+        stale=report is not None and not locked and changed_since_check(rows),
+        notes=notes,
         hint=hinted,
         next_hint=next_hint_level(variant, report, hinted) if _gives_hints(asked) and not locked else None,
-        parameters=hint_letters(variant),
         last=last,
         attempts_left=status.attempts_left,
         locked=locked,

@@ -1,0 +1,267 @@
+"""What a sheet says is where the eye is: on every screen, by raw taps and clicks, with nothing scrolled by a test."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Browser, Locator, Page, expect
+
+from app.sheets.library import Library
+from app.store import Policies, Store
+from app.web.shared.cookies import VISITOR_COOKIE
+from simulation.server import Server
+from tests.helpers.browser import unreachable, wait_until
+from tests.helpers.running_activity import RunningActivity
+from tests.helpers.shipped import LIBRARY
+from tests.helpers.stored_class import enrol_student
+
+PHONES = ((360, 640), (360, 740), (390, 844), (412, 915), (768, 1024))
+DESKS = ((1280, 800), (1920, 1080))
+# An element is in sight if nothing lies on its middle and its corners, all of which are in the window.
+IN_SIGHT = """element => {
+  const { left, right, top, bottom } = element.getBoundingClientRect();
+  const points = [[left + 3, top + 3], [right - 3, top + 3], [left + 3, bottom - 3], [right - 3, bottom - 3],
+    [(left + right) / 2, (top + bottom) / 2]];
+  return top >= 0 && bottom <= innerHeight && points.every(([x, y]) => {
+    const hit = document.elementFromPoint(x, y);
+    return hit !== null && (element.contains(hit) || hit.contains(element));
+  });
+}"""
+# Notes each text that a live region gets from now on, except for one that is told to keep quiet.
+NOTE_ANNOUNCEMENTS = """
+window.announced = [];
+addEventListener("DOMContentLoaded", () => {
+  const live = "[role=status], [role=alert], output, [aria-live]:not([aria-live=off])";
+  new MutationObserver(changes => {
+    for (const { target } of changes) {
+      const region = (target.nodeType === 1 ? target : target.parentElement)?.closest(live);
+      if (region && region.getAttribute("aria-live") !== "off" && region.textContent.trim()) {
+        announced.push(region.textContent.trim());
+      }
+    }
+  }).observe(document.body, { childList: true, characterData: true, subtree: true });
+});
+"""
+
+
+def box(name: str) -> str:
+    return f"input[name='{name}']"
+
+
+def assert_in_sight(element: Locator) -> None:
+    assert element.evaluate(IN_SIGHT), f"{element} is not in sight at {element.page.viewport_size}"
+
+
+def press(element: Locator, *, touch: bool) -> None:
+    """Tap or click where an element is, which must be in sight: playwright itself would scroll to it."""
+    assert_in_sight(element)
+    bounds = element.bounding_box()
+    assert bounds
+    x, y = bounds["x"] + bounds["width"] / 2, bounds["y"] + bounds["height"] / 2
+    if touch:
+        element.page.touchscreen.tap(x, y)
+    else:
+        element.page.mouse.click(x, y)
+
+
+def fill_in(page: Page, answers: dict[str, str]) -> None:
+    """Type into boxes without moving the page or the focus."""
+    for name, text in answers.items():
+        page.locator(box(name)).evaluate(
+            "(box, text) => { box.value = text; box.dispatchEvent(new InputEvent('input', { bubbles: true })); }", text
+        )
+    expect(page.locator("output.saved")).to_have_attribute("data-state", "saved")
+
+
+def wide_heads(worksheet: str, tokens: int) -> dict[str, str]:
+    """The sheet as filled in by somebody for whom queries, keys and values of a head are as wide as the embedding."""
+    sheet = LIBRARY.variant(worksheet, tokens=tokens)
+    write = sheet.notation.write if sheet.worksheet.answers == "letters" else str
+    answers = {
+        str(blank): write(sheet.expression(blank)) if sheet.worksheet.answers == "letters" else str(sheet.answer(blank))
+        for blank in sheet.blanks
+    }
+    width = "rows" if sheet.worksheet.tokens_are == "columns" else "columns"
+    return answers | {f"{row}.{width}": answers[f"input.{width}"] for row in ("queries", "keys", "values")}
+
+
+def assert_all_said_in_sight(page: Page, *, touch: bool) -> None:
+    """Check, then every hint: each sentence is in sight below its row and in the bar, and so is the box it is about."""
+    press(page.locator("#check"), touch=touch)
+    expect(page.locator(".says .diagnosis")).to_have_count(1)
+    first = page.locator("[aria-invalid=true]").first
+    for element in (page.locator(".says .diagnosis"), page.locator(".bar-note p"), first):
+        assert_in_sight(element)
+    assert page.locator(".keys").count() == 0 or page.locator(".keys").is_hidden()
+    while page.locator("#hint").count():
+        before = page.locator(".bar-note p").inner_text()
+        press(page.locator("#hint"), touch=touch)
+        expect(page.locator(".bar-note p")).not_to_have_text(before)
+        for element in (page.locator(".says .hint"), page.locator(".bar-note p"), first):
+            assert_in_sight(element)
+    press(first, touch=touch)
+    expect(first).to_be_focused()
+    page.evaluate("() => new Promise(done => setTimeout(() => requestAnimationFrame(done), 50))")  # it is laid out anew
+    assert_in_sight(first)
+
+
+@pytest.mark.parametrize("worksheet", ["llama-7b", "columns-qwen3-0.6b", "letters-llama-7b"])
+def test_on_a_phone_all_that_is_said_and_the_box_are_in_sight(
+    browser: Browser, shared_app: Server, worksheet: str
+) -> None:
+    """The first box by "Next box", with drawing and keys open; then, both folded, the diagnosis and each hint."""
+    context = browser.new_context(base_url=shared_app.url, has_touch=True, is_mobile=True, reduced_motion="reduce")
+    page = context.new_page()
+    for tokens, (width, height) in enumerate(PHONES, 61):  # a new sheet for each size
+        page.set_viewport_size({"width": width, "height": height})
+        page.goto(f"/sheet?worksheet={worksheet}&tokens={tokens}")
+        press(page.locator("#next-box"), touch=True)
+        expect(page.locator("body.typing")).to_have_count(1)
+        assert_in_sight(page.locator("input[data-blank]:focus"))
+        fill_in(page, wide_heads(worksheet, tokens))
+        assert_in_sight(page.locator("input[data-blank]:focus"))  # the drawing has grown
+        assert_all_said_in_sight(page, touch=True)
+        expect(page.locator("body.typing")).to_have_count(1)
+    context.close()
+
+
+def test_on_a_desk_all_that_is_said_and_the_box_are_in_sight(browser: Browser, shared_app: Server) -> None:
+    """By the mouse, in windows of two heights."""
+    context = browser.new_context(base_url=shared_app.url, reduced_motion="reduce")
+    page = context.new_page()
+    for tokens, (width, height) in enumerate(DESKS, 71):
+        page.set_viewport_size({"width": width, "height": height})
+        page.goto(f"/sheet?tokens={tokens}")
+        fill_in(page, wide_heads("llama-7b", tokens))
+        assert_all_said_in_sight(page, touch=False)
+    context.close()
+
+
+def test_in_a_class_too_below_the_time_that_is_left(browser: Browser, shared_app: Server, library: Library) -> None:
+    """A class sheet on the smallest phone."""
+    context = browser.new_context(
+        base_url=shared_app.url,
+        viewport={"width": 360, "height": 640},
+        has_touch=True,
+        is_mobile=True,
+        reduced_motion="reduce",
+    )
+    page, store = context.new_page(), Store(shared_app.database, shared_app.folder)
+    running = RunningActivity(library, store, policies=Policies(hints=True))
+    _student, visitor, _code = enrol_student(store, running.course)
+    store.close()
+    context.add_cookies([{"name": VISITOR_COOKIE, "value": visitor.token, "url": shared_app.url}])
+    page.goto(f"/class/{running.activity.id}/1")
+    press(page.locator("#next-box"), touch=True)
+    expect(page.locator("body.typing")).to_have_count(1)
+    assert_in_sight(page.locator("input[data-blank]:focus"))
+    fill_in(page, wide_heads("llama-7b", 100))
+    assert_all_said_in_sight(page, touch=True)
+    context.close()
+
+
+def test_without_script_the_diagnosis_is_in_sight(browser: Browser, shared_app: Server) -> None:
+    """The page after Check begins at the first box that is wrong."""
+    context = browser.new_context(
+        base_url=shared_app.url, viewport={"width": 360, "height": 640}, java_script_enabled=False
+    )
+    page = context.new_page()
+    page.goto("/sheet?tokens=81")
+    for name, text in wide_heads("llama-7b", 81).items():
+        page.fill(box(name), text)
+    page.locator("#check").click()
+    page.wait_for_url("**checked=1*")
+    expect(page.locator(box("queries.columns"))).to_be_focused()
+    assert_in_sight(page.locator(".says .diagnosis"))
+    assert_in_sight(page.locator(".bar-note p"))
+    context.close()
+
+
+def test_only_what_goes_wrong_is_read_out_while_a_sheet_is_typed(browser: Browser, shared_app: Server) -> None:
+    """Fourteen boxes typed and saved: silence. Without the server: one sentence, however often it is tried."""
+    context = browser.new_context(base_url=shared_app.url)
+    page = context.new_page()
+    page.add_init_script(NOTE_ANNOUNCEMENTS)
+    page.goto("/sheet?tokens=82")
+    answers = wide_heads("llama-7b", 82)
+    for name, text in answers.items():
+        page.locator(box(name)).focus()
+        page.keyboard.type(text)
+        page.keyboard.press("Tab")
+        with page.expect_response("**/save"):
+            pass
+    expect(page.locator("output.saved")).to_have_text("Saved")
+    assert page.evaluate("announced") == []
+    with unreachable(page, "**/save"):
+        for name in list(answers)[:3]:
+            page.locator(box(name)).focus()
+            page.keyboard.type("1")
+            expect(page.locator("output.saved")).to_have_attribute("data-state", "waiting")
+        said = page.evaluate("announced")
+        assert said == [page.locator("output.saved").inner_text()]
+    expect(page.locator("output.saved")).to_have_text("Saved", timeout=40_000)
+    assert page.evaluate("announced") == said
+    context.close()
+
+
+def test_a_score_is_that_of_the_last_check_once_a_box_is_changed(page: Page) -> None:
+    """In words, and after a reload as well; wrong boxes say that they are, and what of them, until they are changed."""
+    page.goto("/sheet?tokens=83")
+    fill_in(page, wide_heads("llama-7b", 83))
+    page.locator("#check").click()
+    keys = page.locator(box("keys.columns"))
+    expect(keys).to_have_attribute("aria-invalid", "true")
+    diagnosis = page.locator(".says .diagnosis").inner_text()
+    expect(keys).to_have_accessible_description(f"Keys, columns: look again. {diagnosis}")
+    score, stale = page.locator(".fresh-score"), page.locator(".stale-score")
+    expect(score).to_be_visible()
+    expect(stale).to_be_hidden()
+    keys.fill("128")
+    for _ in range(2):
+        expect(keys).not_to_have_attribute("aria-invalid", "true")
+        expect(stale).to_contain_text("11 of 14")
+        expect(stale).to_be_visible()
+        expect(score).to_be_hidden()
+        expect(page.locator("output.saved")).to_have_text("Saved")
+        page.reload()
+    page.locator("#check").click()
+    expect(score).to_contain_text("12 of 14")
+    expect(stale).to_be_hidden()
+
+
+def test_the_drawing_on_a_phone_says_what_does_not_fit_of_the_box(browser: Browser, shared_app: Server) -> None:
+    """Not the first mismatch of the sheet: K columns against Q columns, then the rows of S."""
+    context = browser.new_context(
+        base_url=shared_app.url, viewport={"width": 360, "height": 640}, has_touch=True, is_mobile=True
+    )
+    page = context.new_page()
+    page.goto("/sheet?tokens=84")
+    sheet = {"queries.rows": "84", "queries.columns": "128", "keys.rows": "84", "keys.columns": "4096"}
+    fill_in(page, sheet | {"scores.rows": "77", "scores.columns": "84", "input.rows": "84"})
+    said = page.locator(".figures .mismatch:visible")
+    for name, numbers in {"keys.columns": ("128", "4096"), "scores.rows": ("84", "77")}.items():
+        page.locator(box(name)).tap()
+        expect(said).to_have_count(1)
+        for number in numbers:
+            expect(said).to_contain_text(number)
+    context.close()
+
+
+def test_a_level_that_is_passed_is_said_in_the_bar(browser: Browser, shared_app: Server) -> None:
+    """Where the eye is, on a phone: by the button that leads on."""
+    context = browser.new_context(
+        base_url=shared_app.url, viewport={"width": 360, "height": 640}, reduced_motion="reduce"
+    )
+    page = context.new_page()
+    page.goto("/practice")
+    for reached in (False, True):
+        variant = LIBRARY.variant_from_code(page.locator(".share a").first.inner_text())
+        fill_in(page, {str(blank): str(variant.answer(blank)) for blank in variant.blanks})
+        page.locator("#check").click()
+        expect(page.locator(".fresh-score")).to_be_visible()
+        expect(page.locator(".dock .reached")).to_have_count(int(reached))
+        if not reached:
+            page.locator("#another").click()
+            page.wait_for_load_state()
+    assert_in_sight(page.locator(".dock .reached"))
+    wait_until(page, "document.activeElement.id === 'another'")
+    context.close()
