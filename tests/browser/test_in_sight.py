@@ -160,7 +160,7 @@ def test_in_a_class_too_below_the_time_that_is_left(browser: Browser, shared_app
 
 
 def test_without_script_the_diagnosis_is_in_sight(browser: Browser, shared_app: Server) -> None:
-    """The page after Check begins at the first box that is wrong."""
+    """The page after Check, and after a hint, begins at the first box that it is about."""
     context = browser.new_context(
         base_url=shared_app.url, viewport={"width": 360, "height": 640}, java_script_enabled=False
     )
@@ -172,6 +172,11 @@ def test_without_script_the_diagnosis_is_in_sight(browser: Browser, shared_app: 
     page.wait_for_url("**checked=1*")
     expect(page.locator(box("queries.columns"))).to_be_focused()
     assert_in_sight(page.locator(".says .diagnosis"))
+    assert_in_sight(page.locator(".bar-note p"))
+    page.locator("#hint").click()
+    page.wait_for_url("**hint=2*")
+    expect(page.locator(box("queries.columns"))).to_be_focused()
+    assert_in_sight(page.locator(".says .hint"))
     assert_in_sight(page.locator(".bar-note p"))
     context.close()
 

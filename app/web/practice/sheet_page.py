@@ -135,7 +135,7 @@ class SheetPage:
     run_button: Annotated[str, Doc("What the button that runs the head says.")] = ""
     saved: Annotated[bool, Doc("Whether the server has a draft of this sheet.")] = False
     kept: Annotated[str, Doc("What the server has of this sheet (see kept_json).")] = ""
-    focused: Annotated[str, Doc("The box that has the focus as the page opens; none before a check.")] = ""
+    focused: Annotated[str, Doc("The box that has the focus as the page opens; none but after a check or a hint.")] = ""
     form_secret: Annotated[str, Doc("A secret that the first requests of a new browser share.")] = ""
     practising: Annotated[bool, Doc("Whether another sheet can be asked for from this one.")] = False
     practice: Annotated[PracticePanel | None, Doc("What stands around a sheet of practice.")] = None
@@ -219,7 +219,7 @@ def _open_sheet(
     page = _sheet_page(
         services, asked, report, answers_shown=answers and attempt is not None, notice=notice, hinted=hinted
     )
-    focused = first_to_mend(page.rows) if checked else ""
+    focused = first_to_mend(page.rows) if checked or hinted else ""
     page = replace(page, saved=draft is not None, kept=kept_json(draft), focused=focused)
     page = _with_explanation(store, visitor, page) if visitor else replace(page, form_secret=FormSecret.new().secret)
     return render("practice/sheet.html", _with_practice_panel(request, services, visitor, page, place))

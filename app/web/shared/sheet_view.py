@@ -216,9 +216,11 @@ def _repeated_sentence(report: Report) -> str:
 def first_to_mend(rows: Iterable[RowView]) -> str:
     """The name of the first box that was marked and is not right, an empty one only if there is no other; or nothing.
 
-    A page that is opened by a check begins with the focus in it.
+    If there is a hint, only the row above it counts. A page that a check or a hint opens begins with the focus there.
     """
-    boxes = [box for row in rows for box in row.boxes if box.kind not in (None, "right")]
+    rows = tuple(rows)
+    hinted = [row for row in rows if any(note.kind == "hint" for note in row.notes)]
+    boxes = [box for row in hinted or rows for box in row.boxes if box.kind not in (None, "right")]
     return str(min(boxes, key=lambda box: box.kind == "empty").blank) if boxes else ""
 
 

@@ -19,7 +19,7 @@ from app.web.shared.forms import FormDep, FormReader
 from app.web.shared.permissions import student_access
 from app.web.shared.services import Services, ServicesDep
 from app.web.shared.sheet_form import SavedFragment, kept_json
-from app.web.shared.sheet_view import question_views
+from app.web.shared.sheet_view import first_to_mend, question_views
 from app.web.shared.templating import is_htmx, render
 from app.web.shared.threads import in_threads
 from app.web.shared.urls import url_for
@@ -66,6 +66,7 @@ def show_class_sheet(services: ServicesDep, asked: SavedClassSheet, said: str = 
     ticket_in = services.store.classwork.arrive(activity.id, asked.access.student.id)
     hinted = hint_on_last(services, asked, hint) if hint and activity.is_writable() else None
     page = make_class_sheet_page(services, asked, ticket_in, hinted)
+    page = replace(page, focused=first_to_mend(page.rows) if hinted else "")
     if said in get_args(Said) and activity.is_writable():
         page = after_press(services, asked, page, cast(Said, said))
     return render("student/class_sheet.html", page)

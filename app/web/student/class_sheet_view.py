@@ -89,7 +89,7 @@ class ClassSheetPage:
     next: Annotated[NextStep, Doc("Where to go on after handing in.")]
     primary: Annotated[Primary, Doc("Which of the buttons is the one to press now.")]
     sees: Annotated[bool, Doc("Whether products lead to their exhibit.")] = False
-    focused: Annotated[str, Doc("The box that has the focus as the page opens; none before a check.")] = ""
+    focused: Annotated[str, Doc("The box that has the focus as the page opens; none but after a check or a hint.")] = ""
     carried: Annotated[str, Doc("The attempts that the form of a preview carries; empty for a student.")] = ""
 
 
