@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from app.sheets.library import Library
-from app.store import Policies, Store
-from app.web.shared.cookies import VISITOR_COOKIE
+from app.store import Store
+from app.web.shared.cookies import TEACHER_COOKIE, VISITOR_COOKIE
 from simulation.server import Server
 from tests.helpers.browser import unreachable, wait_until
 from tests.helpers.running_activity import RunningActivity
@@ -69,7 +72,8 @@ def fill_in(page: Page, answers: dict[str, str]) -> None:
         page.locator(box(name)).evaluate(
             "(box, text) => { box.value = text; box.dispatchEvent(new InputEvent('input', { bubbles: true })); }", text
         )
-    expect(page.locator("output.saved")).to_have_attribute("data-state", "saved")
+    if page.locator("#work[data-keep]").count():  # a preview keeps nothing
+        expect(page.locator("output.saved")).to_have_attribute("data-state", "saved")
 
 
 def wide_heads(worksheet: str, tokens: int) -> dict[str, str]:
@@ -136,27 +140,42 @@ def test_on_a_desk_all_that_is_said_and_the_box_are_in_sight(browser: Browser, s
     context.close()
 
 
-def test_in_a_class_too_below_the_time_that_is_left(browser: Browser, shared_app: Server, library: Library) -> None:
-    """A class sheet on the smallest phone."""
-    context = browser.new_context(
-        base_url=shared_app.url,
-        viewport={"width": 360, "height": 640},
-        has_touch=True,
-        is_mobile=True,
-        reduced_motion="reduce",
-    )
-    page, store = context.new_page(), Store(shared_app.database, shared_app.folder)
-    running = RunningActivity(library, store, policies=Policies(hints=True))
+def test_in_a_class_and_its_preview_too_below_the_time_that_is_left(
+    browser: Browser, shared_app: Server, library: Library
+) -> None:
+    """The sheet of a student on the smallest phone, in the last minutes; and the teacher's preview of it."""
+    store = Store(shared_app.database, shared_app.folder)
+    running = RunningActivity(library, store)
     _student, visitor, _code = enrol_student(store, running.course)
+    ends = replace(running.activity.plan, closes_at=datetime.now(UTC) + timedelta(minutes=5))
+    store.activities.change(running.activity, ends)
+    session = store.people.open_session(running.teacher)
     store.close()
-    context.add_cookies([{"name": VISITOR_COOKIE, "value": visitor.token, "url": shared_app.url}])
-    page.goto(f"/class/{running.activity.id}/1")
-    press(page.locator("#next-box"), touch=True)
-    expect(page.locator("body.typing")).to_have_count(1)
-    assert_in_sight(page.locator("input[data-blank]:focus"))
-    fill_in(page, wide_heads("llama-7b", 100))
-    assert_all_said_in_sight(page, touch=True)
-    context.close()
+    for cookie, token, address in (
+        (VISITOR_COOKIE, visitor.token, f"/class/{running.activity.id}/1"),
+        (TEACHER_COOKIE, session, f"/activities/{running.activity.id}/preview/1"),
+    ):
+        context = browser.new_context(
+            base_url=shared_app.url,
+            viewport={"width": 360, "height": 640},
+            has_touch=True,
+            is_mobile=True,
+            reduced_motion="reduce",
+        )
+        context.add_cookies([{"name": cookie, "value": token, "url": shared_app.url}])
+        page = context.new_page()
+        page.goto(address)
+        press(page.locator("#next-box"), touch=True)
+        expect(page.locator("body.typing")).to_have_count(1)
+        assert_in_sight(page.locator("input[data-blank]:focus"))
+        fill_in(page, wide_heads("llama-7b", 100))
+        assert_all_said_in_sight(page, touch=True)
+        if cookie == VISITOR_COOKIE:
+            expect(page.locator(".closing b")).not_to_be_empty()
+            assert_in_sight(page.locator(".closing b"))
+        page.locator(box("keys.columns")).fill("128")
+        expect(page.locator(".stale-score")).to_be_visible()
+        context.close()
 
 
 def test_without_script_the_diagnosis_is_in_sight(browser: Browser, shared_app: Server) -> None:
