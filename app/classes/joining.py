@@ -76,8 +76,8 @@ def choose_name(students: Sequence[Student], name: str, number: str = "") -> Nam
 def _is_near(typed: str, name: str) -> bool:
     """Whether a typed name may be meant for this one: each word begins one of its words, or there is a slip in it.
 
-    Words of less than MIN_LETTERS_SENT letters are near to nothing. Example: "Amara", "Ama Sam" and "Amra Sampel" are near to "Amara
-    Sample", "Amir Sand" is not.
+    Words of less than MIN_LETTERS_SENT letters are near to nothing. Example: "Amara", "Ama Sam" and "Amra Sampel" are
+    near to "Amara Sample", "Amir Sand" is not.
     """
     short, full = _without_accents(typed).replace(",", " "), _without_accents(name)
     if max(map(len, short.split()), default=0) < MIN_LETTERS_SENT:
