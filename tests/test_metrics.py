@@ -50,6 +50,7 @@ def server(folder: Path, workers: int) -> Iterator[tuple[str, str]]:
         process.wait(60)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 2])
 def test_requests_saves_and_times_are_counted(tmp_path: Path, workers: int) -> None:
     """By route, whichever worker answered; tokens, names and answers are in none of the lines."""

@@ -86,11 +86,12 @@ def test_every_refusal_is_marked() -> None:
 def unmarked_phrases(tree: ast.AST) -> Iterator[str]:
     """The texts of a module that read as a phrase, or as a part of one, and are in no translation call.
 
-    Docstrings and errors for programmers are no such texts.
+    Docstrings, lines of the log and errors for programmers are no such texts.
     """
     for field in ast.iter_child_nodes(tree):
         called = ast.unparse(field.func) if isinstance(field, ast.Call) else ""
-        if called in TRANSLATION_CALLS | INTERNAL_ERRORS | {"ValueError", "KeyError", "PydanticCustomError"}:
+        not_said = {"ValueError", "KeyError", "PydanticCustomError", "log.error", "log.warning"}
+        if called in TRANSLATION_CALLS | INTERNAL_ERRORS | not_said:
             continue
         if isinstance(field, ast.Expr) and isinstance(field.value, ast.Constant):
             continue

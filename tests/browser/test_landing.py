@@ -7,6 +7,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from simulation.server import Server
 from tests.helpers.browser import assert_accessible_in_all_looks
+from tests.helpers.slow import one_in
 
 SCREENS = {"phone": {"width": 360, "height": 740}, "laptop": {"width": 1280, "height": 800}}
 
@@ -65,7 +66,7 @@ def test_on_a_phone_a_mismatch_is_in_the_frame(browser: Browser, shared_app: Ser
     context.close()
 
 
-@pytest.mark.parametrize("screen", SCREENS)
+@pytest.mark.parametrize("screen", one_in(2, SCREENS))
 def test_a_visitor_fills_in_a_head_by_typing_alone(browser: Browser, shared_app: Server, screen: str) -> None:
     """A wrong number shows what doesn't meet, a right one opens the next box; nothing is stored or posted."""
     context = browser.new_context(base_url=shared_app.url, viewport=SCREENS[screen])  # type: ignore[arg-type]

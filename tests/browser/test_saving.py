@@ -151,6 +151,7 @@ def test_an_answer_that_was_lost_is_asked_again_and_overwrites_nothing(devices: 
     second.close()
 
 
+@pytest.mark.slow
 def test_a_bug_on_the_server_is_not_asked_for_ever(devices: Devices) -> None:
     """Three answers 500, and the page waits for the next change; what is typed stays in the browser."""
     context, asked = devices.open(), list[str]()

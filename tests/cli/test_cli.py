@@ -241,13 +241,13 @@ def test_a_head_too_large_for_any_memory_is_run_on_the_meta_device() -> None:
 
 def test_help_and_version_are_there(capsys: pytest.CaptureFixture[str]) -> None:
     """Every command stands in the help, and every setting in that of serve."""
+    settings = Settings.model_fields.keys() - {"database_url"}
     for arguments, wanted in (
         (
             ["--help"],
             ["models", "worksheets", "shapes", "grade", "run", "handout", "teacher", "sample-course", "serve"],
         ),
-        (["serve", "--help"], [f"ATTENTION_SHAPES_{name}" for name in ("HOST", "PORT", "DATA_DIR", "HUB")]),
-        (["serve", "--help"], ["DATABASE_URL"]),
+        (["serve", "--help"], ["DATABASE_URL", *(f"ATTENTION_SHAPES_{name.upper()}" for name in settings)]),
         (["--version"], [__version__]),
     ):
         with pytest.raises(SystemExit) as ended:
@@ -255,7 +255,6 @@ def test_help_and_version_are_there(capsys: pytest.CaptureFixture[str]) -> None:
         assert ended.value.code == 0
         text = "".join(capsys.readouterr().out.split())
         assert [word for word in wanted if word not in text] == []
-    assert len(Settings.model_fields) == 11
 
 
 def test_every_command_is_found_in_its_module(capsys: pytest.CaptureFixture[str]) -> None:

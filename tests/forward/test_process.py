@@ -76,6 +76,7 @@ def test_visitors_leave_places_to_members() -> None:
         assert (queue._of_visitor, queue._for_visitors) == (of_network, of_visitors)
 
 
+@pytest.mark.slow
 def test_a_visitors_long_run_ends_for_a_student(runner: HeadRunner, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who waits gets their result, and the visitor is told that there are too many runs."""
     monkeypatch.setattr(runner, "_queue", WorkQueue(3, reserved=1, of_visitor=1))

@@ -75,6 +75,7 @@ def test_jobs_of_all_workers_stand_in_one_queue(printers: tuple[HandoutPrinter, 
     assert len(times) == 3
 
 
+@pytest.mark.slow
 def test_a_client_has_a_few_jobs_in_the_queue_and_the_others_their_own(
     printers: tuple[HandoutPrinter, HandoutPrinter],
 ) -> None:

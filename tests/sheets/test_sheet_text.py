@@ -400,6 +400,7 @@ def names_of_symbols(variant: Variant) -> dict[str, str]:
     return {asked.reader.symbol_by_name[written]: name for written, name in listed}
 
 
+@pytest.mark.slow
 def test_a_symbol_stands_for_what_the_description_calls_it(every_sheet: tuple[Variant, ...]) -> None:
     """N is not simply the number of tokens where one more is processed, or where two texts are read."""
     for variant in every_sheet:

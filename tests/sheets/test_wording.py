@@ -35,7 +35,7 @@ KEYS_FROM: Mapping[str, tuple[str, ...]] = {
     "axis-lengths": ("shapes",), "relations": ("shapes", "figures"), "unreadable": ("algebra",),
     "axis-names": ("figures", "shapes"), "run-titles": ("shapes",), "run-buttons": ("shapes",),
     "run-notes": ("forward",), "sizes": ("models",), "misconception-groups": ("misconceptions",),
-    "glossary": ("figures",),
+    "glossary": ("figures",), "chain": ("shapes",),
 }  # fmt: skip
 # Keys that are put together from values alone, or from names with an underscore for a hyphen.
 PUT_TOGETHER: Mapping[str, tuple[str, ...]] = {
@@ -126,7 +126,12 @@ def looked_up(section: str, wording: Mapping[str, Any]) -> Sequence[str]:
 
 def test_a_sentence_that_nothing_says_is_found() -> None:
     """Though another section has a key of the name, or some text in another package is the same."""
-    unused = [("inventory", "queries.rows"), ("kinds", "unstated"), ("lint", "answers-bold"), ("no-section", "title")]
+    unused = [
+        ("inventory", "division-by-zero"),
+        ("kinds", "unstated"),
+        ("lint", "answers-bold"),
+        ("no-section", "title"),
+    ]
     assert [pair for pair in unused if is_used(*pair)] == []
     assert is_used("lint", "unstated")
 

@@ -106,6 +106,7 @@ def test_what_can_no_longer_be_read_breaks_no_page(app: FastAPI, kind: MaterialK
     assert classroom.instructor.post(f"{path}/remove").status_code == 303
 
 
+@pytest.mark.slow
 def test_a_worksheet_with_many_long_versions_opens(app: FastAPI) -> None:
     """Its texts have as many lines as they may, all of them elsewhere in each of its 45 versions.
 

@@ -290,7 +290,7 @@ def test_a_run_lost_with_the_server_says_so(client: TestClient, runner: FakeRunn
     runner.gate.set()
 
 
-@pytest.mark.parametrize("run_id", ["nope", "x" * 5000, "%00", "é", "..%2f..%2fetc%2fpasswd"])
+@pytest.mark.parametrize("run_id", ["nope", "x" * 1000, "%00", "é", "..%2f..%2fetc%2fpasswd"])
 def test_a_run_that_is_not_there_is_not_found(client: TestClient, run_id: str) -> None:
     """404 with a sentence."""
     response = client.get(f"/runs/{run_id}")

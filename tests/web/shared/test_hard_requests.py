@@ -22,6 +22,7 @@ def assert_all_are_quick(requests: HardRequests) -> None:
     assert {each.request for each in requests.timed if each.status == 500} == set()
 
 
+@pytest.mark.slow
 def test_a_few_fields_of_each_route_with_a_few_texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also each parameter of each address, the headers and cookies, and the bodies of the API."""
     monkeypatch.setattr("app.web.shared.passwords.SLOW_VERIFY_S", 0)
