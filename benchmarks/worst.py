@@ -36,11 +36,10 @@ from app.sheets.variant import Variant
 from app.sheets.worksheet import MAX_FORMULA, MAX_MARKDOWN, WorksheetError
 from app.sheets.worksheet_files import load_library
 from app.web.materials.material_page import changed_lines
-from app.web.shared.request_guard import MAX_FORM
+from app.web.shared.request_guard import MAX_PAPER
 
 STUDENT_S, TEACHER_S = 0.1, 1.0
-VERSION_S = 0.15  # a page of a worksheet compares ten
-MARKING_S = 0.25  # the page for answers on paper is an instructor’s, who needs no account for it
+VERSION_S = 0.14  # a page of a worksheet compares seven
 REFUSALS = (WorksheetError, TomlError, RosterError, AnswersError, ConfigError, MaterialFileError)
 RANDOM_TEXTS = 8  # of each kind, beside those written by hand
 SIGNS = (
@@ -104,7 +103,7 @@ def kinds(library: Library) -> Iterator[Kind]:
     llama = library.variant("llama-7b")
     line = " ".join(["(((1)))*(2+3)-4"] * len(llama.blanks))
     lines = ["\n".join([f"Kim: {line}"] * 1000), *(text * 30 for text in _texts(SIGNS, 2000, chance, count=5))]
-    yield "lines of paper answers, in a small form", MARKING_S, lambda text: mark_lines(llama, text[:MAX_FORM]), lines
+    yield "lines of paper answers, by a visitor", STUDENT_S, lambda text: mark_lines(llama, text[:MAX_PAPER]), lines
     yield from _of_authors(library, chance)
     yield from _files(library, chance)
 

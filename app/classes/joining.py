@@ -76,16 +76,22 @@ def choose_name(students: Sequence[Student], name: str, number: str = "") -> Nam
 def _is_near(typed: str, name: str) -> bool:
     """Whether a typed name may be meant for this one: each word begins one of its words, or there is a slip in it.
 
-    Words of less than MIN_LETTERS_SENT letters are near to nothing. Example: "Amara", "Ama Sam" and "Amra Sampel" are
-    near to "Amara Sample", "Amir Sand" is not.
+    Words of less than MIN_LETTERS_SENT letters are near to nothing, and numbers must be the same. Example: "Amara",
+    "Ama Sam" and "Amra Sampel" are near to "Amara Sample", "Amir Sand" is not; "Group 1" is not near to "Group 2".
     """
     short, full = _without_accents(typed).replace(",", " "), _without_accents(name)
     if max(map(len, short.split()), default=0) < MIN_LETTERS_SENT:
+        return False
+    if (number := _digits(short)) and number != _digits(full):
         return False
     if all(any(part.startswith(word) for part in full.split()) for word in short.split()):
         return True
     matcher = SequenceMatcher(None, short, full, autojunk=False)
     return min(matcher.real_quick_ratio(), matcher.quick_ratio()) >= NEAR and matcher.ratio() >= NEAR
+
+
+def _digits(name: str) -> str:
+    return "".join(filter(str.isdigit, name))
 
 
 def _without_accents(name: str) -> str:

@@ -50,10 +50,11 @@ def test_a_name_that_is_nearly_on_the_list_is_asked_about(typed: str) -> None:
     assert name in {KIM.name, ZOE.name}
 
 
-@pytest.mark.parametrize("typed", ["Kim Fox", "Amir", "Ki", "Lou Lee", "K"])
+@pytest.mark.parametrize("typed", ["Kim Fox", "Amir", "Ki", "Lou Lee", "K", "Group 1", "Group 13"])
 def test_another_name_is_a_new_student(typed: str) -> None:
-    """A first or last name in common is not enough, nor are two letters."""
-    assert choose_name((KIM, ZOE, MAX), typed) == NameChoice()
+    """A first or last name in common is not enough, nor are two letters, nor a number that differs."""
+    group = Student(9, 1, "Group 12", None, None)
+    assert choose_name((KIM, ZOE, MAX, group), typed) == NameChoice()
 
 
 def test_a_name_near_to_many_suggests_none_of_them() -> None:

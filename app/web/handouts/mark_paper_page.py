@@ -17,7 +17,7 @@ from app.handout.marks_csv import marks_csv
 from app.sheets.variant import Variant
 from app.sheets.worksheet import WorksheetError
 from app.web.shared.permissions import require_practice
-from app.web.shared.request_guard import MAX_FORM
+from app.web.shared.request_guard import MAX_PAPER
 from app.web.shared.services import Services, ServicesDep
 from app.web.shared.templating import render
 
@@ -49,7 +49,7 @@ class PaperForm:
 
 async def read_paper_form(request: Request) -> PaperForm:
     """Read the form; fields that are missing are empty."""
-    async with request.form(max_part_size=MAX_FORM) as form:
+    async with request.form(max_part_size=MAX_PAPER) as form:
         code, typed = form.get("code"), form.get("typed")
         return PaperForm(code if isinstance(code, str) else "", typed if isinstance(typed, str) else "")
 

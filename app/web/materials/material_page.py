@@ -38,7 +38,7 @@ router = APIRouter(include_in_schema=False)
 
 MAX_VERSION = 10**6  # in an address or form
 MAX_FILE_STEM = 60  # characters
-VERSIONS_ON_A_PAGE = 10
+VERSIONS_ON_A_PAGE = 7
 MAX_CHANGED_LINES = 200  # of one version that are shown
 
 

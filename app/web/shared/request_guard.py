@@ -18,10 +18,11 @@ MAX_PATH = 2_000  # Python refuses to read a number of more than 4,300 digits
 MAX_BODY = 2_000_000  # the largest legitimate request is a config.json of a megabyte
 MAX_WORK = 256_000  # a sheet with the longest answers to ten open questions, in any script
 MAX_FORM = 64_000
+MAX_PAPER = 32_000  # answers of some 400 students, typed in from paper: marking them takes a tenth of a second
 MAX_BODIES = 64_000_000  # of all requests that one process is reading or answering
 
 # The first fitting one has the limit of a path; whatever is not here may send MAX_FORM.
-_LONGER_BODIES: tuple[tuple[re.Pattern[str], int], ...] = tuple(
+_BODY_LIMITS: tuple[tuple[re.Pattern[str], int], ...] = tuple(
     (re.compile(pattern), most)
     for pattern, most in {
         r"/(api/v1/)?models": MAX_BODY,  # a config.json
@@ -35,6 +36,7 @@ _LONGER_BODIES: tuple[tuple[re.Pattern[str], int], ...] = tuple(
         r"/(worksheets|tickets)(/\w+)?": MAX_BODY,  # the longest texts of an author, or a file
         r"/(sheet|class)/.*": MAX_WORK,
         r"/(runs|see/slide/take)": MAX_WORK,
+        r"/marking(\.csv)?": MAX_PAPER,
         r"/api/v1/grade": MAX_WORK,
         r"/activities/\d+/preview/ticket": MAX_WORK,
     }.items()
@@ -65,7 +67,7 @@ _KEPT_FOLDERS = tuple(path for path in KEPT_PATHS if len(path) > 1 and path.ends
 
 def body_limit(path: str) -> int:
     """How many bytes the body of a request for a path may have."""
-    return next((most for pattern, most in _LONGER_BODIES if pattern.fullmatch(path)), MAX_FORM)
+    return next((most for pattern, most in _BODY_LIMITS if pattern.fullmatch(path)), MAX_FORM)
 
 
 class _RefusedError(Exception):
