@@ -107,7 +107,11 @@ def test_from_the_first_start_to_an_exit_ticket(browser: Browser, own_app: Serve
     store = Store(own_app.database, own_app.folder)
     end_activity(store, 3)  # answers are shown once nothing can be on its way any more
     store.close()
-    kim.goto("/class/3/1")
+    for _ in range(30):  # the server looks for activities that have ended every two seconds
+        kim.goto("/class/3/1")
+        if kim.locator("tr.answer").count():
+            break
+        kim.wait_for_timeout(500)
     expect(kim.locator("tr.answer").first).to_be_visible()
     assert_accessible_in_all_looks(kim)
     teaching.close()

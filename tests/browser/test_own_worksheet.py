@@ -115,7 +115,7 @@ def open_activity(teacher: Page) -> str:
 def join(page: Page, code: str, name: str) -> Page:
     """Come in under a name and go to the first sheet."""
     page.goto(f"/join/{code}")
-    page.get_by_label("Your name").fill(name[:3])
+    page.get_by_label("Your name").fill(name[:5])
     page.get_by_role("button", name=name).click()
     page.get_by_role("link", name="Start").click()
     page.locator("a[href$='/1']").first.click()

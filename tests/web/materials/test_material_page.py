@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from app.classes.materials import settings_to_copy
 from app.store import Material, MaterialKind
-from app.web.materials.material_page import MAX_CHANGED_LINES, changed_lines
+from app.web.materials.material_page import MAX_CHANGED_LINES, VERSIONS_ON_A_PAGE, changed_lines
 from tests.helpers.html_page import Page
 from tests.helpers.processor_time import processor_time_s
 from tests.helpers.school import Classroom
@@ -117,12 +117,12 @@ def test_a_worksheet_with_many_long_versions_opens(app: FastAPI) -> None:
     material = materials.add("worksheet", classroom.course, ada, long_settings(classroom, 0))
     for number in range(1, 45):
         materials.save(material, number, long_settings(classroom, number), ada)
-    for page, versions in ((1, 10), (5, 5)):
+    for page, versions in ((1, VERSIONS_ON_A_PAGE), (7, 3)):
         address = f"/worksheets/{material.id}?page={page}"
         assert processor_time_s(partial(classroom.get, address)) < 5
         shown = Page(classroom.get(address))
         changes = len(shown.find("ins")) + len(shown.find("del"))
-        assert len(shown.find("details", class_="more")) == versions - (page == 5)
+        assert len(shown.find("details", class_="more")) == versions - (page == 7)
         assert 0 < changes <= versions * MAX_CHANGED_LINES
 
 

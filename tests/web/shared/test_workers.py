@@ -124,7 +124,7 @@ def test_workers_that_cannot_start_are_not_started_for_ever(tmp_path: Path) -> N
         env={
             **os.environ,
             "DATABASE_URL": "",
-            **{f"ATTENTION_SHAPES_{name}": value for name, value in settings.items()},
+            **settings,
         },
         cwd=PROJECT,
         capture_output=True,
