@@ -6,8 +6,9 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from functools import lru_cache
 
-from app.names import name_key
+from app.names import name_key, normal_form
 from app.store import Student
 
 MIN_LETTERS, MAX_SUGGESTIONS = 4, 5
@@ -62,7 +63,7 @@ def choose_name(students: Sequence[Student], name: str, number: str = "") -> Nam
     """
     namesakes = [student for student in students if name_key(student.name) == name_key(name)]
     if not namesakes:
-        near = [student for student in students if _is_near(name, student.name)]
+        near = _near(students, name)
         names = unclaimed_names(near)
         return NameChoice(suggestions=names if len(names) <= MAX_SUGGESTIONS else (), is_near=bool(near))
     if len(namesakes) > 1 and any(student.roster_key for student in namesakes):
@@ -73,28 +74,34 @@ def choose_name(students: Sequence[Student], name: str, number: str = "") -> Nam
     return NameChoice(student=free, is_taken=free is None)
 
 
-def _is_near(typed: str, name: str) -> bool:
-    """Whether a typed name may be meant for this one: each word begins one of its words, or there is a slip in it.
+def _near(students: Sequence[Student], typed: str) -> list[Student]:
+    """The students for whom a typed name may be meant: each word begins one of theirs, or there is a slip in it.
 
     Words of less than MIN_LETTERS_SENT letters are near to nothing, and numbers must be the same. Example: "Amara",
     "Ama Sam" and "Amra Sampel" are near to "Amara Sample", "Amir Sand" is not; "Group 1" is not near to "Group 2".
     """
-    short, full = _without_accents(typed).replace(",", " "), _without_accents(name)
-    if max(map(len, short.split()), default=0) < MIN_LETTERS_SENT:
-        return False
-    if (number := _digits(short)) and number != _digits(full):
-        return False
-    if all(any(part.startswith(word) for part in full.split()) for word in short.split()):
-        return True
-    matcher = SequenceMatcher(None, short, full, autojunk=False)
-    return min(matcher.real_quick_ratio(), matcher.quick_ratio()) >= NEAR and matcher.ratio() >= NEAR
+    text, number = _bare(typed.replace(",", " "))
+    words = text.split()
+    if max(map(len, words), default=0) < MIN_LETTERS_SENT:
+        return []
+    matcher = SequenceMatcher(b=text, autojunk=False)
+
+    def is_near(student: Student) -> bool:
+        name, its_number = _bare(student.name)
+        if number and number != its_number:
+            return False
+        if all(name.startswith(word) or f" {word}" in name for word in words):
+            return True
+        if 2 * min(len(name), len(text)) < NEAR * (len(name) + len(text)):  # quicker than the matcher finds out
+            return False
+        matcher.set_seq1(name)
+        return matcher.quick_ratio() >= NEAR and matcher.ratio() >= NEAR
+
+    return [student for student in students if is_near(student)]
 
 
-def _digits(name: str) -> str:
-    return "".join(filter(str.isdigit, name))
-
-
-def _without_accents(name: str) -> str:
-    """A name in lower case, without accents."""
-    letters = unicodedata.normalize("NFD", name_key(name))
-    return "".join(char for char in letters if not unicodedata.combining(char))
+@lru_cache(maxsize=10_000)
+def _bare(name: str) -> tuple[str, str]:
+    """A name in lower case, without accents, and its digits."""
+    letters = normal_form("NFD", name_key(name))
+    return "".join(char for char in letters if not unicodedata.combining(char)), "".join(filter(str.isdigit, name))
