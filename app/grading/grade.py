@@ -13,7 +13,7 @@ from app.misconceptions.diagnosis import Diagnosis, diagnose
 from app.shapes.consistency import DimensionMismatch, Values, mismatches, typed_source_of
 from app.shapes.table import Blank
 from app.sheets.numbers import Unreadable, decimal_prefix
-from app.sheets.reading import Typed
+from app.sheets.reading import Answer
 from app.sheets.variant import Variant
 from app.translation import gettext as _
 
@@ -182,7 +182,7 @@ def grade(variant: Variant, answers: Mapping[str, str]) -> Report:
     # From here on as the table has it, tokens as rows; marks and messages name the sheet's own boxes again.
     to_table = variant.in_table_orientation
     marks = {blank: _mark(variant, blank, text, read[blank]) for blank, text in texts.items()}
-    typed = {to_table(blank): answer for blank, answer in read.items() if isinstance(answer, Typed)}
+    typed = {to_table(blank): answer for blank, answer in read.items() if isinstance(answer, Answer)}
     values = {
         blank: number_meant(variant, to_table(blank), answer, right=marks[to_table(blank)].kind == "right")
         for blank, answer in typed.items()
@@ -232,7 +232,7 @@ def with_kind(variant: Variant, blank: Blank, mark: Mark, kind: MarkKind) -> Mar
     return replace(mark, kind=kind, message=feedback(variant, blank, kind), repeats=None)
 
 
-def _mark(variant: Variant, blank: Blank, text: str, typed: Typed | Unreadable | None) -> Mark:
+def _mark(variant: Variant, blank: Blank, text: str, typed: Answer | Unreadable | None) -> Mark:
     """The mark of one box by the key, from its text and what that was read as (None: empty)."""
     if typed is None:
         return Mark("empty", text, None, "")
@@ -243,7 +243,7 @@ def _mark(variant: Variant, blank: Blank, text: str, typed: Typed | Unreadable |
     return Mark("wrong", text, typed.value, _message(variant, blank, text, typed))
 
 
-def _message(variant: Variant, blank: Blank, text: str, typed: Typed) -> str:
+def _message(variant: Variant, blank: Blank, text: str, typed: Answer) -> str:
     """What is said of a wrong number: that it just misses the right one, or its nudge, after how 4k was read."""
     missed = near_miss(variant, blank, typed, text)
     if missed is None:

@@ -18,7 +18,7 @@ from app.misconceptions.catalogue import MISCONCEPTION_GROUPS, MISCONCEPTIONS, g
 from app.misconceptions.predictions import Expectation, expectations
 from app.shapes.table import Blank
 from app.sheets.codes import read_code
-from app.sheets.reading import Typed
+from app.sheets.reading import Answer
 from app.sheets.variant import Variant
 from app.translation import gettext as _
 
@@ -91,7 +91,7 @@ def first_readable_answers(variant: Variant, attempts: Iterable[Mapping[str, str
     first = dict[str, str]()
     for answers in attempts:
         for box, blank in variant.blanks_by_name.items():
-            if box not in first and isinstance(variant.read(blank, answers.get(box, "")), Typed):
+            if box not in first and isinstance(variant.read(blank, answers.get(box, "")), Answer):
                 first[box] = answers[box]
     return first
 

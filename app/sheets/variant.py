@@ -14,7 +14,7 @@ from app.shapes.table import DIMENSIONS, MATRIX_FIELDS, Blank, BlankField, Tenso
 from app.sheets.codes import write_code
 from app.sheets.notation import NOTATIONS, Notation
 from app.sheets.numbers import Unreadable
-from app.sheets.reading import AnswerReader, Typed
+from app.sheets.reading import Answer, AnswerReader
 from app.sheets.sheet_text import SheetText
 from app.sheets.wording import Wording
 from app.sheets.worksheet import Model, OwnMisconception, Worksheet
@@ -246,7 +246,7 @@ class Variant:
         """Reads what is typed into the boxes of this sheet."""
         return AnswerReader(self.problem, self.notation, in_letters=self.worksheet.answers == "letters")
 
-    def read(self, blank: Blank, text: str) -> Typed | Unreadable | None:
+    def read(self, blank: Blank, text: str) -> Answer | Unreadable | None:
         """What a text in that box means; None for an empty box."""
         return self.reader.read(blank, text)
 

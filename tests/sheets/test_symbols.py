@@ -24,7 +24,7 @@ from app.shapes.topics import possible_tokens, topic_for
 from app.sheets.answer_tokens import answer_tokens
 from app.sheets.library import Library
 from app.sheets.numbers import Unreadable
-from app.sheets.reading import AnswerReader, Typed
+from app.sheets.reading import Answer, AnswerReader
 from app.sheets.symbols import read_symbols
 from app.sheets.variant import Variant
 from tests.helpers.processor_time import processor_time_s
@@ -372,7 +372,7 @@ def test_an_answer_with_numbers_in_place_of_sizes_means_what_the_definition_says
                 for other in lengths:
                     value = typed.value(sizes)
                     if typed.symbols and value == other.value(sizes):
-                        assert reader.means(Typed(int(value), typed), other) == _means_by_definition(
+                        assert reader.means(Answer(int(value), typed), other) == _means_by_definition(
                             reader, typed, other
                         )
 
@@ -413,7 +413,7 @@ def test_no_answer_takes_long_to_compare(key: str) -> None:
     right = {str(blank): variant.notation.write(variant.expression(blank)) for blank in variant.blanks}
     for answers in ({blank: f"{text} + {zero}" for blank, text in right.items()}, dict.fromkeys(right, of_all)):
         typed = {blank: variant.read(blank, answers[str(blank)]) for blank in variant.blanks}
-        lengths = {blank: length for blank, length in typed.items() if isinstance(length, Typed)}
+        lengths = {blank: length for blank, length in typed.items() if isinstance(length, Answer)}
         assert len(lengths) > len(right) / 2
         assert processor_time_s(partial(grade, variant, answers)) < 0.5
         assert processor_time_s(partial(draw_figures, variant, lengths, "root")) < 0.5

@@ -17,7 +17,7 @@ from app.figures.figures import Box, Figure
 from app.figures.scale import ScaleName
 from app.shapes.requirements import TopicError
 from app.shapes.table import Blank, TensorTable, tensor
-from app.sheets.reading import Typed
+from app.sheets.reading import Answer
 from app.sheets.variant import Variant
 from tests.helpers.rectangles import touch
 from tests.helpers.shipped import LIBRARY
@@ -179,5 +179,5 @@ def test_merged_heads_in_letters_fit_by_what_they_mean() -> None:
             variant.blanks_by_name[name]: variant.read(variant.blanks_by_name[name], text)
             for name, text in {**written, "queries.columns": columns}.items()
         }
-        figures = draw_figures(variant, {blank: each for blank, each in typed.items() if isinstance(each, Typed)})
+        figures = draw_figures(variant, {blank: each for blank, each in typed.items() if isinstance(each, Answer)})
         assert any(figure.has_mismatch for figure in figures) != fits
