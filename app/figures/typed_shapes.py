@@ -155,7 +155,7 @@ class TypedShapes:
         if blank not in self._named:
             typed = Answer(self.lengths[blank], self.meanings.get(blank))
             sizes = (self._expression(blank), *self._sizes)
-            self._named[blank] = next((each for each in sizes if self.variant.reader.means(typed, each)), None)
+            self._named[blank] = next((each for each in sizes if self.variant.reader.is_equivalent(typed, each)), None)
         return self._named[blank]
 
     @cached_property
@@ -319,7 +319,7 @@ def _mismatches(
                 value = prod(factor.value for factor in factors)
                 # Sums of many products take long to multiply, so their numbers are compared first.
                 meaning = _product(factors).meaning if known[whole].value == value else None
-                if meaning is None or not variant.reader.means(known[whole], meaning):
+                if meaning is None or not variant.reader.is_equivalent(known[whole], meaning):
                     second = (parts[-1], value)
                     yield DimensionMismatch(result, (whole, known[whole].value), second, parts=parts)
 
@@ -345,7 +345,7 @@ def _by_meaning(variant: Variant, known: Mapping[Blank, Answer]) -> dict[Blank, 
 
     def number(answer: Answer) -> int:
         for index, meaning in enumerate(meanings):
-            if meaning.meaning and answer.meaning and variant.reader.means(meaning, answer.meaning):
+            if meaning.meaning and answer.meaning and variant.reader.is_equivalent(meaning, answer.meaning):
                 return index
         meanings.append(answer)
         return len(meanings) - 1

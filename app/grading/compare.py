@@ -21,11 +21,11 @@ def is_right(variant: Variant, blank: Blank, typed: Answer) -> bool:
     """Whether an answer is right: by its number, up to its rounding, or on a sheet in letters by its meaning."""
     if typed.meaning is None:
         key = variant.key[blank]
-        return typed.value == key or is_close(variant, blank, typed, key)
-    return variant.reader.means(typed, variant.expression(blank))
+        return typed.value == key or within_rounding(variant, blank, typed, key)
+    return variant.reader.is_equivalent(typed, variant.expression(blank))
 
 
-def is_close(variant: Variant, blank: Blank, typed: Answer, number: int) -> bool:
+def within_rounding(variant: Variant, blank: Blank, typed: Answer, number: int) -> bool:
     """Whether a typed count of parameters, operations or bytes stands for that number, though it may be rounded.
 
     By 13.5 GB every number from 13.45 to 13.55 GB may be meant, and by a tolerance of 0.01 every number that is at most
@@ -79,5 +79,5 @@ def number_meant(variant: Variant, blank: Blank, typed: Answer, *, right: bool) 
     if blank.field != "count" or not (typed.margin or variant.worksheet.tolerance):
         return typed.value
     predicted = (expected.wrong_answers.get(in_table) for expected in expectations(variant.problem))
-    close = [number for number in predicted if number is not None and is_close(variant, blank, typed, number)]
+    close = [number for number in predicted if number is not None and within_rounding(variant, blank, typed, number)]
     return min(close, key=lambda number: abs(number - typed.value), default=typed.value)

@@ -93,7 +93,7 @@ class AnswerReader:
         others = {**{symbol: symbol for symbol in sizes}, **{self.notation.symbol(symbol): symbol for symbol in sizes}}
         return tuple({**others, **self.symbol_by_name, **{name: name for name in BOX_SYMBOLS}}.items())
 
-    def means(self, typed: Answer, length: Expression) -> bool:
+    def is_equivalent(self, typed: Answer, length: Expression) -> bool:
         """Whether an answer equals a length: one in numbers by its size, one in letters by its meaning in this model.
 
         By meaning, H·d_h is d where every head has d/H numbers, but N is not d_h even where both are 64. A number may

@@ -66,7 +66,7 @@ class ProductStage:
         if inner not in self.shapes.meanings:
             return self.axes[1].length == self.axes[2].length
         typed = Answer(self.axes[1].length, self.shapes.meanings[inner])
-        return self.shapes.variant.reader.means(typed, self.shapes.meanings[inner_rows])
+        return self.shapes.variant.reader.is_equivalent(typed, self.shapes.meanings[inner_rows])
 
     @cached_property
     def letters(self) -> Mapping[str, str]:
