@@ -73,7 +73,7 @@ def number_meant(variant: Variant, blank: Blank, typed: Answer, *, right: bool) 
     """
     in_table = variant.in_table_orientation(blank)
     if right:
-        return variant.problem_for_marking.key[in_table]
+        return variant.problem_for_marking.answers[in_table]
     if typed.meaning is not None:
         return typed.meaning.size(variant.problem_for_marking.sizes, "up")  # N/3 is whole at the sheet’s length alone
     if blank.field != "count" or not (typed.margin or variant.worksheet.tolerance):

@@ -36,7 +36,7 @@ def follow_through(
     Example: queries 90 × 128 and keys 90 × 128 after an input of 100 rows: keys.rows repeats queries.rows, and scores
     of 90 × 90 follow, in both fields.
     """
-    wrong = {blank: value for blank, value in values.items() if value != problem.key[blank]}
+    wrong = {blank: value for blank, value in values.items() if value != problem.answers[blank]}
     right_numbers = {value for blank, value in values.items() if blank not in wrong}
     counted = {
         **dict(_carried_lengths(problem.upstream_blanks, values, wrong)),

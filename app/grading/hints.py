@@ -148,7 +148,7 @@ class HintWriter:
         equation makes has none: its size comes from the description.
         """
         variant = self.variant
-        to_table, key = variant.in_table_orientation, variant.problem.key
+        to_table, key = variant.in_table_orientation, variant.problem.answers
         own = to_table(blank)
         if not variant.table.equal_sides.get(own.tensor):
             return

@@ -82,8 +82,8 @@ def diagnose(problem: Problem, values: Values, following: Collection[Blank] = ()
     just as well: nobody can tell which of them the student holds. The author's own go before those of the catalogue.
     Blanks missing from `values` don't count.
     """
-    wrong = {blank: number for blank, number in values.items() if number != problem.key[blank]}
-    if not wrong or is_single_slip(problem.key, wrong):
+    wrong = {blank: number for blank, number in values.items() if number != problem.answers[blank]}
+    if not wrong or is_single_slip(problem.answers, wrong):
         return None
     answers = _Answers(problem, values, wrong, frozenset(following))
     fits = [*_fits_alone(answers)]
@@ -146,14 +146,14 @@ def _fits_transposed(answers: _Answers) -> Iterator[_Fit]:
         meant = {blank: blank.transposed if _transposes(transposing, blank) else blank for blank in values}
         moved = {blank for blank in values if values.get(meant[blank]) != values[blank]}
         back = {meant[blank]: number for blank, number in values.items()}
-        wrong = {blank: number for blank, number in back.items() if number != problem.key[blank]}
+        wrong = {blank: number for blank, number in back.items() if number != problem.answers[blank]}
         # Blanks that are right as they were typed, before anything is transposed back.
-        contradicted = sum(values.get(blank) == problem.key[blank] for blank in transposing.wrong_answers)
+        contradicted = sum(values.get(blank) == problem.answers[blank] for blank in transposing.wrong_answers)
         for fit in _fits_alone(_Answers(problem, back, wrong)) if moved else ():
             (other,) = fit.held
             # A number is accounted for if it is right where it was meant, or explained there.
             accounted = {blank for blank in values if meant[blank] not in wrong or meant[blank] in fit.explained}
-            explained = frozenset(blank for blank in accounted if values[blank] != problem.key[blank])
+            explained = frozenset(blank for blank in accounted if values[blank] != problem.answers[blank])
             mostly = 2 * len(moved - accounted) < len(moved) and contradicted <= len(explained) // 2
             if mostly and explained - _confirmed(other, values) and other.misconception != transposing.misconception:
                 yield _Fit((transposing, other), explained, fit.cost + SECOND_MISCONCEPTION_COST, fit.unseen)
@@ -175,7 +175,7 @@ def _worked_out_with_both(problem: Problem, wrong: Values, first: Expectation, s
     Example: where 10 is right, and alone they predict 20 and 30, the number is 40 or 60.
     """
     for blank in first.wrong_answers.keys() & second.wrong_answers.keys() & wrong.keys():
-        right, by_first, by_second = problem.key[blank], first.wrong_answers[blank], second.wrong_answers[blank]
+        right, by_first, by_second = problem.answers[blank], first.wrong_answers[blank], second.wrong_answers[blank]
         added, multiplied = by_first + by_second - right, by_first * by_second
         if blank.field == "count" and (wrong[blank] == added or wrong[blank] * right == multiplied):
             yield blank
@@ -190,7 +190,7 @@ def _fit(answers: _Answers, held: tuple[Expectation, ...], explained: frozenset[
     Nothing either if all that is explained is one slip of a right number.
     """
     problem, values, wrong = answers.problem, answers.values, answers.wrong
-    if len(explained) == 1 and is_single_slip(problem.key, {blank: wrong[blank] for blank in explained}):
+    if len(explained) == 1 and is_single_slip(problem.answers, {blank: wrong[blank] for blank in explained}):
         return
     predicted = {blank for e in held for blank in e.wrong_answers}
     contradicted = sum(blank in values and blank not in wrong for blank in predicted)
@@ -217,4 +217,4 @@ def _fit(answers: _Answers, held: tuple[Expectation, ...], explained: frozenset[
 def _meant_numbers(problem: Problem, blank: Blank, held: Iterable[Expectation]) -> list[int]:
     """The numbers that a slipped blank may have been meant to hold: those predicted for it, else the right one."""
     predicted = [e.wrong_answers[blank] for e in held if blank in e.wrong_answers]
-    return predicted or [problem.key[blank]]
+    return predicted or [problem.answers[blank]]

@@ -71,7 +71,9 @@ def _own_expectations(problem: Problem) -> Iterator[Expectation]:
     """
     for key, overrides in problem.own_misconceptions.items():
         written = {blank: own_number(problem, blank, size) for blank, size in overrides.items()}
-        wrong_answers = {b: number for b, number in written.items() if number is not None and number != problem.key[b]}
+        wrong_answers = {
+            b: number for b, number in written.items() if number is not None and number != problem.answers[b]
+        }
         if wrong_answers and None not in written.values():
             yield Expectation(key, wrong_answers)
 
@@ -131,7 +133,7 @@ def _wrong_answers(prediction: Prediction, problem: Problem) -> dict[Blank, int]
         number = _predicted_number(prediction, problem, blank, sizes)
         if number is None:
             return {}
-        if number != problem.key[blank]:
+        if number != problem.answers[blank]:
             wrong[blank] = number
     return wrong
 
@@ -162,7 +164,7 @@ def _predicted_number(
     if formula := prediction.written.get(str(blank)):
         return replace(formula, expression=in_sizes(formula.expression, problem, blank)).number(problem.sizes)
     if prediction.transposed:
-        return problem.key[blank.transposed]
+        return problem.answers[blank.transposed]
     return Formula(problem.table.asked[blank.tensor].expression(blank.field)).number(substituted)
 
 
@@ -196,7 +198,7 @@ def cannot_tell_apart(problem: Problem) -> tuple[tuple[str, str], ...]:
     more than a slip of a digit. Two others are a pair if they fill in the whole sheet alike in one of their ways.
     """
     expected = expectations(problem)
-    shown = {e.misconception for e in expected if not is_single_slip(problem.key, e.wrong_answers)}
+    shown = {e.misconception for e in expected if not is_single_slip(problem.answers, e.wrong_answers)}
     of_topic = (m.key for m in MISCONCEPTIONS if problem.topic in m.predictions and m.applies_to(problem.architecture))
     hidden = [(key, ANSWER_KEY) for key in (*problem.own_misconceptions, *of_topic) if key not in shown]
     return (*hidden, *dict.fromkeys(_alike(expected)))
@@ -227,4 +229,4 @@ def predicted_sheet(problem: Problem, misconception: str, answers: Values) -> Ma
     If it doesn't show here, the right sheet.
     """
     nearest = nearest_expectation(problem, misconception, answers)
-    return {**problem.key, **(nearest.wrong_answers if nearest else {})}
+    return {**problem.answers, **(nearest.wrong_answers if nearest else {})}

@@ -3,7 +3,7 @@
 >>> from app.models.read_config import read_config
 >>> gpt2 = read_config('{"model_type": "gpt2", "n_embd": 768, "n_head": 12, "n_layer": 12, "vocab_size": 50257}')
 >>> problem = problem_for("single-head", gpt2, ("queries", "scores"), tokens=100)
->>> {str(blank): number for blank, number in problem.key.items()}
+>>> {str(blank): number for blank, number in problem.answers.items()}
 {'queries.rows': 100, 'queries.columns': 64, 'scores.rows': 100, 'scores.columns': 100}
 """
 
@@ -53,7 +53,7 @@ class Problem:
         return {str(blank): blank for blank in self.blanks}
 
     @cached_property
-    def key(self) -> Mapping[Blank, int]:
+    def answers(self) -> Mapping[Blank, int]:
         """The right number for every blank."""
         return {blank: self.table.asked[blank.tensor].size(blank.field, self.sizes) for blank in self.blanks}
 

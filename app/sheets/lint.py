@@ -326,7 +326,7 @@ def _unstated_facts(variant: Variant) -> Iterator[Finding]:
 
 def _tolerated_misconceptions(variant: Variant) -> Iterator[tuple[FindingKind, str]]:
     """("tolerates", sentence) if the worksheet's tolerance makes every wrong number of some misconceptions right."""
-    tolerance, key = variant.worksheet.tolerance, variant.problem.key
+    tolerance, key = variant.worksheet.tolerance, variant.problem.answers
     tolerated = {
         f"“{expected.misconception}”"
         for expected in expectations(variant.problem)

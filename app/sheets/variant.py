@@ -85,7 +85,7 @@ class Variant:
 
     @cached_property
     def problem(self) -> Problem:
-        """Table, sizes, blanks and key of this sheet with tokens as rows; raises TopicError without that topic."""
+        """Table, sizes, blanks and answers of this sheet with tokens as rows; raises TopicError without that topic."""
         decoder_tokens = self.decoder_tokens or self.worksheet.decoder_tokens
         sheet = self.worksheet
         problem = problem_for(sheet.topic, self.architecture, sheet.rows, self.tokens, decoder_tokens)
@@ -228,7 +228,7 @@ class Variant:
     def key(self) -> Mapping[Blank, int]:
         """The right number for every box."""
         if self.worksheet.tokens_are == "rows":
-            return self.problem.key
+            return self.problem.answers
         return {blank: self.answer(blank) for blank in self.blanks}
 
     def expression(self, blank: Blank) -> Expression:

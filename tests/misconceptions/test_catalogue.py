@@ -385,7 +385,7 @@ def test_of_two_misconceptions_that_fill_in_a_sheet_alike_neither_is_named() -> 
                     both = [e.wrong_answers for e in expectations(problem) if e.misconception == first]
                     theirs = [e.wrong_answers for e in expectations(problem) if e.misconception == second]
                     for wrong in (each for each in both if each in theirs):
-                        values = {**problem.key, **wrong}
+                        values = {**problem.answers, **wrong}
                         following = [b for b, repeated in follow_through(problem, values).items() if repeated is None]
                         named = diagnose(problem, values, following)
                         assert named is None, (worksheet.topic, model, first, second)

@@ -457,7 +457,7 @@ def test_free_sizes_never_coincide_on_a_sheet_in_symbols() -> None:
         assert len({sizes[symbol] for symbol in free}) == len(free)
         assert not {sizes[symbol] for symbol in free} & {size for symbol, size in sizes.items() if symbol not in free}
         meanings = dict[int, list[Expression]]()
-        for blank, number in variant.problem_for_marking.key.items():
+        for blank, number in variant.problem_for_marking.answers.items():
             seen |= (size := variant.problem.table.asked[blank.tensor].expression(blank.field)).symbols & set(free)
             meanings.setdefault(number, []).append(canonical(size))
         for alike in meanings.values():
@@ -475,4 +475,4 @@ def test_the_width_of_a_window_is_no_embedding_dimension() -> None:
     blank = Blank("keys", "rows")
     report = grade(variant, {str(blank): variant.notation.symbol("d")})
     assert report.marks[blank].kind == "wrong"
-    assert variant.problem_for_marking.key[blank] != variant.problem_for_marking.sizes["d"]
+    assert variant.problem_for_marking.answers[blank] != variant.problem_for_marking.sizes["d"]

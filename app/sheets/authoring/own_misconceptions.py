@@ -92,7 +92,7 @@ def _findings_about(variant: Variant, own: OwnMisconception) -> Iterator[OwnFind
     if any(reason for _box, reason in unusable):
         yield from (OwnFinding(own.key, "formula", reason, box) for box, reason in unusable if reason)
         return
-    key = variant.problem_for_marking.key
+    key = variant.problem_for_marking.answers
     written = _as_marked(variant, _wrong_answers(variant.problem_for_marking, own.key))
     if not written:
         message = _("“{name}” changes nothing on this sheet: every box keeps a number that counts as correct.")
@@ -113,7 +113,7 @@ def _wrong_answers(problem: Problem, key: str) -> Mapping[Blank, int]:
 
 def _as_marked(variant: Variant, wrong: Mapping[Blank, int]) -> dict[Blank, int]:
     """Those of the numbers that the worksheet's tolerance does not count as right."""
-    key, tolerance = variant.problem_for_marking.key, variant.worksheet.tolerance
+    key, tolerance = variant.problem_for_marking.answers, variant.worksheet.tolerance
     if variant.worksheet.answers == "letters":
         return dict(wrong)
     return {
