@@ -29,7 +29,7 @@ MAX_ATTEMPTS_EXPLAINED = 20  # of a sheet, the latest, which are looked through 
 
 @dataclass(frozen=True)
 class Explanation:
-    """A misconception explained. The message of an author's own one is Markdown.
+    """A misconception explained. The message of an author's is Markdown.
 
     figures: pairs of the same figure, left as the misconception has it and right as it is; only those that differ.
     """

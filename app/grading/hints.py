@@ -51,7 +51,7 @@ def write_hint(variant: Variant, report: Report, level: HintLevel) -> Hint | Non
     unsolved = _left_to_put_right(report)
     if not report.has_readable_answer or not unsolved or not variant.worksheet.show_hints:
         return None
-    if level == 1 and (own := _own_hint(variant, report)):
+    if level == 1 and (own := _author_hint(variant, report)):
         return own
     writer = HintWriter(variant, report)
     if report.diagnosis:
@@ -68,11 +68,11 @@ def next_hint_level(variant: Variant, report: Report | None, given: Hint | None)
     """
     if report is None or report.complete or not report.has_readable_answer or not variant.worksheet.show_hints:
         return None
-    before = given.level if given else 0 if _own_hint(variant, report) else 1
+    before = given.level if given else 0 if _author_hint(variant, report) else 1
     return next((level for level in HINT_LEVELS if level > before), None)
 
 
-def _own_hint(variant: Variant, report: Report) -> Hint | None:
+def _author_hint(variant: Variant, report: Report) -> Hint | None:
     """The worksheet's own hint for the row of the box that hints are about, if it has one."""
     unsolved = _left_to_put_right(report)
     explained = [blank for blank in unsolved if report.diagnosis and blank in report.diagnosis.explains]

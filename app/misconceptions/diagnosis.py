@@ -79,7 +79,7 @@ def diagnose(problem: Problem, values: Values, following: Collection[Blank] = ()
     Best is the lowest cost: wrong blanks left unexplained, right blanks where a wrong number was predicted, a slip, and
     a second misconception each add to it. Two at once are only tried if no single one fits at no cost. None as well if
     nothing is wrong, if the only wrong blank is a slip of one digit, or if other misconceptions explain the same blanks
-    just as well: nobody can tell which of them the student holds. The author's own go before those of the catalogue.
+    just as well: nobody can tell which of them the student holds. The author's go before those of the catalogue.
     Blanks missing from `values` don't count.
     """
     wrong = {blank: number for blank, number in values.items() if number != problem.answers[blank]}

@@ -39,7 +39,7 @@ def expectations(problem: Problem) -> tuple[Expectation, ...]:
     The author's own come first, so that the sheet filled in alike by another one too is put down to them; then those of
     the catalogue, in its order. A misconception that would write only right numbers here has none.
     """
-    own = tuple(_own_expectations(problem)) if problem.own_misconceptions else ()
+    own = tuple(_author_expectations(problem)) if problem.author_misconceptions else ()
     applicable = (m for m in MISCONCEPTIONS if problem.topic in m.predictions and m.applies_to(problem.architecture))
     return (*own, *(expectation for each in applicable for expectation in _expectations_of(each, problem)))
 
@@ -64,13 +64,13 @@ def confirmed_expectations(problem: Problem, values: Values) -> list[tuple[Expec
     return [(expected[place], frozenset(blanks[place])) for place in sorted(blanks)]
 
 
-def _own_expectations(problem: Problem) -> Iterator[Expectation]:
+def _author_expectations(problem: Problem) -> Iterator[Expectation]:
     """One Expectation for each of the author's own misconceptions that shows on this sheet.
 
     None for one of which some size comes to no number that can be written into a box.
     """
-    for key, overrides in problem.own_misconceptions.items():
-        written = {blank: own_number(problem, blank, size) for blank, size in overrides.items()}
+    for key, overrides in problem.author_misconceptions.items():
+        written = {blank: author_number(problem, blank, size) for blank, size in overrides.items()}
         wrong_answers = {
             b: number for b, number in written.items() if number is not None and number != problem.answers[b]
         }
@@ -78,7 +78,7 @@ def _own_expectations(problem: Problem) -> Iterator[Expectation]:
             yield Expectation(key, wrong_answers)
 
 
-def own_number(problem: Problem, blank: Blank, size: Expression) -> int | None:
+def author_number(problem: Problem, blank: Blank, size: Expression) -> int | None:
     """The number that an author's own misconception writes into a blank of the sheet, which may be the right one.
 
     None if it is no whole number from 1 to MAX_VALUE (a count from 0), as d/7 is not where d is 4096, or if a symbol
@@ -177,7 +177,7 @@ def wrong_expression(problem: Problem, expected: Expectation, blank: Blank) -> E
     size = asked[blank.tensor].expression(blank.field)
     try:
         if prediction is None:
-            size = in_sizes(problem.own_misconceptions[expected.misconception][blank], problem, blank)
+            size = in_sizes(problem.author_misconceptions[expected.misconception][blank], problem, blank)
         elif formula := prediction.written.get(str(blank)):
             size = in_sizes(formula.expression, problem, blank)
         elif prediction.transposed:
@@ -200,7 +200,7 @@ def cannot_tell_apart(problem: Problem) -> tuple[tuple[str, str], ...]:
     expected = expectations(problem)
     shown = {e.misconception for e in expected if not is_single_slip(problem.answers, e.wrong_answers)}
     of_topic = (m.key for m in MISCONCEPTIONS if problem.topic in m.predictions and m.applies_to(problem.architecture))
-    hidden = [(key, ANSWER_KEY) for key in (*problem.own_misconceptions, *of_topic) if key not in shown]
+    hidden = [(key, ANSWER_KEY) for key in (*problem.author_misconceptions, *of_topic) if key not in shown]
     return (*hidden, *dict.fromkeys(_alike(expected)))
 
 

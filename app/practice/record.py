@@ -108,7 +108,7 @@ def sheet_result(variant: Variant, answers: Mapping[str, str]) -> SheetResult | 
     if report.complete:
         return SheetResult(variant.code, True)
     diagnosed = (report.diagnosis.key, *report.diagnosis.also) if report.diagnosis else ()
-    held = tuple(key for key in diagnosed if key in _MISCONCEPTION_KEYS)  # and no author's own one
+    held = tuple(key for key in diagnosed if key in _MISCONCEPTION_KEYS)  # and no author's
     # Expectations are in the table's orientation, tokens as rows.
     marks = {variant.in_table_orientation(blank): mark for blank, mark in report.marks.items()}
     values = {blank: mark.read_as for blank, mark in marks.items()}

@@ -24,8 +24,8 @@ from app.shapes.topics import sizes_for, topic_for
 class Problem:
     """A table of tensors, a size for each of its symbols, and the rows that are asked.
 
-    `own_misconceptions` are those that the sheet's author described, beside the catalogue: by key, the size that each
-    writes into some of the blanks.
+    `author_misconceptions` are those that the sheet's author described in addition to the catalogue: by key, the size
+    that each writes into some of the blanks.
 
     Two problems are equal only if they are one object, so that what is worked out for a problem can be cached by it.
     """
@@ -35,7 +35,7 @@ class Problem:
     table: TensorTable
     sizes: Mapping[str, int]
     rows: tuple[str, ...]
-    own_misconceptions: Mapping[str, Mapping[Blank, Expression]] = field(default_factory=dict)
+    author_misconceptions: Mapping[str, Mapping[Blank, Expression]] = field(default_factory=dict)
 
     @cached_property
     def asked(self) -> frozenset[str]:

@@ -17,7 +17,7 @@ from app.sheets.numbers import Unreadable
 from app.sheets.reading import Answer, AnswerReader
 from app.sheets.sheet_text import SheetText
 from app.sheets.wording import Wording
-from app.sheets.worksheet import Model, OwnMisconception, Worksheet
+from app.sheets.worksheet import AuthorMisconception, Model, Worksheet
 from app.translation import ngettext
 
 # Lengths that no other size equals. N and M are twice a prime, so that half of them is a whole number, too.
@@ -92,8 +92,8 @@ class Variant:
         if not sheet.misconceptions:
             return problem
         reader = AnswerReader(problem, NOTATIONS[sheet.notation].for_sizes(problem.sizes), in_letters=True)
-        own = {each.key: _predicted_sizes(sheet, reader, each) for each in sheet.misconceptions}
-        return replace(problem, own_misconceptions=own)
+        predicted = {each.key: _predicted_sizes(sheet, reader, each) for each in sheet.misconceptions}
+        return replace(problem, author_misconceptions=predicted)
 
     @property
     def table(self) -> TensorTable:
@@ -221,8 +221,8 @@ class Variant:
         """The same sheet with its tokens as rows; the variant itself if they already are."""
         if self.worksheet.tokens_are == "rows":
             return self
-        own = tuple(_transposed(each, self.blanks_by_name) for each in self.worksheet.misconceptions)
-        return replace(self, worksheet=replace(self.worksheet, tokens_are="rows", misconceptions=own))
+        transposed = tuple(_transposed(each, self.blanks_by_name) for each in self.worksheet.misconceptions)
+        return replace(self, worksheet=replace(self.worksheet, tokens_are="rows", misconceptions=transposed))
 
     @cached_property
     def key(self) -> Mapping[Blank, int]:
@@ -274,13 +274,15 @@ class Variant:
         return self.text.title
 
 
-def _predicted_sizes(sheet: Worksheet, reader: AnswerReader, own: OwnMisconception) -> Mapping[Blank, Expression]:
+def _predicted_sizes(
+    sheet: Worksheet, reader: AnswerReader, misconception: AuthorMisconception
+) -> Mapping[Blank, Expression]:
     """What one of the author's misconceptions writes into the blanks of the reader's problem, with tokens as rows.
 
     Boxes that this model's table lacks are left out. Empty if one of the formulas has no meaning on this sheet.
     """
     sizes, blanks = dict[Blank, Expression](), reader.problem.blanks_by_name
-    for box, formula in own.boxes:
+    for box, formula in misconception.boxes:
         if box in blanks:
             size, blank = reader.read_formula(formula), blanks[box]
             if not isinstance(size, Expression):
@@ -289,10 +291,10 @@ def _predicted_sizes(sheet: Worksheet, reader: AnswerReader, own: OwnMisconcepti
     return sizes
 
 
-def _transposed(own: OwnMisconception, blanks_by_name: Mapping[str, Blank]) -> OwnMisconception:
+def _transposed(misconception: AuthorMisconception, blanks_by_name: Mapping[str, Blank]) -> AuthorMisconception:
     """The same misconception on the sheet whose matrices are transposed."""
     names = {name: str(blank.transposed) for name, blank in blanks_by_name.items()}
-    return replace(own, boxes=tuple((names.get(box, box), formula) for box, formula in own.boxes))
+    return replace(misconception, boxes=tuple((names.get(box, box), formula) for box, formula in misconception.boxes))
 
 
 def box_texts(variant: Variant, answers: Mapping[str, str]) -> dict[str, str]:

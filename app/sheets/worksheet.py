@@ -12,12 +12,12 @@ from app.shapes.table import Count, TensorTable
 from app.translation import gettext as _
 
 MAX_SHORT_TEXT, MAX_MARKDOWN, MAX_FORMULA = 200, 4000, 200  # characters; a short text is on one line
-MAX_QUESTIONS, MAX_OWN_MISCONCEPTIONS, MAX_MISCONCEPTION_BOXES = 10, 10, 40
+MAX_QUESTIONS, MAX_AUTHOR_MISCONCEPTIONS, MAX_MISCONCEPTION_BOXES = 10, 10, 40
 MAX_POINTS = 10  # for each box of a row
 MAX_MISCONCEPTION_KEY, MAX_MISCONCEPTION_NAME = 80, 80  # characters; a name stands in columns of tables
 CUT = "~"  # in the key of a cut worksheet, between that of the whole one and the number of its rows
 OWN_WORKSHEET_PREFIX = "own-"  # of the keys of worksheets that a teacher wrote in the browser
-OWN_MISCONCEPTION_PREFIX = "own-"  # of the keys of misconceptions that are not in the catalogue
+AUTHOR_MISCONCEPTION_PREFIX = "own-"  # of the keys of misconceptions that are not in the catalogue
 
 
 class WorksheetError(ValueError):
@@ -53,11 +53,11 @@ class OpenQuestion:
 
 
 @dataclass(frozen=True)
-class OwnMisconception:
-    """A misconception that a teacher describes for one worksheet; its key begins with OWN_MISCONCEPTION_PREFIX.
+class AuthorMisconception:
+    """A misconception that a teacher describes for one worksheet; its key begins with AUTHOR_MISCONCEPTION_PREFIX.
 
     boxes: what it makes a student write, as (box of the sheet, formula in the sheet's symbols):
-    ("queries.columns", "H*d"). `app.sheets.authoring.own_misconceptions.read_formula` reads the formula.
+    ("queries.columns", "H*d"). `app.sheets.authoring.author_misconceptions.read_formula` reads the formula.
     question: what a student is asked who seems to hold it. explanation: Markdown, once the answers are shown.
     """
 
@@ -113,7 +113,7 @@ class Worksheet:
     show_drawing: bool = True
     show_mismatches: bool = True
     questions: tuple[OpenQuestion, ...] = ()
-    misconceptions: tuple[OwnMisconception, ...] = ()
+    misconceptions: tuple[AuthorMisconception, ...] = ()
 
     def architecture_of(self, model: Model) -> Architecture:
         """The model's architecture as this worksheet teaches it: without grouped queries if it simplifies them away."""

@@ -369,7 +369,7 @@ def test_whatever_is_typed_no_hint_tells(data: st.DataObject) -> None:
             assert report.marks[box].kind == "right"
 
 
-def test_the_worksheets_own_hint_comes_first() -> None:
+def test_the_worksheets_author_hint_comes_first() -> None:
     """For the row that hints are about; what it replaces stands beside the box anyway, and the others follow."""
     variant = own_sheet(LIBRARY, row_hints={"keys": "Think of a dictionary."})
     right = {str(blank): str(number) for blank, number in variant.key.items()}

@@ -23,25 +23,25 @@ from app.names import clean_line, normal_form
 from app.shapes.requirements import TopicError
 from app.shapes.table import MATRIX_FIELDS
 from app.shapes.topics import TOPICS, check_decoder_tokens, check_topic_tokens, possible_tokens, topic_for
+from app.sheets.authoring.author_misconceptions import box_problem
 from app.sheets.authoring.markdown import check_markdown
-from app.sheets.authoring.own_misconceptions import box_problem
 from app.sheets.notation import NOTATIONS
 from app.sheets.variant import Variant
 from app.sheets.wording import Wording
 from app.sheets.worksheet import (
+    AUTHOR_MISCONCEPTION_PREFIX,
+    MAX_AUTHOR_MISCONCEPTIONS,
     MAX_FORMULA,
     MAX_MARKDOWN,
     MAX_MISCONCEPTION_BOXES,
     MAX_MISCONCEPTION_KEY,
     MAX_MISCONCEPTION_NAME,
-    MAX_OWN_MISCONCEPTIONS,
     MAX_POINTS,
     MAX_QUESTIONS,
     MAX_SHORT_TEXT,
-    OWN_MISCONCEPTION_PREFIX,
+    AuthorMisconception,
     Model,
     OpenQuestion,
-    OwnMisconception,
     Worksheet,
     WorksheetError,
 )
@@ -127,18 +127,18 @@ class OpenQuestionFile(BaseModel):
         return OpenQuestion(self.key or derived_key(self.text), self.text)
 
 
-class OwnMisconceptionFile(BaseModel):
+class AuthorMisconceptionFile(BaseModel):
     """A misconception of a worksheet file; its key follows from its name where none is given."""
 
     model_config = _STRICT
 
     key: Annotated[
-        str, AfterValidator(partial(_checked_key, longest=MAX_MISCONCEPTION_KEY, prefix=OWN_MISCONCEPTION_PREFIX))
+        str, AfterValidator(partial(_checked_key, longest=MAX_MISCONCEPTION_KEY, prefix=AUTHOR_MISCONCEPTION_PREFIX))
     ] = Field(
         default="",
         description=_(
             "{setting} must be “{prefix}” and lower-case letters and digits with hyphens, at most {most} characters."
-        ).format(setting=_HERE, prefix=OWN_MISCONCEPTION_PREFIX, most=MAX_MISCONCEPTION_KEY),
+        ).format(setting=_HERE, prefix=AUTHOR_MISCONCEPTION_PREFIX, most=MAX_MISCONCEPTION_KEY),
     )
     name: Annotated[str, AfterValidator(partial(_checked_text, longest=MAX_MISCONCEPTION_NAME))] = Field(
         description=_ONE_LINE.format(setting=_HERE, most=MAX_MISCONCEPTION_NAME)
@@ -155,10 +155,10 @@ class OwnMisconceptionFile(BaseModel):
         description=_("{setting} must be a text of 1 to {most:,} characters.").format(setting=_HERE, most=MAX_MARKDOWN)
     )
 
-    def as_misconception(self) -> OwnMisconception:
+    def as_misconception(self) -> AuthorMisconception:
         """The same as a Worksheet holds it."""
-        key = self.key or derived_key(self.name, OWN_MISCONCEPTION_PREFIX)
-        return OwnMisconception(key, self.name, tuple(self.boxes.items()), self.question, self.explanation)
+        key = self.key or derived_key(self.name, AUTHOR_MISCONCEPTION_PREFIX)
+        return AuthorMisconception(key, self.name, tuple(self.boxes.items()), self.question, self.explanation)
 
 
 class WorksheetFile(BaseModel):
@@ -206,11 +206,11 @@ class WorksheetFile(BaseModel):
             setting=_HERE, most=MAX_QUESTIONS
         ),
     )
-    misconceptions: list[OwnMisconceptionFile] = Field(
+    misconceptions: list[AuthorMisconceptionFile] = Field(
         default_factory=list,
-        max_length=MAX_OWN_MISCONCEPTIONS,
+        max_length=MAX_AUTHOR_MISCONCEPTIONS,
         description=_("{setting} must be a list of at most {most} misconceptions.").format(
-            setting=_HERE, most=MAX_OWN_MISCONCEPTIONS
+            setting=_HERE, most=MAX_AUTHOR_MISCONCEPTIONS
         ),
     )
 
@@ -233,7 +233,7 @@ class WorksheetFile(BaseModel):
         )
 
 
-_NESTED: Mapping[str, type[BaseModel]] = {"questions": OpenQuestionFile, "misconceptions": OwnMisconceptionFile}
+_NESTED: Mapping[str, type[BaseModel]] = {"questions": OpenQuestionFile, "misconceptions": AuthorMisconceptionFile}
 
 
 def read_settings(key: str, values: Mapping[str, Any], models: Mapping[str, Model], wording: Wording) -> Worksheet:

@@ -10,12 +10,12 @@ import pytest
 from app.classes.authoring.remarks import remarks_on
 from app.classes.authoring.worksheet_form import arrange, read_worksheet_form, texts_of_worksheet
 from app.sheets.library import Library
-from app.sheets.worksheet import OwnMisconception
+from app.sheets.worksheet import AuthorMisconception
 
 
-def own(key: str, *boxes: tuple[str, str]) -> tuple[OwnMisconception, ...]:
+def own(key: str, *boxes: tuple[str, str]) -> tuple[AuthorMisconception, ...]:
     """One misconception that writes into these boxes."""
-    return (OwnMisconception(f"own-{key}", key.title(), boxes, "Really?", "No."),)
+    return (AuthorMisconception(f"own-{key}", key.title(), boxes, "Really?", "No."),)
 
 
 WIDE = tuple((f"{row}.columns", "d") for row in ("queries", "keys", "values"))
