@@ -9,8 +9,8 @@ False
 >>> Expression.parse("(G - H)*d") == Expression.parse("G*d - H*d")
 True
 >>> d, H = Expression.symbol("d"), Expression.symbol("H")
->>> str(d / H), (d / H * H) == d
-('d/H', True)
+>>> str(d / H), (d / H * H) == d, str(1 - d * 3)
+('d/H', True, '-3*d + 1')
 """
 
 from __future__ import annotations
@@ -21,11 +21,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, cached_property, reduce
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Union
 
 from app.algebra.parser import CannotReadError, ExpressionParser
 
 Rounding = Literal["never", "up", "down"]
+Operand = Union["Expression", int, Fraction]  # of an operation with an expression
 _ROUNDING: Mapping[str, Rounding] = {"floor": "down", "ceil": "up"}
 _TOKEN = re.compile(r"\s*([A-Za-z][A-Za-z_]*|[0-9]+|[-+*/^()])")
 
@@ -171,27 +172,34 @@ class Expression:
         (parts,) = product.terms
         return Expression(_collect(_fold(term, parts.symbols, symbol) for term in self.terms))
 
-    def __add__(self, other: Expression) -> Expression:
-        return Expression(_collect(self.terms + other.terms))
+    def __add__(self, other: Operand) -> Expression:
+        return Expression(_collect(self.terms + _expression(other).terms))
 
     def __neg__(self) -> Expression:
         return Expression(tuple(term._replace(factor=-term.factor) for term in self.terms))
 
-    def __sub__(self, other: Expression) -> Expression:
+    def __sub__(self, other: Operand) -> Expression:
         return self + -other
 
-    def __mul__(self, other: Expression | int | Fraction) -> Expression:
-        if not isinstance(other, Expression):
-            other = Expression.number(other)
-        return Expression(_collect([_multiply(a, b) for a in self.terms for b in other.terms]))
+    def __rsub__(self, other: Operand) -> Expression:
+        return -self + other
 
-    def __truediv__(self, other: Expression) -> Expression:
+    def __mul__(self, other: Operand) -> Expression:
+        return Expression(_collect([_multiply(a, b) for a in self.terms for b in _expression(other).terms]))
+
+    def __truediv__(self, other: Operand) -> Expression:
         """Divide by a single term; raises ExpressionError for a sum and ZeroDivisionError for zero."""
-        if len(other.terms) != 1:
-            raise ExpressionError("cannot divide by a sum", str(other))
-        factor, symbols, divisors = other.terms[0]
+        divisor = _expression(other)
+        if len(divisor.terms) != 1:
+            raise ExpressionError("cannot divide by a sum", str(divisor))
+        factor, symbols, divisors = divisor.terms[0]
         inverse = Term(Fraction(1) / factor, divisors, symbols)
         return Expression(_collect([_multiply(term, inverse) for term in self.terms]))
+
+    def __rtruediv__(self, other: Operand) -> Expression:
+        return _expression(other) / self
+
+    __radd__, __rmul__ = __add__, __mul__
 
     def __str__(self) -> str:
         return " + ".join(map(str, self.terms))
@@ -212,10 +220,14 @@ class Expression:
         return ExpressionError(f"no size for {missing}", str(self), sizes)
 
 
+def _expression(operand: Operand) -> Expression:
+    return operand if isinstance(operand, Expression) else Expression.number(operand)
+
+
 def _tokens(text: str) -> list[str]:
     """The symbols, numbers and signs of a text; raises ExpressionError for anything else, such as the product 2d."""
-    tokens, position = list[str](), 0
-    while text[position:].strip():
+    tokens, position, end = list[str](), 0, len(text.rstrip())
+    while position < end:
         match = _TOKEN.match(text, position)
         if match is None:
             raise ExpressionError(f"cannot read '{text[position:].strip()}'", text)
@@ -279,7 +291,7 @@ def _substitute(term: Term, meanings: Mapping[str, Expression]) -> Expression:
             symbols += meaning.terms[0].symbols
             divisors += meaning.terms[0].divisors
     for symbol in term.divisors:
-        inverse = ONE / meanings[symbol] if symbol in meanings else None
+        inverse = 1 / meanings[symbol] if symbol in meanings else None
         factor *= inverse.terms[0].factor if inverse else 1
         symbols += inverse.terms[0].symbols if inverse else ()
         divisors += inverse.terms[0].divisors if inverse else (symbol,)

@@ -119,6 +119,15 @@ def test_quotients_and_differences_are_exact(terms: list[list[str]], product: li
     assert (a / b * b, a - a) == (a, ZERO)
 
 
+@given(SUMS, st.fractions(min_value=1, max_value=99, max_denominator=9))
+def test_numbers_are_operands_on_either_side(terms: list[list[str]], number: Fraction) -> None:
+    """Of + - * and /, whole or a fraction, as if they were expressions."""
+    a, as_expression = Expression.parse(written(terms)), Expression.number(number)
+    assert (a + number, number + a, a - number) == (a + as_expression, as_expression + a, a - as_expression)
+    assert (number - a, a * number, number * a) == (as_expression - a, a * as_expression, as_expression * a)
+    assert (a / number, number / Expression.symbol("N")) == (a / as_expression, as_expression / Expression.symbol("N"))
+
+
 def test_what_is_divided_by_is_cancelled() -> None:
     """d·d/d is d, and what is left of a quotient is printed with a slash."""
     d, H = Expression.symbol("d"), Expression.symbol("H")
