@@ -27,6 +27,7 @@ from app.algebra.parser import CannotReadError, ExpressionParser
 
 Rounding = Literal["never", "up", "down"]
 Operand = Union["Expression", int, Fraction]  # of an operation with an expression
+Sizes = Mapping[str, int | Fraction]
 _ROUNDING: Mapping[str, Rounding] = {"floor": "down", "ceil": "up"}
 _TOKEN = re.compile(r"\s*([A-Za-z][A-Za-z_]*|[0-9]+|[-+*/^()])")
 
@@ -34,11 +35,15 @@ _TOKEN = re.compile(r"\s*([A-Za-z][A-Za-z_]*|[0-9]+|[-+*/^()])")
 class ExpressionError(ValueError):
     """A text that is no expression, a symbol without a size, a division by a sum, or a size that isn't whole."""
 
-    def __init__(self, problem: str, pattern: str, sizes: Mapping[str, int] | None = None) -> None:
+    def __init__(self, problem: str, pattern: str, sizes: Sizes | None = None) -> None:
         self.pattern = pattern
         self.sizes = dict(sizes or {})
         known = f" (sizes given: {', '.join(f'{k}={v}' for k, v in self.sizes.items())})" if sizes else ""
         super().__init__(f"{problem} in '{pattern}'{known}")
+
+
+class DividedBySumError(ExpressionError):
+    """A division by a sum of several terms, which is no sum of products and quotients."""
 
 
 @dataclass(frozen=True)
@@ -61,12 +66,16 @@ class Formula:
                 return Formula(Expression.parse(text.removeprefix(name)), rounded)
         return Formula(Expression.parse(text))
 
-    def number(self, sizes: Mapping[str, int]) -> int | None:
-        """The whole number that the formula comes to; None if it isn't whole, or if one of its symbols has no size."""
+    def number(self, sizes: Sizes) -> int | None:
+        """The whole number that the formula comes to; None if it isn't whole, or if it divides by 0.
+
+        Raises ExpressionError naming the symbols without a size.
+        """
         try:
-            return self.expression.size(sizes, self.rounded)
-        except ExpressionError:
+            value = self.expression.value(sizes)
+        except ZeroDivisionError:
             return None
+        return None if value.denominator != 1 and self.rounded == "never" else _rounded(value, self.rounded)
 
 
 class Term(NamedTuple):
@@ -140,13 +149,11 @@ class Expression:
             number = self._evaluate(sizes)
         except KeyError:
             raise self._without_size(sizes) from None
-        if number.denominator == 1:
-            return int(number)
-        if rounded == "never":
+        if number.denominator != 1 and rounded == "never":
             raise ExpressionError(f"{number} is not a whole number", str(self), sizes)
-        return math.ceil(number) if rounded == "up" else math.floor(number)
+        return _rounded(number, rounded)
 
-    def value(self, sizes: Mapping[str, int]) -> Fraction:
+    def value(self, sizes: Sizes) -> Fraction:
         """The exact number that this expression comes to; raises ExpressionError naming symbols without a size."""
         try:
             return Fraction(self._evaluate(sizes))
@@ -191,7 +198,7 @@ class Expression:
         """Divide by a single term; raises ExpressionError for a sum and ZeroDivisionError for zero."""
         divisor = _expression(other)
         if len(divisor.terms) != 1:
-            raise ExpressionError("cannot divide by a sum", str(divisor))
+            raise DividedBySumError("cannot divide by a sum", str(divisor))
         factor, symbols, divisors = divisor.terms[0]
         inverse = Term(Fraction(1) / factor, divisors, symbols)
         return Expression(_collect([_multiply(term, inverse) for term in self.terms]))
@@ -204,7 +211,7 @@ class Expression:
     def __str__(self) -> str:
         return " + ".join(map(str, self.terms))
 
-    def _evaluate(self, sizes: Mapping[str, int]) -> int | Fraction:
+    def _evaluate(self, sizes: Sizes) -> int | Fraction:
         """The exact number that this expression comes to; raises KeyError for a symbol without a size."""
         total: int | Fraction = 0
         for product, symbols, divisors in self.terms:
@@ -215,9 +222,13 @@ class Expression:
             total += product
         return total
 
-    def _without_size(self, sizes: Mapping[str, int]) -> ExpressionError:
+    def _without_size(self, sizes: Sizes) -> ExpressionError:
         missing = ", ".join(sorted(self.symbols - sizes.keys()))
         return ExpressionError(f"no size for {missing}", str(self), sizes)
+
+
+def _rounded(number: int | Fraction, rounded: Rounding) -> int:
+    return math.ceil(number) if rounded == "up" else math.floor(number)
 
 
 def _expression(operand: Operand) -> Expression:

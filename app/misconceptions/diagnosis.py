@@ -91,17 +91,17 @@ def diagnose(problem: Problem, values: Values, following: Collection[Blank] = ()
         fits += _fits_of_two(answers)
         fits += _fits_transposed(answers)
     best = min(fits, key=lambda fit: fit.rank, default=None)
-    return _diagnosis_of(problem, best) if best and not _has_rival(best, fits) else None
+    return _diagnosis_of(problem, best) if best and not _has_rival(problem, best, fits) else None
 
 
-def _has_rival(best: _Fit, fits: Iterable[_Fit]) -> bool:
+def _has_rival(problem: Problem, best: _Fit, fits: Iterable[_Fit]) -> bool:
     """Whether another fit, of other misconceptions, explains the same blanks as well as the best one, of the catalogue.
 
     Example: each head's four matrices as d_h × d_h, and a single head counted for the layer, where d is H·d_h.
     """
     alike = (fit for fit in fits if fit.rank == best.rank and fit.explained == best.explained)
-    is_own = any(expectation.prediction is None for expectation in best.held)
-    return not is_own and any(fit.misconceptions != best.misconceptions for fit in alike)
+    is_of_author = not best.misconceptions.isdisjoint(problem.author_misconceptions)
+    return not is_of_author and any(fit.misconceptions != best.misconceptions for fit in alike)
 
 
 def _diagnosis_of(problem: Problem, fit: _Fit) -> Diagnosis:

@@ -16,7 +16,7 @@ from typing import Literal
 
 from app.algebra.expression import Expression
 from app.algebra.number_text import format_number
-from app.misconceptions.catalogue import ANSWER_KEY
+from app.misconceptions.misconception import ANSWER_KEY
 from app.misconceptions.predictions import cannot_tell_apart, expectations
 from app.models.architecture import TokensError
 from app.shapes.parameter_inventory import INVENTORIES

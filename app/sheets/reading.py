@@ -8,6 +8,7 @@ from functools import cached_property, lru_cache
 
 from app.algebra.expression import Expression, ExpressionError
 from app.algebra.parser import CannotReadError
+from app.misconceptions.misconception import BOX_SYMBOLS
 from app.shapes.problem import Problem
 from app.shapes.table import Blank, Count
 from app.sheets.notation import OTHER_NAMES, Notation
@@ -15,8 +16,6 @@ from app.sheets.numbers import MAX_VALUE, BoxUnit, Unreadable, check_least, read
 from app.sheets.symbols import read_symbols
 
 MAX_BOX_TEXT = 200  # characters of one box that are stored, twice as many as can be read
-# What an author's formula may use besides sizes: the box's right number, and that of the other side of its matrix.
-BOX_SYMBOLS = ("right", "other_side")
 FORMULAS_REMEMBERED = 1024
 
 

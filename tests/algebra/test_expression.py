@@ -100,8 +100,10 @@ def test_a_size_is_whole_or_rounded_on_purpose() -> None:
     with pytest.raises(ExpressionError, match=r"9/2 is not a whole number in '1/2\*N'"):
         half.size({"N": 9})
     assert (half.size({"N": 9}, "down"), half.size({"N": 9}, "up"), half.size({"N": 8})) == (4, 5, 4)
-    formulas = map(Formula.parse, ("N/2", "floor(N/2)", "ceil(N/2)", "floor((N - 1)*(N + 1)/3)", "N*E"))
-    assert [formula.number({"N": 9}) for formula in formulas] == [None, 4, 5, 26, None]
+    formulas = map(Formula.parse, ("N/2", "floor(N/2)", "ceil(N/2)", "floor((N - 1)*(N + 1)/3)", "N/Z"))
+    assert [formula.number({"N": 9, "Z": 0}) for formula in formulas] == [None, 4, 5, 26, None]
+    with pytest.raises(ExpressionError, match="no size for E"):
+        Formula.parse("N*E").number({"N": 9})
 
 
 def test_a_symbol_without_a_size_is_named() -> None:

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from app.algebra.expression import Expression
+from app.algebra.expression import Expression, Formula
 from app.misconceptions.diagnosis import diagnose
-from app.misconceptions.predictions import author_number, expectations
+from app.misconceptions.predictions import expectations, number_written
 from app.misconceptions.slips import is_single_slip
 from app.shapes.problem import Problem
 from app.shapes.table import Blank
@@ -72,7 +72,7 @@ def box_problem(variant: Variant, box: str, formula: str) -> str:
         meaning = read_formula(variant, formula)
     except WorksheetError as error:
         return str(error)
-    if author_number(variant.problem, blank, meaning) is None:
+    if number_written(variant.problem, blank, Formula(meaning)) is None:
         return variant.wording.unreadable(Unreadable("no-length"))
     return ""
 

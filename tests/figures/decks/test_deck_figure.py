@@ -163,7 +163,7 @@ def test_a_side_that_the_table_changes_changes_the_drawing() -> None:
     changed = replace(variant.problem, table=TensorTable(variant.table.key, tensors))
     other = replace(variant)
     other.__dict__["problem"] = changed  # where the property keeps it
-    after = deck(draw_figures(other, dict(changed.key)), by_head.key)
+    after = deck(draw_figures(other, dict(changed.answers)), by_head.key)
     assert after.height < before.height
     assert after.depth > before.depth
 
