@@ -50,11 +50,11 @@ def breaks_in(pen: Pen, plan: FigurePlan, sketch: Sketch) -> Iterator[Break]:
 
 def break_of(pen: Pen, mismatch: DimensionMismatch, sketch: Sketch) -> Iterator[Break]:
     """The break of one such pair; none if the figure doesn't draw both."""
-    first, second = (list(_sides(pen, blank, sketch)) for blank, _ in (mismatch.first, mismatch.second))
+    first, second = (list(_sides(pen, blank, sketch)) for blank in (mismatch.left, mismatch.right))
     if mismatch.added and sketch.outlines:
         outline = sketch.outlines[0]
         needed = changed(second[0].box, width=outline.width, height=outline.height)
-        first = [replace(second[0], box=needed, label=pen.shapes.label(mismatch.first[0]))]
+        first = [replace(second[0], box=needed, label=pen.shapes.label(mismatch.left))]
     pairs = sorted(product(first, second), key=lambda pair: _distance(*pair))
     yield from (break_between(*pair) for pair in pairs[:1])
 

@@ -383,7 +383,7 @@ class _Lane:
             return changed(self._edge(blank, "left", box), name=self._lane_name)
         if not self._has_own_rows(blank):
             return self._edge(blank, "left", box, "focus")
-        is_mismatched = any(blank in (each.first[0], each.second[0]) for each in self.pen.shapes.mismatches)
+        is_mismatched = any(blank in (each.left, each.right) for each in self.pen.shapes.mismatches)
         return self._edge(blank, "right", box, "line" if is_mismatched else "label")
 
     @cached_property
@@ -468,7 +468,7 @@ class _Lane:
     def _column_breaks(self, box: Box, operand: Box | None) -> Iterator[Break]:
         """The breaks of a column that stand right of it: too many or few rows, and an operand that is too high."""
         shapes, rows, lane = self.pen.shapes, Blank(box.tensor, "rows"), Blank(self.lane[0], "rows")
-        if self._has_own_rows(rows) and any(rows in (each.first[0], each.second[0]) for each in shapes.mismatches):
+        if self._has_own_rows(rows) and any(rows in (each.left, each.right) for each in shapes.mismatches):
             ends = sorted((box.height, self.height))
             label = self._rectangle(self._lane_edges(box)[0])
             right = max(box.width, label[0] + label[2] if ends[1] > label[1] - MIN_BRACKET_PX else 0.0)
@@ -507,10 +507,10 @@ class _Lane:
                     yield Break((x, y), (min(left.x, x - MIN_BRACKET_PX), y), toward, text, products=each.result)
         shown = [set(each.inner) for each in self.products if each.right]
         for mismatch in self.pen.shapes.mismatches_in(self.plan.results):
-            pair = {mismatch.first[0], mismatch.second[0]}
+            pair = {mismatch.left, mismatch.right}
             if pair not in shown and not all(b.field == "rows" and b.tensor in self.lane for b in pair):
                 for gap in break_of(self.pen, mismatch, self.sketch):
-                    yield changed(self._clear(gap), products=mismatch.result)
+                    yield changed(self._clear(gap), products=mismatch.at)
 
     def _clear(self, gap: Break) -> Break:
         """A bracket above a matrix, where that is free; else below it."""

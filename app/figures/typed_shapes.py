@@ -200,7 +200,7 @@ class TypedShapes:
 
     def mismatches_in(self, results: tuple[str, ...]) -> list[DimensionMismatch]:
         """The mismatches in the equations that make these matrices."""
-        return [mismatch for mismatch in self.mismatches if mismatch.result in results]
+        return [mismatch for mismatch in self.mismatches if mismatch.at in results]
 
     @cached_property
     def part_mismatches(self) -> tuple[PartMismatch, ...]:
@@ -320,8 +320,7 @@ def _mismatches(
                 # Sums of many products take long to multiply, so their numbers are compared first.
                 meaning = _product(factors).meaning if known[whole].value == value else None
                 if meaning is None or not variant.reader.is_equivalent(known[whole], meaning):
-                    second = (parts[-1], value)
-                    yield DimensionMismatch(result, (whole, known[whole].value), second, parts=parts)
+                    yield DimensionMismatch(result, whole, parts[-1], parts=parts)
 
 
 def _read(variant: Variant, blank: Blank, answer: int | Answer) -> Answer:

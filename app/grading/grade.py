@@ -48,42 +48,6 @@ class Mark:
 
 
 @dataclass(frozen=True)
-class FirstMismatch:
-    """The first two boxes, in the order of computation, whose typed lengths an equation makes equal and are not.
-
-    at: the key of the matrix whose equation it is. left, right: the boxes they were typed into.
-    """
-
-    at: str
-    left: Blank
-    right: Blank
-    message: str
-
-    def as_json(self) -> dict[str, str]:
-        """As the API gives it: at, left and right as text ('queries.columns'), message."""
-        return {"at": self.at, "left": str(self.left), "right": str(self.right), "message": self.message}
-
-
-@dataclass(frozen=True)
-class SheetDiagnosis:
-    """The misconception that explains a sheet, by its key in the catalogue.
-
-    message: its nudge, which points without telling. explains: the boxes it explains, as the sheet names them. also:
-    the key of a second misconception held at the same time, or empty.
-    """
-
-    key: str
-    message: str
-    explains: tuple[Blank, ...]
-    also: tuple[str, ...] = ()
-
-    def as_json(self) -> dict[str, object]:
-        """The diagnosis as the API and the terminal give it; boxes by their names."""
-        explains = [str(blank) for blank in self.explains]
-        return {"key": self.key, "message": self.message, "explains": explains, "also": list(self.also)}
-
-
-@dataclass(frozen=True)
 class Report:
     """The marks of a whole sheet, box by box.
 
@@ -94,8 +58,8 @@ class Report:
 
     marks: Mapping[Blank, Mark]
     follow_share: float = 0.5
-    first_mismatch: FirstMismatch | None = None
-    diagnosis: SheetDiagnosis | None = None
+    first_mismatch: DimensionMismatch | None = None
+    diagnosis: Diagnosis | None = None
     points: Mapping[str, int] = field(default_factory=dict)
 
     @property
@@ -151,18 +115,17 @@ class Report:
         return sum(self.points.get(blank.tensor, 1) for blank, mark in self.marks.items() if mark.kind in kinds)
 
     def as_json(self) -> dict[str, object]:
-        """The report as the API and the terminal give it: score, out_of, marks, first_break and diagnosis.
+        """The report as the API and the terminal give it: score, out_of, marks, first_mismatch and diagnosis.
 
-        "marks" has mark, read_as, message and repeats of each box by its name, such as 'queries.rows'. "first_break" is
-        the first mismatch; it and "diagnosis" are None if there is none.
+        "marks" has mark, read_as, message and repeats of each box by its name, such as 'queries.rows'. "first_mismatch"
+        and "diagnosis" are None if there is none.
         """
         marks = {str(blank): mark.as_json() for blank, mark in self.marks.items()}
-        first_break = self.first_mismatch.as_json() if self.first_mismatch else None
         return {
             "score": self.score,
             "out_of": self.out_of,
             "marks": marks,
-            "first_break": first_break,
+            "first_mismatch": self.first_mismatch.as_json() if self.first_mismatch else None,
             "diagnosis": self.diagnosis.as_json() if self.diagnosis else None,
         }
 
@@ -197,7 +160,10 @@ def grade(variant: Variant, answers: Mapping[str, str]) -> Report:
         if marks[blank].kind == "wrong":
             marks[blank] = _follow_through_mark(variant, blank, marks[blank], to_table(repeated) if repeated else None)
     following = {blank for blank, repeated in counted_in_part.items() if repeated is None}
-    diagnosis = _sheet_diagnosis(variant, diagnose(variant.problem_for_marking, values, following))
+    diagnosis = diagnose(variant.problem_for_marking, values, following)
+    if diagnosis:
+        explains = tuple(map(to_table, diagnosis.explains))
+        diagnosis = replace(diagnosis, explains=explains, message=variant.text.misconception(diagnosis.key, "nudge"))
     mismatch = find_first_mismatch(variant, values, texts) if variant.worksheet.show_mismatches else None
     return Report(marks, variant.worksheet.follow_share, mismatch, diagnosis, variant.points)
 
@@ -285,15 +251,7 @@ def nudge(variant: Variant, blank: Blank) -> str:
     return variant.text.nudge(variant.in_table_orientation(blank))
 
 
-def _sheet_diagnosis(variant: Variant, diagnosis: Diagnosis | None) -> SheetDiagnosis | None:
-    """The diagnosis with its nudge, and its boxes as the sheet names them; None for None."""
-    if diagnosis is None:
-        return None
-    explains = tuple(map(variant.in_table_orientation, diagnosis.explains))
-    return SheetDiagnosis(diagnosis.key, variant.text.misconception(diagnosis.key, "nudge"), explains, diagnosis.also)
-
-
-def find_first_mismatch(variant: Variant, values: Values, texts: Mapping[Blank, str]) -> FirstMismatch | None:
+def find_first_mismatch(variant: Variant, values: Values, texts: Mapping[Blank, str]) -> DimensionMismatch | None:
     """The first mismatch in the order of computation, from what was typed alone; None if everything fits.
 
     The values are in the table's orientation; the mismatch names the sheet's boxes, and on a sheet in letters their
@@ -306,37 +264,37 @@ def find_first_mismatch(variant: Variant, values: Values, texts: Mapping[Blank, 
     found = mismatches(variant.table, lengths)
 
     def is_plain(mismatch: DimensionMismatch) -> bool:
-        sides = (mismatch.first[0], mismatch.second[0])
+        sides = (mismatch.left, mismatch.right)
         columns = {variant.column_of(source_of[blank].field) for blank in sides}
         return all(source_of[blank] == blank for blank in sides) or len(columns) == 1 or not variant.has_dimensions
 
     first = next(filter(is_plain, found), next(iter(found), None))
     if first is None:
         return None
-    (left, left_length), (right, right_length) = first.first, first.second
-    left_box, right_box = (variant.in_table_orientation(source_of[blank]) for blank in (left, right))
+    left_box, right_box = (variant.in_table_orientation(source_of[blank]) for blank in (first.left, first.right))
 
-    def written(blank: Blank, length: int) -> str:
+    def written(blank: Blank) -> str:
         in_letters = variant.worksheet.answers == "letters"
-        return texts[variant.in_table_orientation(source_of[blank])].strip() if in_letters else format_number(length)
+        text = texts[variant.in_table_orientation(source_of[blank])].strip()
+        return text if in_letters else format_number(lengths[blank])
 
     # Only where the boxes are the very matrices that are added may the sentence speak of adding.
-    adds = "residual" if first.added and left_box.tensor == left.tensor else _adds(variant, first)
+    adds = "residual" if first.added and left_box.tensor == first.left.tensor else _adds(variant, first)
     size = "" if is_plain(first) else variant.text.size_in_words(str(variant.expression(left_box)))
     message = variant.wording.say(
         "chain",
         "merged" if first.parts else adds or ("one-size" if size else "mismatch"),
         size=size,
-        **_side_words(variant, "left", left_box, written(left, left_length)),
-        **_side_words(variant, "right", right_box, written(right, right_length)),
-        product=" · ".join(written(part, lengths[part]) for part in first.parts),
+        **_side_words(variant, "left", left_box, written(first.left)),
+        **_side_words(variant, "right", right_box, written(first.right)),
+        product=" · ".join(map(written, first.parts)),
     )
-    return FirstMismatch(first.result, left_box, right_box, message)
+    return replace(first, left=left_box, right=right_box, message=message)
 
 
 def _adds(variant: Variant, mismatch: DimensionMismatch) -> str:
     """What the equation that breaks adds, "mask" or "residual"; empty unless both differing boxes are its summands."""
-    equation, operands = variant.table[mismatch.result].equation, {mismatch.first[0].tensor, mismatch.second[0].tensor}
+    equation, operands = variant.table[mismatch.at].equation, {mismatch.left.tensor, mismatch.right.tensor}
     if equation is None or operands != set(equation.operands) or not operands <= variant.problem.asked:
         return ""
     return equation.adds

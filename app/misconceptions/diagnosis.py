@@ -23,12 +23,19 @@ SLIP_COST, SECOND_MISCONCEPTION_COST, CONTRADICTED_COST, UNEXPLAINED_COST = 1.0,
 class Diagnosis:
     """The misconception that explains a sheet, the wrong blanks that it explains, and `also` a second one held with it.
 
-    `key` and `also` are keys of the catalogue; the blanks stand in the order of the sheet.
+    `key` and `also` are keys of misconceptions; the blanks are in the order of the sheet. `message` is the nudge of the
+    first, which points without telling; a problem alone has no words for it.
     """
 
     key: str
     explains: tuple[Blank, ...]
     also: tuple[str, ...] = ()
+    message: str = ""
+
+    def as_json(self) -> dict[str, object]:
+        """The diagnosis as the API and the terminal give it; boxes by their names."""
+        explains = [str(blank) for blank in self.explains]
+        return {"key": self.key, "message": self.message, "explains": explains, "also": list(self.also)}
 
 
 @dataclass(frozen=True)
