@@ -12,7 +12,7 @@ from typing import Literal
 from app.misconceptions.predictions import expectations
 from app.shapes.table import Blank
 from app.sheets.answer_tokens import PREFIXES
-from app.sheets.numbers import decimal_prefix, is_within
+from app.sheets.numbers import decimal_prefix
 from app.sheets.reading import Answer
 from app.sheets.variant import Variant
 
@@ -21,20 +21,8 @@ def is_right(variant: Variant, blank: Blank, typed: Answer) -> bool:
     """Whether an answer is right: by its number, up to its rounding, or on a sheet in letters by its meaning."""
     if typed.meaning is None:
         key = variant.key[blank]
-        return typed.value == key or within_rounding(variant, blank, typed, key)
+        return typed.value == key or variant.within_rounding(blank, typed, key)
     return variant.reader.is_equivalent(typed, variant.expression(blank))
-
-
-def within_rounding(variant: Variant, blank: Blank, typed: Answer, number: int) -> bool:
-    """Whether a typed count of parameters, operations or bytes stands for that number, though it may be rounded.
-
-    By 13.5 GB every number from 13.45 to 13.55 GB may be meant, and by a tolerance of 0.01 every number that is at most
-    1 % away. Rows, columns and letters are never rounded.
-    """
-    tolerance = variant.worksheet.tolerance
-    if blank.field != "count" or typed.meaning is not None or not (typed.margin or tolerance):
-        return False
-    return is_within(typed.value, number, tolerance, typed.margin)
 
 
 NearMiss = Literal["close", "close-or-rounded", "binary", "prefix"]
@@ -76,8 +64,6 @@ def number_meant(variant: Variant, blank: Blank, typed: Answer, *, right: bool) 
         return variant.problem_for_marking.answers[in_table]
     if typed.meaning is not None:
         return typed.meaning.size(variant.problem_for_marking.sizes, "up")  # N/3 is whole at the sheet’s length alone
-    if blank.field != "count" or not (typed.margin or variant.worksheet.tolerance):
-        return typed.value
     predicted = (expected.wrong_answers.get(in_table) for expected in expectations(variant.problem))
-    close = [number for number in predicted if number is not None and within_rounding(variant, blank, typed, number)]
+    close = [number for number in predicted if number is not None and variant.within_rounding(blank, typed, number)]
     return min(close, key=lambda number: abs(number - typed.value), default=typed.value)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
 from app.algebra.number_text import format_number
-from app.grading.compare import is_right, near_miss, number_meant, within_rounding
+from app.grading.compare import is_right, near_miss, number_meant
 from app.grading.follow_through import follow_through
 from app.misconceptions.diagnosis import Diagnosis, diagnose
 from app.shapes.consistency import DimensionMismatch, Values, mismatches, typed_source_of
@@ -153,7 +153,7 @@ def grade(variant: Variant, answers: Mapping[str, str]) -> Report:
     counted_in_part = follow_through(
         variant.problem_for_marking,
         values,
-        lambda blank, number: within_rounding(variant, to_table(blank), typed[blank], number),
+        lambda blank, number: variant.within_rounding(to_table(blank), typed[blank], number),
     )
     for in_table, repeated in counted_in_part.items():
         blank = to_table(in_table)

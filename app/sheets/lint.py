@@ -23,7 +23,7 @@ from app.shapes.parameter_inventory import INVENTORIES
 from app.shapes.topics import check_topic_tokens, possible_tokens
 from app.sheets.authoring.author_misconceptions import author_findings
 from app.sheets.library import Library
-from app.sheets.numbers import is_within
+from app.sheets.reading import Answer
 from app.sheets.seeds import ConfusedPairs, possible_lengths, unavoidable_confusions
 from app.sheets.variant import Row, Variant
 from app.sheets.worksheet import AUTHOR_MISCONCEPTION_PREFIX, Model, Worksheet
@@ -326,16 +326,11 @@ def _unstated_facts(variant: Variant) -> Iterator[Finding]:
 
 def _tolerated_misconceptions(variant: Variant) -> Iterator[tuple[FindingKind, str]]:
     """("tolerates", sentence) if the worksheet's tolerance makes every wrong number of some misconceptions right."""
-    tolerance, key = variant.worksheet.tolerance, variant.problem.answers
+    tolerance, right = variant.worksheet.tolerance, variant.problem.answers
     tolerated = {
         f"“{expected.misconception}”"
         for expected in expectations(variant.problem)
-        if tolerance
-        and expected.wrong_answers
-        and all(
-            blank.field == "count" and is_within(number, key[blank], tolerance)
-            for blank, number in expected.wrong_answers.items()
-        )
+        if all(variant.within_rounding(b, Answer(number), right[b]) for b, number in expected.wrong_answers.items())
     }
     if tolerated:
         words = {"percent": f"{100 * tolerance:g}", "misconceptions": ", ".join(sorted(tolerated))}

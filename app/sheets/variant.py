@@ -13,7 +13,7 @@ from app.shapes.problem import Problem, problem_for
 from app.shapes.table import DIMENSIONS, MATRIX_FIELDS, Blank, BlankField, TensorTable
 from app.sheets.codes import write_code
 from app.sheets.notation import NOTATIONS, Notation
-from app.sheets.numbers import Unreadable
+from app.sheets.numbers import Unreadable, is_within
 from app.sheets.reading import Answer, AnswerReader
 from app.sheets.sheet_text import SheetText
 from app.sheets.wording import Wording
@@ -249,6 +249,17 @@ class Variant:
     def read(self, blank: Blank, text: str) -> Answer | Unreadable | None:
         """What a text in that box means; None for an empty box."""
         return self.reader.read(blank, text)
+
+    def within_rounding(self, blank: Blank, answer: Answer, number: int) -> bool:
+        """Whether a count of parameters, operations, bytes or entries stands for that number, though it may be rounded.
+
+        By 13.5 GB every number from 13.45 to 13.55 GB may be meant, and by a tolerance of 0.01 every number from which
+        it differs by 1 % or less. Rows, columns and symbols are never rounded.
+        """
+        tolerance = self.worksheet.tolerance
+        if blank.field != "count" or self.worksheet.answers != "numbers" or not (answer.margin or tolerance):
+            return False
+        return is_within(answer.value, number, tolerance, answer.margin)
 
     @cached_property
     def problem_for_marking(self) -> Problem:

@@ -16,7 +16,8 @@ from app.misconceptions.predictions import expectations, number_written
 from app.misconceptions.slips import is_single_slip
 from app.shapes.problem import Problem
 from app.shapes.table import Blank
-from app.sheets.numbers import Unreadable, is_within
+from app.sheets.numbers import Unreadable
+from app.sheets.reading import Answer
 from app.sheets.variant import Variant
 from app.sheets.worksheet import AuthorMisconception, WorksheetError
 from app.translation import gettext as _
@@ -121,14 +122,8 @@ def _wrong_answers(problem: Problem, key: str) -> Mapping[Blank, int]:
 
 def _as_marked(variant: Variant, wrong: Mapping[Blank, int]) -> dict[Blank, int]:
     """Those of the numbers that the worksheet's tolerance does not count as right."""
-    key, tolerance = variant.problem_for_marking.answers, variant.worksheet.tolerance
-    if variant.worksheet.answers == "letters":
-        return dict(wrong)
-    return {
-        blank: number
-        for blank, number in wrong.items()
-        if blank.field != "count" or not is_within(number, key[blank], tolerance)
-    }
+    right = variant.problem_for_marking.answers
+    return {b: number for b, number in wrong.items() if not variant.within_rounding(b, Answer(number), right[b])}
 
 
 def _hidden(variant: Variant, misconception: AuthorMisconception, held: str) -> AuthorFinding:
