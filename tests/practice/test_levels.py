@@ -11,7 +11,7 @@ import pytest
 from app.misconceptions.catalogue import MISCONCEPTIONS
 from app.misconceptions.predictions import cannot_tell_apart
 from app.practice.levels import LEVELS, level_after, practice_levels
-from app.practice.record import EARLIER_ORDER, PracticeRecord, SheetResult, read_record
+from app.practice.record import PracticeRecord, SheetResult
 from app.practice.scheduler import Practice, record_result
 from app.shapes.topics import TOPICS
 from app.sheets.library import Library
@@ -137,12 +137,3 @@ def test_a_library_without_a_level_asks_for_what_that_one_comes_after() -> None:
     with_head = {**of_costs, "llama-7b": LIBRARY.worksheets["llama-7b"]}
     _head, costs = practice_levels(Library(with_head, LIBRARY.models, LIBRARY.wording))
     assert costs.after == ("single-head",)
-
-
-@pytest.mark.parametrize("level", EARLIER_ORDER)
-def test_a_record_of_before_goes_on_at_its_level(level: str) -> None:
-    """With all that stood below it passed, so that it is open; and at the top, everything it knew is passed."""
-    practice = Practice(LIBRARY, read_record(f'[7,9,"{level}",1,[]]'))
-    assert practice.level.key == level
-    top = read_record(f'[7,9,"{EARLIER_ORDER[-1]}",2,[]]')
-    assert set(top.passed) == set(EARLIER_ORDER)
