@@ -102,7 +102,7 @@ class HintWriter:
         """The misconception's nudge at level 1, its hint at level 2; at level 3 which boxes to look at again.
 
         These are the wrong ones among the boxes it explains, or all it explains if none of them is wrong. An author's
-        own misconception has no hint: at level 2 the first of these boxes has the one that it has without a diagnosis.
+        misconception has no hint: at level 2 the first of these boxes has the one that it has without a diagnosis.
         """
         # Boxes that follow from the mistake are right again once the wrong ones are.
         boxes = tuple(blank for blank in explains if self.report.marks[blank].kind == "wrong") or explains

@@ -112,12 +112,13 @@ class Misconception:
             for prediction in predictions:
                 topics_of.setdefault(id(prediction), (prediction, []))[1].append(topic)
         for prediction, topics in topics_of.values():
+            where = f"“{self.key}” (on {', '.join(topics)})"
             try:
-                problem = next((f"there is no {name}" for name in _unknown_names(prediction, topics)), "")
+                unknown = next(_unknown_names(prediction, topics), None)
             except ExpressionError as error:
-                problem = str(error)
-            if problem:
-                raise CatalogueError(f"The misconception “{self.key}” (on {', '.join(topics)}): {problem}.")
+                raise CatalogueError(f"The misconception {where}: {error}.") from None
+            if unknown:
+                raise CatalogueError(f"The misconception {where}: there is no {unknown}.")
 
     @property
     def topics(self) -> tuple[str, ...]:
