@@ -70,8 +70,8 @@ class Prediction:
     `overrides` give blanks, by name, another size: {"scores.columns": "d_h"}. `substitutions` give a symbol another
     size in every other blank: {"G": "H"}, {"d_h": "d/H"}. `transposed` are the tensors whose rows and columns change
     places, "*" for all of them. A size is a Formula in the symbols of the sheet, the keys of its counts, and
-    FORMULA_SYMBOLS. Where it comes to no number that a box can hold, such as d/H where that isn't whole, the prediction
-    doesn't apply.
+    FORMULA_SYMBOLS. The prediction doesn't apply where a size isn't whole, such as d/H in some models, or where a box
+    cannot hold what would override it.
     """
 
     overrides: Mapping[str, str | Formula] = field(default_factory=dict)
@@ -136,5 +136,5 @@ def _unknown_names(prediction: Prediction, topics: Iterable[str]) -> Iterator[st
     used = frozenset(prediction.substitutions).union(*(formula.expression.symbols for formula in formulas))
     yield from (f"symbol “{symbol}”" for symbol in sorted(used - symbols))
     yield from (f"box “{box}”" for box in prediction.overrides if box not in boxes)
-    rows = {"*", *(box.partition(".")[0] for box in boxes)}
+    rows = {"*"}.union(*(spec.rows for spec in specs))
     yield from (f"row “{row}”" for row in prediction.transposed if row not in rows)

@@ -127,6 +127,11 @@ class TopicSpec:
         sides = (str(Blank(key, field)) for key, entry in entries for field in entry.fields)
         return frozenset((*sides, *(f"{count}.count" for count in self.counts.split())))
 
+    @property
+    def rows(self) -> frozenset[str]:
+        """The keys of the rows that these boxes are in."""
+        return frozenset(box.partition(".")[0] for box in self.boxes)
+
     @cached_property
     def symbols(self) -> frozenset[str]:
         """The symbols that have a size on some model's sheet, and the keys of its counts: what formulas may use."""
