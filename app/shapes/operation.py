@@ -5,7 +5,7 @@ PyTorch, what it does to lengths, what it costs and how it is drawn. Nothing rea
 
 >>> scores = Matmul("queries keys", "n h, m h -> n m")
 >>> scores.formula(), scores.formula(tokens_as_columns=True), scores.code()
-('{queries} · {keys}ᵀ', '{keys}ᵀ · {queries}', '{queries} @ {keys}.transpose(-2, -1)')
+('{queries} · {keys}ᵀ', '{keys}ᵀ · {queries}', '{queries} @ {keys}.T')
 >>> Transpose("split_queries", "n h e -> h n e").code()
 '{split_queries}.transpose(0, 1)'
 >>> Matmul("queries keys", "n h, m h")
@@ -198,7 +198,8 @@ class Matmul(Operation):
 
     def code(self, shape: str = "…") -> str:
         left, right = self.operands
-        return f"{{{left}}} @ {{{right}}}{'.transpose(-2, -1)' if self.is_transposed else ''}"
+        transposed = ".T" if len(self.sides) == 2 else ".transpose(-2, -1)"
+        return f"{{{left}}} @ {{{right}}}{transposed if self.is_transposed else ''}"
 
     def flops(self, lengths: Mapping[str, Expression]) -> Expression:
         """The multiplications and additions, by the length of each axis: 2·n·d·h for 'n d, d h -> n h'."""

@@ -188,20 +188,23 @@ class Count:
 class TensorTable:
     """Tensors in the order in which they are computed, and counts; `key` names the table in files and wording.
 
-    With `asks_parameters`, a sheet may ask for parameters beside activations. Raises ValueError for a tensor whose
-    operation doesn't fit: it has an operand that doesn't come before it, or sides of one name and two lengths.
+    With `asks_parameters`, a sheet may ask for parameters beside activations. `alike` are two symbols of one size in
+    every model that the table is for. Raises ValueError for a tensor whose operation doesn't fit: it has an operand
+    that doesn't come before it, or sides of one name and two lengths.
     """
 
     key: str
     tensors: tuple[Tensor, ...] = ()
     counts: tuple[Count, ...] = ()
     asks_parameters: bool = False
+    alike: tuple[str, str] | None = None
 
     def __post_init__(self) -> None:
         """Check every operation against the shapes."""
         before = {tensor.key: tensor for tensor in self.tensors if tensor.parameter and not tensor.made_by}
+        alike = {self.alike[0]: Expression.symbol(self.alike[1])} if self.alike else {}
         for made in self.tensors:
-            if problem := _problem(made, before):
+            if problem := _problem(made, before, alike):
                 raise ValueError(f"{self.key}, {made.key}: {problem}")
             before[made.key] = made
         if len(self.by_key) < len(self.tensors):
@@ -272,7 +275,7 @@ class TensorTable:
         return {tensor.key: tuple(length.size(sizes) for length in tensor.shape) for tensor in self.tensors}
 
 
-def _problem(made: Tensor, before: Mapping[str, Tensor]) -> str:
+def _problem(made: Tensor, before: Mapping[str, Tensor], alike: Mapping[str, Expression]) -> str:
     """Why a tensor cannot be made by its operation of the tensors before it; empty if it can."""
     operation = made.made_by
     if operation is None:
@@ -284,7 +287,7 @@ def _problem(made: Tensor, before: Mapping[str, Tensor]) -> str:
     for sides, shape in zip((*operation.operand_sides, operation.sides), shapes, strict=True):
         if len(sides) != len(shape):
             return f"'{operation.pattern}' has {len(sides)} sides for one of {len(shape)}"
-        for side, length in zip(sides, shape, strict=True):
+        for side, length in zip(sides, (length.substitute(alike) for length in shape), strict=True):
             if lengths.setdefault(side, length) != length:
                 return f"{side} is {lengths[side]} and {length} in '{operation.pattern}'"
     for side, length in lengths.items():

@@ -328,13 +328,9 @@ GROUPED_HEADS = TensorTable(
 def _without_repeat(key: str, table: TensorTable) -> TensorTable:
     """The table of a model with as many key/value heads as query heads, which copies none."""
     original = {t.key: t.made_by.of for t in table.tensors if isinstance(t.made_by, Repeat)}
-    as_many = {"G": Expression.symbol("H")}
-
-    def kept(each: Tensor) -> Tensor:
-        made_by = each.made_by.with_operands(original) if each.made_by else None
-        return replace(each, shape=tuple(side.substitute(as_many) for side in each.shape), made_by=made_by)
-
-    return TensorTable(key, tuple(kept(each) for each in table.tensors if each.key not in original))
+    kept = (tensor for tensor in table.tensors if tensor.key not in original)
+    tensors = (replace(t, made_by=t.made_by.with_operands(original)) if t.made_by else t for t in kept)
+    return TensorTable(key, tuple(tensors), alike=("G", "H"))
 
 
 def _with_batch(key: str, table: TensorTable) -> TensorTable:
@@ -345,7 +341,7 @@ def _with_batch(key: str, table: TensorTable) -> TensorTable:
         made_by = each.made_by.with_axis("b", activations) if each.made_by else None
         return replace(each, shape=(batch, *each.shape), made_by=made_by)
 
-    return TensorTable(key, tuple(each if each.parameter else batched(each) for each in table.tensors))
+    return replace(table, key=key, tensors=tuple(t if t.parameter else batched(t) for t in table.tensors))
 
 
 HEADS_AS_DIMENSION = _without_repeat("heads-as-dimension", GROUPED_HEADS)
