@@ -427,36 +427,6 @@ def test_each_sheet_tells_at_least_four_misconceptions_apart(sheet: Variant) -> 
     assert len({key for key, _ in told_apart(sheet)}) >= 4
 
 
-@pytest.mark.parametrize(
-    ("worksheet", "wrong", "key"),
-    [
-        ("decode-gpt2", {"scores.rows": 86, "scores.columns": 1, "weights.rows": 86, "weights.columns": 1},
-         "scores-transposed"),
-        ("decode-gpt2", {"keys.rows": 85, "values.rows": 85, "scores.columns": 85, "weights.columns": 85},
-         "new-key-left-out"),
-        ("decode-gpt2", {"keys.rows": 1024, "values.rows": 1024, "scores.columns": 1024, "weights.columns": 1024},
-         "context-for-tokens"),
-        ("llama-7b", {"queries.rows": 4096, "keys.rows": 4096, "values.rows": 4096, "scores.rows": 4096,
-                      "scores.columns": 4096, "weights.rows": 4096, "weights.columns": 4096},
-         "weights-for-activations"),
-        ("latent-deepseek-v2-lite", {"queries.columns": 2048, "keys.columns": 2048}, "keys-without-rotary-part"),
-        ("llama-7b", {"queries.columns": 32, "keys.columns": 32, "values.columns": 32}, "head-count-as-width"),
-        ("llama-7b", {"queries.rows": 1, "scores.rows": 1, "weights.rows": 1, "output.rows": 1},
-         "only-last-token-asks"),
-        ("cross-bart-base", {"scores.rows": 90, "scores.columns": 25, "weights.rows": 90, "weights.columns": 25},
-         "scores-transposed"),
-    ],
-)  # fmt: skip
-def test_what_students_really_write_is_diagnosed_as_it_is(
-    library: Library, worksheet: str, wrong: dict[str, int], key: str
-) -> None:
-    """Worked by hand from the descriptions: the one misconception, and nothing that only follows from it."""
-    variant = library.variant(worksheet)
-    report = grade(variant, {str(blank): str(wrong.get(str(blank), size)) for blank, size in variant.key.items()})
-    assert report.diagnosis is not None
-    assert (report.diagnosis.key, report.diagnosis.also) == (key, ())
-
-
 def test_a_right_answer_is_not_explained_away(library: Library) -> None:
     """Queries and keys as wide as the model, values right: the misconception explains the two."""
     found = diagnosed(library.variant("llama-7b"), LLAMA | {"queries.columns": 4096, "keys.columns": 4096})
