@@ -316,5 +316,5 @@ def test_what_students_write_is_diagnosed_as_what_they_hold(student: Student) ->
 
 
 def test_every_misconception_has_a_student() -> None:
-    """Worked out by hand, so that the catalogue isn't tested by itself alone."""
+    """So the catalogue isn't tested by itself alone, and no key that stands in students' records is renamed unnoticed."""
     assert {misconception.key for misconception in MISCONCEPTIONS} == {each.misconception for each in STUDENTS}
