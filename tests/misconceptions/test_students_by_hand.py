@@ -11,6 +11,7 @@ import pytest
 
 from app.grading.grade import grade
 from app.misconceptions.catalogue import MISCONCEPTIONS
+from app.shapes.topics import TOPICS
 from tests.helpers.shipped import LIBRARY
 
 Boxes = dict[str, int]
@@ -46,6 +47,12 @@ def on(worksheet: str, **wrong: Boxes) -> list[Student]:
 
 
 QKV, SCORES = ("queries", "keys", "values"), ("scores", "weights")
+
+
+def matrix(rows: int, columns: int, key: str) -> Boxes:
+    """A matrix of parameters, with the count of its numbers."""
+    return {**shape(rows, columns, key), f"{key}.count": rows * columns}
+
 
 STUDENTS = [
     # One head of Llama 3.2 1B, a token after 99: d = 2048, H = 32, G = 8, d_h = 64, 131,072 positions.
@@ -301,6 +308,56 @@ STUDENTS = [
         head_count_as_width=shape(None, 32, *QKV),
         only_last_token_asks=shape(1, None, "queries", *SCORES, "output"),
     ),
+    # One head of BERT, 40 tokens: d = 768, d_h = 64, 512 positions.
+    *on(
+        "bidirectional-bert-base",
+        full_width_values=shape(None, 768, "values"),
+        context_for_tokens={**shape(512, None, "input", *QKV, "output"), **shape(512, 512, *SCORES)},
+    ),
+    # A layer of Mistral 7B, 60 tokens: d = 4096 = 32 · 128, G = 8.
+    *on(
+        "layer-mistral-7b",
+        one_head_for_layer=shape(None, 128, *QKV, "context"),
+        one_kv_per_query_head=shape(None, 4096, "keys", "values"),
+        shrunken_output_projection=shape(None, 8 * 128, "context"),
+        columns_are_tokens={
+            **shape(4096, 60, "input", "queries", "context", "output"), **shape(1024, 60, "keys", "values"),
+        },
+    ),
+    # All heads of Qwen2.5 0.5B, 50 tokens: d = 896 = 14 · 64, G = 2.
+    *on(
+        "three-dimensions-qwen2.5-0.5b",
+        view_heads_first={**dims(14, 50, of="split_queries"), **dims(2, 50, of="split_keys")},
+        repeat_forgotten=dims(2, of="repeated_keys scores context"),
+    ),
+    # The matrices of a layer of the same model: d_ff = 4864; and its 494,032,768 parameters, 24 layers.
+    *on(
+        "matrices-qwen2.5-0.5b",
+        heads_multiply_width={
+            **matrix(896, 14 * 896, "W_Q"), **matrix(896, 2 * 896, "W_K"), **matrix(896, 2 * 896, "W_V"),
+            **matrix(14 * 896, 896, "W_O"),
+        },
+        one_kv_per_query_head={**matrix(896, 896, "W_K"), **matrix(896, 896, "W_V")},
+        stored_layout={
+            **shape(128, 896, "W_K", "W_V"), **shape(4864, 896, "W_gate", "W_up"), **shape(896, 4864, "W_down"),
+        },
+        feed_forward_four_d={
+            **matrix(896, 3584, "W_gate"), **matrix(896, 3584, "W_up"), **matrix(3584, 896, "W_down"),
+        },
+    ),
+    *on(
+        "count-qwen2.5-0.5b",
+        one_kv_per_query_head=counts(
+            attention=1_836_160 + 2 * 12 * 64 * (896 + 1),  # with biases of keys and values
+            all_layers=357_897_216 + 24 * 2 * 12 * 64 * (896 + 1), total=494_032_768 + 24 * 2 * 12 * 64 * (896 + 1),
+        ),
+    ),
+    *on(
+        "costs-mistral-7b",
+        one_kv_per_query_head=counts(
+            keys_flops=2 * 100 * 4096**2, cache_16_bit=4 * 32 * 100 * 4096, cache_8_bit=2 * 32 * 100 * 4096
+        ),
+    ),
     Student("latent-deepseek-v2-lite", "keys-without-rotary-part", shape(None, 16 * 128, "queries", "keys")),
 ]  # fmt: skip
 
@@ -315,6 +372,7 @@ def test_what_students_write_is_diagnosed_as_what_they_hold(student: Student) ->
     assert (report.diagnosis.key, report.diagnosis.also) == (student.misconception, ())
 
 
-def test_every_misconception_has_a_student() -> None:
-    """So the catalogue isn't tested by itself alone, and no key that stands in students' records is renamed unnoticed."""
+def test_every_misconception_and_topic_has_a_student() -> None:
+    """So the catalogue isn't tested by itself alone, and no key in students' records is renamed unnoticed."""
     assert {misconception.key for misconception in MISCONCEPTIONS} == {each.misconception for each in STUDENTS}
+    assert {LIBRARY.worksheets[each.worksheet].topic for each in STUDENTS} == set(TOPICS)
