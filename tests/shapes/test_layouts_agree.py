@@ -79,7 +79,7 @@ def asked(table: TensorTable, keys: Iterable[str], prefix: str = "") -> list[Mat
 
 def of_all_heads(table: TensorTable) -> list[Matrix]:
     """The table's projections of one head side by side, as often as the layer has such heads; of W_O one on another."""
-    widened = []
+    widened = list[Matrix]()
     for key, symbol in HEADS.items():
         (rows, columns), heads = table[key].shape, Expression.symbol(symbol)
         widened.append((rows * heads, columns) if key == "W_O" else (rows, columns * heads))
