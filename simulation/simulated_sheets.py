@@ -1,8 +1,9 @@
 """Sheets filled in by simulated students, with one misconception, two, a slip or guesses, and how the app diagnoses
 them.
 
-What the students write comes from `misconception_students` alone. The diagnoses are counted here, for the tests with a
-few seeds and for `python -m benchmarks.diagnosis` with a thousand.
+What one misconception writes is the catalogue's own prediction (`misconception_students`); whether it is named beside
+slips, guesses and a second one is counted here, for the tests with a few seeds and for `python -m benchmarks.diagnosis`
+with a thousand.
 """
 
 from __future__ import annotations

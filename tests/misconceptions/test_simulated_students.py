@@ -7,9 +7,7 @@ from functools import cache
 import pytest
 
 from app.grading.grade import grade
-from app.misconceptions.catalogue import MISCONCEPTIONS
 from app.misconceptions.predictions import expectations
-from simulation.misconception_students import PREDICTIONS
 from simulation.simulated_sheets import (
     ALONE,
     BOTH,
@@ -40,20 +38,6 @@ def total() -> Tally:
     for worksheet in WORKSHEETS:
         found.update(figures(worksheet))
     return found
-
-
-def test_every_way_of_every_misconception_has_a_student_written_by_hand() -> None:
-    """For each topic on which the catalogue says that a misconception shows, as many formulas as it has ways there."""
-    ways = {
-        (misconception.key, topic): len(ways)
-        for misconception in MISCONCEPTIONS
-        for topic, ways in misconception.predictions.items()
-    }
-    written = {
-        (key, topic): sum(key in group for group in groups) for topic, groups in PREDICTIONS.items()
-        for key in {key for group in groups for key in group}
-    }  # fmt: skip
-    assert written == ways
 
 
 @pytest.mark.parametrize("model", LIBRARY.models)
