@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from types import SimpleNamespace
 
 from app.shapes.table import Blank
@@ -882,6 +883,11 @@ def seen(first: int, chosen: int, last: int) -> FilledSheet:
 def layer_is_unlike_model(s: Sizes) -> bool:
     """Whether a layer in place of a head looks other than heads as wide as the model."""
     return bool(s.H * s.d_h != s.d or s.G != s.H)
+
+
+def with_tokens_as_rows(variant: Variant) -> Variant:
+    """The same sheet with its tokens as rows, as the students here fill it in."""
+    return replace(variant, worksheet=replace(variant.worksheet, tokens_are="rows"))
 
 
 def right_sheet(variant: Variant) -> FilledSheet:

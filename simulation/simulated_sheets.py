@@ -22,7 +22,13 @@ from app.misconceptions.slips import is_slip
 from app.shapes.table import Blank
 from app.sheets.library import Library
 from app.sheets.variant import Variant
-from simulation.misconception_students import FilledSheet, misconception_sheets, right_sheet, with_slip
+from simulation.misconception_students import (
+    FilledSheet,
+    misconception_sheets,
+    right_sheet,
+    with_slip,
+    with_tokens_as_rows,
+)
 
 MisconceptionSheet = tuple[str, FilledSheet]  # the misconception's key, and the sheet as its holder fills it in
 T = TypeVar("T")
@@ -248,7 +254,7 @@ def simulate_class(library: Library, worksheet: str, seeds: range) -> Tally:
     """
     sheets, tally = dict[str, SimulatedSheet](), Tally()
     for seed in seeds:
-        variant = library.seeded(worksheet, seed).with_tokens_as_rows
+        variant = with_tokens_as_rows(library.seeded(worksheet, seed))
         sheet = sheets.setdefault(variant.code, SimulatedSheet(variant))
         tally.update(sheet.certain_tally)
         tally.update(sheet.random_tally(random.Random(f"{worksheet} {seed}")))  # noqa: S311 - a simulated student

@@ -108,11 +108,11 @@ class _Questions:
         """Those of a sheet, whose own range of tokens plays no part in them."""
         sheet = variant.worksheet
         bare = Worksheet(
-            "", "", variant.model.key, sheet.topic, sheet.tokens, sheet.rows,
+            "", "…", variant.model.key, sheet.topic, sheet.tokens, sheet.rows,
             kv_head_per_query_head=sheet.kv_head_per_query_head,
             decoder_tokens=variant.decoder_tokens or sheet.decoder_tokens,
             notation=sheet.notation, answers=sheet.answers, tokens_are=sheet.tokens_are,
-            misconceptions=tuple(replace(own, name="", question="", explanation="") for own in sheet.misconceptions),
+            misconceptions=tuple(replace(own, name="…", question="…", explanation="…") for own in sheet.misconceptions),
         )  # fmt: skip
         return cls(bare, variant.model.config, variant.tokens, replace(variant, worksheet=bare, decoder_tokens=None))
 

@@ -13,7 +13,7 @@ from app.sheets.worksheet import OpenQuestion
 from tests.helpers.open_questions import HEADS, WHY, asking
 from tests.helpers.printed import Printed, read_pdf
 
-MARKUP = OpenQuestion("markup", '#pagebreak() *K* $x^2$ #read("/etc/passwd") <b>&amp; ' + "and why? " * 14)
+MARKUP = OpenQuestion('#pagebreak() *K* $x^2$ #read("/etc/passwd") <b>&amp; ' + "and why? " * 14, key="markup")
 ROOM = 60  # points below a question in which nothing is printed, about two lines
 
 

@@ -39,7 +39,7 @@ from tests.helpers.shipped import FIRST_OF_TOPIC, LIBRARY, MODELS
 SHEETS = [
     v
     for v in map(LIBRARY.variant, LIBRARY.worksheets)
-    if v.worksheet.answers == "numbers" and v.with_tokens_as_rows is v
+    if (v.worksheet.answers, v.worksheet.tokens_are) == ("numbers", "rows")
 ]
 ON_EACH_SHEET = pytest.mark.parametrize("sheet", SHEETS, ids=lambda sheet: sheet.worksheet.key)
 SEEDS = 200

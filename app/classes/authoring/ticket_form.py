@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, cast, get_args
 
-from app.sheets.authoring.worksheet_settings import SettingError, derived_key, free_key
+from app.sheets.authoring.worksheet_settings import SettingError, free_key
 from app.sheets.exit_tickets import (
     MAX_LABEL,
     MAX_OPTION,
@@ -22,6 +22,7 @@ from app.sheets.exit_tickets import (
     TicketQuestion,
     picking_rule,
 )
+from app.sheets.worksheet import derived_key
 from app.translation import gettext as _
 
 NEW_QUESTION = "__"  # what the name of a question begins with that has no key yet; no key that is derived does

@@ -12,18 +12,14 @@ from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from typing import Any
 
-from pydantic import TypeAdapter
-
 from app.models.read_config import read_config
 from app.sheets.exit_tickets import Ticket, TicketQuestion, settings_of_ticket
 from app.sheets.library import Library
 from app.sheets.wording import Wording
-from app.sheets.worksheet import Model, Worksheet
+from app.sheets.worksheet import WORKSHEETS, Model, Worksheet
 from app.store import Activity, Content, FrozenTicket, FrozenWorksheet, Policies, Snapshot, Store
 
 LIBRARIES_REMEMBERED, WORDINGS_REMEMBERED = 32, 8  # a few of each are in use at a time; each sheet of one is remembered
-_FIELDS = frozenset(field.name for field in fields(Worksheet))
-_WORKSHEETS = TypeAdapter(Worksheet)
 _TICKET_FIELDS, _QUESTION_FIELDS = ({field.name for field in fields(each)} for each in (Ticket, TicketQuestion))
 
 
@@ -80,12 +76,12 @@ def make_library(library: Library, store: Store, content: Content) -> Library:
 
 def worksheet_of(item: FrozenWorksheet) -> Worksheet:
     """A worksheet as it was frozen: what it has not gets its default, and what a worksheet has no longer is ignored."""
-    return _WORKSHEETS.validate_python({name: value for name, value in item.worksheet.items() if name in _FIELDS})
+    return WORKSHEETS.validate_python(dict(item.worksheet), extra="ignore")
 
 
 def frozen_form(worksheet: Worksheet) -> FrozenWorksheet:
     """A worksheet as it is stored: its fields as JSON can hold them, tuples as lists."""
-    return FrozenWorksheet(_WORKSHEETS.dump_python(worksheet, mode="json"))
+    return FrozenWorksheet(WORKSHEETS.dump_python(worksheet, mode="json"))
 
 
 def chosen_form(worksheet: Worksheet, chosen: Mapping[str, Any]) -> FrozenWorksheet:

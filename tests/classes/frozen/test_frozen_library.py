@@ -114,17 +114,17 @@ def test_a_worksheet_is_frozen_whole(library: Library, seed: int) -> None:
 
 def test_a_worksheet_of_another_version_can_be_read() -> None:
     """What it has not is as it was before there was such a setting, and what nobody knows is ignored."""
-    own = {"key": "own-x", "name": "X", "boxes": [["queries.rows", "d"]], "question": "?", "explanation": "!", "new": 1}
+    own = {"key": "own-x", "name": "X", "boxes": {"queries.rows": "d"}, "question": "?", "explanation": "!", "new": 1}
     stored = FrozenWorksheet({**SHEET, "nope": [1], "misconceptions": [own]})
     assert worksheet_of(stored).show_hints
-    assert worksheet_of(stored).misconceptions[0].boxes == (("queries.rows", "d"),)
+    assert worksheet_of(stored).misconceptions[0].boxes == {"queries.rows": "d"}
 
 
 def test_a_sheet_key_stays_where_the_questions_stay(library: Library) -> None:
     """Attempts are found by the key that versions before own names, points and texts gave their worksheet."""
     worksheet = library.worksheets["llama-7b"]
     assert frozen_form(worksheet).sheet_key == "llama-7b@d5ce11feaab4"
-    changed = replace(worksheet, row_names=(("keys", "K"),), row_points=(("keys", 2),), hidden_facts=("heads",))
+    changed = replace(worksheet, row_names={"keys": "K"}, row_points={"keys": 2}, hidden_facts=("heads",))
     assert frozen_form(changed).sheet_key == frozen_form(worksheet).sheet_key
 
 

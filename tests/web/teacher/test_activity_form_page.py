@@ -11,7 +11,6 @@ from fastapi import FastAPI
 
 from app.classes.activity_form import read_activity_form
 from app.exchange.imported_models import import_config
-from app.sheets.authoring.worksheet_settings import settings_of
 from app.sheets.exit_tickets import settings_of_ticket
 from app.store import Activity
 from tests.helpers.activity_form import FORM
@@ -363,7 +362,7 @@ def test_looking_at_a_worksheet_leaves_the_form(classroom: Classroom) -> None:
 
 def test_a_worksheet_leads_from_its_page_into_a_new_activity(classroom: Classroom) -> None:
     """One of the course, and one of the teacher's own; a key that there isn't is none."""
-    settings = settings_of(classroom.school.library.worksheets["llama-7b"])
+    settings = classroom.school.library.worksheets["llama-7b"].settings
     for owner in (classroom.course, classroom.teacher):
         own = classroom.store.materials.add("worksheet", owner, classroom.teacher, settings)
         address = f"/courses/{classroom.course.id}/activities/new?worksheet={own.key}"
