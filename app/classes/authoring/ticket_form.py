@@ -123,15 +123,28 @@ def draft_ticket(texts: TicketTexts) -> Ticket:
     pick = texts.pick_at_least.strip()
     number = int(pick) if pick.isascii() and pick.isdigit() and len(pick) <= 2 else 0
     questions = tuple(map(_draft_question, texts.questions[:MAX_TICKET_QUESTIONS]))
-    return Ticket("", texts.title, texts.instruction, questions, number, texts.anonymous)
+    return Ticket.model_construct(
+        key="",
+        title=texts.title,
+        instruction=texts.instruction,
+        questions=questions,
+        pick_at_least=number,
+        anonymous=texts.anonymous,
+    )
 
 
 def _draft_question(question: QuestionFields) -> TicketQuestion:
     kind = cast(QuestionKind, question.kind if question.kind in get_args(QuestionKind) else "text")
     options = [line[:MAX_OPTION] for line in question.option_lines[:MAX_OPTIONS]] if kind.startswith("choose") else []
     labels = (question.first[:MAX_LABEL], question.last[:MAX_LABEL]) if kind == "scale" else ()
-    text = question.text[:MAX_QUESTION_TEXT] or "…"
-    return TicketQuestion(question.name, text, kind, tuple(options), labels, question.required)
+    return TicketQuestion.model_construct(
+        key=question.name,
+        text=question.text[:MAX_QUESTION_TEXT] or "…",
+        kind=kind,
+        options=tuple(options),
+        labels=labels,
+        required=question.required,
+    )
 
 
 def arranged_ticket(texts: TicketTexts, action: str) -> tuple[TicketTexts, str]:

@@ -11,7 +11,6 @@ from fastapi import FastAPI
 
 from app.classes.activity_form import read_activity_form
 from app.exchange.imported_models import import_config
-from app.sheets.exit_tickets import settings_of_ticket
 from app.store import Activity
 from tests.helpers.activity_form import FORM
 from tests.helpers.class_sheet import HALF, press
@@ -24,9 +23,7 @@ from tests.helpers.sent_form import SentForm
 def test_another_teachers_exit_ticket_is_refused(classroom: Classroom) -> None:
     """Instead of being left out in silence: the form comes back with a sentence beside the exit tickets."""
     eve = classroom.school.teacher()
-    hers = classroom.store.materials.add(
-        "ticket", eve, eve, settings_of_ticket(classroom.school.services.tickets["classic"])
-    )
+    hers = classroom.store.materials.add("ticket", eve, eve, classroom.school.services.tickets["classic"].settings)
     answer = classroom.instructor.post(f"/courses/{classroom.course.id}/activities", data={**FORM, "ticket": hers.key})
     assert answer.status_code == 422
     assert Page(answer.text).find("p", id="problem")
