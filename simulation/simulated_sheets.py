@@ -89,7 +89,7 @@ class SimulatedSheet:
         cannot be told apart fills in the sheet as well.
         """
         pairs = cannot_tell_apart(self.variant.problem)
-        hidden = {key for key, other in pairs if other == "right"}
+        hidden = {key for key, other in pairs if other is None}
         sheets = misconception_sheets(self.variant)
         alike = {key: {b if key == a else a for a, b in pairs if key in (a, b)} for key, _sheet in sheets}
         return [

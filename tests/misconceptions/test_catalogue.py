@@ -155,7 +155,7 @@ def diagnosed(variant: Variant, boxes: FilledSheet) -> Diagnosis | None:
 
 def hidden(variant: Variant) -> set[str]:
     """Every misconception that the sheet says it cannot tell from another, or from the truth."""
-    return {key for pair in cannot_tell_apart(variant.problem) for key in pair}
+    return {key for pair in cannot_tell_apart(variant.problem) for key in pair if key}
 
 
 def told_apart(variant: Variant) -> list[tuple[str, FilledSheet]]:

@@ -9,7 +9,7 @@ from itertools import pairwise
 import pytest
 
 from app.misconceptions.catalogue import MISCONCEPTIONS
-from app.misconceptions.predictions import cannot_tell_apart
+from app.misconceptions.predictions import Confusion, cannot_tell_apart
 from app.practice.levels import LEVELS, level_after, practice_levels
 from app.practice.record import EARLIER_ORDER, PracticeRecord, SheetResult, read_record
 from app.practice.scheduler import Practice, record_result
@@ -59,9 +59,9 @@ def test_no_step_makes_two_misconceptions_alike_that_the_whole_sheet_tells_apart
                 assert alike(cut) <= alike(whole), (level.key, step.rows)
 
 
-def alike(variant: Variant) -> set[tuple[str, str]]:
+def alike(variant: Variant) -> set[Confusion]:
     """The pairs of misconceptions that fill in this sheet alike."""
-    return {pair for pair in cannot_tell_apart(variant.problem) if "right" not in pair}
+    return {pair for pair in cannot_tell_apart(variant.problem) if pair.other}
 
 
 def test_nobody_meets_a_level_before_what_it_comes_after() -> None:
