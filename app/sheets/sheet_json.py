@@ -12,8 +12,9 @@ from app.sheets.variant import Row, Variant
 def variant_json(variant: Variant) -> dict[str, Any]:
     """A sheet without its answers: code, keys, tokens, prose, rows, and misconceptions that it cannot tell apart.
 
-    "decoder_tokens" is None unless the topic reads two texts; "cannot_tell_apart" holds pairs of keys, "right" for the right sheet;
-    "introduction", "own_assumptions" and "own_footnote" are the author's Markdown; "questions" are answered in words.
+    "decoder_tokens" is None unless the topic reads two texts; "cannot_tell_apart" holds pairs of keys, "right" for the
+    right sheet; "introduction", "own_assumptions" and "own_footnote" are the author's Markdown; "questions" are
+    answered in words.
     """
     sheet = variant.worksheet
     return {

@@ -193,7 +193,7 @@ LONG_TICKET = ticket_of_settings(
 
 @pytest.mark.parametrize(("layout", "large"), [("half", False), ("pair", False), ("full", True)])
 @pytest.mark.parametrize(
-    "ticket", [OWN_TICKET, LONG_TICKET, replace(LONG_TICKET, questions=LONG_TICKET.questions[10:])]
+    "ticket", [OWN_TICKET, LONG_TICKET, LONG_TICKET.model_copy(update={"questions": LONG_TICKET.questions[10:]})]
 )
 def test_a_ticket_of_every_kind_fits_its_backs(layout: str, large: bool, ticket: Ticket) -> None:
     """Each question, option and label is printed, inside the panels, as it is; what is long goes on behind a leaf."""

@@ -167,7 +167,7 @@ def test_lists_of_pairs_become_tables(bare_database_url: str) -> None:
     write(bare_database_url, "0004")
     engine = open_engine(bare_database_url)
     ticket = {"key": "classic", "title": "Bye", "instruction": "Pick.", "questions": [["why", "Why?"]]}
-    misconception = {"key": "own-x", "boxes": [["queries.rows", "d"]]}
+    misconception: dict[str, Any] = {"key": "own-x", "boxes": [["queries.rows", "d"]]}
     sheet = {**SHEET, "row_names": [], "row_hints": [["queries", "Hm"]], "misconceptions": [misconception]}
     content = json.dumps({"items": [sheet], "ticket": ticket, "wording": "w"})
     with migration_transaction(engine) as connection:
