@@ -117,9 +117,9 @@ def unknown_name(setting: str, known: Iterable[str], name: str) -> str:
 
 
 def _must(sentence: str, **numbers: float) -> WrapValidator:
-    """Says of a field which values it takes; `numbers` are filled into the sentence.
+    """Refuses what a field does not take with this sentence; `numbers` are filled into it.
 
-    What is wrong within the value and has a name of its own, as in an entry of a list, is said of that.
+    A part of the value that was refused with a sentence about itself, such as an entry of a list, keeps that sentence.
     """
 
     def check(value: object, validate: ValidatorFunctionWrapHandler) -> Any:
