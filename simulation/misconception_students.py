@@ -6,11 +6,17 @@ Whether the catalogue is right about them is tested elsewhere: tests/misconcepti
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 from app.misconceptions.predictions import expectations
 from app.sheets.variant import Variant
 
 FilledSheet = dict[str, int]  # the number in each blank by its name, such as "queries.rows"
+
+
+def with_tokens_as_rows(variant: Variant) -> Variant:
+    """The same sheet with its tokens as rows."""
+    return replace(variant, worksheet=replace(variant.worksheet, tokens_are="rows"))
 
 
 def right_sheet(variant: Variant) -> FilledSheet:
