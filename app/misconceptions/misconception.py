@@ -30,7 +30,6 @@ Group = Literal[
     "input", "width", "tokens", "scores", "mask", "back", "shared", "cache",
     "dimensions", "parameters", "feed-forward", "costs", "experts", "rotary",
 ]  # fmt: skip
-ANSWER_KEY = "right"  # in pairs of what a sheet can't tell apart: the correct sheet. No misconception has this key.
 
 # What any formula may use besides sizes: the right size of the blank that is written into, and that of the other side
 # of the same matrix.
@@ -60,7 +59,7 @@ def _kv_heads(architecture: Architecture) -> Expression:
 
 
 class CatalogueError(ValueError):
-    """A misconception with a key or group that it can't have, or that names something no sheet of its topics has."""
+    """A misconception of a group that isn't there, or that names something no sheet of its topics has."""
 
 
 @dataclass(frozen=True)
@@ -103,8 +102,6 @@ class Misconception:
     applies_to: Callable[[Architecture], bool] = lambda _architecture: True
 
     def __post_init__(self) -> None:
-        if self.key == ANSWER_KEY:
-            raise CatalogueError(f"A misconception can't have the key “{ANSWER_KEY}”: it is reserved.")
         if self.group not in get_args(Group):
             raise CatalogueError(f"The misconception “{self.key}”: there is no group “{self.group}”.")
         topics_of = dict[int, tuple[Prediction, list[str]]]()

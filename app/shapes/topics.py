@@ -14,7 +14,7 @@ app.shapes.requirements.TopicError: this model has no cross-attention: choose an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
@@ -27,6 +27,8 @@ from app.shapes.costs import cached_numbers, layer_costs, memory_costs
 from app.shapes.experts import even_tokens, expert_sizes, experts_table, require_experts_alike
 from app.shapes.feed_forward_width import width_counts, width_sizes
 from app.shapes.growth import growth_counts, require_attention_to_all
+from app.shapes.operation import Lookup, Operation, Softmax
+from app.shapes.parameter_inventory import Fact, experts_inventory, parameter_inventory
 from app.shapes.parameter_rows import parameter_rows
 from app.shapes.requirements import (
     Requirement,
@@ -55,7 +57,7 @@ from app.shapes.requirements import (
 )
 from app.shapes.rotary import require_rotary_pairs, rotary_table
 from app.shapes.softmax_counts import chosen_token, softmax_counts
-from app.shapes.table import Blank, Count, Equation, Tensor, TensorTable
+from app.shapes.table import Blank, Count, TensorTable
 from app.shapes.tables import (
     ATTENTION_LAYER,
     BATCHED_GROUPED_HEADS,
@@ -85,9 +87,9 @@ from app.translation import gettext as _
 BATCH_SIZES = (3, 6, 9, 10, 11, 13, 15)
 COMMON_SYMBOLS = ("N", "M", "W", "d_rot")  # of sizes that sheets of every topic may have beside the model's
 _MODEL_SYMBOLS = frozenset(symbol for family in FAMILIES.values() for symbol in family.sizes)
-SCALED_SCORES = "{scaled-scores}"  # a phrase of formulas: the scores divided by √d_h
 SCALES_EMBEDDINGS = frozenset({"gemma"})  # families that multiply embeddings by √d (arXiv:2403.08295)
 Subject = Literal["head", "softmax", "layer", "parameters", "model", "counts"]
+Bars = Literal["sums", "operations and bytes", "blocks and widths", "sums and growth"]
 
 
 @dataclass(frozen=True)
@@ -102,7 +104,9 @@ class TopicSpec:
     cannot be run. `batched` topics have several inputs at once. `extra_sizes` are symbols that only this topic's table
     uses. `token_step` is what the number of tokens should be a multiple of, so that every row has a whole number.
     `tables` are those it is built from; `counts` and `extra_symbols`, separated by spaces, are the keys and symbols
-    that the table of some model also has. A misconception may name these alone.
+    that the table of some model also has. A misconception may name these alone. A topic that `adds_token` is about one
+    more token than the sheet's number. `inventory` tells what else its sheets state of the model's parameters. `bars`
+    are what its counts are drawn as: sums of their parts, or numbers of two kinds, or with a plot of what grows.
     """
 
     key: str
@@ -119,6 +123,9 @@ class TopicSpec:
     tables: tuple[TensorTable, ...] = ()
     counts: str = ""
     extra_symbols: str = ""
+    adds_token: bool = False
+    inventory: Callable[[Architecture], Iterator[Fact]] | None = None
+    bars: Bars = "sums"
 
     @cached_property
     def boxes(self) -> frozenset[str]:
@@ -142,7 +149,7 @@ def topic_for(key: str, architecture: Architecture, tokens: int) -> TensorTable:
     """The table of a topic for this model; raises TopicError if the topic is not true of it, KeyError if unknown."""
     topic = TOPICS[key]
     topic.requires(architecture, tokens)
-    return _with_own_softmax(topic.build_table(architecture, tokens), architecture)
+    return _as_in_the_model(topic.build_table(architecture, tokens), architecture)
 
 
 def refusal(key: str, architecture: Architecture, tokens: int) -> str | None:
@@ -248,30 +255,28 @@ def whole_model_table(architecture: Architecture) -> TensorTable:
     return WHOLE_MODEL if architecture.gated else PLAIN_WHOLE_MODEL
 
 
-def _with_own_softmax(table: TensorTable, architecture: Architecture) -> TensorTable:
-    """The table with the attention weights computed as this model does: its scale, softcap, position bias and sink.
+def _as_in_the_model(table: TensorTable, architecture: Architecture) -> TensorTable:
+    """The table with the softmax and the embedding of this model: its scale, softcap, position bias, sink and so on."""
 
-    It is the table itself for a model that takes the softmax of the scores divided by √d_h.
-    """
-    own = _softmax_input(architecture, bias=table is not CROSS_ATTENTION)
-    weights = table.by_key.get("weights")
-    if weights is None or weights.equation is None or (own == SCALED_SCORES and "sinks" not in architecture.flags):
+    def own(operation: Operation | None) -> Operation | None:
+        if isinstance(operation, Softmax):
+            return replace(
+                operation,
+                masked=operation.masked and architecture.causal,
+                scale=architecture.score_scale.kind,
+                capped=bool(architecture.score_softcap),
+                position_bias=operation.of_one_text and bool(architecture.position_bias),
+                sink="sinks" in architecture.flags,
+            )
+        if isinstance(operation, Lookup):
+            is_scaled, positions = architecture.family in SCALES_EMBEDDINGS, architecture.has_position_table
+            return replace(operation, scaled=is_scaled, position_table=positions)
+        return operation
+
+    made_by = {tensor.key: own(tensor.made_by) for tensor in table.tensors}
+    if all(made_by[tensor.key] == tensor.made_by for tensor in table.tensors):
         return table
-    formula = weights.equation.formula.replace(SCALED_SCORES, own)
-    formula += ", {with-sink}" if "sinks" in architecture.flags else ""
-    own_weights = replace(weights, equation=replace(weights.equation, formula=formula))
-    return replace(table, tensors=tuple(own_weights if tensor is weights else tensor for tensor in table.tensors))
-
-
-def _softmax_input(architecture: Architecture, *, bias: bool) -> str:
-    """The formula of what the mask is added to: scores with the model's own scale and softcap, plus a position bias.
-
-    Example: '{scores} + {position-bias}' for T5, which does not scale. T5 has no bias in its cross-attention.
-    """
-    by_kind = {"none": "{scores}", "inverse-sqrt": SCALED_SCORES, "yarn": f"{{score-scale}} · {SCALED_SCORES}"}
-    scaled = by_kind.get(architecture.score_scale.kind, "{score-scale} · {scores}")
-    capped = f"{{softcap}}({scaled})" if architecture.score_softcap else scaled
-    return f"{capped} + {{position-bias}}" if bias and architecture.position_bias else capped
+    return replace(table, tensors=tuple(replace(tensor, made_by=made_by[tensor.key]) for tensor in table.tensors))
 
 
 def _head_table(architecture: Architecture, _tokens: int) -> TensorTable:
@@ -327,24 +332,13 @@ def _layer_parameters_table(architecture: Architecture, _tokens: int) -> TensorT
 
 
 def _whole_model_with_angles(architecture: Architecture, _tokens: int) -> TensorTable:
-    """The whole model with its own embedding, and rotary angles if RoPE rotates at least one pair of numbers."""
+    """The whole model, and rotary angles if RoPE rotates at least one pair of numbers."""
     table = whole_model_table(architecture)
-    embedded = replace(table["embedded"], equation=_embedding_equation(table["embedded"], architecture))
     rotates_pairs = (
         architecture.rotary is not None and architecture.rotary.width > 1 and architecture.rotary.width % 2 == 0
     )
     angles = (ROTARY_PAIRS["angles"],) if rotates_pairs else ()
-    tensors = (embedded if tensor.key == "embedded" else tensor for tensor in table.tensors)
-    return replace(table, tensors=(*tensors, *angles))
-
-
-def _embedding_equation(embedded: Tensor, architecture: Architecture) -> Equation | None:
-    """How tokens are embedded: looked up, in Gemma times √d, and rows of a position table added where there is one."""
-    if embedded.equation is None:
-        return None
-    scale = "√{d} · " if architecture.family in SCALES_EMBEDDINGS else ""
-    positions = " + {position-rows}" if architecture.has_position_table else ""
-    return replace(embedded.equation, formula=f"{scale}{embedded.equation.formula}{positions}")
+    return replace(table, tensors=(*table.tensors, *angles))
 
 
 def _parameter_count_table(architecture: Architecture, _tokens: int) -> TensorTable:
@@ -433,6 +427,7 @@ TOPICS: Mapping[str, TopicSpec] = {
             _decode_table,
             all_of(require_kv_cache, require_room_for_one_more),
             uses_decoder=True,
+            adds_token=True,
             tables=(DECODE_STEP, WINDOWED_DECODE_STEP),
         ),
         TopicSpec(
@@ -472,6 +467,7 @@ TOPICS: Mapping[str, TopicSpec] = {
             "counts",
             lambda architecture, _tokens: TensorTable("feed-forward-width", counts=width_counts(architecture)),
             all_of(require_one_stack, require_no_experts, require_layers_of_one_shape, require_known_width),
+            bars="blocks and widths",
             extra_sizes=width_sizes,
             counts=(
                 "width block_parameters gated_width four_d two_thirds multiplied multiples gated_parameters "
@@ -497,6 +493,7 @@ TOPICS: Mapping[str, TopicSpec] = {
             "counts",
             _parameter_count_table,
             all_of(require_one_stack, require_named_parts),
+            inventory=parameter_inventory,
             counts=(
                 "embedding patch_embedding embedding_norm attention sinks feed_forward router one_expert "
                 "experts shared_experts dense_feed_forward norms all_norms dense_layers expert_layers "
@@ -510,6 +507,7 @@ TOPICS: Mapping[str, TopicSpec] = {
             all_of(require_one_stack, require_experts_alike, require_named_parts),
             extra_sizes=lambda architecture, _tokens: expert_sizes(architecture),
             token_step=even_tokens,
+            inventory=experts_inventory,
             tables=(EXPERTS,),
             counts="router one_expert experts shared_experts chosen_experts block_stored block_active total used",
             extra_symbols="L_exp rest",
@@ -519,6 +517,7 @@ TOPICS: Mapping[str, TopicSpec] = {
             "counts",
             _costs_table,
             all_of(_PLAIN_LAYERS, require_scores_of_queries_and_keys, require_cache_of_known_length),
+            bars="operations and bytes",
             extra_sizes=_total_parameters,
             counts=(
                 "queries_flops keys_flops values_flops scores_flops context_flops output_flops "
@@ -531,6 +530,7 @@ TOPICS: Mapping[str, TopicSpec] = {
             "counts",
             lambda architecture, tokens: TensorTable("growth", counts=tuple(growth_counts(architecture, tokens))),
             all_of(_PLAIN_LAYERS, require_scores_of_queries_and_keys, require_attention_to_all),
+            bars="sums and growth",
             counts=(
                 "projections_flops pairwise_flops prefill_flops crossing crossing_of_layer projections_doubled "
                 "pairwise_doubled score_entries_doubled kv_cache_doubled decode_flops cache_of_token"

@@ -132,7 +132,11 @@ garbage = st.recursive(
 )
 
 
-@given(st.text() | garbage.map(json.dumps) | st.tuples(STARTS, STARTS, garbage, STARTS, garbage).map(json.dumps))
+@given(
+    st.text()
+    | garbage.map(json.dumps)
+    | st.tuples(STARTS, STARTS, garbage, st.booleans(), garbage, garbage).map(json.dumps)
+)
 def test_a_forged_record_is_refused_in_words_or_gives_a_sheet(text: str) -> None:
     """No text does anything else."""
     try:

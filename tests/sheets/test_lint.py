@@ -204,7 +204,7 @@ def test_every_sentence_of_the_sheets_can_be_printed(
     assert not [said for sentences in printed.values() for said in sentences if "{" in said or "None" in said]
 
 
-def test_what_an_author_misconception_cannot_show_is_reported(tmp_path: Path) -> None:
+def test_what_an_authors_misconception_cannot_show_is_reported(tmp_path: Path) -> None:
     """What depends on the tokens is said like that of the built-in ones; the rest by the author's own name for it."""
 
     def kinds(folder: str, tokens: int, **boxes: str) -> list[tuple[str, bool]]:

@@ -78,11 +78,3 @@ def test_one_harder_sheet_tests_out_of_a_level(client: TestClient, library: Libr
     answer(client, again, right_sheet(again))
     assert record_of(client).passed == ("single-head",)
     assert record_of(client).level == "bidirectional-head"
-
-
-def test_the_map_says_how_far_a_level_is(client: TestClient, library: Library) -> None:
-    """One of the two sheets that it takes."""
-    right = library.seeded("layer-mistral-7b", 3).code
-    record = f'[7,9,"attention-layer",false,["{right}"],["single-head"]]'
-    client.cookies.set(PRACTICE_COOKIE, base64.urlsafe_b64encode(record.encode()).decode())
-    assert "1 of 2 sheets right" in Page(client.get("/practice/map").text).text("li", **{"aria-current": "step"})
