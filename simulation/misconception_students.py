@@ -909,11 +909,11 @@ def sizes(variant: Variant) -> Sizes:
         "tied": architecture.tied_embeddings,
         "biases": architecture.biases,
         "normed": architecture.qk_norm_eps is not None,
-        "normed_as_one": architecture.family.startswith("olmo"),  # one norm over all heads, not one that they share
+        "normed_as_one": architecture.qk_norm == "all-heads",  # not a norm that they share
         "window": architecture.window,
         "gated": architecture.gated,
         "rope_alone": architecture.rotary is not None and not architecture.has_position_table,
-        "plain": not architecture.all_sizes.get("E"),
+        "plain": not architecture.has_experts,
         "batch": (own["B"],) if variant.worksheet.topic == "four-dimensions" else (),
         "seen": variant.answer(Blank("keys", "rows")) if variant.worksheet.topic == "decode-step" else own["N"],
     }

@@ -129,8 +129,8 @@ def layer_counts(architecture: Architecture, stack: LayerStack) -> tuple[LayerCo
     Neighbours with equal counts share one entry, which says how many they are.
     """
     sizes = architecture.all_sizes
-    by_kind = {run.flags: _bucket_counts(run.parameters, sizes) for run in stack.runs}
-    counted = [(by_kind[run.flags], run.count) for run in stack.runs]
+    by_kind = {kind.parameters: _bucket_counts(kind.parameters, sizes) for kind in stack.kinds}
+    counted = [(by_kind[run.parameters], run.count) for run in stack.runs]
     return tuple(
         LayerCounts(sum(count for _, count in group), *buckets)
         for buckets, group in groupby(counted, key=lambda pair: pair[0])

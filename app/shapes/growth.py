@@ -19,7 +19,7 @@ from fractions import Fraction
 from app.algebra.expression import ZERO, Expression
 from app.models.architecture import Architecture
 from app.shapes.costs import layer_costs
-from app.shapes.requirements import TopicError, keeps_cache
+from app.shapes.requirements import TopicError
 from app.shapes.table import PARTS_SUM, Count, FromParts
 from app.translation import gettext as _
 
@@ -67,7 +67,7 @@ def growth_counts(architecture: Architecture, _tokens: int) -> Iterator[Count]:
         if crossing(architecture, with_feed_forward=with_feed_forward):
             formula = "{with-N-over-with-square}"
             yield Count(key, _crossing_in_symbols(architecture, with_feed_forward), formula, unit="entries")
-    has_cache = keeps_cache(architecture)
+    has_cache = architecture.has_kv_cache
     for key, factor in WHEN_DOUBLED.items():
         if has_cache or key != "kv_cache":
             yield Count(f"{key}_doubled", Expression.number(factor), "{factor}", unit="entries")

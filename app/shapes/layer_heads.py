@@ -14,7 +14,6 @@ from dataclasses import dataclass
 
 from app.models.architecture import Architecture
 from app.shapes.costs import cached_numbers, memory_costs
-from app.shapes.parameter_parts import layer_kinds
 from app.shapes.requirements import (
     Requirement,
     TopicError,
@@ -116,7 +115,7 @@ def cache_refusal(architecture: Architecture, tokens: int) -> str | None:
         all_of(require_kv_cache, require_cache_of_known_length)(architecture, tokens)
     except TopicError as error:
         return str(error)
-    if len({kind.parts.get("attention") for kind in layer_kinds(architecture.stacks[0])}) > 1:
+    if len({kind.rows.get("attention") for kind in architecture.stacks[0].kinds}) > 1:
         return _("Layers of {model} differ in their attention, and so in what they cache.").format(
             model=architecture.name
         )

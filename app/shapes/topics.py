@@ -32,8 +32,6 @@ from app.shapes.requirements import (
     Requirement,
     TopicError,
     all_of,
-    has_latent_attention,
-    keeps_cache,
     require_attention_of_one_shape,
     require_cache_of_known_length,
     require_encoder_and_decoder,
@@ -86,7 +84,6 @@ BATCH_SIZES = (3, 6, 9, 10, 11, 13, 15)
 COMMON_SYMBOLS = ("N", "M", "W", "d_rot")  # of sizes that sheets of every topic may have beside the model's
 _MODEL_SYMBOLS = frozenset(symbol for family in FAMILIES.values() for symbol in family.sizes)
 SCALED_SCORES = "{scaled-scores}"  # a phrase of formulas: the scores divided by √d_h
-SCALES_EMBEDDINGS = frozenset({"gemma"})  # families that multiply embeddings by √d (arXiv:2403.08295)
 Subject = Literal["head", "softmax", "layer", "parameters", "model", "counts"]
 
 
@@ -229,8 +226,7 @@ def decode_step_table(architecture: Architecture, tokens: int) -> TensorTable | 
     token sees its own chunk alone. If the new token no longer fits into a sliding window beside the cached ones, it is
     the table in which the oldest key is dropped.
     """
-    decodes = architecture.has_kv_cache and (architecture.causal or architecture.encoder_decoder)
-    if not decodes or tokens + 1 > (architecture.chunk or architecture.max_decoder_tokens):
+    if not architecture.has_kv_cache or tokens + 1 > (architecture.chunk or architecture.max_decoder_tokens):
         return None
     window_is_full = architecture.window is not None and tokens + 1 > architecture.window
     return WINDOWED_DECODE_STEP if window_is_full else DECODE_STEP
@@ -248,10 +244,10 @@ def _with_own_softmax(table: TensorTable, architecture: Architecture) -> TensorT
     """
     own = _softmax_input(architecture, bias=table is not CROSS_ATTENTION)
     weights = table.by_key.get("weights")
-    if weights is None or weights.equation is None or (own == SCALED_SCORES and "sinks" not in architecture.flags):
+    if weights is None or weights.equation is None or (own == SCALED_SCORES and not architecture.has_sinks):
         return table
     formula = weights.equation.formula.replace(SCALED_SCORES, own)
-    formula += ", {with-sink}" if "sinks" in architecture.flags else ""
+    formula += ", {with-sink}" if architecture.has_sinks else ""
     own_weights = replace(weights, equation=replace(weights.equation, formula=formula))
     return replace(table, tensors=tuple(own_weights if tensor is weights else tensor for tensor in table.tensors))
 
@@ -280,9 +276,9 @@ def _softmax_table(architecture: Architecture, tokens: int) -> TensorTable:
 
 def _layer_table(architecture: Architecture, _tokens: int) -> TensorTable:
     """The layer with latent attention if the model has it: with or without a latent for the queries (r_q)."""
-    if not has_latent_attention(architecture):
+    if not architecture.has_latent_attention:
         return ATTENTION_LAYER
-    return LATENT_ATTENTION if "r_q" in architecture.all_sizes else DIRECT_LATENT_ATTENTION
+    return LATENT_ATTENTION if architecture.has_latent_queries else DIRECT_LATENT_ATTENTION
 
 
 def _heads_table(architecture: Architecture, _tokens: int) -> TensorTable:
@@ -335,7 +331,7 @@ def _embedding_equation(embedded: Tensor, architecture: Architecture) -> Equatio
     """How tokens are embedded: looked up, in Gemma times √d, and rows of a position table added where there is one."""
     if embedded.equation is None:
         return None
-    scale = "√{d} · " if architecture.family in SCALES_EMBEDDINGS else ""
+    scale = "√{d} · " if architecture.embedding_scale == "root-d" else ""
     positions = " + {position-rows}" if architecture.has_position_table else ""
     return replace(embedded.equation, formula=f"{scale}{embedded.equation.formula}{positions}")
 
@@ -347,7 +343,7 @@ def _parameter_count_table(architecture: Architecture, _tokens: int) -> TensorTa
 
 def _costs_table(architecture: Architecture, tokens: int) -> TensorTable:
     """FLOPs of one layer, then bytes of parameters and, if the model has one, of its KV cache; no matrices."""
-    cached = cached_numbers(architecture, tokens) if keeps_cache(architecture) else None
+    cached = cached_numbers(architecture, tokens) if architecture.has_kv_cache else None
     return TensorTable("costs", counts=(*layer_costs(architecture.gated), *memory_costs(cached)))
 
 

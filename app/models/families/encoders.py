@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from app.models.families.family import (
     ALL_BIASES,
-    COMMON_SIZES,
     POST_NORM,
     PRE_NORM,
     YES,
@@ -30,7 +29,6 @@ _BERT = Family(
     encoders.BERT,
     "BertForMaskedLM",
     {
-        **COMMON_SIZES,
         "G": "= H",
         "d_h": "= d/H",
         "C": "max_position_embeddings = 512",
@@ -95,6 +93,7 @@ _BART = Family(
     causal=False,
     position_rows="C",
     norm_placement=POST_NORM,
+    embedding_scale="stated",
 )
 _T5 = Family(
     encoder_decoders.T5,
@@ -160,7 +159,7 @@ ENCODER_FAMILIES: Mapping[str, Family] = {
     "modernbert": Family(
         encoders.MODERNBERT,
         "ModernBertForMaskedLM",
-        {**COMMON_SIZES, "G": "= H", "d_h": "= d/H"},
+        {"G": "= H", "d_h": "= d/H"},
         {
             "q k v o": Flag("attention_bias"),
             "mlp_bias": Flag("mlp_bias"),
@@ -199,7 +198,6 @@ ENCODER_FAMILIES: Mapping[str, Family] = {
         encoders.VIT,
         "ViTForImageClassification",
         {
-            **COMMON_SIZES,
             "G": "= H",
             "d_h": "= d/H",
             "V": "= none",
@@ -221,7 +219,6 @@ ENCODER_FAMILIES: Mapping[str, Family] = {
         encoders.CLIP_TEXT,
         "CLIPTextModel",
         {
-            **COMMON_SIZES,
             "G": "= H",
             "d_h": "= d/H",
             "C": "max_position_embeddings = 77",
