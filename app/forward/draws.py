@@ -46,7 +46,7 @@ def query_parameter_lines(a: Architecture, head: int) -> Iterator[ProgramLine]:
         yield ProgramLine(f"sink = {random_normal(a, '')}", names=("sink",), comment="a learned score without a key")
     if a.position_bias == "relative":
         yield ProgramLine('draw_for(f"position bias of head {head}")')
-        buckets = f"{a.extra['B']:d}"
+        buckets = f"{a.extra['n_buckets']:d}"
         yield _helper(f"b_P = {random_normal(a, buckets)}", "one learned number for each bucket of distances")
 
 
@@ -93,7 +93,7 @@ def layer_parameter_lines(a: Architecture) -> Iterator[ProgramLine]:
             f"sink = X.new_empty(H)\nfor head in range(H):\n{draw}", "for each head, a learned score without a key"
         )
     if a.position_bias == "relative":
-        buckets = f"{a.extra['B']:d}"
+        buckets = f"{a.extra['n_buckets']:d}"
         draw = f'    draw_for(f"position bias of head {{head}}")\n    b_P[head] = {random_normal(a, buckets)}'
         code = f"b_P = X.new_empty(H, {buckets})\nfor head in range(H):\n{draw}"
         yield _helper(code, "for each head, one learned number for each bucket of distances")

@@ -49,7 +49,7 @@ def _vector_bytes(a: Architecture, tokens: int, layer: bool, element: int) -> in
     if a.position_bias != "relative":
         return numbers * element
     distances = 2 * tokens - 1
-    return (numbers + heads * (a.extra["B"] + distances)) * element + 3 * distances * BYTES_OF_POSITION
+    return (numbers + heads * (a.extra["n_buckets"] + distances)) * element + 3 * distances * BYTES_OF_POSITION
 
 
 def _head_peak(architecture: Architecture, cells: Mapping[str, int], element: int) -> int:

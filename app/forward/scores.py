@@ -29,7 +29,7 @@ def position_bias_lines(a: Architecture, head: int | None) -> Iterator[ProgramLi
     """
     if a.position_bias == "relative":
         yield ProgramLine("", comment="Relative position bias: distances of query and key are sorted into buckets")
-        yield from _bucket_lines(a.extra["B"])
+        yield from _bucket_lines(a.extra["n_buckets"])
         yield _helper("bias = b_P[..., bucket]")
     if a.position_bias == "alibi":
         yield ProgramLine("", comment="ALiBi: a fixed slope for each head, so that near keys count more")

@@ -125,7 +125,8 @@ class TopicSpec:
     @cached_property
     def symbols(self) -> frozenset[str]:
         """The symbols that have a size on some model's sheet, and the keys of its counts: what formulas may use."""
-        return _MODEL_SYMBOLS.union(COMMON_SYMBOLS, self.extra_symbols.split(), self.counts.split())
+        batch = ["B"] if self.batched else []
+        return _MODEL_SYMBOLS.union(COMMON_SYMBOLS, batch, self.extra_symbols.split(), self.counts.split())
 
 
 def topic_for(key: str, architecture: Architecture, tokens: int) -> TensorTable:

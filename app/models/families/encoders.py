@@ -111,7 +111,7 @@ _T5 = Family(
         "H_dec": "= H",
         "d_h_dec": "= d_h",
         "L_dec": "num_decoder_layers = L",
-        "B": "relative_attention_num_buckets = 32",
+        "n_buckets": "relative_attention_num_buckets = 32",
     },
     {
         "gated": Flag("feed_forward_proj", False, names_gated_activation),

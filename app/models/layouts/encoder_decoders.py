@@ -46,18 +46,11 @@ def _t5_feed_forward(name: str) -> ParameterSpecs:
 
 # The table of relative positions stands in the first layer and serves all (Raffel et al., arXiv:1910.10683), except in
 # UMT5, where each layer has one.
+_T5_BUCKETS = ("layer.0.SelfAttention.relative_attention_bias", "n_buckets", "H", ModelPart.RELATIVE_POSITIONS)
 _T5_SELF_ATTENTION = concat(
     projections("layer.0.SelfAttention.", _T5_NAMES, widths=_ENCODER_WIDTHS),
-    embedding_table(
-        "layer.0.SelfAttention.relative_attention_bias",
-        "B",
-        "H",
-        ModelPart.RELATIVE_POSITIONS,
-        when="first !every_relative",
-    ),
-    embedding_table(
-        "layer.0.SelfAttention.relative_attention_bias", "B", "H", ModelPart.RELATIVE_POSITIONS, when="every_relative"
-    ),
+    embedding_table(*_T5_BUCKETS, when="first !every_relative"),
+    embedding_table(*_T5_BUCKETS, when="every_relative"),
 )
 _T5_ENCODER = StackSpec(
     "encoder.block.{i}.",
