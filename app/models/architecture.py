@@ -29,6 +29,8 @@ QKNorm = Literal["", "per-head", "all-heads", "after-rope", "layer-norm"]
 # What embeddings are multiplied by before the first layer: nothing, √d (Gemma, arXiv:2403.08295), or a constant that a
 # field of the config states or switches on (Granite, XGLM, BART).
 EmbeddingScale = Literal["", "root-d", "stated"]
+# What the tokens of the input, or of the encoder's, are made from.
+InputKind = Literal["text", "image", "sound"]
 # Where a layer normalizes, x being what the layer receives and f its attention or feed-forward block:
 #   pre       x + f(norm(x))            GPT-2, LLaMA
 #   post      norm(x + f(x))            BERT, the original Transformer
@@ -154,15 +156,15 @@ class Architecture:
     whoever computes numbers has to refuse such a model. A decoder beside an encoder computes in the same way, with a
     factor for its own head dimension.
 
-    The whole model's: `embedding_scale` is what token embeddings are multiplied by, `has_final_norm` whether a norm
-    follows the last layer, and `has_kv_cache` whether the model generates token by token and keeps something of earlier
-    tokens. `usable_positions` is how many tokens its position table has room for, None without a table; `fixed_tokens`
-    is the one length that the model reads, None where the input may be shorter. `gated` says whether the feed-forward
-    blocks have a gate (arXiv:2002.05202), and `width_rule` how d_ff was chosen for such blocks, None where that is not
-    known. `model_class` is the class of transformers whose parameters are counted, `task_head` what that class puts on
-    top. `base_parameters` are the tensors of the base model outside its layers, `head_parameters` those of the task
-    head; the layers' are in `stacks`. `notes` are sentences for the reader on what was read otherwise than the file
-    says. `real_G` is G before `as_multi_head` simplified it, None elsewhere.
+    The whole model's: `input` is what it reads, `embedding_scale` is what token embeddings are multiplied by,
+    `has_final_norm` whether a norm follows the last layer, and `has_kv_cache` whether the model generates token by
+    token and keeps something of earlier tokens. `usable_positions` is how many tokens its position table has room for,
+    None without a table; `fixed_tokens` is the one length that the model reads, None where the input may be shorter.
+    `gated` says whether the feed-forward blocks have a gate (arXiv:2002.05202), and `width_rule` how d_ff was chosen
+    for such blocks, None where that is not known. `model_class` is the class of transformers whose parameters are
+    counted, `task_head` what that class puts on top. `base_parameters` are the tensors of the base model outside its
+    layers, `head_parameters` those of the task head; the layers' are in `stacks`. `notes` are sentences for the reader
+    on what was read otherwise than the file says. `real_G` is G before `as_multi_head` simplified it, None elsewhere.
     """
 
     name: str
@@ -188,6 +190,7 @@ class Architecture:
     model_class: str = ""
     has_kv_cache: bool = True
     has_final_norm: bool = True
+    input: InputKind = "text"
     embedding_scale: EmbeddingScale = ""
     scales_residuals: bool = False
     scales_queries: bool = False

@@ -97,6 +97,7 @@ def build_architecture(config: object, name: str = "this model") -> Architecture
         initializer_range=read_positive_number(model.config, "initializer_range", 0.02),
         usable_positions=_usable_positions(family, flags, reader),
         fixed_tokens=reader.required(family.fixed_tokens) if family.fixed_tokens else None,
+        input=family.input,
         score_scale=family.scale(model.config, d_h, flags),
         score_softcap=_softcap(model.config, family.softcap),
         position_bias=position_bias,

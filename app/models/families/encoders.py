@@ -214,6 +214,7 @@ ENCODER_FAMILIES: Mapping[str, Family] = {
         kv_cache=False,
         position_rows="P",
         fixed_tokens="P",
+        input="image",
     ),
     "clip_text_model": Family(
         encoders.CLIP_TEXT,
@@ -255,5 +256,6 @@ ENCODER_FAMILIES: Mapping[str, Family] = {
         flags={"q v o mlp_bias": YES},
         norm_placement=PRE_NORM,
         fixed_tokens="C",
+        input="sound",
     ),
 }

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from app.models.alibi import AlibiSlopes, slopes_from_powers
-from app.models.architecture import EmbeddingScale, NormKind, NormPlacement, PositionBias, QKNorm
+from app.models.architecture import EmbeddingScale, InputKind, NormKind, NormPlacement, PositionBias, QKNorm
 from app.models.config_fields import ConfigError, quoted
 from app.models.layer_patterns import LayerPattern, WindowRule
 from app.models.parameter_specs import NEVER, Layout
@@ -107,8 +107,8 @@ class Family:
     queries and keys have where the flag qk_norm is set. The keys of `position_bias` and `norm_placement` are conditions
     on flags, of which the first that is met counts; without one there is no bias. The keys of `not_modelled` are
     conditions, too: its values are noun phrases for parts of attention that nothing here describes. `fixed_tokens` is
-    the symbol of the one length that the model reads, None where the input may be shorter. `width_rules` says how the
-    inner dimension was chosen in those of its models that did not follow LLaMA's rule.
+    the symbol of the one length that the model reads, None where the input may be shorter; `input` is what it reads.
+    `width_rules` says how the inner dimension was chosen in those of its models that did not follow LLaMA's rule.
     """
 
     layout: Layout
@@ -137,6 +137,7 @@ class Family:
     norm: NormKind = "LayerNorm"
     norm_placement: Mapping[str, NormPlacement] = field(default_factory=lambda: PRE_NORM)
     fixed_tokens: str | None = None
+    input: InputKind = "text"
     not_modelled: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -171,7 +172,7 @@ ATTENTION_BIAS: Flags = {"q k v o": Flag("attention_bias")}
 MLP_BIAS: Flags = {"mlp_bias": Flag("mlp_bias")}
 QKV_BIAS: Flags = {"q k v": YES}
 ALL_BIASES: Flags = {"q k v o mlp_bias": YES}
-QK_NORM: Flags = {"qk_norm": YES}
+WITH_QK_NORM: Flags = {"qk_norm": YES}
 
 
 def is_set(_value: object, _name: str) -> bool:

@@ -225,7 +225,7 @@ def _property_keys(wording: Wording, a: Architecture) -> Iterator[tuple[str, Map
     yield "encoder-decoder" if a.encoder_decoder else masked, {}
     yield _kv_heads_key(a), {"share": a.query_heads_per_kv_head}
     yield _window_key(a)
-    yield from _position_keys(wording, a)
+    yield from _position_keys(a)
     yield from _score_keys(a)
     which = ", ".join(wording.say("projections", letter) for letter in a.biases)
     yield ("biases" if a.biases else "biases-none"), {"which": which}
@@ -272,7 +272,7 @@ def _runs(a: Architecture) -> Sequence[LayerRun]:
     return [run for stack in a.stacks for run in stack.runs]
 
 
-def _position_keys(wording: Wording, a: Architecture) -> Iterator[tuple[str, Mapping[str, object]]]:
+def _position_keys(a: Architecture) -> Iterator[tuple[str, Mapping[str, object]]]:
     """The keys of the sentences on positions, with their values: RoPE, a table, a bias of scores, a fixed length."""
     with_rotary = [run for run in _runs(a) if run.rotary]
     if with_rotary:
@@ -284,11 +284,10 @@ def _position_keys(wording: Wording, a: Architecture) -> Iterator[tuple[str, Map
     if a.position_bias:
         yield f"positions-{a.position_bias}", {}
     if a.fixed_tokens is not None:
-        own = f"fixed-tokens-{a.family}"
         # Whisper's encoder begins with a convolution of stride 2; a frame is 10 ms (arXiv:2212.04356, section 2.2).
         frames = 2 * a.fixed_tokens
         words = {"n": format_number(a.fixed_tokens), "frames": format_number(frames), "seconds": f"{frames / 100:g}"}
-        yield own if own in wording.sections["kinds"] else "fixed-tokens", words
+        yield f"fixed-tokens-{a.input}", words
 
 
 def _rotary_keys(a: Architecture, with_rotary: Sequence[LayerRun]) -> Iterator[tuple[str, Mapping[str, object]]]:
