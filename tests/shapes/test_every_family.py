@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
@@ -105,6 +106,26 @@ def test_a_row_holds_only_what_it_names() -> None:
         for kind in a.stacks[0].kinds:
             in_attention = " ".join(spec.name for spec in kind.rows["attention"])
             assert not any(other in in_attention for other in ("mlp", "fc", "ffn", "intermediate")), in_attention
+
+
+@pytest.mark.parametrize(
+    ("topic", "rows"), [("attention-layer", {"attention"}), ("layer-parameters", {"attention", "feed_forward"})]
+)
+def test_a_table_and_the_layout_have_the_same_matrices(topic: str, rows: set[str]) -> None:
+    """The columns of all matrices with as many rows add up alike: layouts store some of a table's side by side."""
+    for a in possible(topic):
+        sizes = sizes_for(topic, a, TOKENS, TOKENS)
+        stored, drawn = Counter[int](), Counter[int]()
+        for spec in a.stacks[0].kinds[0].parameters:
+            if spec.part.row in rows and spec.kind == "matrix":
+                height, width = (dim.size(sizes) for dim in spec.in_out_shape)
+                stored[height] += width
+        for tensor in topic_for(topic, a, TOKENS).tensors:
+            if tensor.parameter:
+                height, width = (dim.size(sizes) for dim in tensor.shape)
+                drawn[height] += width
+        assert stored == drawn, a.name
+        assert drawn
 
 
 def test_every_parameter_is_in_one_row() -> None:
