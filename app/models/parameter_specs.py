@@ -32,34 +32,34 @@ class ModelPart(Enum):
     """The part of a model that a tensor belongs to: its name, its bucket, and its row on a parameter-count sheet."""
 
     # Outside the layers
-    TOKEN_TABLE = ("token embedding", "embedding", "embedding")
-    POSITION_TABLE = ("position table", "embedding", "embedding")
-    TYPE_TABLE = ("table of token types", "embedding", "embedding")
-    RELATIVE_TABLE = ("table of relative positions", "embedding", "")
-    PATCHES = ("projection of patches, and class token", "other", "patch_embedding")
-    EMBEDDING_NORM = ("norm of the embeddings", "other", "embedding_norm")
-    EMBEDDING_PROJECTION = ("projection between embedding and layers", "other", "embedding_projection")
+    TOKEN_TABLE = ("token_table", "embedding", "embedding")
+    POSITION_TABLE = ("position_table", "embedding", "embedding")
+    TYPE_TABLE = ("type_table", "embedding", "embedding")  # of token types (BERT)
+    RELATIVE_TABLE = ("relative_table", "embedding", "")  # of relative positions (DeBERTa)
+    PATCHES = ("patches", "other", "patch_embedding")  # their projection, and the class token
+    EMBEDDING_NORM = ("embedding_norm", "other", "embedding_norm")
+    EMBEDDING_PROJECTION = ("embedding_projection", "other", "embedding_projection")
     CONVOLUTION = ("convolution", "other", "")
-    FINAL_NORM = ("final norm", "other", "final_norm")
+    FINAL_NORM = ("final_norm", "other", "final_norm")
     POOLER = ("pooler", "other", "pooler")
-    HEAD_TRANSFORM = ("transform before the LM head", "other", "head_transform")
-    OUTPUT_HEAD = ("LM head", "output_head", "output_head")
-    OUTPUT_BIAS = ("bias of an LM head, listed apart from its matrix", "other", "output_head")
-    TASK_HEAD = ("other task head", "other", "task_head")
+    HEAD_TRANSFORM = ("head_transform", "other", "head_transform")  # before an encoder's LM head
+    OUTPUT_HEAD = ("output_head", "output_head", "output_head")
+    OUTPUT_BIAS = ("output_bias", "other", "output_head")  # of an LM head, listed apart from its matrix
+    TASK_HEAD = ("task_head", "other", "task_head")  # any but an LM head
     # In a layer
-    ATTENTION = ("projections of attention", "attention", "attention")
-    LATENT_ATTENTION = ("projections of latent attention", "attention", "attention")
-    QUERY_NORM = ("norm of queries, or of their latent", "attention_norms", "attention")
-    KEY_NORM = ("norm of keys, or of their latent", "attention_norms", "attention")
-    SINKS = ("attention sinks", "other", "sinks")
-    CROSS_ATTENTION = ("cross-attention", "other", "")
-    RELATIVE_POSITIONS = ("relative positions in attention", "other", "")
-    FEED_FORWARD = ("feed-forward block", "mlp", "feed_forward")
+    ATTENTION = ("attention", "attention", "attention")
+    LATENT_ATTENTION = ("latent_attention", "attention", "attention")
+    QUERY_NORM = ("query_norm", "attention_norms", "attention")  # or of the latent that queries are made from
+    KEY_NORM = ("key_norm", "attention_norms", "attention")  # or of the latent that keys and values are made from
+    SINKS = ("sinks", "other", "sinks")
+    CROSS_ATTENTION = ("cross_attention", "other", "")
+    RELATIVE_POSITIONS = ("relative_positions", "other", "")
+    FEED_FORWARD = ("feed_forward", "mlp", "feed_forward")
     ROUTER = ("router", "mlp", "router")
     EXPERTS = ("experts", "mlp", "experts")
-    SHARED_EXPERTS = ("shared experts", "mlp", "shared_experts")
-    SHARED_GATE = ("gate of a shared expert", "mlp", "shared_experts")
-    NORMS = ("norms of a layer", "norms", "norms")
+    SHARED_EXPERTS = ("shared_experts", "mlp", "shared_experts")
+    SHARED_GATE = ("shared_gate", "mlp", "shared_experts")
+    NORMS = ("norms", "norms", "norms")
 
     def __init__(self, _name: str, bucket: Bucket, row: Row) -> None:
         self.bucket: Bucket = bucket

@@ -12,11 +12,6 @@ from app.models.width_rules import WHOLE_PERCENT, WidthRule
 from app.shapes.table import PARTS_SUM, Count, FromParts
 
 
-def follows_width_rule(architecture: Architecture) -> bool:
-    """Whether the inner dimension is 4·d in an ungated block, or what a rule gives in a gated one."""
-    return bool(architecture.width_rule) if architecture.gated else architecture.d_ff == 4 * architecture.d
-
-
 def width_sizes(architecture: Architecture, _tokens: int) -> dict[str, int]:
     """The settings of the model's rule, m and percent; and g, what is rounded up. Or none."""
     rule = architecture.width_rule

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from app.models.architecture import Architecture, LayerKind, LayerRun
-from app.shapes.feed_forward_width import follows_width_rule
 from app.translation import gettext as _
 
 Requirement = Callable[[Architecture, int], None]
@@ -209,7 +208,8 @@ def require_attention_of_one_shape(architecture: Architecture, tokens: int) -> N
 
 def require_known_width(architecture: Architecture, tokens: int) -> None:
     """Refuse an inner dimension that is neither 4·d in an ungated block nor what LLaMA's rule gives in a gated one."""
-    if not follows_width_rule(architecture):
+    is_four_d = not architecture.gated and architecture.d_ff == 4 * architecture.d
+    if architecture.width_rule is None and not is_four_d:
         message = _(
             "The inner dimension of {model}, {d_ff}, follows no rule that this sheet knows: choose a model such as "
             "LLaMA 7B or GPT-2."
