@@ -109,17 +109,15 @@ def parameter_counts(architecture: Architecture) -> ParameterCounts:
 
     `active` counts the same, but of the experts only the k of E that one token meets.
     """
-    tensors = parameter_tensors(architecture)
     outside = Counter[str]()
-    for tensor in tensors:
-        if "{i}" not in tensor.name:
-            outside[tensor.spec.bucket] += tensor.total
+    for spec in architecture.outside_parameters:
+        outside[spec.bucket] += spec.count.size(architecture.all_sizes)
     return ParameterCounts(
         embedding=outside["embedding"],
         output_head=outside["output_head"],
         other=outside.total() - outside["embedding"] - outside["output_head"],
         layers=tuple(counts for stack in architecture.stacks for counts in layer_counts(architecture, stack)),
-        active=sum(tensor.active * tensor.instances for tensor in tensors),
+        active=sum(tensor.active * tensor.instances for tensor in parameter_tensors(architecture)),
     )
 
 
