@@ -21,9 +21,8 @@ from typing import get_args
 
 from app.algebra.expression import Expression, Formula
 from app.models.architecture import Architecture
+from app.models.parameter_specs import number_of_parameters
 from app.shapes.experts import shared_expert_parameters
-from app.shapes.feed_forward_width import width_rule
-from app.shapes.parameter_parts import number_of_parameters, outside_parts
 from app.shapes.problem import Problem
 from app.shapes.rotary import other_partner
 from app.shapes.table import MATRIX_FIELDS, Blank, BlankField, side_fields
@@ -101,7 +100,7 @@ FORMULA_SYMBOLS: Mapping[str, Callable[[Problem, Blank], Expression]] = {
     "other_side": lambda problem, blank: problem.table.asked[blank.tensor].expression(blank.transposed.field),
     "kv_heads": lambda problem, _blank: _kv_heads(problem.architecture),
     "output_biases": lambda problem, _blank: Expression.number(int("o" in problem.architecture.biases)),
-    "lm_head": lambda problem, _blank: number_of_parameters(outside_parts(problem.architecture).get("output_head", ())),
+    "lm_head": lambda problem, _blank: number_of_parameters(problem.architecture.outside_rows.get("output_head", ())),
     "other_partner": lambda problem, _blank: other_partner(problem.architecture),
     "prefill_of_next": lambda problem, _blank: (
         problem.table.asked["prefill_flops"].expression("count").substitute({"N": Expression.parse("N + 1")})
@@ -163,7 +162,7 @@ def _is_causal(architecture: Architecture) -> bool:
 
 def _is_rounded_up(architecture: Architecture) -> bool:
     """Whether the rule for the inner dimension rounds it up to more than it was."""
-    rule = width_rule(architecture)
+    rule = architecture.width_rule
     return rule is not None and rule.before_rounding(architecture.d) < architecture.d_ff
 
 
@@ -179,12 +178,12 @@ def _is_of_grouped_queries(architecture: Architecture) -> bool:
 
 def _has_latent_attention(architecture: Architecture) -> bool:
     """Whether keys and values are computed from one latent of each token."""
-    return "r_kv" in architecture.all_sizes
+    return architecture.has_latent_attention
 
 
 def _has_experts(architecture: Architecture) -> bool:
     """Whether the model is a mixture of experts."""
-    return "E" in architecture.all_sizes
+    return architecture.has_experts
 
 
 def _is_no_even_share(architecture: Architecture) -> bool:

@@ -12,7 +12,6 @@ from app.algebra.number_text import format_number
 from app.models.architecture import Architecture
 from app.shapes.parameter_inventory import Fact
 from app.shapes.problem import Problem
-from app.shapes.requirements import keeps_cache
 from app.shapes.table import Blank, Count
 from app.shapes.topics import TOPICS
 from app.sheets.notation import NOTATIONS, without_own_name
@@ -376,15 +375,15 @@ def _forms(problem: Problem) -> Mapping[str, Mapping[str, bool]]:
     A part is left out if none fits, or the empty key does: it doesn't concern the model.
     """
     a, sizes, tokens = problem.architecture, problem.sizes, problem.sizes["N"]
-    heads, kv_heads, width, is_latent = sizes["H"], sizes["G"], sizes["d_h"], "r_kv" in sizes
+    heads, kv_heads, width, is_latent = sizes["H"], sizes["G"], sizes["d_h"], a.has_latent_attention
     reach = tokens + TOPICS[problem.topic].adds_token  # how many tokens there are in the end
     # Whether a window or chunk hides tokens that would be seen without it.
     local = _LocalLayers.of(a)
     has_window = 0 < a.reach_of(local.window) < reach
     has_chunks = 0 < local.chunk < reach
-    has_cache = keeps_cache(a)
+    has_cache = a.has_kv_cache
     is_masked = a.causal or has_window or has_chunks
-    has_lm_head = any("V" in dim.symbols for dim in a.task_head.logits or ())
+    has_lm_head = a.has_lm_head
     return {
         "width": {"width-projected": sizes.get("d_emb", a.d) != a.d, "width": True},
         "heads": {
@@ -401,10 +400,10 @@ def _forms(problem: Problem) -> Mapping[str, Mapping[str, bool]]:
             "head-dimension-stated": True,
         },
         "latent": {"latent": is_latent},
-        "latent-queries": {"latent-queries": "r_q" in sizes},
+        "latent-queries": {"latent-queries": a.has_latent_queries},
         "scale": {"": a.score_scale.kind == "inverse-sqrt", f"scale-{a.score_scale.kind}": True},
         "softcap": {"softcap": a.score_softcap is not None},
-        "sinks": {"sinks": "sinks" in a.flags},
+        "sinks": {"sinks": a.has_sinks},
         "bias": {f"{a.position_bias}-bias": a.position_bias != ""},
         "position-encoding": {
             "rotary-partial": a.rotary is not None and a.rotary.width < width,

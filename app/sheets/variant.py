@@ -125,7 +125,7 @@ class Variant:
         words, asked = self.wording.sections["rows"][self.worksheet.topic][key], self.table.asked[key]
         forms = {
             "note-if-grouped": self.architecture.G < self.architecture.H,
-            "note-if-sink": "sinks" in self.architecture.flags,
+            "note-if-sink": self.architecture.has_sinks,
             "note-if-patches": "p" in self.sizes,
             "note-if-projected": self.sizes.get("d_emb", self.sizes["d"]) != self.sizes["d"],
         }

@@ -90,10 +90,10 @@ def test_a_table_of_positions_is_told(client: TestClient, library: Library) -> N
             {"rotary-part": {"width": 16, "d_h": 64, "theta": "10,000"}, "norm-parallel": {"norm": "LayerNorm"}},
         ),
         ("phi-3.5-mini", {"window-beyond": {"W": "262,144", "C": "131,072"}}),
-        ("t5-small", {"positions-relative": {"B": 32}, "scale-none": {}, "tied": {}}),
+        ("t5-small", {"positions-relative": {"n_buckets": 32}, "scale-none": {}, "tied": {}}),
         ("flan-t5-small", {"untied": {}, "gated": {}}),
-        ("whisper-tiny", {"fixed-tokens-whisper": {"n": "1500", "frames": "3000", "seconds": "30"}}),
-        ("vit-base", {"fixed-tokens-vit": {"n": "197"}, "no-output": {}}),
+        ("whisper-tiny", {"fixed-tokens-sound": {"n": "1500", "frames": "3000", "seconds": "30"}}),
+        ("vit-base", {"fixed-tokens-image": {"n": "197"}, "no-output": {}}),
         ("olmo-2-7b", {"norm-output": {"norm": "RMSNorm"}}),
         (
             "deepseek-v2-lite",
