@@ -141,7 +141,7 @@ def _taught_lesson(server: Server) -> Iterator[Lesson]:
     worksheets, store = PROJECT / "worksheets", Store(server.database, server.folder)
     teacher = add_teacher(store, "ada@example.org", "Ada")
     course = add_sample_course(load_library(worksheets), load_tickets(worksheets), store, teacher)
-    [activity] = [activity for activity in store.activities.of_course(course) if activity.phase() == "open"]
+    [activity] = [activity for activity in store.activities.of_course(course) if activity.phase(store.now()) == "open"]
     yield Lesson(activity.id, store.people.open_session(teacher))
     store.close()
 

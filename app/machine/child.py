@@ -60,7 +60,8 @@ class WarmChild:
 
     `serve` is the child's main function. It calls `enter_child`, sends ("ready", None), then answers every job with
     ("progress", …), any number of times, and one message of another kind. `idle_limit_s` is how long a child without
-    work is kept, `memory_limit` how many bytes it may take at work, and `kept_memory` how many it may keep afterwards.
+    work is kept, `start_limit_s` how long it may take until it is ready, `memory_limit` how many bytes it may take at
+    work, and `kept_memory` how many it may keep afterwards.
     With `idle_time_only`, for work that nobody sits and waits for, the system runs the child when nothing else has to
     run: on a busy machine hardly ever.
     """
@@ -71,13 +72,14 @@ class WarmChild:
         serve: Callable[[Connection], None],
         *,
         idle_limit_s: float,
+        start_limit_s: float = START_LIMIT_S,
         memory_limit: int | None = None,
         kept_memory: int | None = None,
         idle_time_only: bool = False,
     ) -> None:
         self._name, self._serve = name, serve
         self.idle_limit_s, self.memory_limit, self.kept_memory = idle_limit_s, memory_limit, kept_memory
-        self._idle_time_only = idle_time_only
+        self._start_limit_s, self._idle_time_only = start_limit_s, idle_time_only
         self._lock, self._closed = threading.Lock(), False
         self._running: _Running | None = None
         self._idle_timer: threading.Timer | None = None
@@ -150,7 +152,7 @@ class WarmChild:
                 break
             self._running = running = self._start()
             with suppress(ChildLost):
-                self._await_answer(running, START_LIMIT_S)
+                self._await_answer(running, self._start_limit_s)
                 return running
             if tries_left:
                 time.sleep(PAUSE_BETWEEN_STARTS_S)
