@@ -32,6 +32,7 @@ from app.sheets.variant import Variant, box_texts
 from app.sheets.worksheet import WorksheetError
 from app.store import Activity, Store, Student, VariantSizes
 from app.store.classwork import ClassAttempt, ClassDraft, PaperAttempt
+from app.translation import alternatives
 
 PAPER = "paper."  # how the client id of an attempt on paper begins
 MAX_NAME_WORDS = 8  # of a name that no colon follows
@@ -267,7 +268,7 @@ class PaperImport:
         shown = label[:MAX_LABEL_LENGTH]
         if not students:
             raise PaperLineError(self._say("nobody", at=line_number, name=shown), label, self.roster.students)
-        people = " or ".join(
+        people = alternatives(
             f"{student.name} ({student.roster_key})" if student.roster_key else student.name
             for student in students[:MAX_STUDENTS_NAMED]
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -12,6 +11,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
+from app.logs import request_thread
 from app.machine.child import START_LIMIT_S, ChildLost, ChildTooLarge, ChildTooSlow, Message, WarmChild
 from app.machine.memory import available_memory
 from app.machine.turn import MachineTurn
@@ -161,7 +161,7 @@ class HandoutPrinter:
         def make_task() -> PrintTask:
             return pdf_task(options, prepare(), tickets or self._tickets, base_url, path)
 
-        threading.Thread(target=self._run_job, args=(job, make_task), daemon=True).start()
+        request_thread(self._run_job, job, make_task).start()
         return job
 
     def find_job(self, key: str, teacher_id: int | None) -> PrintJob | None:

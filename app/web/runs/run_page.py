@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import logging
-import threading
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -20,6 +19,7 @@ from app.classes.frozen.frozen_library import model_snapshot
 from app.classes.frozen.frozen_run import FrozenRun, freeze_run, sheet_of_run
 from app.forward.head_run import HeadNotRun, run_sheet
 from app.grading.grade import grade
+from app.logs import request_thread
 from app.machine.work_queue import Client
 from app.metrics import timed_job
 from app.shapes.table import Blank
@@ -438,7 +438,7 @@ def _start(
 ) -> Run:
     """Store a new run and start it in a thread of its own."""
     run = services.store.add_run(sheet_key(variant), answers, frozen.activity_id, frozen.values, (frozen.snapshot,))
-    threading.Thread(target=_run_and_store, args=(services, run, client, variant, options), daemon=True).start()
+    request_thread(_run_and_store, services, run, client, variant, options).start()
     return run
 
 
