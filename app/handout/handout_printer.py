@@ -86,13 +86,20 @@ class HandoutPrinter:
     ) -> None:
         """Delete expired jobs of earlier processes; `tickets` are the exit tickets for the backs, by key.
 
-        A preview or small PDF is given up after `request_limit_s`, a child that is not ready after `start_limit_s`.
+        A preview or small PDF is given up after `request_limit_s`, its child if it is not ready after `start_limit_s`.
         With `idle_time_only`, jobs run when nothing else has to.
         """
-        child = partial(WarmChild, serve=partial(serve_print_tasks, data_dir / "fonts"), start_limit_s=start_limit_s)
+        child = partial(WarmChild, serve=partial(serve_print_tasks, data_dir / "fonts"))
         self._tickets = tickets
-        self._quick_child = child("printer", idle_limit_s=PRINTER_IDLE_LIMIT_S, kept_memory=KEPT_MEMORY)
-        self._job_child = child("print-job", idle_limit_s=0, idle_time_only=idle_time_only)
+        self._quick_child = child(
+            "printer", idle_limit_s=PRINTER_IDLE_LIMIT_S, start_limit_s=start_limit_s, kept_memory=KEPT_MEMORY
+        )
+        self._job_child = child(
+            "print-job",
+            idle_limit_s=0,
+            start_limit_s=JOB_LIMIT_S,  # a busy machine leaves it no time
+            idle_time_only=idle_time_only,
+        )
         self._request_limit_s = request_limit_s
         turns = data_dir / "turns"
         self._quick_turn, self._job_turn = MachineTurn(turns / "previews"), MachineTurn(turns / "print-jobs")

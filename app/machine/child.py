@@ -99,14 +99,15 @@ class WarmChild:
     ) -> Message:
         """Send a job to the child and return its answer; blocks.
 
-        Starts a child if none lives, and afterwards the timer that ends it when idle. `on_tick` is called every TICK_S;
-        what it raises kills the child and is passed on. Raises ChildTooSlow, ChildTooLarge and ChildLost.
+        Starts a child if none lives, and afterwards the timer that ends it when idle. `on_tick` is called every TICK_S,
+        while a child starts too; what it raises kills the child and is passed on. Raises ChildTooSlow, ChildTooLarge
+        and ChildLost.
         """
         with self._lock:
             if self._idle_timer:
                 self._idle_timer.cancel()
             try:
-                child = self._ready_child()
+                child = self._ready_child(on_tick)
                 self._send(child, job)
                 return self._await_answer(child, time_limit_s, on_progress, on_tick)
             finally:
@@ -138,7 +139,7 @@ class WarmChild:
         self._idle_timer.daemon = True
         self._idle_timer.start()
 
-    def _ready_child(self) -> _Running:
+    def _ready_child(self, on_tick: Callable[[], object]) -> _Running:
         """The living child, or a new one that has said "ready"; raises ChildLost after `close`, and ChildTooSlow.
 
         One that ends before it is ready is started again, MAX_STARTS times in all; then it is left alone for
@@ -152,7 +153,7 @@ class WarmChild:
                 break
             self._running = running = self._start()
             with suppress(ChildLost):
-                self._await_answer(running, self._start_limit_s)
+                self._await_answer(running, self._start_limit_s, on_tick=on_tick)
                 return running
             if tries_left:
                 time.sleep(PAUSE_BETWEEN_STARTS_S)
