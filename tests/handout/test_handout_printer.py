@@ -28,8 +28,8 @@ MANY = HandoutOptions(worksheet="head-of-a-model", variants=True, sheets=100, la
 @pytest.fixture
 def printers(tmp_path: Path) -> Iterator[tuple[HandoutPrinter, HandoutPrinter]]:
     """The printers of two workers on one data folder, whose jobs are not left for idle time."""
-    printer = partial(HandoutPrinter, tmp_path, {}, start_limit_s=600, idle_time_only=False)
-    pair = printer(), printer()
+    new_printer = partial(HandoutPrinter, tmp_path, {}, start_limit_s=600, idle_time_only=False)
+    pair = new_printer(), new_printer()
     yield pair
     for printer in pair:
         printer.close()
