@@ -154,6 +154,21 @@ def test_only_the_forward_pass_evaluates_text() -> None:
     assert callers == EVALUATING_MODULES
 
 
+def test_the_time_is_passed_in() -> None:
+    """Only the two defaults of a clock name the machine's, and a backup, which is written from the terminal."""
+    clock = "app.store.queries.utc_now"
+    users = {name for name in app_modules() if clock in imported_names(name)}
+    assert users == {"app.main", "app.store.store", "app.store.backup"}
+    machine = {"datetime.now", "datetime.utcnow", "datetime.today", "date.today"}
+    asked = {
+        name
+        for name, tree in app_modules().items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and ast.unparse(node) in machine
+    }
+    assert asked == {"app.store.queries"}
+
+
 def test_tests_and_benchmarks_do_not_import_each_other() -> None:
     """What both need is in simulation/, which imports neither; and nothing in app/ imports any of them."""
     forbidden = {"tests": {"benchmarks"}, "benchmarks": {"tests"}, "simulation": {"tests", "benchmarks"},

@@ -32,11 +32,13 @@ from app.sheets.variant import Variant, box_texts
 from app.sheets.worksheet import WorksheetError
 from app.store import Activity, Store, Student, VariantSizes
 from app.store.classwork import ClassAttempt, ClassDraft, PaperAttempt
+from app.translation import alternatives
 
 PAPER = "paper."  # how the client id of an attempt on paper begins
 MAX_NAME_WORDS = 8  # of a name that no colon follows
 MAX_LABEL_LENGTH = 60  # characters of what stands before the answers, in a sentence about it
 MAX_STUDENTS_NAMED = 5  # in such a sentence
+MAX_CHOICES = 10_000  # of students, in all lists of one page together
 
 
 class PaperLineError(ValueError):
@@ -154,6 +156,11 @@ class PaperImport:
     _coded: dict[str, tuple[int, VariantSizes]] = field(default_factory=dict)
 
     @cached_property
+    def variant(self) -> Variant:
+        """The sheet of number `sheet_number` as it is for everybody, by which answers without a colon are counted."""
+        return own_variant(self.library, self.store, self.activity, self.sheet_number)
+
+    @cached_property
     def drafts(self) -> dict[tuple[int, str], ClassDraft]:
         """What students have typed in the activity, by student and sheet key; a paper without a draft becomes one."""
         drafts = self.store.classwork.drafts_of_activity(self.activity.id)
@@ -167,17 +174,20 @@ class PaperImport:
     def read_lines(self, lines: Iterable[str]) -> tuple[tuple[ReadLine, ...], tuple[RejectedLine, ...]]:
         """Every line that is clear, with its marks, and the rejected ones, each in their order; nothing is stored.
 
-        Sentences number the rejected lines from 1, since these come back first.
+        Sentences number the rejected lines from 1, since these come back first. The first of them bring students to
+        choose from, MAX_CHOICES in all.
         """
         read, rejected = list[ReadLine](), list[RejectedLine]()
         stored = {(attempt.student_id, attempt.client_id) for attempt in self.attempts}
         last = {(attempt.student_id, attempt.sheet_key): attempt for attempt in self.attempts}
-        above = dict[tuple[int, str], ReplacedAttempt]()
+        above, choices = dict[tuple[int, str], ReplacedAttempt](), 0
         for line in lines:
             try:
                 parsed, sheet, paper = self._mark(line, len(rejected) + 1)
             except PaperLineError as error:
-                rejected.append(RejectedLine(line, str(error), error.label, error.students))
+                choices += len(error.students)
+                offered = error.students if choices <= MAX_CHOICES or not rejected else ()
+                rejected.append(RejectedLine(line, str(error), error.label, offered))
                 continue
             except AnswersError as error:
                 rejected.append(RejectedLine(line, str(error)))
@@ -258,7 +268,7 @@ class PaperImport:
         shown = label[:MAX_LABEL_LENGTH]
         if not students:
             raise PaperLineError(self._say("nobody", at=line_number, name=shown), label, self.roster.students)
-        people = " or ".join(
+        people = alternatives(
             f"{student.name} ({student.roster_key})" if student.roster_key else student.name
             for student in students[:MAX_STUDENTS_NAMED]
         )
@@ -271,10 +281,9 @@ class PaperImport:
         raises PaperLineError where none fits exactly one student and number of answers.
         """
         words = line.split()
-        variant = own_variant(self.library, self.store, self.activity, self.sheet_number)
         for count in range(min(MAX_NAME_WORDS, len(words)), 0, -1):
             students, code = self._find_students(" ".join(words[:count]))
-            if len(students) == 1 and len(words) - count == len(variant.blanks):
+            if len(students) == 1 and len(words) - count == len(self.variant.blanks):
                 return ParsedLine(students[0], code, " ".join(words[count:]))
         raise PaperLineError(self._say("no-name", at=line_number))
 

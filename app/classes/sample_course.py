@@ -7,7 +7,7 @@ they put it right and how far they are.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from app.classes.student_sheet import freeze, own_sizes, stored_marks
@@ -36,7 +36,7 @@ def add_sample_course(library: Library, tickets: Mapping[str, Ticket], store: St
     if existing:
         return existing
     words, zone = library.wording.sections["sample"], _time_zone(store, teacher)
-    today = datetime.now(UTC).replace(microsecond=0)
+    today = store.now().replace(microsecond=0)
     yesterday, ticket = today - timedelta(days=1), tickets.get("classic")
     course = store.courses.add(words["course"], zone, teacher, sample=True)
     closed_plan = Plan(words["yesterday"], yesterday.date(), closes_at=yesterday + timedelta(hours=1))

@@ -385,9 +385,7 @@ def _form_error(error: SettingError, settings: Mapping[str, Any]) -> WorksheetFo
     if error.setting == "model":
         sentence = _("This model is no longer here: choose another one.")
     else:
-        sentence = str(error).removeprefix(f"{written} ")
-    if sentence.startswith(("is ", "has ", "must ", "cannot ")):
-        sentence = _("This {refusal}").format(refusal=sentence)
+        sentence = re.sub(rf"^{re.escape(written)}(?= )", _("This"), str(error))  # the field beside it, not its name
     if error.setting == "misconceptions" and len(path) > 3:
         written_line = f"{path[3]} = {settings['misconceptions'][int(path[1])]['boxes'].get(path[3], '')}"
         sentence = f"{written_line[:_MAX_ECHOED]}: {sentence}"

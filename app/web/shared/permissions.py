@@ -6,13 +6,14 @@ An object that somebody may not know of does not exist for them (404); what they
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Annotated
 
 from fastapi import Depends, HTTPException, Request
 from starlette.concurrency import run_in_threadpool
 
 from app.machine.work_queue import Client
-from app.store import Activity, Course, Enrolment, Material, Role, Student, Teacher, Visitor
+from app.store import Activity, Course, Enrolment, Material, Phase, Role, Student, Teacher, Visitor
 from app.store.classwork import ClassDraft
 from app.translation import gettext as _
 from app.web.shared.cookies import TEACHER_COOKIE, VISITOR_COOKIE
@@ -54,19 +55,34 @@ class RosterStudentAccess:
 
 @dataclass(frozen=True)
 class ActivityAccess(CourseAccess):
-    """An activity, its course, the signed-in teacher and their role in that course."""
+    """An activity, its course, the signed-in teacher and their role in that course, and the time of the request."""
 
     activity: Activity
+    now: datetime
+
+    @property
+    def phase(self) -> Phase:
+        """The phase of the activity at the time of the request."""
+        return self.activity.phase(self.now)
 
 
 @dataclass(frozen=True)
 class StudentAccess:
-    """An activity, its course, the student that this browser is there, and a draft, if one has been read already."""
+    """An activity, its course, the student that this browser is there, and the time of the request.
+
+    `draft` is a draft with the key of its sheet, if one has been read already.
+    """
 
     activity: Activity
     course: Course
     student: Student
-    draft: tuple[str, ClassDraft] | None = field(default=None, kw_only=True)  # with the key of its sheet
+    now: datetime
+    draft: tuple[str, ClassDraft] | None = field(default=None, kw_only=True)
+
+    @property
+    def phase(self) -> Phase:
+        """The phase of the activity, for this student, at the time of the request."""
+        return self.activity.phase(self.now)
 
     @property
     def links(self) -> StudentLinks:
@@ -179,7 +195,7 @@ def staff_activity(services: ServicesDep, teacher: SignedIn, activity_id: int) -
     if activity is None:
         raise HTTPException(404)
     role, course = _require_staff(services, activity.course_id, teacher)
-    return ActivityAccess(course, teacher, role, activity)
+    return ActivityAccess(course, teacher, role, activity, services.store.now())
 
 
 StaffActivity = Annotated[ActivityAccess, Depends(staff_activity)]
@@ -368,7 +384,7 @@ def student_access(request: Request, services: Services, activity_id: int, sheet
     if enrolled is None or enrolled.activity.state == "draft":
         raise HTTPException(404, services.library.wording.say("class", "no-enrolment"))
     draft = (sheet_key, enrolled.draft) if enrolled.draft else None
-    return StudentAccess(enrolled.activity, enrolled.course, enrolled.student, draft=draft)
+    return StudentAccess(enrolled.activity, enrolled.course, enrolled.student, services.store.now(), draft=draft)
 
 
 StudentAccessDep = Annotated[StudentAccess, Depends(in_threads("class")(require_student))]

@@ -16,7 +16,7 @@ from typing import Annotated, Literal, cast
 from anyio import CapacityLimiter
 from fastapi import Depends, Request
 
-from app.classes.closing import Closing
+from app.classes.closing import INTERVAL_S, Closing
 from app.classes.live_snapshot import LiveSnapshots
 from app.classes.regrade import Regrading
 from app.exchange.hub import MAX_FETCHES, delete_old_copies
@@ -60,6 +60,7 @@ class Services:
     storage: StorageBudget = field(default_factory=StorageBudget)
     passwords: Passwords = field(default_factory=Passwords)
     mail: Mail | None = None
+    closing_interval_s: float = INTERVAL_S
     live_snapshots: LiveSnapshots = field(default_factory=LiveSnapshots)
     regrading: Regrading = field(default_factory=Regrading)
     lost_runs: deque[str] = field(default_factory=lambda: deque(maxlen=1000))  # whose end could not be stored
@@ -70,14 +71,14 @@ class Services:
 
         def daily() -> None:
             delete_old_copies(self.settings.data_dir / "hub")
-            delete_expired(self.store.engine)
+            delete_expired(self.store.engine, self.store.now())
 
         return Housekeeper(self.settings.data_dir / "turns", self.printer.delete_expired, daily)
 
     @cached_property
     def closing(self) -> Closing:
         """What takes in the drafts of activities that have ended."""
-        return Closing(self.library, self.store)
+        return Closing(self.library, self.store, self.closing_interval_s)
 
     @cached_property
     def threads(self) -> Mapping[ThreadKind, CapacityLimiter]:

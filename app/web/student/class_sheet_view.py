@@ -133,10 +133,10 @@ def make_class_sheet_page(
     """
     access, variant, answers, key = asked.access, asked.variant, asked.answers, asked.sheet.key
     stored = asked.work.draft(key)
-    policies, phase = asked.activity.policies, asked.activity.phase()
+    policies, phase = asked.activity.policies, asked.access.phase
     progress = asked.work.progress(access.activity.id, access.student.id)
     attempts = progress[key.sheet_key].attempts if key.sheet_key in progress else 0
-    status = _sheet_status(asked, attempts, is_open=asked.activity.is_writable())
+    status = _sheet_status(asked, attempts, is_open=asked.is_writable)
     last, locked = status.last, status.locked
     # The marks belong to a version of the sheet, which a regrade may have corrected.
     visible = last is not None and marks_visible(services, asked, last)
@@ -152,7 +152,7 @@ def make_class_sheet_page(
     return ClassSheetPage(
         access=access,
         closing=closing_notice(services.store, access),
-        writable=asked.activity.is_writable(),
+        writable=asked.is_writable,
         steps=steps,
         ticket_in=ticket_in,
         number=asked.number,
@@ -183,7 +183,7 @@ def make_class_sheet_page(
         promise=sheet_promise(asked.activity, asked.number),
         next=next_step(access, steps, ticket_in, asked.number),
         sees=_may_see(asked) and not status.locked,
-        primary=_primary(policies.feedback, status, report) if asked.activity.is_writable() else "",
+        primary=_primary(policies.feedback, status, report) if asked.is_writable else "",
     )
 
 
@@ -192,7 +192,7 @@ def as_it_counts(services: Services, asked: ClassSheetRequest) -> ClassSheetRequ
 
     A paper may have been entered since, or what was typed after handing in was not taken in.
     """
-    last = asked.work.last_attempt(asked.sheet.key) if asked.activity.phase() == "closed" else None
+    last = asked.work.last_attempt(asked.sheet.key) if asked.access.phase == "closed" else None
     if last is None or has_other_numbers(services, asked, last):
         return asked
     return replace(asked, draft=replace(asked.draft, answers=last.answers))
@@ -210,12 +210,12 @@ def _primary(feedback: Feedback, status: _SheetStatus, report: Report | None) ->
 def _gives_hints(asked: ClassSheetRequest) -> bool:
     """Whether the activity and the worksheet let a student ask for hints now."""
     policies = asked.activity.policies
-    return asked.variant.worksheet.show_hints and policies.hints and policies.gives_help(asked.activity.phase())
+    return asked.variant.worksheet.show_hints and policies.hints and policies.gives_help(asked.access.phase)
 
 
 def _may_see(asked: ClassSheetRequest) -> bool:
     """Whether an exhibit may show the student's numbers now: it says what does not fit and names sizes, as hints do."""
-    shows_marks = asked.activity.policies.marks_visible(asked.activity.phase(), handed_in=False)
+    shows_marks = asked.activity.policies.marks_visible(asked.access.phase, handed_in=False)
     return _gives_hints(asked) and shows_marks and not asked.access.is_preview
 
 
@@ -238,7 +238,7 @@ def drawn_sheet(asked: ClassSheetRequest, variant: Variant) -> Drawing | None:
     that a number is one of the model's. Without hints, nothing is said until then of what does not fit: beside a right
     answer that would tell the other one.
     """
-    policies, phase = asked.activity.policies, asked.activity.phase()
+    policies, phase = asked.activity.policies, asked.access.phase
     if not policies.gives_help(phase):
         return None
     return draw_typed(

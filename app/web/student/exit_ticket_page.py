@@ -29,7 +29,7 @@ def show_exit_ticket(store: StoreDep, access: StudentAccessDep) -> Response:
 
     Before the activity opens, a redirect to the activity's own page; 404 where it has no exit ticket.
     """
-    if access.activity.phase() == "waiting":
+    if access.phase == "waiting":
         return RedirectResponse(url_for("show_class_activity", activity_id=access.activity.id), 303)
     ticket_in = store.classwork.arrive(access.activity.id, access.student.id)
     return render("student/exit_ticket.html", make_ticket_page(store, access, secrets.token_urlsafe(16), ticket_in))
@@ -45,13 +45,13 @@ def hand_in_exit_ticket(store: StoreDep, wording: WordingDep, access: StudentAcc
     activity's own page. Answers are stored without the student where the activity's tickets are anonymous.
     """
     activity, form_id = access.activity, read_form_id(form)
-    if activity.phase() == "waiting":
+    if access.phase == "waiting":
         return RedirectResponse(url_for("show_class_activity", activity_id=activity.id), 303)
     ticket_in = store.exit_tickets.is_handed_in(activity.id, access.student.id)
     page = make_ticket_page(store, access, form_id, ticket_in)
     typed = read_ticket_form(form, page.ticket)
     try:
-        require_open(wording, activity)
+        require_open(wording, access)
     except HTTPException as closed:
         return render("student/exit_ticket.html", replace(page, typed=typed, problem=closed.detail), closed.status_code)
     if not ticket_in and promised_otherwise(form, page.promise):

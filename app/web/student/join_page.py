@@ -43,6 +43,7 @@ class NamePage:
     activity: Annotated[Activity, Doc("The activity that the code opens.")]
     course: Annotated[Course, Doc("Its course.")]
     current_student: Annotated[Student | None, Doc("The student that this browser is in this course, or None.")]
+    has_closed: Annotated[bool, Doc("Whether nothing can be handed in any more.")]
     names: Annotated[tuple[str, ...], Doc("The names that nobody has taken, where the activity lists them.")]
     form_secret: Annotated[str, Doc("A secret by which a form that is sent twice is known.")]
     name: Annotated[str, Doc("The name as typed or picked.")] = ""
@@ -58,6 +59,7 @@ class JoinedPage:
     """Everything that templates/student/joined.html shows."""
 
     activity: Annotated[Activity, Doc("The activity.")]
+    has_closed: Annotated[bool, Doc("Whether nothing can be handed in any more.")]
     student: Annotated[Student, Doc("The student that this browser now works as.")]
     code: Annotated[str, Doc("Their new resume code, shown for some minutes.")]
 
@@ -202,7 +204,9 @@ def show_joined(request: Request, services: ServicesDep, visitor: VisitorInClass
     resume_code = new_resume_code(request, services.store, student) if student else ""
     if student is None or not resume_code:
         return RedirectResponse(url_for("show_class_activity", activity_id=activity.id), 303)
-    return render("student/joined.html", JoinedPage(activity, student, resume_code))
+    return render(
+        "student/joined.html", JoinedPage(activity, _has_closed(services.store, activity), student, resume_code)
+    )
 
 
 @router.get("/resume")
@@ -271,7 +275,12 @@ def _name_page(store: Store, activity: Activity, course: Course, visitor: Visito
     """The page of names with nothing typed and a new secret."""
     enrolled = store.roster.enrolled_student(visitor.id, course.id) if visitor else None
     names = unclaimed_names(store.roster.students(course)) if activity.policies.names_listed else ()
-    return NamePage(activity, course, enrolled, names, FormSecret.new().secret)
+    return NamePage(activity, course, enrolled, _has_closed(store, activity), names, FormSecret.new().secret)
+
+
+def _has_closed(store: Store, activity: Activity) -> bool:
+    """Whether an activity has closed for somebody without extra time."""
+    return activity.phase(store.now()) in ("closing", "closed")
 
 
 def _typed_name(form: FormReader) -> str:

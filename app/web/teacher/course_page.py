@@ -13,9 +13,8 @@ from fastapi.responses import RedirectResponse
 
 from app.classes.course_settings import MAX_TIME_ZONE_LENGTH, settings_problem, time_zone_names
 from app.sheets.wording import Wording
-from app.store import Activity, AuditAction, Role, StaffMember, Store, Student
+from app.store import Activity, AuditAction, Phase, Role, StaffMember, Store, Student
 from app.store.people import parse_email
-from app.store.queries import utc_now
 from app.store.roster import RosterImport
 from app.translation import gettext as _
 from app.web.shared import permissions
@@ -38,7 +37,7 @@ class CoursePage:
     """Everything that templates/teacher/course.html shows."""
 
     access: Annotated[permissions.CourseAccess, Doc("The course, the signed-in teacher and their role in it.")]
-    activities: Annotated[tuple[Activity, ...], Doc("Its activities, the newest first.")]
+    activities: Annotated[tuple[tuple[Activity, Phase], ...], Doc("Its activities with their phases, newest first.")]
     students: Annotated[tuple[Student, ...], Doc("Its roster, by name: those on this page of it.")]
     pager: Annotated[Pager, Doc("Which page of the roster this is.")]
     joined: Annotated[int, Doc("How many of all students have joined.")]
@@ -141,12 +140,13 @@ def _roster_notice(wording: Wording, counts: Mapping[str, str]) -> str:
 
 def _course_page(store: Store, access: permissions.CourseAccess, page: str = "", **texts: str) -> CoursePage:
     """The page of a course as it is now, with a page of its roster, and these texts in its other fields."""
-    course = access.course
-    activities, students = store.activities.of_course(course), store.roster.students(course)
+    course, now = access.course, store.now()
+    activities = tuple((activity, activity.phase(now)) for activity in store.activities.of_course(course))
+    students = store.roster.students(course)
     listed, pager = cut_page(students, page)
     joined = sum(student.joined_at is not None for student in students)
     last_import = store.roster.last_import(course) if access.can_edit else None
-    if last_import and utc_now() - last_import.at > UNDO_OFFERED:
+    if last_import and now - last_import.at > UNDO_OFFERED:
         last_import = None
     idle = store.roster.idle_newcomers(course) if access.can_edit else ()
     staff = store.courses.staff(course)

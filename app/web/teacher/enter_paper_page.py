@@ -19,7 +19,7 @@ from app.store import AuditAction, Student
 from app.web.shared import permissions
 from app.web.shared.forms import FormDep, FormReader, clamped_number
 from app.web.shared.permissions import EditableActivity
-from app.web.shared.request_guard import MAX_BODY
+from app.web.shared.request_guard import MAX_WORK
 from app.web.shared.services import Services, ServicesDep
 from app.web.shared.templating import render
 
@@ -66,7 +66,7 @@ def enter_paper_answers(services: ServicesDep, access: EditableActivity, form: F
     code that names no sheet of the activity.
     """
     paper_import = _paper_import(services, access, form)
-    code, typed = paper_import.code, form.raw("typed", MAX_BODY)
+    code, typed = paper_import.code, form.raw("typed", MAX_WORK)
     page = replace(_enter_paper_page(services, access, paper_import.sheet_number, code), typed=typed)
     try:
         lines = numbered_lines(typed)

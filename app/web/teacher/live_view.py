@@ -64,7 +64,7 @@ def class_page(request: Request, services: Services, access: ActivityAccess, num
     0 stands for no sheet.
     """
     activity = access.activity
-    snapshot, phase = services.live_snapshots.get(services.library, services.store, activity), activity.phase()
+    snapshot, phase = services.live_snapshots.get(services.library, services.store, activity), access.phase
     sheet = snapshot.sheets[number - 1] if 0 < number <= len(snapshot.sheets) else None
     spotlight = services.store.live.spotlight(activity.id)
     return ClassPage(
