@@ -153,8 +153,8 @@ def _labels(
 
 def _framed(variant: Variant, plan: CountPlan, sketch: Sketch, numbers: Mapping[str, int], *, differs: bool) -> Figure:
     """The figure with its texts."""
-    say, whole = variant.wording.say, variant.row_name(plan.rows[-1])
-    title = say("drawing-titles", plan.key, whole=whole)
+    words, whole = variant.figure_wording(plan.key), variant.row_name(plan.rows[-1])
+    title = words.title.format(whole=whole)
     rows = ", ".join(
         f"{variant.row_name(key)} {format_number(numbers[key]) if key in numbers else '?'}" for key in plan.rows
     )
@@ -169,8 +169,10 @@ def _framed(variant: Variant, plan: CountPlan, sketch: Sketch, numbers: Mapping[
         edges=tuple(sketch.edges),
         arcs=(),
         alt_text=f"{title}. {rows}.",
-        captions=(say("captions", plan.key, whole=whole),),
-        mismatches=(MismatchCaption(say("drawing", "parts", whole=whole), plan.rows),) if differs else (),
+        captions=(words.caption.format(whole=whole),),
+        mismatches=(MismatchCaption(variant.wording.say("drawing", "parts", whole=whole), plan.rows),)
+        if differs
+        else (),
         outlines=tuple(sketch.outlines),
         has_scale=False,
     )

@@ -354,7 +354,7 @@ def _sheet_choices(library: Library, model: Model) -> Iterator[SheetChoice]:
         by_table.setdefault(variant.table.key, []).append(variant)
     for variants in by_table.values():
         variant = min(variants, key=lambda variant: _misfit(library, variant))
-        yield SheetChoice(library.wording.say("topics", variant.worksheet.topic), sheet_link(variant))
+        yield SheetChoice(library.wording.topics[variant.worksheet.topic].name, sheet_link(variant))
 
 
 def _misfit(library: Library, variant: Variant) -> tuple[bool, ...]:

@@ -277,7 +277,7 @@ def _run_page(run: Run, variant: Variant) -> RunPage:
         result=run.result,
         problem=wording.say("page", "lost") if abandoned else run.problem or "",
         link=_sheet_address(run, variant),
-        title=wording.say("run-titles", variant.worksheet.topic),
+        title=variant.topic_wording.run_title,
         waiting=wording.say("run", "waiting"),
     )
     return _with_result(page, wording, run.result) if run.result else page

@@ -388,7 +388,7 @@ def _worksheet_groups(
     library: Library, own: OwnMaterials, access: CourseAccess, texts: ActivityTexts, state: FormState
 ) -> tuple[ChoiceGroup, ...]:
     """The worksheets that are not chosen yet: the course's, the teacher's, then the library's, by topic."""
-    topics = {topic: library.wording.say("topics", topic) for topic in library.topics}
+    topics = {topic: library.wording.topics[topic].name for topic in library.topics}
     headings = {"course": _("This course’s worksheets"), "mine": _("My worksheets"), **topics}
     groups: dict[str, list[FormChoice]] = {group: [] for group in headings}
     for sheet in library.worksheets.values():
