@@ -26,9 +26,8 @@ SheetSection = Literal[
     "formulas-with-tokens-as-columns", "unreadable", "drawing", "axis-names", "captions",
 ]  # fmt: skip
 InterfaceSection = Literal[
-    "lint", "practice", "misconception-group-states", "page", "run", "run-facts", "run-notes", "imported", "import",
-    "sizes", "readings", "why", "kinds", "projections", "parameters", "buckets", "class", "mail", "paper", "live",
-    "exports",
+    "lint", "practice", "misconception-group-states", "page", "run", "run-facts", "run-notes", "sizes", "readings",
+    "why", "kinds", "projections", "parameters", "buckets", "exports",
 ]  # fmt: skip
 
 

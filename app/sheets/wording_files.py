@@ -87,7 +87,7 @@ def _unknown(known: Any, words: Any, place: Place = ()) -> Iterator[Place]:
 
 
 def _mismatches(wording: Wording) -> Iterator[tuple[Place, str]]:
-    """What differs between the wording and what the code has: topics, rows, nudges, misconceptions, sections, fields."""
+    """Topics, rows, nudges, misconceptions and sections that are missing, or that the code doesn't have."""
     fields = get_args(BlankField)
     yield from _differences(("topics",), wording.topics, TOPICS)
     for key, topic in wording.topics.items():

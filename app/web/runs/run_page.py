@@ -188,7 +188,7 @@ def start_class_run(
     activity, variant, classwork = asked.activity, asked.variant, services.store.classwork
     last = classwork.last_attempt(asked.sheet.key)
     if not may_run(services, asked, last):
-        raise HTTPException(409, services.library.wording.say("class", "no-run-yet"))
+        raise HTTPException(409, _("In this activity, you can run the head once you can see the marks of an attempt."))
     if activity.accepts():
         classwork.save(asked.sheet.key, asked.draft)
     attempted = last is not None or has_readable_answer(variant, asked.answers)

@@ -113,10 +113,20 @@ async def practice_is_open(request: Request, services: ServicesDep) -> bool:
 PracticeOpen = Annotated[bool, Depends(practice_is_open)]
 
 
+def _practice_closed() -> HTTPException:
+    return HTTPException(
+        403,
+        _(
+            "Practice, models, handouts, the glossary and the API are closed while this server is used for exams. "
+            "Students: choose Join and enter the code of your class. Instructors: sign in under Teach."
+        ),
+    )
+
+
 async def require_practice(services: ServicesDep, open_to_practice: PracticeOpen) -> None:
     """Raise 403 where this browser may not practise."""
     if not open_to_practice:
-        raise HTTPException(403, services.library.wording.say("class", "practice-closed"))
+        raise _practice_closed()
 
 
 def require_teacher(teacher: MaybeTeacher) -> Teacher:
@@ -345,7 +355,7 @@ def require_run(request: Request, services: ServicesDep, open_to_practice: Pract
         return
     if run.activity_id is None:
         if not open_to_practice:
-            raise HTTPException(403, services.library.wording.say("class", "practice-closed"))
+            raise _practice_closed()
         return
     token, activities = request.cookies.get(VISITOR_COOKIE), services.store.activities
     if token and activities.of_visitor(token, run.activity_id):
@@ -354,6 +364,16 @@ def require_run(request: Request, services: ServicesDep, open_to_practice: Pract
     if teacher is None or activity is None:
         raise HTTPException(404)
     _require_staff(services, activity.course_id, teacher)
+
+
+def _not_enrolled() -> HTTPException:
+    return HTTPException(
+        404,
+        _(
+            "You haven’t joined this class in this browser. Join with the join code, or enter your resume code at "
+            "/resume."
+        ),
+    )
 
 
 def student_access(request: Request, services: Services, activity_id: int, sheet_key: str) -> StudentAccess:
@@ -366,7 +386,7 @@ def student_access(request: Request, services: Services, activity_id: int, sheet
     find = services.store.activities.of_visitor
     enrolled = find(token, activity_id, sheet_key) if token and valid else None
     if enrolled is None or enrolled.activity.state == "draft":
-        raise HTTPException(404, services.library.wording.say("class", "no-enrolment"))
+        raise _not_enrolled()
     draft = (sheet_key, enrolled.draft) if enrolled.draft else None
     return StudentAccess(enrolled.activity, enrolled.course, enrolled.student, draft=draft)
 
@@ -387,7 +407,7 @@ def own_enrolment(services: ServicesDep, visitor: VisitorInClass, student_id: in
     enrolments = services.store.roster.enrolments(visitor.id) if visitor else ()
     own = next((enrolment for enrolment in enrolments if enrolment.student.id == student_id), None)
     if own is None or visitor is None:
-        raise HTTPException(404, services.library.wording.say("class", "no-enrolment"))
+        raise _not_enrolled()
     return EnrolmentAccess(own, visitor)
 
 
@@ -426,13 +446,13 @@ def _require_staff(services: Services, course_id: int, teacher: Teacher) -> tupl
 def _require_instructor(services: Services, role: Role) -> None:
     """Raise 403 for an assistant."""
     if role != "instructor":
-        raise HTTPException(403, services.library.wording.say("class", "instructors-only"))
+        raise HTTPException(403, _("Only instructors of this course can do that; you are an assistant."))
 
 
 def _require_unarchived(services: Services, course: Course) -> None:
     """Raise 409 for an archived course."""
     if course.archived_at:
-        raise HTTPException(409, services.library.wording.say("class", "archived"))
+        raise HTTPException(409, _("This course is archived and read-only. An instructor can restore it."))
 
 
 def _valid_id(number: int) -> int:

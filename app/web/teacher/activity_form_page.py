@@ -145,7 +145,7 @@ def add_activity(services: ServicesDep, access: EditableCourse, form: FormDep) -
     try:
         own = _materials(services, access)
         offer = Offer(_with_models(services, own.library, texts), own.tickets)
-        plan, content = read_activity_form(offer, services.library.wording, course.time_zone, texts)
+        plan, content = read_activity_form(offer, course.time_zone, texts)
     except ActivityFormError as error:
         return _refuse_form(services, access, None, texts, error, state)
     activity = services.store.activities.add(course, plan, content)
@@ -179,7 +179,7 @@ def change_activity(services: ServicesDep, access: EditableActivity, form: FormD
     )
     offer = replace(offer, library=_with_models(services, offer.library, texts))
     try:
-        plan, content = read_activity_form(offer, services.library.wording, access.course.time_zone, texts)
+        plan, content = read_activity_form(offer, access.course.time_zone, texts)
         plan = _with_exact_times(plan, texts, activity, access.course.time_zone)
         _check_reopening(activity, plan, state)
     except ActivityFormError as error:
