@@ -18,7 +18,10 @@ from app.sheets.variant import Variant
 LONGEST_PX, UNKNOWN_PX, MIN_PX = 175.0, 24.0, 1.5
 BAR_PX, ROW_PX = 15.0, 26.0
 # By topic: how the keys of the counts of one kind end, its figure's key, and that of the other kind.
-_KINDS = {"costs": ("_flops", "operations", "bytes"), "feed-forward-width": ("_parameters", "blocks", "widths")}
+KINDS_OF_COUNTS = {
+    "costs": ("_flops", "operations", "bytes"),
+    "feed-forward-width": ("_parameters", "blocks", "widths"),
+}
 
 
 @dataclass(frozen=True)
@@ -46,7 +49,7 @@ def count_plans(variant: Variant) -> tuple[CountPlan, ...]:
     asked = variant.problem.asked
     if variant.worksheet.answers == "letters":
         return ()
-    if kinds := _KINDS.get(variant.worksheet.topic):
+    if kinds := KINDS_OF_COUNTS.get(variant.worksheet.topic):
         ending, first, second = kinds
         keys = [count.key for count in variant.table.counts if count.key in asked and count.key != "multiples"]
         ending_so = tuple(key for key in keys if key.endswith(ending))

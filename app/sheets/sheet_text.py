@@ -58,7 +58,8 @@ class StatedFact:
 class SheetText:
     """Puts the sentences of one sheet together from the wording, its worksheet, model and problem.
 
-    The wording lists the parts of a topic's description and assumptions; `_forms` says which sentence a part is here.
+    The wording lists the parts of a topic's description and assumptions; `sentence_forms` says which sentence a part
+    is here.
     """
 
     worksheet: Worksheet
@@ -205,8 +206,8 @@ class SheetText:
     @property
     def cached(self) -> str:
         """Which tokens the KV cache keeps in which layers, after a text longer than a sliding window; else empty."""
-        key = next((key for key, fits in _forms(self.problem)["cached"].items() if fits), "")
-        return self.wording.say("description", key, **_words(self.problem)) if key else ""
+        form = next((key for key, fits in sentence_forms(self.problem)["cached"].items() if fits), "")
+        return self.wording.say("description", form, **_words(self.problem)) if form else ""
 
     @property
     def exceeds_context(self) -> bool:
@@ -214,7 +215,9 @@ class SheetText:
 
         A model with a position table takes no longer one, and of one without a stated length nothing is said.
         """
-        return "long-input" in self._topic.description_parts and _forms(self.problem)["long-input"]["long-input"]
+        return (
+            "long-input" in self._topic.description_parts and sentence_forms(self.problem)["long-input"]["long-input"]
+        )
 
     def nudge(self, blank: Blank) -> str:
         """The question that points to what is wrong in a box, which is given as the table's blank."""
@@ -253,7 +256,7 @@ class SheetText:
 
         What a sheet says of heads against the truth has the asterisk of its footnote.
         """
-        forms, templates = _forms(self.problem), self.wording.topic_section(self.worksheet.topic, kind)
+        forms, templates = sentence_forms(self.problem), self.wording.topic_section(self.worksheet.topic, kind)
         parts = self._topic.description_parts if kind == "description" else self._topic.assumption_parts
         words = {**_words(self.problem), "model": self.model.name, "layer": self._layer_name}
         for part in parts:
@@ -365,7 +368,7 @@ def _words(problem: Problem) -> dict[str, object]:
     return {**_numbers(numbers), "norm": a.norm}
 
 
-def _forms(problem: Problem) -> Mapping[str, Mapping[str, bool]]:
+def sentence_forms(problem: Problem) -> Mapping[str, Mapping[str, bool]]:
     """For each part with several forms, its sentences by key and whether each fits; the first that fits is said.
 
     A part is left out if none fits, or the empty key does: it doesn't concern the model.

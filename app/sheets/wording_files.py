@@ -11,7 +11,7 @@ sample-course.toml         the sample course
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any, get_args
 
@@ -36,9 +36,9 @@ def read_wording(folder: Path, language: str) -> Wording:
     Raises WorksheetError, with file, table and key, for a sentence that is missing in English, and for a key that
     nothing has.
     """
-    words = _read_folder(folder / ENGLISH)
+    words = _read_folder(folder / ENGLISH, read_toml)
     if language != ENGLISH:
-        translated = _read_folder(folder / language)
+        translated = _read_folder(folder / language, _read_if_there)
         _refuse(((place, _("English has no such key")) for place in _unknown(words, translated)), language)
         words = laid_over(words, translated)
     shared = words.pop("rows", {})
@@ -53,9 +53,9 @@ def read_wording(folder: Path, language: str) -> Wording:
     return wording
 
 
-def _read_folder(folder: Path) -> dict[str, Any]:
+def _read_folder(folder: Path, read: Callable[[Path], dict[str, Any]]) -> dict[str, Any]:
     """What the files of a language hold, as the fields of a Wording, and the shared `rows`."""
-    sheets = _read_if_there(folder / "sheets.toml")
+    sheets = read(folder / "sheets.toml")
     groups = {path.stem: read_toml(path) for path in sorted(folder.glob("misconceptions/*.toml"))}
     return {
         **{key: sheets.pop(key) for key in ("rows", "axes", "figures", "counted-things") if key in sheets},
@@ -65,7 +65,7 @@ def _read_folder(folder: Path) -> dict[str, Any]:
             key: {**({"name": group.pop("name")} if "name" in group else {}), "misconceptions": group}
             for key, group in groups.items()
         },
-        **{field: _read_if_there(folder / name) for field, name in _FILES.items()},
+        **{field: read(folder / name) for field, name in _FILES.items()},
     }
 
 

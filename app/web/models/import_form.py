@@ -83,11 +83,6 @@ def import_model_by(services: Services, typed: ImportForm, way: str) -> Model:
     if way == "hub":
         return import_from_hub(services.store, services.settings, typed.hub, typed.name)
     if way == "file":
-        return import_text(
-            services.store,
-            services.library.wording,
-            typed.file,
-            "file",
-            typed.name or model_name_from_path(typed.file_name),
-        )
+        name = typed.name or model_name_from_path(typed.file_name)
+        return import_text(services.store, typed.file, "file", name)
     return import_text(services.store, typed.text.strip(), "pasted", typed.name)

@@ -195,9 +195,9 @@ def _why_key(wording: Wording, symbol: str, rule: str) -> str:
 
     Example: 'd // H' for d_h gives 'd_h-d // H' or 'rounded', '32' gives 'number', 'H' gives 'same'.
     """
-    own = f"{symbol}-share" if "/" in rule else f"{symbol}-{rule}"
-    if own in wording.sections["why"]:
-        return own
+    of_size = f"{symbol}-share" if "/" in rule else f"{symbol}-{rule}"
+    if of_size in wording.sections["why"]:
+        return of_size
     if rule.startswith("default"):
         return "default"
     if "//" in rule:
@@ -418,8 +418,8 @@ def _layers_text(wording: Wording, part: Summand, total: ParameterFormula) -> st
         return ""
     stacks = [other for other in total.summands if other.layers]
     if any(other.decoder for other in stacks):
-        key = "decoder" if part.decoder else "encoder"
-        key += "-one" if part.layers == 1 else ""
+        stack = "decoder" if part.decoder else "encoder"
+        key = f"{stack}-one" if part.layers == 1 else stack
     elif len(stacks) == 1:
         key = "all"
     else:
