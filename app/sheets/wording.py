@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from app.algebra.parser import Unreadable
 from app.models.architecture import Architecture
-from app.shapes.table import Blank, BlankField
+from app.shapes.table import Blank
 
 Sentences = Mapping[str, str]
 MisconceptionText = Literal["nudge", "hint", "explanation"]
@@ -167,17 +167,18 @@ class SampleCourseWording(WordingPart):
 class Wording(WordingPart):
     """The sentences of one language; each object is equal to itself alone, so that it can be a key of a cache.
 
-    `interface` and `sample_course` are no part of what an activity freezes.
+    `sheets` and `interface` are sections of sentences by key. An activity freezes what its sheets say: not `interface`
+    and `sample_course`. A field that comes later has a default, so that what was frozen before can be read.
     """
 
     topics: Mapping[str, TopicWording] = Field(repr=False)
     misconception_groups: Mapping[str, MisconceptionGroupWording] = Field(repr=False)
-    sheets: Mapping[SheetSection, Sentences] = Field(repr=False)
+    sheets: Mapping[str, Sentences] = Field(repr=False)
     counted_things: Mapping[str, tuple[str, ...]] = Field(repr=False)
-    axes: Mapping[BlankField, AxisWording] = Field(repr=False)
+    axes: Mapping[str, AxisWording] = Field(repr=False)
     figures: Mapping[str, FigureWording] = Field(repr=False)
     glossary: Mapping[str, GlossaryEntry] = Field(repr=False)
-    interface: Mapping[InterfaceSection, Sentences] = Field(repr=False)
+    interface: Mapping[str, Sentences] = Field(repr=False)
     sample_course: SampleCourseWording = Field(repr=False)
 
     def __eq__(self, other: object) -> bool:
@@ -197,9 +198,9 @@ class Wording(WordingPart):
         return self.model_dump_json(by_alias=True, exclude={"interface", "sample_course"})
 
     @cached_property
-    def sections(self) -> dict[str, Sentences]:
+    def sections(self) -> Mapping[str, Sentences]:
         """The sections of sheets and interface: sentences by key, their {words} not filled in."""
-        return dict[str, Sentences]((*self.sheets.items(), *self.interface.items()))
+        return {**self.sheets, **self.interface}
 
     def say(self, section: SheetSection | InterfaceSection, key: str, **words: object) -> str:
         """The sentence of that section and key with its {words} filled in; raises KeyError if there is none."""

@@ -103,8 +103,8 @@ def _mismatches(wording: Wording) -> Iterator[tuple[Place, str]]:
 
 
 def _differences(place: Place, keys: Collection[str], expected: Collection[str]) -> Iterator[tuple[Place, str]]:
-    yield from (((*place, key), _("this is missing")) for key in expected if key not in keys)
     yield from (((*place, key), _("there is nothing with this key")) for key in keys if key not in expected)
+    yield from (((*place, key), _("this is missing")) for key in expected if key not in keys)
 
 
 def _refuse(problems: Iterator[tuple[Place, str]], language: str = ENGLISH) -> None:

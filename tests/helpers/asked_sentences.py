@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
@@ -24,7 +24,7 @@ class Keys:
     """
 
     module: str
-    known: Mapping[str, Sequence[str]]
+    known: Mapping[str, Collection[str]]
 
     @property
     def tree(self) -> ast.Module:
@@ -128,7 +128,7 @@ def _matching(target: ast.AST, value: ast.AST, name: str) -> Iterator[ast.AST]:
             yield from _matching(one, other, name)
 
 
-def asked_keys(known: Mapping[str, Sequence[str]]) -> dict[str, set[str]]:
+def asked_keys(known: Mapping[str, Collection[str]]) -> dict[str, set[str]]:
     """The keys that calls of `say` ask for, by section; raises UnknownKeysError."""
     asked = defaultdict[str, set[str]](set)
     for module, tree in app_modules().items():
@@ -139,7 +139,7 @@ def asked_keys(known: Mapping[str, Sequence[str]]) -> dict[str, set[str]]:
     return asked
 
 
-def constructed_keys(module: str, known: Mapping[str, Sequence[str]], *names: str) -> set[str]:
+def constructed_keys(module: str, known: Mapping[str, Collection[str]], *names: str) -> set[str]:
     """The keys with which a module makes values of these classes: `Fact("sinks")`."""
     keys = Keys(module, known)
     return set[str]().union(

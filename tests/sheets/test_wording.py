@@ -6,11 +6,11 @@ import ast
 import json
 import re
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import get_args
+from typing import Literal, get_args
 
 import pytest
 
@@ -41,6 +41,8 @@ from tests.helpers.families_cases import CASES
 from tests.helpers.shipped import LIBRARY
 from tests.helpers.source_code import app_modules
 
+SectionOfParts = Literal["description", "assumptions"]
+SECTIONS_OF_PARTS: tuple[SectionOfParts, ...] = get_args(SectionOfParts)
 FOLDER = PROJECT / "worksheets" / "wording"
 SYMBOLS = frozenset[str]().union(*(topic.symbols - topic.rows for topic in TOPICS.values()))
 # Under which keys sheets name sizes: by their symbols, or as a description calls them otherwise.
@@ -109,9 +111,9 @@ def braces(text: str) -> list[str]:
     return re.findall(r"\{([\w-]+)\}", text)
 
 
-def known_keys(wording: Wording) -> Mapping[str, Sequence[str]]:
+def known_keys(wording: Wording) -> Mapping[str, Collection[str]]:
     """The keys of expressions that the code alone doesn't tell; see `Keys`."""
-    known: dict[str, object] = {
+    known: dict[str, Collection[str]] = {
         "captions: mismatch.kind": ("heads", "undivided", "joined"),
         "grade: equation.adds": ("mask", "residual"),
         "grade: near_miss(variant, blank, typed, text)": get_args(NearMiss),
@@ -156,7 +158,7 @@ def forms_of_parts() -> Mapping[str, set[str]]:
     return {part: {*keys} - {""} for part, keys in forms.items()}
 
 
-def parts_asked(wording: Wording, topic: str, section: str) -> set[str]:
+def parts_asked(wording: Wording, topic: str, section: SectionOfParts) -> set[str]:
     """The keys of the sentences that a description, or assumptions, on a topic can have."""
     words, forms = wording.topics[topic], forms_of_parts()
     parts = words.description_parts if section == "description" else words.assumption_parts
@@ -181,7 +183,7 @@ def sizes_asked(topic: str) -> set[str]:
 def unused_or_missing(wording: Wording) -> Iterator[str]:
     """Every sentence that nothing asks for, and every one that is asked for and not there, by its place."""
     asked = asked_keys(known_keys(wording))
-    for section in ("description", "assumptions"):
+    for section in SECTIONS_OF_PARTS:
         asked[section] |= set[str]().union(*(parts_asked(wording, topic, section) for topic in TOPICS))
         own = {key for topic in TOPICS for key in wording.topics[topic].model_dump()[section]}
         asked[section] -= own - wording.sections[section].keys()
@@ -195,10 +197,10 @@ def unused_or_missing(wording: Wording) -> Iterator[str]:
         asked[section] |= sentences.keys() & optional.get(section, set())
         yield from (f"{section}.{key}" for key in asked[section] ^ sentences.keys())
     for topic, words in wording.topics.items():
-        for section in ("description", "assumptions"):
+        for section in SECTIONS_OF_PARTS:
             needed, sentences = parts_asked(wording, topic, section), wording.topic_section(topic, section)
-            own = words.description if section == "description" else words.assumptions
-            yield from (f"{topic}.{section}.{key}" for key in (needed - sentences.keys()) | (own.keys() - needed))
+            written = words.description if section == "description" else words.assumptions
+            yield from (f"{topic}.{section}.{key}" for key in (needed - sentences.keys()) | (written.keys() - needed))
         yield from (f"{topic}.axis-names.{size}" for size in words.axis_names.keys() - sizes_asked(topic))
         figures = figures_asked(topic)
         missing = figures - words.figures.keys() - wording.figures.keys()
@@ -208,8 +210,8 @@ def unused_or_missing(wording: Wording) -> Iterator[str]:
         blanks = [Blank(key, side) for key in words.rows if key in asked_rows for side in asked_rows[key].fields]
         nudges = {str(blank) if str(blank) in words.nudges else f"each.{blank.field}" for blank in blanks}
         yield from (f"{topic}.nudges.{key}" for key in nudges ^ words.nudges.keys())
-    figures = [figures_asked(topic) for topic in TOPICS]
-    yield from (f"figures.{key}" for key in wording.figures if sum(key in each for each in figures) < 2)
+    shown = [key for topic in TOPICS for key in figures_asked(topic)]
+    yield from (f"figures.{key}" for key in wording.figures if shown.count(key) < 2)
     yield from (f"glossary.{key}" for key in wording.glossary.keys() ^ SKETCHES.keys())
 
 
@@ -247,7 +249,7 @@ REFUSED = [
     ("topics/single-head.toml", "[nudges]", "[nudgs]", "nudges"),
     ("topics/single-head.toml", "queries = {}", 'queries = { noet = "all" }', "rows.queries.noet"),
     ("misconceptions/mask.toml", "hint =", "hnt =", "mask-forgotten.hint"),
-    ("misconceptions/mask.toml", "[mask-forgotten]", "[mask-forgoten]", "mask-forgotten"),
+    ("misconceptions/mask.toml", "[mask-forgotten]", "[mask-forgoten]", "mask-forgoten"),
     ("sheets.toml", "[hints]", "[hint]", "hint"),
     ("sheets.toml", "length-one =", "lenght-one =", "axes.rows.lenght-one"),
     ("glossary.toml", "term =", "trem =", "token.term"),
@@ -334,6 +336,7 @@ def test_a_frozen_wording_stays_and_takes_what_it_lacks_from_today(library: Libr
     today, kept = library.wording, json.loads(library.wording.text)
     assert not {"interface", "sample-course"} & kept.keys()
     kept["topics"]["costs"] |= {"name": "Costs", "title": "Costs of {gone}", "new-field": "?"}
+    kept |= {"new-part": {}, "sheets": {**kept["sheets"], "new-section": {"key": "?"}}}
     del kept["topics"]["growth"], kept["sheets"]["hints"]["look"]
     frozen = Wording.frozen(json.dumps(kept), today)
     assert (frozen.topics["costs"].name, frozen.topics["costs"].title) == ("Costs", today.topics["costs"].title)

@@ -100,8 +100,9 @@ def _mail_link(store: Store, mail: Mail, public_url: str, email: str) -> None:
                 "and expires after an hour:\n\n"
                 "{link}\n\n"
                 "Setting a new password signs your account out everywhere. If you didn't\n"
-                "ask for this, ignore this e-mail; your password stays the same.\n"
-            ).format(link=link),
+                "ask for this, ignore this e-mail; your password stays the same."
+            ).format(link=link)
+            + "\n",
         )
     except MailError as error:
         log.error("mail: a link was not sent: %s", error)
