@@ -193,9 +193,9 @@ def unused_or_missing(wording: Wording) -> Iterator[str]:
         **dict.fromkeys(("symbol-names", "stated-sizes"), SIZE_KEYS),
         "axis-names": set[str]().union(*map(sizes_asked, TOPICS)),
     }
-    for section, sentences in wording.sections.items():
-        asked[section] |= sentences.keys() & optional.get(section, set())
-        yield from (f"{section}.{key}" for key in asked[section] ^ sentences.keys())
+    for name, sentences in wording.sections.items():
+        asked[name] |= sentences.keys() & optional.get(name, set())
+        yield from (f"{name}.{key}" for key in asked[name] ^ sentences.keys())
     for topic, words in wording.topics.items():
         for section in SECTIONS_OF_PARTS:
             needed, sentences = parts_asked(wording, topic, section), wording.topic_section(topic, section)
