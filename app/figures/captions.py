@@ -82,7 +82,7 @@ def head_label(shapes: TypedShapes, tensor: str) -> tuple[str, EdgeKind, str]:
 
 def _title(shapes: TypedShapes, plan: FigurePlan) -> str:
     """What a figure is about, with the equations of its results: 'Scores: S = Q · Kᵀ; A = softmax(S/√d_h)'."""
-    equations = "; ".join(_equation(shapes, key) for key in plan.results if shapes.table[key].equation)
+    equations = "; ".join(_equation(shapes, key) for key in plan.results if shapes.table[key].made_by)
     words = shapes.variant.figure_wording(plan.key).title
     return f"{words}: {equations}" if equations else words
 
@@ -91,8 +91,8 @@ def _equation(shapes: TypedShapes, key: str) -> str:
     """How a matrix is computed, in the letters of the sheet: 'S = Q · Kᵀ'."""
     if key in shapes.variant.table.by_key:
         return f"{shapes.letter(key)} = {write_formula(shapes.variant, key)}"
-    equation = shapes.table[key].equation
-    factors = [shapes.letter(operand) for operand in equation.operands] if equation else []
+    made_by = shapes.table[key].made_by
+    factors = [shapes.letter(operand) for operand in made_by.operands] if made_by else []
     in_order = factors if shapes.variant.worksheet.tokens_are == "rows" else factors[::-1]
     return f"{shapes.letter(key)} = {' · '.join(in_order)}"
 

@@ -22,6 +22,7 @@ from app.figures.figures import Sign, Sketch
 from app.figures.flow import sketch_flow
 from app.figures.pen import CORNER_PX, PULLED_PX, Pen, corner_arcs, label_box, place, pulled_out, right_end
 from app.figures.plans import FigurePlan, Layout
+from app.shapes.operation import Concat, LastRow, Operation
 from app.shapes.table import Blank
 
 GAP_PX = 22.0  # between a label and the next matrix
@@ -46,13 +47,13 @@ def _product(pen: Pen, plan: FigurePlan, sketch: Sketch) -> None:
     left = pen.box(plan.left, 0.0, 0.0)
     place(sketch, left, pen.edges(left, "left", "under"))
     _results(pen, plan, sketch, left.width + CORNER_PX)
-    equation = pen.shapes.table[plan.results[0]].equation
-    if equation is None or len(equation.operands) != 2:
+    made = pen.shapes.table[plan.results[0]]
+    if made.made_by is None or len(made.made_by.operands) != 2:
         return
     above = sketch.boxes[1]
     columns = Blank(left.tensor, "columns")
     rows = Blank(above.tensor, "columns" if above.transposed else "rows")  # as drawn
-    if any({rows, columns} <= set(blanks) for blanks in equation.blanks(plan.results[0]).values()):
+    if any({rows, columns} <= set(blanks) for blanks in made.equal_sides.values()):
         typed = pen.shapes.compared
         inner = (typed.get(columns), typed.get(rows))
         sketch.arcs += corner_arcs(left, above, inner, tells_mismatches=pen.shapes.tells_mismatches)
@@ -130,15 +131,23 @@ def _head_context(pen: Pen, plan: FigurePlan, sketch: Sketch) -> None:
     place(sketch, whole, pen.edges(whole, "right", "bottom"))
 
 
+def _made_by(pen: Pen, plan: FigurePlan) -> Operation:
+    """The operation that makes the last result of a plan out of the matrices before it."""
+    made_by = pen.shapes.table[plan.results[-1]].made_by
+    assert made_by is not None  # noqa: S101 - plans of stacks and rows show what an operation does
+    return made_by
+
+
 def _stack(pen: Pen, plan: FigurePlan, sketch: Sketch) -> None:
     """Matrices below each other, left aligned, so that sides that should be equal can be compared; signs before them.
 
     A sign ↓ says that the one below is the last row of the one above.
     """
     y = 0.0
-    for key, sign in zip(plan.tensors, " " + plan.signs, strict=True):
+    made_by = _made_by(pen, plan)
+    for key, sign in zip(plan.tensors, " " + made_by.signs, strict=True):
         box = pen.box(key, 0.0, y)
-        if plan.signs == "↓" and not sketch.boxes and not box.incomplete:
+        if isinstance(made_by, LastRow) and not sketch.boxes and not box.incomplete:
             row = pen.sizes.scale.px(1)
             box = replace(box, part=(box.x, box.y + box.height - row, box.width, row))
         place(sketch, box, pen.edges(box, "left", "bottom"))
@@ -152,14 +161,15 @@ def _stack(pen: Pen, plan: FigurePlan, sketch: Sketch) -> None:
 def _row(pen: Pen, plan: FigurePlan, sketch: Sketch) -> None:
     """Matrices beside each other, with signs between them."""
     x = 0.0
-    for key, sign in zip(plan.tensors, (" " + plan.signs).ljust(len(plan.tensors)), strict=True):
+    made_by = _made_by(pen, plan)
+    for key, sign in zip(plan.tensors, " " + made_by.signs, strict=True):
         box = pen.box(key, x, 0.0)
         if sign.strip():
             sketch.signs.append(Sign(sign, x, box.center[1]))
             box = pen.box(key, x + SIGN_PX, 0.0)
         place(sketch, box, pen.edges(box, "right", "bottom"))
         x = right_end(sketch) + GAP_PX
-    if plan.signs == "|=":
+    if isinstance(made_by, Concat):
         sketch.breaks += joined_breaks(pen, sketch.boxes[-1], plan.tensors[:-1])
 
 

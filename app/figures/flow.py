@@ -159,8 +159,8 @@ class _Lane:
         """The products of this lane in its order; a right operand stands where it does in the whole flow."""
         products, is_above = list[_Product](), False
         for key in self.whole.results:
-            equation, operand = self.pen.shapes.table[key].equation, self.pen.sizes.operand_above(key)
-            left = equation.operands[0] if equation else self.left
+            made_by, operand = self.pen.shapes.table[key].made_by, self.pen.sizes.operand_above(key)
+            left = made_by.operands[0] if made_by else self.left
             if left not in {self.left, *(each.result for each in products)}:
                 continue
             if operand and not (products and left == products[-1].left):

@@ -43,12 +43,9 @@ def is_causal(shapes: TypedShapes) -> bool:
 
 
 def has_mask(shapes: TypedShapes) -> bool:
-    """Whether this topic's scores are those of a text with itself, so that a mask of the model applies to them."""
-    return (
-        shapes.table.key in ("single-head", "bidirectional-head", "masked-softmax", "attention-layer")
-        or "latent-attention" in shapes.table.key
-        or shapes.table.has_more_sides
-    )
+    """Whether the scores are those of a text with itself, so that a mask of the model applies to them."""
+    scores = shapes.table.by_key.get("scores")
+    return scores is not None and scores.rows == scores.columns
 
 
 def shared_limits(shapes: TypedShapes) -> tuple[int | None, int | None]:

@@ -21,15 +21,14 @@ class FigurePlan:
     hold all heads. stack: matrices below each other, which are added or multiplied entry by entry. row: matrices beside
     each other. flow: `left` and what is made of it in one lane, and `second_left`, if there is one, with what is made
     of it in a lane of other tokens below, see flow.py. decks: `left` and its results side by side, each a deck of
-    cards, see decks/deck_figure.py. `signs` stand before the results of a stack or a row: "+=" for
-    left + first = second.
+    cards, see decks/deck_figure.py. Between the matrices of a stack or a row are the signs of the operation that makes
+    the last one.
     """
 
     key: str
     left: str
     results: tuple[str, ...]
     layout: Layout = "product"
-    signs: str = ""
     second_left: str = ""
 
     @property
@@ -52,17 +51,17 @@ _ONE_OF_THE_HEADS = (
 )
 _LATENT = (
     FigurePlan("latent", "input", ("latent", "rotary_key")),
-    FigurePlan("latent-cache", "latent", ("rotary_key", "cache"), "row", "|="),
+    FigurePlan("latent-cache", "latent", ("rotary_key", "cache"), "row"),
     FigurePlan("latent-keys-values", "latent", ("plain_keys", "values")),
     *_ONE_OF_THE_HEADS,
 )
 _AFTER_FEED_FORWARD = (
     FigurePlan("down", "hidden", ("fed_forward",)),
-    FigurePlan("second-residual", "residual", ("fed_forward", "layer_output"), "stack", "+="),
+    FigurePlan("second-residual", "residual", ("fed_forward", "layer_output"), "stack"),
     FigurePlan("logits", "final", ("logits",)),
-    FigurePlan("last-logits", "logits", ("last_logits",), "stack", "↓"),
+    FigurePlan("last-logits", "logits", ("last_logits",), "stack"),
 )
-_FIRST_RESIDUAL = FigurePlan("first-residual", "embedded", ("attended", "residual"), "stack", "+=")
+_FIRST_RESIDUAL = FigurePlan("first-residual", "embedded", ("attended", "residual"), "stack")
 _QKV_MATRICES = FigurePlan("matrices-in", "input", ("queries", "keys", "values"))
 _OUTPUT_MATRIX = FigurePlan("matrix-out", "context", ("output",))
 _DOWN_MATRIX = FigurePlan("matrix-down", "hidden", ("fed_forward",))
@@ -87,8 +86,8 @@ _GROUPED_DECKS = tuple(
 FIGURE_PLANS: Mapping[str, tuple[FigurePlan, ...]] = {
     "single-head": _HEAD,
     "bidirectional-head": _HEAD,
-    "masked-softmax": (_PRODUCT_OF_SCORES, FigurePlan("masking", "scores", ("mask", "weights"), "row", "+→")),
-    "unmasked-softmax": (_PRODUCT_OF_SCORES, FigurePlan("softmax", "scores", ("weights",), "row", "→")),
+    "masked-softmax": (_PRODUCT_OF_SCORES, FigurePlan("masking", "scores", ("mask", "weights"), "row")),
+    "unmasked-softmax": (_PRODUCT_OF_SCORES, FigurePlan("softmax", "scores", ("weights",), "row")),
     "attention-layer": (
         FigurePlan("layer-queries", "input", ("queries",)),
         FigurePlan("layer-keys-values", "input", ("keys", "values")),
@@ -139,7 +138,7 @@ FIGURE_PLANS: Mapping[str, tuple[FigurePlan, ...]] = {
     "whole-model": (
         _FIRST_RESIDUAL,
         FigurePlan("feed-forward", "normed_residual", ("gate", "up")),
-        FigurePlan("gated", "gate", ("up", "hidden"), "stack", "⊙="),
+        FigurePlan("gated", "gate", ("up", "hidden"), "stack"),
         *_AFTER_FEED_FORWARD,
     ),
     "plain-whole-model": (
@@ -158,8 +157,8 @@ FIGURE_PLANS: Mapping[str, tuple[FigurePlan, ...]] = {
     "batched-heads": _DECKS,
     "batched-grouped-heads": _GROUPED_DECKS,
     "rotary-pairs": (
-        FigurePlan("rotated-queries", "queries", ("angles", "rotated_queries"), "row", " →"),
-        FigurePlan("rotated-keys", "keys", ("angles", "rotated_keys"), "row", " →"),
+        FigurePlan("rotated-queries", "queries", ("angles", "rotated_queries"), "row"),
+        FigurePlan("rotated-keys", "keys", ("angles", "rotated_keys"), "row"),
     ),
 }
 
@@ -168,7 +167,7 @@ def _with_activations(key: str, model: TensorTable) -> TensorTable:
     """A layer's matrices with the activations that they are multiplied by, in small letters: those of one token."""
     feed_forward = ("normed_residual", "W_gate", "W_up", "W_down", "gate", "up", "hidden", "fed_forward")
     tensors = (*ATTENTION_LAYER.tensors, *(t for t in model.tensors if t.key in feed_forward))
-    return TensorTable(key, tuple(t if t.parameter else replace(t, letter=t.letter.lower()) for t in tensors))
+    return model.with_only((t if t.parameter else replace(t, letter=t.letter.lower()) for t in tensors), key)
 
 
 # A sheet that asks for matrices of a layer is drawn as x·W, one token x at a time.

@@ -106,20 +106,13 @@ class MatrixSizes:
 
     def operand_above(self, result: str) -> Tensor | None:
         """The right operand of the product that makes a result; None if it is made from one matrix, as by softmax."""
-        equation = self.shapes.table[result].equation
-        return self.shapes.table[equation.operands[1]] if equation and len(equation.operands) == 2 else None
+        made_by = self.shapes.table[result].made_by
+        return self.shapes.table[made_by.operands[1]] if made_by and len(made_by.operands) == 2 else None
 
     def stands_transposed(self, result: str) -> bool:
-        """Whether the right operand is drawn transposed, as Kᵀ in Q·Kᵀ: it is its columns that are summed away.
-
-        Of columns that hold heads only the label of one head's own columns counts: the values' m g*e is used upright
-        for a context of n h*e.
-        """
-        equation = self.shapes.table[result].equation
-        if equation is None:
-            return False
-        columns = equation.operand_labels[1][-1].split("*")[-1]
-        return columns not in [label.split("*")[-1] for label in equation.result_labels]
+        """Whether the right operand is drawn transposed, as Kᵀ in Q·Kᵀ: it is its columns that are summed away."""
+        made_by = self.shapes.table[result].made_by
+        return made_by is not None and made_by.is_transposed
 
     def size_above(self, result: str) -> Size:
         """Width and height of the right operand as it is drawn above a result; (0, 0) if there is none."""

@@ -10,8 +10,9 @@ from math import prod
 
 from app.algebra.expression import ONE, Expression
 from app.algebra.number_text import format_number
-from app.figures.plans import FIGURE_PLANS, MULTIPLIED_MATRICES
+from app.figures.plans import MULTIPLIED_MATRICES
 from app.shapes.consistency import DimensionMismatch, Values, mismatches, typed_source_of
+from app.shapes.operation import Concat, Matmul
 from app.shapes.table import Blank, TensorTable
 from app.sheets.reading import Typed
 from app.sheets.variant import Variant
@@ -96,8 +97,8 @@ class TypedShapes:
             return self
         entries = [entry for entry in self.table.tensors if entry.key in _INPUTS]
         sides = [side for entry in entries for side in entry.sides]
-        equations = [entry.equation for entry in self.table.tensors if entry.equation]
-        inner = [e.operands[1] for e in equations if e.operands[0] in _INPUTS and len(e.operands) > 1]
+        products = [entry.made_by for entry in self.table.tensors if isinstance(entry.made_by, Matmul)]
+        inner = [product.operands[1] for product in products if product.operands[0] in _INPUTS]
         sides += [Blank(key, "rows") for key in inner if self.table[key].parameter]
         facts = {
             blank: self._expression(blank).size(self.variant.sizes)
@@ -170,9 +171,14 @@ class TypedShapes:
         named = [Expression.symbol(symbol) for symbol in ("N", "M", "d", "d_h", "d_v") if symbol in self.variant.sizes]
         return (*named, *sorted(sides - set(named), key=str))
 
+    @property
+    def is_of_new_token(self) -> bool:
+        """Whether the input is a single token, which attends to cached ones."""
+        return "input" in self.table.by_key and self.table["input"].rows == ONE
+
     def has_new_row(self, tensor: str) -> bool:
         """Whether the last row of a matrix is the new token's, and the others are cached."""
-        return self.table.key in ("decode-step", "windowed-decode-step") and tensor in ("keys", "values")
+        return self.is_of_new_token and tensor in ("keys", "values")
 
     def head_letter(self, tensor: str) -> str:
         """The letter of the last head of a matrix: K_8 of 8 heads; on a sheet in letters K_G."""
@@ -209,12 +215,13 @@ class TypedShapes:
         return tuple(self._part_mismatches()) if shown else ()
 
     def _part_mismatches(self) -> Iterator[PartMismatch]:
-        """Of each equation that works head by head, the matrices whose heads differ; of a cache, parts and whole."""
+        """Of each product head by head, the matrices whose heads differ; of a concatenation, parts and whole."""
         for tensor in self.table.activations:
-            if tensor.equation and "*" in tensor.equation.axis_labels:
+            made_by = tensor.made_by
+            if isinstance(made_by, Matmul) and made_by.is_by_head:
                 sides = {
                     Blank(key, "columns"): (self.heads(key), width)
-                    for key in (*tensor.equation.operands, tensor.key)
+                    for key in (*made_by.operands, tensor.key)
                     if self.heads(key) and (width := self.head_width(key)) is not None
                 }
                 for blank, (heads, width) in sides.items():
@@ -223,12 +230,12 @@ class TypedShapes:
                 if len({width for _, width in sides.values()}) > 1:
                     parts = [(blank, heads) for blank, (heads, _) in sides.items()]
                     yield PartMismatch(tensor.key, "heads", tuple(parts))
-        for plan in FIGURE_PLANS.get(self.table.key, ()):
-            if plan.signs == "|=":
-                parts = [(Blank(key, "columns"), 1) for key in plan.tensors]
+        for tensor in self.table.activations:
+            if isinstance(tensor.made_by, Concat) and tensor.made_by.joins_columns:
+                parts = [(Blank(key, "columns"), 1) for key in (*tensor.made_by.operands, tensor.key)]
                 lengths = [self.lengths.get(blank, 0) for blank, _ in parts]
                 if all(lengths) and sum(lengths[:-1]) != lengths[-1]:
-                    yield PartMismatch(plan.results[-1], "joined", tuple(parts))
+                    yield PartMismatch(tensor.key, "joined", tuple(parts))
 
 
 def _known(variant: Variant, answers: Answers) -> tuple[TensorTable, dict[Blank, Typed]]:

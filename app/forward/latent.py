@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from app.forward.draws import gain, random_normal, size_lines
-from app.forward.lines import ProgramLine
+from app.forward.lines import ProgramLine, made_line
 from app.forward.rope import apply_rope
 from app.forward.scores import score_lines
 from app.models.architecture import Architecture
@@ -37,17 +37,17 @@ def latent_size_lines(a: Architecture, tokens: int, dtype: str, device: str) -> 
     yield from size_lines(names, [tokens if name == "N" else sizes[name] for name in names.split(", ")], dtype, device)
 
 
-def latent_layer_lines(a: Architecture, tokens: int) -> Iterator[ProgramLine]:
+def latent_layer_lines(a: Architecture, table: TensorTable, tokens: int) -> Iterator[ProgramLine]:
     """The timed lines of the layer: latent vectors and cache, then Q, K and V of all heads, then head by head."""
     yield ProgramLine("", comment="One latent vector and one rotary key for each token: all that the cache keeps")
     yield _line(f"C_KV = torch.rms_norm(X @ W_DKV, (r_kv,), g_KV, eps={LATENT_NORM_EPS!r})", "latent")
-    yield _line("K_R = X @ W_KR", "rotary_key")
+    yield made_line(table, "rotary_key")
     yield from apply_rope(a.rotary, "K_R", a.extra["d_rope"], "rotary_key")
     yield _line("cache = torch.cat((C_KV, K_R), dim=1)", "cache")
     yield ProgramLine("", comment="Queries, keys and values of all heads, concatenated")
-    yield from _query_lines(a)
-    yield _line("K_C = C_KV @ W_UK", "plain_keys")
-    yield _line("V = C_KV @ W_UV", "values")
+    yield from _query_lines(a, table)
+    yield made_line(table, "plain_keys")
+    yield made_line(table, "values")
     yield _line("K = torch.cat((K_C.view(N, H, d_nope), K_R[:, None].expand(N, H, d_rope)), dim=2)", None)
     yield _line("K = K.view(N, H * d_h)", "keys")
     yield ProgramLine("", comment="Head by head; a query's rotary part comes last, as in the keys")
@@ -62,13 +62,11 @@ def latent_layer_lines(a: Architecture, tokens: int) -> Iterator[ProgramLine]:
     yield _line("c = A @ v")
 
 
-def _query_lines(a: Architecture) -> Iterator[ProgramLine]:
+def _query_lines(a: Architecture, table: TensorTable) -> Iterator[ProgramLine]:
     """The queries of all heads: straight from the input, or through a latent vector of their own."""
-    if "r_q" not in a.extra:
-        yield _line("Q = X @ W_Q", "queries")
-        return
-    yield _line(f"C_Q = torch.rms_norm(X @ W_DQ, (r_q,), g_Q, eps={LATENT_NORM_EPS!r})", "latent_queries")
-    yield _line("Q = C_Q @ W_UQ", "queries")
+    if "r_q" in a.extra:
+        yield _line(f"C_Q = torch.rms_norm(X @ W_DQ, (r_q,), g_Q, eps={LATENT_NORM_EPS!r})", "latent_queries")
+    yield made_line(table, "queries")
 
 
 def _line(code: str, makes: str | None = None) -> ProgramLine:

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from app.shapes.table import TensorTable
+
 
 class ForwardError(ValueError):
     """A head or layer that cannot be run; the message is one sentence that says what to change."""
@@ -44,6 +46,14 @@ class ProgramLine:
         first_row, *loop_body = self.code.split("\n")
         commented = "  ".join(part for part in (first_row, remarks and f"# {remarks}") if part)
         return "\n".join([commented, *loop_body])
+
+
+def made_line(table: TensorTable, key: str, plus: str = "", comment: str = "") -> ProgramLine:
+    """The timed line that makes a tensor as the table says, perhaps with a bias: 'Q = X @ W_Q + b_Q'."""
+    made, letters = table[key], {tensor.key: tensor.letter for tensor in table.tensors}
+    assert made.made_by is not None  # noqa: S101 - it is not given
+    code = made.made_by.code().format(**letters)
+    return ProgramLine(f"{made.letter} = {code}{plus}", key, (made.letter,), comment, timed=True)
 
 
 def listing(lines: tuple[ProgramLine, ...]) -> str:

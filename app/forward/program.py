@@ -73,7 +73,7 @@ from app.forward.draws import (
     size_lines,
 )
 from app.forward.latent import latent_layer_lines, latent_parameter_lines, latent_size_lines
-from app.forward.lines import ForwardError, ProgramLine
+from app.forward.lines import ForwardError, ProgramLine, made_line
 from app.forward.rope import angle_lines, apply_rope, check_rotary, rotated_pairs, scaling_type
 from app.forward.scores import has_chunks, has_window, needs_positions, position_bias_lines, score_lines
 from app.models.architecture import Architecture, TokensError
@@ -206,7 +206,7 @@ def _is_whole(value: object) -> bool:
 
 
 def _head_program(
-    a: Architecture, _table: TensorTable, tokens: int, head: int, dtype: str, device: str, seed: int
+    a: Architecture, table: TensorTable, tokens: int, head: int, dtype: str, device: str, seed: int
 ) -> Iterator[ProgramLine]:
     """One query head: sizes, random input and parameters, positions, then the head itself."""
     kv_head = head // a.query_heads_per_kv_head
@@ -219,17 +219,17 @@ def _head_program(
     yield from key_value_parameter_lines(a, kv_head)
     yield from _position_lines(a, tokens, head, device)
     yield ProgramLine("", comment="The head itself")
-    yield from _projection_lines(a)
+    yield from _projection_lines(a, table)
     yield from _norm_and_rope(a, "Q", "queries")
     yield from _norm_and_rope(a, "K", "keys")
-    yield _tensor_line("S = Q @ K.T", "scores")
+    yield made_line(table, "scores")
     yield from score_lines(a, tokens, layer=False)
-    yield _tensor_line("C = A @ V", "context")
-    yield _tensor_line("O = C @ W_O", "output", "b_O is left out: the layer adds it once" if "o" in a.biases else "")
+    yield made_line(table, "context")
+    yield made_line(table, "output", comment="b_O is left out: the layer adds it once" if "o" in a.biases else "")
 
 
 def _layer_program(
-    a: Architecture, _table: TensorTable, tokens: int, head: int, dtype: str, device: str, seed: int
+    a: Architecture, table: TensorTable, tokens: int, head: int, dtype: str, device: str, seed: int
 ) -> Iterator[ProgramLine]:
     """A layer: sizes, random input and parameters, positions, then all heads; q, k, v, S, A and c are 3-D, heads first.
 
@@ -244,7 +244,7 @@ def _layer_program(
     yield from layer_parameter_lines(a)
     yield from _position_lines(a, tokens, None, device)
     yield ProgramLine("", comment="The layer itself: queries, keys and values of all heads, concatenated")
-    yield from _projection_lines(a)
+    yield from _projection_lines(a, table)
     if norms_all_heads_together(a):
         yield _norm_line(a, "Q", "H * d_h", "g_Q, ", "queries")
         yield _norm_line(a, "K", "G * d_h", "g_K, ", "keys")
@@ -255,7 +255,7 @@ def _layer_program(
     yield from _norm_and_rope(a, "q")
     yield from _norm_and_rope(a, "k")
     yield from _queries_to_context(a, tokens)
-    yield from _concatenated_heads(a, head)
+    yield from _concatenated_heads(a, table, head)
 
 
 def _latent_layer_program(
@@ -268,15 +268,15 @@ def _latent_layer_program(
     yield from input_lines()
     yield from latent_parameter_lines(a, table)
     yield from _position_lines(a, tokens, None, device)
-    yield from latent_layer_lines(a, tokens)
-    yield from _concatenated_heads(a, head)
+    yield from latent_layer_lines(a, table, tokens)
+    yield from _concatenated_heads(a, table, head)
 
 
-def _concatenated_heads(a: Architecture, head: int) -> Iterator[ProgramLine]:
+def _concatenated_heads(a: Architecture, table: TensorTable, head: int) -> Iterator[ProgramLine]:
     """The last lines of a layer: context C and output O, then the scores and weights of the one head that is shown."""
     yield ProgramLine("", comment="All heads concatenated again")
-    yield _tensor_line("C = c.transpose(0, 1).reshape(N, H * d_v)", "context")
-    yield _tensor_line("O = C @ W_O", "output")
+    yield ProgramLine("C = c.transpose(0, 1).reshape(N, H * d_v)", "context", ("C",), timed=True)
+    yield made_line(table, "output")
     if "o" in a.biases:
         yield _helper_line("O += b_O")
     yield ProgramLine("", comment="Scores and weights of one head: rows and columns are tokens")
@@ -310,11 +310,10 @@ def _queries_to_context(a: Architecture, tokens: int) -> Iterator[ProgramLine]:
     yield _helper_line("c = (A.reshape(G, -1, N) @ v).view(H, N, d_v)" if group > 1 else "c = A @ v")
 
 
-def _projection_lines(a: Architecture) -> Iterator[ProgramLine]:
+def _projection_lines(a: Architecture, table: TensorTable) -> Iterator[ProgramLine]:
     """The three lines that make Q, K and V from X, with the biases that the model has."""
     for letter, key in (("Q", "queries"), ("K", "keys"), ("V", "values")):
-        bias = f" + b_{letter}" if letter.lower() in a.biases else ""
-        yield _tensor_line(f"{letter} = X @ W_{letter}{bias}", key)
+        yield made_line(table, key, f" + b_{letter}" if letter.lower() in a.biases else "")
 
 
 def _norm_and_rope(a: Architecture, name: str, makes: str | None = None) -> Iterator[ProgramLine]:
@@ -332,11 +331,6 @@ def _norm_line(a: Architecture, name: str, width: str, gain: str, makes: str | N
     """The line that applies RMSNorm over the last `width` numbers of the variable; `gain` is its argument, or empty."""
     code = f"{name} = torch.rms_norm({name}, ({width},), {gain}eps={float(a.qk_norm_eps or 0)!r})"
     return ProgramLine(code, makes, (name,), timed=True)
-
-
-def _tensor_line(code: str, makes: str, comment: str = "") -> ProgramLine:
-    """A timed line that makes the tensor of the table with the key `makes`."""
-    return ProgramLine(code, makes, (SINGLE_HEAD[makes].letter,), comment, timed=True)
 
 
 def _helper_line(code: str, comment: str = "") -> ProgramLine:

@@ -335,11 +335,11 @@ def find_first_mismatch(variant: Variant, values: Values, texts: Mapping[Blank, 
 
 
 def _adds(variant: Variant, mismatch: DimensionMismatch) -> str:
-    """What the equation that breaks adds, "mask" or "residual"; empty unless both differing boxes are its summands."""
-    equation, operands = variant.table[mismatch.result].equation, {mismatch.first[0].tensor, mismatch.second[0].tensor}
-    if equation is None or operands != set(equation.operands) or not operands <= variant.problem.asked:
+    """What is added where it does not fit, "mask" or "residual"; empty unless the differing boxes are its summands."""
+    made_by, operands = variant.table[mismatch.result].made_by, {mismatch.first[0].tensor, mismatch.second[0].tensor}
+    if made_by is None or operands != set(made_by.operands) or not operands <= variant.problem.asked:
         return ""
-    return equation.adds
+    return made_by.adds
 
 
 def _side_words(variant: Variant, name: str, blank: Blank, length: str) -> dict[str, str]:

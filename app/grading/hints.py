@@ -18,7 +18,8 @@ from typing import Literal
 from app.algebra.expression import Expression
 from app.grading.grade import MarkKind, Report, nudge
 from app.shapes.consistency import added_back
-from app.shapes.table import MATRIX_FIELDS, Blank, BlankField, Count, Equation
+from app.shapes.operation import Operation
+from app.shapes.table import MATRIX_FIELDS, Blank, BlankField, Count
 from app.sheets.formulas import write_formula
 from app.sheets.variant import Variant
 
@@ -180,12 +181,12 @@ class HintWriter:
             return self._relation("amount" if helps else factors, blank, sum=formula, sizes=sizes)
         if blank.field == "count":
             return self._relation("numbers", blank)
-        if entry.equation is None:
+        if entry.made_by is None:
             if not entry.parameter:
                 return self._relation("given" if sizes else "given-one", blank, sizes=sizes)
             columns = "-columns" if self.variant.worksheet.tokens_are == "columns" else ""
             return self._relation(f"parameter{columns}", blank, sizes=sizes, product=self.variant.text.product)
-        made = self._made(blank, entry.equation)
+        made = self._made(blank, entry.made_by)
         stated = not self.variant.problem.upstream_blanks.get(self.variant.in_table_orientation(blank))
         return f"{made} {self._relation('stated', blank, sizes=sizes)}" if stated and sizes else made
 
@@ -229,18 +230,11 @@ class HintWriter:
         has_answer = in_letters and str(count.total) in sizes
         return not tells and not has_answer and count.formula not in _SAYS_NOTHING
 
-    def _made(self, blank: Blank, equation: Equation) -> str:
-        """How an equation makes the matrix of a box, in this sheet's letters, and what that does to lengths."""
-        if all(labels == equation.result_labels for labels in equation.operand_labels):
-            kind = "same-shape"  # softmax, norms and attention keep the shape, and are not elementwise
-        elif len(equation.operands) == 2 and " @ " in equation.formula:
-            kind = "batched-product"
-        elif method := re.search(r"\.(view|transpose|repeat_interleave|reshape)\(", equation.formula):
-            kind = method[1]
-        else:
-            kind = "product" if "·" in equation.formula and len(equation.operands) == 2 else "made"
+    def _made(self, blank: Blank, operation: Operation) -> str:
+        """How an operation makes the matrix of a box, in this sheet's letters, and what that does to lengths."""
+        in_batches = operation.relation == "product" and self.variant.table.has_more_sides
         formula = f"{self.variant.letters[blank.tensor]} = {write_formula(self.variant, blank.tensor)}"
-        return self._relation(kind, blank, equation=formula)
+        return self._relation("batched-product" if in_batches else operation.relation, blank, equation=formula)
 
     def _sizes(self, blank: Blank) -> str:
         """The sizes that the right answer takes, in words: the embedding dimension and the head dimension."""

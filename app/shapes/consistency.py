@@ -1,4 +1,4 @@
-"""Shapes checked against each other along the equations, never against the answer key.
+"""Shapes checked against each other along the operations, never against the answer key.
 
 >>> from .tables import SINGLE_HEAD
 >>> typed = {Blank("queries", "columns"): 128, Blank("keys", "columns"): 4096}
@@ -22,9 +22,9 @@ ADDED_BACK = ("input", "output")
 
 @dataclass(frozen=True)
 class DimensionMismatch:
-    """Two sides that an equation requires to be equal, and are not, each with its length.
+    """Two sides that an operation requires to be equal, and are not, each with its length.
 
-    `result` is the tensor whose equation breaks. With `added`, it is the output, which cannot be added to the input.
+    `result` is the tensor that cannot be made. With `added`, it is the output, which cannot be added to the input.
     With `parts`, the first side should be the product of these, and the second stands for them with that product.
     """
 
@@ -36,7 +36,7 @@ class DimensionMismatch:
 
 
 def mismatches(table: TensorTable, values: Values) -> list[DimensionMismatch]:
-    """Every pair of sides that an equation makes equal and `values` doesn't, in the order of computation.
+    """Every pair of sides that an operation makes equal and `values` doesn't, in the order of computation.
 
     In a group of equal sides, each that differs is paired with the first known one; sides without a value are skipped.
     So is a side that merges others, and is not their product. Last come the sides in which the output differs from the
@@ -84,7 +84,7 @@ def typed_source_of(table: TensorTable, values: Values, asked: frozenset[str]) -
     """Map every side whose length is typed or follows from a typed one to the side in `values` that it comes from.
 
     A side in `values` maps to itself; a side of a tensor that is not asked maps to the source of the first known side
-    that an equation makes equal to it; any other side is left out. Example: with queries.columns typed, W_Q.columns
+    that an operation makes equal to it; any other side is left out. Example: with queries.columns typed, W_Q.columns
     maps to queries.columns.
     """
     source_of = {blank: blank for blank in values}
@@ -98,7 +98,7 @@ def typed_source_of(table: TensorTable, values: Values, asked: frozenset[str]) -
 
 
 def upstream_blanks(table: TensorTable, asked: frozenset[str]) -> dict[Blank, frozenset[Blank]]:
-    """For each side that an equation makes, in the order of computation, the asked sides it gets its length from.
+    """For each side that an operation makes, in the order of computation, the asked sides it gets its length from.
 
     Tensors that are not asked are replaced by their own inputs: without a row for the context, the output's rows come
     from the rows of the weights. The set of a side that comes from nothing asked is empty.

@@ -1,4 +1,4 @@
-"""What a layer and a model cost: floating-point operations and bytes, from the same equations as the shapes.
+"""What a layer and a model cost: floating-point operations and bytes, from the same operations as the shapes.
 
 A multiplication and an addition are two operations (FLOPs), as in Kaplan et al. (arXiv:2001.08361, section 2.1).
 
@@ -15,7 +15,8 @@ from functools import cache
 
 from app.algebra.expression import ZERO, Expression
 from app.models.architecture import Architecture
-from app.shapes.table import PARTS_SUM, Count, Equation, FromParts, TensorTable
+from app.shapes.operation import Matmul
+from app.shapes.table import PARTS_SUM, Count, FromParts, TensorTable
 from app.shapes.tables import LAYER_PARAMETERS, SINGLE_HEAD
 
 # In how many heads a layer computes each product of a head: queries and what follows from them in H query heads, keys
@@ -31,22 +32,11 @@ def product_flops(table: TensorTable, key: str) -> Expression:
     Example: a head's scores, 'n h, m h -> n m', cost 2·N·N·d_h. Raises KeyError for a tensor that is made in any other
     way: sums, lookups, concatenations, and products head by head, such as a layer's scores.
     """
-    equation = table[key].equation
-    if equation is None or not _is_product(equation):
+    made = table[key]
+    if not isinstance(made.made_by, Matmul) or made.made_by.is_by_head or len(made.shape) > 2:
         raise KeyError(f"{key} is not made by a product of two matrices")
-    flops = Expression.parse("2")
-    for blanks in equation.blanks(key).values():
-        flops *= table[blanks[0].tensor].expression(blanks[0].field)
-    return flops
-
-
-def _is_product(equation: Equation) -> bool:
-    """Whether one label of two matrices is summed over and the other two stay, without heads side by side ('h*e')."""
-    are_matrices = [len(labels) for labels in equation.operand_labels] == [2, 2]
-    if not are_matrices or "*" in equation.axis_labels:
-        return False
-    left, right = map(set, equation.operand_labels)
-    return len(left & right) == 1 and left ^ right == set(equation.result_labels)
+    first = {axis: sides[0] for axis, sides in made.equal_sides.items()}
+    return made.made_by.flops({axis: table[side.tensor].expression(side.field) for axis, side in first.items()})
 
 
 @cache

@@ -19,10 +19,11 @@ from math import gcd
 from app.algebra.expression import Expression
 from app.models.architecture import Architecture
 from app.models.parameter_count import parameter_counts
+from app.shapes.operation import AddExperts
 from app.shapes.parameter_parts import LayerKind, layer_kinds, number_of_parameters
 from app.shapes.parameter_rows import added_up, parameter_rows
 from app.shapes.requirements import TopicError
-from app.shapes.table import PARTS_SUM, Count, Equation, FromParts, TensorTable
+from app.shapes.table import PARTS_SUM, Count, FromParts, TensorTable
 from app.shapes.tables import EXPERTS
 from app.translation import gettext as _
 
@@ -56,7 +57,7 @@ def experts_table(architecture: Architecture, tokens: int) -> TensorTable:
     if tokens % even_tokens(architecture) == 0:
         return replace(EXPERTS, counts=counts)
     tensors = tuple(tensor for tensor in EXPERTS.tensors if tensor.key not in IN_ONE_EXPERT)
-    output = replace(tensors[-1], equation=Equation(("input",), "n d -> n d", "{outputs-added}"))
+    output = replace(tensors[-1], made_by=AddExperts("input", "n d -> n d"))
     return replace(EXPERTS, key="experts-uneven", tensors=(*tensors[:-1], output), counts=counts)
 
 

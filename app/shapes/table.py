@@ -1,7 +1,8 @@
-"""The classes of a table of tensors: a tensor with its symbolic shape and equation, a count, and the table itself.
+"""The classes of a table of tensors: a tensor with its symbolic shape and operation, a count, and the table itself.
 
->>> queries = tensor("queries", "Q", "N, d_h", "query", made_from="input W_Q", labels="n d, d h -> n h")
->>> [str(length) for length in queries.shape], queries.equation.operands
+>>> from app.shapes.operation import Matmul
+>>> queries = tensor("queries", "Q", "N, d_h", "query", Matmul("input W_Q", "n d, d h -> n h"))
+>>> [str(length) for length in queries.shape], queries.made_by.operands
 (['N', 'd_h'], ('input', 'W_Q'))
 >>> side_fields(2), side_fields(3)
 (('rows', 'columns'), ('dim0', 'dim1', 'dim2'))
@@ -9,13 +10,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
 from typing import Literal, NamedTuple
 
-from app.algebra.expression import Expression, Rounding
+from app.algebra.expression import ONE, Expression, Rounding
+from app.shapes.operation import Operation, axes_in
 
 BlankField = Literal["rows", "columns", "dim0", "dim1", "dim2", "dim3", "count"]
 MATRIX_FIELDS: tuple[BlankField, BlankField] = ("rows", "columns")
@@ -49,78 +51,18 @@ class Blank(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Equation:
-    """How a tensor is made from its operands.
-
-    `axis_labels` label the sides of each operand and of the result, 'n d, d h -> n h' for a product; sides with one
-    label have one length. They are not always an einsum: 'n r, n p -> n a' puts two matrices side by side. A label such
-    as h*e stands for two axes merged into one: 'n h*e -> n h e' is a view that splits the heads apart.
-    `formula` is for people, with every tensor, size and phrase in braces, '{input} · {W_Q}': `app.sheets.formulas`
-    writes it in a sheet's letters. Where the second operand is added to the first, `adds` says what it is: the mask, or
-    what a residual connection adds.
-    """
-
-    operands: tuple[str, ...]
-    axis_labels: str
-    formula: str
-    adds: Literal["", "mask", "residual"] = ""
-
-    def __post_init__(self) -> None:
-        """Raise ValueError unless there are labels for each operand and the result."""
-        operands, arrow, result = self.axis_labels.partition("->")
-        if not arrow or "->" in result or operands.count(",") + 1 != len(self.operands) or not self.operands:
-            raise ValueError(f"“{self.axis_labels}” doesn't label {', '.join(self.operands)} and what they make.")
-
-    @property
-    def operand_labels(self) -> list[list[str]]:
-        """The labels of each operand's sides: [['n', 'd'], ['d', 'h']] for 'n d, d h -> n h'."""
-        return [labels.split() for labels in self.axis_labels.split("->")[0].split(",")]
-
-    @property
-    def result_labels(self) -> list[str]:
-        """The labels of the result's sides: ['n', 'h'] for 'n d, d h -> n h'."""
-        return self.axis_labels.split("->")[1].split()
-
-    def blanks(self, result: str) -> dict[str, list[Blank]]:
-        """The sides of the operands, then of the result, grouped by label: one group has one length.
-
-        Example: the queries' 'n d, d h -> n h' gives n: input.rows, queries.rows; d: input.columns, W_Q.rows;
-        h: W_Q.columns, queries.columns.
-        """
-        groups: dict[str, list[Blank]] = {}
-        for tensor, labels in zip((*self.operands, result), (*self.operand_labels, self.result_labels), strict=True):
-            for label, field in zip(labels, side_fields(len(labels)), strict=True):
-                groups.setdefault(label, []).append(Blank(tensor, field))
-        return groups
-
-    def merged_sides(self, result: str) -> dict[Blank, tuple[Blank, ...]]:
-        """The sides that are others merged into one, as h*e is h and e, each with these.
-
-        Example: 'n h*e -> n h e' gives queries.columns: split_queries.dim1, split_queries.dim2. Heads that stay side by
-        side, as in 'n h*e, m g*e -> n m', have no sides of their own.
-        """
-        sides = self.blanks(result)
-        parts = {label: [sides[part][0] for part in label.split("*") if part in sides] for label in sides}
-        return {
-            sides[label][0]: tuple(found)
-            for label, found in parts.items()
-            if "*" in label and len(found) == label.count("*") + 1
-        }
-
-
-@dataclass(frozen=True)
 class Tensor:
-    """One tensor of a table: its key in files and API, its letter, its symbolic shape, and the equation that makes it.
+    """One tensor of a table: its key in files and API, its letter, its symbolic shape, and the operation that makes it.
 
     Most are matrices, whose shape is (rows, columns). A parameter belongs to the model and is learned; everything else
-    is computed from the input. A sheet asks for the count of numbers of a parameter only if it is `counted`.
+    is computed from the input, or given. A sheet asks for the count of numbers of a parameter only if it is `counted`.
     """
 
     key: str
     letter: str
     shape: tuple[Expression, ...]
     role: Role
-    equation: Equation | None = None
+    made_by: Operation | None = None
     parameter: bool = False
     counted: bool = True
 
@@ -144,6 +86,36 @@ class Tensor:
         """What a sheet asks of this tensor: its sides, and of a parameter that is counted its count as well."""
         fields = side_fields(len(self.shape))
         return (*fields, "count") if self.parameter and self.counted else fields
+
+    @cached_property
+    def equal_sides(self) -> Mapping[str, tuple[Blank, ...]]:
+        """The sides of its operands, then its own, grouped by axis: one group has one length. Empty if it is given.
+
+        Example: of queries made by 'n d, d h -> n h', n has input.rows, queries.rows; d input.columns, W_Q.rows;
+        h W_Q.columns, queries.columns.
+        """
+        if self.made_by is None:
+            return {}
+        groups = dict[str, tuple[Blank, ...]]()
+        sides = (*self.made_by.operand_sides, self.made_by.sides)
+        for key, sides_of_one in zip((*self.made_by.operands, self.key), sides, strict=True):
+            for side, field in zip(sides_of_one, side_fields(len(sides_of_one)), strict=True):
+                groups[side] = (*groups.get(side, ()), Blank(key, field))
+        return groups
+
+    @cached_property
+    def merged_sides(self) -> Mapping[Blank, tuple[Blank, ...]]:
+        """The sides of it or its operands that are others merged into one, as (h e) is h and e, each with these.
+
+        Example: of split_queries made by 'n (h e) -> n h e', queries.columns: split_queries.dim1, split_queries.dim2.
+        Heads that stay side by side, as in 'n (h e), m (g e) -> n m', have no sides of their own.
+        """
+        parts = {side: axes_in(side) for side in self.equal_sides if "(" in side}
+        return {
+            self.equal_sides[side][0]: tuple(self.equal_sides[axis][0] for axis in axes)
+            for side, axes in parts.items()
+            if self.equal_sides.keys() >= set(axes)
+        }
 
     def expression(self, field: BlankField) -> Expression:
         """One side, or the product of all sides as the count, in symbols."""
@@ -216,13 +188,27 @@ class Count:
 class TensorTable:
     """Tensors in the order in which they are computed, and counts; `key` names the table in files and wording.
 
-    With `asks_parameters`, a sheet may ask for parameters beside activations.
+    With `asks_parameters`, a sheet may ask for parameters beside activations. `alike` are two symbols of one size in
+    every model that the table is for. Raises ValueError for a tensor whose operation doesn't fit: it has an operand
+    that doesn't come before it, or sides of one name and two lengths.
     """
 
     key: str
     tensors: tuple[Tensor, ...] = ()
     counts: tuple[Count, ...] = ()
     asks_parameters: bool = False
+    alike: tuple[str, str] | None = None
+
+    def __post_init__(self) -> None:
+        """Check every operation against the shapes."""
+        before = {tensor.key: tensor for tensor in self.tensors if tensor.parameter and not tensor.made_by}
+        alike = {self.alike[0]: Expression.symbol(self.alike[1])} if self.alike else {}
+        for made in self.tensors:
+            if problem := _problem(made, before, alike):
+                raise ValueError(f"{self.key}, {made.key}: {problem}")
+            before[made.key] = made
+        if len(self.by_key) < len(self.tensors):
+            raise ValueError(f"{self.key}: two tensors have one key")
 
     @cached_property
     def by_key(self) -> Mapping[str, Tensor]:
@@ -230,13 +216,13 @@ class TensorTable:
         return {tensor.key: tensor for tensor in self.tensors}
 
     @cached_property
-    def equal_sides(self) -> Mapping[str, tuple[list[Blank], ...]]:
-        """For each activation, in the order of computation, the groups of sides its equation forces to one length.
+    def equal_sides(self) -> Mapping[str, tuple[tuple[Blank, ...], ...]]:
+        """For each activation, in the order of computation, the groups of sides its operation forces to one length.
 
-        An activation that no equation makes, such as the input, has no group. Products of parameters are among them.
+        An activation that is given, such as the input, has no group. Products of parameters are among them.
         """
-        made_by = {t.key: t.equation for t in self.tensors if not t.parameter or t.equation}
-        return {key: tuple(equation.blanks(key).values()) if equation else () for key, equation in made_by.items()}
+        made = (tensor for tensor in self.tensors if not tensor.parameter or tensor.made_by)
+        return {tensor.key: tuple(tensor.equal_sides.values()) for tensor in made}
 
     @cached_property
     def asked(self) -> Mapping[str, Tensor | Count]:
@@ -250,13 +236,8 @@ class TensorTable:
 
     @cached_property
     def merged_sides(self) -> Mapping[str, Mapping[Blank, tuple[Blank, ...]]]:
-        """For each activation, in the order of computation, the sides that its equation makes of others, or others of.
-
-        An activation whose equation neither merges nor splits a side is left out.
-        """
-        made_by = {tensor.key: tensor.equation for tensor in self.activations}
-        merged = {key: equation.merged_sides(key) for key, equation in made_by.items() if equation}
-        return {key: sides for key, sides in merged.items() if sides}
+        """For each activation that merges or splits sides, in the order of computation, these and their parts."""
+        return {tensor.key: tensor.merged_sides for tensor in self.activations if tensor.merged_sides}
 
     def __getitem__(self, key: str) -> Tensor:
         """The tensor of that key; raises KeyError, for a count as well."""
@@ -272,9 +253,48 @@ class TensorTable:
         """Whether some tensor of it is no matrix, but has three sides or four."""
         return any(len(tensor.shape) > len(MATRIX_FIELDS) for tensor in self.tensors)
 
+    def formula(self, key: str, *, tokens_as_columns: bool = False) -> str:
+        """How a tensor is made: as mathematics, or where some tensor has more than two sides, as PyTorch has it.
+
+        Empty for one that is given.
+        """
+        operation = self[key].made_by
+        if operation is None:
+            return ""
+        return operation.code() if self.has_more_sides else operation.formula(tokens_as_columns=tokens_as_columns)
+
+    def with_only(self, tensors: Iterable[Tensor], key: str = "") -> TensorTable:
+        """A table of these tensors, those of them as given whose operands are not among them."""
+        kept = tuple(tensors)
+        keys = {tensor.key for tensor in kept}
+        is_given = {t.key for t in kept if t.made_by and not keys >= set(t.made_by.operands)}
+        return TensorTable(key or self.key, tuple(replace(t, made_by=None) if t.key in is_given else t for t in kept))
+
     def shapes(self, sizes: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
         """Every tensor's shape as whole numbers, e.g. {'scores': (100, 100)} with N = 100."""
         return {tensor.key: tuple(length.size(sizes) for length in tensor.shape) for tensor in self.tensors}
+
+
+def _problem(made: Tensor, before: Mapping[str, Tensor], alike: Mapping[str, Expression]) -> str:
+    """Why a tensor cannot be made by its operation of the tensors before it; empty if it can."""
+    operation = made.made_by
+    if operation is None:
+        return ""
+    if missing := [key for key in operation.operands if key not in before]:
+        return f"there is no {missing[0]} before it"
+    shapes = [before[key].shape for key in operation.operands] + [made.shape]
+    lengths = dict[str, Expression]()
+    for sides, shape in zip((*operation.operand_sides, operation.sides), shapes, strict=True):
+        if len(sides) != len(shape):
+            return f"'{operation.pattern}' has {len(sides)} sides for one of {len(shape)}"
+        for side, length in zip(sides, (length.substitute(alike) for length in shape), strict=True):
+            if lengths.setdefault(side, length) != length:
+                return f"{side} is {lengths[side]} and {length} in '{operation.pattern}'"
+    for side, length in lengths.items():
+        parts = [lengths[axis] for axis in axes_in(side) if axis in lengths]
+        if len(parts) == len(axes_in(side)) and prod(parts, start=ONE) != length:
+            return f"{side} is {length}, and not the product of its parts, in '{operation.pattern}'"
+    return ""
 
 
 def tensor(
@@ -282,21 +302,16 @@ def tensor(
     letter: str,
     shape: str,
     role: Role,
+    made_by: Operation | None = None,
     *,
-    made_from: str = "",
-    labels: str = "",
-    formula: str = "",
-    adds: Literal["", "mask", "residual"] = "",
     parameter: bool = False,
     counted: bool = True,
 ) -> Tensor:
-    """A Tensor written as text: shape 'N, d_h' or 'H, N, d_h', operands 'input W_Q', labels 'n d, d h -> n h'.
-
-    Without `made_from` no equation makes it: it is given, or a parameter.
-    """
+    """A Tensor with its shape as text: 'N, d_h', or 'H, N, d_h'. Without an operation it is given, or a parameter."""
     sides = tuple(Expression.parse(length) for length in shape.split(","))
-    equation = Equation(tuple(made_from.split()), labels, formula, adds) if made_from else None
-    return Tensor(key, letter, sides, role, equation, parameter, counted)
+    return Tensor(key, letter, sides, role, made_by, parameter, counted)
 
 
-matrix = tensor  # the same, as a table of matrices reads
+def learned(key: str, shape: str, role: Role, *, counted: bool = True, letter: str = "") -> Tensor:
+    """A matrix that is learned; its letter is its key unless it has another one."""
+    return tensor(key, letter or key, shape, role, parameter=True, counted=counted)

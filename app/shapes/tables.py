@@ -1,12 +1,12 @@
-"""The tables: every tensor of every topic, its symbolic shape, and the equation that makes it.
+"""The tables: every tensor of every topic, its symbolic shape, and the operation that makes it.
 
-This is the only place where a shape is known; worksheets, answer keys, drawings and the checks around the real
-forward pass are read off it. Shapes are written rows first, tokens as rows, and without a batch dimension but for the
-tables that are about it.
+Worksheets, answer keys, drawings and the checks around the real forward pass are read off them. The shapes of the
+stored parameters stand a second time in `app/models/layouts`, whose counts the parameter sheets are about. Shapes are
+written rows first, tokens as rows, and without a batch dimension but for the tables that are about it.
 
 >>> [str(length) for length in SINGLE_HEAD["scores"].shape]
 ['N', 'N']
->>> SINGLE_HEAD["scores"].equation.formula
+>>> SINGLE_HEAD.formula("scores")
 '{queries} · {keys}ᵀ'
 """
 
@@ -15,114 +15,106 @@ from __future__ import annotations
 from dataclasses import replace
 
 from app.algebra.expression import Expression
-from app.shapes.table import Equation, Tensor, TensorTable, matrix, tensor
+from app.shapes.operation import (
+    Add,
+    AddExperts,
+    Apply,
+    Concat,
+    Gate,
+    LargestWeights,
+    LastRow,
+    Lookup,
+    Matmul,
+    Repeat,
+    Reshape,
+    Rope,
+    SelectRows,
+    Softmax,
+    Transpose,
+    View,
+)
+from app.shapes.table import Tensor, TensorTable, learned, tensor
 
-# A matrix takes one line, and another one that says how it is made, so that a table can be read as a table.
+# Each tensor takes one line, so that a table can be read as a table.
 # fmt: off
 
 # One head: Vaswani et al., "Attention Is All You Need" (arXiv:1706.03762), section 3.2. W_O here is this head's own
 # d_v rows of the layer's output projection, so that the heads' outputs add up to the layer's.
+_INPUT = tensor("input", "X", "N, d", "input")
+_HEAD_PROJECTIONS = (
+    learned("W_Q", "d, d_h", "query"),
+    learned("W_K", "d, d_h", "key"),
+    learned("W_V", "d, d_v", "value"),
+)
+_HEAD_W_O = learned("W_O", "d_v, d", "output")
 SINGLE_HEAD = TensorTable(
     "single-head",
     (
-        matrix("input", "X", "N, d", "input"),
-        matrix("W_Q", "W_Q", "d, d_h", "query", parameter=True),
-        matrix("W_K", "W_K", "d, d_h", "key", parameter=True),
-        matrix("W_V", "W_V", "d, d_v", "value", parameter=True),
-        matrix("queries", "Q", "N, d_h", "query",
-               made_from="input W_Q", labels="n d, d h -> n h", formula="{input} · {W_Q}"),
-        matrix("keys", "K", "N, d_h", "key",
-               made_from="input W_K", labels="n d, d h -> n h", formula="{input} · {W_K}"),
-        matrix("values", "V", "N, d_v", "value",
-               made_from="input W_V", labels="n d, d v -> n v", formula="{input} · {W_V}"),
-        matrix("scores", "S", "N, N", "score",
-               made_from="queries keys", labels="n h, m h -> n m", formula="{queries} · {keys}ᵀ"),
-        matrix("weights", "A", "N, N", "score",
-               made_from="scores", labels="n m -> n m", formula="softmax({scaled-scores} + {mask}), {each-query}"),
-        matrix("context", "C", "N, d_v", "value",
-               made_from="weights values", labels="n m, m v -> n v", formula="{weights} · {values}"),
-        matrix("W_O", "W_O", "d_v, d", "output", parameter=True),
-        matrix("output", "O", "N, d", "output",
-               made_from="context W_O", labels="n v, v d -> n d", formula="{context} · {W_O}"),
+        _INPUT,
+        *_HEAD_PROJECTIONS,
+        tensor("queries", "Q", "N, d_h", "query", Matmul("input W_Q", "n d, d h -> n h")),
+        tensor("keys", "K", "N, d_h", "key", Matmul("input W_K", "n d, d h -> n h")),
+        tensor("values", "V", "N, d_v", "value", Matmul("input W_V", "n d, d v -> n v")),
+        tensor("scores", "S", "N, N", "score", Matmul("queries keys", "n h, m h -> n m")),
+        tensor("weights", "A", "N, N", "score", Softmax("scores", "n m -> n m", masked=True)),
+        tensor("context", "C", "N, d_v", "value", Matmul("weights values", "n m, m v -> n v")),
+        _HEAD_W_O,
+        tensor("output", "O", "N, d", "output", Matmul("context W_O", "n v, v d -> n d")),
     ),
 )
 
 # A whole layer, with its heads side by side: H query heads read G key/value heads (Ainslie et al., arXiv:2305.13245).
-# Scores and weights are those of one head: h*e is H heads side by side of e numbers each, g*e the same for G.
+# Scores and weights are those of one head: (h e) is H heads side by side of e numbers each, (g e) the same for G.
+_LAYER_PROJECTIONS = (
+    learned("W_Q", "d, H*d_h", "query"),
+    learned("W_K", "d, G*d_h", "key"),
+    learned("W_V", "d, G*d_v", "value"),
+)
+_LAYER_W_O = learned("W_O", "H*d_v, d", "output")
 ATTENTION_LAYER = TensorTable(
     "attention-layer",
     (
-        matrix("input", "X", "N, d", "input"),
-        matrix("W_Q", "W_Q", "d, H*d_h", "query", parameter=True),
-        matrix("W_K", "W_K", "d, G*d_h", "key", parameter=True),
-        matrix("W_V", "W_V", "d, G*d_v", "value", parameter=True),
-        matrix("queries", "Q", "N, H*d_h", "query",
-               made_from="input W_Q", labels="n d, d q -> n q", formula="{input} · {W_Q}"),
-        matrix("keys", "K", "N, G*d_h", "key",
-               made_from="input W_K", labels="n d, d k -> n k", formula="{input} · {W_K}"),
-        matrix("values", "V", "N, G*d_v", "value",
-               made_from="input W_V", labels="n d, d v -> n v", formula="{input} · {W_V}"),
-        matrix("scores", "S", "N, N", "score",
-               made_from="queries keys", labels="n h*e, m g*e -> n m", formula="{queries} · {keys}ᵀ, {head-by-head}"),
-        matrix("weights", "A", "N, N", "score",
-               made_from="scores", labels="n m -> n m", formula="softmax({scaled-scores} + {mask}), {each-query}"),
-        matrix("context", "C", "N, H*d_v", "value",
-               made_from="weights values", labels="n m, m g*e -> n h*e",
-               formula="{weights} · {values}, {heads-concatenated}"),
-        matrix("W_O", "W_O", "H*d_v, d", "output", parameter=True),
-        matrix("output", "O", "N, d", "output",
-               made_from="context W_O", labels="n c, c d -> n d", formula="{context} · {W_O}"),
+        _INPUT,
+        *_LAYER_PROJECTIONS,
+        tensor("queries", "Q", "N, H*d_h", "query", Matmul("input W_Q", "n d, d q -> n q")),
+        tensor("keys", "K", "N, G*d_h", "key", Matmul("input W_K", "n d, d k -> n k")),
+        tensor("values", "V", "N, G*d_v", "value", Matmul("input W_V", "n d, d v -> n v")),
+        tensor("scores", "S", "N, N", "score", Matmul("queries keys", "n (h e), m (g e) -> n m")),
+        SINGLE_HEAD["weights"],
+        tensor("context", "C", "N, H*d_v", "value", Matmul("weights values", "n m, m (g e) -> n (h e)")),
+        _LAYER_W_O,
+        tensor("output", "O", "N, d", "output", Matmul("context W_O", "n c, c d -> n d")),
     ),
 )
 
 # The matrices of one layer, each in the x·W orientation: attention as above, then the feed-forward block with a gate
 # (Shazeer, arXiv:2002.05202) or without one (arXiv:1706.03762, section 3.3). Norms and biases are no matrices.
-_ATTENTION_PARAMETERS = tuple(tensor for tensor in ATTENTION_LAYER.tensors if tensor.parameter)
-_UP_AND_DOWN = (
-    matrix("W_up", "W_up", "d, d_ff", "hidden", parameter=True),
-    matrix("W_down", "W_down", "d_ff, d", "hidden", parameter=True),
-)
-LAYER_PARAMETERS = TensorTable(
-    "layer-parameters",
-    (*_ATTENTION_PARAMETERS, matrix("W_gate", "W_gate", "d, d_ff", "hidden", parameter=True), *_UP_AND_DOWN),
-)
-PLAIN_LAYER_PARAMETERS = TensorTable("plain-layer-parameters", (*_ATTENTION_PARAMETERS, *_UP_AND_DOWN))
+_W_GATE = learned("W_gate", "d, d_ff", "hidden")
+_UP_AND_DOWN = (learned("W_up", "d, d_ff", "hidden"), learned("W_down", "d_ff, d", "hidden"))
+_LAYER_ATTENTION = (*_LAYER_PROJECTIONS, _LAYER_W_O)
+LAYER_PARAMETERS = TensorTable("layer-parameters", (*_LAYER_ATTENTION, _W_GATE, *_UP_AND_DOWN))
+PLAIN_LAYER_PARAMETERS = TensorTable("plain-layer-parameters", (*_LAYER_ATTENTION, *_UP_AND_DOWN))
 
 # The same head without a mask, as in an encoder: every token may look at every other. The values change, no shape does.
+_UNMASKED_WEIGHTS = tensor("weights", "A", "N, N", "score", Softmax("scores", "n m -> n m"))
 BIDIRECTIONAL_HEAD = TensorTable(
-    "bidirectional-head",
-    tuple(
-        replace(tensor, equation=Equation(("scores",), "n m -> n m", "softmax({scaled-scores}), {each-query}"))
-        if tensor.key == "weights"
-        else tensor
-        for tensor in SINGLE_HEAD.tensors
-    ),
+    "bidirectional-head", tuple(_UNMASKED_WEIGHTS if t.key == "weights" else t for t in SINGLE_HEAD.tensors)
 )
 
 # From scores to weights in one head (arXiv:1706.03762, section 3.2): each score gets the mask's entry added, which is 0
 # or −∞, before the softmax. All heads of a layer share the mask.
+_GIVEN_QUERIES_AND_KEYS = (tensor("queries", "Q", "N, d_h", "query"), tensor("keys", "K", "N, d_h", "key"))
 MASKED_SOFTMAX = TensorTable(
     "masked-softmax",
     (
-        matrix("queries", "Q", "N, d_h", "query"),
-        matrix("keys", "K", "N, d_h", "key"),
+        *_GIVEN_QUERIES_AND_KEYS,
         SINGLE_HEAD["scores"],
-        matrix("mask", "M", "N, N", "score"),
-        matrix("weights", "A", "N, N", "score",
-               made_from="scores mask", labels="n m, n m -> n m", adds="mask",
-               formula="softmax({scaled-scores} + {mask}), {each-query}"),
+        tensor("mask", "M", "N, N", "score"),
+        tensor("weights", "A", "N, N", "score", Softmax("scores mask", "n m, n m -> n m", masked=True)),
     ),
 )
 # The same without a mask, as in an encoder.
-UNMASKED_SOFTMAX = TensorTable(
-    "unmasked-softmax",
-    (
-        MASKED_SOFTMAX["queries"],
-        MASKED_SOFTMAX["keys"],
-        SINGLE_HEAD["scores"],
-        BIDIRECTIONAL_HEAD["weights"],
-    ),
-)
+UNMASKED_SOFTMAX = TensorTable("unmasked-softmax", (*_GIVEN_QUERIES_AND_KEYS, SINGLE_HEAD["scores"], _UNMASKED_WEIGHTS))
 
 # The parameters of one head, and the two products of them that a head is made of: without RoPE, scores are
 # x · W_Q · W_Kᵀ · xᵀ, and what a token passes on is x · W_V · W_O (Elhage et al., "A Mathematical Framework for
@@ -131,48 +123,38 @@ UNMASKED_SOFTMAX = TensorTable(
 HEAD_PARAMETERS = TensorTable(
     "head-parameters",
     (
-        *(tensor for tensor in SINGLE_HEAD.tensors if tensor.parameter),
-        *(replace(tensor, key=f"layer_{tensor.key}", letter="")
-          for tensor in ATTENTION_LAYER.tensors if tensor.parameter),
-        matrix("W_QK", "W_QK", "d, d", "score", parameter=True, counted=False,
-               made_from="W_Q W_K", labels="d h, e h -> d e", formula="{W_Q} · {W_K}ᵀ"),
-        matrix("W_VO", "W_VO", "d, d", "output", parameter=True, counted=False,
-               made_from="W_V W_O", labels="d v, v e -> d e", formula="{W_V} · {W_O}"),
+        *_HEAD_PROJECTIONS,
+        _HEAD_W_O,
+        *(replace(tensor, key=f"layer_{tensor.key}", letter="") for tensor in _LAYER_ATTENTION),
+        replace(learned("W_QK", "d, d", "score", counted=False), made_by=Matmul("W_Q W_K", "d h, e h -> d e")),
+        replace(learned("W_VO", "d, d", "output", counted=False), made_by=Matmul("W_V W_O", "d v, v e -> d e")),
     ),
 )
 
 # One head while a text is being written: one new token after N whose keys and values are kept (Pope et al.,
 # arXiv:2211.05102). The new row joins the N cached ones, so there are N + 1 to look at.
+_NEW_TOKEN = tensor("input", "x", "1, d", "input")
+_NEW_QUERY = tensor("queries", "q", "1, d_h", "query", Matmul("input W_Q", "o d, d h -> o h"))
+_FROM_CONTEXT = (
+    tensor("context", "c", "1, d_v", "value", Matmul("weights values", "o m, m v -> o v")),
+    _HEAD_W_O,
+    tensor("output", "o", "1, d", "output", Matmul("context W_O", "o v, v d -> o d")),
+)
 DECODE_STEP = TensorTable(
     "decode-step",
     (
-        matrix("input", "x", "1, d", "input"),
-        matrix("W_Q", "W_Q", "d, d_h", "query", parameter=True),
-        matrix("W_K", "W_K", "d, d_h", "key", parameter=True),
-        matrix("W_V", "W_V", "d, d_v", "value", parameter=True),
-        matrix("queries", "q", "1, d_h", "query",
-               made_from="input W_Q", labels="o d, d h -> o h", formula="{input} · {W_Q}"),
-        matrix("new_key", "k", "1, d_h", "key",
-               made_from="input W_K", labels="o d, d h -> o h", formula="{input} · {W_K}"),
-        matrix("new_value", "v", "1, d_v", "value",
-               made_from="input W_V", labels="o d, d v -> o v", formula="{input} · {W_V}"),
-        matrix("cached_keys", "K'", "N, d_h", "key"),
-        matrix("cached_values", "V'", "N, d_v", "value"),
-        matrix("keys", "K", "N + 1, d_h", "key",
-               made_from="cached_keys new_key", labels="n h, o h -> m h",
-               formula="[{cached_keys}; {new_key}], {row-appended}"),
-        matrix("values", "V", "N + 1, d_v", "value",
-               made_from="cached_values new_value", labels="n v, o v -> m v",
-               formula="[{cached_values}; {new_value}], {row-appended}"),
-        matrix("scores", "s", "1, N + 1", "score",
-               made_from="queries keys", labels="o h, m h -> o m", formula="{queries} · {keys}ᵀ"),
-        matrix("weights", "a", "1, N + 1", "score",
-               made_from="scores", labels="o m -> o m", formula="softmax({scaled-scores}), {each-query}"),
-        matrix("context", "c", "1, d_v", "value",
-               made_from="weights values", labels="o m, m v -> o v", formula="{weights} · {values}"),
-        matrix("W_O", "W_O", "d_v, d", "output", parameter=True),
-        matrix("output", "o", "1, d", "output",
-               made_from="context W_O", labels="o v, v d -> o d", formula="{context} · {W_O}"),
+        _NEW_TOKEN,
+        *_HEAD_PROJECTIONS,
+        _NEW_QUERY,
+        tensor("new_key", "k", "1, d_h", "key", Matmul("input W_K", "o d, d h -> o h")),
+        tensor("new_value", "v", "1, d_v", "value", Matmul("input W_V", "o d, d v -> o v")),
+        tensor("cached_keys", "K'", "N, d_h", "key"),
+        tensor("cached_values", "V'", "N, d_v", "value"),
+        tensor("keys", "K", "N + 1, d_h", "key", Concat("cached_keys new_key", "n h, o h -> m h")),
+        tensor("values", "V", "N + 1, d_v", "value", Concat("cached_values new_value", "n v, o v -> m v")),
+        tensor("scores", "s", "1, N + 1", "score", Matmul("queries keys", "o h, m h -> o m")),
+        tensor("weights", "a", "1, N + 1", "score", Softmax("scores", "o m -> o m")),
+        *_FROM_CONTEXT,
     ),
 )
 
@@ -181,21 +163,14 @@ DECODE_STEP = TensorTable(
 WINDOWED_DECODE_STEP = TensorTable(
     "windowed-decode-step",
     (
-        matrix("input", "x", "1, d", "input"),
-        matrix("W_Q", "W_Q", "d, d_h", "query", parameter=True),
-        matrix("queries", "q", "1, d_h", "query",
-               made_from="input W_Q", labels="o d, d h -> o h", formula="{input} · {W_Q}"),
-        matrix("keys", "K", "W, d_h", "key"),
-        matrix("values", "V", "W, d_v", "value"),
-        matrix("scores", "s", "1, W", "score",
-               made_from="queries keys", labels="o h, w h -> o w", formula="{queries} · {keys}ᵀ"),
-        matrix("weights", "a", "1, W", "score",
-               made_from="scores", labels="o w -> o w", formula="softmax({scaled-scores}), {each-query}"),
-        matrix("context", "c", "1, d_v", "value",
-               made_from="weights values", labels="o w, w v -> o v", formula="{weights} · {values}"),
-        matrix("W_O", "W_O", "d_v, d", "output", parameter=True),
-        matrix("output", "o", "1, d", "output",
-               made_from="context W_O", labels="o v, v d -> o d", formula="{context} · {W_O}"),
+        _NEW_TOKEN,
+        _HEAD_PROJECTIONS[0],
+        _NEW_QUERY,
+        tensor("keys", "K", "W, d_h", "key"),
+        tensor("values", "V", "W, d_v", "value"),
+        tensor("scores", "s", "1, W", "score", Matmul("queries keys", "o h, m h -> o m")),
+        tensor("weights", "a", "1, W", "score", Softmax("scores", "o m -> o m")),
+        *_FROM_CONTEXT,
     ),
 )
 
@@ -203,63 +178,44 @@ WINDOWED_DECODE_STEP = TensorTable(
 CROSS_ATTENTION = TensorTable(
     "cross-attention",
     (
-        matrix("input", "X", "M, d", "input"),
-        matrix("encoded", "E", "N, d", "input"),
-        matrix("W_Q", "W_Q", "d, d_h", "query", parameter=True),
-        matrix("W_K", "W_K", "d, d_h", "key", parameter=True),
-        matrix("W_V", "W_V", "d, d_v", "value", parameter=True),
-        matrix("queries", "Q", "M, d_h", "query",
-               made_from="input W_Q", labels="m d, d h -> m h", formula="{input} · {W_Q}"),
-        matrix("keys", "K", "N, d_h", "key",
-               made_from="encoded W_K", labels="n d, d h -> n h", formula="{encoded} · {W_K}"),
-        matrix("values", "V", "N, d_v", "value",
-               made_from="encoded W_V", labels="n d, d v -> n v", formula="{encoded} · {W_V}"),
-        matrix("scores", "S", "M, N", "score",
-               made_from="queries keys", labels="m h, n h -> m n", formula="{queries} · {keys}ᵀ"),
-        matrix("weights", "A", "M, N", "score",
-               made_from="scores", labels="m n -> m n", formula="softmax({scaled-scores}), {each-query}"),
-        matrix("context", "C", "M, d_v", "value",
-               made_from="weights values", labels="m n, n v -> m v", formula="{weights} · {values}"),
-        matrix("W_O", "W_O", "d_v, d", "output", parameter=True),
-        matrix("output", "O", "M, d", "output",
-               made_from="context W_O", labels="m v, v d -> m d", formula="{context} · {W_O}"),
+        tensor("input", "X", "M, d", "input"),
+        tensor("encoded", "E", "N, d", "input"),
+        *_HEAD_PROJECTIONS,
+        tensor("queries", "Q", "M, d_h", "query", Matmul("input W_Q", "m d, d h -> m h")),
+        tensor("keys", "K", "N, d_h", "key", Matmul("encoded W_K", "n d, d h -> n h")),
+        tensor("values", "V", "N, d_v", "value", Matmul("encoded W_V", "n d, d v -> n v")),
+        tensor("scores", "S", "M, N", "score", Matmul("queries keys", "m h, n h -> m n")),
+        tensor("weights", "A", "M, N", "score", Softmax("scores", "m n -> m n", of_one_text=False)),
+        tensor("context", "C", "M, d_v", "value", Matmul("weights values", "m n, n v -> m v")),
+        _HEAD_W_O,
+        tensor("output", "O", "M, d", "output", Matmul("context W_O", "m v, v d -> m d")),
     ),
 )
 
 
 # Latent attention (DeepSeek-AI, arXiv:2405.04434): the cache holds r_kv + d_rope numbers a token, for all heads
-# together, and keys (d_h = d_nope + d_rope wide) and values are made from them. u, k and c are H heads side by side.
+# together, and keys (d_h = d_nope + d_rope wide) and values are made from them.
 def _latent_attention(key: str, *queries: Tensor) -> TensorTable:
     """The table of a layer with latent attention, as in DeepSeek; the given tensors make its queries from the input."""
     return TensorTable(
         key,
         (
-            matrix("input", "X", "N, d", "input"),
-            matrix("W_DKV", "W_DKV", "d, r_kv", "key", parameter=True),
-            matrix("W_KR", "W_KR", "d, d_rope", "key", parameter=True),
-            matrix("W_UK", "W_UK", "r_kv, H*d_nope", "key", parameter=True),
-            matrix("W_UV", "W_UV", "r_kv, H*d_v", "value", parameter=True),
+            _INPUT,
+            learned("W_DKV", "d, r_kv", "key"),
+            learned("W_KR", "d, d_rope", "key"),
+            learned("W_UK", "r_kv, H*d_nope", "key"),
+            learned("W_UV", "r_kv, H*d_v", "value"),
             *queries,
-            matrix("latent", "C_KV", "N, r_kv", "key",
-                   made_from="input W_DKV", labels="n d, d r -> n r", formula="{input} · {W_DKV}"),
-            matrix("rotary_key", "K_R", "N, d_rope", "key",
-                   made_from="input W_KR", labels="n d, d p -> n p", formula="RoPE({input} · {W_KR})"),
-            matrix("cache", "cache", "N, r_kv + d_rope", "key",
-                   made_from="latent rotary_key", labels="n r, n p -> n a",
-                   formula="[{latent}, {rotary_key}], {concatenated}"),
-            matrix("plain_keys", "K_C", "N, H*d_nope", "key",
-                   made_from="latent W_UK", labels="n r, r u -> n u", formula="{latent} · {W_UK}"),
-            matrix("keys", "K", "N, H*d_h", "key",
-                   made_from="plain_keys rotary_key", labels="n u, n p -> n k",
-                   formula="[{plain_keys}, {rotary_key}], {head-by-head}"),
-            matrix("values", "V", "N, H*d_v", "value",
-                   made_from="latent W_UV", labels="n r, r c -> n c", formula="{latent} · {W_UV}"),
+            tensor("latent", "C_KV", "N, r_kv", "key", Matmul("input W_DKV", "n d, d r -> n r")),
+            tensor("rotary_key", "K_R", "N, d_rope", "key", Matmul("input W_KR", "n d, d p -> n p", rotated=True)),
+            tensor("cache", "cache", "N, r_kv + d_rope", "key", Concat("latent rotary_key", "n r, n p -> n a")),
+            tensor("plain_keys", "K_C", "N, H*d_nope", "key", Matmul("latent W_UK", "n r, r u -> n u")),
+            tensor("keys", "K", "N, H*d_h", "key", Concat("plain_keys rotary_key", "n (h u), n p -> n (h k)")),
+            tensor("values", "V", "N, H*d_v", "value", Matmul("latent W_UV", "n r, r c -> n c")),
             ATTENTION_LAYER["scores"],
             ATTENTION_LAYER["weights"],
-            matrix("context", "C", "N, H*d_v", "value",
-                   made_from="weights values", labels="n m, m h*e -> n h*e",
-                   formula="{weights} · {values}, {heads-concatenated}"),
-            ATTENTION_LAYER["W_O"],
+            tensor("context", "C", "N, H*d_v", "value", Matmul("weights values", "n m, m (h e) -> n (h e)")),
+            _LAYER_W_O,
             ATTENTION_LAYER["output"],
         ),
     )
@@ -267,19 +223,14 @@ def _latent_attention(key: str, *queries: Tensor) -> TensorTable:
 
 LATENT_ATTENTION = _latent_attention(
     "latent-attention",
-    matrix("W_DQ", "W_DQ", "d, r_q", "query", parameter=True),
-    matrix("W_UQ", "W_UQ", "r_q, H*d_h", "query", parameter=True),
-    matrix("latent_queries", "C_Q", "N, r_q", "query",
-           made_from="input W_DQ", labels="n d, d q -> n q", formula="{input} · {W_DQ}"),
-    matrix("queries", "Q", "N, H*d_h", "query",
-           made_from="latent_queries W_UQ", labels="n q, q k -> n k", formula="{latent_queries} · {W_UQ}"),
+    learned("W_DQ", "d, r_q", "query"),
+    learned("W_UQ", "r_q, H*d_h", "query"),
+    tensor("latent_queries", "C_Q", "N, r_q", "query", Matmul("input W_DQ", "n d, d q -> n q")),
+    tensor("queries", "Q", "N, H*d_h", "query", Matmul("latent_queries W_UQ", "n q, q k -> n k")),
 )
 # The same without a latent for the queries, as in DeepSeek V2 Lite.
 DIRECT_LATENT_ATTENTION = _latent_attention(
-    "direct-latent-attention",
-    matrix("W_Q", "W_Q", "d, H*d_h", "query", parameter=True),
-    matrix("queries", "Q", "N, H*d_h", "query",
-           made_from="input W_Q", labels="n d, d k -> n k", formula="{input} · {W_Q}"),
+    "direct-latent-attention", _LAYER_PROJECTIONS[0], ATTENTION_LAYER["queries"]
 )
 
 
@@ -291,81 +242,57 @@ def _whole_model(key: str, *feed_forward: Tensor) -> TensorTable:
     return TensorTable(
         key,
         (
-            matrix("tokens", "t", "N, 1", "input"),
-            matrix("embedding", "E", "V, d", "input", parameter=True),
-            matrix("embedded", "X", "N, d", "input",
-                   made_from="tokens embedding", labels="n i, v d -> n d", formula="{lookup}"),
-            matrix("normed", "X'", "N, d", "input",
-                   made_from="embedded", labels="n d -> n d", formula="{norm}({embedded})"),
-            matrix("attended", "O", "N, d", "output",
-                   made_from="normed", labels="n d -> n d", formula="{attention}({normed})"),
-            matrix("residual", "R", "N, d", "input",
-                   made_from="embedded attended", labels="n d, n d -> n d",
-                   formula="{embedded} + {attended}", adds="residual"),
-            matrix("normed_residual", "R'", "N, d", "input",
-                   made_from="residual", labels="n d -> n d", formula="{norm}({residual})"),
+            tensor("tokens", "t", "N, 1", "input"),
+            learned("embedding", "V, d", "input", letter="E"),
+            tensor("embedded", "X", "N, d", "input", Lookup("tokens embedding", "n i, v d -> n d")),
+            tensor("normed", "X'", "N, d", "input", Apply("embedded", "n d -> n d", "{norm}")),
+            tensor("attended", "O", "N, d", "output", Apply("normed", "n d -> n d", "{attention}")),
+            tensor("residual", "R", "N, d", "input", Add("embedded attended", "n d, n d -> n d")),
+            tensor("normed_residual", "R'", "N, d", "input", Apply("residual", "n d -> n d", "{norm}")),
             *feed_forward,
-            matrix("layer_output", "Y", "N, d", "output",
-                   made_from="residual fed_forward", labels="n d, n d -> n d",
-                   formula="{residual} + {fed_forward}", adds="residual"),
-            matrix("final", "Y'", "N, d", "output",
-                   made_from="layer_output", labels="n d -> n d", formula="{norm}({layer_output})"),
-            matrix("output_head", "W_out", "d, V", "output", parameter=True),
-            matrix("logits", "Z", "N, V", "output",
-                   made_from="final output_head", labels="n d, d v -> n v", formula="{final} · {output_head}"),
-            matrix("last_logits", "z", "1, V", "output",
-                   made_from="logits", labels="n v -> o v", formula="{last-row}"),
+            tensor("layer_output", "Y", "N, d", "output", Add("residual fed_forward", "n d, n d -> n d")),
+            tensor("final", "Y'", "N, d", "output", Apply("layer_output", "n d -> n d", "{norm}")),
+            learned("output_head", "d, V", "output", letter="W_out"),
+            tensor("logits", "Z", "N, V", "output", Matmul("final output_head", "n d, d v -> n v")),
+            tensor("last_logits", "z", "1, V", "output", LastRow("logits", "n v -> o v")),
         ),
     )
 
 
 # A whole model with a gated feed-forward block (Shazeer, arXiv:2002.05202), as in LLaMA.
+_UP = tensor("up", "U", "N, d_ff", "hidden", Matmul("normed_residual W_up", "n d, d f -> n f"))
+_DOWN = tensor("fed_forward", "F", "N, d", "output", Matmul("hidden W_down", "n f, f d -> n d"))
 WHOLE_MODEL = _whole_model(
     "whole-model",
-    matrix("W_gate", "W_gate", "d, d_ff", "hidden", parameter=True),
-    matrix("W_up", "W_up", "d, d_ff", "hidden", parameter=True),
-    matrix("W_down", "W_down", "d_ff, d", "hidden", parameter=True),
-    matrix("gate", "G", "N, d_ff", "hidden",
-           made_from="normed_residual W_gate", labels="n d, d f -> n f", formula="{normed_residual} · {W_gate}"),
-    matrix("up", "U", "N, d_ff", "hidden",
-           made_from="normed_residual W_up", labels="n d, d f -> n f", formula="{normed_residual} · {W_up}"),
-    matrix("hidden", "B", "N, d_ff", "hidden",
-           made_from="gate up", labels="n f, n f -> n f", formula="{activation}({gate}) ⊙ {up}"),
-    matrix("fed_forward", "F", "N, d", "output",
-           made_from="hidden W_down", labels="n f, f d -> n d", formula="{hidden} · {W_down}"),
+    _W_GATE,
+    *_UP_AND_DOWN,
+    tensor("gate", "G", "N, d_ff", "hidden", Matmul("normed_residual W_gate", "n d, d f -> n f")),
+    _UP,
+    tensor("hidden", "B", "N, d_ff", "hidden", Gate("gate up", "n f, n f -> n f")),
+    _DOWN,
 )
 # The same with two matrices and no gate (arXiv:1706.03762, section 3.3), as in GPT-2.
 PLAIN_WHOLE_MODEL = _whole_model(
     "plain-whole-model",
-    matrix("W_up", "W_up", "d, d_ff", "hidden", parameter=True),
-    matrix("W_down", "W_down", "d_ff, d", "hidden", parameter=True),
-    matrix("up", "U", "N, d_ff", "hidden",
-           made_from="normed_residual W_up", labels="n d, d f -> n f", formula="{normed_residual} · {W_up}"),
-    matrix("hidden", "B", "N, d_ff", "hidden",
-           made_from="up", labels="n f -> n f", formula="{activation}({up})"),
-    matrix("fed_forward", "F", "N, d", "output",
-           made_from="hidden W_down", labels="n f, f d -> n d", formula="{hidden} · {W_down}"),
+    *_UP_AND_DOWN,
+    _UP,
+    tensor("hidden", "B", "N, d_ff", "hidden", Apply("up", "n f -> n f", "{activation}")),
+    _DOWN,
 )
+
 # Rotary positions (Su et al., arXiv:2104.09864) rotate d_rot of a query's and a key's numbers, in pairs: one angle for
 # each token and pair.
 ROTARY_PAIRS = TensorTable(
     "rotary-pairs",
     (
-        matrix("queries", "Q", "N, d_h", "query"),
-        matrix("keys", "K", "N, d_h", "key"),
-        matrix("angles", "θ", "N, d_rot/2", "hidden"),
-        matrix("cosines", "cos", "N, d_rot/2", "hidden",
-               made_from="angles", labels="n p -> n p", formula="cos({angles})"),
-        matrix("sines", "sin", "N, d_rot/2", "hidden",
-               made_from="angles", labels="n p -> n p", formula="sin({angles})"),
-        matrix("rotated_queries", "Q'", "N, d_h", "query",
-               made_from="queries angles", labels="n h, n p -> n h", formula="RoPE({queries}, {angles})"),
-        matrix("rotated_keys", "K'", "N, d_h", "key",
-               made_from="keys angles", labels="n h, n p -> n h", formula="RoPE({keys}, {angles})"),
+        *_GIVEN_QUERIES_AND_KEYS,
+        tensor("angles", "θ", "N, d_rot/2", "hidden"),
+        tensor("cosines", "cos", "N, d_rot/2", "hidden", Apply("angles", "n p -> n p", "cos")),
+        tensor("sines", "sin", "N, d_rot/2", "hidden", Apply("angles", "n p -> n p", "sin")),
+        tensor("rotated_queries", "Q'", "N, d_h", "query", Rope("queries angles", "n h, n p -> n h")),
+        tensor("rotated_keys", "K'", "N, d_h", "key", Rope("keys angles", "n h, n p -> n h")),
     ),
 )
-
-# fmt: off
 
 # All heads of a layer at once, as PyTorch code computes them: the heads are split off the features by view, become the
 # first dimension by transpose, and are merged into the features again at the end. Each of the G key/value heads is
@@ -373,143 +300,75 @@ ROTARY_PAIRS = TensorTable(
 GROUPED_HEADS = TensorTable(
     "grouped-heads",
     (
-        matrix("input", "X", "N, d", "input"),
-        matrix("W_Q", "W_Q", "d, H*d_h", "query", parameter=True),
-        matrix("W_K", "W_K", "d, G*d_h", "key", parameter=True),
-        matrix("W_V", "W_V", "d, G*d_v", "value", parameter=True),
-        matrix("queries", "Q", "N, H*d_h", "query",
-               made_from="input W_Q", labels="n d, d q -> n q", formula="{input} @ {W_Q}"),
-        tensor("split_queries", "Q_view", "N, H, d_h", "query",
-               made_from="queries", labels="n h*e -> n h e", formula="{queries}.view(…)"),
-        tensor("queries_by_head", "Q_head", "H, N, d_h", "query",
-               made_from="split_queries", labels="n h e -> h n e", formula="{split_queries}.transpose(0, 1)"),
-        matrix("keys", "K", "N, G*d_h", "key",
-               made_from="input W_K", labels="n d, d k -> n k", formula="{input} @ {W_K}"),
-        tensor("split_keys", "K_view", "N, G, d_h", "key",
-               made_from="keys", labels="n g*e -> n g e", formula="{keys}.view(…)"),
-        tensor("keys_by_head", "K_head", "G, N, d_h", "key",
-               made_from="split_keys", labels="n g e -> g n e", formula="{split_keys}.transpose(0, 1)"),
-        tensor("repeated_keys", "K_rep", "H, N, d_h", "key",
-               made_from="keys_by_head", labels="g n e -> h n e",
-               formula="{keys_by_head}.repeat_interleave({H} // {G}, dim=0)"),
-        matrix("values", "V", "N, G*d_v", "value",
-               made_from="input W_V", labels="n d, d v -> n v", formula="{input} @ {W_V}"),
-        tensor("split_values", "V_view", "N, G, d_v", "value",
-               made_from="values", labels="n g*v -> n g v", formula="{values}.view(…)"),
-        tensor("values_by_head", "V_head", "G, N, d_v", "value",
-               made_from="split_values", labels="n g v -> g n v", formula="{split_values}.transpose(0, 1)"),
-        tensor("repeated_values", "V_rep", "H, N, d_v", "value",
-               made_from="values_by_head", labels="g n v -> h n v",
-               formula="{values_by_head}.repeat_interleave({H} // {G}, dim=0)"),
-        tensor("scores", "S", "H, N, N", "score",
-               made_from="queries_by_head repeated_keys", labels="h n e, h m e -> h n m",
-               formula="{queries_by_head} @ {repeated_keys}.transpose(-2, -1)"),
-        tensor("weights", "A", "H, N, N", "score",
-               made_from="scores", labels="h n m -> h n m", formula="softmax({scaled-scores} + {mask}, dim=-1)"),
-        tensor("context", "C", "H, N, d_v", "value",
-               made_from="weights repeated_values", labels="h n m, h m v -> h n v",
-               formula="{weights} @ {repeated_values}"),
-        tensor("context_by_token", "C_tok", "N, H, d_v", "value",
-               made_from="context", labels="h n v -> n h v", formula="{context}.transpose(0, 1)"),
-        matrix("joined_context", "C_cat", "N, H*d_v", "value",
-               made_from="context_by_token", labels="n h v -> n h*v", formula="{context_by_token}.reshape(…)"),
-        matrix("W_O", "W_O", "H*d_v, d", "output", parameter=True),
-        matrix("output", "O", "N, d", "output",
-               made_from="joined_context W_O", labels="n c, c d -> n d", formula="{joined_context} @ {W_O}"),
+        _INPUT,
+        *_LAYER_PROJECTIONS,
+        ATTENTION_LAYER["queries"],
+        tensor("split_queries", "Q_view", "N, H, d_h", "query", View("queries", "n (h e) -> n h e")),
+        tensor("queries_by_head", "Q_head", "H, N, d_h", "query", Transpose("split_queries", "n h e -> h n e")),
+        ATTENTION_LAYER["keys"],
+        tensor("split_keys", "K_view", "N, G, d_h", "key", View("keys", "n (g e) -> n g e")),
+        tensor("keys_by_head", "K_head", "G, N, d_h", "key", Transpose("split_keys", "n g e -> g n e")),
+        tensor("repeated_keys", "K_rep", "H, N, d_h", "key", Repeat("keys_by_head", "g n e -> h n e")),
+        ATTENTION_LAYER["values"],
+        tensor("split_values", "V_view", "N, G, d_v", "value", View("values", "n (g v) -> n g v")),
+        tensor("values_by_head", "V_head", "G, N, d_v", "value", Transpose("split_values", "n g v -> g n v")),
+        tensor("repeated_values", "V_rep", "H, N, d_v", "value", Repeat("values_by_head", "g n v -> h n v")),
+        tensor("scores", "S", "H, N, N", "score", Matmul("queries_by_head repeated_keys", "h n e, h m e -> h n m")),
+        tensor("weights", "A", "H, N, N", "score", Softmax("scores", "h n m -> h n m", masked=True)),
+        tensor("context", "C", "H, N, d_v", "value", Matmul("weights repeated_values", "h n m, h m v -> h n v")),
+        tensor("context_by_token", "C_tok", "N, H, d_v", "value", Transpose("context", "h n v -> n h v")),
+        tensor("joined_context", "C_cat", "N, H*d_v", "value", Reshape("context_by_token", "n h v -> n (h v)")),
+        _LAYER_W_O,
+        tensor("output", "O", "N, d", "output", Matmul("joined_context W_O", "n c, c d -> n d")),
     ),
 )
-
 # fmt: on
-
-
-def _with_equation(made: Tensor, operands: tuple[str, ...], labels: str, formula: str) -> Tensor:
-    """The same tensor, made in another way."""
-    return replace(made, equation=Equation(operands, labels, formula))
 
 
 def _without_repeat(key: str, table: TensorTable) -> TensorTable:
     """The table of a model with as many key/value heads as query heads, which copies none."""
-    copied = {"repeated_keys": "keys_by_head", "repeated_values": "values_by_head"}
-    tensors = list[Tensor]()
-    for each in table.tensors:
-        made = each
-        if (equation := each.equation) and copied.keys() & set(equation.operands):
-            formula = equation.formula
-            for copy, original in copied.items():
-                formula = formula.replace(f"{{{copy}}}", f"{{{original}}}")
-            operands = tuple(copied.get(operand, operand) for operand in equation.operands)
-            made = _with_equation(each, operands, equation.axis_labels, formula)
-        if each.key not in copied:
-            tensors.append(made)
-    return TensorTable(key, tuple(tensors))
+    original = {t.key: t.made_by.of for t in table.tensors if isinstance(t.made_by, Repeat)}
+    kept = (tensor for tensor in table.tensors if tensor.key not in original)
+    tensors = (replace(t, made_by=t.made_by.with_operands(original)) if t.made_by else t for t in kept)
+    return TensorTable(key, tuple(tensors), alike=("G", "H"))
 
 
 def _with_batch(key: str, table: TensorTable) -> TensorTable:
     """The table with the batch dimension B before all others of each activation; parameters have none."""
-    batch, tensors = Expression.symbol("B"), list[Tensor]()
-    for each in table.tensors:
-        made = each if each.parameter else replace(each, shape=(batch, *each.shape))
-        if equation := each.equation:
-            operands = zip(equation.operands, equation.operand_labels, strict=True)
-            before = [labels if table[operand].parameter else ["b", *labels] for operand, labels in operands]
-            labels = f"{', '.join(map(' '.join, before))} -> b {' '.join(equation.result_labels)}"
-            formula = equation.formula.replace("transpose(0, 1)", "transpose(1, 2)").replace("dim=0", "dim=1")
-            made = _with_equation(made, equation.operands, labels, formula)
-        tensors.append(made)
-    return TensorTable(key, tuple(tensors))
+    batch, activations = Expression.symbol("B"), {tensor.key for tensor in table.activations}
+
+    def batched(each: Tensor) -> Tensor:
+        made_by = each.made_by.with_axis("b", activations) if each.made_by else None
+        return replace(each, shape=(batch, *each.shape), made_by=made_by)
+
+    return replace(table, key=key, tensors=tuple(t if t.parameter else batched(t) for t in table.tensors))
 
 
 HEADS_AS_DIMENSION = _without_repeat("heads-as-dimension", GROUPED_HEADS)
 BATCHED_GROUPED_HEADS = _with_batch("batched-grouped-heads", GROUPED_HEADS)
 BATCHED_HEADS = _with_batch("batched-heads", HEADS_AS_DIMENSION)
+
 # A mixture of experts in place of one feed-forward block (Shazeer et al., arXiv:1701.06538; Jiang et al.,
 # arXiv:2401.04088, section 2.1): a router gives each token a logit for every expert, and sends it to k of the E. N
 # tokens go to k experts each, so one expert gets N·k/E of them on average. Experts are gated (arXiv:2002.05202); the
 # sheet counts the matrices of one of them.
+# fmt: off
 EXPERTS = TensorTable(
     "experts",
     (
-        matrix("input", "X", "N, d", "input"),
-        matrix("W_router", "W_r", "d, E", "score", parameter=True, counted=False),
-        matrix(
-            "router_logits",
-            "R",
-            "N, E",
-            "score",
-            made_from="input W_router",
-            labels="n d, d e -> n e",
-            formula="{input} · {W_router}",
-        ),
-        matrix(
-            "chosen", "P", "N, k", "score", made_from="router_logits", labels="n e -> n k", formula="{largest-of-each}"
-        ),
-        matrix("W_gate", "W_gate", "d, d_exp", "hidden", parameter=True, counted=False),
-        matrix("W_up", "W_up", "d, d_exp", "hidden", parameter=True, counted=False),
-        matrix("W_down", "W_down", "d_exp, d", "hidden", parameter=True, counted=False),
-        matrix(
-            "expert_input", "X_e", "N*k/E, d", "input", made_from="input", labels="n d -> m d", formula="{rows-sent}"
-        ),
-        matrix(
-            "expert_hidden",
-            "B_e",
-            "N*k/E, d_exp",
-            "hidden",
-            made_from="expert_input W_up",
-            labels="m d, d f -> m f",
-            formula="{expert_input} · {W_up}, {gated-by} {expert_input} · {W_gate}",
-        ),
-        matrix(
-            "expert_output",
-            "Y_e",
-            "N*k/E, d",
-            "output",
-            made_from="expert_hidden W_down",
-            labels="m f, f d -> m d",
-            formula="{expert_hidden} · {W_down}",
-        ),
-        matrix(
-            "output", "O", "N, d", "output", made_from="expert_output", labels="m d -> n d", formula="{experts-added}"
-        ),
+        _INPUT,
+        learned("W_router", "d, E", "score", counted=False, letter="W_r"),
+        tensor("router_logits", "R", "N, E", "score", Matmul("input W_router", "n d, d e -> n e")),
+        tensor("chosen", "P", "N, k", "score", LargestWeights("router_logits", "n e -> n k")),
+        learned("W_gate", "d, d_exp", "hidden", counted=False),
+        learned("W_up", "d, d_exp", "hidden", counted=False),
+        learned("W_down", "d_exp, d", "hidden", counted=False),
+        tensor("expert_input", "X_e", "N*k/E, d", "input", SelectRows("input", "n d -> m d")),
+        tensor("expert_hidden", "B_e", "N*k/E, d_exp", "hidden",
+               Matmul("expert_input W_up", "m d, d f -> m f", gated_by="W_gate")),
+        tensor("expert_output", "Y_e", "N*k/E, d", "output", Matmul("expert_hidden W_down", "m f, f d -> m d")),
+        tensor("output", "O", "N, d", "output", AddExperts("expert_output", "m d -> n d")),
     ),
     asks_parameters=True,
 )
+# fmt: on

@@ -27,6 +27,7 @@ from app.shapes.costs import cached_numbers, layer_costs, memory_costs
 from app.shapes.experts import even_tokens, expert_sizes, experts_table, require_experts_alike
 from app.shapes.feed_forward_width import width_counts, width_sizes
 from app.shapes.growth import growth_counts, require_attention_to_all
+from app.shapes.operation import Lookup, Operation, Softmax
 from app.shapes.parameter_rows import parameter_rows
 from app.shapes.requirements import (
     Requirement,
@@ -55,7 +56,7 @@ from app.shapes.requirements import (
 )
 from app.shapes.rotary import require_rotary_pairs, rotary_table
 from app.shapes.softmax_counts import chosen_token, softmax_counts
-from app.shapes.table import Count, Equation, Tensor, TensorTable
+from app.shapes.table import Count, TensorTable
 from app.shapes.tables import (
     ATTENTION_LAYER,
     BATCHED_GROUPED_HEADS,
@@ -85,7 +86,6 @@ from app.translation import gettext as _
 BATCH_SIZES = (3, 6, 9, 10, 11, 13, 15)
 COMMON_SYMBOLS = ("N", "M", "W", "d_rot")  # of sizes that sheets of every topic may have beside the model's
 _MODEL_SYMBOLS = frozenset(symbol for family in FAMILIES.values() for symbol in family.sizes)
-SCALED_SCORES = "{scaled-scores}"  # a phrase of formulas: the scores divided by √d_h
 SCALES_EMBEDDINGS = frozenset({"gemma"})  # families that multiply embeddings by √d (arXiv:2403.08295)
 Subject = Literal["head", "softmax", "layer", "parameters", "model", "counts"]
 
@@ -135,7 +135,7 @@ def topic_for(key: str, architecture: Architecture, tokens: int) -> TensorTable:
     """The table of a topic for this model; raises TopicError if the topic is not true of it, KeyError if unknown."""
     topic = TOPICS[key]
     topic.requires(architecture, tokens)
-    return _with_own_softmax(topic.build_table(architecture, tokens), architecture)
+    return _as_in_the_model(topic.build_table(architecture, tokens), architecture)
 
 
 def refusal(key: str, architecture: Architecture, tokens: int) -> str | None:
@@ -241,30 +241,28 @@ def whole_model_table(architecture: Architecture) -> TensorTable:
     return WHOLE_MODEL if architecture.gated else PLAIN_WHOLE_MODEL
 
 
-def _with_own_softmax(table: TensorTable, architecture: Architecture) -> TensorTable:
-    """The table with the attention weights computed as this model does: its scale, softcap, position bias and sink.
+def _as_in_the_model(table: TensorTable, architecture: Architecture) -> TensorTable:
+    """The table with the softmax and the embedding of this model: its scale, softcap, position bias, sink and so on."""
 
-    It is the table itself for a model that takes the softmax of the scores divided by √d_h.
-    """
-    own = _softmax_input(architecture, bias=table is not CROSS_ATTENTION)
-    weights = table.by_key.get("weights")
-    if weights is None or weights.equation is None or (own == SCALED_SCORES and "sinks" not in architecture.flags):
+    def own(operation: Operation | None) -> Operation | None:
+        if isinstance(operation, Softmax):
+            return replace(
+                operation,
+                masked=operation.masked and architecture.causal,
+                scale=architecture.score_scale.kind,
+                capped=bool(architecture.score_softcap),
+                position_bias=operation.of_one_text and bool(architecture.position_bias),
+                sink="sinks" in architecture.flags,
+            )
+        if isinstance(operation, Lookup):
+            is_scaled, positions = architecture.family in SCALES_EMBEDDINGS, architecture.has_position_table
+            return replace(operation, scaled=is_scaled, position_table=positions)
+        return operation
+
+    made_by = {tensor.key: own(tensor.made_by) for tensor in table.tensors}
+    if all(made_by[tensor.key] == tensor.made_by for tensor in table.tensors):
         return table
-    formula = weights.equation.formula.replace(SCALED_SCORES, own)
-    formula += ", {with-sink}" if "sinks" in architecture.flags else ""
-    own_weights = replace(weights, equation=replace(weights.equation, formula=formula))
-    return replace(table, tensors=tuple(own_weights if tensor is weights else tensor for tensor in table.tensors))
-
-
-def _softmax_input(architecture: Architecture, *, bias: bool) -> str:
-    """The formula of what the mask is added to: scores with the model's own scale and softcap, plus a position bias.
-
-    Example: '{scores} + {position-bias}' for T5, which does not scale. T5 has no bias in its cross-attention.
-    """
-    by_kind = {"none": "{scores}", "inverse-sqrt": SCALED_SCORES, "yarn": f"{{score-scale}} · {SCALED_SCORES}"}
-    scaled = by_kind.get(architecture.score_scale.kind, "{score-scale} · {scores}")
-    capped = f"{{softcap}}({scaled})" if architecture.score_softcap else scaled
-    return f"{capped} + {{position-bias}}" if bias and architecture.position_bias else capped
+    return replace(table, tensors=tuple(replace(tensor, made_by=made_by[tensor.key]) for tensor in table.tensors))
 
 
 def _head_table(architecture: Architecture, _tokens: int) -> TensorTable:
@@ -320,24 +318,13 @@ def _layer_parameters_table(architecture: Architecture, _tokens: int) -> TensorT
 
 
 def _whole_model_with_angles(architecture: Architecture, _tokens: int) -> TensorTable:
-    """The whole model with its own embedding, and rotary angles if RoPE rotates at least one pair of numbers."""
+    """The whole model, and rotary angles if RoPE rotates at least one pair of numbers."""
     table = whole_model_table(architecture)
-    embedded = replace(table["embedded"], equation=_embedding_equation(table["embedded"], architecture))
     rotates_pairs = (
         architecture.rotary is not None and architecture.rotary.width > 1 and architecture.rotary.width % 2 == 0
     )
     angles = (ROTARY_PAIRS["angles"],) if rotates_pairs else ()
-    tensors = (embedded if tensor.key == "embedded" else tensor for tensor in table.tensors)
-    return replace(table, tensors=(*tensors, *angles))
-
-
-def _embedding_equation(embedded: Tensor, architecture: Architecture) -> Equation | None:
-    """How tokens are embedded: looked up, in Gemma times √d, and rows of a position table added where there is one."""
-    if embedded.equation is None:
-        return None
-    scale = "√{d} · " if architecture.family in SCALES_EMBEDDINGS else ""
-    positions = " + {position-rows}" if architecture.has_position_table else ""
-    return replace(embedded.equation, formula=f"{scale}{embedded.equation.formula}{positions}")
+    return replace(table, tensors=(*table.tensors, *angles))
 
 
 def _parameter_count_table(architecture: Architecture, _tokens: int) -> TensorTable:

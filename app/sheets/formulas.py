@@ -14,9 +14,7 @@ from app.shapes.table import Count
 from app.sheets.variant import Variant
 
 _NAME = re.compile(r"\{([\w-]+)\}")
-_PRODUCT = re.compile(r"\{\w+\}ᵀ?(?: · \{\w+\}ᵀ?)+")
 _SUM_OF_SIZES = re.compile(r"\(\{(\w+)\} \+ \{(\w+)\}\)")
-_BESIDE_OR_BELOW = str.maketrans(",;", ";,")
 
 
 class FormulaPiece(NamedTuple):
@@ -34,12 +32,8 @@ def formula_pieces(variant: Variant, key: str) -> tuple[FormulaPiece, ...]:
     entry = variant.table.asked.get(key) or variant.table[key]
     if isinstance(entry, Count):
         return tuple(_pieces(variant, _with_alike_sizes_added(variant, entry.formula)))
-    if entry.equation is None:
-        return ()
-    formula = _with_phrases(variant, entry.equation.formula)
-    if not variant.architecture.causal:
-        formula = formula.replace(f" + {variant.wording.sections['formulas']['mask']}", "")  # an encoder hides nothing
-    return tuple(_pieces(variant, _transposed(formula) if variant.worksheet.tokens_are == "columns" else formula))
+    columns = variant.worksheet.tokens_are == "columns"
+    return tuple(_pieces(variant, variant.table.formula(key, tokens_as_columns=columns)))
 
 
 def write_formula(variant: Variant, key: str) -> str:
@@ -94,13 +88,3 @@ def _with_phrases(variant: Variant, formula: str) -> str:
         return match[0] if name in variant.letters or name in variant.sizes else str(phrases.get(name, match[0]))
 
     return _NAME.sub(phrase, formula)
-
-
-def _transposed(formula: str) -> str:
-    """The formula for the transposed matrices: factors in reverse order, blocks below each other instead of beside.
-
-    >>> _transposed("[{a}; {b}]"), _transposed("{queries} · {keys}ᵀ, in each head")
-    ('[{a}, {b}]', '{keys}ᵀ · {queries}, in each head')
-    """
-    reversed_products = _PRODUCT.sub(lambda match: " · ".join(reversed(match[0].split(" · "))), formula)
-    return re.sub(r"\[.*?\]", lambda match: match[0].translate(_BESIDE_OR_BELOW), reversed_products)

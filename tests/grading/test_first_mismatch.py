@@ -108,11 +108,11 @@ def test_without_the_projection_back_the_output_cannot_be_added(variant: Variant
 
 def sums(variant: Variant) -> list[tuple[str, str, str]]:
     """The tensors of a sheet that add two of its rows: each with these two, as its formula has them."""
-    made = [(tensor.key, tensor.equation) for tensor in variant.table.activations if tensor.equation]
+    made = [(tensor.key, tensor.made_by.operands) for tensor in variant.table.activations if tensor.made_by]
     return [
-        (key, *equation.operands)
-        for key, equation in made
-        if " + " in equation.formula and len(equation.operands) == 2 and set(equation.operands) <= variant.problem.asked
+        (key, *operands)
+        for key, operands in made
+        if " + " in variant.table.formula(key) and len(operands) == 2 and set(operands) <= variant.problem.asked
     ]
 
 

@@ -2,7 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import fields, replace
+
+from app.algebra.expression import Expression
 from app.shapes import tables
 from app.shapes.table import TensorTable
 
 TABLES = {table.key: table for table in vars(tables).values() if isinstance(table, TensorTable)}
+
+
+def with_shapes(table: TensorTable, shapes: Mapping[str, str]) -> TensorTable:
+    """The table with other shapes for some tensors, which no real table can have: its operations don't make them."""
+    tensors = tuple(
+        replace(each, shape=tuple(map(Expression.parse, shapes[each.key].split(",")))) if each.key in shapes else each
+        for each in table.tensors
+    )
+    changed = object.__new__(TensorTable)
+    given = {field.name: getattr(table, field.name) for field in fields(table)}
+    changed.__dict__.update({**given, "tensors": tensors})
+    return changed

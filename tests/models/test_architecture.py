@@ -387,10 +387,9 @@ def test_no_shape_contradicts_the_equation_that_makes_it(case: Case, tokens: int
 
 def assert_letters_agree(table: TensorTable, sizes: dict[str, int]) -> None:
     for tensor in table.tensors:
-        if tensor.equation is not None:
-            for blanks in tensor.equation.blanks(tensor.key).values():
-                lengths = {table[blank.tensor].expression(blank.field).value(sizes) for blank in blanks}
-                assert len(lengths) == 1, (table.key, tensor.key)
+        for blanks in tensor.equal_sides.values():
+            lengths = {table[blank.tensor].expression(blank.field).value(sizes) for blank in blanks}
+            assert len(lengths) == 1, (table.key, tensor.key)
 
 
 def test_a_key_value_head_for_each_query_head_is_the_simplification_of_courses() -> None:

@@ -31,8 +31,8 @@ def test_a_product_costs_two_operations_for_each_step(table: TensorTable) -> Non
             flops = product_flops(table, tensor.key).size(SIZES)
         except KeyError:
             continue
-        assert tensor.equation
-        left, right = (shapes[operand] for operand in tensor.equation.operands)
+        assert tensor.made_by
+        left, right = (shapes[operand] for operand in tensor.made_by.operands)
         assert flops == operations(left, right), tensor.key
 
 

@@ -24,7 +24,13 @@ MULTI_HEAD = ("llama-7b", "olmo-2-7b", "bert-base", "t5-small")
 GROUPED = ("qwen2.5-0.5b", "llama-3.2-1b", "mistral-7b", "qwen3-4b", "gemma-2-2b")
 LAYER_COUNTS = ("num_hidden_layers", "num_layers", "num_decoder_layers")
 # What a step of a sheet is in the code of transformers: repeat_kv ends in a reshape, merging may be a view.
-CALLS = {"view": "view", "transpose": "transpose", "repeat_interleave": "reshape", "reshape": "reshape"}
+CALLS = {
+    "softmax": "softmax",
+    "view": "view",
+    "transpose": "transpose",
+    "repeat_interleave": "reshape",
+    "reshape": "reshape",
+}
 Call = tuple[str, tuple[int, ...]]
 
 
@@ -68,11 +74,9 @@ def calls_of_sheet(problem: Problem) -> list[Call]:
     """What the sheet's key says of every tensor that is made, as calls of torch."""
     calls, shapes = [], problem.table.shapes(problem.sizes)
     for tensor in problem.table.activations:
-        if tensor.equation:
-            method = re.search(r"\.(\w+)\([^-]*\)$", tensor.equation.formula)
-            product = "linear" if problem.table[tensor.equation.operands[-1]].parameter else "matmul"
-            step = CALLS[method[1]] if method else "softmax" if tensor.key == "weights" else product
-            calls.append((step, shapes[tensor.key]))
+        if tensor.made_by:
+            product = "linear" if problem.table[tensor.made_by.operands[-1]].parameter else "matmul"
+            calls.append((CALLS.get(tensor.made_by.call, product), shapes[tensor.key]))
     return calls
 
 

@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from app.algebra.expression import Expression
 from app.shapes.layer_heads import (
     LayerHeads,
     cache_bytes,
@@ -17,10 +16,10 @@ from app.shapes.layer_heads import (
     require_heads,
 )
 from app.shapes.requirements import TopicError
-from app.shapes.table import TensorTable
 from app.shapes.tables import GROUPED_HEADS
 from app.shapes.topics import sizes_for, topic_for
 from app.sheets.library import Library
+from tests.helpers.tables import with_shapes
 
 TOKENS = 5
 
@@ -58,11 +57,7 @@ def test_decks_and_slabs_are_read_off_the_table() -> None:
     """With an entry of the table changed, what is read there changes."""
     sizes = {"N": 60, "d": 2048, "H": 32, "G": 8, "d_h": 64, "d_v": 64}
     changed = {"keys": "d, H*d_v", "keys_by_head": "H, N, d_v + d_v"}
-    tensors = tuple(
-        replace(each, shape=tuple(map(Expression.parse, changed[each.key].split(",")))) if each.key in changed else each
-        for each in GROUPED_HEADS.tensors
-    )
-    heads = LayerHeads(sizes, TensorTable("changed", tensors))
+    heads = LayerHeads(sizes, with_shapes(GROUPED_HEADS, changed))
     assert (heads.slab("keys"), heads.deck("keys")) == ((2048, 2048), (32, 60, 128))
     assert (heads.slab("queries"), heads.deck("queries")) == ((60, 2048), (32, 60, 64))
 

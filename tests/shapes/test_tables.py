@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import random
-import re
 from typing import Any
 
 import numpy as np
@@ -11,9 +9,8 @@ import pytest
 
 from app.models.architecture import Architecture
 from app.models.read_config import build_architecture
-from app.shapes.table import Blank, Equation, Tensor, TensorTable
+from app.shapes.table import Blank, Tensor
 from app.shapes.tables import ATTENTION_LAYER, SINGLE_HEAD
-from tests.helpers.tables import TABLES
 
 COVERED = {"llama", "qwen2", "qwen3", "mistral", "gpt2"}
 HEAD_KEYS = ("input", "queries", "keys", "values", "scores", "weights", "context", "output")
@@ -75,23 +72,6 @@ def test_parameter_matrices_of_a_head_are_those_of_transformers(oracle: Oracle) 
         assert {key: list(table[key]) for key in expected["weights_per_head"]} == expected["weights_per_head"], name
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_numpy_makes_the_shapes_of_the_table_by_its_equations(seed: int) -> None:
-    """Random matrices of the given shapes, put through each einsum of a head, come out as the table says."""
-    chance = random.Random(seed)  # noqa: S311 - sizes, not secrets
-    given = dict(zip(("N", "d", "d_h", "d_v"), chance.sample(range(2, 30), 4), strict=True))
-    made = {
-        tensor.key: np.ones([length.size(given) for length in tensor.shape])
-        for tensor in SINGLE_HEAD.tensors
-        if tensor.equation is None
-    }
-    for tensor in SINGLE_HEAD.tensors:
-        if tensor.equation:
-            equation = tensor.equation.axis_labels.replace(" ", "")
-            made[tensor.key] = np.einsum(equation, *(made[key] for key in tensor.equation.operands))
-    assert {key: value.shape for key, value in made.items()} == SINGLE_HEAD.shapes(given)
-
-
 @pytest.mark.parametrize(("heads", "groups"), [(4, 4), (6, 2), (8, 1)])
 def test_numpy_makes_the_shapes_of_a_grouped_layer(heads: int, groups: int) -> None:
     """A layer of H query heads on G key/value heads, computed head by head and put side by side."""
@@ -121,47 +101,9 @@ def test_a_layer_with_one_head_is_that_head() -> None:
     assert ATTENTION_LAYER.shapes(given) == SINGLE_HEAD.shapes(given)
 
 
-@pytest.mark.parametrize("topic", TABLES.values(), ids=TABLES)
-def test_equations_use_tensors_that_are_computed_before(topic: TensorTable) -> None:
-    """Read from top to bottom, every operand is already there, and no key comes twice."""
-    seen = set[str]()
-    for tensor in topic.tensors:
-        parameters = {t.key for t in topic.tensors if t.parameter}
-        assert tensor.key not in seen
-        assert set(tensor.equation.operands if tensor.equation else ()) <= seen | parameters
-        seen.add(tensor.key)
-
-
-@pytest.mark.parametrize("topic", [SINGLE_HEAD, ATTENTION_LAYER], ids=lambda topic: topic.key)
-def test_sides_under_one_letter_are_one_dim(topic: TensorTable) -> None:
-    """Where an equation says that sides agree, the table gives them the same symbols, not merely the same length."""
-    for tensor in topic.tensors:
-        for letter, blanks in (tensor.equation.blanks(tensor.key) if tensor.equation else {}).items():
-            dims = {topic[blank.tensor].expression(blank.field) for blank in blanks}
-            assert len(dims) == 1, (tensor.key, letter)
-
-
-def test_places_of_scores_meet_in_the_head_width() -> None:
-    """In queries · keysᵀ the columns of both stand under h, and the rows of the keys become columns."""
-    equation = SINGLE_HEAD["scores"].equation
-    assert equation is not None
-    assert {letter: [str(blank) for blank in blanks] for letter, blanks in equation.blanks("scores").items()} == {
-        "n": ["queries.rows", "scores.rows"],
-        "h": ["queries.columns", "keys.columns"],
-        "m": ["keys.rows", "scores.columns"],
-    }
-
-
 def test_a_tensor_gives_its_sides_by_axis() -> None:
     """Rows first: W_Q of a head is d × d_h."""
     tensor: Tensor = SINGLE_HEAD["W_Q"]
     assert (str(tensor.expression("rows")), str(tensor.expression("columns"))) == ("d", "d_h")
     assert ([str(side) for side in tensor.shape], tensor.parameter) == (["d", "d_h"], True)
     assert str(Blank("W_Q", "rows")) == "W_Q.rows"
-
-
-@pytest.mark.parametrize("labels", ["n d -> n h", "n d, d h", "n d, d h, h -> n h", "n d, d h -> n -> h"])
-def test_an_equation_labels_each_operand_and_the_result(labels: str) -> None:
-    """Or it is an error where it is made."""
-    with pytest.raises(ValueError, match=re.escape(labels)):
-        Equation(("input", "W_Q"), labels, "{input} · {W_Q}")

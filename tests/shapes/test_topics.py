@@ -85,9 +85,7 @@ def test_only_cross_attention_reads_two_texts() -> None:
 
 def formula(topic: str, model: str, key: str) -> str:
     """How the table of a topic computes a tensor for a model."""
-    equation = topic_for(topic, MODELS[model], TOKENS)[key].equation
-    assert equation
-    return equation.formula
+    return topic_for(topic, MODELS[model], TOKENS).formula(key)
 
 
 def test_attention_weights_are_computed_as_the_model_does() -> None:

@@ -19,19 +19,19 @@ def written(variant: Variant) -> dict[str, str]:
     return {key: write_formula(variant, key) for key in variant.table.asked}
 
 
-def test_every_formula_names_the_operands_of_its_equation_and_nothing_unknown(library: Library) -> None:
-    """A name in braces is a tensor, a count, a size or a phrase; and what an equation computes from, it also shows."""
+def test_every_formula_names_the_operands_of_its_operation_and_nothing_unknown(library: Library) -> None:
+    """A name in braces is a tensor, a count, a size or a phrase; and what a tensor is computed from, it also shows."""
     phrases = {**library.wording.sections["formulas"], "norm": ""}
     for key in library.worksheets:
         variant = library.variant(key)
         known = {*variant.letters, *variant.sizes, *phrases}
         for tensor in variant.table.tensors:
-            formula = tensor.equation.formula if tensor.equation else ""
+            formula = variant.table.formula(tensor.key)
             for phrase in re.findall(r"\{([a-z-]+)\}", formula):
                 formula += str(phrases.get(phrase, ""))
             names = set(re.findall(r"\{([\w-]+)\}", formula))
             assert names <= known, (key, tensor.key)
-            assert set(tensor.equation.operands if tensor.equation else ()) <= names, (key, tensor.key)
+            assert set(tensor.made_by.operands if tensor.made_by else ()) <= names, (key, tensor.key)
         for count in variant.table.counts:
             assert set(re.findall(r"\{([\w-]+)\}", count.formula)) <= known | set(variant.table.asked), (key, count.key)
 

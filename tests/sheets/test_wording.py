@@ -27,6 +27,7 @@ from app.models.read_config import build_architecture
 from app.practice.ideas import GroupState
 from app.practice.scheduler import NextReason
 from app.settings import PROJECT
+from app.shapes.operation import Relation
 from app.shapes.requirements import TopicError
 from app.shapes.table import Blank, TensorTable
 from app.shapes.topics import TOPICS, topic_for
@@ -100,7 +101,8 @@ def phrases_asked(wording: Wording) -> set[str]:
     """
     names, phrases = set[str](), [*wording.phrases("rows").items(), *wording.phrases("columns").items()]
     for table in set[TensorTable]().union(*map(tables_of, TOPICS)):
-        formulas = [tensor.equation.formula for tensor in table.tensors if tensor.equation]
+        made = [tensor.made_by for tensor in table.tensors if tensor.made_by]
+        formulas = [operation.formula(tokens_as_columns=turned) for operation in made for turned in (False, True)]
         asked = {name for text in (*formulas, *(count.formula for count in table.counts)) for name in braces(text)}
         asked |= {name for key, text in phrases if key in asked for name in braces(text)}
         names |= asked - {"norm", *SYMBOLS, *table.by_key, *table.asked}
@@ -115,10 +117,10 @@ def known_keys(wording: Wording) -> Mapping[str, Collection[str]]:
     """The keys of expressions that the code alone doesn't tell; see `Keys`."""
     known: dict[str, Collection[str]] = {
         "captions: mismatch.kind": ("heads", "undivided", "joined"),
-        "grade: equation.adds": ("mask", "residual"),
+        "grade: made_by.adds": ("mask", "residual"),
         "grade: near_miss(variant, blank, typed, text)": get_args(NearMiss),
         "head_run: REASON_OF_FAILURE[type(failure)]": REASON_OF_FAILURE.values(),
-        "hints: method[1]": ("view", "transpose", "repeat_interleave", "reshape"),
+        "hints: operation.relation": get_args(Relation),
         "model_page: a.norm_placement": ("pre", "post", "output", "sandwich", "parallel"),
         "model_page: a.position_bias": [bias for bias in get_args(PositionBias) if bias],
         "model_page: flag.replace('_', '-')": ("qk-norm", "sinks"),

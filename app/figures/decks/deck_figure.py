@@ -77,8 +77,8 @@ class _DeckFigure:
 
     def _operands(self, result: str) -> tuple[str, ...]:
         """What a result is made of."""
-        equation = self.pen.shapes.table[result].equation
-        return equation.operands if equation else ()
+        made_by = self.pen.shapes.table[result].made_by
+        return made_by.operands if made_by else ()
 
     # Places
 
@@ -99,9 +99,8 @@ class _DeckFigure:
 
     def _words(self, key: str) -> tuple[str, ...]:
         """The name of what is called to make a tensor, as in the table, in lines that can be broken: view."""
-        equation = self.pen.shapes.table[key].equation
-        calls = re.findall(r"(\w+)\(", equation.formula) if equation else []
-        return tuple(re.findall(r"[^_]+_?", calls[0])) if calls else ()
+        made_by = self.pen.shapes.table[key].made_by
+        return tuple(re.findall(r"[^_]+_?", made_by.call)) if made_by else ()
 
     def _place_product(self, key: str, operand: str) -> None:
         """A result beside its left operand, below its right one."""

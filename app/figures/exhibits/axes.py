@@ -95,7 +95,7 @@ def drawn_axis(shapes: TypedShapes, blank: Blank, cells: Mapping[int, int]) -> D
     reads_text = shapes.variant.architecture.fixed_tokens is None  # others read image patches or audio frames
     if kind == "tokens" and (symbols == {"M"} or (symbols == {"N"} and reads_text)):  # not the tokens of a window
         names = (DECODER_WORDS if "M" in symbols else ENCODER_WORDS)[:length]
-    elif kind == "tokens" and not symbols and "decode-step" in shapes.table.key:
+    elif kind == "tokens" and not symbols and shapes.is_of_new_token:
         names = (_("new token"),)
     return DrawnAxis(length, shapes.label(blank), CELL_PX * cells[length], kind, name, names)
 

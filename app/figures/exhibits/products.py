@@ -11,14 +11,12 @@ from fractions import Fraction
 
 from app.algebra.expression import Expression
 from app.figures.typed_shapes import TypedShapes
+from app.shapes.operation import Matmul
 from app.shapes.table import MATRIX_FIELDS, Blank, BlankField, Tensor, TensorTable, side_fields
 from app.sheets.variant import Variant
 from app.translation import gettext as _
 
 _HEADS = ("H", "G")
-_SIGNS = ("{%s} · {%s}", "{%s} @ {%s}")
-_TRANSPOSED = ("{%s} · {%s}ᵀ", "{%s} @ {%s}.transpose(-2, -1)")
-_BY_HEAD = (", {head-by-head}", ", {heads-concatenated}")
 
 
 class UnmultipliableError(ValueError):
@@ -66,7 +64,7 @@ class Product:
 def products_of(table: TensorTable, tokens_are: str = "rows") -> tuple[Product, ...]:
     """Every tensor of a table that is the product of two others, in the order of computation.
 
-    Not those that are looked up or put together, whose formula says more.
+    Not those that are rotated or gated besides.
     """
     products = (product for tensor in table.tensors for product in _products(table, tensor))
     return tuple(product.with_tokens_as_columns if tokens_are == "columns" else product for product in products)
@@ -74,17 +72,13 @@ def products_of(table: TensorTable, tokens_are: str = "rows") -> tuple[Product, 
 
 def _products(table: TensorTable, tensor: Tensor) -> Iterator[Product]:
     """The tensor as a product, if it is one."""
-    if tensor.equation is None or len(tensor.equation.operands) != 2:
+    product = tensor.made_by
+    if not isinstance(product, Matmul) or not product.is_plain:
         return
-    left, right = operands = tensor.equation.operands
-    formula = tensor.equation.formula
-    by_head = formula.endswith(_BY_HEAD)
-    formula = formula.partition(", {")[0] if by_head else formula
-    keys = (*operands, tensor.key)
-    sliced = keys if by_head else tuple(key for key in keys if len(table[key].shape) > len(MATRIX_FIELDS))
-    if formula in [sign % operands for sign in (*_SIGNS, *_TRANSPOSED)]:
-        turned = right if formula in [sign % operands for sign in _TRANSPOSED] else ""
-        yield Product(tensor.key, left, right, turned, sliced)
+    left, right = product.operands
+    keys = (left, right, tensor.key)
+    sliced = keys if product.is_by_head else tuple(key for key in keys if len(table[key].shape) > len(MATRIX_FIELDS))
+    yield Product(tensor.key, left, right, right if product.is_transposed else "", sliced)
 
 
 def multiplied(shapes: TypedShapes, product: Product) -> TypedShapes:
@@ -104,10 +98,11 @@ def multiplied(shapes: TypedShapes, product: Product) -> TypedShapes:
         splits = tensor.key in product.sliced and last == MATRIX_FIELDS  # heads side by side in the columns
         for field, own in zip(MATRIX_FIELDS, last, strict=True):
             sides[Blank(tensor.key, field)] = _of_slice(shapes, Blank(tensor.key, own), splits=splits)
-    tensors = tuple(
-        replace(shapes.table[key], shape=tuple(sides[Blank(key, field)][0] for field in MATRIX_FIELDS)) for key in keys
+    tensors = (
+        replace(shapes.table[key], shape=tuple(sides[Blank(key, field)][0] for field in MATRIX_FIELDS), made_by=None)
+        for key in keys
     )
-    table = TensorTable(shapes.table.key, tensors)
+    table = TensorTable(shapes.table.key, tuple(tensors))
     lengths = {blank: int(length) for blank, (_side, length, _meaning) in sides.items() if length is not None}
     meanings = {blank: meaning for blank, (_side, _length, meaning) in sides.items() if meaning is not None}
     return replace(shapes, table=table, lengths=lengths, meanings=meanings)

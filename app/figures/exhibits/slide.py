@@ -22,6 +22,7 @@ from app.figures.exhibits.products import Product, multiplied, slices
 from app.figures.exhibits.stage import TRAVEL_PX, ProductStage
 from app.figures.mask import is_causal, shared_limits
 from app.figures.typed_shapes import TypedShapes
+from app.shapes.operation import Softmax
 from app.shapes.table import Tensor
 from app.translation import gettext as _
 from app.translation import ngettext
@@ -263,7 +264,8 @@ class _Story:
             sentences.append(
                 _("A tanh keeps it between −{cap} and {cap}.").format(cap=f"{architecture.score_softcap:g}")
             )
-        if architecture.position_bias and self.shapes.table.key != "cross-attention":
+        softmax = self.shapes.variant.table["weights"].made_by
+        if isinstance(softmax, Softmax) and softmax.position_bias:
             sentences.append(_("A bias for the distance between the two tokens is added."))
         return " ".join((*sentences, _("The shape stays the same."))) if sentences else ""
 

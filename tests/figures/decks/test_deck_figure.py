@@ -16,11 +16,12 @@ from app.figures.draw import draw_figures
 from app.figures.figures import Box, Figure
 from app.figures.scale import ScaleName
 from app.shapes.requirements import TopicError
-from app.shapes.table import Blank, TensorTable, tensor
+from app.shapes.table import Blank
 from app.sheets.reading import Typed
 from app.sheets.variant import Variant
 from tests.helpers.rectangles import touch
 from tests.helpers.shipped import LIBRARY
+from tests.helpers.tables import with_shapes
 
 GROUPED = LIBRARY.variant("three-dimensions-qwen2.5-0.5b")  # 14 query heads share 2 key/value heads
 BATCHED = LIBRARY.variant("four-dimensions-qwen3-0.6b")
@@ -155,15 +156,11 @@ def test_a_batch_is_as_many_decks_behind_one_another() -> None:
 def test_a_side_that_the_table_changes_changes_the_drawing() -> None:
     """With a table whose transposed queries have their sides the other way round, so has the deck."""
     variant = LIBRARY.variant("three-dimensions-qwen2.5-0.5b", tokens=50)
-    by_head = tensor(
-        "queries_by_head", "Q_head", "N, H, d_h", "query", made_from="split_queries", labels="n h e -> n h e"
-    )
-    tensors = tuple(by_head if each.key == by_head.key else each for each in variant.table.tensors)
-    before = deck(draw_figures(variant, dict(variant.key)), by_head.key)
-    changed = replace(variant.problem, table=TensorTable(variant.table.key, tensors))
+    before = deck(draw_figures(variant, dict(variant.key)), "queries_by_head")
+    changed = replace(variant.problem, table=with_shapes(variant.table, {"queries_by_head": "N, H, d_h"}))
     other = replace(variant)
     other.__dict__["problem"] = changed  # where the property keeps it
-    after = deck(draw_figures(other, dict(changed.key)), by_head.key)
+    after = deck(draw_figures(other, dict(changed.key)), "queries_by_head")
     assert after.height < before.height
     assert after.depth > before.depth
 

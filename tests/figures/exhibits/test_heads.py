@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
-from app.algebra.expression import Expression
 from app.figures.exhibits.cards import CARD_HEIGHT, WIDTH
 from app.figures.exhibits.dealing import Dealing
 from app.figures.exhibits.frames import Exhibit, Frame, PathMark, TextMark
 from app.figures.exhibits.heads import HeadsExhibit
 from app.grading.deck_boxes import DECKS
 from app.shapes.layer_heads import LayerHeads, possible_kv_heads
-from app.shapes.table import TensorTable
 from app.shapes.tables import ATTENTION_LAYER, GROUPED_HEADS
 from app.shapes.topics import sizes_for
 from app.sheets.library import Library
+from tests.helpers.tables import with_shapes
 
 LETTERS = {tensor.key: tensor.letter for tensor in ATTENTION_LAYER.tensors}
 SIZES = {"N": 60, "d": 2048, "H": 32, "G": 8, "d_h": 64, "d_v": 64}
@@ -41,14 +38,10 @@ def cards(frame: Frame, key: str) -> set[str]:
 def test_another_table_gives_another_exhibit() -> None:
     """Keys with as many heads as queries: as many stripes and cards, and other numbers; values stay as they were."""
     wider = {"keys": "N, H*d_v + H*d_v", "keys_by_head": "H, N, d_v + d_v"}
-    tensors = tuple(
-        replace(each, shape=tuple(map(Expression.parse, wider[each.key].split(",")))) if each.key in wider else each
-        for each in GROUPED_HEADS.tensors
-    )
     slabs, decks = drawn(LayerHeads(SIZES)).frames[:2]
     assert (len(cards(slabs, "queries")), len(cards(slabs, "keys")), len(cards(slabs, "values"))) == (32, 8, 8)
     assert "512 = 8 · 64" in texts(slabs)
-    slabs, decks = drawn(LayerHeads(SIZES, TensorTable("changed", tensors)), known=frozenset({"keys"})).frames[:2]
+    slabs, decks = drawn(LayerHeads(SIZES, with_shapes(GROUPED_HEADS, wider)), known=frozenset({"keys"})).frames[:2]
     assert (len(cards(slabs, "keys")), len(cards(slabs, "values"))) == (32, 8)
     assert "4096 = 32 · 128" in texts(slabs)
     assert "(32, 60, 128)" in texts(decks)

@@ -20,6 +20,7 @@ from app.shapes.requirements import TopicError
 from app.shapes.table import Blank
 from app.sheets.library import Library
 from app.sheets.reading import Typed
+from tests.helpers.tables import with_shapes
 
 
 def true_shapes(library: Library, worksheet: str, model: str | None = None, tokens: int | None = None) -> TypedShapes:
@@ -80,10 +81,7 @@ def test_every_product_of_every_sheet_fits_and_has_the_shape_of_its_result(libra
 def test_a_changed_table_changes_the_exhibit(library: Library) -> None:
     """Keys twice as wide no longer fit the queries; by how much is written at the overhang."""
     shapes = true_shapes(library, "llama-7b")
-    keys = shapes.table["keys"]
-    wider = replace(keys, shape=(keys.rows, keys.columns * 2))
-    tensors = tuple(wider if each is keys else each for each in shapes.table.tensors)
-    changed = replace(shapes, table=replace(shapes.table, tensors=tensors))
+    changed = replace(shapes, table=with_shapes(shapes.table, {"keys": "N, 2*d_h"}))
     changed = replace(changed, lengths=true_lengths(changed))
     [product] = [each for each in products_of(changed.table) if each.result == "scores"]
     assert [frame.key for frame in slide_exhibit(shapes, product).frames][1] == "meet"

@@ -9,13 +9,13 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from app.algebra.expression import Expression
 from app.figures.exhibits.frames import FrameDrawing, Part, PathMark, RectangleMark
 from app.figures.exhibits.token import steps_of, token_exhibit
 from app.shapes import topics
 from app.shapes.tables import DECODE_STEP
 from app.sheets.library import Library
 from app.sheets.variant import Variant
+from tests.helpers.tables import with_shapes
 
 SHEET = "decode-llama-3.2-1b"
 
@@ -52,10 +52,7 @@ def test_a_changed_table_changes_the_exhibit(library: Library, monkeypatch: pyte
     """No shape is written into the exhibit."""
     variant = library.variant(SHEET, "llama-7b", 100)
     before = token_exhibit(variant)
-    wider = tuple(
-        replace(t, shape=(t.rows, Expression.parse("3*d_h"))) if t.key == "keys" else t for t in DECODE_STEP.tensors
-    )
-    monkeypatch.setattr(topics, "DECODE_STEP", replace(DECODE_STEP, tensors=wider))
+    monkeypatch.setattr(topics, "DECODE_STEP", with_shapes(DECODE_STEP, {"keys": "N + 1, 3*d_h"}))
     after = token_exhibit(variant)
     assert "× 128" in before.frames[0].drawing.alt_text
     assert "× 384" not in before.frames[0].drawing.alt_text

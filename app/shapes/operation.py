@@ -1,0 +1,460 @@
+"""Operations: what makes a tensor of its operands, and all that follows from it.
+
+An operation names its operands and their axes in einops' syntax, and knows how it is written on a sheet and in
+PyTorch, what it does to lengths, what it costs and how it is drawn. Nothing reads a formula to find that out.
+
+>>> scores = Matmul("queries keys", "n h, m h -> n m")
+>>> scores.formula(), scores.formula(tokens_as_columns=True), scores.code()
+('{queries} · {keys}ᵀ', '{keys}ᵀ · {queries}', '{queries} @ {keys}.T')
+>>> Transpose("split_queries", "n h e -> h n e").code()
+'{split_queries}.transpose(0, 1)'
+>>> Matmul("queries keys", "n h, m h")
+Traceback (most recent call last):
+ValueError: Matmul(queries keys) cannot be 'n h, m h': it has no axes for each operand and the result
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from math import prod
+from typing import ClassVar, Literal, Self
+
+from app.algebra.expression import Expression
+
+# The sentence of a hint that says what an operation does to lengths.
+Relation = Literal["product", "made", "same-shape", "view", "transpose", "repeat_interleave", "reshape"]
+_AXIS = re.compile(r"\([a-z]+(?: [a-z]+)+\)|[a-z]+")
+
+
+def axes_in(side: str) -> tuple[str, ...]:
+    """The axes that one side of a tensor holds: ('h', 'e') for '(h e)', ('n',) for 'n'."""
+    return tuple(side.strip("()").split())
+
+
+@cache
+def _sides(pattern: str) -> tuple[tuple[str, ...], ...]:
+    """The sides of each operand, then of the result; empty for what is no pattern."""
+    groups = pattern.replace(" -> ", ", ").split(", ")
+    sides = tuple(tuple(_AXIS.findall(group)) for group in groups)
+    is_pattern = pattern.count(" -> ") == 1 and ", " not in pattern.partition(" -> ")[2]
+    return sides if is_pattern and [" ".join(each) for each in sides] == groups else ()
+
+
+def _flat(sides: Iterable[str]) -> tuple[str, ...]:
+    """The axes of several sides, in order: ('n', 'h', 'e') for 'n (h e)'."""
+    return tuple(axis for side in sides for axis in axes_in(side))
+
+
+@dataclass(frozen=True)
+class Operation:
+    """How a tensor is made: `of` has the keys of its operands, `pattern` the axes of these and of the result.
+
+    The pattern is einops': what has one name has one length, and a side (h e) holds h times e numbers, as the heads of
+    a layer do where they stand next to each other. In a formula, braces name tensors, sizes and phrases, for which
+    `app.sheets.formulas` writes those of a sheet. Raises ValueError for a pattern that is not one of the operation.
+    """
+
+    of: str
+    pattern: str
+
+    call: ClassVar[str] = ""  # the method or function that PyTorch calls
+    sign: ClassVar[str] = ""  # drawn before the second operand
+    arrow: ClassVar[str] = "→"  # drawn before the result
+
+    def __post_init__(self) -> None:
+        """Refuse a pattern that doesn't fit."""
+        is_complete = len(_sides(self.pattern)) == len(self.operands) + 1 > 1
+        if problem := self._problem() if is_complete else "it has no axes for each operand and the result":
+            raise ValueError(f"{type(self).__name__}({self.of}) cannot be '{self.pattern}': {problem}")
+
+    @property
+    def operands(self) -> tuple[str, ...]:
+        """The keys of the operands."""
+        return tuple(self.of.split())
+
+    @property
+    def operand_sides(self) -> tuple[tuple[str, ...], ...]:
+        """The sides of each operand: (('n', 'd'), ('d', 'h')) for 'n d, d h -> n h'."""
+        return _sides(self.pattern)[:-1]
+
+    @property
+    def sides(self) -> tuple[str, ...]:
+        """The sides of the result: ('n', 'h') for 'n d, d h -> n h'."""
+        return _sides(self.pattern)[-1]
+
+    @property
+    def is_by_head(self) -> bool:
+        """Whether it is done in each of several heads that stand side by side in one side of a matrix."""
+        return False
+
+    @property
+    def is_transposed(self) -> bool:
+        """Whether the right operand is transposed, as Kᵀ in Q · Kᵀ."""
+        return False
+
+    @property
+    def keeps_shape(self) -> bool:
+        """Whether the result and every operand have the same sides."""
+        return all(sides == self.sides for sides in self.operand_sides)
+
+    @property
+    def relation(self) -> Relation:
+        """What a hint says that it does to lengths."""
+        return "same-shape" if self.keeps_shape else "made"
+
+    @property
+    def adds(self) -> Literal["", "mask", "residual"]:
+        """What the second operand is, if it is added to the first."""
+        return ""
+
+    @property
+    def signs(self) -> str:
+        """What a drawing has before each operand but the first, and before the result."""
+        return (self.sign or " ") * (len(self.operands) - 1) + self.arrow
+
+    def formula(self, *, tokens_as_columns: bool = False) -> str:
+        """How the result is written where every matrix has its tokens as rows, or as columns."""
+        return self.code()
+
+    def code(self, shape: str = "…") -> str:
+        """How it is written in PyTorch; `shape` stands for the lengths that a view or reshape is given."""
+        raise NotImplementedError
+
+    def with_axis(self, axis: str, operands: Collection[str]) -> Self:
+        """The same with one more axis before all others: of the result, and of those operands that have it."""
+        groups = [f"{axis} " * (key in operands) + " ".join(s) for key, s in zip(self.operands, self.operand_sides)]  # noqa: B905
+        return replace(self, pattern=f"{', '.join(groups)} -> {axis} {' '.join(self.sides)}")
+
+    def with_operands(self, keys: Mapping[str, str]) -> Self:
+        """The same of other tensors, for those operands that have another key here."""
+        return replace(self, of=" ".join(keys.get(key, key) for key in self.operands))
+
+    def _problem(self) -> str:
+        """Why the pattern is not one of this operation; empty if it is."""
+        return ""
+
+
+class _Elementwise(Operation):
+    """An operation that keeps the shape of all its operands."""
+
+    def _problem(self) -> str:
+        return "" if self.keeps_shape else "all its shapes are the same"
+
+
+class _Rearrange(Operation):
+    """An operation on one tensor that is a method of PyTorch's."""
+
+    @property
+    def relation(self) -> Relation:
+        return self.call  # type: ignore[return-value]  # each has a sentence of that name
+
+    def _problem(self) -> str:
+        return "" if len(self.operands) == 1 and self._is_possible() else f"that is no {self.call}"
+
+    def _is_possible(self) -> bool:
+        """Whether the pattern is one of this method."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Matmul(Operation):
+    """A matrix product, which sums over one axis of both operands. Where heads stand side by side, one in each head.
+
+    The product may be `rotated` by RoPE, or `gated_by` that of the left operand and another matrix.
+    """
+
+    rotated: bool = False
+    gated_by: str = ""
+
+    @property
+    def is_transposed(self) -> bool:  # it is the last side that is summed over
+        return _flat(self.operand_sides[1])[-1] not in _flat(self.sides)
+
+    @property
+    def is_by_head(self) -> bool:
+        return "(" in self.pattern
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the product itself is the result."""
+        return not self.rotated and not self.gated_by
+
+    @property
+    def relation(self) -> Relation:
+        return "product"
+
+    def formula(self, *, tokens_as_columns: bool = False) -> str:
+        left, *rights = self.of.split() + ([self.gated_by] if self.gated_by else [])
+        factors = [[f"{{{left}}}", f"{{{right}}}{'ᵀ' if self.is_transposed else ''}"] for right in rights]
+        said = ", {gated-by} ".join(" · ".join(each[:: -1 if tokens_as_columns else 1]) for each in factors)
+        if self.rotated:
+            return f"RoPE({said})"
+        in_result = any("(" in side for side in self.sides)
+        by_head = ", {heads-concatenated}" if in_result else ", {head-by-head}" if self.is_by_head else ""
+        return said + by_head
+
+    def code(self, shape: str = "…") -> str:
+        left, right = self.operands
+        transposed = ".T" if len(self.sides) == 2 else ".transpose(-2, -1)"
+        return f"{{{left}}} @ {{{right}}}{transposed if self.is_transposed else ''}"
+
+    def flops(self, lengths: Mapping[str, Expression]) -> Expression:
+        """The multiplications and additions, by the length of each axis: 2·n·d·h for 'n d, d h -> n h'."""
+        axes = {*_flat(self.operand_sides[0]), *_flat(self.operand_sides[1])}
+        return prod((lengths[axis] for axis in axes), start=Expression.number(2))
+
+    def _problem(self) -> str:
+        if len(self.operands) != 2:
+            return "a product has two operands"
+        left, right = (set(_flat(sides)) for sides in self.operand_sides)
+        heads = {axes_in(side)[0] for sides in self.operand_sides for side in sides if "(" in side}
+        if len((left & right) - set(_flat(self.sides)) - heads) != 1:
+            return "one axis of both operands is summed over"
+        return "" if set(_flat(self.sides)) <= left | right | {"h"} else "the result has an axis of no operand"
+
+
+@dataclass(frozen=True)
+class Add(_Elementwise):
+    """A residual connection: the second operand is added to the first."""
+
+    sign, arrow = "+", "="
+
+    @property
+    def adds(self) -> Literal["residual"]:
+        return "residual"
+
+    def code(self, shape: str = "…") -> str:
+        return " + ".join(f"{{{key}}}" for key in self.operands)
+
+
+@dataclass(frozen=True)
+class Gate(_Elementwise):
+    """The first operand through the activation function, times the second one, elementwise."""
+
+    sign, arrow = "⊙", "="
+
+    def formula(self, *, tokens_as_columns: bool = False) -> str:
+        return self.code().replace("*", "⊙")
+
+    def code(self, shape: str = "…") -> str:
+        gate, up = self.operands
+        return f"{{activation}}({{{gate}}}) * {{{up}}}"
+
+
+@dataclass(frozen=True)
+class Apply(_Elementwise):
+    """A function that keeps the shape: a norm, the activation function, a whole block. It may be named by a phrase."""
+
+    function: str
+
+    def code(self, shape: str = "…") -> str:
+        return f"{self.function}({{{self.of}}})"
+
+
+@dataclass(frozen=True)
+class Softmax(_Elementwise):
+    """The softmax of a query's scores, which are scaled, perhaps capped, and get a position bias and a mask.
+
+    A second operand is the mask. `scale` is the kind of `app.models.score_scale`. With a `sink`, each query has one
+    more score, whose weight is dropped. `of_one_text`: queries and keys are of the same text, so that there are
+    distances for a position bias.
+    """
+
+    masked: bool = False
+    scale: str = "inverse-sqrt"
+    capped: bool = False
+    position_bias: bool = False
+    sink: bool = False
+    of_one_text: bool = True
+
+    call = "softmax"
+    sign = "+"
+
+    @property
+    def adds(self) -> Literal["", "mask"]:
+        return "mask" if len(self.operands) > 1 else ""
+
+    def formula(self, *, tokens_as_columns: bool = False) -> str:
+        return f"softmax({self._scores}), {{each-query}}{self._with_sink}"
+
+    def code(self, shape: str = "…") -> str:
+        return f"softmax({self._scores}, dim=-1){self._with_sink}"
+
+    @property
+    def _scores(self) -> str:
+        """What the softmax is taken of: '{scores} + {position-bias}' in T5, which does not scale."""
+        by_scale = {"none": "{scores}", "inverse-sqrt": "{scaled-scores}", "yarn": "{score-scale} · {scaled-scores}"}
+        scores = by_scale.get(self.scale, "{score-scale} · {scores}")
+        scores = f"{{softcap}}({scores})" if self.capped else scores
+        scores = f"{scores} + {{position-bias}}" if self.position_bias else scores
+        return f"{scores} + {{mask}}" if self.masked else scores
+
+    @property
+    def _with_sink(self) -> str:
+        return ", {with-sink}" if self.sink else ""
+
+
+@dataclass(frozen=True)
+class Rope(Operation):
+    """RoPE: the first operand with its pairs of numbers rotated by the angles, the second."""
+
+    def code(self, shape: str = "…") -> str:
+        rotated, angles = self.operands
+        return f"RoPE({{{rotated}}}, {{{angles}}})"
+
+    def _problem(self) -> str:
+        return "" if self.operand_sides[0] == self.sides else "a rotation keeps the shape"
+
+
+@dataclass(frozen=True)
+class Concat(Operation):
+    """The second operand beside or below the first one; where heads stand side by side, beside each of them."""
+
+    sign, arrow = "|", "="
+
+    @property
+    def is_by_head(self) -> bool:
+        return "(" in self.pattern
+
+    @property
+    def appends_row(self) -> bool:
+        """Whether the second operand stands below the first one, as a new token's key below the cached ones."""
+        return self.sides[-1] == self.operand_sides[0][-1]
+
+    @property
+    def joins_columns(self) -> bool:
+        """Whether the second operand stands beside the whole first one."""
+        return not self.appends_row and not self.is_by_head
+
+    def formula(self, *, tokens_as_columns: bool = False) -> str:
+        said = "row-appended" if self.appends_row else "head-by-head" if self.is_by_head else "concatenated"
+        sign = ";" if self.appends_row != tokens_as_columns else ","
+        return f"[{f'{sign} '.join(f'{{{key}}}' for key in self.operands)}], {{{said}}}"
+
+    def code(self, shape: str = "…") -> str:
+        return f"cat(({', '.join(f'{{{key}}}' for key in self.operands)}), dim={-2 if self.appends_row else -1})"
+
+    def _problem(self) -> str:
+        new = [side for side in self.sides if side not in self.operand_sides[0]]
+        return "" if len(self.operands) == 2 and len(new) == 1 else "one side of the result is as long as two together"
+
+
+@dataclass(frozen=True)
+class View(_Rearrange):
+    """One side split into several: 'n (h e) -> n h e'."""
+
+    call = "view"
+
+    def code(self, shape: str = "…") -> str:
+        return f"{{{self.of}}}.view({shape})"
+
+    def _is_possible(self) -> bool:
+        return self.sides == _flat(self.operand_sides[0]) != self.operand_sides[0]
+
+
+@dataclass(frozen=True)
+class Reshape(_Rearrange):
+    """Several sides merged into one: 'n h e -> n (h e)'."""
+
+    call = "reshape"
+
+    def code(self, shape: str = "…") -> str:
+        return f"{{{self.of}}}.reshape({shape})"
+
+    def _is_possible(self) -> bool:
+        return self.operand_sides[0] == _flat(self.sides) != self.sides
+
+
+@dataclass(frozen=True)
+class Transpose(_Rearrange):
+    """Two sides in each other's place: 'n h e -> h n e'."""
+
+    call = "transpose"
+
+    def code(self, shape: str = "…") -> str:
+        return f"{{{self.of}}}.transpose({', '.join(map(str, _places(self)))})"
+
+    def _is_possible(self) -> bool:
+        return len(_places(self)) == 2 and sorted(self.sides) == sorted(self.operand_sides[0])
+
+
+@dataclass(frozen=True)
+class Repeat(_Rearrange):
+    """Every key/value head copied for the query heads that share it: 'g n e -> h n e'."""
+
+    call = "repeat_interleave"
+
+    def code(self, shape: str = "…") -> str:
+        return f"{{{self.of}}}.repeat_interleave({{H}} // {{G}}, dim={_places(self)[0]})"
+
+    def _is_possible(self) -> bool:
+        return len(_places(self)) == 1 and len(self.sides) == len(self.operand_sides[0])
+
+
+def _places(operation: Operation) -> list[int]:
+    """At which places the result has another side than the operand."""
+    return [at for at, side in enumerate(operation.operand_sides[0]) if (side,) != operation.sides[at : at + 1]]
+
+
+@dataclass(frozen=True)
+class Lookup(Operation):
+    """The rows of an embedding table for the tokens: perhaps times √d, perhaps with rows of a position table added."""
+
+    scaled: bool = False
+    position_table: bool = False
+
+    def formula(self, *, tokens_as_columns: bool = False) -> str:
+        return f"{'√{d} · ' if self.scaled else ''}{{lookup}}{' + {position-rows}' if self.position_table else ''}"
+
+    def code(self, shape: str = "…") -> str:
+        tokens, table = self.operands
+        return f"{{{table}}}[{{{tokens}}}.squeeze()]"
+
+
+@dataclass(frozen=True)
+class LastRow(Operation):
+    """The last row alone: 'n v -> o v'."""
+
+    arrow = "↓"
+
+    def formula(self, *, tokens_as_columns: bool = False) -> str:
+        return "{last-row}"
+
+    def code(self, shape: str = "…") -> str:
+        return f"{{{self.of}}}[-1:]"
+
+
+@dataclass(frozen=True)
+class LargestWeights(Operation):
+    """The weights of the k experts that a router chooses for each token: 'n e -> n k'."""
+
+    def formula(self, *, tokens_as_columns: bool = False) -> str:
+        return "{largest-of-each}"
+
+    def code(self, shape: str = "…") -> str:
+        return f"softmax({{{self.of}}}, dim=-1).topk({{k}}).values"
+
+
+@dataclass(frozen=True)
+class SelectRows(Operation):
+    """The rows of the tokens that a router sends to one expert: 'n d -> m d'."""
+
+    def formula(self, *, tokens_as_columns: bool = False) -> str:
+        return "{rows-sent}"
+
+    def code(self, shape: str = "…") -> str:
+        return f"{{{self.of}}}[sent]"
+
+
+@dataclass(frozen=True)
+class AddExperts(Operation):
+    """For each token, the rows that its experts put out, weighted and added; made `of` the input for all experts."""
+
+    def formula(self, *, tokens_as_columns: bool = False) -> str:
+        return "{outputs-added}" if self.keeps_shape else "{experts-added}"
+
+    def code(self, shape: str = "…") -> str:
+        return f"zeros({shape}).index_add(0, sent, {{{self.of}}})"
