@@ -47,9 +47,9 @@ def read_wording(folder: Path, language: str) -> Wording:
     try:
         wording = Wording.model_validate(words)
     except ValidationError as error:
-        _refuse((each["loc"], each["msg"]) for each in error.errors())
+        _refuse(((each["loc"], each["msg"]) for each in error.errors()), language)
         raise
-    _refuse(_mismatches(wording))
+    _refuse(_mismatches(wording), language)
     return wording
 
 
@@ -107,7 +107,7 @@ def _differences(place: Place, keys: Collection[str], expected: Collection[str])
     yield from (((*place, key), _("this is missing")) for key in expected if key not in keys)
 
 
-def _refuse(problems: Iterator[tuple[Place, str]], language: str = ENGLISH) -> None:
+def _refuse(problems: Iterator[tuple[Place, str]], language: str) -> None:
     """Raise a WorksheetError for the first problem, such as "wording/en/topics/costs.toml: rows.totl: …"."""
     for (field, *rest), problem in problems:
         file = _FILES.get(str(field), "sheets.toml")

@@ -71,7 +71,7 @@ def follow_account_link(
     path = url_for("show_course", course_id=link.course_id) if link.course_id else url_for("list_courses")
     if link.kind == "invite" and teacher:
         if store.people.follow_link(link, teacher.email) is None:
-            raise _void_link(services)
+            raise _void_link()
         return RedirectResponse(path, 303)
     email = link.email or form.single_line("email", MAX_EMAIL_INPUT)
     typed = _NewAccount(email, form.single_line("name", MAX_TEACHER_NAME), form.raw("password", MAX_PASSWORD + 1))
@@ -80,7 +80,7 @@ def follow_account_link(
         return render("account/account_link.html", page, 422)
     account = store.people.follow_link(link, typed.email, typed.name, services.passwords.hash(typed.password))
     if account is None:  # somebody else was faster
-        raise _void_link(services)
+        raise _void_link()
     if link.kind == "reset":
         store.audit_log.record(account, AuditAction.PASSWORD_SET, account)
     return start_session(request, store, account, path)
@@ -132,11 +132,11 @@ def _find_link(services: Services, token: str) -> AccountLink:
     """The link with that token; raises 404 where it is used up, too old or never existed."""
     link = services.store.people.find_link(token)
     if link is None:
-        raise _void_link(services)
+        raise _void_link()
     return link
 
 
-def _void_link(services: Services) -> HTTPException:
+def _void_link() -> HTTPException:
     """The 404 for a link that does not work (any more)."""
     return HTTPException(
         404, _("This link has been used, has expired, or was replaced by a newer one. Ask for a new link.")

@@ -123,7 +123,7 @@ def _practice_closed() -> HTTPException:
     )
 
 
-async def require_practice(services: ServicesDep, open_to_practice: PracticeOpen) -> None:
+async def require_practice(open_to_practice: PracticeOpen) -> None:
     """Raise 403 where this browser may not practise."""
     if not open_to_practice:
         raise _practice_closed()
@@ -148,18 +148,18 @@ def staff_course(services: ServicesDep, teacher: SignedIn, course_id: int) -> Co
 StaffCourse = Annotated[CourseAccess, Depends(staff_course)]
 
 
-def instructor_course(services: ServicesDep, access: StaffCourse) -> CourseAccess:
+def instructor_course(access: StaffCourse) -> CourseAccess:
     """A course, archived or not, for its instructors; assistants get 403, others 404."""
-    _require_instructor(services, access.role)
+    _require_instructor(access.role)
     return access
 
 
 InstructorCourse = Annotated[CourseAccess, Depends(instructor_course)]
 
 
-def editable_course(services: ServicesDep, access: InstructorCourse) -> CourseAccess:
+def editable_course(access: InstructorCourse) -> CourseAccess:
     """A course for its instructors, to change it; assistants get 403, others 404, and 409 if it is archived."""
-    _require_unarchived(services, access.course)
+    _require_unarchived(access.course)
     return access
 
 
@@ -214,19 +214,19 @@ def staff_student_results(services: ServicesDep, access: StaffActivity, student_
 StaffStudentResults = Annotated[StudentResultsAccess, Depends(staff_student_results)]
 
 
-def editable_student_results(services: ServicesDep, access: StaffStudentResults) -> StudentResultsAccess:
+def editable_student_results(access: StaffStudentResults) -> StudentResultsAccess:
     """The same for the instructors of the course, to change it; assistants get 403, and 409 if it is archived."""
-    _require_instructor(services, access.at.role)
-    _require_unarchived(services, access.at.course)
+    _require_instructor(access.at.role)
+    _require_unarchived(access.at.course)
     return access
 
 
 EditableStudentResults = Annotated[StudentResultsAccess, Depends(editable_student_results)]
 
 
-def instructor_activity(services: ServicesDep, access: StaffActivity) -> ActivityAccess:
+def instructor_activity(access: StaffActivity) -> ActivityAccess:
     """An activity, of an archived course too, for the instructors of its course; assistants get 403, others 404."""
-    _require_instructor(services, access.role)
+    _require_instructor(access.role)
     return access
 
 
@@ -235,13 +235,13 @@ InstructorActivity = Annotated[ActivityAccess, Depends(instructor_activity)]
 
 def require_editable_course(services: Services, teacher: Teacher, course_id: int) -> CourseAccess:
     """A course that a form names, for its instructors, to change it: what EditableCourse is for one in the address."""
-    return editable_course(services, instructor_course(services, staff_course(services, teacher, course_id)))
+    return editable_course(instructor_course(staff_course(services, teacher, course_id)))
 
 
-def editable_activity(services: ServicesDep, access: StaffActivity) -> ActivityAccess:
+def editable_activity(access: StaffActivity) -> ActivityAccess:
     """An activity for the instructors of its course, to change it; assistants get 403, and 409 if it is archived."""
-    _require_instructor(services, access.role)
-    _require_unarchived(services, access.course)
+    _require_instructor(access.role)
+    _require_unarchived(access.course)
     return access
 
 
@@ -281,9 +281,9 @@ def readable_material(services: ServicesDep, teacher: SignedIn, material_id: int
 ReadableMaterial = Annotated[MaterialAccess, Depends(readable_material)]
 
 
-def editable_material(services: ServicesDep, access: ReadableMaterial) -> MaterialAccess:
+def editable_material(access: ReadableMaterial) -> MaterialAccess:
     """The same to change it: assistants of its course get 403, and everybody 409 if that is archived."""
-    _require_editor(services, access)
+    _require_editor(access)
     return access
 
 
@@ -296,7 +296,7 @@ def material_to_save(services: ServicesDep, teacher: SignedIn, material_id: int)
     material = materials.find(_valid_id(material_id)) or materials.find_removed(material_id)
     if material is None:
         raise HTTPException(404)
-    return editable_material(services, _material_access(services, teacher, material))
+    return editable_material(_material_access(services, teacher, material))
 
 
 MaterialToSave = Annotated[MaterialAccess, Depends(material_to_save)]
@@ -308,7 +308,7 @@ def removed_material(services: ServicesDep, teacher: SignedIn, material_id: int)
     if material is None:
         raise HTTPException(404)
     access = _material_access(services, teacher, material)
-    _require_editor(services, access)
+    _require_editor(access)
     return access
 
 
@@ -334,7 +334,7 @@ def owner_of_new(services: Services, teacher: Teacher, course: str) -> Course | 
     if not course:
         return teacher
     access = staff_course(services, teacher, whole_number(course, LARGEST_ID) or 0)
-    return editable_course(services, instructor_course(services, access)).course
+    return editable_course(instructor_course(access)).course
 
 
 def require_student(request: Request, services: ServicesDep, activity_id: int) -> StudentAccess:
@@ -424,11 +424,11 @@ def _material_access(services: Services, teacher: Teacher, material: Material) -
     return MaterialAccess(material, teacher, course, CourseAccess(course, teacher, role).can_edit)
 
 
-def _require_editor(services: Services, access: MaterialAccess) -> None:
+def _require_editor(access: MaterialAccess) -> None:
     """Raise 409 for a material of an archived course, 403 for one that an assistant may only read."""
     if access.course and not access.can_edit:
-        _require_unarchived(services, access.course)
-        _require_instructor(services, "assistant")
+        _require_unarchived(access.course)
+        _require_instructor("assistant")
 
 
 def _require_staff(services: Services, course_id: int, teacher: Teacher) -> tuple[Role, Course]:
@@ -443,13 +443,13 @@ def _require_staff(services: Services, course_id: int, teacher: Teacher) -> tupl
     return role, course
 
 
-def _require_instructor(services: Services, role: Role) -> None:
+def _require_instructor(role: Role) -> None:
     """Raise 403 for an assistant."""
     if role != "instructor":
         raise HTTPException(403, _("Only instructors of this course can do that; you are an assistant."))
 
 
-def _require_unarchived(services: Services, course: Course) -> None:
+def _require_unarchived(course: Course) -> None:
     """Raise 409 for an archived course."""
     if course.archived_at:
         raise HTTPException(409, _("This course is archived and read-only. An instructor can restore it."))

@@ -69,7 +69,7 @@ def show_class_sheet(services: ServicesDep, asked: SavedClassSheet, said: str = 
     page = make_class_sheet_page(services, asked, ticket_in, hinted)
     page = replace(page, focused=first_to_mend(page.rows) if hinted else "")
     if said in get_args(Said) and activity.is_writable():
-        page = after_press(services, asked, page, cast(Said, said))
+        page = after_press(asked, page, cast(Said, said))
     return render("student/class_sheet.html", page)
 
 
@@ -252,7 +252,7 @@ def _respond(
             url_for("show_class_sheet", activity_id=asked.activity.id, number=asked.number, **query), 303
         )
     page = make_class_sheet_page(services, asked, _ticket_in(services, asked), hinted)
-    return render_class_sheet(request, after_press(services, asked, page, said))
+    return render_class_sheet(request, after_press(asked, page, said))
 
 
 def _ticket_in(services: Services, asked: ClassSheetRequest) -> bool:

@@ -250,7 +250,7 @@ def drawn_sheet(asked: ClassSheetRequest, variant: Variant) -> Drawing | None:
     )
 
 
-def after_press(services: Services, asked: ClassSheetRequest, page: ClassSheetPage, said: Said) -> ClassSheetPage:
+def after_press(asked: ClassSheetRequest, page: ClassSheetPage, said: Said) -> ClassSheetPage:
     """The page with the sentence about what a button has done, and with the button to press next."""
     handed_in = page.last is not None and page.last.handed_in
     if said == "checked":
