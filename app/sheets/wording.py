@@ -40,8 +40,8 @@ class WordingPart(BaseModel):
 class RowWording(WordingPart):
     """What a row is called, and the note below its name, which some rows have in another form for some models.
 
-    `if_grouped` is for query heads that share key/value heads, `if_sink` for attention sinks, `if_patches` for images,
-    and `if_projected` for embeddings that are projected to another dimension, the hidden size.
+    The forms are for query heads that share key/value heads (grouped), attention sinks, images (patches), and
+    embeddings that are projected to another dimension, the hidden size. The first that fits and has a note is shown.
     """
 
     name: str
