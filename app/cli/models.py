@@ -57,7 +57,7 @@ def add_to(commands: Commands) -> None:
         )
     shapes_command.add_argument("--decoder-tokens", help=_("number of decoder tokens, for an encoder-decoder model"))
     run.add_argument(
-        "--topic", choices=RUNNABLE_TOPICS, default="single-head", help=_("what to run (default single-head)")
+        "--topic", choices=RUNNABLE_TOPICS, default=RUNNABLE_TOPICS[0], help=_("what to run (default single-head)")
     )
     run.add_argument("--device", choices=DEVICES, help=_("where to run (default: CUDA, else MPS, else CPU)"))
     run.add_argument("--dtype", choices=BYTES_BY_DTYPE, default="float32", help=_("number format (default float32)"))

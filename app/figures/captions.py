@@ -57,7 +57,7 @@ def edge_kind(shapes: TypedShapes, blank: Blank) -> EdgeKind:
 def _kind(expression: Expression | None) -> EdgeKind:
     """The colour of a size."""
     symbols = expression.symbols if expression else frozenset()
-    if str(expression) == "N*k/E":  # the tokens of one expert
+    if {"N", "E"} <= symbols:  # the tokens of one expert
         return "tokens"
     if {"d_h", "d_v"} & symbols:
         return "head"

@@ -12,15 +12,16 @@ from app.figures.frame import frame_of
 from app.figures.growth_plot import growth_plot
 from app.figures.typed_shapes import Answers
 from app.shapes.table import Blank, Count
+from app.shapes.topics import TOPICS, Bars
 from app.sheets.reading import Typed
 from app.sheets.variant import Variant
 
 LONGEST_PX, UNKNOWN_PX, MIN_PX = 175.0, 24.0, 1.5
 BAR_PX, ROW_PX = 15.0, 26.0
-# By topic: how the keys of the counts of one kind end, its figure's key, and that of the other kind.
-KINDS_OF_COUNTS = {
-    "costs": ("_flops", "operations", "bytes"),
-    "feed-forward-width": ("_parameters", "blocks", "widths"),
+# How the keys of the counts of one kind end, its figure's key, and that of the other kind.
+KINDS_OF_COUNTS: Mapping[Bars, tuple[str, str, str]] = {
+    "operations and bytes": ("_flops", "operations", "bytes"),
+    "blocks and widths": ("_parameters", "blocks", "widths"),
 }
 
 
@@ -49,7 +50,7 @@ def count_plans(variant: Variant) -> tuple[CountPlan, ...]:
     asked = variant.problem.asked
     if variant.worksheet.answers == "letters":
         return ()
-    if kinds := KINDS_OF_COUNTS.get(variant.worksheet.topic):
+    if kinds := KINDS_OF_COUNTS.get(TOPICS[variant.worksheet.topic].bars):
         ending, first, second = kinds
         keys = [count.key for count in variant.table.counts if count.key in asked and count.key != "multiples"]
         ending_so = tuple(key for key in keys if key.endswith(ending))
@@ -83,7 +84,7 @@ def draw_counts(
         if blank.field == "count"
     }
     scales = longest or longest_bars(variant, answers)
-    is_plotted = variant.table.key == "growth" and variant.worksheet.answers == "numbers"
+    is_plotted = TOPICS[variant.worksheet.topic].bars == "sums and growth" and variant.worksheet.answers == "numbers"
     plotted = {key: number for key, number in numbers.items() if number}  # a logarithmic axis has no 0
     plots = (growth_plot(variant, plotted, tells_mismatches=tells_mismatches),) if is_plotted else ()
     bars = (

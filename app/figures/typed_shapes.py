@@ -285,11 +285,17 @@ def _plain_keys(variant: Variant, typed: Mapping[Blank, Typed]) -> dict[Blank, T
 def _context(variant: Variant, typed: Mapping[Blank, Typed]) -> dict[Blank, Typed]:
     """In a layer, the width of the context of all query heads, if it is not asked: each is as wide as its values."""
     blank, values = Blank("context", "columns"), typed.get(Blank("values", "columns"))
-    if values is None or blank.tensor in variant.worksheet.rows or variant.table.key != "attention-layer":
+    if values is None or blank.tensor in variant.worksheet.rows or not _has_shared_values(variant.table):
         return {}
     width, rest = divmod(values.value, variant.architecture.G)
     in_symbols = values.meaning / Expression.symbol("G") * Expression.symbol("H") if values.meaning else None
     return {blank: Typed(width * variant.architecture.H, in_symbols)} if not rest else {}
+
+
+def _has_shared_values(table: TensorTable) -> bool:
+    """Whether several query heads read the same values, which stand side by side with those of other heads."""
+    made_by = table["context"].made_by if "context" in table.by_key else None
+    return made_by is not None and made_by.is_by_head and made_by.operand_sides[1] != made_by.sides
 
 
 def _merged(table: TensorTable, known: Mapping[Blank, Typed], asked: frozenset[str]) -> dict[Blank, Typed]:

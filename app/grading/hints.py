@@ -19,7 +19,7 @@ from app.algebra.expression import Expression
 from app.grading.grade import MarkKind, Report, nudge
 from app.shapes.consistency import added_back
 from app.shapes.operation import Operation
-from app.shapes.table import MATRIX_FIELDS, Blank, BlankField, Count
+from app.shapes.table import MATRIX_FIELDS, Blank, BlankField, Count, Tensor
 from app.sheets.formulas import write_formula
 from app.sheets.variant import Variant
 
@@ -169,8 +169,8 @@ class HintWriter:
         """
         entry = self.variant.table.asked[blank.tensor]
         sizes = self._sizes(blank)
-        if str(self.variant.in_table_orientation(blank)) == "angles.columns":  # no description states the pairs
-            return self._relation("pairs", blank)
+        if isinstance(entry, Tensor) and entry.hint and self.variant.in_table_orientation(blank).field == "columns":
+            return self._relation(entry.hint, blank)
         if isinstance(entry, Count):
             if not self.variant.expression(blank).symbols:
                 return self._relation("constant", blank)
@@ -207,8 +207,8 @@ class HintWriter:
 
     def _form(self, count: Count, total: Expression) -> str:
         """The relation for the form of a count's total, in symbols that the model does not make equal."""
-        if count.key == "partner":
-            return "pair-in-description"
+        if count.hint:
+            return count.hint
         if not total.symbols or "N" in total.symbols:
             is_linear = len(total.symbols) > 1 and all(term.symbols.count("N") == 1 for term in total.terms)
             return "one-token-first" if is_linear else "three-tokens-first"

@@ -13,7 +13,7 @@ anyway, such as the number of heads, are not repeated.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from app.algebra.expression import ZERO
@@ -67,13 +67,6 @@ def experts_inventory(architecture: Architecture) -> Iterator[Fact]:
     yield Fact("expert-gated", {"width": sizes["d_exp"], "biases": _with_biases(kind.parts["experts"])})
     yield from _shared_experts(architecture, kind.parts)
     yield Fact("beside-experts-and-shared" if "shared_experts" in kind.parts else "beside-experts", sizes)
-
-
-# By topic, what its sheets tell about the parameters of a model.
-INVENTORIES: Mapping[str, Callable[[Architecture], Iterator[Fact]]] = {
-    "parameter-count": parameter_inventory,
-    "experts": experts_inventory,
-}
 
 
 def _embeddings(a: Architecture, outside: Mapping[str, ParameterSpecs]) -> Iterator[Fact]:

@@ -70,7 +70,7 @@ def rotary_counts(architecture: Architecture) -> Iterator[Count]:
     if rotary is not None and rotary.width // 2 > ASKED_DIMENSION:
         formula = "{next-dimension}" if rotary.adjacent_pairs else "{same-place-in-second-half}"
         partner = NEXT_DIMENSION if rotary.adjacent_pairs else IN_SECOND_HALF
-        yield Count("partner", partner, formula, unit="entries")
+        yield Count("partner", partner, formula, unit="entries", hint="pair-in-description")
     if rotary is not None and rotary.width < architecture.d_h:
         unrotated = Expression.symbol("d_h") - Expression.symbol("d_rot")
         yield Count("unrotated", unrotated, "{d_h} − {d_rot}", unit="entries")

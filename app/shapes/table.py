@@ -56,6 +56,7 @@ class Tensor:
 
     Most are matrices, whose shape is (rows, columns). A parameter belongs to the model and is learned; everything else
     is computed from the input, or given. A sheet asks for the count of numbers of a parameter only if it is `counted`.
+    `hint` is the key of what a hint says of the columns where no sentence of the description states them.
     """
 
     key: str
@@ -65,6 +66,7 @@ class Tensor:
     made_by: Operation | None = None
     parameter: bool = False
     counted: bool = True
+    hint: str = ""
 
     @property
     def rows(self) -> Expression:
@@ -158,7 +160,8 @@ class Count:
 
     `formula` is the same sum for people, with factors kept together: '{L} · ({attention} + {feed_forward} + {norms})'.
     `made_from` names the counts that this one is worked out from; None if it is worked out from sizes alone. What is
-    rounded on the way in this model `rounds`: symbols cannot say it. A total that isn't whole is `rounded`.
+    rounded on the way in this model `rounds`: symbols cannot say it. A total that isn't whole is `rounded`. `hint` is
+    the key of how to go about it, where its form doesn't say that.
     """
 
     key: str
@@ -169,6 +172,7 @@ class Count:
     unit: CountUnit = "parameters"
     rounds: bool = False
     rounded: Rounding = "never"
+    hint: str = ""
 
     @property
     def fields(self) -> tuple[BlankField, ...]:
@@ -306,10 +310,11 @@ def tensor(
     *,
     parameter: bool = False,
     counted: bool = True,
+    hint: str = "",
 ) -> Tensor:
     """A Tensor with its shape as text: 'N, d_h', or 'H, N, d_h'. Without an operation it is given, or a parameter."""
     sides = tuple(Expression.parse(length) for length in shape.split(","))
-    return Tensor(key, letter, sides, role, made_by, parameter, counted)
+    return Tensor(key, letter, sides, role, made_by, parameter, counted, hint)
 
 
 def learned(key: str, shape: str, role: Role, *, counted: bool = True, letter: str = "") -> Tensor:

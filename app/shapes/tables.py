@@ -286,7 +286,7 @@ ROTARY_PAIRS = TensorTable(
     "rotary-pairs",
     (
         *_GIVEN_QUERIES_AND_KEYS,
-        tensor("angles", "θ", "N, d_rot/2", "hidden"),
+        tensor("angles", "θ", "N, d_rot/2", "hidden", hint="pairs"),
         tensor("cosines", "cos", "N, d_rot/2", "hidden", Apply("angles", "n p -> n p", "cos")),
         tensor("sines", "sin", "N, d_rot/2", "hidden", Apply("angles", "n p -> n p", "sin")),
         tensor("rotated_queries", "Q'", "N, d_h", "query", Rope("queries angles", "n h, n p -> n h")),

@@ -14,7 +14,7 @@ app.shapes.requirements.TopicError: this model has no cross-attention: choose an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
@@ -28,6 +28,7 @@ from app.shapes.experts import even_tokens, expert_sizes, experts_table, require
 from app.shapes.feed_forward_width import width_counts, width_sizes
 from app.shapes.growth import growth_counts, require_attention_to_all
 from app.shapes.operation import Lookup, Operation, Softmax
+from app.shapes.parameter_inventory import Fact, experts_inventory, parameter_inventory
 from app.shapes.parameter_rows import parameter_rows
 from app.shapes.requirements import (
     Requirement,
@@ -88,6 +89,7 @@ COMMON_SYMBOLS = ("N", "M", "W", "d_rot")  # of sizes that sheets of every topic
 _MODEL_SYMBOLS = frozenset(symbol for family in FAMILIES.values() for symbol in family.sizes)
 SCALES_EMBEDDINGS = frozenset({"gemma"})  # families that multiply embeddings by √d (arXiv:2403.08295)
 Subject = Literal["head", "softmax", "layer", "parameters", "model", "counts"]
+Bars = Literal["sums", "operations and bytes", "blocks and widths", "sums and growth"]
 
 
 @dataclass(frozen=True)
@@ -102,7 +104,9 @@ class TopicSpec:
     cannot be run. `batched` topics have several inputs at once. `extra_sizes` are symbols that only this topic's table
     uses. `token_step` is what the number of tokens should be a multiple of, so that every row has a whole number.
     `tables` are those it is built from; `counts` and `extra_symbols`, separated by spaces, are the keys and symbols
-    that the table of some model also has. A misconception may name these alone.
+    that the table of some model also has. A misconception may name these alone. A topic that `adds_token` is about one
+    more token than the sheet's number. `inventory` tells what else its sheets state of the model's parameters. `bars`
+    are what its counts are drawn as: sums of their parts, or numbers of two kinds, or with a plot of what grows.
     """
 
     key: str
@@ -119,6 +123,9 @@ class TopicSpec:
     tables: tuple[TensorTable, ...] = ()
     counts: str = ""
     extra_symbols: str = ""
+    adds_token: bool = False
+    inventory: Callable[[Architecture], Iterator[Fact]] | None = None
+    bars: Bars = "sums"
 
     @cached_property
     def rows(self) -> frozenset[str]:
@@ -413,6 +420,7 @@ TOPICS: Mapping[str, TopicSpec] = {
             _decode_table,
             all_of(require_kv_cache, require_room_for_one_more),
             uses_decoder=True,
+            adds_token=True,
             tables=(DECODE_STEP, WINDOWED_DECODE_STEP),
         ),
         TopicSpec(
@@ -452,6 +460,7 @@ TOPICS: Mapping[str, TopicSpec] = {
             "counts",
             lambda architecture, _tokens: TensorTable("feed-forward-width", counts=width_counts(architecture)),
             all_of(require_one_stack, require_no_experts, require_layers_of_one_shape, require_known_width),
+            bars="blocks and widths",
             extra_sizes=width_sizes,
             counts=(
                 "width block_parameters gated_width four_d two_thirds multiplied multiples gated_parameters "
@@ -477,6 +486,7 @@ TOPICS: Mapping[str, TopicSpec] = {
             "counts",
             _parameter_count_table,
             all_of(require_one_stack, require_named_parts),
+            inventory=parameter_inventory,
             counts=(
                 "embedding patch_embedding embedding_norm attention sinks feed_forward router one_expert "
                 "experts shared_experts dense_feed_forward norms all_norms dense_layers expert_layers "
@@ -490,6 +500,7 @@ TOPICS: Mapping[str, TopicSpec] = {
             all_of(require_one_stack, require_experts_alike, require_named_parts),
             extra_sizes=lambda architecture, _tokens: expert_sizes(architecture),
             token_step=even_tokens,
+            inventory=experts_inventory,
             tables=(EXPERTS,),
             counts="router one_expert experts shared_experts chosen_experts block_stored block_active total used",
             extra_symbols="L_exp rest",
@@ -499,6 +510,7 @@ TOPICS: Mapping[str, TopicSpec] = {
             "counts",
             _costs_table,
             all_of(_PLAIN_LAYERS, require_scores_of_queries_and_keys, require_cache_of_known_length),
+            bars="operations and bytes",
             extra_sizes=_total_parameters,
             counts=(
                 "queries_flops keys_flops values_flops scores_flops context_flops output_flops "
@@ -511,6 +523,7 @@ TOPICS: Mapping[str, TopicSpec] = {
             "counts",
             lambda architecture, tokens: TensorTable("growth", counts=tuple(growth_counts(architecture, tokens))),
             all_of(_PLAIN_LAYERS, require_scores_of_queries_and_keys, require_attention_to_all),
+            bars="sums and growth",
             counts=(
                 "projections_flops pairwise_flops prefill_flops crossing crossing_of_layer projections_doubled "
                 "pairwise_doubled score_entries_doubled kv_cache_doubled decode_flops cache_of_token"

@@ -19,8 +19,7 @@ from app.algebra.number_text import format_number
 from app.misconceptions.catalogue import ANSWER_KEY
 from app.misconceptions.predictions import cannot_tell_apart, expectations
 from app.models.architecture import TokensError
-from app.shapes.parameter_inventory import INVENTORIES
-from app.shapes.topics import check_topic_tokens, possible_tokens
+from app.shapes.topics import TOPICS, check_topic_tokens, possible_tokens
 from app.sheets.authoring.own_misconceptions import own_findings
 from app.sheets.library import Library
 from app.sheets.numbers import is_within
@@ -358,7 +357,7 @@ def _foreign_words(models: Mapping[str, Model], variant: Variant) -> Iterator[tu
         text = text.replace(name, "")
     real = variant.model.architecture
     sizes = {*variant.sizes.values(), *real.all_sizes.values(), real.query_heads_per_kv_head}
-    if inventory := INVENTORIES.get(variant.worksheet.topic):
+    if inventory := TOPICS[variant.worksheet.topic].inventory:
         facts = inventory(variant.architecture)
         sizes |= {number for fact in facts for number in fact.words.values() if isinstance(number, int)}
     for number in re.findall(r"\d+(?:,\d{3})*", text):

@@ -10,7 +10,7 @@ from typing import Literal
 
 from app.algebra.number_text import format_number
 from app.models.architecture import Architecture
-from app.shapes.parameter_inventory import INVENTORIES, Fact
+from app.shapes.parameter_inventory import Fact
 from app.shapes.problem import Problem
 from app.shapes.requirements import keeps_cache
 from app.shapes.table import Blank, Count
@@ -89,7 +89,7 @@ class SheetText:
     @property
     def _inventory(self) -> tuple[Fact, ...]:
         """What a sheet that counts parameters also states of its model, none of which can be hidden."""
-        inventory = INVENTORIES.get(self.worksheet.topic)
+        inventory = TOPICS[self.worksheet.topic].inventory
         return tuple(inventory(self.problem.architecture)) if inventory else ()
 
     @cached_property
@@ -299,7 +299,7 @@ def _size_key(problem: Problem, symbol: str) -> str:
     """
     sizes, topic = problem.sizes, TOPICS[problem.topic]
     keys = {
-        "N": "N-encoder" if topic.reads_two_texts else "N-processed" if topic.key == "decode-step" else "N",
+        "N": "N-encoder" if topic.reads_two_texts else "N-processed" if topic.adds_token else "N",
         "d": "d-of-layers" if sizes.get("d_emb", sizes["d"]) != sizes["d"] else "d",
         "H": "heads" if sizes["G"] == sizes["H"] else "H",
         "G": "heads" if sizes["G"] == sizes["H"] else "G",
@@ -375,7 +375,7 @@ def sentence_forms(problem: Problem) -> Mapping[str, Mapping[str, bool]]:
     """
     a, sizes, tokens = problem.architecture, problem.sizes, problem.sizes["N"]
     heads, kv_heads, width, is_latent = sizes["H"], sizes["G"], sizes["d_h"], "r_kv" in sizes
-    reach = tokens + 1 if problem.topic == "decode-step" else tokens  # how many tokens there are in the end
+    reach = tokens + TOPICS[problem.topic].adds_token  # how many tokens there are in the end
     # Whether a window or chunk hides tokens that would be seen without it.
     local = _LocalLayers.of(a)
     has_window = 0 < a.reach_of(local.window) < reach

@@ -113,6 +113,12 @@ def braces(text: str) -> list[str]:
     return re.findall(r"\{([\w-]+)\}", text)
 
 
+def hints_of_rows() -> set[str]:
+    """The keys of the hints that tensors and counts have for themselves."""
+    tables = set[TensorTable]().union(*map(tables_of, TOPICS))
+    return {entry.hint for table in tables for entry in table.asked.values() if entry.hint}
+
+
 def known_keys(wording: Wording) -> Mapping[str, Collection[str]]:
     """The keys of expressions that the code alone doesn't tell; see `Keys`."""
     known: dict[str, Collection[str]] = {
@@ -121,6 +127,7 @@ def known_keys(wording: Wording) -> Mapping[str, Collection[str]]:
         "grade: near_miss(variant, blank, typed, text)": get_args(NearMiss),
         "head_run: REASON_OF_FAILURE[type(failure)]": REASON_OF_FAILURE.values(),
         "hints: operation.relation": get_args(Relation),
+        **dict.fromkeys(("hints: entry.hint", "hints: count.hint"), hints_of_rows()),
         "model_page: a.norm_placement": ("pre", "post", "output", "sandwich", "parallel"),
         "model_page: a.position_bias": [bias for bias in get_args(PositionBias) if bias],
         "model_page: flag.replace('_', '-')": ("qk-norm", "sinks"),
@@ -172,7 +179,8 @@ def figures_asked(topic: str) -> set[str]:
     plans = {plan.key for table in tables_of(topic) for plan in FIGURE_PLANS.get(table.key, ())}
     counts = [count.made_from for table in tables_of(topic) for count in table.counts]
     plans |= {"parts"} if any(total and "parts" in total.formula.symbols for total in counts) else set()
-    return plans | {*KINDS_OF_COUNTS.get(topic, ("", "", ""))[1:], *(["growth"] if topic == "growth" else [])} - {""}
+    _ending, *kinds = KINDS_OF_COUNTS.get(TOPICS[topic].bars, ("",))
+    return plans | {*kinds, *(["growth"] if topic == "growth" else [])}
 
 
 def sizes_asked(topic: str) -> set[str]:

@@ -147,7 +147,7 @@ class _DeckFigure:
         if not shapes.tells_mismatches:
             return "label" if blank and blank in shapes.lengths and shapes.is_asked(blank) else "focus"
         lengths, groups = self.pen.shapes.compared, self.pen.shapes.table.equal_sides[result]
-        partners = next((group for group in groups if blank in group), [])
+        partners = next((group for group in groups if blank in group), ())
         return "label" if len({lengths[each] for each in partners if each in lengths}) > 1 else "focus"
 
     def _arc(self, key: str) -> Arc:

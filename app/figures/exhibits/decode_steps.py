@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from app.models.architecture import Architecture, LayerRun
 from app.shapes.decode_costs import flops_with_cache, flops_without_cache, recomputed_flops, step_flops
 from app.shapes.table import TensorTable
-from app.shapes.tables import SINGLE_HEAD
+from app.shapes.tables import DECODE_STEP, SINGLE_HEAD
 from app.shapes.topics import TOPICS, refusal, sizes_for, topic_for
 
-DECODE_TOPIC = "decode-step"
+DECODE_TOPIC = DECODE_STEP.key
 
 
 @dataclass(frozen=True)

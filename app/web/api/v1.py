@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictInt
 
 from app.exchange.imported_models import import_config, import_from_hub, library_with_model, variant_from_code
 from app.forward.head_run import HeadNotRun, NotRunReason, run_architecture
+from app.forward.program import RUNNABLE_TOPICS
 from app.grading.grade import grade
 from app.grading.hints import write_hint
 from app.misconceptions.catalogue import MISCONCEPTIONS
@@ -213,7 +214,7 @@ class ForwardRequest(BaseModel):
     model: str | None = Field(None, description="Key of a model, of the library or imported.")
     config: dict[str, Any] | None = Field(None, description="A config.json, in place of a model.")
     tokens: StrictInt = Field(100, description="Length of the input.")
-    topic: str = Field("single-head", description="single-head, or attention-layer for all heads of a layer.")
+    topic: str = Field(RUNNABLE_TOPICS[0], description="single-head, or attention-layer for all heads of a layer.")
     head: StrictInt = Field(0, description="Which query head, counted from 0; of a layer, the one pictured.")
     device: str | None = Field(None, description="cpu, cuda, mps or meta; else the best there is.")
     dtype: str = Field("float32", description="float32, bfloat16 or float16.")

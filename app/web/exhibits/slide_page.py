@@ -26,6 +26,7 @@ from app.figures.exhibits.products import (
 from app.figures.exhibits.slide import slide_exhibit
 from app.figures.typed_shapes import TypedShapes
 from app.shapes.table import MATRIX_FIELDS, Blank
+from app.shapes.tables import SINGLE_HEAD
 from app.shapes.topics import topic_for
 from app.sheets.formulas import write_formula
 from app.sheets.library import Library
@@ -50,7 +51,7 @@ from app.web.shared.urls import url_for
 from app.web.shared.visitor import MaybeVisitor, OwnerDep, remember_visitor
 
 router = APIRouter(include_in_schema=False, dependencies=[Depends(require_practice)])
-SLIDE_TOPIC, SLIDE_PRODUCT = "single-head", "scores"
+SLIDE_TOPIC, SLIDE_PRODUCT = SINGLE_HEAD.key, "scores"
 
 
 @dataclass(frozen=True)

@@ -63,7 +63,7 @@ from app.web.shared.urls import client_network, url_for
 router = APIRouter(include_in_schema=False)
 
 Entry = TypeVar("Entry", QuestionTexts, MisconceptionTexts)
-FIRST_TOPIC = "single-head"
+FIRST_TOPIC = next(iter(TOPICS))
 MAX_TOLD = 200  # characters of a setting in the list of differences
 
 

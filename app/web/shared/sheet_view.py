@@ -16,6 +16,7 @@ from app.grading.hints import Hint
 from app.shapes.layer_heads import require_heads
 from app.shapes.requirements import TopicError
 from app.shapes.table import Blank
+from app.shapes.topics import TOPICS
 from app.sheets.formulas import FormulaPiece, formula_pieces
 from app.sheets.reading import Typed
 from app.sheets.variant import Row, Variant
@@ -23,8 +24,6 @@ from app.store import question_name
 from app.translation import gettext as _
 from app.web.shared.cookies import who_asks
 from app.web.shared.urls import url_for
-
-HEADS_TOPICS = ("attention-layer", "three-dimensions", "four-dimensions")  # about all heads of a layer
 
 MANY = 3  # boxes with one sentence
 
@@ -272,7 +271,7 @@ def exhibit_link(variant: Variant) -> ExhibitLink | None:
     if variant.worksheet.topic == DECODE_TOPIC:
         return ExhibitLink("show_token", url_for("show_token", **query))
     try:
-        if variant.worksheet.topic in HEADS_TOPICS:
+        if TOPICS[variant.worksheet.topic].subject == "layer" and "context" in variant.table.by_key:
             require_heads(variant.architecture, variant.tokens)
             return ExhibitLink("show_heads", url_for("show_heads", **query, groups=variant.architecture.G))
     except TopicError:
