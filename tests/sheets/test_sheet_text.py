@@ -15,7 +15,6 @@ from app.figures.draw import draw_figures
 from app.models.architecture import Architecture, TokensError
 from app.models.config_fields import ConfigError
 from app.models.read_config import build_architecture
-from app.shapes.parameter_inventory import INVENTORIES
 from app.shapes.requirements import TopicError
 from app.shapes.table import MATRIX_FIELDS, Blank, BlankField
 from app.shapes.topics import TOPICS, topic_for
@@ -109,7 +108,7 @@ def test_the_text_is_complete_for_every_family_and_topic(every_sheet: tuple[Vari
         a = variant.architecture
         runs = [run for run in a.stacks[0].runs if run.window or run.chunk]
         known = {*variant.sizes.values(), variant.sizes["H"] // variant.sizes["G"], a.rotary.width if a.rotary else 0}
-        if inventory := INVENTORIES.get(variant.worksheet.topic):
+        if inventory := TOPICS[variant.worksheet.topic].inventory:
             known |= numbers(repr(list(inventory(a))))
         for run in runs:
             known |= {run.window or 0, ((run.window or 0) - 1) // 2, run.chunk or 0, sum(run.count for run in runs)}
