@@ -16,7 +16,7 @@ from app.settings import PROJECT
 from app.sheets.library import Library
 from app.sheets.variant import Variant
 from app.sheets.worksheet_files import load_library
-from simulation.misconception_students import FilledSheet
+from simulation.misconception_students import FilledSheet, with_tokens_as_rows
 from simulation.simulated_sheets import SimulatedSheet
 
 SHEETS, STUDENTS = 10_000, 500  # so each student hands in twenty sheets
@@ -64,9 +64,8 @@ def _class(library: Library) -> Iterator[tuple[Variant, Answers]]:
     sheets = dict[str, SimulatedSheet]()
     for number in range(SHEETS):
         variant = library.seeded(worksheets[number % len(worksheets)], number % STUDENTS)
-        sheet = sheets.setdefault(
-            variant.with_tokens_as_rows.code + variant.worksheet.key, SimulatedSheet(variant.with_tokens_as_rows)
-        )
+        by_rows = with_tokens_as_rows(variant)
+        sheet = sheets.setdefault(by_rows.code + variant.worksheet.key, SimulatedSheet(by_rows))
         boxes = kinds[number // len(worksheets) % len(kinds)](sheet, chance)
         yield variant, {str(blank): str(boxes[str(variant.in_table_orientation(blank))]) for blank in variant.blanks}
 

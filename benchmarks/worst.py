@@ -26,7 +26,7 @@ from app.models.parameter_count import parameters_json
 from app.models.read_config import read_config
 from app.settings import PROJECT
 from app.sheets.authoring.markdown import check_markdown
-from app.sheets.authoring.worksheet_settings import check_settings, settings_of
+from app.sheets.authoring.worksheet_settings import check_settings
 from app.sheets.exit_tickets import check_ticket
 from app.sheets.library import Library
 from app.sheets.numbers import MAX_ANSWER_CHARACTERS
@@ -126,7 +126,7 @@ def _of_authors(library: Library, chance: random.Random) -> Iterator[Kind]:
             }
             for number in range(10)
         ]
-        settings = {**settings_of(llama.worksheet), "misconceptions": own}
+        settings = {**llama.worksheet.settings, "misconceptions": own}
         sheet, _errors = check_settings("own", settings, library.models, library.wording)
         if sheet is None:
             return None
@@ -177,7 +177,7 @@ def _files(library: Library, chance: random.Random) -> Iterator[Kind]:
     ]
     yield "a file of settings", TEACHER_S, lambda text: read_material_file("own", text, library), tomls
     yield "TOML", TEACHER_S, read_toml, tomls
-    settings = settings_of(library.worksheets["llama-7b"])
+    settings = library.worksheets["llama-7b"].settings
     before = write_toml({**settings, "introduction": "\n".join("ab"[n % 2] for n in range(1900))}) * 13
     versions = ["\n".join(chance.choice("abc") for _ in range(25_000)), before[::-1], before.replace("a\n", "c\na\n")]
     yield "the changes of one version", VERSION_S, lambda text: changed_lines(before, text), versions

@@ -1,8 +1,9 @@
 """Sheets filled in by simulated students, with one misconception, two, a slip or guesses, and how the app diagnoses
 them.
 
-What the students write comes from `misconception_students` alone. The diagnoses are counted here, for the tests with a
-few seeds and for `python -m benchmarks.diagnosis` with a thousand.
+What one misconception writes is the catalogue's own prediction (`misconception_students`); whether it is named beside
+slips, guesses and a second one is counted here, for the tests with a few seeds and for `python -m benchmarks.diagnosis`
+with a thousand.
 """
 
 from __future__ import annotations
@@ -22,7 +23,13 @@ from app.misconceptions.slips import is_slip
 from app.shapes.table import Blank
 from app.sheets.library import Library
 from app.sheets.variant import Variant
-from simulation.misconception_students import FilledSheet, misconception_sheets, right_sheet, with_slip
+from simulation.misconception_students import (
+    FilledSheet,
+    misconception_sheets,
+    right_sheet,
+    with_slip,
+    with_tokens_as_rows,
+)
 
 MisconceptionSheet = tuple[str, FilledSheet]  # the misconception's key, and the sheet as its holder fills it in
 T = TypeVar("T")
@@ -83,7 +90,7 @@ class SimulatedSheet:
         cannot be told apart fills in the sheet as well.
         """
         pairs = cannot_tell_apart(self.variant.problem)
-        hidden = {key for key, other in pairs if other == "right"}
+        hidden = {key for key, other in pairs if other is None}
         sheets = misconception_sheets(self.variant)
         alike = {key: {b if key == a else a for a, b in pairs if key in (a, b)} for key, _sheet in sheets}
         return [
@@ -248,7 +255,7 @@ def simulate_class(library: Library, worksheet: str, seeds: range) -> Tally:
     """
     sheets, tally = dict[str, SimulatedSheet](), Tally()
     for seed in seeds:
-        variant = library.seeded(worksheet, seed).with_tokens_as_rows
+        variant = with_tokens_as_rows(library.seeded(worksheet, seed))
         sheet = sheets.setdefault(variant.code, SimulatedSheet(variant))
         tally.update(sheet.certain_tally)
         tally.update(sheet.random_tally(random.Random(f"{worksheet} {seed}")))  # noqa: S311 - a simulated student

@@ -11,10 +11,10 @@ from typing import Any
 
 from app.exchange.imported_models import library_with_model
 from app.models.config_fields import ConfigError
-from app.sheets.authoring.worksheet_settings import MAX_NAMES, SettingError, read_settings, settings_of
+from app.sheets.authoring.worksheet_settings import SettingError, read_settings
 from app.sheets.exit_tickets import Ticket, ticket_of_settings
 from app.sheets.library import Library
-from app.sheets.worksheet import MAX_SHORT_TEXT, Worksheet, WorksheetError
+from app.sheets.worksheet import MAX_NAMES, MAX_SHORT_TEXT, Worksheet, WorksheetError
 from app.store import Content, Course, FrozenTicket, FrozenWorksheet, Material, Store, Teacher
 from app.translation import gettext as _
 
@@ -128,9 +128,9 @@ def settings_to_copy(
     sheet, asked = variant.worksheet, variant.table.asked
     shown = replace(sheet, tokens=variant.tokens, decoder_tokens=variant.decoder_tokens or sheet.decoder_tokens)
     if variant.model.key == sheet.model:
-        return settings_of(shown)
+        return shown.settings
     rows = tuple(row for row in sheet.rows if row in asked)
-    return settings_of(replace(shown, title=variant.title, model=variant.model.key, models=(), rows=rows))
+    return replace(shown, title=variant.title, model=variant.model.key, models=(), rows=rows).settings
 
 
 def title_of_copy(title: str, taken: Collection[str]) -> str:

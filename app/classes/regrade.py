@@ -23,6 +23,7 @@ from app.exchange.gradebook import counted_attempts
 from app.grading.grade import grade
 from app.sheets.library import Library
 from app.sheets.variant import Variant, box_texts
+from app.sheets.worksheet import Worksheet
 from app.store import Activity, ClassAttempt, Content, FrozenWorksheet, Graded, NewMarks, Store, Teacher, VariantSizes
 from app.store.live import StudentSheetKey
 
@@ -82,7 +83,9 @@ class RegradePreview:
 class _State(NamedTuple):
     """What a preview depends on. Sheets of earlier revisions never change, and attempts do so in a regrade only."""
 
-    library: int  # a hash of its worksheets, own ones too, and of its models
+    worksheets: tuple[Worksheet, ...]  # of the library, own ones too
+    models: tuple[tuple[str, str], ...]  # keys and configs
+    wording_id: int
     basis: Basis
     activity_id: int
     revision: int  # which says what worksheets count
@@ -149,8 +152,8 @@ def _state(library: Library, store: Store, activity: Activity, basis: Basis) -> 
     last = frozenset((whose, attempt.id) for whose, attempt in store.live.last_attempts(activity.id).items())
     regrade = store.live.last_regrade(activity.id)
     models = tuple((model.key, model.config) for model in library.models.values())
-    defined = hash((tuple(library.worksheets.values()), models, id(library.wording)))
-    return _State(defined, basis, activity.id, activity.revision, activity.policies.follow_share, regrade, last)
+    defined = (tuple(library.worksheets.values()), models, id(library.wording))
+    return _State(*defined, basis, activity.id, activity.revision, activity.policies.follow_share, regrade, last)
 
 
 def _compute_preview(library: Library, store: Store, activity: Activity, basis: Basis) -> RegradePreview:

@@ -65,7 +65,7 @@ def _write_handout(parsed: argparse.Namespace) -> None:
     """
     settings = read_settings()
     tickets = load_tickets(PROJECT / "worksheets")
-    options = _options(parsed).check(tickets)
+    options = _options(parsed).check_back(tickets)
     names = _roster(parsed.roster) if parsed.roster else ()
     sheets = plan_sheets(open_library(), options, names, _progress_writer(_("{done} of {total} sheets planned")))
     documents = handout_documents(options, sheets, tickets, settings.address)

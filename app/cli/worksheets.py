@@ -124,7 +124,7 @@ def _print_variant(variant: Variant, key: bool) -> None:
     if sheet.footnote:
         print(sheet.footnote)
     for first, second in cannot_tell_apart(variant.problem):
-        print(_("cannot tell apart: {first}, {second}").format(first=first, second=second))
+        print(_("cannot tell apart: {first}, {second}").format(first=first, second=second or "right"))
 
 
 def _grade_answers(parsed: argparse.Namespace) -> None:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from app.exchange.toml_text import TomlError, line_of, lines_of_settings, read_toml
-from app.sheets.authoring.worksheet_settings import SettingError, check_settings, settings_of
-from app.sheets.exit_tickets import Ticket, check_ticket, settings_of_ticket
+from app.sheets.authoring.worksheet_settings import SettingError, check_settings
+from app.sheets.exit_tickets import Ticket, check_ticket
 from app.sheets.library import Library
 from app.sheets.worksheet import Worksheet
 from app.translation import gettext as _
@@ -59,11 +59,11 @@ def read_material_file(key: str, text: str, library: Library) -> MaterialFile:
         ticket, problems = check_ticket(key, settings)
         if ticket is None:
             raise MaterialFileError(_with_lines(text, problems, names_setting=True))
-        return MaterialFile("ticket", ticket, settings_of_ticket(ticket))
+        return MaterialFile("ticket", ticket, ticket.settings)
     sheet, errors = check_settings(key, settings, library.models, library.wording)
     if sheet is None:
         raise MaterialFileError(_with_lines(text, [_about_imported(settings, error) for error in errors]))
-    return MaterialFile("worksheet", sheet, settings_of(sheet))
+    return MaterialFile("worksheet", sheet, sheet.settings)
 
 
 def _about_imported(settings: Mapping[str, Any], error: SettingError) -> SettingError:

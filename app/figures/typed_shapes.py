@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from math import prod
+from typing import Literal
 
 from app.algebra.expression import ONE, Expression
 from app.algebra.number_text import format_number
@@ -30,7 +31,7 @@ class PartMismatch:
     """
 
     result: str
-    kind: str  # "heads", "undivided" or "joined"
+    kind: Literal["heads", "undivided", "joined"]
     sides: tuple[tuple[Blank, int], ...]
 
 

@@ -78,7 +78,7 @@ def _own_hint(variant: Variant, report: Report) -> Hint | None:
     unsolved = _left_to_put_right(report)
     explained = [blank for blank in unsolved if report.diagnosis and blank in report.diagnosis.explains]
     about = (explained or unsolved)[:1]
-    own = dict(variant.worksheet.row_hints)
+    own = variant.worksheet.row_hints
     return next((Hint(1, own[blank.tensor], (blank,)) for blank in about if blank.tensor in own), None)
 
 

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 from app.names import clean_line
 from app.translation import gettext as _
 
-LAYOUTS = ("half", "pair", "full")
-PAPERS = ("letter", "a4")
-FIGURES = ("none", "aid", "blank")
-KEYS = ("none", "with", "only")
+SheetLayout = Literal["half", "pair", "full"]
+Paper = Literal["letter", "a4"]
+PrintedFigures = Literal["none", "aid", "blank"]
+PrintedKey = Literal["none", "with", "only"]
+LAYOUTS: tuple[SheetLayout, ...] = get_args(SheetLayout)
+PAPERS: tuple[Paper, ...] = get_args(Paper)
+FIGURES: tuple[PrintedFigures, ...] = get_args(PrintedFigures)
+KEYS: tuple[PrintedKey, ...] = get_args(PrintedKey)
 NO_BACK = "none"
 MAX_PRINTED_LINE_LENGTH = 120  # characters of a course or a date
 MAX_SHEETS = 5_000
@@ -37,7 +42,8 @@ class HandoutOptions:
     class list there is one sheet for each name, and `sheets` has no effect. A length in `tokens` or `decoder_tokens`
     gives everyone the same sheet; None is the worksheet's own length. `seed` picks the variants. `back` is the key of
     an exit ticket for the back, or NO_BACK. `large` is large print, which takes full pages whatever the `layout`.
-    With `anonymous_back`, neither a name nor the sheet's code is printed on the back.
+    With `anonymous_back`, neither a name nor the sheet's code is printed on the back. Options that cannot be used raise
+    HandoutError; worksheet, model and lengths are checked by the library, and the back by `check_back`.
     """
 
     worksheet: str = "llama-7b"
@@ -49,40 +55,20 @@ class HandoutOptions:
     sheets: int = 2
     variants: bool = False
     seed: int = 0
-    layout: str = "half"
-    paper: str = "letter"
+    layout: SheetLayout = "half"
+    paper: Paper = "letter"
     back: str = NO_BACK
-    key: str = "none"
+    key: PrintedKey = "none"
     large: bool = False
-    figures: str = "none"
+    figures: PrintedFigures = "none"
     anonymous_back: bool = False
 
-    @property
-    def printed_layout(self) -> str:
-        """The layout in use: "full" for large print, which needs the whole page, else the one that was chosen."""
-        return "full" if self.large else self.layout
-
-    @property
-    def has_fixed_length(self) -> bool:
-        """Whether a length was asked for, so that everyone gets the same sheet."""
-        return (self.tokens, self.decoder_tokens) != (None, None)
-
-    def check(self, tickets: Mapping[str, object]) -> HandoutOptions:
-        """Return these options; raises HandoutError about the first that cannot be used.
-
-        Checked in turn: layout, paper, figures, key, back (NO_BACK or one of `tickets`), sheets, seed, and that a
-        fixed length is not asked for together with variants. Worksheet, model and lengths are checked by the library.
-        """
-        for name, chosen, choices in (
-            ("layout", self.layout, LAYOUTS),
-            ("paper", self.paper, PAPERS),
-            ("figures", self.figures, FIGURES),
-            ("key", self.key, KEYS),
-            ("back", self.back, (NO_BACK, *tickets)),
-        ):
-            if chosen not in choices:
-                problem = _("“{chosen}” is not an option for “{name}”: choose one of {choices}.")
-                raise HandoutError(problem.format(name=name, chosen=chosen[:40], choices=", ".join(choices)))
+    def __post_init__(self) -> None:
+        """Refuse the first that cannot be used: layout, paper, figures, key, sheets, seed, variants of one length."""
+        _check_choice("layout", self.layout, LAYOUTS)
+        _check_choice("paper", self.paper, PAPERS)
+        _check_choice("figures", self.figures, FIGURES)
+        _check_choice("key", self.key, KEYS)
         if not 1 <= self.sheets <= MAX_SHEETS:
             problem = _("Choose a number of sheets from 1 to {most:,}, not {number:,}.")
             raise HandoutError(problem.format(most=MAX_SHEETS, number=self.sheets), "sheets")
@@ -92,7 +78,27 @@ class HandoutOptions:
         if self.variants and self.has_fixed_length:
             sentence = _("Versions differ in number of tokens: leave “Tokens” empty, or print one version.")
             raise HandoutError(sentence, "tokens")
+
+    @property
+    def printed_layout(self) -> SheetLayout:
+        """The layout in use: "full" for large print, which needs the whole page, else the one that was chosen."""
+        return "full" if self.large else self.layout
+
+    @property
+    def has_fixed_length(self) -> bool:
+        """Whether a length was asked for, so that everyone gets the same sheet."""
+        return (self.tokens, self.decoder_tokens) != (None, None)
+
+    def check_back(self, tickets: Mapping[str, object]) -> HandoutOptions:
+        """These options; raises HandoutError for a back that is neither NO_BACK nor one of `tickets`."""
+        _check_choice("back", self.back, (NO_BACK, *tickets))
         return self
+
+
+def _check_choice(name: str, chosen: str, choices: Sequence[str]) -> None:
+    if chosen not in choices:
+        problem = _("“{chosen}” is not an option for “{name}”: choose one of {choices}.")
+        raise HandoutError(problem.format(name=name, chosen=chosen[:40], choices=", ".join(choices)))
 
 
 def printable_line(text: str, max_length: int = MAX_PRINTED_LINE_LENGTH, field: str = "") -> str:

@@ -6,10 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import combinations
+from typing import NamedTuple
 
 from app.algebra.expression import Expression, ExpressionError, Formula
 from app.algebra.parser import MAX_VALUE
-from app.misconceptions.catalogue import ANSWER_KEY, FORMULA_SYMBOLS, MISCONCEPTIONS, Misconception, Prediction
+from app.misconceptions.catalogue import FORMULA_SYMBOLS, MISCONCEPTIONS, Misconception, Prediction
 from app.misconceptions.slips import is_single_slip
 from app.shapes.consistency import Values
 from app.shapes.problem import Problem
@@ -188,25 +189,33 @@ def wrong_expression(problem: Problem, expected: Expectation, blank: Blank) -> E
     return size if is_known else None
 
 
-@lru_cache(maxsize=PROBLEMS_REMEMBERED)
-def cannot_tell_apart(problem: Problem) -> tuple[tuple[str, str], ...]:
-    """Pairs of keys of misconceptions that this sheet can't tell apart; (key, ANSWER_KEY) for one that doesn't show.
+class Confusion(NamedTuple):
+    """A misconception that a sheet can't tell from an `other` one, by keys; None: it leaves the sheet right."""
 
-    The latter come first: those that apply to the topic and the model and yet change nothing, or a single blank by no
-    more than a slip of a digit. Two others are a pair if they fill in the whole sheet alike in one of their ways.
+    misconception: str
+    other: str | None
+
+
+@lru_cache(maxsize=PROBLEMS_REMEMBERED)
+def cannot_tell_apart(problem: Problem) -> tuple[Confusion, ...]:
+    """What this sheet can't tell apart.
+
+    First come the misconceptions that don't show: those that apply to the topic and the model and yet change nothing,
+    or a single blank by no more than a slip of a digit. Two others are confused if they fill in the whole sheet alike
+    in one of their ways.
     """
     expected = expectations(problem)
     shown = {e.misconception for e in expected if not is_single_slip(problem.key, e.wrong_answers)}
     of_topic = (m.key for m in MISCONCEPTIONS if problem.topic in m.predictions and m.applies_to(problem.architecture))
-    hidden = [(key, ANSWER_KEY) for key in (*problem.own_misconceptions, *of_topic) if key not in shown]
+    hidden = [Confusion(key, None) for key in (*problem.own_misconceptions, *of_topic) if key not in shown]
     return (*hidden, *dict.fromkeys(_alike(expected)))
 
 
-def _alike(expected: Iterable[Expectation]) -> Iterator[tuple[str, str]]:
+def _alike(expected: Iterable[Expectation]) -> Iterator[Confusion]:
     """The keys of every two misconceptions with the same wrong answers."""
     for first, second in combinations(expected, 2):
         if first.wrong_answers == second.wrong_answers and first.misconception != second.misconception:
-            yield first.misconception, second.misconception
+            yield Confusion(first.misconception, second.misconception)
 
 
 def nearest_expectation(problem: Problem, misconception: str, answers: Values) -> Expectation | None:

@@ -68,7 +68,7 @@ def distinguishable_misconceptions(variant: Variant) -> frozenset[str]:
 @lru_cache(maxsize=PROBLEMS_REMEMBERED)
 def _distinguishable(problem: Problem) -> frozenset[str]:
     """The misconceptions of `distinguishable_misconceptions`."""
-    hidden = {misconception for pair in cannot_tell_apart(problem) for misconception in pair}
+    hidden = {key for confusion in cannot_tell_apart(problem) for key in confusion}
     return frozenset(entry.misconception for entry in expectations(problem)) - hidden
 
 

@@ -6,10 +6,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from app.shapes.topics import TOPICS
 from app.sheets.library import Library
 from app.sheets.variant import Variant
 from app.sheets.worksheet import Worksheet
@@ -183,7 +184,21 @@ LEVELS: tuple[LevelSpec, ...] = (
         steps=(("queries", "rotary_key", "cache", "keys", "context"),),
     ),
 )
-_SPECS = {spec.key: spec for spec in LEVELS}
+
+
+def check_levels(levels: Iterable[LevelSpec]) -> dict[str, LevelSpec]:
+    """The levels by key; raises ValueError for an unknown topic, or a level that comes after none that stands above."""
+    specs = dict[str, LevelSpec]()
+    for spec in levels:
+        if spec.topic not in TOPICS:
+            raise ValueError(f"The level {spec.key} has an unknown topic: {spec.topic}.")
+        if unknown := set(spec.after) - specs.keys():
+            raise ValueError(f"The level {spec.key} comes after no level above it: {', '.join(sorted(unknown))}.")
+        specs[spec.key] = spec
+    return specs
+
+
+_SPECS = check_levels(LEVELS)
 
 
 @dataclass(frozen=True)

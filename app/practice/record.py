@@ -27,11 +27,6 @@ MAX_RECORD_CHARACTERS = 12_000  # of its JSON
 MAX_COUNT = 10**9  # of anything in it
 MAX_KEY_CHARACTERS = 60
 MAX_LEVELS = 60  # passed
-# Until the levels that somebody passed were kept, a level was reached by passing all of these before it.
-EARLIER_ORDER = (
-    *("single-head", "bidirectional-head", "single-head-letters", "attention-layer", "decode-step", "cross-attention"),
-    *("whole-model", "layer-parameters", "parameter-count", "costs", "attention-layer-latent"),
-)
 
 
 class RecordError(ValueError):
@@ -166,12 +161,8 @@ _Code = Annotated[_Key, AfterValidator(_check_code)]
 _Results = list[_Code | tuple[_Code, list[_Key], list[_Key]]]
 _Levels = Annotated[list[_Key], Field(max_length=MAX_LEVELS)]
 _Flag = Annotated[bool, Field(strict=True)]
-# The second form is that of records from before the levels that were passed were kept: the fourth number is how many
-# sheets in a row were right.
-_RECORD_JSON: TypeAdapter[tuple[int, int, str, bool, _Results, list[str]] | tuple[int, int, str, int, _Results]] = (
-    TypeAdapter(
-        tuple[_Number, _Number, _Key, _Flag, _Results, _Levels] | tuple[_Number, _Number, _Key, _Number, _Results]
-    )
+_RECORD_JSON: TypeAdapter[tuple[int, int, str, bool, _Results, list[str]]] = TypeAdapter(
+    tuple[_Number, _Number, _Key, _Flag, _Results, _Levels]
 )
 _MISCONCEPTION_KEYS = frozenset(misconception.key for misconception in MISCONCEPTIONS)
 
@@ -180,22 +171,16 @@ def read_record(text: str) -> PracticeRecord:
     """The record that `write_record` wrote; raises RecordError if the text is too long or has another form.
 
     Of the results the last MAX_RESULTS are kept, and in them only misconceptions and groups that still exist. A code
-    has to be well formed, and may be one that opens no sheet. In an earlier form of record, the levels below its own in
-    EARLIER_ORDER are passed.
+    has to be well formed, and may be one that opens no sheet.
     """
     if len(text) > MAX_RECORD_CHARACTERS:
         raise RecordError(_("This record of practice is too long."))
     try:
-        fields = _RECORD_JSON.validate_json(text)
+        start, drawn, level, testing, entries, passed = _RECORD_JSON.validate_json(text)
     except ValidationError:
         raise RecordError(_("This is no record of practice: begin a new one.")) from None
-    start, drawn, level, fourth, entries = fields[:5]
     results = tuple(map(_read_result, entries[-MAX_RESULTS:]))
-    if len(fields) == 6:
-        return PracticeRecord(start, drawn, level, bool(fourth), results, tuple(dict.fromkeys(fields[5])))
-    below = EARLIER_ORDER[: EARLIER_ORDER.index(level)] if level in EARLIER_ORDER else ()
-    passed = EARLIER_ORDER if level == EARLIER_ORDER[-1] and fourth >= 2 else below  # two perfect sheets end the last
-    return PracticeRecord(start, drawn, level, False, results, passed)
+    return PracticeRecord(start, drawn, level, testing, results, tuple(dict.fromkeys(passed)))
 
 
 def _read_result(entry: str | tuple[str, list[str], list[str]]) -> SheetResult:

@@ -1,8 +1,9 @@
 """The tables: every tensor of every topic, its symbolic shape, and the operation that makes it.
 
-Worksheets, answer keys, drawings and the checks around the real forward pass are read off them. The shapes of the
-stored parameters stand a second time in `app/models/layouts`, whose counts the parameter sheets are about. Shapes are
-written rows first, tokens as rows, and without a batch dimension but for the tables that are about it.
+Worksheets, answer keys, drawings and the checks around the real forward pass are read off these tables. Their
+parameters are matrices as used in x·W; app/models/layouts/ has them as each family stores them, and
+tests/shapes/test_layouts_agree.py compares the two. Shapes are written rows first, tokens as rows, and without a batch
+dimension but for the tables that are about it.
 
 >>> [str(length) for length in SINGLE_HEAD["scores"].shape]
 ['N', 'N']

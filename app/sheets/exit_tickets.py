@@ -2,14 +2,13 @@
 
     ticket_of_settings("mine", {"title": "Bye", "instruction": "Answer.", "questions": [{"key": "q", "text": "Why?"}]})
 
-reads the settings of a file; `settings_of_ticket` gives them back.
+reads the settings of a file; `Ticket.settings` gives them back.
 """
 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
@@ -38,42 +37,6 @@ MAX_TICKET_QUESTIONS, MIN_OPTIONS, MAX_OPTIONS = 20, 2, 10
 MAX_KEY, MAX_LABEL, MAX_TITLE, MAX_OPTION, MAX_QUESTION_TEXT, MAX_INSTRUCTION = 60, 60, 200, 200, 500, 500
 
 
-@dataclass(frozen=True)
-class TicketQuestion:
-    """One question of an exit ticket: free text, options of which to choose, or a scale of SCALE_POINTS.
-
-    `labels` are those of the first and the last point of a scale. The key stands for the question in what is stored.
-    """
-
-    key: str
-    text: str
-    kind: QuestionKind = "text"
-    options: tuple[str, ...] = ()
-    labels: tuple[str, ...] = ()
-    required: bool = False
-
-    @property
-    def choices(self) -> tuple[str, ...]:
-        """What can be chosen: the options, or the points of a scale; none for free text."""
-        return SCALE_POINTS if self.kind == "scale" else self.options
-
-
-@dataclass(frozen=True)
-class Ticket:
-    """An exit ticket: its title, what to do, and its questions in order.
-
-    Students answer every required question and at least `pick_at_least` of the others, and always one. `anonymous` is
-    what the form of an activity proposes.
-    """
-
-    key: str
-    title: str
-    instruction: str
-    questions: tuple[TicketQuestion, ...]
-    pick_at_least: int = 0
-    anonymous: bool = True
-
-
 def _refused(sentence: str) -> PydanticCustomError:
     return PydanticCustomError("sentence", "{sentence}", {"sentence": sentence})
 
@@ -98,21 +61,32 @@ def _line(longest: int) -> AfterValidator:
     return AfterValidator(check)
 
 
-class QuestionEntry(BaseModel):
-    """One question of a ticket file."""
+_SETTINGS = ConfigDict(frozen=True, coerce_numbers_to_str=True, extra="forbid")
 
-    model_config = ConfigDict(coerce_numbers_to_str=True, extra="forbid")
+
+class TicketQuestion(BaseModel):
+    """One question of an exit ticket: free text, options of which to choose, or a scale of SCALE_POINTS.
+
+    `labels` are those of the first and the last point of a scale. The key stands for the question in what is stored.
+    """
+
+    model_config = _SETTINGS
 
     key: Annotated[str, Field(pattern=rf"^[A-Za-z0-9_-]{{1,{MAX_KEY}}}$")]
     text: Annotated[str, _line(MAX_QUESTION_TEXT)]
     kind: QuestionKind = "text"
-    options: list[Annotated[str, _line(MAX_OPTION)]] = []
-    labels: list[Annotated[str, _line(MAX_LABEL)]] = []
+    options: tuple[Annotated[str, _line(MAX_OPTION)], ...] = ()
+    labels: tuple[Annotated[str, _line(MAX_LABEL)], ...] = ()
     required: StrictBool = False
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """What can be chosen: the options, or the points of a scale; none for free text."""
+        return SCALE_POINTS if self.kind == "scale" else self.options
 
     @field_validator("options")
     @classmethod
-    def _check_options(cls, options: list[str]) -> list[str]:
+    def _check_options(cls, options: tuple[str, ...]) -> tuple[str, ...]:
         if twice := next((option for option in options if options.count(option) > 1), ""):
             raise _refused(_("Each option may be there once; “{option}” is there twice.").format(option=twice))
         if len(options) > MAX_OPTIONS:
@@ -120,7 +94,7 @@ class QuestionEntry(BaseModel):
         return options
 
     @model_validator(mode="after")
-    def _check_kind(self) -> QuestionEntry:
+    def _check_kind(self) -> TicketQuestion:
         """Options belong to the kinds that choose, and two labels to a scale."""
         has_options = self.kind in ("choose-one", "choose-several")
         if has_options and len(self.options) < MIN_OPTIONS:
@@ -133,30 +107,36 @@ class QuestionEntry(BaseModel):
             raise _refused_setting("labels", _("A scale has two labels, one for each end; other kinds have none."))
         return self
 
-    def as_question(self) -> TicketQuestion:
-        """The same settings as a TicketQuestion."""
-        return TicketQuestion(**{**dict(self), "options": tuple(self.options), "labels": tuple(self.labels)})
-
 
 def _refused_setting(setting: str, sentence: str) -> PydanticCustomError:
     """An error of a whole question that belongs to one of its settings."""
     return PydanticCustomError("setting", "{sentence}", {"sentence": sentence, "setting": setting})
 
 
-class TicketFile(BaseModel):
-    """What a ticket file holds."""
+class Ticket(BaseModel):
+    """An exit ticket: its title, what to do, and its questions in order.
 
-    model_config = ConfigDict(coerce_numbers_to_str=True, extra="forbid")
+    Students answer every required question and at least `pick_at_least` of the others, and always one. `anonymous` is
+    what the form of an activity proposes.
+    """
 
+    model_config = _SETTINGS
+
+    key: str
     title: Annotated[str, _line(MAX_TITLE)]
     instruction: Annotated[str, _line(MAX_INSTRUCTION)]
-    questions: list[QuestionEntry]
+    questions: tuple[TicketQuestion, ...]
     pick_at_least: Annotated[int, Field(ge=0)] = 0
     anonymous: StrictBool = True
 
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings of the file that it would be read from, without those that have their default."""
+        return self.model_dump(mode="json", exclude={"key"}, exclude_defaults=True)
+
     @field_validator("questions")
     @classmethod
-    def _check_questions(cls, questions: list[QuestionEntry]) -> list[QuestionEntry]:
+    def _check_questions(cls, questions: tuple[TicketQuestion, ...]) -> tuple[TicketQuestion, ...]:
         keys = [question.key for question in questions]
         if not 1 <= len(keys) <= MAX_TICKET_QUESTIONS:
             raise _refused(_("A ticket has 1 to {most} questions.").format(most=MAX_TICKET_QUESTIONS))
@@ -165,17 +145,13 @@ class TicketFile(BaseModel):
         return questions
 
     @model_validator(mode="after")
-    def _check_number(self) -> TicketFile:
+    def _check_number(self) -> Ticket:
         """Nobody can pick more questions than there are to pick from."""
         optional = sum(not question.required for question in self.questions)
         if self.pick_at_least > optional:
             sentence = _("Students can pick at most {count}: that is how many questions are not required.")
             raise _refused_setting("pick_at_least", sentence.format(count=optional))
         return self
-
-    def as_ticket(self, key: str) -> Ticket:
-        """The same settings as a Ticket of that key."""
-        return Ticket(key, **{**dict(self), "questions": tuple(question.as_question() for question in self.questions)})
 
 
 def ticket_of_settings(key: str, settings: Mapping[str, Any]) -> Ticket:
@@ -191,30 +167,12 @@ def check_ticket(key: str, settings: Mapping[str, Any]) -> tuple[Ticket | None, 
 
     Settings that depend on others, as options do on the kind, are checked only once those are right.
     """
+    if "key" in settings:  # which is the name of the file
+        return None, (_no_setting(("key",)),)
     try:
-        return TicketFile.model_validate(settings).as_ticket(key), ()
+        return Ticket.model_validate({**settings, "key": key}), ()
     except ValidationError as error:
         return None, tuple(map(_setting_error, error.errors(include_url=False)))
-
-
-def settings_of_ticket(ticket: Ticket) -> dict[str, Any]:
-    """The settings of the file that a Ticket would be read from, without those that have their default.
-
-    `ticket_of_settings` with the same key gives an equal Ticket.
-    """
-    questions = [_settings_of_question(question) for question in ticket.questions]
-    settings = {name: getattr(ticket, name) for name in TicketFile.model_fields}
-    return _without_defaults(TicketFile, {**settings, "questions": questions})
-
-
-def _settings_of_question(question: TicketQuestion) -> dict[str, Any]:
-    settings = {name: getattr(question, name) for name in QuestionEntry.model_fields}
-    lists = {name: list(value) for name, value in settings.items() if isinstance(value, tuple)}
-    return _without_defaults(QuestionEntry, {**settings, **lists})
-
-
-def _without_defaults(model: type[BaseModel], settings: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in settings.items() if value != model.model_fields[name].default}
 
 
 def _setting_error(error: ErrorDetails) -> SettingError:
@@ -224,11 +182,15 @@ def _setting_error(error: ErrorDetails) -> SettingError:
         context = error.get("ctx", {})
         return SettingError(context["sentence"], *path, *([context["setting"]] if kind == "setting" else ()))
     if kind == "extra_forbidden":
-        known = TicketFile.model_fields if len(path) == 1 else QuestionEntry.model_fields
-        sentence = _("There is no setting “{name}”; there are: {names}.")
-        return SettingError(sentence.format(name=str(path[-1])[:MAX_KEY], names=", ".join(known)), *path)
+        return _no_setting(path)
     named = [part for part in path if isinstance(part, str)]
     return SettingError(_SENTENCES[named[-1] if named else "questions"], *(path or ["questions"]))
+
+
+def _no_setting(path: Sequence[int | str]) -> SettingError:
+    known = TicketQuestion.model_fields if path[1:] else [name for name in Ticket.model_fields if name != "key"]
+    sentence = _("There is no setting “{name}”; there are: {names}.")
+    return SettingError(sentence.format(name=str(path[-1])[:MAX_KEY], names=", ".join(known)), *path)
 
 
 _NEEDED = _("A ticket needs title, instruction and questions with key and text.")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from functools import cached_property, lru_cache, partial
+from dataclasses import dataclass
+from functools import cached_property, lru_cache, partial, wraps
+from typing import Concatenate, ParamSpec, TypeVar
 
 from app.models.architecture import TokensError
 from app.shapes.requirements import TopicError
@@ -16,9 +17,31 @@ from app.sheets.wording import Wording
 from app.sheets.worksheet import CUT, Model, Worksheet, WorksheetError
 from app.translation import gettext as _
 
+P = ParamSpec("P")
+R = TypeVar("R")
+LibraryMethod = Callable[Concatenate["Library", P], R]
 VARIANTS_REMEMBERED, CONFUSIONS_REMEMBERED, PARTS_REMEMBERED = 4096, 256, 256
 CHOICES_REMEMBERED = 16
 MAX_ROWS_DIGITS = 9  # of the number in the key of a cut worksheet
+
+
+def _cached(size: int) -> Callable[[LibraryMethod[P, R]], LibraryMethod[P, R]]:
+    """Makes a method of a library remember its latest results; each library remembers its own."""
+
+    def decorate(method: LibraryMethod[P, R]) -> LibraryMethod[P, R]:
+        name = f"_results_of_{method.__name__}"
+
+        @wraps(method)
+        def cached(self: Library, /, *args: P.args, **kwargs: P.kwargs) -> R:
+            results = vars(self)  # past the frozen dataclass
+            if name not in results:
+                results.setdefault(name, lru_cache(size)(partial(method, self)))
+            result: R = results[name](*args, **kwargs)
+            return result
+
+        return cached
+
+    return decorate
 
 
 @dataclass(frozen=True)
@@ -28,33 +51,6 @@ class Library:
     worksheets: Mapping[str, Worksheet]
     models: Mapping[str, Model]
     wording: Wording
-    # The latest results of the methods of the same name without the underscore.
-    _variant: Callable[[str, str | None, int | None, int | None], Variant] = field(
-        init=False, repr=False, compare=False
-    )
-    _variant_with_sizes: Callable[[Worksheet, str, int, int | None], Variant] = field(
-        init=False, repr=False, compare=False
-    )
-    _seeded: Callable[[str, tuple[str, ...], int], Variant] = field(init=False, repr=False, compare=False)
-    _unavoidable_confusions: Callable[[str, str], ConfusedPairs] = field(init=False, repr=False, compare=False)
-    _refusal: Callable[[str, str], str | None] = field(init=False, repr=False, compare=False)
-    _variant_from_code: Callable[[Code], Variant | None] = field(init=False, repr=False, compare=False)
-    _part: Callable[[str], Worksheet] = field(init=False, repr=False, compare=False)
-    _of_topics: Callable[[tuple[str, ...]], Library] = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        """Make the caches."""
-        for name, compute, size in (
-            ("_variant", self._make_variant, VARIANTS_REMEMBERED),
-            ("_variant_with_sizes", self._make_variant_with_sizes, VARIANTS_REMEMBERED),
-            ("_seeded", self._draw_seeded, VARIANTS_REMEMBERED),
-            ("_refusal", self._find_refusal, VARIANTS_REMEMBERED),
-            ("_variant_from_code", self._find_variant_from_code, VARIANTS_REMEMBERED),
-            ("_part", self._cut_part, PARTS_REMEMBERED),
-            ("_of_topics", self._choose_topics, CHOICES_REMEMBERED),
-            ("_unavoidable_confusions", self._find_unavoidable_confusions, CONFUSIONS_REMEMBERED),
-        ):
-            object.__setattr__(self, name, lru_cache(maxsize=size)(compute))  # past the frozen dataclass, once
 
     def __reduce__(self) -> tuple[type[Library], tuple[object, ...]]:
         """Leave the caches behind where the library is sent to another process."""
@@ -72,8 +68,9 @@ class Library:
         """
         return self.worksheets[key] if key in self.worksheets else self._part(key)
 
-    def _cut_part(self, key: str) -> Worksheet:
-        """Cut the worksheet of a key that is not in the library without looking into the cache."""
+    @_cached(PARTS_REMEMBERED)
+    def _part(self, key: str) -> Worksheet:
+        """The cut worksheet of a key that is not in the library."""
         whole, cut, number = key.partition(CUT)
         if cut and whole in self.worksheets:
             if number.isascii() and number.isdecimal() and len(number) <= MAX_ROWS_DIGITS:
@@ -82,12 +79,9 @@ class Library:
         problem = _("There is no worksheet “{key}”. Worksheets: {keys}.")
         raise WorksheetError(problem.format(key=key[:60], keys=", ".join(self.worksheets)))
 
+    @_cached(CHOICES_REMEMBERED)
     def of_topics(self, topics: tuple[str, ...]) -> Library:
         """The library with the worksheets of these topics alone. The latest are cached, with their sheets."""
-        return self._of_topics(topics)
-
-    def _choose_topics(self, topics: tuple[str, ...]) -> Library:
-        """Make the library of `of_topics` without looking into the cache."""
         chosen = {key: sheet for key, sheet in self.worksheets.items() if sheet.topic in topics}
         return Library(chosen, self.models, self.wording)
 
@@ -110,14 +104,11 @@ class Library:
         """
         return self._variant(worksheet, model, tokens, decoder_tokens)
 
-    def _make_variant(
-        self, worksheet: str, model: str | None, tokens: int | None, decoder_tokens: int | None
-    ) -> Variant:
-        """Make a sheet without looking into the cache; None stands for the worksheet's own model, or its own tokens.
+    @_cached(VARIANTS_REMEMBERED)
+    def _variant(self, worksheet: str, model: str | None, tokens: int | None, decoder_tokens: int | None) -> Variant:
+        """The sheet of `variant`, whose defaults are filled in so that the same sheet is cached once.
 
-        Raises WorksheetError for an unknown key, TokensError for a length that the model cannot take, and TopicError if
-        the model has no such topic or none of the worksheet's rows. Decoder tokens that equal the worksheet's own are
-        kept as None, so that they add nothing to the sheet's code.
+        Decoder tokens that equal the worksheet's own are kept as None, so that they add nothing to the sheet's code.
         """
         sheet = self.worksheet(worksheet)
         chosen = self.model(model or sheet.model)
@@ -131,12 +122,12 @@ class Library:
         sheet.check_rows(chosen, variant.table)
         return variant
 
+    @_cached(VARIANTS_REMEMBERED)
     def refusal(self, worksheet: str, model: str) -> str | None:
-        """Why a worksheet is not true of a model, and what to choose instead; None if it is. Results are cached."""
-        return self._refusal(worksheet, model)
+        """Why a worksheet is not true of a model, and what to choose instead; None if it is. Results are cached.
 
-    def _find_refusal(self, worksheet: str, model: str) -> str | None:
-        """Work out `refusal` without looking into the cache, at the number of tokens that `variant` proposes."""
+        It is asked at the number of tokens that `variant` proposes.
+        """
         sheet, chosen = self.worksheet(worksheet), self.model(model)
         architecture = sheet.architecture_of(chosen)
         tokens = possible_tokens(sheet.topic, architecture, sheet.tokens)
@@ -146,17 +137,12 @@ class Library:
             return str(error)
         return None
 
+    @_cached(VARIANTS_REMEMBERED)
     def variant_with_sizes(self, sheet: Worksheet, model: str, tokens: int, decoder_tokens: int | None) -> Variant:
         """The sheet of a stored worksheet with stored sizes, which are not checked again.
 
         The worksheet need not be one of the library's any more; the model must be: raises WorksheetError.
         """
-        return self._variant_with_sizes(sheet, model, tokens, decoder_tokens)
-
-    def _make_variant_with_sizes(
-        self, sheet: Worksheet, model: str, tokens: int, decoder_tokens: int | None
-    ) -> Variant:
-        """Make the sheet of `variant_with_sizes` without looking into the cache."""
         return Variant(sheet, self.model(model), tokens, self.wording, decoder_tokens)
 
     def seeded(self, worksheet: str, seed: int, model: str | None = None) -> Variant:
@@ -167,8 +153,9 @@ class Library:
         sheet = self.worksheet(worksheet)
         return self._seeded(sheet.key, (model,) if model else sheet.models or (sheet.model,), check_seed(seed))
 
-    def _draw_seeded(self, worksheet: str, models: tuple[str, ...], seed: int) -> Variant:
-        """Draw the sheet of `seeded` without looking into the cache; `models` are the keys that may be drawn.
+    @_cached(VARIANTS_REMEMBERED)
+    def _seeded(self, worksheet: str, models: tuple[str, ...], seed: int) -> Variant:
+        """The sheet of `seeded`; `models` are the keys that may be drawn.
 
         That of a cut worksheet has the model and the lengths of the whole one of the same seed.
         """
@@ -184,12 +171,9 @@ class Library:
         sheet = self.worksheet(worksheet)
         return max_versions((model,) if model else sheet.models or (sheet.model,), partial(self.variant, sheet.key))
 
+    @_cached(CONFUSIONS_REMEMBERED)
     def unavoidable_confusions(self, worksheet: str, model: str) -> ConfusedPairs:
         """The pairs of misconceptions that a worksheet cannot tell apart with this model, whatever the tokens."""
-        return self._unavoidable_confusions(worksheet, model)
-
-    def _find_unavoidable_confusions(self, worksheet: str, model: str) -> ConfusedPairs:
-        """Work out the pairs of `unavoidable_confusions` without looking into the cache."""
         return unavoidable_confusions(model, partial(self.variant, worksheet))
 
     def variant_from_code(self, text: str) -> Variant:
@@ -210,8 +194,9 @@ class Library:
         )
         raise WorksheetError(problem.format(text=text[:60]))
 
-    def _find_variant_from_code(self, code: Code) -> Variant | None:
-        """Find the sheet of `variant_from_code` without looking into the cache; None if no sheet has the code."""
+    @_cached(VARIANTS_REMEMBERED)
+    def _variant_from_code(self, code: Code) -> Variant | None:
+        """The sheet that has this code; None if no sheet has it."""
         for sheet in self.worksheets.values():
             models = [sheet.model] if code.model is None else self.models
             for model in models if short_hash(sheet.key, 3) == code.worksheet else ():

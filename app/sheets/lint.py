@@ -16,7 +16,6 @@ from typing import Literal
 
 from app.algebra.expression import Expression
 from app.algebra.number_text import format_number
-from app.misconceptions.catalogue import ANSWER_KEY
 from app.misconceptions.predictions import cannot_tell_apart, expectations
 from app.models.architecture import TokensError
 from app.shapes.topics import TOPICS, check_topic_tokens, possible_tokens
@@ -107,11 +106,11 @@ class _Questions:
         """Those of a sheet, whose own range of tokens plays no part in them."""
         sheet = variant.worksheet
         bare = Worksheet(
-            "", "", variant.model.key, sheet.topic, sheet.tokens, sheet.rows,
+            "", "…", variant.model.key, sheet.topic, sheet.tokens, sheet.rows,
             kv_head_per_query_head=sheet.kv_head_per_query_head,
             decoder_tokens=variant.decoder_tokens or sheet.decoder_tokens,
             notation=sheet.notation, answers=sheet.answers, tokens_are=sheet.tokens_are,
-            misconceptions=tuple(replace(own, name="", question="", explanation="") for own in sheet.misconceptions),
+            misconceptions=tuple(replace(own, name="…", question="…", explanation="…") for own in sheet.misconceptions),
         )  # fmt: skip
         return cls(bare, variant.model.config, variant.tokens, replace(variant, worksheet=bare, decoder_tokens=None))
 
@@ -194,9 +193,9 @@ def _hidden_misconceptions(variant: Variant) -> Iterator[tuple[FindingKind, str]
     """
     confusions = _confusions(_Questions.of(variant))
     here, unavoidable = confusions.here, confusions.unavoidable
-    of_model = {pair for pair in here & unavoidable if not any(map(_is_own, pair))}
-    yield from (("hides", sentence) for sentence in _confusion_sentences(variant, "hides", sorted(here - unavoidable)))
-    yield from (("must-hide", sentence) for sentence in _confusion_sentences(variant, "must-hide", sorted(of_model)))
+    of_model = frozenset(pair for pair in here & unavoidable if not any(_is_own(key) for key in pair if key))
+    yield from (("hides", sentence) for sentence in _confusion_sentences(variant, "hides", here - unavoidable))
+    yield from (("must-hide", sentence) for sentence in _confusion_sentences(variant, "must-hide", of_model))
 
 
 def _own_misconceptions(variant: Variant) -> Iterator[tuple[FindingKind, str]]:
@@ -211,7 +210,7 @@ def _own_misconceptions(variant: Variant) -> Iterator[tuple[FindingKind, str]]:
     avoidable = confusions.here - confusions.unavoidable
     changes_numbers = {expected.misconception for expected in expectations(variant.problem)}
     for finding in own_findings(variant):
-        pairs = {(finding.key, finding.other or ANSWER_KEY), (finding.other, finding.key)}
+        pairs = {(finding.key, finding.other or None), (finding.other, finding.key)}
         is_tolerated = finding.kind == "right" and finding.key in changes_numbers
         if not is_tolerated and (finding.kind == "formula" or pairs.isdisjoint(avoidable)):
             yield "must-own" if finding.shows else "own", finding.message
@@ -242,19 +241,13 @@ def _hidden_in_range(variant: Variant, models: Mapping[str, Model]) -> Iterator[
             yield "range-hides", variant.wording.say("lint", "range-hides", **words)
 
 
-def _confusion_sentences(variant: Variant, kind: FindingKind, pairs: list[tuple[str, str]]) -> Iterator[str]:
-    """Sentences of that kind: one about all misconceptions that leave the sheet right, then one for each other pair.
-
-    A misconception that leaves the sheet right is in `pairs` as (key, ANSWER_KEY); those of another pair fill it in
-    alike.
-    """
+def _confusion_sentences(variant: Variant, kind: FindingKind, confusions: ConfusedPairs) -> Iterator[str]:
+    """Sentences of that kind: one about all misconceptions that leave the sheet right, then one for each other pair."""
     words = {"model": variant.model.name, "tokens": variant.tokens}
-    unseen = [f"“{first}”" for first, second in pairs if second == ANSWER_KEY]
-    if unseen:
+    if unseen := sorted(f"“{key}”" for key, other in confusions if other is None):
         yield variant.wording.say("lint", f"{kind}-right", misconceptions=", ".join(unseen), **words)
-    for first, second in pairs:
-        if second != ANSWER_KEY:
-            yield variant.wording.say("lint", f"{kind}-other", one=first, other=second, **words)
+    for key, other in sorted((key, other) for key, other in confusions if other is not None):
+        yield variant.wording.say("lint", f"{kind}-other", one=key, other=other, **words)
 
 
 def _equal_sizes(variant: Variant) -> Iterator[tuple[FindingKind, str]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Literal
 
 from app.algebra.expression import Expression
 
@@ -111,7 +112,8 @@ _LECTURE = {"N": "T", "H": "h", "G": "h_kv", "T": "n_types", "E": "n_exp"}  # T:
 _FRAMEWORK = {"N": "seq_len", "d": "hidden_size", "H": "n_heads", "G": "n_kv_heads", "d_h": "head_dim",
               "d_ff": "intermediate_size", "V": "vocab_size", "L": "n_layers", "B": "batch_size"}  # fmt: skip
 _PRIMED = {"input": "E", "W_Q": "W'_Q", "W_K": "W'_K", "W_V": "W'_V", "W_O": "W'_O"}
-NOTATIONS: Mapping[str, Notation] = {
+NotationKey = Literal["classic", "lecture", "framework"]
+NOTATIONS: Mapping[NotationKey, Notation] = {
     "classic": Notation({}, _CLASSIC, {"d_h": "d_k", "d_v": "d_v"}),
     "lecture": Notation(_PRIMED, _LECTURE),
     "framework": Notation(_CODE, _FRAMEWORK, {"d_h": "qk_head_dim", "d_v": "v_head_dim"}),

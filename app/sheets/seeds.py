@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from hashlib import sha256
 
-from app.misconceptions.predictions import cannot_tell_apart
+from app.misconceptions.predictions import Confusion, cannot_tell_apart
 from app.models.architecture import MAX_TOKENS, TokensError
 from app.shapes.topics import TOPICS, possible_tokens
 from app.sheets.variant import Variant
@@ -24,7 +24,7 @@ MAX_SHEET_SEED = 2**63 - 1
 SAMPLE_START, SAMPLE_SIZE = 7, 16
 DECODER_STEP = 7  # decoder lengths are taken in steps of a prime, so that they don't run in parallel with the tokens
 
-ConfusedPairs = frozenset[tuple[str, str]]
+ConfusedPairs = frozenset[Confusion]
 # A model's key, tokens and decoder tokens -> the sheet; None for the worksheet's own.
 MakeVariant = Callable[[str, int | None, int | None], Variant]
 
@@ -87,7 +87,7 @@ def unavoidable_confusions(model: str, make: MakeVariant) -> ConfusedPairs:
 
 
 def confusable_misconceptions(variant: Variant) -> ConfusedPairs:
-    """The pairs of misconceptions that this sheet cannot tell apart; (key, ANSWER_KEY) for one that does not show."""
+    """What this sheet cannot tell apart, the misconceptions that do not show on it among them."""
     return frozenset(cannot_tell_apart(variant.problem))
 
 

@@ -12,8 +12,9 @@ from app.sheets.variant import Row, Variant
 def variant_json(variant: Variant) -> dict[str, Any]:
     """A sheet without its answers: code, keys, tokens, prose, rows, and misconceptions that it cannot tell apart.
 
-    "decoder_tokens" is None unless the topic reads two texts; "cannot_tell_apart" holds pairs of keys;
-    "introduction", "own_assumptions" and "own_footnote" are the author's Markdown; "questions" are answered in words.
+    "decoder_tokens" is None unless the topic reads two texts; "cannot_tell_apart" holds pairs of keys, "right" for the
+    right sheet; "introduction", "own_assumptions" and "own_footnote" are the author's Markdown; "questions" are
+    answered in words.
     """
     sheet = variant.worksheet
     return {
@@ -33,7 +34,7 @@ def variant_json(variant: Variant) -> dict[str, Any]:
         "own_footnote": sheet.footnote,
         "rows": [_row_json(row) for row in variant.rows],
         "questions": [question.text for question in sheet.questions],
-        "cannot_tell_apart": [list(pair) for pair in cannot_tell_apart(variant.problem)],
+        "cannot_tell_apart": [[key, other or "right"] for key, other in cannot_tell_apart(variant.problem)],
     }
 
 

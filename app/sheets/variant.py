@@ -137,13 +137,13 @@ class Variant:
 
     def row_name(self, key: str) -> str:
         """What this sheet calls a tensor or count, whether it asks for it or not: the worksheet's own name, or ours."""
-        own = dict(self.worksheet.row_names).get(key)
+        own = self.worksheet.row_names.get(key)
         return own or self.topic_wording.rows[key].name
 
     @cached_property
     def points(self) -> Mapping[str, int]:
         """The points for each box of the rows whose points are not 1; empty where every box counts the same."""
-        return dict(self.worksheet.row_points)
+        return self.worksheet.row_points
 
     @property
     def best_score(self) -> int:
@@ -219,14 +219,6 @@ class Variant:
         return blank.transposed if self.worksheet.tokens_are == "columns" else blank
 
     @cached_property
-    def with_tokens_as_rows(self) -> Variant:
-        """The same sheet with its tokens as rows; the variant itself if they already are."""
-        if self.worksheet.tokens_are == "rows":
-            return self
-        own = tuple(_transposed(each, self.blanks_by_name) for each in self.worksheet.misconceptions)
-        return replace(self, worksheet=replace(self.worksheet, tokens_are="rows", misconceptions=own))
-
-    @cached_property
     def key(self) -> Mapping[Blank, int]:
         """The right number for every box."""
         if self.worksheet.tokens_are == "rows":
@@ -282,19 +274,13 @@ def _predicted_sizes(sheet: Worksheet, reader: AnswerReader, own: OwnMisconcepti
     Boxes that this model's table lacks are left out. Empty if one of the formulas has no meaning on this sheet.
     """
     sizes, blanks = dict[Blank, Expression](), reader.problem.blanks_by_name
-    for box, formula in own.boxes:
+    for box, formula in own.boxes.items():
         if box in blanks:
             size, blank = reader.read_formula(formula), blanks[box]
             if not isinstance(size, Expression):
                 return {}
             sizes[blank.transposed if sheet.tokens_are == "columns" else blank] = size
     return sizes
-
-
-def _transposed(own: OwnMisconception, blanks_by_name: Mapping[str, Blank]) -> OwnMisconception:
-    """The same misconception on the sheet whose matrices are transposed."""
-    names = {name: str(blank.transposed) for name, blank in blanks_by_name.items()}
-    return replace(own, boxes=tuple((names.get(box, box), formula) for box, formula in own.boxes))
 
 
 def box_texts(variant: Variant, answers: Mapping[str, str]) -> dict[str, str]:

@@ -1,23 +1,64 @@
-"""A Worksheet as an instructor wrote it, and a Model of the library."""
+"""A Worksheet as an instructor wrote it, and a Model of the library.
+
+`Worksheet` is at once what a file says, what the editor's form means, what the database stores and what the library
+holds. A value that it cannot have raises pydantic's ValidationError when it is made.
+
+>>> Worksheet("mine", "One head", "llama-7b", "single-head", 5, rows=("input",), tokens_are="columns").settings
+{'title': 'One head', 'model': 'llama-7b', 'topic': 'single-head', 'tokens': 5, 'rows': ['input'],
+ 'tokens_are': 'columns'}
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass, replace
+import re
+import unicodedata
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from hashlib import sha256
+from typing import Annotated, Any, Literal, get_args
+
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    Strict,
+    TypeAdapter,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+)
+from pydantic.dataclasses import dataclass as checked_dataclass
+from pydantic_core import PydanticCustomError
 
 from app.algebra.expression import ONE
 from app.models.architecture import Architecture
+from app.names import clean_line, normal_form
 from app.shapes.requirements import TopicError
 from app.shapes.table import Count, TensorTable
+from app.shapes.topics import TOPICS
+from app.sheets.notation import NOTATIONS, NotationKey
 from app.translation import gettext as _
 
 MAX_SHORT_TEXT, MAX_MARKDOWN, MAX_FORMULA = 200, 4000, 200  # characters; a short text is on one line
 MAX_QUESTIONS, MAX_OWN_MISCONCEPTIONS, MAX_MISCONCEPTION_BOXES = 10, 10, 40
 MAX_POINTS = 10  # for each box of a row
+MAX_NAMES = 500  # of rows, models or facts, more than there are
+MAX_TOLERANCE = 0.1  # with more, the number of a mistake could count as right
 MAX_MISCONCEPTION_KEY, MAX_MISCONCEPTION_NAME = 80, 80  # characters; a name stands in columns of tables
+MAX_REPEATED = 60  # characters of an unknown name or formula, in the sentence that refuses it
 CUT = "~"  # in the key of a cut worksheet, between that of the whole one and the number of its rows
 OWN_WORKSHEET_PREFIX = "own-"  # of the keys of worksheets that a teacher wrote in the browser
 OWN_MISCONCEPTION_PREFIX = "own-"  # of the keys of misconceptions that are not in the catalogue
+_MAX_SLUG = 40
+# They change the order of the letters around them, and so what a reader sees.
+_BIDI_CONTROLS = frozenset(map(chr, (*range(0x202A, 0x202F), *range(0x2066, 0x206A))))
+_UNSEEN = frozenset({"Cc", "Cs", "Zl", "Zp"})  # control characters, halves of surrogate pairs, separators of lines
+_KEY = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
+
+Answers = Literal["numbers", "letters"]
+TokensAre = Literal["rows", "columns"]
 
 
 class WorksheetError(ValueError):
@@ -44,31 +85,178 @@ class Model:
         return self.architecture.as_multi_head() if kv_head_per_query_head else self.architecture
 
 
-@dataclass(frozen=True)
+def derived_key(text: str, prefix: str = "") -> str:
+    """The key of a question or misconception by its text or name, the same wherever the same text is.
+
+    >>> derived_key("Heads are as wide as d", "own-")
+    'own-heads-are-as-wide-as-d'
+    """
+    letters = "".join(c for c in normal_form("NFKD", text.casefold()) if not unicodedata.combining(c))
+    slug = "-".join(re.findall("[a-z0-9]+", letters))
+    is_whole = len(slug) <= _MAX_SLUG and not re.search(r"[^\W_a-z0-9]", letters) and slug
+    if not is_whole:  # the hash distinguishes texts that differ only in what the slug leaves out
+        slug = f"{slug[:_MAX_SLUG]}-{sha256(text.encode()).hexdigest()[:8]}".replace("--", "-").strip("-")
+    return prefix + slug
+
+
+# The values that the fields take
+
+
+def refused(sentence: str, setting: str = "") -> PydanticCustomError:
+    """What a validator raises with a sentence for people, in which {setting} is still to be filled in.
+
+    `setting` names the field where several are checked together.
+    """
+    return PydanticCustomError("sentence", "{sentence}", {"sentence": sentence, "setting": setting})
+
+
+def unknown_name(setting: str, known: Iterable[str], name: str) -> str:
+    """The sentence about a name that is none of those that are known."""
+    problem = _("{setting} cannot be “{name}”: use one of {names}.")
+    return problem.format(setting=setting, name=clean_line(name, MAX_REPEATED), names=", ".join(known))
+
+
+def _must(sentence: str, **numbers: float) -> WrapValidator:
+    """Refuses what a field does not take with this sentence; `numbers` are filled into it.
+
+    A part of the value that was refused with a sentence about itself, such as an entry of a list, keeps that sentence.
+    """
+
+    def check(value: object, validate: ValidatorFunctionWrapHandler) -> Any:
+        try:
+            return validate(value)
+        except ValidationError as error:
+            if any(problem["type"] in _NAMED_PROBLEMS for problem in error.errors(include_url=False)):
+                raise
+            raise refused(sentence.format(setting="{setting}", **numbers)) from None
+
+    return WrapValidator(check)
+
+
+def _one_of(known: Collection[str]) -> BeforeValidator:
+    """Refuses what is none of these names."""
+    names = tuple(known)
+
+    def check(name: object) -> object:
+        if name not in names:
+            raise refused(unknown_name("{setting}", names, str(name)))
+        return name
+
+    return BeforeValidator(check)
+
+
+def _checked_text(text: str, longest: int, *, shortest: int = 1, lines: bool = False) -> str:
+    """The text without space around it, with one kind of line break; raises what pydantic makes a ValidationError."""
+    text = text.replace("\r\n", "\n").strip()
+    if not shortest <= len(text) <= longest:
+        raise ValueError
+    for character in text:
+        is_unseen = unicodedata.category(character) in _UNSEEN or character in _BIDI_CONTROLS
+        if is_unseen and not (lines and character in "\n\t"):
+            sentence = _("{setting} has a character that cannot be seen ({code}): delete it.")
+            raise refused(sentence.format(setting="{setting}", code=f"U+{ord(character):04X}"))
+    return text
+
+
+def _line(longest: int) -> AfterValidator:
+    return AfterValidator(partial(_checked_text, longest=longest))
+
+
+def _checked_key(key: str, longest: int = MAX_SHORT_TEXT, prefix: str = "") -> str:
+    """A key as it is; "" stands for the one that is derived from the text. Raises what becomes a ValidationError."""
+    if key and not (key.startswith(prefix) and len(key) <= longest and _KEY.fullmatch(key)):
+        raise ValueError
+    return key
+
+
+_NAMED_PROBLEMS = frozenset({"sentence", "missing", "unexpected_keyword_argument"})
+_ONE_LINE = _("{setting} must be a text of 1 to {most} characters on one line.")
+_SHARE = _("{setting} must be a number from 0 to {most}.")
+_WHOLE_NUMBER = _must(_("{setting} must be a whole number."))
+_Text = Annotated[str, Strict()]
+_Line = Annotated[_Text, _line(MAX_SHORT_TEXT), _must(_ONE_LINE, most=MAX_SHORT_TEXT)]
+_AT_MOST = _("{setting} must be a text of at most {most:,} characters.")
+_Formula = Annotated[_Text, _line(MAX_FORMULA), _must(_AT_MOST, most=MAX_FORMULA)]
+_Markdown = Annotated[
+    _Text,
+    AfterValidator(partial(_checked_text, longest=MAX_MARKDOWN, shortest=0, lines=True)),
+    _must(_AT_MOST, most=MAX_MARKDOWN),
+]
+_Switch = Annotated[bool, Strict(), _must(_("{setting} must be true or false."))]
+_Number = Annotated[int, Strict(), _WHOLE_NUMBER]
+_OptionalNumber = Annotated[Annotated[int, Strict()] | None, _WHOLE_NUMBER]
+_Names = Annotated[tuple[_Text, ...], Field(max_length=MAX_NAMES), _must(_("{setting} must be a list of texts."))]
+_LineOfRow = Annotated[Mapping[str, _Line], _must(_ONE_LINE, most=MAX_SHORT_TEXT)]
+_POINTS = _must(_("{setting} must be a whole number from 0 to {most}."), most=MAX_POINTS)
+_SETTINGS = ConfigDict(extra="forbid")
+
+
+@checked_dataclass(frozen=True, config=_SETTINGS)
 class OpenQuestion:
-    """A question with a free-text answer, which is stored with the attempt and not graded."""
+    """A question with a free-text answer, which is stored with the attempt and not graded.
 
-    key: str
-    text: str
+    Its key follows from its text where none is given.
+    """
+
+    key: Annotated[
+        _Text,
+        AfterValidator(_checked_key),
+        _must(_("{setting} must be lower-case letters and digits with hyphens between them.")),
+    ] = field(default="", kw_only=True)
+    text: _Line
+
+    def __post_init__(self) -> None:
+        """Derive the key."""
+        if not self.key:
+            object.__setattr__(self, "key", derived_key(self.text))  # past the frozen dataclass, once
 
 
-@dataclass(frozen=True)
+@checked_dataclass(frozen=True, config=_SETTINGS)
 class OwnMisconception:
     """A misconception that a teacher describes for one worksheet; its key begins with OWN_MISCONCEPTION_PREFIX.
 
-    boxes: what it makes a student write, as (box of the sheet, formula in the sheet's symbols):
-    ("queries.columns", "H*d"). `app.sheets.authoring.own_misconceptions.read_formula` reads the formula.
+    key: follows from the name where none is given.
+    boxes: what it makes a student write, by the box of the sheet, as a formula in the sheet's symbols:
+    {"queries.columns": "H*d"}. `app.sheets.authoring.own_misconceptions.read_formula` reads the formula.
     question: what a student is asked who seems to hold it. explanation: Markdown, once the answers are shown.
     """
 
-    key: str
-    name: str
-    boxes: tuple[tuple[str, str], ...]
-    question: str
-    explanation: str
+    key: Annotated[
+        _Text,
+        AfterValidator(partial(_checked_key, longest=MAX_MISCONCEPTION_KEY, prefix=OWN_MISCONCEPTION_PREFIX)),
+        _must(
+            _("{setting} must be “own-” and lower-case letters and digits with hyphens, at most {most} characters."),
+            most=MAX_MISCONCEPTION_KEY,
+        ),
+    ] = field(default="", kw_only=True)
+    name: Annotated[
+        _Text,
+        _line(MAX_MISCONCEPTION_NAME),
+        _must(_ONE_LINE, most=MAX_MISCONCEPTION_NAME),
+    ]
+    boxes: Annotated[
+        Mapping[str, _Formula],
+        Field(min_length=1, max_length=MAX_MISCONCEPTION_BOXES),
+        _must(
+            _("{setting} must be a table of 1 to {boxes} boxes with a formula each, of at most {most} characters."),
+            boxes=MAX_MISCONCEPTION_BOXES,
+            most=MAX_FORMULA,
+        ),
+    ]
+    question: _Line
+    explanation: Annotated[
+        _Text,
+        AfterValidator(partial(_checked_text, longest=MAX_MARKDOWN, lines=True)),
+        _must(_("{setting} must be a text of 1 to {most:,} characters."), most=MAX_MARKDOWN),
+    ]
+
+    def __post_init__(self) -> None:
+        """Derive the key."""
+        if not self.key:
+            object.__setattr__(self, "key", derived_key(self.name, OWN_MISCONCEPTION_PREFIX))
 
 
-@dataclass(frozen=True)
+@checked_dataclass(frozen=True, config=_SETTINGS)
 class Worksheet:
     """What an instructor wrote: which model, topic and number of tokens, and which rows are asked.
 
@@ -82,38 +270,78 @@ class Worksheet:
     tokens_from, tokens_to: the range that a seed draws the tokens from; None leaves it to the app.
     hidden_facts: the parts of the topic's description that the sheet does not say, such as "head-dimension".
     introduction, own_assumptions, footnote: Markdown with formulas between dollar signs.
-    row_names, row_hints, row_points: (row, text or points for each of its boxes), for rows that differ from the usual.
+    row_names, row_hints, row_points: by row, its text, or the points for each of its boxes where they are not 1.
     show_hints, show_drawing, show_mismatches: whether students get hints, the drawing, and where its edges don't meet.
     """
 
     key: str
-    title: str
-    model: str
-    topic: str
-    tokens: int
-    rows: tuple[str, ...]
-    notation: str = "classic"
-    kv_head_per_query_head: bool = False
-    decoder_tokens: int | None = None
-    models: tuple[str, ...] = ()
-    answers: str = "numbers"
-    tokens_are: str = "rows"
-    follow_share: float = 0.5
-    tolerance: float = 0.0
-    tokens_from: int | None = None
-    tokens_to: int | None = None
-    hidden_facts: tuple[str, ...] = ()
-    introduction: str = ""
-    own_assumptions: str = ""
-    footnote: str = ""
-    row_names: tuple[tuple[str, str], ...] = ()
-    row_hints: tuple[tuple[str, str], ...] = ()
-    row_points: tuple[tuple[str, int], ...] = ()
-    show_hints: bool = True
-    show_drawing: bool = True
-    show_mismatches: bool = True
-    questions: tuple[OpenQuestion, ...] = ()
-    misconceptions: tuple[OwnMisconception, ...] = ()
+    title: _Line
+    model: Annotated[_Text, _must(_("{setting} must be a text."))]
+    topic: Annotated[str, _one_of(TOPICS)]
+    tokens: _Number
+    rows: _Names
+    notation: Annotated[NotationKey, _one_of(NOTATIONS)] = "classic"
+    kv_head_per_query_head: _Switch = False
+    decoder_tokens: _OptionalNumber = None
+    models: _Names = ()
+    answers: Annotated[Answers, _one_of(get_args(Answers))] = "numbers"
+    tokens_are: Annotated[TokensAre, _one_of(get_args(TokensAre))] = "rows"
+    follow_share: Annotated[float, Strict(), Field(ge=0, le=1), _must(_SHARE, most=1)] = 0.5
+    tolerance: Annotated[float, Strict(), Field(ge=0, le=MAX_TOLERANCE), _must(_SHARE, most=MAX_TOLERANCE)] = 0.0
+    tokens_from: _OptionalNumber = None
+    tokens_to: _OptionalNumber = None
+    hidden_facts: Annotated[_Names, AfterValidator(lambda facts: tuple(sorted(facts)))] = ()
+    introduction: _Markdown = ""
+    own_assumptions: _Markdown = ""
+    footnote: _Markdown = ""
+    row_names: _LineOfRow = field(default_factory=dict)
+    row_hints: _LineOfRow = field(default_factory=dict)
+    row_points: Annotated[
+        Mapping[str, Annotated[int, Strict(), Field(ge=0, le=MAX_POINTS), _POINTS]],
+        AfterValidator(lambda points: {row: number for row, number in points.items() if number != 1}),
+        _POINTS,
+    ] = field(default_factory=dict)
+    show_hints: _Switch = True
+    show_drawing: _Switch = True
+    show_mismatches: _Switch = True
+    questions: Annotated[
+        tuple[Annotated[OpenQuestion, _must(_("{setting} must be a table with key, text."))], ...],
+        Field(max_length=MAX_QUESTIONS),
+        _must(_("{setting} must be a list of at most {most} questions."), most=MAX_QUESTIONS),
+    ] = ()
+    misconceptions: Annotated[
+        tuple[
+            Annotated[
+                OwnMisconception, _must(_("{setting} must be a table with key, name, boxes, question, explanation."))
+            ],
+            ...,
+        ],
+        Field(max_length=MAX_OWN_MISCONCEPTIONS),
+        _must(_("{setting} must be a list of at most {most} misconceptions."), most=MAX_OWN_MISCONCEPTIONS),
+    ] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse a range of tokens with one end, or one that ends before it begins."""
+        first, last = self.tokens_from, self.tokens_to
+        if (first is None) != (last is None):
+            missing = "tokens_to" if last is None else "tokens_from"
+            raise refused(_("{setting} is missing: a range has a first and a last number."), missing)
+        if first is not None and last is not None and first > last:
+            raise refused(_("{setting} must be at least as much as tokens_from."), "tokens_to")
+
+    def __hash__(self) -> int:
+        """Equal worksheets have it in common; a mapping has none of its own."""
+        return hash((self.key, self.title, self.model, self.topic, self.tokens, self.rows))
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings as a worksheet file has them: those every worksheet needs, and those that are not the default.
+
+        `read_settings` makes an equal Worksheet of them, also after they were TOML or JSON.
+        """
+        settings: dict[str, Any]
+        settings = WORKSHEETS.dump_python(self, mode="json", exclude={"key"}, exclude_defaults=True)
+        return settings
 
     def architecture_of(self, model: Model) -> Architecture:
         """The model's architecture as this worksheet teaches it: without grouped queries if it simplifies them away."""
@@ -187,6 +415,9 @@ class Worksheet:
         """The error for what stands after CUT in a key and names no part of this worksheet."""
         problem = _("“{title}” has no part “{number}”. Open the whole worksheet instead: “{key}”.")
         return WorksheetError(problem.format(title=self.title, number=number[:60], key=self.key))
+
+
+WORKSHEETS = TypeAdapter(Worksheet)
 
 
 def whole_key(key: str) -> str:

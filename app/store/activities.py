@@ -161,10 +161,7 @@ class FrozenWorksheet:
 
 @dataclass(frozen=True)
 class FrozenTicket:
-    """The exit ticket of an activity: its key and the settings of its file as they were when it was frozen.
-
-    A question that is free text and not required is a list of its key and text, as in earlier versions.
-    """
+    """The exit ticket of an activity: its key and the settings of its file as they were when it was frozen."""
 
     ticket: Mapping[str, Any]
 
@@ -181,8 +178,7 @@ class FrozenTicket:
     @property
     def questions(self) -> dict[str, str]:
         """The text of each question by its key, in order."""
-        pairs = (each if isinstance(each, list) else [each["key"], each["text"]] for each in self.ticket["questions"])
-        return {str(key): str(text) for key, text in pairs}
+        return {str(each["key"]): str(each["text"]) for each in self.ticket["questions"]}
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from app.settings import PROJECT
-from app.sheets.authoring.worksheet_settings import settings_of
 from app.sheets.worksheet_files import load_library
 from app.store import Store
 from app.web.shared.cookies import TEACHER_COOKIE
@@ -36,7 +35,7 @@ def add_own_worksheet(lesson: Lesson) -> str:
     course, teacher = store.courses.find(lesson.activity.course_id), store.people.find_session(lesson.session)
     assert course
     assert teacher
-    material = store.materials.add("worksheet", course, teacher, settings_of(library.worksheets["llama-7b"]))
+    material = store.materials.add("worksheet", course, teacher, library.worksheets["llama-7b"].settings)
     store.close()
     return material.key
 

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from app.sheets.authoring.worksheet_settings import settings_of
 from app.sheets.library import Library
 from app.store import Store
 from app.web.shared.cookies import TEACHER_COOKIE
@@ -26,7 +25,7 @@ def editor(browser: Browser, shared_app: Server, library: Library, request: pyte
     """The editor of a teacher's copy of the sheet on LLaMA 7B, on a desk and on a phone."""
     store = Store(shared_app.database, shared_app.folder)
     teacher = add_teacher(store, f"{request.node.name}@example.org", "Ada")
-    settings = settings_of(library.worksheet("llama-7b"))
+    settings = library.worksheet("llama-7b").settings
     material = store.materials.add("worksheet", teacher, teacher, settings)
     session = store.people.open_session(teacher)
     store.close()

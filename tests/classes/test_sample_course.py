@@ -20,9 +20,7 @@ def sample(school: School) -> Course:
 
 
 def test_simulated_students_write_what_their_misconception_makes_them_write(new_app: FastAPI) -> None:
-    """Each first attempt is the sheet of a misconception made by hand, or right; marks, score and diagnosis are the
-    grader's.
-    """
+    """Each first attempt is the sheet of a misconception, or right; marks, score and diagnosis are the grader's."""
     school = School(new_app)
     course, library = sample(school), school.library
     [going_on, past] = school.store.activities.of_course(course)
@@ -30,9 +28,9 @@ def test_simulated_students_write_what_their_misconception_makes_them_write(new_
     for activity in (going_on, past):
         for attempt in school.store.classwork.attempts_of_activity(activity.id):
             variant = library.variant(str(activity.content.items[attempt.sheet_number - 1].worksheet["key"]))
-            by_hand = [{box: str(n) for box, n in boxes.items()} for _, boxes in misconception_sheets(variant)]
+            held = [{box: str(n) for box, n in boxes.items()} for _, boxes in misconception_sheets(variant)]
             right = {str(blank): str(n) for blank, n in variant.key.items()}
-            assert attempt.answers in [right, *by_hand]
+            assert attempt.answers in [right, *held]
             report = grade(variant, attempt.answers)
             assert attempt.marks == {str(blank): mark.kind for blank, mark in report.marks.items()}
             assert (attempt.score, attempt.out_of) == (report.score, report.out_of)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from app.exchange.material_file import MaterialFileError, decode_file, read_material_file
 from app.exchange.toml_text import write_toml
 from app.settings import PROJECT
-from app.sheets.authoring.worksheet_settings import read_settings, settings_of
+from app.sheets.authoring.worksheet_settings import read_settings
 from app.sheets.exit_tickets import load_tickets
 from app.sheets.library import Library
 from tests.helpers.random_worksheets import random_settings
@@ -35,7 +35,7 @@ text = "Why?"
 def test_what_is_written_to_a_file_is_read_again(library: Library, seed: int) -> None:
     """A worksheet with all that it can have comes back equal, also with the line breaks of another system."""
     sheet = read_settings("mine", random_settings(library, seed), library.models, library.wording)
-    text = write_toml(settings_of(sheet))
+    text = write_toml(sheet.settings)
     assert read_material_file(sheet.key, text, library).read == sheet
     assert read_material_file(sheet.key, text.replace("\n", "\r\n"), library).read == sheet
 

@@ -197,7 +197,7 @@ def test_an_output_that_cannot_be_added_stands_in_the_outline_of_the_input(libra
     variant = library.variant(key)
     right = sizes_by_blank(variant)
     assert not any(figure.outlines for figure in draw_figures(variant, right))
-    wide = Blank("output", "columns" if variant.with_tokens_as_rows is variant else "rows")
+    wide = Blank("output", "columns" if variant.worksheet.tokens_are == "rows" else "rows")
     (figure,) = draw_figures(variant, right | {wide: 128})
     (outline,) = figure.outlines
     before, after = in_lane(figure, "input"), in_lane(figure, "output")

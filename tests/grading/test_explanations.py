@@ -17,7 +17,7 @@ from tests.helpers.shipped import LIBRARY
 SHEETS = [
     v
     for v in map(LIBRARY.variant, LIBRARY.worksheets)
-    if v.worksheet.answers == "numbers" and v.with_tokens_as_rows is v
+    if (v.worksheet.answers, v.worksheet.tokens_are) == ("numbers", "rows")
 ]
 
 

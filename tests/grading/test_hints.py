@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import reduce
 from itertools import product
+from typing import get_args
 
 import pytest
 from hypothesis import given, settings
@@ -23,7 +24,8 @@ from app.shapes.requirements import TopicError
 from app.shapes.table import MATRIX_FIELDS, Blank, Count
 from app.sheets.library import Library
 from app.sheets.variant import Variant
-from simulation.misconception_students import FilledSheet, misconception_sheets
+from app.sheets.worksheet import Answers, TokensAre
+from simulation.misconception_students import FilledSheet, misconception_sheets, with_tokens_as_rows
 from tests.helpers.answer_keys import LLAMA
 from tests.helpers.own_sheets import own_sheet
 from tests.helpers.shipped import FIRST_OF_TOPIC, LIBRARY, MODELS
@@ -70,7 +72,7 @@ def misconception_reports(variant: Variant) -> Iterator[tuple[str, Report]]:
     """Each misconception that shows on the sheet, with the report on the sheet it fills in: by hand, then by the
     catalogue.
     """
-    for key, boxes in misconception_sheets(variant.with_tokens_as_rows):
+    for key, boxes in misconception_sheets(with_tokens_as_rows(variant)):
         yield key, grade(variant, texts(variant, boxes))
     for expectation in expectations(variant.problem):
         boxes = {str(blank): size for blank, size in {**variant.problem.key, **expectation.wrong_answers}.items()}
@@ -135,7 +137,7 @@ def every_relation() -> Iterator[tuple[Variant, Blank, str]]:
                 shipped = LIBRARY.variant(worksheet.key, model)
                 named = LIBRARY.wording.topics[worksheet.topic].rows
                 rows = tuple(key for key in shipped.table.asked if key in named)
-                for tokens_are, answers in product(("rows", "columns"), ("numbers", "letters")):
+                for tokens_are, answers in product(get_args(TokensAre), get_args(Answers)):
                     changed = replace(worksheet, rows=rows, tokens_are=tokens_are, answers=answers)
                     variant = replace(shipped, worksheet=changed)
                     writer = HintWriter(variant, Report({}))

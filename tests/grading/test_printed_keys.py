@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 from dataclasses import replace
 from itertools import product
+from typing import get_args
 
 import pypdfium2 as pdfium
 import pypdfium2.raw as raw
@@ -15,13 +16,13 @@ from app.handout.document import handout_documents
 from app.handout.options import HandoutOptions
 from app.handout.sheet_plan import HandoutSheet
 from app.handout.typst_renderer import TypstRenderer
-from app.sheets.authoring.worksheet_settings import ANSWERS
-from app.sheets.notation import NOTATIONS
+from app.sheets.notation import NOTATIONS, NotationKey
 from app.sheets.variant import Variant
+from app.sheets.worksheet import Answers, TokensAre
 from app.web.shared.sheet_view import row_views
 from tests.helpers.shipped import LIBRARY, UNLIKE_MODELS
 
-FORMS = tuple(product(NOTATIONS, ("rows", "columns"), ANSWERS))
+FORMS = tuple(product(NOTATIONS, get_args(TokensAre), get_args(Answers)))
 PRINTED_PER_FORM = 8  # sheets in each notation, convention and kind of answers
 WORKSHEETS_BY_ROWS = sorted(LIBRARY.worksheets.values(), key=lambda worksheet: len(worksheet.rows))
 LONGEST = {worksheet.topic: worksheet.key for worksheet in WORKSHEETS_BY_ROWS}  # of each topic
@@ -32,7 +33,7 @@ def sheets(worksheet: str) -> list[Variant]:
     return [LIBRARY.variant(worksheet, model) for model in UNLIKE_MODELS if LIBRARY.refusal(worksheet, model) is None]
 
 
-def in_form(variant: Variant, notation: str, tokens_are: str, answers: str) -> Variant | None:
+def in_form(variant: Variant, notation: NotationKey, tokens_are: TokensAre, answers: Answers) -> Variant | None:
     """The same sheet in another notation and convention, answered in numbers or letters; None where that is refused."""
     worksheet = replace(variant.worksheet, notation=notation, tokens_are=tokens_are, answers=answers)
     changed = replace(LIBRARY, worksheets={worksheet.key: worksheet})

@@ -13,7 +13,7 @@ from app.sheets.worksheet import OpenQuestion
 from tests.helpers.open_questions import HEADS, WHY, asking
 from tests.helpers.printed import Printed, read_pdf
 
-MARKUP = OpenQuestion("markup", '#pagebreak() *K* $x^2$ #read("/etc/passwd") <b>&amp; ' + "and why? " * 14)
+MARKUP = OpenQuestion('#pagebreak() *K* $x^2$ #read("/etc/passwd") <b>&amp; ' + "and why? " * 14, key="markup")
 ROOM = 60  # points below a question in which nothing is printed, about two lines
 
 
@@ -27,7 +27,7 @@ def free_below(page: Printed, words: str) -> float:
 def test_questions_are_printed_with_room_to_write(library: Library, changed: dict[str, object]) -> None:
     """On a half page and a full one, in large print and with a drawing: no markup runs, and the boxes stay whole."""
     asked = asking(library, WHY, HEADS, MARKUP)
-    options = HandoutOptions(worksheet="llama-7b", sheets=1, **changed).check({})  # type: ignore[arg-type]
+    options = HandoutOptions(worksheet="llama-7b", sheets=1, **changed).check_back({})  # type: ignore[arg-type]
     pages = read_pdf(
         TypstRenderer().render_handout(handout_documents(options, plan_sheets(asked, options, ()), {}, ""))
     )
@@ -43,7 +43,7 @@ def test_questions_are_printed_with_room_to_write(library: Library, changed: dic
 
 def test_a_sheet_without_questions_is_printed_as_before(library: Library) -> None:
     """One half page, and nothing about words of one's own."""
-    options = HandoutOptions(worksheet="llama-7b", sheets=1).check({})
+    options = HandoutOptions(worksheet="llama-7b", sheets=1).check_back({})
     [page] = read_pdf(
         TypstRenderer().render_handout(handout_documents(options, plan_sheets(library, options, ()), {}, ""))
     )

@@ -13,7 +13,7 @@ import pikepdf
 import pytest
 
 from app.handout.document import font_check_document, handout_documents
-from app.handout.options import HandoutError, HandoutOptions
+from app.handout.options import HandoutError, HandoutOptions, Paper, PrintedFigures, SheetLayout
 from app.handout.sheet_plan import plan_sheets
 from app.handout.typst_renderer import TypstRenderer, missing_letters_note
 from app.settings import PROJECT
@@ -45,7 +45,7 @@ SCRIPTS = [
 
 def handout_pdf(options: HandoutOptions, names: Sequence[str] = (), address: str = ADDRESS) -> bytes:
     """The PDF of these options."""
-    options = options.check(TICKETS)
+    options = options.check_back(TICKETS)
     return RENDERER.render_handout(handout_documents(options, plan_sheets(LIBRARY, options, names), TICKETS, address))
 
 
@@ -91,7 +91,7 @@ LONGEST = {(worksheet.topic, worksheet.answers): worksheet.key for worksheet in 
 @pytest.mark.parametrize(
     ("key", "layout"), one_in(7, [*product(LIBRARY.worksheets, ["half"]), *product(LONGEST, ["pair", "full"])])
 )
-def test_every_worksheet_is_printed_whole(key: str, layout: str) -> None:
+def test_every_worksheet_is_printed_whole(key: str, layout: SheetLayout) -> None:
     """Every row with every box, inside the page and its half, no answer, and a code that a telephone opens."""
     variant = LIBRARY.variant(key)
     options = HandoutOptions(worksheet=key, sheets=1, layout=layout, course="COS 1", date="May")
@@ -134,7 +134,7 @@ def assert_nothing_is_cut(page: Printed, layout: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("layout", ["half", "pair"])
 @pytest.mark.parametrize("key", ["head-of-a-model", "layer-of-a-model", "cross-t5-small"])
-def test_versions_are_whole_whatever_their_numbers(key: str, layout: str) -> None:
+def test_versions_are_whole_whatever_their_numbers(key: str, layout: SheetLayout) -> None:
     """Sheets with two digits and with three are set alike, and none runs over its half."""
     options = HandoutOptions(worksheet=key, variants=True, sheets=30, layout=layout)
     pages = read_pdf(handout_pdf(options))
@@ -146,7 +146,7 @@ def test_versions_are_whole_whatever_their_numbers(key: str, layout: str) -> Non
 
 @pytest.mark.parametrize("key", ["llama-7b", "latent-deepseek-v2-lite", "matrices-gpt2", "costs-llama-7b"])
 @pytest.mark.parametrize("paper", ["letter", "a4"])
-def test_large_print_is_eighteen_points(key: str, paper: str) -> None:
+def test_large_print_is_eighteen_points(key: str, paper: Paper) -> None:
     """What is to be read and filled in stands in 18 pt, on full pages, with every row there."""
     variant = LIBRARY.variant(key)
     pages = read_pdf(handout_pdf(HandoutOptions(worksheet=key, sheets=1, large=True, paper=paper)))
@@ -159,7 +159,7 @@ def test_large_print_is_eighteen_points(key: str, paper: str) -> None:
 
 
 @pytest.mark.parametrize(("layout", "mirrored"), [("half", False), ("pair", True), ("full", False)])
-def test_front_and_back_of_a_student_lie_behind_each_other(layout: str, mirrored: bool) -> None:
+def test_front_and_back_of_a_student_lie_behind_each_other(layout: SheetLayout, mirrored: bool) -> None:
     """After printing on both sides and cutting, the name on the back is the one on the front."""
     names = ["Ada Lovelace", "Emmy Noether", "Sofja Kowalewskaja"]
     pages = read_pdf(handout_pdf(HandoutOptions(variants=True, layout=layout, back="classic"), names))
@@ -193,9 +193,9 @@ LONG_TICKET = ticket_of_settings(
 
 @pytest.mark.parametrize(("layout", "large"), [("half", False), ("pair", False), ("full", True)])
 @pytest.mark.parametrize(
-    "ticket", [OWN_TICKET, LONG_TICKET, replace(LONG_TICKET, questions=LONG_TICKET.questions[10:])]
+    "ticket", [OWN_TICKET, LONG_TICKET, LONG_TICKET.model_copy(update={"questions": LONG_TICKET.questions[10:]})]
 )
-def test_a_ticket_of_every_kind_fits_its_backs(layout: str, large: bool, ticket: Ticket) -> None:
+def test_a_ticket_of_every_kind_fits_its_backs(layout: SheetLayout, large: bool, ticket: Ticket) -> None:
     """Each question, option and label is printed, inside the panels, as it is; what is long goes on behind a leaf."""
     options = HandoutOptions(layout=layout, large=large, back=ticket.key, sheets=1)
     documents = handout_documents(options, plan_sheets(LIBRARY, options), {ticket.key: ticket}, ADDRESS)
@@ -236,7 +236,7 @@ def test_names_begin_at_the_same_place() -> None:
 
 
 @pytest.mark.parametrize("layout", ["half", "pair", "full"])
-def test_a_footnote_is_set_like_the_text(layout: str) -> None:
+def test_a_footnote_is_set_like_the_text(layout: SheetLayout) -> None:
     """It starts at the text's left edge, in the type of the assumptions, on the first panel."""
     [page] = read_pdf(handout_pdf(HandoutOptions(worksheet="qwen2.5-0.5b", sheets=1, layout=layout)))
     text, note, assumption = (
@@ -277,7 +277,7 @@ MOST_HALVES = {
 
 
 @pytest.mark.parametrize(("key", "paper"), one_in(7, product(LIBRARY.worksheets, ["letter", "a4"])))
-def test_a_sheet_takes_few_half_pages(key: str, paper: str) -> None:
+def test_a_sheet_takes_few_half_pages(key: str, paper: Paper) -> None:
     """A sheet of one head holds its drawing on its half page, most others on a second one; no type is below 6.5 pt.
 
     The subscripts of a sheet in symbols may be a little smaller.
@@ -454,7 +454,7 @@ def test_one_table_marks_a_class(key: str, count: int) -> None:
 
 @pytest.mark.parametrize("figures", ["aid", "blank"])
 @pytest.mark.parametrize("key", ["llama-7b", "columns-qwen3-0.6b", "cross-bart-base"])
-def test_drawings_tell_no_answer(key: str, figures: str) -> None:
+def test_drawings_tell_no_answer(key: str, figures: PrintedFigures) -> None:
     """The matrices are drawn, with their letters or without, and no number stands on them."""
     variant = LIBRARY.variant(key)
     plain = handout_pdf(HandoutOptions(worksheet=key, sheets=1, layout="full"))
@@ -535,7 +535,7 @@ def test_parts_are_bound_with_their_tags(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_options_that_cannot_be_used_are_told(change: dict[str, object], sentence: str) -> None:
     """One sentence says what to change."""
     with pytest.raises(HandoutError, match=re.escape(sentence)):
-        HandoutOptions(**change).check(TICKETS)  # type: ignore[arg-type]
+        HandoutOptions(**change).check_back(TICKETS)  # type: ignore[arg-type]
 
 
 def test_a_course_that_is_too_long_is_told() -> None:
@@ -558,7 +558,7 @@ def test_what_an_author_writes_is_printed_as_text(seed: int) -> None:
 
 
 @pytest.mark.parametrize(("layout", "large"), [("half", False), ("pair", False), ("full", True)])
-def test_more_words_than_a_panel_holds_go_on_in_the_next(layout: str, large: bool) -> None:
+def test_more_words_than_a_panel_holds_go_on_in_the_next(layout: SheetLayout, large: bool) -> None:
     """Every word of introduction, assumptions and footnote is printed once, in order, above the foot of its panel."""
     words = [f"w{number:04}" for number in range(1500)]
     texts = {name: " ".join(words[at * 500 : at * 500 + 500]) for at, name in enumerate(OWN_TEXTS)}

@@ -11,7 +11,10 @@ from app.sheets.worksheet import OpenQuestion
 from app.store import Activity, Content, Plan, Policies
 from tests.helpers.school import Classroom
 
-WHY, HEADS = OpenQuestion("why-k", "Why does K have this shape?"), OpenQuestion("heads", "What changes with two heads?")
+WHY, HEADS = (
+    OpenQuestion("Why does K have this shape?", key="why-k"),
+    OpenQuestion("What changes with two heads?", key="heads"),
+)
 WHY_K, TWO_HEADS = "question.why-k", "question.heads"  # what their answers are sent as
 
 

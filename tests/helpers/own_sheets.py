@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from app.sheets.authoring.worksheet_settings import read_settings, settings_of
+from app.sheets.authoring.worksheet_settings import read_settings
 from app.sheets.library import Library
 from app.sheets.variant import Variant
 from app.sheets.worksheet import Worksheet
@@ -13,7 +13,7 @@ from app.sheets.worksheet import Worksheet
 
 def own_worksheet(library: Library, base: str = "llama-7b", **changes: Any) -> Worksheet:
     """A shipped worksheet with these settings in place of its own, under the key "mine"."""
-    settings = {**settings_of(library.worksheets[base]), **changes}
+    settings = {**library.worksheets[base].settings, **changes}
     return read_settings("mine", settings, library.models, library.wording)
 
 

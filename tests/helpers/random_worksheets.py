@@ -9,7 +9,7 @@ from app.models.architecture import TokensError
 from app.shapes.requirements import TopicError
 from app.shapes.table import MATRIX_FIELDS
 from app.shapes.topics import check_topic_tokens, topic_for
-from app.sheets.authoring.worksheet_settings import ANSWERS, check_settings, possible_rows
+from app.sheets.authoring.worksheet_settings import check_settings, possible_rows
 from app.sheets.library import Library
 from app.sheets.notation import NOTATIONS
 from app.sheets.worksheet import MAX_MISCONCEPTION_BOXES
@@ -34,7 +34,7 @@ def random_settings(library: Library, seed: int) -> dict[str, Any]:
     parts = library.wording.topics[settings["topic"]].description_parts
     optional = {
         "notation": random.choice(list(NOTATIONS)),
-        "answers": random.choice(ANSWERS),
+        "answers": random.choice(("numbers", "letters")),
         "tokens_are": "rows" if table.has_more_sides else random.choice(MATRIX_FIELDS),
         "follow_share": random.choice((0, 0.25, 1)),
         "tolerance": random.choice((0.01, 0.1)),

@@ -19,7 +19,8 @@ from app.store import (
 
 SHEET = {"key": "llama-7b", "title": "One head", "model": "llama-7b", "topic": "single-head", "tokens": 100,
          "rows": ["input", "queries"]}  # fmt: skip
-TICKET = {"key": "classic", "title": "Before you go", "instruction": "Pick a couple.", "questions": [["muddiest", "?"]]}
+TICKET = {"key": "classic", "title": "Before you go", "instruction": "Pick a couple.",
+          "questions": [{"key": "muddiest", "text": "?"}]}  # fmt: skip
 CONTENT = Content((FrozenWorksheet(SHEET),), FrozenTicket(TICKET), "w1")
 LLAMA = VariantSizes("llama-7b", 100)
 HALF = Graded({"queries.rows": "right", "queries.columns": "wrong"}, ("whole-width",), 1, 2)

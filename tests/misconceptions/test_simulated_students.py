@@ -7,9 +7,8 @@ from functools import cache
 import pytest
 
 from app.grading.grade import grade
-from app.misconceptions.catalogue import MISCONCEPTIONS
 from app.misconceptions.predictions import expectations
-from simulation.misconception_students import PREDICTIONS
+from simulation.misconception_students import with_tokens_as_rows
 from simulation.simulated_sheets import (
     ALONE,
     BOTH,
@@ -40,20 +39,6 @@ def total() -> Tally:
     for worksheet in WORKSHEETS:
         found.update(figures(worksheet))
     return found
-
-
-def test_every_way_of_every_misconception_has_a_student_written_by_hand() -> None:
-    """For each topic on which the catalogue says that a misconception shows, as many formulas as it has ways there."""
-    ways = {
-        (misconception.key, topic): len(ways)
-        for misconception in MISCONCEPTIONS
-        for topic, ways in misconception.predictions.items()
-    }
-    written = {
-        (key, topic): sum(key in group for group in groups) for topic, groups in PREDICTIONS.items()
-        for key in {key for group in groups for key in group}
-    }  # fmt: skip
-    assert written == ways
 
 
 @pytest.mark.parametrize("model", LIBRARY.models)
@@ -129,7 +114,7 @@ def test_who_holds_another_misconception_in_the_other_convention_turns_it_too() 
 @ON_EACH_WORKSHEET
 def test_one_matrix_with_its_sides_swapped_is_not_the_other_convention(worksheet: str) -> None:
     """Every other matrix is right as it stands."""
-    sheet = SimulatedSheet(LIBRARY.variant(worksheet).with_tokens_as_rows)
+    sheet = SimulatedSheet(with_tokens_as_rows(LIBRARY.variant(worksheet)))
     for tensor in {box.partition(".")[0] for box in sheet.right if box.endswith(".rows")}:
         swapped = transposed(sheet.right, (f"{tensor}.",))
         assert "columns-are-tokens" not in sheet.diagnosed_keys(swapped)

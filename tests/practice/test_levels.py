@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import random
 import statistics
+from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
 from app.misconceptions.catalogue import MISCONCEPTIONS
-from app.misconceptions.predictions import cannot_tell_apart
-from app.practice.levels import LEVELS, level_after, practice_levels
-from app.practice.record import EARLIER_ORDER, PracticeRecord, SheetResult, read_record
+from app.misconceptions.predictions import Confusion, cannot_tell_apart
+from app.practice.levels import LEVELS, check_levels, level_after, practice_levels
+from app.practice.record import PracticeRecord, SheetResult
 from app.practice.scheduler import Practice, record_result
 from app.shapes.topics import TOPICS
 from app.sheets.library import Library
@@ -59,9 +61,9 @@ def test_no_step_makes_two_misconceptions_alike_that_the_whole_sheet_tells_apart
                 assert alike(cut) <= alike(whole), (level.key, step.rows)
 
 
-def alike(variant: Variant) -> set[tuple[str, str]]:
+def alike(variant: Variant) -> set[Confusion]:
     """The pairs of misconceptions that fill in this sheet alike."""
-    return {pair for pair in cannot_tell_apart(variant.problem) if "right" not in pair}
+    return {pair for pair in cannot_tell_apart(variant.problem) if pair.other}
 
 
 def test_nobody_meets_a_level_before_what_it_comes_after() -> None:
@@ -139,10 +141,9 @@ def test_a_library_without_a_level_asks_for_what_that_one_comes_after() -> None:
     assert costs.after == ("single-head",)
 
 
-@pytest.mark.parametrize("level", EARLIER_ORDER)
-def test_a_record_of_before_goes_on_at_its_level(level: str) -> None:
-    """With all that stood below it passed, so that it is open; and at the top, everything it knew is passed."""
-    practice = Practice(LIBRARY, read_record(f'[7,9,"{level}",1,[]]'))
-    assert practice.level.key == level
-    top = read_record(f'[7,9,"{EARLIER_ORDER[-1]}",2,[]]')
-    assert set(top.passed) == set(EARLIER_ORDER)
+@pytest.mark.parametrize("typo", [{"after": ("single-heads",)}, {"topic": "single-heads"}])
+def test_a_typo_in_a_level_is_found_when_the_module_is_loaded(typo: dict[str, Any]) -> None:
+    """By the name that no level, or no topic, has."""
+    first, second, *_ = LEVELS
+    with pytest.raises(ValueError, match="single-heads"):
+        check_levels((first, replace(second, **typo)))

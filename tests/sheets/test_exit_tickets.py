@@ -17,7 +17,6 @@ from app.sheets.exit_tickets import (
     MAX_OPTIONS,
     MAX_TICKET_QUESTIONS,
     SCALE_POINTS,
-    settings_of_ticket,
     ticket_of_settings,
 )
 from tests.helpers.own_ticket import OWN_TICKET, SETTINGS
@@ -54,7 +53,7 @@ def random_settings(random: Random) -> dict[str, Any]:
 def test_a_ticket_comes_back_equal_from_its_file(seed: int) -> None:
     """Settings, a ticket, a TOML file, a ticket."""
     ticket = ticket_of_settings("own-1", random_settings(Random(seed)))  # noqa: S311 - so that it can be repeated
-    file = tomli_w.dumps(settings_of_ticket(ticket))
+    file = tomli_w.dumps(ticket.settings)
     assert ticket_of_settings("own-1", tomllib.loads(file)) == ticket
 
 
@@ -110,6 +109,7 @@ def changed(place: str, value: object) -> dict[str, Any]:
         ("pick_at_least", "two"),
         ("anonymous", 3),
         ("course", "x"),
+        ("key", "x"),
     ],
 )
 def test_a_setting_that_cannot_be_used_is_named(place: str, value: object) -> None:

@@ -50,7 +50,8 @@ def test_two_widths_have_two_names_only_where_they_differ(library: Library) -> N
         "framework": ("qk_head_dim", "v_head_dim", "head_dim"),
     }
     sizes = {model: library.model(model).architecture.all_sizes for model in ("deepseek-v2-lite", "llama-7b")}
-    for notation, (queries, values, both) in names.items():
+    for notation in NOTATIONS:
+        queries, values, both = names[notation]
         differing = NOTATIONS[notation].for_sizes(sizes["deepseek-v2-lite"])
         equal = NOTATIONS[notation].for_sizes(sizes["llama-7b"])
         assert (differing.symbol("d_h"), differing.symbol("d_v")) == (queries, values)

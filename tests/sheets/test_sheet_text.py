@@ -19,9 +19,9 @@ from app.shapes.requirements import TopicError
 from app.shapes.table import MATRIX_FIELDS, Blank, BlankField
 from app.shapes.topics import TOPICS, topic_for
 from app.sheets.library import Library
-from app.sheets.notation import NOTATIONS
+from app.sheets.notation import NOTATIONS, NotationKey
 from app.sheets.variant import Variant
-from app.sheets.worksheet import Model, Worksheet
+from app.sheets.worksheet import Answers, Model, TokensAre, Worksheet
 from tests.helpers.families_cases import CASES, LATENT
 from tests.helpers.own_sheets import own_sheet
 from tests.helpers.reference import running
@@ -50,11 +50,13 @@ LOCAL = {
 WORKED_OUT = {"d_rot": ("d_h",), "G": ("H",), "d_v": ("d_h",), "M": ("N",)}
 
 
-def sheet(library: Library, architecture: Architecture, topic: str, tokens: int, answers: str = "numbers") -> Variant:
+def sheet(
+    library: Library, architecture: Architecture, topic: str, tokens: int, answers: Answers = "numbers"
+) -> Variant:
     """A sheet that asks every row of the topic which has a name, about a model of no library."""
     named = library.wording.topics[topic].rows
     rows = tuple(key for key in topic_for(topic, architecture, tokens).asked if key in named)
-    notation = "lecture" if answers == "letters" else "classic"
+    notation: NotationKey = "lecture" if answers == "letters" else "classic"
     worksheet = Worksheet("asked", "Title", "model", topic, tokens, rows, notation, answers=answers)
     return Variant(worksheet, Model("model", "The model", "", "", architecture, "{}"), tokens, library.wording)
 
@@ -371,10 +373,11 @@ def test_the_symbols_to_answer_in_are_listed(library: Library) -> None:
 
 def test_where_each_token_is_a_column_a_matrix_stands_on_its_left(library: Library) -> None:
     """W · x; where each token is a row, x · W."""
-    for tokens_are, product, other in (
-        ("rows", "x\u00a0·\u00a0W", "W\u00a0·\u00a0x"),
-        ("columns", "W\u00a0·\u00a0x", "x\u00a0·\u00a0W"),
-    ):
+    products: Mapping[TokensAre, tuple[str, str]] = {
+        "rows": ("x\u00a0·\u00a0W", "W\u00a0·\u00a0x"),
+        "columns": ("W\u00a0·\u00a0x", "x\u00a0·\u00a0W"),
+    }
+    for tokens_are, (product, other) in products.items():
         task = replace(
             library.variant("head-parameters-gpt2").text,
             worksheet=replace(library.worksheet("head-parameters-gpt2"), tokens_are=tokens_are),
@@ -579,7 +582,7 @@ def test_sizes_that_nothing_states_are_known(
 
 @pytest.mark.parametrize("notation", NOTATIONS)
 @pytest.mark.parametrize("topic", FIRST_OF_TOPIC)
-def test_a_number_states_a_size_only_with_its_symbol(topic: str, notation: str) -> None:
+def test_a_number_states_a_size_only_with_its_symbol(topic: str, notation: NotationKey) -> None:
     """Every fact is hidden: the sizes as bare numbers give none of them away, as equations all."""
     sheet = FIRST_OF_TOPIC[topic]
     hidden = tuple(LIBRARY.wording.topics[topic].description_parts)

@@ -150,5 +150,5 @@ def test_an_exit_ticket_keeps_its_questions_in_order(tmp_path: Path) -> None:
     questions = '[{key = "muddy", text = "What?"}, {key = 2, text = "Why?"}]'
     text = f'title = "T"\ninstruction = "I"\nquestions = {questions}'
     (folder / "exit-tickets" / "mine.toml").write_text(text, encoding="utf-8")
-    asked = (TicketQuestion("muddy", "What?"), TicketQuestion("2", "Why?"))
-    assert load_tickets(folder)["mine"] == Ticket("mine", "T", "I", asked)
+    asked = (TicketQuestion(key="muddy", text="What?"), TicketQuestion(key="2", text="Why?"))
+    assert load_tickets(folder)["mine"] == Ticket(key="mine", title="T", instruction="I", questions=asked)

@@ -27,7 +27,8 @@ SHEET = {"key": "llama-7b", "title": "One head", "model": "llama-7b", "topic": "
          "rows": ["queries"]}  # fmt: skip
 POLICIES = {"variants": "same", "feedback": "at_once", "tries": 3, "follow_share": 0.5, "hints": True, "run": "after",
             "ticket_anonymous": True}  # fmt: skip
-CONTENT = {"items": [SHEET, SHEET], "ticket": None, "wording": "w"}
+CONTENT = {"items": [SHEET, {**SHEET, "row_points": [["queries", 2]], "questions": [{"key": "q", "text": "?"}]}],
+           "ticket": None, "wording": "w"}  # fmt: skip
 LLAMA = {"model": "llama-7b", "tokens": 100, "decoder_tokens": None}
 
 # Rows as the released migrations have them: table, then columns with their values. JSON stands as a list or object.
@@ -159,6 +160,35 @@ def test_what_people_did_in_classes_is_read_by_its_new_names(bare_database_url: 
     assert link.role == "assistant"
     assert row_of(store, "ticket_answers", id="x")["day"] == date(2026, 3, 1)
     store.close()
+
+
+def test_lists_of_pairs_become_tables(bare_database_url: str) -> None:
+    """In worksheets and tickets, as an activity, a run and a regrade have them; what had no pairs stays as it was."""
+    write(bare_database_url, "0004")
+    engine = open_engine(bare_database_url)
+    ticket = {"key": "classic", "title": "Bye", "instruction": "Pick.", "questions": [["why", "Why?"]]}
+    misconception: dict[str, Any] = {"key": "own-x", "boxes": [["queries.rows", "d"]]}
+    sheet = {**SHEET, "row_names": [], "row_hints": [["queries", "Hm"]], "misconceptions": [misconception]}
+    content = json.dumps({"items": [sheet], "ticket": ticket, "wording": "w"})
+    with migration_transaction(engine) as connection:
+        upgrade(connection, "0011")
+        connection.execute(sa.text("UPDATE revisions SET content = :content WHERE id = 1"), {"content": content})
+        frozen = {"frozen": f'{{"content": {content}, "sheet": 1}}'}
+        connection.execute(sa.text("UPDATE runs SET frozen = :frozen"), frozen)
+        connection.execute(sa.text("UPDATE regrades SET definitions = :all"), {"all": f'{{"llama-7b@1": {content}}}'})
+        upgrade(connection)
+        columns = (
+            metadata.tables[t].c[c]
+            for t, c in (("revisions", "content"), ("runs", "frozen"), ("regrades", "definitions"))
+        )
+        kept, run, regrade = (connection.scalars(sa.select(column)).one() for column in columns)
+    engine.dispose()
+    assert (run, regrade) == ({"content": kept, "sheet": 1}, {"llama-7b@1": kept})
+    assert kept["ticket"]["questions"] == [{"key": "why", "text": "Why?"}]
+    misconception["boxes"] = {"queries.rows": "d"}
+    assert kept["items"] == [
+        {**sheet, "row_names": {}, "row_hints": {"queries": "Hm"}, "misconceptions": [misconception]}
+    ]
 
 
 def test_the_log_is_taken_apart(bare_database_url: str, tmp_path: Path) -> None:

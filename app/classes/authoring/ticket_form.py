@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, cast, get_args
 
-from app.sheets.authoring.worksheet_settings import SettingError, derived_key, free_key
+from app.sheets.authoring.worksheet_settings import SettingError, free_key
 from app.sheets.exit_tickets import (
     MAX_LABEL,
     MAX_OPTION,
@@ -22,6 +22,7 @@ from app.sheets.exit_tickets import (
     TicketQuestion,
     picking_rule,
 )
+from app.sheets.worksheet import derived_key
 from app.translation import gettext as _
 
 NEW_QUESTION = "__"  # what the name of a question begins with that has no key yet; no key that is derived does
@@ -122,15 +123,28 @@ def draft_ticket(texts: TicketTexts) -> Ticket:
     pick = texts.pick_at_least.strip()
     number = int(pick) if pick.isascii() and pick.isdigit() and len(pick) <= 2 else 0
     questions = tuple(map(_draft_question, texts.questions[:MAX_TICKET_QUESTIONS]))
-    return Ticket("", texts.title, texts.instruction, questions, number, texts.anonymous)
+    return Ticket.model_construct(
+        key="",
+        title=texts.title,
+        instruction=texts.instruction,
+        questions=questions,
+        pick_at_least=number,
+        anonymous=texts.anonymous,
+    )
 
 
 def _draft_question(question: QuestionFields) -> TicketQuestion:
     kind = cast(QuestionKind, question.kind if question.kind in get_args(QuestionKind) else "text")
     options = [line[:MAX_OPTION] for line in question.option_lines[:MAX_OPTIONS]] if kind.startswith("choose") else []
     labels = (question.first[:MAX_LABEL], question.last[:MAX_LABEL]) if kind == "scale" else ()
-    text = question.text[:MAX_QUESTION_TEXT] or "…"
-    return TicketQuestion(question.name, text, kind, tuple(options), labels, question.required)
+    return TicketQuestion.model_construct(
+        key=question.name,
+        text=question.text[:MAX_QUESTION_TEXT] or "…",
+        kind=kind,
+        options=tuple(options),
+        labels=labels,
+        required=question.required,
+    )
 
 
 def arranged_ticket(texts: TicketTexts, action: str) -> tuple[TicketTexts, str]:

@@ -7,7 +7,7 @@ field of the form, such as the key of a question, is carried along.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, TypeVar
@@ -16,10 +16,8 @@ from app.models.architecture import MAX_TOKENS
 from app.shapes.requirements import TopicError
 from app.shapes.topics import TOPICS
 from app.sheets.authoring.worksheet_settings import (
-    MAX_TOLERANCE,
     SettingError,
     check_settings,
-    derived_key,
     free_key,
     possible_rows,
 )
@@ -33,8 +31,10 @@ from app.sheets.worksheet import (
     MAX_POINTS,
     MAX_QUESTIONS,
     MAX_SHORT_TEXT,
+    MAX_TOLERANCE,
     OWN_MISCONCEPTION_PREFIX,
     Worksheet,
+    derived_key,
 )
 from app.translation import gettext as _
 
@@ -423,7 +423,7 @@ def texts_of_worksheet(library: Library, worksheet: Worksheet) -> EditorTexts:
 
 def _row_texts(library: Library, worksheet: Worksheet, texts: EditorTexts) -> tuple[RowTexts, ...]:
     """Every row that the worksheet can ask for, those that it asks in its order."""
-    names, hints, points = dict(worksheet.row_names), dict(worksheet.row_hints), dict(worksheet.row_points)
+    names, hints, points = worksheet.row_names, worksheet.row_hints, worksheet.row_points
     keys = _with_missing(worksheet.rows, rows_of_topic(library, texts))
     return tuple(
         RowTexts(key, key in worksheet.rows, _number_text(points.get(key)), names.get(key, ""), hints.get(key, ""))
@@ -431,9 +431,9 @@ def _row_texts(library: Library, worksheet: Worksheet, texts: EditorTexts) -> tu
     )
 
 
-def _box_lines(boxes: Iterable[tuple[str, str]]) -> str:
+def _box_lines(boxes: Mapping[str, str]) -> str:
     """The boxes of a misconception, one a line."""
-    return "\n".join(f"{box} = {formula}" for box, formula in boxes)
+    return "\n".join(f"{box} = {formula}" for box, formula in boxes.items())
 
 
 def _number_text(number: int | None) -> str:

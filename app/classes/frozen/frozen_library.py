@@ -8,23 +8,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
-from pydantic import TypeAdapter
-
 from app.models.read_config import read_config
-from app.sheets.exit_tickets import Ticket, TicketQuestion, settings_of_ticket
+from app.sheets.exit_tickets import Ticket
 from app.sheets.library import Library
 from app.sheets.wording import Wording
-from app.sheets.worksheet import Model, Worksheet
+from app.sheets.worksheet import WORKSHEETS, Model, Worksheet
 from app.store import Activity, Content, FrozenTicket, FrozenWorksheet, Policies, Snapshot, Store
 
 LIBRARIES_REMEMBERED, WORDINGS_REMEMBERED = 32, 8  # a few of each are in use at a time; each sheet of one is remembered
-_FIELDS = frozenset(field.name for field in fields(Worksheet))
-_WORKSHEETS = TypeAdapter(Worksheet)
-_TICKET_FIELDS, _QUESTION_FIELDS = ({field.name for field in fields(each)} for each in (Ticket, TicketQuestion))
 
 
 @dataclass(frozen=True)
@@ -80,12 +75,12 @@ def make_library(library: Library, store: Store, content: Content) -> Library:
 
 def worksheet_of(item: FrozenWorksheet) -> Worksheet:
     """A worksheet as it was frozen: what it has not gets its default, and what a worksheet has no longer is ignored."""
-    return _WORKSHEETS.validate_python({name: value for name, value in item.worksheet.items() if name in _FIELDS})
+    return WORKSHEETS.validate_python(dict(item.worksheet), extra="ignore")
 
 
 def frozen_form(worksheet: Worksheet) -> FrozenWorksheet:
     """A worksheet as it is stored: its fields as JSON can hold them, tuples as lists."""
-    return FrozenWorksheet(_WORKSHEETS.dump_python(worksheet, mode="json"))
+    return FrozenWorksheet(WORKSHEETS.dump_python(worksheet, mode="json"))
 
 
 def chosen_form(worksheet: Worksheet, chosen: Mapping[str, Any]) -> FrozenWorksheet:
@@ -101,24 +96,12 @@ def frozen_worksheet(item: FrozenWorksheet, policies: Policies) -> Worksheet:
 
 def frozen_ticket(content: Content) -> Ticket | None:
     """The exit ticket of a content, as the files of tickets would give it; None where it has none."""
-    if content.ticket is None:
-        return None
-    stored = {name: value for name, value in content.ticket.ticket.items() if name in _TICKET_FIELDS}
-    return Ticket(**{**stored, "questions": tuple(map(_frozen_question, stored["questions"]))})
-
-
-def _frozen_question(stored: list[str] | Mapping[str, Any]) -> TicketQuestion:
-    """A question of a frozen ticket: a key with a text, or its settings."""
-    settings = dict(zip(("key", "text"), stored, strict=True)) if isinstance(stored, list) else stored
-    values: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in settings.items()}
-    return TicketQuestion(**{name: value for name, value in values.items() if name in _QUESTION_FIELDS})
+    return Ticket.model_validate(content.ticket.ticket, extra="ignore") if content.ticket else None
 
 
 def freeze_ticket(ticket: Ticket) -> FrozenTicket:
     """An exit ticket as it is stored; `frozen_ticket` reads it back."""
-    settings = settings_of_ticket(ticket)
-    questions = [list(each.values()) if set(each) == {"key", "text"} else each for each in settings["questions"]]
-    return FrozenTicket({"key": ticket.key, **settings, "questions": questions})
+    return FrozenTicket({"key": ticket.key, **ticket.settings})
 
 
 def model_snapshot(model: Model) -> Snapshot:

@@ -18,10 +18,9 @@ from app.shapes.problem import Problem
 from app.shapes.table import Blank
 from app.sheets.numbers import Unreadable, is_within
 from app.sheets.variant import Variant
-from app.sheets.worksheet import OwnMisconception, WorksheetError
+from app.sheets.worksheet import MAX_REPEATED, OwnMisconception, WorksheetError
 from app.translation import gettext as _
 
-_REPEATED_CHARACTERS = 60  # of an unknown name or formula, in the sentence that refuses it
 OwnFindingKind = Literal["formula", "right", "slip", "same", "hidden"]
 
 
@@ -58,7 +57,7 @@ def read_formula(variant: Variant, formula: str) -> Expression:
     if isinstance(meaning, Unreadable) and meaning.reason == "unknown-letter":
         raise WorksheetError(variant.wording.unreadable(meaning))
     problem = _("“{formula}” is not a formula in the symbols of this sheet: use {symbols}, + − * / and brackets.")
-    words = {"formula": formula[:_REPEATED_CHARACTERS], "symbols": ", ".join(variant.reader.written_symbols)}
+    words = {"formula": formula[:MAX_REPEATED], "symbols": ", ".join(variant.reader.written_symbols)}
     raise WorksheetError(problem.format(**words))
 
 
@@ -66,7 +65,7 @@ def box_problem(variant: Variant, box: str, formula: str) -> str:
     """Why a misconception cannot write this formula into this box of the sheet; "" if it can."""
     if box not in variant.blanks_by_name:
         problem = _("This sheet has no box “{box}”: use one of {boxes}.")
-        return problem.format(box=box[:_REPEATED_CHARACTERS], boxes=", ".join(variant.blanks_by_name))
+        return problem.format(box=box[:MAX_REPEATED], boxes=", ".join(variant.blanks_by_name))
     blank = variant.in_table_orientation(variant.blanks_by_name[box])
     try:
         meaning = read_formula(variant, formula)
@@ -88,7 +87,8 @@ def own_findings(variant: Variant) -> tuple[OwnFinding, ...]:
 
 def _findings_about(variant: Variant, own: OwnMisconception) -> Iterator[OwnFinding]:
     """What is to be known of one of them."""
-    unusable = [(box, box_problem(variant, box, text)) for box, text in own.boxes if box in variant.blanks_by_name]
+    known = variant.blanks_by_name
+    unusable = [(box, box_problem(variant, box, text)) for box, text in own.boxes.items() if box in known]
     if any(reason for _box, reason in unusable):
         yield from (OwnFinding(own.key, "formula", reason, box) for box, reason in unusable if reason)
         return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Annotated
+from typing import Annotated, Any
 from urllib.parse import urlencode
 
 from fastapi import Request, Response
@@ -78,6 +78,7 @@ class HandoutForm(BaseModel):
         seed is 0. Where everyone gets a variant of their own, lengths have no effect.
         """
         variants = bool(self.variants)
+        choices: dict[str, Any] = {name: getattr(self, name) for name in ("layout", "paper", "key", "figures")}
         return HandoutOptions(
             worksheet=self.worksheet,
             model=self.model,
@@ -88,13 +89,10 @@ class HandoutForm(BaseModel):
             tokens=None if variants else _parse_length(self.tokens, "tokens", _("Tokens")),
             decoder_tokens=None if variants else _parse_length(self.decoder_tokens, "decoded", _("Decoder tokens")),
             seed=_parse_number(self.seed or "0", "seed", _("Seed"), MAX_HANDOUT_SEED),
-            layout=self.layout,
-            paper=self.paper,
             back=self.back,
-            key=self.key,
             large=bool(self.large),
-            figures=self.figures,
-        ).check(dict.fromkeys(tickets))
+            **choices,  # which HandoutOptions checks
+        ).check_back(dict.fromkeys(tickets))
 
 
 def handout_base_url(request: Request, settings: Settings) -> str:

@@ -16,7 +16,6 @@ from app.models.architecture import TokensError
 from app.models.config_fields import ConfigError
 from app.names import clean_line
 from app.shapes.requirements import TopicError
-from app.sheets.exit_tickets import settings_of_ticket
 from app.sheets.worksheet import WorksheetError
 from app.store import AuditAction, Course, MaterialKind, Store, Teacher
 from app.translation import gettext as _
@@ -118,7 +117,7 @@ def _original_in_library(services: Services, values: Mapping[str, str]) -> Origi
     """The worksheet or ticket of the library that these values name; raises 404 where there is none."""
     address, named = url_for("copy_from_library"), {name: text for name, text in values.items() if text}
     if ticket := services.tickets.get(values.get("ticket", "")):
-        return Original("ticket", settings_of_ticket(ticket), address, {"ticket": ticket.key})
+        return Original("ticket", ticket.settings, address, {"ticket": ticket.key})
     try:
         library = library_with_model(services.library, services.store, named.get("model"))
         lengths = (whole_number(named.get(name, ""), MAX_TYPED_TOKENS) for name in ("tokens", "decoded"))

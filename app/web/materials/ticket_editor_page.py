@@ -34,7 +34,6 @@ from app.sheets.exit_tickets import (
     Ticket,
     check_ticket,
     picking_rule,
-    settings_of_ticket,
 )
 from app.store import AuditAction, Course, Material, Teacher
 from app.web.shared.forms import MAX_TEXT, FormDep, FormReader, whole_number
@@ -106,7 +105,7 @@ def add_ticket(services: ServicesDep, teacher: SignedIn, form: FormDep) -> Respo
     ticket, errors = check_ticket("", ticket_settings(texts))
     if ticket is None:
         return _refuse(replace(_editor_page(texts), course=_course_of(owner)), errors)
-    material = services.store.materials.add("ticket", owner, teacher, settings_of_ticket(ticket))
+    material = services.store.materials.add("ticket", owner, teacher, ticket.settings)
     services.store.audit_log.record(teacher, AuditAction.MATERIAL_CREATED, material)
     return RedirectResponse(url_for("show_ticket_editor", material_id=material.id, done="saved"), 303)
 
@@ -140,7 +139,7 @@ def save_ticket(services: ServicesDep, access: MaterialToSave, form: FormDep) ->
     if ticket is None:
         return _refuse(page, errors)
     based_on = whole_number(form.raw("overwrite"), LARGEST_ID) or version
-    save = services.store.materials.save(material, based_on, settings_of_ticket(ticket), access.teacher)
+    save = services.store.materials.save(material, based_on, ticket.settings, access.teacher)
     if save.material.removed_at:
         return _render_editor(replace(page, removed=True), 409)
     if not save.is_stored:

@@ -26,9 +26,8 @@ from app.exchange import hub
 from app.models.config_fields import ConfigError
 from app.names import clean_line
 from app.shapes.topics import TOPICS
-from app.sheets.authoring.worksheet_settings import WorksheetFile, settings_of
 from app.sheets.library import Library
-from app.sheets.worksheet import Worksheet
+from app.sheets.worksheet import WORKSHEETS, Worksheet
 from app.store import AuditAction, Course, Material, Teacher
 from app.translation import gettext as _
 from app.web.materials.worksheet_editor_view import (
@@ -91,7 +90,7 @@ def add_worksheet(request: Request, services: ServicesDep, teacher: SignedIn, fo
     if refused := _refusal(services, place, draft, form):
         return render_editor(_with_course(refused, owner), 422)
     assert draft.worksheet is not None  # noqa: S101 - it was refused otherwise
-    material = services.store.materials.add("worksheet", owner, teacher, settings_of(draft.worksheet))
+    material = services.store.materials.add("worksheet", owner, teacher, draft.worksheet.settings)
     services.store.audit_log.record(teacher, AuditAction.MATERIAL_CREATED, material)
     return RedirectResponse(url_for("show_worksheet_editor", material_id=material.id, saved=material.version), 303)
 
@@ -126,7 +125,7 @@ def save_worksheet(request: Request, services: ServicesDep, access: MaterialToSa
         return render_editor(replace(refused, course=access.course), 422)
     assert draft.worksheet is not None  # noqa: S101 - it was refused otherwise
     based_on = whole_number(form.raw("overwrite"), LARGEST_ID) or place.version
-    save = store.materials.save(material, based_on, settings_of(draft.worksheet), access.teacher)
+    save = store.materials.save(material, based_on, draft.worksheet.settings, access.teacher)
     if save.material.removed_at or not save.is_stored:
         page = replace(editor_page(services, place, draft, form.raw("view")), course=access.course)
         if save.material.removed_at:
@@ -208,17 +207,18 @@ def _new_texts(library: Library, topic: str, model: str) -> EditorTexts:
     """The form of a new worksheet; without a model it has that of the library's first worksheet on the topic."""
     sheets = (library.worksheets.get(FIRST_WORKSHEET), *library.worksheets.values())
     first = next((sheet for sheet in sheets if sheet and sheet.topic == topic), None)
-    usual = Worksheet("", "", model or (first.model if first else ""), topic, first.tokens if first else 100, ())
-    return replace(texts_of_worksheet(library, usual), rows=(), rows_of="")
+    model = model or (first.model if first else "")
+    usual = Worksheet("", "…", model, FIRST_TOPIC, first.tokens if first else 100, ())
+    texts = replace(texts_of_worksheet(library, usual), rows=(), rows_of="")
+    return texts.with_fields(title="", topic=topic)  # which may be unknown
 
 
 def _stored_worksheet(material: Material) -> Worksheet | None:
     """The newest version of a worksheet, unchecked; None for what cannot be read."""
     try:
-        worksheet = WorksheetFile.model_validate(dict(material.content)).as_worksheet(material.key)
+        return WORKSHEETS.validate_python({**material.content, "key": material.key})
     except ValidationError:
         return None
-    return worksheet if worksheet.topic in TOPICS else None  # a topic of another version of the app
 
 
 # Buttons
@@ -321,8 +321,8 @@ def _differences(newest: Material, typed: Worksheet) -> tuple[Difference, ...]:
     stored = _stored_worksheet(newest)
     if stored is None:
         raise HTTPException(404)
-    theirs, own = settings_of(stored), settings_of(typed)
-    names = [name for name in WorksheetFile.model_fields if theirs.get(name) != own.get(name)]
+    theirs, own = stored.settings, typed.settings
+    names = [name for name in setting_labels() if theirs.get(name) != own.get(name)]
     labels = setting_labels()
     return tuple(Difference(labels[name], _told(theirs.get(name)), _told(own.get(name))) for name in names)
 

@@ -24,7 +24,7 @@ from app.exchange import hub
 from app.exchange.imported_models import library_with_model
 from app.shapes.topics import TOPICS
 from app.sheets.library import Library
-from app.sheets.notation import NOTATIONS
+from app.sheets.notation import NOTATIONS, NotationKey
 from app.sheets.variant import Variant
 from app.sheets.worksheet import Model, Worksheet
 from app.store import Course, Material
@@ -238,7 +238,7 @@ def _menu(library: Library, texts: EditorTexts, worksheet: Worksheet | None) -> 
     topic, chosen = texts.fields["topic"], texts.fields["model"]
     if worksheet is None and topic in TOPICS:
         rows = tuple(library.wording.topics[topic].rows)
-        worksheet = Worksheet(PREVIEW_KEY, texts.fields["title"], chosen, topic, 100, rows)
+        worksheet = Worksheet(PREVIEW_KEY, automatic_title(library, topic, chosen) or "…", chosen, topic, 100, rows)
     sheets = {PREVIEW_KEY: worksheet} if worksheet else {}
     return model_menu(Library(sheets, library.models, library.wording), PREVIEW_KEY, chosen)
 
@@ -249,14 +249,14 @@ def _variant(library: Library, texts: EditorTexts, worksheet: Worksheet | None) 
     Its tokens are those of the worksheet, else a usual number.
     """
     model, fields = library.models.get(texts.fields["model"]), texts.fields
-    if model is None or not texts.rows or texts.rows_of != fields["topic"]:
+    if model is None or not texts.rows or texts.rows_of != fields["topic"] or fields["topic"] not in TOPICS:
         return None
-    notation = fields["notation"] if fields["notation"] in NOTATIONS else "classic"
+    notation: NotationKey = next((name for name in NOTATIONS if name == fields["notation"]), "classic")
     own = model.architecture
     tokens = worksheet.tokens if worksheet else own.fixed_tokens or min(100, own.max_tokens)
     rows, simplified = tuple(row.key for row in texts.rows), fields["kv_head_per_query_head"] == "yes"
     decoder_tokens = worksheet.decoder_tokens if worksheet else None
-    sheet = Worksheet(PREVIEW_KEY, "", model.key, fields["topic"], tokens, rows, notation, simplified, decoder_tokens)
+    sheet = Worksheet(PREVIEW_KEY, "…", model.key, fields["topic"], tokens, rows, notation, simplified, decoder_tokens)
     return Variant(sheet, model, tokens, library.wording)
 
 

@@ -19,7 +19,7 @@ from app.handout.options import HandoutOptions
 from app.machine.work_queue import Client
 from app.misconceptions.predictions import Expectation, expectations
 from app.shapes.table import Blank
-from app.sheets.authoring.worksheet_settings import check_settings, settings_of
+from app.sheets.authoring.worksheet_settings import check_settings
 from app.sheets.library import Library
 from app.sheets.variant import Variant
 from app.sheets.worksheet import Worksheet
@@ -92,7 +92,7 @@ def _right_text(variant: Variant, blank: Blank) -> str:
 
 def _wrong_attempts(variant: Variant) -> Iterator[tuple[Mapping[str, str], str]]:
     """The sheet as each misconception that shows on it fills it in, with its name; the author's own ones first."""
-    formulas = {own.key: dict(own.boxes) for own in variant.worksheet.misconceptions}
+    formulas = {own.key: own.boxes for own in variant.worksheet.misconceptions}
     for expected in expectations(variant.problem):
         own = formulas.get(expected.misconception, {}) if variant.worksheet.answers == "letters" else {}
         wrong = [variant.in_table_orientation(blank) for blank in expected.wrong_answers]
@@ -120,7 +120,7 @@ def _paper_address(worksheet: Worksheet) -> str:
     The address holds the settings themselves, since nothing is stored before the author saves. What is not printed is
     left out.
     """
-    settings = settings_of(replace(worksheet, misconceptions=(), row_hints=()))
+    settings = replace(worksheet, misconceptions=(), row_hints={}).settings
     packed = base64.urlsafe_b64encode(zlib.compress(json.dumps(settings).encode(), 9)).decode().rstrip("=")
     return url_for("show_worksheet_paper", sheet=packed) if len(packed) <= MAX_PACKED else ""
 

@@ -182,7 +182,7 @@ def _asked_questions(store: Store, activity: Activity, answers: Iterable[TicketA
     if removed := sorted({answer.question for answer in answers} - asked.keys()):
         tickets = filter(None, map(frozen_ticket, store.activities.revisions(activity).values()))
         earlier = {question.key: question for ticket in tickets for question in ticket.questions}
-        asked |= {key: earlier.get(key, TicketQuestion(key, key)) for key in removed}
+        asked |= {key: earlier.get(key, TicketQuestion(key=key, text=key)) for key in removed}
     return asked
 
 

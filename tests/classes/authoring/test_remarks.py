@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -13,12 +14,12 @@ from app.sheets.library import Library
 from app.sheets.worksheet import OwnMisconception
 
 
-def own(key: str, *boxes: tuple[str, str]) -> tuple[OwnMisconception, ...]:
+def own(key: str, boxes: Mapping[str, str]) -> tuple[OwnMisconception, ...]:
     """One misconception that writes into these boxes."""
-    return (OwnMisconception(f"own-{key}", key.title(), boxes, "Really?", "No."),)
+    return (OwnMisconception(key.title(), boxes, "Really?", "No.", key=f"own-{key}"),)
 
 
-WIDE = tuple((f"{row}.columns", "d") for row in ("queries", "keys", "values"))
+WIDE = {f"{row}.columns": "d" for row in ("queries", "keys", "values")}
 
 
 @pytest.mark.parametrize(
@@ -28,8 +29,8 @@ WIDE = tuple((f"{row}.columns", "d") for row in ("queries", "keys", "values"))
         ({"title": "One head of GPT-2"}, "GPT-2"),
         ({"hidden_facts": ("tokens",)}, "number of tokens"),
         ({"hidden_facts": ("head-dimension", "heads")}, "head dimension"),
-        ({"misconceptions": own("wide", *WIDE)}, "“Wide”"),
-        ({"misconceptions": own("right", ("queries.columns", "d_h"))}, "“Right”"),
+        ({"misconceptions": own("wide", WIDE)}, "“Wide”"),
+        ({"misconceptions": own("right", {"queries.columns": "d_h"})}, "“Right”"),
     ],
 )
 def test_a_proposal_mends_what_it_stands_beside(library: Library, changes: dict[str, Any], said: str) -> None:

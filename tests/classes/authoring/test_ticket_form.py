@@ -29,7 +29,7 @@ TEXTS = texts_of_ticket(OWN_TICKET)
 def test_a_ticket_comes_back_equal_from_the_form() -> None:
     """Its texts make its settings; what students see of them is the ticket itself."""
     assert ticket_of_settings(OWN_TICKET.key, ticket_settings(TEXTS)) == OWN_TICKET
-    assert replace(draft_ticket(TEXTS), key=OWN_TICKET.key) == OWN_TICKET
+    assert draft_ticket(TEXTS).model_copy(update={"key": OWN_TICKET.key}) == OWN_TICKET
 
 
 def test_new_questions_get_keys_of_their_own_and_old_ones_keep_theirs() -> None:

@@ -14,7 +14,6 @@ from fastapi import FastAPI
 from app.classes.materials import library_with_materials
 from app.classes.student_sheet import freeze
 from app.practice.record import sheet_result
-from app.sheets.authoring.worksheet_settings import settings_of
 from app.sheets.library import Library
 from app.sheets.worksheet import OwnMisconception
 from app.store import Plan
@@ -27,11 +26,11 @@ from tests.helpers.sent_form import SentForm
 
 NAME = '<script>alert("1")</script> =HYPERLINK("x") {7*7}'
 OWN = OwnMisconception(
-    "own-heads-side-by-side",
     NAME,
-    (("queries.columns", "H*d"), ("values.columns", "d_head/2")),
+    {"queries.columns": "H*d", "values.columns": "d_head/2"},
     'Whose <b>columns</b> are these, "{0}"?',
     "Every head has **its own** $d_h$ columns, <i>n</i>.",
+    key="own-heads-side-by-side",
 )
 EXPLAINED = "Every head has <strong>its own</strong>"  # of its Markdown, whose HTML is none
 BESIDE = {**KEY, "queries.columns": "131072", "values.columns": "64"}
@@ -121,7 +120,7 @@ def test_one_that_is_described_later_is_found_by_a_regrade(app: FastAPI) -> None
     """In the editor, while the activity is open: its name is found in what the regrade marked by."""
     classroom = MarkedClassroom(app, sheets=None)
     store, library = classroom.store, classroom.school.library
-    settings = settings_of(library.worksheet("llama-7b"))
+    settings = library.worksheet("llama-7b").settings
     material = store.materials.add("worksheet", classroom.course, classroom.teacher, settings)
     offered = library_with_materials(library, store, [material])
     activity = store.activities.add(classroom.course, Plan("Week 3"), freeze(offered, (f"own-{material.id}",), None))
@@ -132,7 +131,7 @@ def test_one_that_is_described_later_is_found_by_a_regrade(app: FastAPI) -> None
     described = {
         "misconception_key": OWN.key,
         "misconception_name": NAME,
-        "misconception_boxes": "\n".join(f"{box} = {formula}" for box, formula in OWN.boxes),
+        "misconception_boxes": "\n".join(f"{box} = {formula}" for box, formula in OWN.boxes.items()),
         "misconception_question": OWN.question,
         "misconception_explanation": OWN.explanation,
     }

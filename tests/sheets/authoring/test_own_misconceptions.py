@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from random import Random
 
@@ -12,15 +13,15 @@ from app.misconceptions.catalogue import MISCONCEPTIONS
 from app.misconceptions.predictions import cannot_tell_apart
 from app.sheets.authoring.own_misconceptions import OwnFinding, own_findings, read_formula
 from app.sheets.variant import Variant
-from app.sheets.worksheet import OwnMisconception
+from app.sheets.worksheet import OwnMisconception, derived_key
 from tests.helpers.shipped import LIBRARY
 
-WIDE = (("queries.columns", "H*d"), ("keys.columns", "H*d + 1"))
+WIDE = {"queries.columns": "H*d", "keys.columns": "H*d + 1"}
 
 
-def own(*boxes: tuple[str, str], name: str = "Mine") -> OwnMisconception:
+def own(boxes: Mapping[str, str], name: str = "Mine") -> OwnMisconception:
     """A misconception that writes these formulas into these boxes."""
-    return OwnMisconception(f"own-{name.lower()}", name, boxes, f"{name}?", f"{name}.")
+    return OwnMisconception(name, boxes, f"{name}?", f"{name}.", key=derived_key(name, "own-"))
 
 
 def sheet_with(variant: Variant, *misconceptions: OwnMisconception, **changes: object) -> Variant:
@@ -28,13 +29,13 @@ def sheet_with(variant: Variant, *misconceptions: OwnMisconception, **changes: o
     return replace(variant, worksheet=replace(variant.worksheet, misconceptions=misconceptions, **changes))  # type: ignore[arg-type]
 
 
-def filled_in(variant: Variant, boxes: tuple[tuple[str, str], ...]) -> dict[str, str]:
+def filled_in(variant: Variant, boxes: Mapping[str, str]) -> dict[str, str]:
     """The texts of a sheet that is right but for these boxes, in which the formulas' numbers stand."""
-    wrong = {box: str(read_formula(variant, formula).size(variant.sizes)) for box, formula in boxes}
+    wrong = {box: str(read_formula(variant, formula).size(variant.sizes)) for box, formula in boxes.items()}
     return {**{str(blank): str(number) for blank, number in variant.key.items()}, **wrong}
 
 
-def held(variant: Variant, boxes: tuple[tuple[str, str], ...]) -> str:
+def held(variant: Variant, boxes: Mapping[str, str]) -> str:
     """The key of the misconception that such a sheet is put down to."""
     report = grade(variant, filled_in(variant, boxes))
     return report.diagnosis.key if report.diagnosis else ""
@@ -55,7 +56,7 @@ def random_own(variant: Variant, random: Random) -> OwnMisconception:
         for _ in range(random.randint(1, 3))
     ]
     chosen = random.sample(boxes, random.randint(1, min(8, len(boxes))))
-    return own(*((box, random.choice(formulas)) for box in chosen), name=f"Mine {random.random()}")
+    return own({box: random.choice(formulas) for box in chosen}, name=f"Mine {random.random()}")
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -76,10 +77,9 @@ def test_a_sheet_filled_in_as_one_says_is_put_down_to_it(seed: int) -> None:
 def test_boxes_are_named_as_the_sheet_shows_them() -> None:
     """With tokens as columns, the head's dimension is the number of rows."""
     variant = LIBRARY.variant("llama-7b")
-    by_rows = tuple((box.replace("columns", "rows"), formula) for box, formula in WIDE)
-    columns = sheet_with(variant, own(*by_rows), tokens_are="columns")
-    assert (held(sheet_with(variant, own(*WIDE)), WIDE), held(columns, by_rows)) == ("own-mine", "own-mine")
-    assert held(columns.with_tokens_as_rows, WIDE) == "own-mine"
+    by_rows = {box.replace("columns", "rows"): formula for box, formula in WIDE.items()}
+    columns = sheet_with(variant, own(by_rows), tokens_are="columns")
+    assert (held(sheet_with(variant, own(WIDE)), WIDE), held(columns, by_rows)) == ("own-mine", "own-mine")
     assert columns.text.misconception("own-mine", "nudge") == "Mine?"
 
 
@@ -90,9 +90,9 @@ def test_on_a_sheet_in_letters_formulas_are_compared_by_meaning() -> None:
     box = next(str(blank) for blank in plain.blanks if "N" not in plain.expression(blank).symbols)
     other = next(str(blank) for blank in plain.blanks if str(blank) != box)
     symbol = plain.notation.symbol
-    formulas = ((box, f"{symbol('N')}*{symbol('H')}"), (other, f"{symbol('N')}*{symbol('d')}"))
-    variant = sheet_with(plain, own(*formulas))
-    answers = {str(blank): plain.notation.write(plain.expression(blank)) for blank in plain.blanks} | dict(formulas)
+    formulas = {box: f"{symbol('N')}*{symbol('H')}", other: f"{symbol('N')}*{symbol('d')}"}
+    variant = sheet_with(plain, own(formulas))
+    answers = {str(blank): plain.notation.write(plain.expression(blank)) for blank in plain.blanks} | formulas
     report = grade(variant, answers)
     assert report.diagnosis is not None
     assert report.diagnosis.key == "own-mine"
@@ -104,8 +104,8 @@ def test_a_formula_may_use_more_than_students_may() -> None:
     variant = LIBRARY.variant("llama-7b")
     blank = variant.blanks_by_name["queries.columns"]
     for formula, number in (("2", 2), ("2*right", 256), ("other_side", 100), ("d_ff", 11008), ("d_model/H", 128)):
-        boxes = ((str(blank), formula), ("keys.columns", "7"))
-        changed = sheet_with(variant, own(*boxes))
+        boxes = {str(blank): formula, "keys.columns": "7"}
+        changed = sheet_with(variant, own(boxes))
         [(_, predicted)] = [pair for pair in changed.problem.own_misconceptions.items() if pair[0] == "own-mine"]
         assert predicted.keys() == {blank, variant.blanks_by_name["keys.columns"]}
         sheet = {**{str(b): str(n) for b, n in variant.key.items()}, str(blank): str(number), "keys.columns": "7"}
@@ -116,26 +116,26 @@ def test_a_formula_may_use_more_than_students_may() -> None:
 
 def test_what_is_alike_or_cannot_be_seen_is_said() -> None:
     """By name; the author's own one goes before the built-in one that it is like."""
-    as_built_in = tuple((f"{row}.columns", "d") for row in ("queries", "keys", "values"))
-    same = findings_by_kind(own(*as_built_in))["same"]
+    as_built_in = {f"{row}.columns": "d" for row in ("queries", "keys", "values")}
+    same = findings_by_kind(own(as_built_in))["same"]
     assert same.other == "head-as-wide-as-model"
     assert LIBRARY.wording.misconception_name("head-as-wide-as-model") in same.message
-    assert held(sheet_with(LIBRARY.variant("llama-7b"), own(*as_built_in)), as_built_in) == "own-mine"
-    assert findings_by_kind(own(("queries.columns", "d/H"))).keys() == {"right"}
-    assert findings_by_kind(own(("queries.columns", "right + 1"))).keys() == {"slip"}
-    formula = findings_by_kind(own(("queries.columns", "d/7"), ("keys.columns", "d")))["formula"]
+    assert held(sheet_with(LIBRARY.variant("llama-7b"), own(as_built_in)), as_built_in) == "own-mine"
+    assert findings_by_kind(own({"queries.columns": "d/H"})).keys() == {"right"}
+    assert findings_by_kind(own({"queries.columns": "right + 1"})).keys() == {"slip"}
+    formula = findings_by_kind(own({"queries.columns": "d/7", "keys.columns": "d"}))["formula"]
     assert formula.box == "queries.columns"
-    twice = findings_by_kind(own(*WIDE), own(*WIDE, name="Yours"))
+    twice = findings_by_kind(own(WIDE), own(WIDE, name="Yours"))
     assert (twice["same"].key, twice["hidden"].key, twice["hidden"].other) == ("own-mine", "own-yours", "own-mine")
-    assert ("own-mine", "right") in cannot_tell_apart(
-        sheet_with(LIBRARY.variant("llama-7b"), own(("queries.columns", "d/H"))).problem
+    assert ("own-mine", None) in cannot_tell_apart(
+        sheet_with(LIBRARY.variant("llama-7b"), own({"queries.columns": "d/H"})).problem
     )
 
 
 def test_the_catalogue_stays_as_it_is() -> None:
     """A sheet with an own misconception is put down to the built-in ones as before."""
     plain = LIBRARY.variant("llama-7b")
-    variant = sheet_with(plain, own(*WIDE))
-    boxes = tuple((f"{row}.columns", "d") for row in ("queries", "keys", "values"))
+    variant = sheet_with(plain, own(WIDE))
+    boxes = {f"{row}.columns": "d" for row in ("queries", "keys", "values")}
     assert held(variant, boxes) == held(plain, boxes) == "head-as-wide-as-model"
     assert not any(each.key.startswith("own-") for each in MISCONCEPTIONS)

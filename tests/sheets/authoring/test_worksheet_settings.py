@@ -19,15 +19,13 @@ from app.shapes.requirements import TopicError
 from app.shapes.topics import TOPICS, possible_tokens
 from app.sheets.authoring.own_misconceptions import read_formula
 from app.sheets.authoring.worksheet_settings import (
-    WorksheetFile,
+    SettingError,
     check_settings,
-    derived_key,
     read_settings,
-    settings_of,
 )
 from app.sheets.library import Library
 from app.sheets.variant import Variant
-from app.sheets.worksheet import Worksheet, WorksheetError
+from app.sheets.worksheet import WORKSHEETS, Worksheet, WorksheetError, derived_key
 from tests.helpers.random_worksheets import random_settings
 from tests.helpers.shipped import LIBRARY
 from tests.helpers.slow import one_in
@@ -42,10 +40,11 @@ def read(values: dict[str, Any], library: Library = LIBRARY) -> Worksheet:
     return read_settings("mine", values, library.models, library.wording)
 
 
-def test_a_file_has_a_setting_for_every_field() -> None:
-    """Of the same name and with the same default; the key is the name of the file."""
-    assert ["key", *WorksheetFile.model_fields] == [field.name for field in fields(Worksheet)]
-    assert set(settings_of(read(GOOD))) == set(GOOD)
+def test_a_file_says_what_is_not_the_default() -> None:
+    """Its key is the name of the file, which it cannot give itself."""
+    assert set(read(GOOD).settings) == set(GOOD)
+    with pytest.raises(SettingError, match="no setting “key”"):
+        read({**GOOD, "key": "other"})
 
 
 @settings(max_examples=60, deadline=None)
@@ -53,10 +52,10 @@ def test_a_file_has_a_setting_for_every_field() -> None:
 def test_settings_come_back_equal(seed: int) -> None:
     """After TOML and after JSON, whatever the texts are."""
     worksheet = read(random_settings(LIBRARY, seed))
-    values = settings_of(worksheet)
+    values = worksheet.settings
     assert read(tomllib.loads(tomli_w.dumps(values, multiline_strings=True))) == worksheet
     assert read(json.loads(json.dumps(values))) == worksheet
-    assert settings_of(read(values)) == values
+    assert read(values).settings == values
 
 
 @pytest.mark.parametrize("key", LIBRARY.worksheets)
@@ -64,8 +63,8 @@ def test_a_shipped_worksheet_comes_back_equal(key: str) -> None:
     """Its file says no more than it must."""
     worksheet = LIBRARY.worksheets[key]
     file = tomllib.loads((PROJECT / "worksheets" / f"{key}.toml").read_text(encoding="utf-8"))
-    assert settings_of(worksheet).keys() <= file.keys()
-    assert read_settings(key, settings_of(worksheet), LIBRARY.models, LIBRARY.wording) == worksheet
+    assert worksheet.settings.keys() <= file.keys()
+    assert read_settings(key, worksheet.settings, LIBRARY.models, LIBRARY.wording) == worksheet
 
 
 @pytest.mark.parametrize(
@@ -93,7 +92,7 @@ def test_a_shipped_worksheet_comes_back_equal(key: str) -> None:
         ({"show_hints": 0}, "show_hints", "true or false"),
         ({"questions": [{"text": "Why?"}] * 2}, "questions 1", "questions.2 is there twice"),
         ({"questions": [{"text": str(n)} for n in range(11)]}, "questions", "at most 10"),
-        ({"questions": [{"text": "Why?"}, {}]}, "questions 1 text", "questions.2.text must be"),
+        ({"questions": [{"text": "Why?"}, {}]}, "questions 1 text", "questions.2.text is missing"),
         ({"questions": [{"text": "Why?", "points": 1}]}, "questions 0 points", "no setting “questions.1.points”"),
         ({"questions": [{"text": "Why?", "key": "Ä"}]}, "questions 0 key", "lower-case"),
         ({"misconceptions": [{**OWN, "key": "transposed"}]}, "misconceptions 0 key", "own-"),
@@ -182,13 +181,13 @@ ANYTHING = st.recursive(
 
 
 @settings(max_examples=150, deadline=None)
-@given(changes=st.dictionaries(st.sampled_from(list(WorksheetFile.model_fields)), ANYTHING, max_size=4))
+@given(changes=st.dictionaries(st.sampled_from([field.name for field in fields(Worksheet)]), ANYTHING, max_size=4))
 def test_whatever_stands_in_a_file_is_read_or_refused(changes: dict[str, Any]) -> None:
     """Each refusal names a setting, in one line that is not as long as what was typed may be."""
     sheet, errors = check_settings("mine", {**GOOD, **changes}, LIBRARY.models, LIBRARY.wording)
     assert (sheet is None) == bool(errors)
     for error in errors:
-        assert error.setting in WorksheetFile.model_fields
+        assert error.setting in {field.name for field in fields(Worksheet)}
         assert "\n" not in str(error)
 
 
@@ -212,7 +211,7 @@ def test_the_checker_refuses_what_cannot_be_opened(topic: str, answers: str) -> 
         for row in named:
             values = {**first, "rows": [row], "kv_head_per_query_head": simplified, "answers": answers}
             accepted = check_settings("mine", values, LIBRARY.models, LIBRARY.wording)[0]
-            sheet = WorksheetFile.model_validate(values).as_worksheet("mine")
+            sheet = WORKSHEETS.validate_python({**values, "key": "mine"})
             library = Library({"mine": sheet}, LIBRARY.models, LIBRARY.wording)
             assert (accepted is None) == (_opened(library) is None) == (library.refusal("mine", model) is not None)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from app.sheets.authoring.worksheet_settings import read_settings, settings_of
+from app.sheets.authoring.worksheet_settings import read_settings
 from app.store import Material
 from app.web.materials.worksheet_preview import PREVIEW_KEY
 from tests.helpers.html_page import Page
@@ -26,7 +26,7 @@ def new_form(classroom: Classroom, **changes: Any) -> dict[str, Any]:
 
 def stored(classroom: Classroom, content: dict[str, Any] | None = None) -> Material:
     """A worksheet of the course: the one on LLaMA 7B unless other settings are given."""
-    sheet = settings_of(classroom.school.library.worksheet("llama-7b"))
+    sheet = classroom.school.library.worksheet("llama-7b").settings
     return classroom.store.materials.add("worksheet", classroom.course, classroom.teacher, content or sheet)
 
 
@@ -54,7 +54,7 @@ def test_a_stored_worksheet_is_saved_as_it_was(classroom: Classroom, seed: int) 
     """Through the page's own form, whatever its settings are, and hostile texts stay texts on it."""
     library = classroom.school.library
     worksheet = read_settings("own-1", random_settings(library, seed), library.models, library.wording)
-    material = stored(classroom, settings_of(worksheet))
+    material = stored(classroom, worksheet.settings)
     page = classroom.get(f"/worksheets/{material.id}/edit")
     assert "<script>alert" not in page
     assert not re.search(r'href="javascript:|<img[^>]+src="http', page)
@@ -63,7 +63,7 @@ def test_a_stored_worksheet_is_saved_as_it_was(classroom: Classroom, seed: int) 
     kept = classroom.store.materials.find(material.id)
     assert kept
     cleaned = json.loads(json.dumps(kept.content).replace("\\u200f", ""))
-    assert cleaned == json.loads(json.dumps(settings_of(worksheet)).replace("\\u200f", ""))
+    assert cleaned == json.loads(json.dumps(worksheet.settings).replace("\\u200f", ""))
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-from dataclasses import replace
 
 from starlette.testclient import TestClient
 
@@ -79,16 +78,3 @@ def test_one_harder_sheet_tests_out_of_a_level(client: TestClient, library: Libr
     answer(client, again, right_sheet(again))
     assert record_of(client).passed == ("single-head",)
     assert record_of(client).level == "bidirectional-head"
-
-
-def test_a_cookie_of_before_goes_on_where_it_was(client: TestClient, library: Library) -> None:
-    """The levels below its own count as passed, and its results for the level itself."""
-    right = library.seeded("layer-mistral-7b", 3).code
-    old = f'[7,9,"attention-layer",1,["{right}"]]'
-    client.cookies.set(PRACTICE_COOKIE, base64.urlsafe_b64encode(old.encode()).decode())
-    practice = Practice(library, read_record(old))
-    assert practice.level.key == "attention-layer"
-    assert practice.record == replace(
-        practice.record, passed=("single-head", "bidirectional-head", "single-head-letters"), testing=False
-    )
-    assert "1 of 2 sheets right" in Page(client.get("/practice/map").text).text("li", **{"aria-current": "step"})

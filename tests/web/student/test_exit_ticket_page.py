@@ -84,7 +84,7 @@ def test_an_answer_to_a_question_that_is_no_longer_asked_comes_back(classroom: C
     _, browser = classroom.join()
     form = {**ticket_form(browser, activity), "answer-muddiest": "why √d?"}
     ticket = classroom.school.services.tickets["classic"]
-    other = replace(ticket, questions=(TicketQuestion("else", "Anything else?"),))
+    other = ticket.model_copy(update={"questions": (TicketQuestion(key="else", text="Anything else?"),)})
     content = freeze(classroom.school.library, ("llama-7b",), other)
     classroom.store.activities.revise(activity, content)
     back = browser.post(f"/class/{activity.id}/ticket", data=form)
@@ -168,7 +168,8 @@ def test_a_question_that_changes_its_kind_keeps_earlier_answers(classroom: Class
     _, browser = classroom.join()
     browser.post(f"/class/{activity.id}/ticket", data={**ticket_form(browser, activity), **ANSWERS})
     asked = OWN_TICKET.questions
-    other = replace(OWN_TICKET, questions=(replace(asked[1], options=("KV cache", "RoPE")), *asked[2:]))
+    changed = asked[1].model_copy(update={"options": ("KV cache", "RoPE")})
+    other = OWN_TICKET.model_copy(update={"questions": (changed, *asked[2:])})
     classroom.store.activities.revise(activity, freeze(classroom.school.library, (), other))
     page = classroom.page("/tickets")
     lines = {text.split(" Kim")[0] for _, text in page.find("ul", class_="ticket-answers")}

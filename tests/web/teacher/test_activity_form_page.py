@@ -11,8 +11,6 @@ from fastapi import FastAPI
 
 from app.classes.activity_form import read_activity_form
 from app.exchange.imported_models import import_config
-from app.sheets.authoring.worksheet_settings import settings_of
-from app.sheets.exit_tickets import settings_of_ticket
 from app.store import Activity
 from tests.helpers.activity_form import FORM
 from tests.helpers.class_sheet import HALF, press
@@ -25,9 +23,7 @@ from tests.helpers.sent_form import SentForm
 def test_another_teachers_exit_ticket_is_refused(classroom: Classroom) -> None:
     """Instead of being left out in silence: the form comes back with a sentence beside the exit tickets."""
     eve = classroom.school.teacher()
-    hers = classroom.store.materials.add(
-        "ticket", eve, eve, settings_of_ticket(classroom.school.services.tickets["classic"])
-    )
+    hers = classroom.store.materials.add("ticket", eve, eve, classroom.school.services.tickets["classic"].settings)
     answer = classroom.instructor.post(f"/courses/{classroom.course.id}/activities", data={**FORM, "ticket": hers.key})
     assert answer.status_code == 422
     assert Page(answer.text).find("p", id="problem")
@@ -363,7 +359,7 @@ def test_looking_at_a_worksheet_leaves_the_form(classroom: Classroom) -> None:
 
 def test_a_worksheet_leads_from_its_page_into_a_new_activity(classroom: Classroom) -> None:
     """One of the course, and one of the teacher's own; a key that there isn't is none."""
-    settings = settings_of(classroom.school.library.worksheets["llama-7b"])
+    settings = classroom.school.library.worksheets["llama-7b"].settings
     for owner in (classroom.course, classroom.teacher):
         own = classroom.store.materials.add("worksheet", owner, classroom.teacher, settings)
         address = f"/courses/{classroom.course.id}/activities/new?worksheet={own.key}"

@@ -9,7 +9,6 @@ from fastapi import FastAPI
 
 from app.classes.materials import library_with_materials
 from app.classes.student_sheet import freeze
-from app.sheets.authoring.worksheet_settings import settings_of
 from app.store import Course, Plan, Policies, Student
 from tests.helpers.answer_keys import KEY
 from tests.helpers.permission_table import ROLES, TwoCourses
@@ -72,7 +71,7 @@ def test_paper_of_an_own_worksheet_has_a_code_but_no_address(app: FastAPI) -> No
     """The address of its code is nobody’s page; the code says which sheet the answers on it are for."""
     classroom = Classroom(app, sheets=None)
     library, store = classroom.school.library, classroom.store
-    settings = settings_of(library.worksheet("llama-7b"))
+    settings = library.worksheet("llama-7b").settings
     own = store.materials.add("worksheet", classroom.course, classroom.teacher, settings)
     content = freeze(library_with_materials(library, store, [own]), (own.key, "llama-7b"), None)
     activity = classroom.activity = store.activities.add(classroom.course, Plan("Week 3"), content)

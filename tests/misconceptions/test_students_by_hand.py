@@ -1,0 +1,378 @@
+"""One student for each misconception: what they write on a sheet, worked out by hand from the sheet's description.
+
+Nothing here is computed by the app. Boxes that are not named are right.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import pytest
+
+from app.grading.grade import grade
+from app.misconceptions.catalogue import MISCONCEPTIONS
+from app.shapes.topics import TOPICS
+from tests.helpers.shipped import LIBRARY
+
+Boxes = dict[str, int]
+
+
+class Student(NamedTuple):
+    """Whoever holds this misconception writes these numbers on this worksheet."""
+
+    worksheet: str
+    misconception: str
+    wrong: Boxes
+
+
+def shape(rows: int | None, columns: int | None, *keys: str) -> Boxes:
+    """These rows and columns of each matrix; None is a side that is right."""
+    sides = {"rows": rows, "columns": columns}
+    return {f"{key}.{side}": length for key in keys for side, length in sides.items() if length is not None}
+
+
+def dims(*lengths: int | None, of: str) -> Boxes:
+    """These sides of each tensor, from dim0 on; None is a side that is right."""
+    return {f"{key}.dim{at}": length for key in of.split() for at, length in enumerate(lengths) if length is not None}
+
+
+def counts(**numbers: int) -> Boxes:
+    """These counts."""
+    return {f"{key}.count": number for key, number in numbers.items()}
+
+
+def on(worksheet: str, **wrong: Boxes) -> list[Student]:
+    """What students write on one worksheet, by the misconception, with _ for - in its key."""
+    return [Student(worksheet, key.replace("_", "-"), boxes) for key, boxes in wrong.items()]
+
+
+QKV, SCORES = ("queries", "keys", "values"), ("scores", "weights")
+
+
+def matrix(rows: int, columns: int, key: str) -> Boxes:
+    """A matrix of parameters, with the count of its numbers."""
+    return {**shape(rows, columns, key), f"{key}.count": rows * columns}
+
+
+STUDENTS = [
+    # One head of Llama 3.2 1B, a token after 99: d = 2048, H = 32, G = 8, d_h = 64, 131,072 positions.
+    *on(
+        "decode-llama-3.2-1b",
+        head_as_wide_as_model=shape(None, 2048, *QKV),
+        heads_multiply_width=shape(None, 32 * 2048, *QKV),
+        transposed_product=shape(64, 64, *SCORES),
+        model_wide_scores=shape(2048, 2048, *SCORES),
+        elementwise_product=shape(None, 64, *SCORES),
+        keys_already_transposed=shape(64, 100, "keys"),
+        columns_are_tokens={
+            **shape(64, 1, "queries", "context"), **shape(64, 100, "keys", "values"), **shape(100, 1, *SCORES),
+            **shape(2048, 1, "output"),
+        },
+        weights_for_activations=shape(2048, None, *QKV),
+        no_output_projection=shape(None, 64, "output"),
+        full_width_values=shape(None, 2048, "values"),
+        wider_kv_heads=shape(None, 2048 // 8, "keys", "values"),
+        all_kv_heads_in_one=shape(None, 8 * 64, "keys", "values"),
+        context_for_tokens={**shape(131_073, None, "keys", "values"), **shape(None, 131_073, *SCORES)},
+        all_heads_stacked=shape(32, None, *SCORES),
+        softmax_collapses=shape(None, 1, "weights"),
+        decode_step_square=shape(99, 99, *SCORES),
+        head_count_as_width=shape(None, 32, *QKV),
+        layer_for_one_head={**shape(None, 32 * 64, "queries"), **shape(None, 8 * 64, "keys", "values")},
+        projections_transposed={**shape(64, 1, "queries"), **shape(64, 100, "keys", "values")},
+        scores_transposed=shape(100, 1, *SCORES),
+        new_key_left_out={**shape(99, None, "keys", "values"), **shape(None, 99, *SCORES)},
+        all_queries_recomputed=shape(100, None, "queries", *SCORES, "context", "output"),
+        only_the_new_key={**shape(1, None, "keys", "values"), **shape(None, 1, *SCORES)},
+    ),
+    # A layer of Qwen3 0.6B, 10 inputs of 80 tokens: d = 1024, H = 16, G = 8, d_h = 128.
+    *on(
+        "four-dimensions-qwen3-0.6b",
+        one_kv_per_query_head={**dims(None, None, 16, of="split_keys"), **dims(None, 16, of="keys_by_head")},
+        shrunken_output_projection=dims(None, None, 8 * 128, of="joined_context"),
+        width_always_divided={
+            **dims(None, None, 1024, of="queries joined_context"),
+            **dims(None, None, None, 1024 // 16, of="split_queries queries_by_head split_keys keys_by_head"),
+            **dims(None, None, None, 1024 // 16, of="repeated_keys context context_by_token"),
+        },
+        one_head_for_layer={
+            **dims(None, None, 128, of="queries joined_context"),
+            **dims(None, None, 1, of="split_queries split_keys context_by_token"),
+            **dims(None, 1, of="queries_by_head keys_by_head repeated_keys scores context"),
+        },
+        view_heads_first={**dims(None, 16, 80, of="split_queries"), **dims(None, 8, 80, of="split_keys")},
+        wrong_axes_transposed={
+            **dims(None, 80, 128, 16, of="queries_by_head"), **dims(None, 80, 128, 8, of="keys_by_head"),
+            **dims(None, 16, 128, 80, of="context_by_token"),
+        },
+        heads_attend_to_heads={
+            **dims(None, 80, 16, of="queries_by_head context"), **dims(None, 80, 8, of="keys_by_head"),
+            **dims(None, 80, 16, 16, of="scores"),
+        },
+        merged_without_transpose=dims(None, 16, 80, of="context_by_token"),
+        repeat_forgotten=dims(None, 8, of="repeated_keys scores context"),
+        batch_merged_with_heads={
+            **dims(None, None, 160, of="split_queries context_by_token"), **dims(None, None, 80, of="split_keys"),
+            **dims(None, 160, of="queries_by_head repeated_keys scores context"), **dims(None, 80, of="keys_by_head"),
+        },
+        heads_before_batch={
+            **dims(16, 10, of="queries_by_head repeated_keys scores context"), **dims(8, 10, of="keys_by_head"),
+        },
+        tokens_across_batch=dims(None, None, 800, 800, of="scores"),
+    ),
+    # A mixture of DeepSeek-V2-Lite, 96 tokens: d = 2048, 64 experts of 3 · 2048 · 1408 numbers, of which 6 are chosen,
+    # and 2 shared ones, in 26 layers; 1,311,632,896 other parameters.
+    *on(
+        "experts-deepseek-v2-lite",
+        stored_layout={
+            **shape(64, 2048, "W_router"), **shape(1408, 2048, "W_up"), **shape(2048, 1408, "W_down"),
+        },
+        all_experts_active={
+            **shape(None, 64, "chosen"), **shape(96, None, "expert_input", "expert_hidden"),
+            **counts(block_active=2048 * 64 + 66 * 3 * 2048 * 1408, used=1_311_632_896 + 26 * 64 * 3 * 2048 * 1408),
+        },
+        whole_model_per_expert=counts(
+            total=64 * (1_311_632_896 + 26 * 3 * 2048 * 1408), used=6 * (1_311_632_896 + 26 * 3 * 2048 * 1408)
+        ),
+        one_expert_per_token={
+            **shape(None, 1, "chosen"), **shape(2, None, "expert_input", "expert_hidden"),
+            **counts(block_active=2048 * 64 + 3 * 3 * 2048 * 1408, used=1_311_632_896 + 26 * 3 * 2048 * 1408),
+        },
+        router_as_wide_as_expert=shape(None, 1408, "W_router", "router_logits"),
+        one_choice_for_all_tokens={
+            **shape(1, None, "router_logits", "chosen"), **shape(96, None, "expert_input", "expert_hidden"),
+        },
+        experts_share_the_width={
+            **shape(None, 1408 // 64, "W_up", "expert_hidden"), **shape(1408 // 64, None, "W_down"),
+            **counts(
+                one_expert=3 * 2048 * 22, shared_experts=2 * 3 * 2048 * 22,
+                block_stored=2048 * 64 + 66 * 3 * 2048 * 22, block_active=2048 * 64 + 8 * 3 * 2048 * 22,
+                total=1_311_632_896 + 26 * 64 * 3 * 2048 * 22, used=1_311_632_896 + 26 * 6 * 3 * 2048 * 22,
+            ),
+        },
+        expert_gate_forgotten=counts(
+            one_expert=2 * 2048 * 1408,
+            block_stored=2048 * 64 + 2 * 3 * 2048 * 1408 + 64 * 2 * 2048 * 1408,
+            block_active=2048 * 64 + 2 * 3 * 2048 * 1408 + 6 * 2 * 2048 * 1408,
+            total=1_311_632_896 + 26 * 64 * 2 * 2048 * 1408, used=1_311_632_896 + 26 * 6 * 2 * 2048 * 1408,
+        ),
+        shared_experts_forgotten=counts(
+            block_stored=2048 * 64 + 64 * 3 * 2048 * 1408, block_active=2048 * 64 + 6 * 3 * 2048 * 1408
+        ),
+    ),
+    # A layer of DeepSeek-V2-Lite with latent attention: d = 2048, H = 16, d_h = 128 + 64, d_v = 128, a latent of 512.
+    *on(
+        "latent-deepseek-v2-lite",
+        input_sliced=shape(None, 192, "input"),
+        input_repeated=shape(None, 16 * 2048, "input"),
+        embedding_table_as_input=shape(102_400, None, "input"),
+        only_last_token_asks=shape(1, None, "queries", *SCORES, "context", "output"),
+        latent_cache_of_full_keys=shape(None, 16 * (192 + 128), "cache"),
+        cache_without_rotary_key=shape(None, 512, "cache"),
+        rotary_key_for_each_head=shape(None, 16 * 64, "rotary_key"),
+        keys_without_rotary_part=shape(None, 16 * 128, "keys"),
+    ),
+    # From scores to weights in GPT-2, 100 tokens, token 34: d = 768, d_h = 64.
+    *on(
+        "softmax-gpt2",
+        scale_by_model_width=counts(under_root=768),
+        mask_forgotten=counts(masked=0, first_weights=100, chosen_weights=100),
+        diagonal_masked=counts(masked=5050, first_weights=0, chosen_weights=33, last_weights=99),
+        half_of_all_masked=counts(masked=100 * 100 // 2),
+        all_entries_masked=counts(masked=100 * 100),
+        mask_hides_earlier=counts(first_weights=100, chosen_weights=67, last_weights=1),
+        mask_per_token=shape(1, None, "mask"),
+        softmax_over_all=counts(weights_sum=1),
+    ),
+    # The same without a mask in BERT, token 27.
+    *on("softmax-bert-base", causal_mask_everywhere=counts(first_weights=1, chosen_weights=27)),
+    # LLaMA 13B: d = 5120 = 40 · 128, d_ff = 13,824, 40 layers, a vocabulary of 32,000, 2,048 positions; of its
+    # 13,015,864,320 parameters 12,688,179,200 are matrices and norms of its layers.
+    *on(
+        "count-larger-llama",
+        heads_change_parameters=counts(attention=40 * 4 * 5120**2),
+        positions_are_parameters=counts(
+            embedding=(32_000 + 2048) * 5120, total=13_015_864_320 + 2048 * 5120
+        ),
+        separate_head_forgotten=counts(output_head=0, total=13_015_864_320 - 32_000 * 5120),
+        context_in_weights=counts(
+            attention=3 * 5120**2 + 2048 * 5120**2,
+            all_layers=12_688_179_200 + 40 * 2047 * 5120**2, total=13_015_864_320 + 40 * 2047 * 5120**2,
+        ),
+        square_head_projection=counts(
+            attention=40 * 3 * 128**2 + 5120**2,
+            all_layers=12_688_179_200 - 40 * 3 * (5120**2 - 40 * 128**2),
+            total=13_015_864_320 - 40 * 3 * (5120**2 - 40 * 128**2),
+        ),
+        output_projection_forgotten=counts(
+            attention=3 * 5120**2,
+            all_layers=12_688_179_200 - 40 * 5120**2, total=13_015_864_320 - 40 * 5120**2,
+        ),
+        gate_forgotten=counts(
+            feed_forward=2 * 5120 * 13_824,
+            all_layers=12_688_179_200 - 40 * 5120 * 13_824, total=13_015_864_320 - 40 * 5120 * 13_824,
+        ),
+        feed_forward_four_d=counts(
+            feed_forward=3 * 5120 * 4 * 5120,
+            all_layers=12_688_179_200 + 40 * 3 * 5120 * (4 * 5120 - 13_824),
+            total=13_015_864_320 + 40 * 3 * 5120 * (4 * 5120 - 13_824),
+        ),
+    ),
+    # BERT base, whose output matrix is its embedding of 30,522 tokens: 109,514,298 parameters.
+    *on("count-bert-base", tied_embedding_twice=counts(total=109_514_298 + 30_522 * 768)),
+    # Rotary pairs of Pythia 160M, 70 tokens: H = 12, d = 768, d_h = 64, of which 16 numbers are rotated.
+    *on(
+        "rotary-pythia-160m",
+        angle_per_dimension={**shape(None, 16, "angles", "cosines"), **counts(layer_angles=70 * 16)},
+        angles_as_wide_as_model={**shape(None, 384, "angles", "cosines"), **counts(layer_angles=70 * 384)},
+        all_dimensions_rotated={
+            **shape(None, 32, "angles", "cosines"),
+            **counts(unrotated=0, layer_angles=70 * 32, layer_rotated=2 * 70 * 12 * 64),
+        },
+        pairs_of_the_other_kind=counts(partner=3),
+        values_rotated_too=counts(layer_rotated=3 * 70 * 12 * 16),
+        angles_for_each_head=counts(layer_angles=12 * 70 * 8),
+    ),
+    # The width of Llama 3 8B, d = 4096: two thirds of 4 · 4096, times 1.3, rounded up to a multiple of 1024.
+    *on(
+        "width-llama-3-8b",
+        rounded_down_to_multiple=counts(multiples=13, width=13 * 1024),
+        not_rounded_to_multiple=counts(width=14_198),
+        two_thirds_of_d=counts(two_thirds=2 * 4096 // 3),
+        gate_is_half_of_up=counts(two_thirds=4 * 4096 // 2),
+        one_width_for_both_blocks=counts(ungated_parameters=2 * 4096 * 14_336),
+    ),
+    *on("width-gpt2", one_matrix_for_block=counts(block_parameters=768 * 4 * 768)),
+    # The parameters of one head of GPT-2: d = 768, d_h = 64.
+    *on(
+        "head-parameters-gpt2",
+        whole_output_projection={**shape(768, None, "W_O"), **counts(W_O=768 * 768)},
+        tokens_in_weights={**shape(100, None, "W_Q"), **counts(W_Q=100 * 64)},
+        output_like_the_others=shape(768, 64, "W_O"),
+        product_of_full_rank=counts(rank_W_VO=768),
+        product_as_small_as_head=shape(64, 64, "W_VO"),
+    ),
+    # What a layer of LLaMA 7B costs for 100 tokens: d = 4096 = 32 · 128, d_ff = 11,008; 6,738,415,616 parameters.
+    *on(
+        "costs-llama-7b",
+        cache_forgets_factor=counts(cache_16_bit=2 * 32 * 100 * 4096, cache_8_bit=32 * 100 * 4096),
+        flops_are_macs=counts(
+            queries_flops=100 * 4096 * 4096, keys_flops=100 * 4096 * 4096, output_flops=100 * 4096 * 4096,
+            scores_flops=100 * 100 * 4096, context_flops=100 * 100 * 4096, feed_forward_flops=3 * 100 * 4096 * 11_008,
+        ),
+        bits_for_bytes=counts(
+            weights_16_bit=16 * 6_738_415_616, weights_8_bit=8 * 6_738_415_616, weights_4_bit=4 * 6_738_415_616,
+            cache_16_bit=16 * 2 * 32 * 100 * 4096, cache_8_bit=8 * 2 * 32 * 100 * 4096,
+        ),
+        all_layers_for_one=counts(
+            queries_flops=32 * 2 * 100 * 4096**2, keys_flops=32 * 2 * 100 * 4096**2,
+            scores_flops=32 * 2 * 100**2 * 4096, context_flops=32 * 2 * 100**2 * 4096,
+            output_flops=32 * 2 * 100 * 4096**2,
+            feed_forward_flops=32 * 6 * 100 * 4096 * 11_008,
+        ),
+    ),
+    # Growth in Llama 3.2 1B, 100 tokens: d = 2048 = 32 · 64, G = 8.
+    *on(
+        "growth-llama-3.2-1b",
+        everything_quadratic=counts(projections_doubled=4, kv_cache_doubled=4),
+        everything_linear=counts(pairwise_doubled=2, score_entries_doubled=2),
+        decoding_costs_a_prefill=counts(decode_flops=4 * 101 * 2048 * (2048 + 512) + 4 * 101**2 * 2048),
+    ),
+    # From tokens to logits in Llama 3.2 1B: d = 2048, d_ff = 8192.
+    *on(
+        "walk-llama-3.2-1b",
+        gate_and_up_concatenated=shape(None, 2 * 8192, "hidden"),
+        logits_as_wide_as_model=shape(None, 2048, "logits", "last_logits"),
+    ),
+    # Cross-attention in BART: 25 tokens of the decoder attend to 90 of the encoder.
+    *on(
+        "cross-bart-base",
+        texts_swapped={
+            **shape(90, None, "queries", "context", "output"), **shape(25, None, "keys", "values"),
+            **shape(90, 25, *SCORES),
+        },
+        one_text_alone={**shape(25, None, "keys", "values"), **shape(None, 25, *SCORES)},
+        scores_transposed=shape(90, 25, *SCORES),
+    ),
+    # One head of GPT-2 writes the token after 85, with 1,024 positions.
+    *on(
+        "decode-gpt2",
+        scores_transposed=shape(86, 1, *SCORES),
+        new_key_left_out={**shape(85, None, "keys", "values"), **shape(None, 85, *SCORES)},
+        context_for_tokens={**shape(1024, None, "keys", "values"), **shape(None, 1024, *SCORES)},
+    ),
+    # One head of LLaMA 7B, 100 tokens: d = 4096 = 32 · 128.
+    *on(
+        "llama-7b",
+        weights_for_activations={**shape(4096, None, *QKV), **shape(4096, 4096, *SCORES)},
+        head_count_as_width=shape(None, 32, *QKV),
+        only_last_token_asks=shape(1, None, "queries", *SCORES, "output"),
+    ),
+    # One head of BERT, 40 tokens: d = 768, d_h = 64, 512 positions.
+    *on(
+        "bidirectional-bert-base",
+        full_width_values=shape(None, 768, "values"),
+        context_for_tokens={**shape(512, None, "input", *QKV, "output"), **shape(512, 512, *SCORES)},
+    ),
+    # A layer of Mistral 7B, 60 tokens: d = 4096 = 32 · 128, G = 8.
+    *on(
+        "layer-mistral-7b",
+        one_head_for_layer=shape(None, 128, *QKV, "context"),
+        one_kv_per_query_head=shape(None, 4096, "keys", "values"),
+        shrunken_output_projection=shape(None, 8 * 128, "context"),
+        columns_are_tokens={
+            **shape(4096, 60, "input", "queries", "context", "output"), **shape(1024, 60, "keys", "values"),
+        },
+    ),
+    # All heads of Qwen2.5 0.5B, 50 tokens: d = 896 = 14 · 64, G = 2.
+    *on(
+        "three-dimensions-qwen2.5-0.5b",
+        view_heads_first={**dims(14, 50, of="split_queries"), **dims(2, 50, of="split_keys")},
+        repeat_forgotten=dims(2, of="repeated_keys scores context"),
+    ),
+    # The matrices of a layer of the same model: d_ff = 4864; and its 494,032,768 parameters, 24 layers.
+    *on(
+        "matrices-qwen2.5-0.5b",
+        heads_multiply_width={
+            **matrix(896, 14 * 896, "W_Q"), **matrix(896, 2 * 896, "W_K"), **matrix(896, 2 * 896, "W_V"),
+            **matrix(14 * 896, 896, "W_O"),
+        },
+        one_kv_per_query_head={**matrix(896, 896, "W_K"), **matrix(896, 896, "W_V")},
+        stored_layout={
+            **shape(128, 896, "W_K", "W_V"), **shape(4864, 896, "W_gate", "W_up"), **shape(896, 4864, "W_down"),
+        },
+        feed_forward_four_d={
+            **matrix(896, 3584, "W_gate"), **matrix(896, 3584, "W_up"), **matrix(3584, 896, "W_down"),
+        },
+    ),
+    *on(
+        "count-qwen2.5-0.5b",
+        one_kv_per_query_head=counts(
+            attention=1_836_160 + 2 * 12 * 64 * (896 + 1),  # with biases of keys and values
+            all_layers=357_897_216 + 24 * 2 * 12 * 64 * (896 + 1), total=494_032_768 + 24 * 2 * 12 * 64 * (896 + 1),
+        ),
+    ),
+    *on(
+        "costs-mistral-7b",
+        one_kv_per_query_head=counts(
+            keys_flops=2 * 100 * 4096**2, cache_16_bit=4 * 32 * 100 * 4096, cache_8_bit=2 * 32 * 100 * 4096
+        ),
+    ),
+    Student("latent-deepseek-v2-lite", "keys-without-rotary-part", shape(None, 16 * 128, "queries", "keys")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("student", STUDENTS, ids=lambda student: f"{student.worksheet} {student.misconception}")
+def test_what_students_write_is_diagnosed_as_what_they_hold(student: Student) -> None:
+    """That one misconception, and nothing that only follows from it."""
+    variant = LIBRARY.variant(student.worksheet)
+    right = {str(blank): size for blank, size in variant.key.items()}
+    report = grade(variant, {box: str(number) for box, number in {**right, **student.wrong}.items()})
+    assert report.diagnosis is not None
+    assert (report.diagnosis.key, report.diagnosis.also) == (student.misconception, ())
+
+
+def test_every_misconception_and_topic_has_a_student() -> None:
+    """So the catalogue isn't tested by itself alone, and no key in students' records is renamed unnoticed."""
+    assert {misconception.key for misconception in MISCONCEPTIONS} == {each.misconception for each in STUDENTS}
+    assert {LIBRARY.worksheets[each.worksheet].topic for each in STUDENTS} == set(TOPICS)

@@ -1,0 +1,176 @@
+"""The two sets of shapes in symbols agree, for every family and every table with parameters.
+
+A topic's table has the matrices that activations are multiplied by; a family's layout has what a model stores. They are
+compared by place and shape, whatever a tensor is called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from math import prod
+
+import pytest
+
+from app.algebra.expression import ZERO, Expression
+from app.models.architecture import Architecture
+from app.models.parameter_specs import Bucket, ParameterSpecs
+from app.models.read_config import build_architecture
+from app.shapes.table import TensorTable
+from app.shapes.topics import TOPICS, refusal, sizes_for, topic_for
+from tests.helpers.families_cases import CASES
+
+Matrix = tuple[Expression, ...]  # rows and columns in the orientation of x·W; of experts, E before them
+
+TOKENS = 10  # fewer than every position table of the cases has rows
+ONE_HEAD = ("single-head", "bidirectional-head", "decode-step", "cross-attention", "head-parameters")
+ALL_HEADS = ("attention-layer", "three-dimensions", "four-dimensions", "head-parameters", "layer-parameters")
+FEED_FORWARD = ("layer-parameters", "whole-model")
+
+# The keys of parameters in tables. Of the first four, how many heads of each a layer has.
+HEADS = {"W_Q": "H", "W_K": "G", "W_V": "G", "W_O": "H"}
+LATENTS = ("W_DQ", "W_UQ", "W_DKV", "W_KR", "W_UK", "W_UV")
+BLOCK = ("W_gate", "W_up", "W_down")
+OF_DECODER = {"H": "H_dec", "G": "H_dec", "d_h": "d_h_dec", "d_v": "d_h_dec"}  # beside an encoder, in its layout
+# Two sizes that a layout may write as one where its models have them alike.
+ALIKE = (("G", "H"), ("d_v", "d_h"), ("H_dec", "H"), ("d_h_dec", "d_h"))
+
+
+@cache
+def architectures() -> list[Architecture]:
+    """Every config of every family's cases, with odd sizes and every setting that changes a shape."""
+    configs = [{**config, "architectures": [name]} for case in CASES for config, name in case.configs()]
+    return [build_architecture(config, f"{config['model_type']} {at}") for at, config in enumerate(configs)]
+
+
+def tables(topic: str) -> Iterator[tuple[Architecture, TensorTable]]:
+    """The topic's table for each model that it is true of."""
+    for a in architectures():
+        if refusal(topic, a, TOKENS) is None:
+            yield a, topic_for(topic, a, TOKENS)
+
+
+def layers(topic: str) -> Iterator[tuple[Architecture, TensorTable, ParameterSpecs]]:
+    """The same, with what a layer of the stack stores that the topic is about, for each kind of layer.
+
+    Not those that attend to an image in place of the text.
+    """
+    for a, table in tables(topic):
+        runs = a.stacks[-1 if TOPICS[topic].uses_decoder else 0].runs
+        yield from ((a, table, run.parameters) for run in runs if "cross" not in run.flags)
+
+
+def stored(specs: ParameterSpecs, bucket: Bucket, sides: int = 2) -> list[Matrix]:
+    """The tensors of a bucket with so many sides, in the order in which they are stored."""
+    return [spec.in_out_shape for spec in specs if spec.bucket == bucket and len(spec.in_out_shape) == sides]
+
+
+def projections(specs: ParameterSpecs, topic: str) -> list[Matrix]:
+    """Those of attention; of cross-attention in the bucket "other", without a table of B relative positions there."""
+    if topic != "cross-attention":
+        return stored(specs, "attention")
+    return [shape for shape in stored(specs, "other") if str(shape[0]) != "B"]
+
+
+def asked(table: TensorTable, keys: Iterable[str], prefix: str = "") -> list[Matrix]:
+    """The table's own matrices of these keys."""
+    return [table[prefix + key].shape for key in keys if prefix + key in table.by_key]
+
+
+def of_all_heads(table: TensorTable) -> list[Matrix]:
+    """The table's projections of one head side by side, as often as the layer has such heads; of W_O one on another."""
+    widened = list[Matrix]()
+    for key, symbol in HEADS.items():
+        (rows, columns), heads = table[key].shape, Expression.symbol(symbol)
+        widened.append((rows * heads, columns) if key == "W_O" else (rows, columns * heads))
+    return widened
+
+
+def joined(matrices: Iterable[Matrix]) -> list[Matrix]:
+    """Matrices with the same rows as one: the same whether they are stored apart or side by side."""
+    columns = dict[Expression, Expression]()
+    for rows, width in matrices:
+        columns[rows] = columns.get(rows, ZERO) + width
+    return sorted(columns.items(), key=str)
+
+
+def assert_agree(topic: str, a: Architecture, of_table: list[Matrix], of_layout: list[Matrix]) -> None:
+    """The same matrices in the same order, or the same side by side: in this model's sizes, and in symbols."""
+    if len(of_table) != len(of_layout):
+        of_table, of_layout = joined(of_table), joined(of_layout)
+    assert numbers(of_table, sizes_for(topic, a, TOKENS, TOKENS)) == numbers(of_layout, a.all_sizes), (topic, a.name)
+    own = renamed(of_table, OF_DECODER) if TOPICS[topic].uses_decoder and a.encoder_decoder else of_table
+    alike = {old: new for old, new in ALIKE if a.all_sizes.get(old) == a.all_sizes.get(new)}
+    assert renamed(own, alike) == renamed(of_layout, alike), (topic, a.name)
+
+
+def numbers(matrices: list[Matrix], sizes: Mapping[str, int]) -> list[list[int]]:
+    return [[side.size(sizes) for side in matrix] for matrix in matrices]
+
+
+def renamed(matrices: Iterable[Matrix], names: Mapping[str, str]) -> list[Matrix]:
+    new = {old: Expression.symbol(name) for old, name in names.items()}
+    return [tuple(side.substitute(new) for side in matrix) for matrix in matrices]
+
+
+@pytest.mark.parametrize("topic", ONE_HEAD)
+def test_the_heads_of_a_layer_have_its_projections(topic: str) -> None:
+    """The four matrices of one head make up those that are stored."""
+    for a, table, layer in layers(topic):
+        assert_agree(topic, a, of_all_heads(table), projections(layer, topic))
+
+
+@pytest.mark.parametrize("topic", ALL_HEADS)
+def test_the_projections_of_a_layer_are_stored(topic: str) -> None:
+    """As four matrices, as one for queries, keys and values, or with latents between them."""
+    for a, table, layer in layers(topic):
+        prefix = "layer_" if topic == "head-parameters" else ""
+        wanted = [*asked(table, HEADS, prefix), *asked(table, LATENTS)]
+        assert_agree(topic, a, wanted, projections(layer, topic))
+
+
+@pytest.mark.parametrize("topic", FEED_FORWARD)
+def test_the_matrices_of_the_feed_forward_block_are_stored(topic: str) -> None:
+    """Three with a gate, which may share a matrix with what it multiplies; two without."""
+    for a, table, layer in layers(topic):
+        assert_agree(topic, a, asked(table, BLOCK), stored(layer, "mlp"))
+
+
+def test_an_expert_is_a_slice_of_what_is_stored() -> None:
+    """All E experts' matrices stand in one tensor, beside a router with a column for each."""
+    for a, table, layer in layers("experts"):
+        if of_experts := stored(layer, "mlp", sides=3):
+            assert {str(experts) for experts, *_ in of_experts} == {"E"}, a.name
+            width = of_experts[-1][1]  # which layouts call d_ff or d_exp
+            own = renamed(asked(table, BLOCK), {"d_exp": str(width)})
+            assert_agree("experts", a, own, [(rows, columns) for _, rows, columns in of_experts])
+            assert table["W_router"].shape in stored(layer, "mlp"), a.name
+
+
+def test_the_embedding_and_the_lm_head_are_stored() -> None:
+    """A tied LM head is the table of the embedding, transposed."""
+    for a, table in tables("whole-model"):
+        embedding = stored(a.base_parameters, "embedding")[0]
+        assert_agree("whole-model", a, [table["embedding"].shape], [embedding])
+        head = stored(a.head_parameters, "output_head") or [embedding[::-1]]
+        assert_agree("whole-model", a, [table["output_head"].shape], head)
+
+
+def test_a_token_meets_each_stored_number_of_a_layer_once() -> None:
+    """The operations of a projection or block: one multiplication and one addition for each number and token."""
+    for a, table, layer in layers("costs"):
+        sizes = sizes_for("costs", a, TOKENS, TOKENS)
+        flops = {count.key: count.size("count", sizes) for count in table.counts if count.unit == "operations"}
+        projected = sum(flops[f"{key}_flops"] for key in ("queries", "keys", "values", "output"))
+        counts = {bucket: sum(map(prod, numbers(stored(layer, bucket), sizes))) for bucket in ("attention", "mlp")}
+        assert projected == 2 * TOKENS * counts["attention"], a.name
+        assert flops["feed_forward_flops"] == 2 * TOKENS * counts["mlp"], a.name
+
+
+def test_no_table_with_parameters_is_left_out() -> None:
+    """Every parameter of every topic's tables is compared above, but for products of two of them."""
+    compared = {*HEADS, *(f"layer_{key}" for key in HEADS), *LATENTS, *BLOCK, "W_router", "embedding", "output_head"}
+    for topic, spec in TOPICS.items():
+        parameters = {t.key for table in spec.tables for t in table.tensors if t.parameter and not t.equation}
+        assert parameters <= compared
+        assert not parameters or topic in {*ONE_HEAD, *ALL_HEADS, *FEED_FORWARD, "experts"}
