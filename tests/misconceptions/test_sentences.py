@@ -11,9 +11,10 @@ import pytest
 from app.misconceptions.predictions import expectations
 from app.shapes.topics import TOPICS
 from app.sheets.variant import Variant
+from app.sheets.wording import MisconceptionText
 from tests.helpers.shipped import FIRST_OF_TOPIC, LIBRARY, MODELS
 
-KINDS = ("nudge", "hint", "explanation")
+KINDS: tuple[MisconceptionText, ...] = ("nudge", "hint", "explanation")
 # The first worksheet of each topic, for every model that it is true of.
 VARIANTS = [
     LIBRARY.variant(sheet.key, model)

@@ -54,7 +54,7 @@ def sheet(
     library: Library, architecture: Architecture, topic: str, tokens: int, answers: Answers = "numbers"
 ) -> Variant:
     """A sheet that asks every row of the topic which has a name, about a model of no library."""
-    named = library.wording.sections["rows"][topic]
+    named = library.wording.topics[topic].rows
     rows = tuple(key for key in topic_for(topic, architecture, tokens).asked if key in named)
     notation: NotationKey = "lecture" if answers == "letters" else "classic"
     worksheet = Worksheet("asked", "Title", "model", topic, tokens, rows, notation, answers=answers)
@@ -253,7 +253,7 @@ def test_the_scale_of_the_scores_is_said_as_it_is(library: Library, every_sheet:
                 assert ("config" in fact.sentence) == (a.score_scale.kind == "stated"), fact.sentence
                 kinds.add(a.score_scale.kind)
         said = {fact.part for fact in variant.text.facts}
-        if "scale" in library.wording.sections["description-parts"][variant.worksheet.topic]:
+        if "scale" in library.wording.topics[variant.worksheet.topic].description_parts:
             assert ("scale" in said) == (a.score_scale.kind != "inverse-sqrt")
         if variant.worksheet.topic == "scale-mask-softmax":
             is_asked = a.score_scale.factor * a.d_h**0.5 == pytest.approx(a.score_scale.number)
@@ -501,23 +501,23 @@ def test_a_nudge_takes_nothing_for_granted(library: Library, every_sheet: tuple[
 @pytest.mark.parametrize("topic", TOPICS)
 def test_a_topic_has_its_wording(library: Library, topic: str) -> None:
     """Title and task; for every row that has a name, a nudge for each of its boxes. Other rows cannot be asked."""
-    sections, asked = library.wording.sections, dict[str, object]()
-    assert sections["titles"][topic]
-    assert sections["tasks"][topic]
+    words, asked = library.wording.topics[topic], dict[str, object]()
+    assert words.title
+    assert words.task
     for model in library.models.values():
         with suppress(TopicError):
             asked |= topic_for(topic, model.architecture, 7).asked
-    assert set(sections["rows"][topic]) & set(asked)
-    for key in sections["rows"][topic]:
-        assert sections["rows"][topic][key]["name"], key
+    assert set(words.rows) & set(asked)
+    for key, row in words.rows.items():
+        assert row.name, key
         counts: tuple[BlankField, ...] = ("count",) if TOPICS[topic].subject == "counts" else MATRIX_FIELDS
         for axis in getattr(asked.get(key), "fields", counts):
-            assert library.wording.nudge(topic, Blank(key, axis)), key
+            assert words.nudge(Blank(key, axis)), key
 
 
 def test_the_output_of_a_head_is_what_follows_its_output_projection(library: Library) -> None:
     """What is concatenated are weighted sums: a head's output is as wide as the model, and outputs are added."""
-    for sentence in sentences_in(library.wording.sections):
+    for sentence in sentences_in(library.wording.model_dump()):
         if re.search("concaten", sentence, re.IGNORECASE):
             assert not re.search(r"\boutputs?\b(?! projection)", sentence), sentence
         if re.search(r"\boutputs of (all|the|its) heads", sentence):
@@ -535,7 +535,7 @@ def sentences_in(section: Mapping[str, object]) -> Iterator[str]:
 
 def test_no_nudge_has_a_digit_or_names_rows_and_columns(library: Library) -> None:
     """What is said beside a wrong box gives no number, and is as true where each token is a column."""
-    nudges = [nudge for topic in library.wording.sections["nudges"].values() for nudge in topic.values()]
+    nudges = [nudge for topic in library.wording.topics.values() for nudge in topic.nudges.values()]
     assert len(nudges) >= 32
     assert [nudge for nudge in nudges if re.search(r"\d|\brows?\b|\bcolumns?\b", nudge)] == []
 
@@ -585,7 +585,7 @@ def test_sizes_that_nothing_states_are_known(
 def test_a_number_states_a_size_only_with_its_symbol(topic: str, notation: NotationKey) -> None:
     """Every fact is hidden: the sizes as bare numbers give none of them away, as equations all."""
     sheet = FIRST_OF_TOPIC[topic]
-    hidden = tuple(LIBRARY.wording.sections["description-parts"][topic])
+    hidden = tuple(LIBRARY.wording.topics[topic].description_parts)
     bare = replace(sheet, hidden_facts=hidden, notation=notation)
     silent = Variant(bare, LIBRARY.models[sheet.model], sheet.tokens, LIBRARY.wording)
     minutes = " ".join(f"You have {size} minutes." for size in silent.sizes.values())

@@ -187,7 +187,7 @@ def press_in_preview(
     before = asked.work
     asked, said = _PRESSED[what](asked, form)
     hinted = hint_on_last(services, asked, form.raw("hint")) if what == "hint" else None
-    page = after_press(services, asked, make_class_sheet_page(services, asked, False, hinted), said)
+    page = after_press(asked, make_class_sheet_page(services, asked, False, hinted), said)
     carried = before if what == "closed" else asked.work  # so that one can go back to the time before
     return render_class_sheet(request, replace(page, carried=_json_of(carried)))
 

@@ -195,9 +195,9 @@ def _why_key(wording: Wording, symbol: str, rule: str) -> str:
 
     Example: 'd // H' for d_h gives 'd_h-d // H' or 'rounded', '32' gives 'number', 'H' gives 'same'.
     """
-    own = f"{symbol}-share" if "/" in rule else f"{symbol}-{rule}"
-    if own in wording.sections["why"]:
-        return own
+    of_size = f"{symbol}-share" if "/" in rule else f"{symbol}-{rule}"
+    if of_size in wording.sections["why"]:
+        return of_size
     if rule.startswith("default"):
         return "default"
     if "//" in rule:
@@ -352,7 +352,7 @@ def _sheet_choices(library: Library, model: Model) -> Iterator[SheetChoice]:
         by_table.setdefault(variant.table.key, []).append(variant)
     for variants in by_table.values():
         variant = min(variants, key=lambda variant: _misfit(library, variant))
-        yield SheetChoice(library.wording.say("topics", variant.worksheet.topic), sheet_link(variant))
+        yield SheetChoice(library.wording.topics[variant.worksheet.topic].name, sheet_link(variant))
 
 
 def _misfit(library: Library, variant: Variant) -> tuple[bool, ...]:
@@ -416,8 +416,8 @@ def _layers_text(wording: Wording, part: Summand, total: ParameterFormula) -> st
         return ""
     stacks = [other for other in total.summands if other.layers]
     if any(other.decoder for other in stacks):
-        key = "decoder" if part.decoder else "encoder"
-        key += "-one" if part.layers == 1 else ""
+        stack = "decoder" if part.decoder else "encoder"
+        key = f"{stack}-one" if part.layers == 1 else stack
     elif len(stacks) == 1:
         key = "all"
     else:

@@ -189,7 +189,7 @@ def start_class_run(
     activity, variant, classwork = asked.activity, asked.variant, services.store.classwork
     last = classwork.last_attempt(asked.sheet.key)
     if not may_run(services, asked, last):
-        raise HTTPException(409, services.library.wording.say("class", "no-run-yet"))
+        raise HTTPException(409, _("In this activity, you can run the head once you can see the marks of an attempt."))
     if activity.accepts(asked.access.now):
         classwork.save(asked.sheet.key, asked.draft)
     attempted = last is not None or has_readable_answer(variant, asked.answers)
@@ -279,7 +279,7 @@ def _run_page(run: Run, variant: Variant, now: datetime) -> RunPage:
         result=run.result,
         problem=wording.say("page", "lost") if abandoned else run.problem or "",
         link=_sheet_address(run, variant),
-        title=wording.say("run-titles", variant.worksheet.topic),
+        title=variant.topic_wording.run_title,
         waiting=wording.say("run", "waiting"),
     )
     return _with_result(page, wording, run.result) if run.result else page

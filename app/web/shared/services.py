@@ -1,7 +1,6 @@
 """The services that the app is made of, and the dependencies by which a handler asks for them.
 
-A handler that needs one of them asks for that one alone: `store: StoreDep`, `library: LibraryDep` or
-`wording: WordingDep`.
+A handler that needs one of them asks for that one alone: `store: StoreDep` or `library: LibraryDep`.
 All are `async def`, because FastAPI runs those without a thread of its pool.
 """
 
@@ -27,7 +26,6 @@ from app.machine.housekeeper import Housekeeper
 from app.settings import Settings
 from app.sheets.exit_tickets import Ticket
 from app.sheets.library import Library
-from app.sheets.wording import Wording
 from app.store import Store
 from app.store.limits import HealthCheck
 from app.store.upkeep.housekeeping import delete_expired
@@ -111,12 +109,6 @@ async def get_library(request: Request) -> Library:
     return services_of(request).library
 
 
-async def get_wording(request: Request) -> Wording:
-    """The sentences of worksheets/wording/, as a dependency."""
-    return services_of(request).library.wording
-
-
 ServicesDep = Annotated[Services, Depends(get_services)]
 StoreDep = Annotated[Store, Depends(get_store)]
 LibraryDep = Annotated[Library, Depends(get_library)]
-WordingDep = Annotated[Wording, Depends(get_wording)]

@@ -250,9 +250,9 @@ def drawn_sheet(asked: ClassSheetRequest, variant: Variant) -> Drawing | None:
     )
 
 
-def after_press(services: Services, asked: ClassSheetRequest, page: ClassSheetPage, said: Said) -> ClassSheetPage:
+def after_press(asked: ClassSheetRequest, page: ClassSheetPage, said: Said) -> ClassSheetPage:
     """The page with the sentence about what a button has done, and with the button to press next."""
-    wording, handed_in = services.library.wording, page.last is not None and page.last.handed_in
+    handed_in = page.last is not None and page.last.handed_in
     if said == "checked":
         return replace(page, focused=first_to_mend(page.rows))
     if said == "empty" and (empty := empty_boxes(asked)):
@@ -264,9 +264,16 @@ def after_press(services: Services, asked: ClassSheetRequest, page: ClassSheetPa
         return replace(page, notice=" ".join((changed, *rules_in_words(asked.activity), kept)))
     if said == "handed-in" and handed_in:
         later = asked.activity.policies.feedback == "after_close"
-        return replace(page, notice=wording.say("class", "handed-in-later" if later else "handed-in"))
-    if said in ("nothing-read", "no-attempts-left"):
-        return replace(page, notice=wording.say("class", said))
+        return replace(
+            page,
+            notice=(
+                _("Handed in. Marks and answers are shown after the activity closes.") if later else _("Handed in.")
+            ),
+        )
+    if said == "nothing-read":
+        return replace(page, notice=_("There is nothing to grade yet: fill in a box."))
+    if said == "no-attempts-left":
+        return replace(page, notice=_("You have no attempts left. Your last one counts."))
     return page
 
 
@@ -281,8 +288,12 @@ def _notice(services: Services, asked: ClassSheetRequest, last: ClassAttempt | N
     Empty where the marks are those of the sheet on this page.
     """
     if last is not None and has_other_numbers(services, asked, last):
-        return services.library.wording.say("class", "on-paper")
-    return services.library.wording.say("class", "other-version") if marked is not asked.variant else ""
+        return _("Your last attempt was on paper, with different numbers. Your instructor has its marks.")
+    return (
+        _("Your marks are for another version of this sheet; they are the ones that count.")
+        if marked is not asked.variant
+        else ""
+    )
 
 
 def _stored_report(services: Services, asked: ClassSheetRequest, last: ClassAttempt) -> tuple[Variant, Report]:

@@ -16,9 +16,9 @@ from app.classes.frozen.frozen_library import library_of
 from app.classes.student_sheet import StudentSheet, sheet_key_of, sheet_with_draft, variant_of
 from app.figures.scale import ScaleName
 from app.sheets.variant import Variant, box_texts
-from app.sheets.wording import Wording
 from app.store import Activity, ClassAttempt, ClassSheetKey, SheetProgress
 from app.store.classwork import ClassDraft, MergedBoxes, merge_boxes
+from app.translation import gettext as _
 from app.web.shared.forms import FormDep, FormReader
 from app.web.shared.permissions import StudentAccess, StudentAccessDep
 from app.web.shared.rate_limits import BYTES_OF_ATTEMPT, BudgetSpentError, bytes_of
@@ -95,14 +95,18 @@ SavedClassSheet = Annotated[ClassSheetRequest, Depends(in_threads("class")(saved
 PostedClassSheet = Annotated[ClassSheetRequest, Depends(in_threads("class")(posted_class_sheet))]
 
 
-def require_open(wording: Wording, access: StudentAccess) -> None:
+def require_open(access: StudentAccess) -> None:
     """Raise 409 with a sentence where the activity takes nothing in: before it opens, and once the grace is over.
 
     `X-Refused: closed` tells the script of the page that nothing will be saved any more.
     """
     if not access.activity.accepts(access.now):
         reason = {"X-Refused": "closed"} if access.phase in ("closing", "closed") else None
-        raise HTTPException(409, wording.say("class", "not-open"), reason)
+        raise HTTPException(
+            409,
+            _("This activity isn’t open right now, so nothing was handed in. Your answers are still in the boxes."),
+            reason,
+        )
 
 
 def charge_attempt(services: Services, asked: ClassSheetRequest) -> None:

@@ -146,7 +146,7 @@ def add_activity(services: ServicesDep, access: EditableCourse, form: FormDep) -
     try:
         own = _materials(services, access)
         offer = Offer(_with_models(services, own.library, texts), own.tickets)
-        plan, content = read_activity_form(offer, services.library.wording, course.time_zone, texts)
+        plan, content = read_activity_form(offer, course.time_zone, texts)
     except ActivityFormError as error:
         return _refuse_form(services, access, None, texts, error, state)
     activity = services.store.activities.add(course, plan, content)
@@ -180,7 +180,7 @@ def change_activity(services: ServicesDep, access: EditableActivity, form: FormD
     )
     offer = replace(offer, library=_with_models(services, offer.library, texts))
     try:
-        plan, content = read_activity_form(offer, services.library.wording, access.course.time_zone, texts)
+        plan, content = read_activity_form(offer, access.course.time_zone, texts)
         plan = _with_exact_times(plan, texts, activity, access.course.time_zone)
         _check_reopening(activity, plan, state, store.now())
     except ActivityFormError as error:
@@ -389,7 +389,7 @@ def _worksheet_groups(
     library: Library, own: OwnMaterials, access: CourseAccess, texts: ActivityTexts, state: FormState
 ) -> tuple[ChoiceGroup, ...]:
     """The worksheets that are not chosen yet: the course's, the teacher's, then the library's, by topic."""
-    topics = {topic: library.wording.say("topics", topic) for topic in library.topics}
+    topics = {topic: library.wording.topics[topic].name for topic in library.topics}
     headings = {"course": _("This course’s worksheets"), "mine": _("My worksheets"), **topics}
     groups: dict[str, list[FormChoice]] = {group: [] for group in headings}
     for sheet in library.worksheets.values():

@@ -52,10 +52,12 @@ def show_activity(request: Request, services: ServicesDep, access: StaffActivity
     It is 'too-late' where Close could not be undone. Any other text in `done` is ignored.
     """
     page = _activity_page(request, services, access)
-    notice = services.library.wording.say("class", done) if done in ("saved", "revised") else ""
-    if done == "too-late":
-        notice = _("It was too late to undo that: the activity has closed, or its times were changed.")
-    return render("teacher/activity.html", replace(page, notice=notice))
+    notices = {
+        "saved": _("Saved."),
+        "revised": _("Saved. Students see the new version from now on; earlier answers stay as they are."),
+        "too-late": _("It was too late to undo that: the activity has closed, or its times were changed."),
+    }
+    return render("teacher/activity.html", replace(page, notice=notices.get(done, "")))
 
 
 def _activity_page(request: Request, services: Services, access: permissions.ActivityAccess) -> ActivityPage:

@@ -25,7 +25,7 @@ def test_lines_typed_from_paper_are_marked(client: TestClient, library: Library)
     page = client.post("/marking", data={"code": code, "typed": typed}).text
     assert "14 of 14" in page
     assert "11 of 14" in page
-    assert library.wording.sections["misconception-names"]["head-as-wide-as-model"] in page
+    assert library.wording.misconception_name("head-as-wide-as-model") in page
     assert "&lt;Bo&gt;" in page
     assert page.count('data-mark="empty"') == 12
     assert "Ada: 100 4096" in page

@@ -13,6 +13,7 @@ from starlette.testclient import TestClient
 from app.models.parameter_count import parameters_json
 from app.models.parameter_formula import parameter_formula
 from app.sheets.library import Library
+from app.sheets.wording import InterfaceSection
 from tests.helpers.families_cases import CASES
 
 
@@ -33,7 +34,7 @@ def imported(client: TestClient, config: Any, **more: str) -> str:
     return str(answer.url.path).removeprefix("/models/")
 
 
-def told(library: Library, section: str, key: str, **words: object) -> str:
+def told(library: Library, section: InterfaceSection, key: str, **words: object) -> str:
     """The sentence of the wording as it stands on a page."""
     return library.wording.say(section, key, **words)
 

@@ -219,7 +219,7 @@ def test_students_get_the_model_and_the_length_that_were_chosen(classroom: Class
     """Also an imported model, found by its address; the answers are graded by it, and the overview names it."""
     config = {"model_type": "llama", "hidden_size": 96, "num_attention_heads": 4, "num_hidden_layers": 2,
               "intermediate_size": 200, "vocab_size": 500, "max_position_embeddings": 512}  # fmt: skip
-    imported = import_config(classroom.store, classroom.school.library.wording, config, "pasted", "Our tiny model")
+    imported = import_config(classroom.store, config, "pasted", "Our tiny model")
     address = f"/courses/{classroom.course.id}/activities"
     form = {**FORM, "arrange": "import", "import": f"http://testserver/models/{imported.key}/"}
     offered = Page(classroom.instructor.post(address, data=form).text)
