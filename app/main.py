@@ -10,6 +10,7 @@ from fastapi import FastAPI
 from starlette.middleware.gzip import GZipMiddleware
 
 from app import __version__, metrics
+from app.classes.closing import INTERVAL_S
 from app.exchange.mail import Mail, read_sender, read_server
 from app.forward.process import MAX_WAITING_RUNS, RUNNER_IDLE_LIMIT_S, SHARE_OF_VISITORS, HeadRunner
 from app.handout.handout_printer import HandoutPrinter
@@ -19,6 +20,7 @@ from app.sheets.exit_tickets import Ticket, load_tickets
 from app.sheets.library import Library
 from app.sheets.worksheet_files import load_library
 from app.store import Store
+from app.store.queries import Clock, utc_now
 from app.web.account import account_link_page, forgotten_password_page, password_page, sign_in_page
 from app.web.api import health, v1
 from app.web.exhibits import heads_page, see_page, slide_page, token_page
@@ -105,18 +107,22 @@ def create_app(
     tickets: Mapping[str, Ticket] | None = None,
     runner: HeadRunner | None = None,
     printer: HandoutPrinter | None = None,
+    clock: Clock = utc_now,
+    closing_interval_s: float = INTERVAL_S,
 ) -> FastAPI:
     """The whole app, its services made and every page registered; settings from the environment if none are given.
 
     A service that is not given is the one that `attention-shapes serve` uses: the shipped worksheets and exit tickets,
-    and a runner and a printer with child processes of their own. Opens the database, and closes it when the app ends.
+    and a runner and a printer with child processes of their own. `clock` tells the time by which activities open and
+    close, sessions end and rows expire; `closing_interval_s` is how often the app looks for activities that have ended.
+    Opens the database, and closes it when the app ends.
     Raises WorksheetError for a worksheet that cannot be read.
     """
     settings = settings or Settings()
     metrics.join()
     library = library or load_library(PROJECT / "worksheets")
     tickets = load_tickets(PROJECT / "worksheets") if tickets is None else tickets
-    store = Store(settings.database, settings.data_dir, settings.workers)
+    store = Store(settings.database, settings.data_dir, settings.workers, clock)
     limits = RateLimits(settings.workers)
     printer = printer or HandoutPrinter(settings.data_dir, tickets)
     services = Services(
@@ -129,6 +135,7 @@ def create_app(
         limits,
         storage=StorageBudget(settings.workers),
         mail=_mail(settings),
+        closing_interval_s=closing_interval_s,
     )
 
     @asynccontextmanager

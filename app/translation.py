@@ -11,6 +11,8 @@ worksheets/wording/. docs/translation.md says how a language is added.
 from __future__ import annotations
 
 import gettext as catalogues
+from collections.abc import Iterable
+from functools import reduce
 from pathlib import Path
 
 LANGUAGE = "en"  # of pages, messages and sheets alike; English is the only one
@@ -35,3 +37,12 @@ def ngettext(singular: str, plural: str, number: int) -> str:
     ngettext("{count} byte", "{count} bytes", 1)    # "{count} byte"
     """
     return _catalogue.ngettext(singular, plural, number)
+
+
+def alternatives(items: Iterable[str]) -> str:
+    """Items one of which is meant, as a phrase; empty for none.
+
+    alternatives(["d_model", "H·d_h", "V"])    # "d_model or H·d_h or V"
+    """
+    joined = gettext("{first} or {second}")
+    return reduce(lambda first, second: joined.format(first=first, second=second) if first else second, items, "")

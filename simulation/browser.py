@@ -36,31 +36,34 @@ class NoBrowserError(Exception):
 
 
 @contextmanager
-def running_browser() -> Iterator[Browser]:
-    """Start Chromium without a window, and close it at the end; raises NoBrowserError if there is none."""
+def running_browser(*arguments: str) -> Iterator[Browser]:
+    """Start Chromium without a window, and close it at the end; raises NoBrowserError if there is none.
+
+    These arguments are added to the usual ones.
+    """
     started = sync_playwright()
     try:
         playwright = started.start()
     except Exception as error:  # nothing narrower is raised
         raise NoBrowserError(f"{NO_DRIVER} ({error})") from error
     try:
-        browser = _launch(playwright)
+        browser = _launch(playwright, [*ARGUMENTS, *arguments])
         yield browser
         browser.close()
     finally:
         playwright.stop()
 
 
-def _launch(playwright: Playwright) -> Browser:
+def _launch(playwright: Playwright, arguments: list[str]) -> Browser:
     """An installed browser, else playwright's own, else one that playwright can fetch now."""
     for path in filter(None, map(shutil.which, INSTALLED)):
-        return playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
+        return playwright.chromium.launch(executable_path=path, args=arguments)
     try:
-        return playwright.chromium.launch(args=ARGUMENTS)
+        return playwright.chromium.launch(args=arguments)
     except Error:
         subprocess.run([sys.executable, "-m", "playwright", "install", "chromium"], check=False, timeout=300)
     try:
-        return playwright.chromium.launch(args=ARGUMENTS)
+        return playwright.chromium.launch(args=arguments)
     except Error as error:
         raise NoBrowserError(NO_BROWSER) from error
 

@@ -33,6 +33,7 @@ SCHEMES: tuple[Scheme, ...] = ("light", "dark")
 SITE, README = PROJECT / "static" / "pictures", PROJECT / "docs" / "pictures"
 ADDRESS = "https://shapes.example.org"  # what the pictures show as the address of the server
 MAX_BYTES = 60_000
+UNHINTED = "--font-render-hinting=none"  # letters are spaced as they were designed
 QUALITIES = (90, 80, 70, 60, 50)  # of WebP, tried in turn until a picture is small enough
 
 # What is typed into the sheet of LLaMA 7B with 100 tokens, row by row.
@@ -104,7 +105,7 @@ def _show_handout(page: Page, _lesson: Lesson) -> Corner:
 
 
 PICTURES = (
-    Picture(README, "sheet", 1200, 1192, 540, 1.5, _show_half_filled),
+    Picture(README, "sheet", 1200, 1192, 560, 1.5, _show_half_filled),
     Picture(SITE, "mismatch", 1440, 600, 400, 1.5, _show_mismatch),
     Picture(SITE, "live", 960, 960, 640, 0.9375, _show_live),
     Picture(SITE, "handout", 600, 600, 400, 1.5, _show_handout),
@@ -123,8 +124,8 @@ def _fill(page: Page, answers: Mapping[str, tuple[str, str]]) -> None:
     for key, shape in answers.items():
         for axis, text in zip(("rows", "columns"), shape, strict=True):
             page.fill(f'input[name="{key}.{axis}"]', text)
-    with page.expect_response("**/sheet/save"):
-        page.press('input[name="queries.rows"]', "Tab")
+    page.press('input[name="queries.rows"]', "Tab")
+    page.locator("output.saved[data-state=saved]").wait_for()
     page.wait_for_load_state("networkidle")
 
 
@@ -141,7 +142,7 @@ def _taught_lesson(server: Server) -> Iterator[Lesson]:
     worksheets, store = PROJECT / "worksheets", Store(server.database, server.folder)
     teacher = add_teacher(store, "ada@example.org", "Ada")
     course = add_sample_course(load_library(worksheets), load_tickets(worksheets), store, teacher)
-    [activity] = [activity for activity in store.activities.of_course(course) if activity.phase() == "open"]
+    [activity] = [activity for activity in store.activities.of_course(course) if activity.phase(store.now()) == "open"]
     yield Lesson(activity.id, store.people.open_session(teacher))
     store.close()
 
@@ -186,7 +187,7 @@ def _encode(image: Image.Image, *, quality: int, lossless: bool) -> bytes:
 def main(names: list[str]) -> None:
     """Take the pictures of these names, or all."""
     os.environ["ATTENTION_SHAPES_ADDRESS"] = ADDRESS
-    with running_server() as server, running_browser() as browser, _taught_lesson(server) as lesson:
+    with running_server() as server, running_browser(UNHINTED) as browser, _taught_lesson(server) as lesson:
         for picture in PICTURES:
             for scheme in SCHEMES:
                 if names and picture.name not in names:

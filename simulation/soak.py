@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import math
 import os
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -23,10 +21,10 @@ import sqlalchemy as sa
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
-from app import main
 from app.forward.process import HeadRunner
+from app.main import create_app
 from app.settings import Settings
-from app.store import queries
+from app.store.queries import utc_now
 from app.store.tables import metadata
 from app.web.shared.cookies import TEACHER_COOKIE
 from app.web.shared.services import Services
@@ -83,36 +81,23 @@ class _QuickRunner(HeadRunner):
 
 
 class _Clock:
-    """The time by which the store counts, put forward by hand."""
+    """A clock that is put forward by hand, and runs on."""
 
     def __init__(self) -> None:
         self.ahead = timedelta()
-        self._real = queries.utc_now
 
-    def now(self) -> datetime:
-        return self._real() + self.ahead
-
-    @contextmanager
-    def in_use(self) -> Iterator[None]:
-        """Let every module of the app ask this clock."""
-        modules = [module for name, module in sys.modules.items() if name.startswith("app.")]
-        users = [module for module in modules if getattr(module, "utc_now", None) is self._real]
-        for module in users:
-            module.utc_now = self.now  # type: ignore[attr-defined]
-        try:
-            yield
-        finally:
-            for module in users:
-                module.utc_now = self._real  # type: ignore[attr-defined]
+    def __call__(self) -> datetime:
+        return utc_now() + self.ahead
 
 
 def soak(visits_per_hour: int, hours: int = HOURS) -> Iterator[str | SoakResult]:
     """Two days of `hours` with all that expires between them: a line after each hour, and the result at the end."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         clock = _Clock()
-        app = main.create_app(Settings(data_dir=Path(folder), database_url=""), runner=_QuickRunner())
+        settings = Settings(data_dir=Path(folder), database_url="")
+        app = create_app(settings, runner=_QuickRunner(), clock=clock)
         services = app.state.services
-        with TestClient(app), clock.in_use():
+        with TestClient(app):
             teacher = services.store.people.add_teacher("ada@example.org", "Ada")
             assert teacher is not None
             _browser(app, services.store.people.open_session(teacher)).post("/courses/sample")

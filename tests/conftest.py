@@ -23,7 +23,7 @@ from app.sheets.library import Library
 from app.sheets.worksheet_files import load_library
 from app.store import Store
 from simulation.postgres import create_database, postgres_server
-from tests.helpers.clock import Clock
+from tests.helpers.clock import CLOCK, Clock
 from tests.helpers.fake_runner import FakeRunner
 from tests.helpers.running_app import make_app, running_app
 from tests.helpers.school import Classroom, School
@@ -140,27 +140,25 @@ def quick_passwords() -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def read_once() -> Iterator[None]:
-    """Worksheets, which no app changes, are read once for all apps and commands of the tests."""
+    """Worksheets, which no app changes, are read once for all commands of the tests."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(terminal, "load_library", shipped_or_read)
-        # By itself, no app looks for activities that have ended while a test makes them: the browsers of tests make it.
-        patch.setattr("app.classes.closing.INTERVAL_S", 3600.0)
-        patch.setattr("app.machine.child.START_LIMIT_S", 600)
         yield
 
 
 @pytest.fixture
 def store(database_url: str, tmp_path: Path) -> Iterator[Store]:
     """A store on a new database, once of each kind."""
-    opened = Store(database_url, tmp_path)
+    opened = Store(database_url, tmp_path, clock=CLOCK)
     yield opened
     opened.close()
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """The clock of activities, stopped."""
-    return Clock(monkeypatch)
+def clock() -> Iterator[Clock]:
+    """The clock of all apps and stores, stopped for this test."""
+    with CLOCK.stopped():
+        yield CLOCK
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from app.models.families import FAMILIES, FAMOUS
 from app.settings import PROJECT
 from tests.helpers.source_code import (
     app_modules,
@@ -153,6 +154,21 @@ def test_only_the_forward_pass_evaluates_text() -> None:
     assert callers == EVALUATING_MODULES
 
 
+def test_the_time_is_passed_in() -> None:
+    """Only the two defaults of a clock name the machine's, and a backup, which is written from the terminal."""
+    clock = "app.store.queries.utc_now"
+    users = {name for name in app_modules() if clock in imported_names(name)}
+    assert users == {"app.main", "app.store.store", "app.store.backup"}
+    machine = {"datetime.now", "datetime.utcnow", "datetime.today", "date.today"}
+    asked = {
+        name
+        for name, tree in app_modules().items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and ast.unparse(node) in machine
+    }
+    assert asked == {"app.store.queries"}
+
+
 def test_tests_and_benchmarks_do_not_import_each_other() -> None:
     """What both need is in simulation/, which imports neither; and nothing in app/ imports any of them."""
     forbidden = {"tests": {"benchmarks"}, "benchmarks": {"tests"}, "simulation": {"tests", "benchmarks"},
@@ -178,6 +194,18 @@ def test_app_web_holds_http_and_nothing_below_it_does() -> None:
     assert web_modules_without_http() == set()
     below = [name for name in app_modules() if package_of(name) not in ("web", "main", "cli")]
     assert [name for name in below if imports_from(name, HTTP_FRAMEWORKS)] == []
+
+
+def test_only_its_row_knows_a_family() -> None:
+    """What differs between families is a field of their rows: no other module has a family's name as a text."""
+    named = {
+        (name, node.value)
+        for name, tree in app_modules().items()
+        if not name.startswith("app.models.families.")
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and node.value in FAMILIES
+    }
+    assert named == {("app.models.families", name) for name in FAMOUS}
 
 
 def test_no_two_public_classes_share_a_name() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
 import pytest
@@ -11,12 +12,14 @@ import sqlalchemy as sa
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
+from app.handout.handout_printer import HandoutPrinter
 from app.logs import REQUEST_ID, LogFormatter
 from app.main import create_app
 from app.settings import Settings
 from app.store import Store
 from app.store.queries import utc_now
 from app.store.tables import courses, students
+from tests.helpers.fake_runner import FakeRunner
 from tests.helpers.school import School
 
 
@@ -34,6 +37,32 @@ def test_a_line_has_time_level_request_and_message() -> None:
     REQUEST_ID.set("-")
     at, level, request_id, message = line.split(" ")
     assert (at[10], at[-1], level, request_id, message) == ("T", "Z", "WARNING", "5f0c2a9b71d4", "slow")
+
+
+@pytest.mark.parametrize(
+    ("path", "form"),
+    [
+        ("/runs", {"worksheet": "llama-7b", "model": "llama-7b", "tokens": "100", "queries.rows": "100"}),
+        ("/handout/class", {"names": "Kim"}),
+    ],
+)
+def test_what_fails_after_a_request_has_its_id(
+    client: TestClient, runner: FakeRunner, monkeypatch: pytest.MonkeyPatch, path: str, form: dict[str, str]
+) -> None:
+    """Runs and print jobs go on in threads of their own."""
+    lines = SimpleQueue[str]()
+
+    class Queued(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            lines.put(self.format(record))
+
+    handler = Queued(logging.ERROR)
+    handler.setFormatter(LogFormatter())
+    monkeypatch.setattr(logging.getLogger("attention_shapes"), "handlers", [handler])
+    runner.problem = ZeroDivisionError()
+    monkeypatch.setattr(HandoutPrinter, "_make_pdf", lambda *_: 1 / 0)
+    response = client.post(path, data=form, follow_redirects=False)
+    assert lines.get(timeout=60).split(" ")[2] == response.headers["x-request-id"]
 
 
 def test_a_traceback_says_where_and_quotes_no_value() -> None:

@@ -13,8 +13,9 @@ from babel.messages.catalog import Catalog, Message
 from babel.messages.frontend import CommandLineInterface
 from babel.messages.pofile import read_po
 
+from app import translation
 from app.settings import PROJECT
-from app.translation import gettext, ngettext
+from app.translation import alternatives, gettext, ngettext
 from app.web.shared.templating import template_environment
 from tests.helpers.source_code import app_modules
 from tests.helpers.template_text import TRANSLATION_CALLS, unmarked_texts
@@ -184,6 +185,24 @@ class _AnyName(dict[str, int]):
 
     def __missing__(self, key: str) -> int:
         return 1
+
+
+def test_no_list_is_joined_in_english() -> None:
+    """Where one is meant of several, `alternatives` says so."""
+    conjunctions = {
+        (module, node.value)
+        for module, tree in app_modules().items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and re.fullmatch(r",? (or|and) ", node.value)
+    }
+    assert conjunctions == set()
+
+
+def test_alternatives_are_joined_by_the_language(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A message has their order and the word between them."""
+    assert [alternatives(["d", "V", "H"][:count]) for count in range(4)] == ["", "d", "d or V", "d or V or H"]
+    monkeypatch.setattr(translation, "gettext", {"{first} or {second}": "{second}なり{first}"}.__getitem__)
+    assert alternatives(["d", "V"]) == "Vなりd"
 
 
 def test_a_message_without_translation_is_said_in_english() -> None:

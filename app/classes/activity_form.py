@@ -19,7 +19,6 @@ from app.classes.student_sheet import ChosenWorksheet, choice_of
 from app.models.architecture import TokensError
 from app.shapes.requirements import TopicError
 from app.sheets.library import Library
-from app.sheets.wording import Wording
 from app.sheets.worksheet import WorksheetError
 from app.store import Content, Plan, Policies
 from app.store.activities import MAX_ATTEMPTS_ALLOWED, MAX_MINUTES, Feedback, Running, Variants
@@ -63,8 +62,8 @@ class ActivityTexts:
 def _text_parser(parse: Callable[[str], T], error_key: str) -> BeforeValidator:
     """A validator that turns a text into `parse(text)`, and an empty one into None.
 
-    Where `parse` raises ValueError or OverflowError, the field is refused; `error_key` is the key of the sentence about
-    it in the wording's section [class].
+    Where `parse` raises ValueError or OverflowError, the field is refused; `error_key` is that of the sentence
+    about it in SENTENCES.
     """
 
     def validate(text: str) -> T | None:
@@ -98,8 +97,8 @@ class ActivityForm(BaseModel):
     """The form of an activity, validated from its texts.
 
     The context of the validation holds the course's time zone (`zone`) and the keys that exist (`tickets`,
-    `worksheets`). A custom error's message is the key of the sentence about it in the wording's section [class]; errors
-    of other kinds get theirs from SENTENCES. The first field with an error, in the order below, is the one reported.
+    `worksheets`). A custom error's message is the key of the sentence about it in SENTENCES, where errors of other
+    kinds have the field's name. The first field with an error, in the order below, is the one reported.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -107,12 +106,10 @@ class ActivityForm(BaseModel):
     title: Annotated[str, Field(min_length=1)]
     opens: Annotated[datetime | None, _text_parser(datetime.fromisoformat, "no-time")]  # typed on the course's clocks
     closes: Annotated[datetime | None, _text_parser(datetime.fromisoformat, "no-time")]
-    late_minutes: Annotated[
-        Annotated[int, Field(le=MAX_MINUTES)] | None, _text_parser(_whole_number, "late-minutes-range")
-    ]
+    late_minutes: Annotated[Annotated[int, Field(le=MAX_MINUTES)] | None, _text_parser(_whole_number, "late_minutes")]
     day: Annotated[date | None, _text_parser(date.fromisoformat, "no-day")]
     max_attempts: Annotated[
-        Annotated[int, Field(ge=1, le=MAX_ATTEMPTS_ALLOWED)] | None, _text_parser(_whole_number, "max-attempts-range")
+        Annotated[int, Field(ge=1, le=MAX_ATTEMPTS_ALLOWED)] | None, _text_parser(_whole_number, "max_attempts")
     ]
     follow_share: Annotated[int, BeforeValidator(_whole_number), Field(le=100)]  # per cent
     variants: Variants
@@ -193,17 +190,27 @@ class ActivityForm(BaseModel):
         return Plan(self.title, self.day, policies, self.opens, self.closes)
 
 
-# The sentence about a field, where the error does not name one itself.
+# What is said about a field, by its name, or by the key of the error that its validator raised.
 SENTENCES = {
-    "title": "no-title",
-    "max_attempts": "max-attempts-range",
-    "follow_share": "share-range",
-    "late_minutes": "late-minutes-range",
+    "title": _("Enter a title."),
+    "max_attempts": _(
+        "Enter a whole number of attempts from 1 to {most}, or leave the box empty for unlimited attempts."
+    ),
+    "follow_share": _("Enter a percentage from 0 to 100."),
+    "late_minutes": _("Enter a whole number of minutes up to {longest}, or leave the box empty for no late window."),
+    "no-time": _("“{text}” is not a date and time. Enter one such as 2026-03-31 10:15."),
+    "no-day": _("“{text}” is not a date. Enter one such as 2026-03-31."),
+    "closes-early": _("The closing time must be after the opening time."),
+    "no-such-ticket": _("This exit ticket isn’t here any more. Choose another one, or none."),
+    "nothing-in-it": _("Choose at least one worksheet or an exit ticket."),
+    "same-sheet-twice": _("A worksheet can be in an activity only once."),
+    "no-such-sheet": _("There is no worksheet “{sheet}”. Choose one from the list."),
+    "no-policy": _("Choose one of the options for “{field}”."),
 }
 FIELD_NAMES = tuple(name for name in ActivityForm.model_fields if name != "worksheet")
 
 
-def read_activity_form(offer: Offer, wording: Wording, time_zone: str, texts: ActivityTexts) -> tuple[Plan, Content]:
+def read_activity_form(offer: Offer, time_zone: str, texts: ActivityTexts) -> tuple[Plan, Content]:
     """The plan that the texts of a form describe, and its content, frozen from what was offered.
 
     Times are those that the clocks of `time_zone` show. Raises ActivityFormError about the first field, in the order of
@@ -213,7 +220,7 @@ def read_activity_form(offer: Offer, wording: Wording, time_zone: str, texts: Ac
     try:
         form = ActivityForm.model_validate({**texts.fields, "worksheet": texts.keys}, context=context)
     except ValidationError as error:
-        raise _form_error(wording, offer.library.worksheets, texts, error.errors()[0]) from None
+        raise _form_error(offer.library.worksheets, texts, error.errors()[0]) from None
     return form.plan(), offer.freeze([_read_choice(offer.library, sheet) for sheet in texts.worksheets], form.ticket)
 
 
@@ -231,19 +238,17 @@ def _read_choice(library: Library, texts: WorksheetTexts) -> ChosenWorksheet:
     return choice
 
 
-def _form_error(
-    wording: Wording, worksheets: Mapping[str, object], texts: ActivityTexts, error: Mapping[str, Any]
-) -> ActivityFormError:
+def _form_error(worksheets: Mapping[str, object], texts: ActivityTexts, error: Mapping[str, Any]) -> ActivityFormError:
     """The ActivityFormError for one of pydantic's errors: the field's name, and a sentence about what to write.
 
-    The sentence is the one that the field's validator names, else the field's in SENTENCES, else 'no-policy'. It can
-    repeat the typed text, and the first chosen key that is not among `worksheets`.
+    The sentence is the one that the field's validator names, else the field's, else 'no-policy'. It can repeat the
+    typed text, and the first chosen key that is not among `worksheets`.
     """
     field = str(error["loc"][0])
-    key = error["msg"] if error["type"] == "sentence" else SENTENCES.get(field, "no-policy")
+    sentence = SENTENCES.get(error["msg"] if error["type"] == "sentence" else field, SENTENCES["no-policy"])
     missing = next((key for key in texts.keys if key not in worksheets), "")
     values = {"text": texts.fields.get(field, ""), "most": MAX_ATTEMPTS_ALLOWED, "longest": MAX_MINUTES, "field": field}
-    return ActivityFormError(field, wording.say("class", key, **values, sheet=missing[:MAX_ECHOED]))
+    return ActivityFormError(field, sentence.format(**values, sheet=missing[:MAX_ECHOED]))
 
 
 def texts_of(plan: Plan, content: Content, time_zone: str) -> ActivityTexts:

@@ -26,6 +26,7 @@ from app.sheets.library import Library
 from app.sheets.reading import Answer
 from app.sheets.variant import Row, Variant, box_texts
 from app.store import Activity, ClassAttempt, Content, Course, FrozenWorksheet, Store, Student
+from app.translation import alternatives
 
 
 @dataclass(frozen=True)
@@ -227,8 +228,8 @@ def _meaning(variant: Variant, blank: Blank, number: int) -> str:
     in_table = variant.in_table_orientation(blank)
     led_to = [e.misconception for e in expectations(variant.problem) if e.wrong_answers.get(in_table) == number]
     if led_to and asked.isdisjoint(symbols):
-        return " or ".join(dict.fromkeys(map(variant.text.misconception_name, led_to)))
-    return " or ".join(
+        return alternatives(dict.fromkeys(map(variant.text.misconception_name, led_to)))
+    return alternatives(
         dict.fromkeys(variant.notation.symbol(s) for s in symbols if s in asked or asked.isdisjoint(symbols))
     )
 

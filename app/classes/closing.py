@@ -36,8 +36,8 @@ log = logging.getLogger("attention_shapes")
 class Closing:
     """Takes in the drafts of activities that have ended, in a thread of its own; no request waits for it."""
 
-    def __init__(self, library: Library, store: Store) -> None:
-        self._library, self._store = library, store
+    def __init__(self, library: Library, store: Store, interval_s: float = INTERVAL_S) -> None:
+        self._library, self._store, self._interval_s = library, store, interval_s
         self._turn = threading.Lock()  # grading a class takes seconds: one thread of a process is enough
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None
@@ -45,7 +45,7 @@ class Closing:
         self._retry_at = dict[int, float]()  # by the id of an activity that could not be settled
 
     def start(self) -> None:
-        """Look for activities that have ended every INTERVAL_S seconds, until `close`."""
+        """Look for activities that have ended every `interval_s` seconds, until `close`."""
         self._thread = threading.Thread(target=self._run, name="closing", daemon=True)
         self._thread.start()
 
@@ -72,7 +72,7 @@ class Closing:
 
         Nothing happens while another thread of this process is at it.
         """
-        if activity.drafts_due() and self._turn.acquire(blocking=False):
+        if activity.drafts_due(self._store.now()) and self._turn.acquire(blocking=False):
             try:
                 self._take_in_all(activity)
             finally:
@@ -97,7 +97,7 @@ class Closing:
 
     def _run(self) -> None:
         """Settle what has ended again and again, whatever fails; an outage of the database is logged elsewhere."""
-        while not self._stopped.wait(INTERVAL_S):
+        while not self._stopped.wait(self._interval_s):
             try:
                 self.settle_all()
                 self._looked_at = time.monotonic()
@@ -129,7 +129,7 @@ class Closing:
         Inside `transaction()` the activity is locked, so that this stays so until the end of it.
         """
         current = self._store.activities.locked(activity)
-        return current is not None and current.drafts_due()
+        return current is not None and current.drafts_due(self._store.now())
 
     def _take_in(self, activity: Activity, students: Sequence[int]) -> bool:
         """Take in the drafts of these students; False where some changed while they were graded, or it is not due."""

@@ -24,15 +24,15 @@ class ClosingMenu:
     minutes: tuple[int, ...] = CLOSING_MINUTES  # when it can be closed: so many minutes on
 
 
-def closing_menu(store: Store, activity: Activity, working: int) -> ClosingMenu:
-    """Whether an activity can be closed now, and whether the last press of Close can be undone."""
-    phase, closes_at = activity.phase(), activity.plan.closes_at
+def closing_menu(store: Store, activity: Activity, now: datetime, working: int) -> ClosingMenu:
+    """Whether an activity can be closed at that time, and whether the last press of Close can be undone."""
+    phase, closes_at = activity.phase(now), activity.plan.closes_at
     return ClosingMenu(
         phase=phase,
         working=working,
         takes_in=activity.policies.take_in_drafts,
-        can_close=phase in ("open", "waiting") and not activity.is_about_to_close,
+        can_close=phase in ("open", "waiting") and not activity.is_about_to_close(now),
         can_undo=closes_at is not None and store.activities.can_undo_close(activity),
         closes_at=closes_at,
-        seconds=activity.seconds_left(),
+        seconds=activity.seconds_left(now),
     )

@@ -13,19 +13,22 @@ from zoneinfo import available_timezones
 
 from app.classes.materials import copy_materials, library_with_materials, with_new_keys
 from app.sheets.library import Library
-from app.sheets.wording import Wording
 from app.store import Activity, Course, Enrolment, Material, Store, Student, Teacher
+from app.translation import gettext as _
 
 MAX_TIME_ZONE_LENGTH, MAX_TITLE_LENGTH = 64, 200  # characters
 MAX_PRACTICE_SHEETS = 20  # own worksheets in the practice of a course
 _OBSOLETE_AREAS = ("Etc/", "SystemV/", "US/")
 
 
-def settings_problem(wording: Wording, title: str, time_zone: str) -> str:
+def settings_problem(title: str, time_zone: str) -> str:
     """The sentence about a missing title or an unknown IANA time zone; empty where both can be used."""
     if not title:
-        return wording.say("class", "no-title")
-    return "" if time_zone in available_timezones() else wording.say("class", "no-zone", zone=time_zone)
+        return _("Enter a title.")
+    if time_zone in available_timezones():
+        return ""
+    problem = _("“{zone}” is not a known time zone. Enter one such as Europe/Berlin or America/New_York.")
+    return problem.format(zone=time_zone)
 
 
 def copy_course(store: Store, course: Course, title: str, teacher: Teacher) -> Course:

@@ -21,6 +21,7 @@ from app.classes.frozen.frozen_library import frozen_worksheet, library_of
 from app.classes.student_sheet import own_variant, stored_marks, variant_of
 from app.grading.grade import grade
 from app.grading.item_analysis import RowState, misconception_counts, row_state
+from app.logs import request_thread
 from app.sheets.library import Library
 from app.sheets.variant import Row, Variant, box_texts
 from app.store import Activity, Attendance, LastAttempt, Store, VariantSizes
@@ -148,7 +149,7 @@ class _CacheEntry:
 
 def _in_thread(work: Callable[[], None]) -> None:
     """Do some work in a thread of its own, which does not keep the process alive."""
-    threading.Thread(target=work, name="live snapshot", daemon=True).start()
+    request_thread(work, name="live snapshot").start()
 
 
 class LiveSnapshots:

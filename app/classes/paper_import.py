@@ -32,11 +32,14 @@ from app.sheets.variant import Variant, box_texts
 from app.sheets.worksheet import WorksheetError
 from app.store import Activity, Store, Student, VariantSizes
 from app.store.classwork import ClassAttempt, ClassDraft, PaperAttempt
+from app.translation import alternatives
+from app.translation import gettext as _
 
 PAPER = "paper."  # how the client id of an attempt on paper begins
 MAX_NAME_WORDS = 8  # of a name that no colon follows
 MAX_LABEL_LENGTH = 60  # characters of what stands before the answers, in a sentence about it
 MAX_STUDENTS_NAMED = 5  # in such a sentence
+MAX_CHOICES = 10_000  # of students, in all lists of one page together
 
 
 class PaperLineError(ValueError):
@@ -154,6 +157,11 @@ class PaperImport:
     _coded: dict[str, tuple[int, VariantSizes]] = field(default_factory=dict)
 
     @cached_property
+    def variant(self) -> Variant:
+        """The sheet of number `sheet_number` as it is for everybody, by which answers without a colon are counted."""
+        return own_variant(self.library, self.store, self.activity, self.sheet_number)
+
+    @cached_property
     def drafts(self) -> dict[tuple[int, str], ClassDraft]:
         """What students have typed in the activity, by student and sheet key; a paper without a draft becomes one."""
         drafts = self.store.classwork.drafts_of_activity(self.activity.id)
@@ -167,17 +175,20 @@ class PaperImport:
     def read_lines(self, lines: Iterable[str]) -> tuple[tuple[ReadLine, ...], tuple[RejectedLine, ...]]:
         """Every line that is clear, with its marks, and the rejected ones, each in their order; nothing is stored.
 
-        Sentences number the rejected lines from 1, since these come back first.
+        Sentences number the rejected lines from 1, since these come back first. The first of them bring students to
+        choose from, MAX_CHOICES in all.
         """
         read, rejected = list[ReadLine](), list[RejectedLine]()
         stored = {(attempt.student_id, attempt.client_id) for attempt in self.attempts}
         last = {(attempt.student_id, attempt.sheet_key): attempt for attempt in self.attempts}
-        above = dict[tuple[int, str], ReplacedAttempt]()
+        above, choices = dict[tuple[int, str], ReplacedAttempt](), 0
         for line in lines:
             try:
                 parsed, sheet, paper = self._mark(line, len(rejected) + 1)
             except PaperLineError as error:
-                rejected.append(RejectedLine(line, str(error), error.label, error.students))
+                choices += len(error.students)
+                offered = error.students if choices <= MAX_CHOICES or not rejected else ()
+                rejected.append(RejectedLine(line, str(error), error.label, offered))
                 continue
             except AnswersError as error:
                 rejected.append(RejectedLine(line, str(error)))
@@ -207,7 +218,11 @@ class PaperImport:
         parsed = self._parse_line(line, line_number)
         sheet = self._sheet_of(parsed, line_number)
         if not parsed.answers.split():
-            raise PaperLineError(self._say("no-answers", at=line_number, name=parsed.student.name))
+            raise PaperLineError(
+                _("Line {at}: there are no answers for {name}. Type a dash for an empty box.").format(
+                    at=line_number, name=parsed.student.name
+                )
+            )
         paper = mark_line(sheet.variant, parsed.student.name, parsed.answers, line_number)
         return parsed, sheet, paper
 
@@ -231,7 +246,7 @@ class PaperImport:
             try:
                 number, sizes = self.sheet_by_code(code)
             except (WrongSheetError, WorksheetError) as error:
-                raise PaperLineError(self._say("wrong-code", at=line_number, problem=error)) from None
+                raise PaperLineError(_("Line {at}: {problem}").format(at=line_number, problem=error)) from None
         draft = self.drafts.get((parsed.student.id, self.activity.content.items[number - 1].sheet_key))
         sheet = sheet_with_draft(self.library, self.store, self.activity, parsed.student, number, draft)
         if sizes is None or sizes == sheet.sizes:
@@ -257,12 +272,25 @@ class PaperImport:
             return ParsedLine(picked or students[0], code, answers, label if picked else "")
         shown = label[:MAX_LABEL_LENGTH]
         if not students:
-            raise PaperLineError(self._say("nobody", at=line_number, name=shown), label, self.roster.students)
-        people = " or ".join(
+            raise PaperLineError(
+                _(
+                    "Line {at}: no one on the roster has the name or number “{name}”. Correct the line, or choose a "
+                    "student."
+                ).format(at=line_number, name=shown),
+                label,
+                self.roster.students,
+            )
+        people = alternatives(
             f"{student.name} ({student.roster_key})" if student.roster_key else student.name
             for student in students[:MAX_STUDENTS_NAMED]
         )
-        raise PaperLineError(self._say("several", at=line_number, name=shown, people=people), label, students)
+        raise PaperLineError(
+            _("Line {at}: “{name}” could be {people}. Type the number or the full name, or choose a student.").format(
+                at=line_number, name=shown, people=people
+            ),
+            label,
+            students,
+        )
 
     def _parse_without_colon(self, line: str, line_number: int) -> ParsedLine:
         """Split a line that begins with one student's name or number, then has one answer for each blank of the sheet.
@@ -271,12 +299,15 @@ class PaperImport:
         raises PaperLineError where none fits exactly one student and number of answers.
         """
         words = line.split()
-        variant = own_variant(self.library, self.store, self.activity, self.sheet_number)
         for count in range(min(MAX_NAME_WORDS, len(words)), 0, -1):
             students, code = self._find_students(" ".join(words[:count]))
-            if len(students) == 1 and len(words) - count == len(variant.blanks):
+            if len(students) == 1 and len(words) - count == len(self.variant.blanks):
                 return ParsedLine(students[0], code, " ".join(words[count:]))
-        raise PaperLineError(self._say("no-name", at=line_number))
+        raise PaperLineError(
+            _("Line {at} doesn’t begin with a name: type a name or number, a colon, and then the answers.").format(
+                at=line_number
+            )
+        )
 
     def _find_students(self, label: str) -> tuple[tuple[Student, ...], str]:
         """Every student whom a label may mean, and the sheet code at its end ('' for none).
@@ -292,10 +323,6 @@ class PaperImport:
         """The student picked for the next line with this label; each choice is used once. None without a choice."""
         student_ids = self.chosen.get(label)
         return self.roster.by_id(student_ids.pop(0)) if student_ids else None
-
-    def _say(self, key: str, **values: object) -> str:
-        """A sentence of the wording's section for paper."""
-        return self.library.wording.say("paper", key, **values)
 
 
 def students_handed_in(store: Store, activity: Activity, sheet_number: int) -> frozenset[int]:
@@ -332,9 +359,10 @@ def _sheet_by_code(library: Library, store: Store, activity: Activity, code: str
         variant = variant_from_code(frozen, store, code)
     except WorksheetError:
         other = variant_from_code(library, store, code)  # raises the sentence about a code that names nothing
-        problem = "other-version" if other.worksheet.key in numbers else "other-sheet"
-        words = {"code": other.code, "title": other.worksheet.title}
-        raise WrongSheetError(library.wording.say("paper", problem, **words)) from None
+        problem = _("{code} is a code of “{title}”, which isn’t in this activity.")
+        if other.worksheet.key in numbers:
+            problem = _("Your marks are for another version of this sheet; they are the ones that count.")
+        raise WrongSheetError(problem.format(code=other.code, title=other.worksheet.title)) from None
     number = numbers[variant.worksheet.key]
     decoder_tokens = variant.decoder_tokens or sheets[number - 1].decoder_tokens
     return number, VariantSizes(variant.model.key, variant.tokens, decoder_tokens)

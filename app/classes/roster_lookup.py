@@ -16,11 +16,15 @@ class RosterLookup:
     def __init__(self, students: Sequence[Student]) -> None:
         self.students = tuple(students)
         self._by_number, self._by_name = dict[str, list[Student]](), dict[str, list[Student]]()
+        self._by_word = dict[str, set[Student]]()
+        self._by_id = {str(student.id): student for student in students}
         numbered = names_with_numbers(self.students)
         for student in students:
             if numbered[student.id] != student.name:  # as it stands on a handout
                 self._by_name.setdefault(name_key(numbered[student.id]), []).append(student)
             self._by_name.setdefault(name_key(student.name), []).append(student)
+            for word in name_key(student.name).split():
+                self._by_word.setdefault(word, set()).add(student)
             if student.roster_key:
                 self._by_number.setdefault(name_key(student.roster_key), []).append(student)
 
@@ -38,12 +42,13 @@ class RosterLookup:
         last, comma, first = (part.strip() for part in plain.partition(","))
         if comma and (students := self._by_name.get(f"{first} {last}")):
             return tuple(students)
-        words = set(plain.replace(",", " ").split())
-        return tuple(student for student in self.students if words and words <= set(name_key(student.name).split()))
+        words = plain.replace(",", " ").split()
+        named = set.intersection(*(self._by_word.get(word, set()) for word in words)) if words else set[Student]()
+        return tuple(student for student in self.students if student in named) if named else ()
 
     def by_id(self, student_id: str) -> Student | None:
         """The student with that id, as a form sends it; None for one of another course and for any other text."""
-        return next((student for student in self.students if str(student.id) == student_id), None)
+        return self._by_id.get(student_id)
 
 
 def names_with_numbers(students: Sequence[Student]) -> dict[int, str]:

@@ -7,7 +7,7 @@ they put it right and how far they are.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from app.classes.student_sheet import freeze, own_sizes, stored_marks
@@ -16,6 +16,7 @@ from app.misconceptions.predictions import expectations
 from app.sheets.exit_tickets import Ticket
 from app.sheets.library import Library
 from app.sheets.variant import Variant
+from app.sheets.wording import SampleCourseWording
 from app.store import Activity, Answers, Course, Plan, Policies, Store, Teacher
 from app.store.sample_data import SimulatedAttempt, SimulatedStudent
 
@@ -35,22 +36,22 @@ def add_sample_course(library: Library, tickets: Mapping[str, Ticket], store: St
     existing = next((taught.course for taught in store.courses.taught_by(teacher) if taught.course.sample), None)
     if existing:
         return existing
-    words, zone = library.wording.sections["sample"], _time_zone(store, teacher)
-    today = datetime.now(UTC).replace(microsecond=0)
+    words, zone = library.wording.sample_course, _time_zone(store, teacher)
+    today = store.now().replace(microsecond=0)
     yesterday, ticket = today - timedelta(days=1), tickets.get("classic")
-    course = store.courses.add(words["course"], zone, teacher, sample=True)
-    closed_plan = Plan(words["yesterday"], yesterday.date(), closes_at=yesterday + timedelta(hours=1))
+    course = store.courses.add(words.course, zone, teacher, sample=True)
+    closed_plan = Plan(words.yesterday, yesterday.date(), closes_at=yesterday + timedelta(hours=1))
     closed = store.activities.add(course, closed_plan, freeze(library, SHEETS_YESTERDAY, ticket))
     store.activities.set_state(closed, "open")
     store.activities.note_drafts_taken(closed)  # there are none but those that were handed in
-    open_plan = Plan(words["today"], today.date(), Policies(ticket_anonymous=False))
+    open_plan = Plan(words.today, today.date(), Policies(ticket_anonymous=False))
     going_on = store.activities.add(course, open_plan, freeze(library, SHEETS_TODAY, ticket))
     store.activities.set_state(going_on, "open")
     students = (
         *_students_yesterday(library, words, closed, yesterday),
         *_students_today(library, going_on, today - timedelta(minutes=12)),
     )
-    store.sample_data.fill(course, words["names"], students)
+    store.sample_data.fill(course, words.names, students)
     return course
 
 
@@ -61,13 +62,13 @@ def _time_zone(store: Store, teacher: Teacher) -> str:
 
 
 def _students_yesterday(
-    library: Library, words: Mapping[str, Any], activity: Activity, begin: datetime
+    library: Library, words: SampleCourseWording, activity: Activity, begin: datetime
 ) -> Iterator[SimulatedStudent]:
     """What every student did yesterday: two in three got each sheet right in a second attempt, and all handed in.
 
     Some hold a misconception, which their first attempts show. The first TICKETS_YESTERDAY wrote an exit ticket.
     """
-    for student in range(len(words["names"])):
+    for student in range(len(words.names)):
         attempts = list[SimulatedAttempt]()
         for number, worksheet in enumerate(SHEETS_YESTERDAY, start=1):
             variant = library.variant(worksheet)
@@ -77,7 +78,7 @@ def _students_yesterday(
             if corrects:
                 again = at + timedelta(minutes=4)
                 attempts.append(_attempt(variant, number, _typed_answers(variant, None), again, handed_in=True))
-        ticket = _ticket_answers(words["tickets"], student) if student < TICKETS_YESTERDAY else {}
+        ticket = _ticket_answers(words.tickets, student) if student < TICKETS_YESTERDAY else {}
         yield SimulatedStudent(student, activity, begin + timedelta(seconds=5 * student), attempts, (), ticket)
 
 

@@ -69,6 +69,11 @@ class CourseFiles:
     points: Mapping[int, Sequence[int]]
 
     @cached_property
+    def now(self) -> datetime:
+        """The time at which these files say which activities have closed."""
+        return self.store.now()
+
+    @cached_property
     def students(self) -> dict[int, Student]:
         """The students by their ids, in the order of their names, as they were when this was first read."""
         return {student.id: student for student in self.store.roster.students(self.course)}
@@ -81,7 +86,9 @@ class CourseFiles:
         if graded:
             scores = [score for score in self.store.grades.scores(self.course) if score.student_id in self.students]
             overrides = [each for each in self.overrides if each.student_id in self.students]
-        return tuple(gradebook_column(activity, self.points[activity.id], scores, overrides) for activity in graded)
+        return tuple(
+            gradebook_column(activity, self.now, self.points[activity.id], scores, overrides) for activity in graded
+        )
 
     @cached_property
     def overrides(self) -> tuple[GradeOverride, ...]:
@@ -180,7 +187,7 @@ class CourseFiles:
             {"id": s.id, "name": s.name, "number": s.roster_key, "joined_at": s.joined_at}
             for s in self.students.values()
         ]
-        activities = [{"id": a.id, "title": a.plan.title, "state": a.phase()} for a in self.activities]
+        activities = [{"id": a.id, "title": a.plan.title, "state": a.phase(self.now)} for a in self.activities]
         return {**asdict(self.course), "staff": staff, "students": students, "activities": activities}
 
     def _activity_json(self, activity: Activity) -> dict[str, Any]:
@@ -196,7 +203,7 @@ class CourseFiles:
         revisions = self.store.activities.revisions(activity)
         extra = self.store.activities.extra_times(activity.id)
         return {
-            "id": activity.id, "state": activity.phase(), **asdict(activity.plan),
+            "id": activity.id, "state": activity.phase(self.now), **asdict(activity.plan),
             "answers_shown_at": activity.answers_shown_at, "extra_minutes": extra,
             "revisions": [{"number": number, **content.as_json()} for number, content in revisions.items()],
             "attendance": [asdict(a) for a in work.attendance(activity.id) if a.student_id in self.students],

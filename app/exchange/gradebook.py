@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import TypeVar
 
 from app.store import Activity, AttemptScore, ClassAttempt, GradeOverride, Phase, Student
@@ -76,6 +77,7 @@ class GradebookColumn:
 
 def gradebook_column(
     activity: Activity,
+    at: datetime,
     points: Sequence[int],
     attempts: Iterable[AttemptScore],
     overrides: Iterable[GradeOverride] = (),
@@ -84,7 +86,7 @@ def gradebook_column(
 
     `points` are those of each sheet of the activity as it is now. An attempt earns its share of them, score / out_of,
     since a student's own numbers may have led to more or fewer boxes. Scores are rounded to 2 decimals; students
-    without an attempt have none. Attempts and overrides of other activities are ignored.
+    without an attempt have none. Attempts and overrides of other activities are ignored. The phase is that of `at`.
     """
     last = counted_attempts(activity, (attempt for attempt in attempts if attempt.activity_id == activity.id))
     shares = {key: attempt.score / attempt.out_of if attempt.out_of else 0 for key, attempt in last.items()}
@@ -111,7 +113,7 @@ def gradebook_column(
         given,
         frozenset(student_id for (student_id, _), attempt in last.items() if attempt.taken_in),
         frozenset(student_id for (student_id, _), attempt in last.items() if attempt.late),
-        "closed" if activity.is_archived else activity.phase(),
+        "closed" if activity.is_archived else activity.phase(at),
     )
 
 

@@ -17,7 +17,6 @@ from app.names import clean_line
 from app.sheets.codes import imported_key_prefix, read_code
 from app.sheets.library import Library
 from app.sheets.variant import Variant
-from app.sheets.wording import Wording
 from app.sheets.worksheet import Model
 from app.store import Store, StoredModel
 from app.translation import gettext as _
@@ -49,7 +48,7 @@ def library_with_model(library: Library, store: Store, key: str | None) -> Libra
     stored = store.find_model(key)
     if stored is None:
         return library
-    return replace(library, models={**library.models, key: _model(stored, library.wording)})
+    return replace(library, models={**library.models, key: _model(stored)})
 
 
 def variant_from_code(library: Library, store: Store, text: str) -> Variant:
@@ -65,9 +64,7 @@ def variant_from_code(library: Library, store: Store, text: str) -> Variant:
     return library.variant_from_code(text)
 
 
-def import_config(
-    store: Store, wording: Wording, config: object, source: str, name: str = "", repository: str = ""
-) -> Model:
+def import_config(store: Store, config: object, source: str, name: str = "", repository: str = "") -> Model:
     """Keep what is read of a config.json in the database and return its model; the same import gets the same key.
 
     The model is called `name`, else `repository`, else what the config calls itself, else after its family and sizes. A
@@ -85,9 +82,9 @@ def import_config(
         raise ConfigError(problem)
     earlier = store.find_config(config)  # of a version that kept the whole config
     if earlier and given in ("", earlier.name):
-        return _model(earlier, wording)
-    stored = store.keep_model(shown_name or _descriptive_name(wording, architecture), kept, source, given)
-    return _model(stored, wording)
+        return _model(earlier)
+    stored = store.keep_model(shown_name or _descriptive_name(architecture), kept, source, given)
+    return _model(stored)
 
 
 def config_to_keep(config: object, depth: int = 0) -> object:
@@ -119,19 +116,19 @@ def _is_small(value: object, depth: int) -> bool:
     return not isinstance(value, str) or len(value) <= MAX_KEPT_TEXT
 
 
-def import_text(store: Store, wording: Wording, text: str | bytes, source: str, name: str = "") -> Model:
+def import_text(store: Store, text: str | bytes, source: str, name: str = "") -> Model:
     """Parse the text of a config.json and keep it as `import_config` does; raises ConfigError, also for no JSON."""
-    return import_config(store, wording, parse_config(text), source, name)
+    return import_config(store, parse_config(text), source, name)
 
 
-def import_from_hub(store: Store, wording: Wording, settings: HubSettings, name_or_url: str, name: str = "") -> Model:
+def import_from_hub(store: Store, settings: HubSettings, name_or_url: str, name: str = "") -> Model:
     """Fetch a model's config from the Hub and keep it in the database; its model is called `name`, or else org/name.
 
     Raises HubError for a config that cannot be fetched, ConfigError for one that cannot be read as a model.
     """
     config = fetch_config(name_or_url, settings.data_dir / "hub", allowed=settings.hub)
     source = repository_name(name_or_url) or name_or_url
-    return import_config(store, wording, config, source, name, repository=source)
+    return import_config(store, config, source, name, repository=source)
 
 
 def model_name_from_path(path: str) -> str:
@@ -144,10 +141,10 @@ def model_name_from_path(path: str) -> str:
     return "" if stem.lower() == "config" else stem
 
 
-def _model(stored: StoredModel, wording: Wording) -> Model:
+def _model(stored: StoredModel) -> Model:
     """Return the model of a stored config, with a sentence about where it came from; raises ConfigError."""
-    kind = stored.source if stored.source in ("file", "pasted") else "hub"
-    about = wording.say("imported", kind, source=stored.source)
+    kinds = {"file": _("Imported from a file."), "pasted": _("Imported from pasted text.")}
+    about = kinds.get(stored.source) or _("Imported from the Hugging Face Hub: {source}.").format(source=stored.source)
     return Model(stored.key, stored.name, about, "", _architecture(stored.config, stored.name), stored.config)
 
 
@@ -171,9 +168,11 @@ def _name_in_config(config: object) -> str:
     return _clean_name(stated if _HUB_NAME.fullmatch(stated) else PurePath(stated.replace("\\", "/")).name)
 
 
-def _descriptive_name(wording: Wording, architecture: Architecture) -> str:
+def _descriptive_name(architecture: Architecture) -> str:
     """Return a name for a model that has none, made of its family, embedding dimension and number of layers."""
-    return wording.say("imported", "unnamed", family=architecture.family, d=architecture.d, L=architecture.L)
+    return _("{family} ({L} layers, {d} dimensions)").format(
+        family=architecture.family, d=architecture.d, L=architecture.L
+    )
 
 
 def _clean_name(name: str) -> str:

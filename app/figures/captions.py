@@ -30,9 +30,7 @@ def axis_name(shapes: TypedShapes, blank: Blank) -> str:
 
 def size_name(shapes: TypedShapes, expression: Expression) -> str:
     """The name of a size in this topic; of the width of several heads, how many heads these are."""
-    names = shapes.variant.wording.sections["axis-names"]
-    own = names.get(shapes.variant.worksheet.topic, {})
-    name = str(own.get(str(expression)) or names.get(str(expression), ""))
+    name = shapes.variant.wording.axis_name(shapes.variant.worksheet.topic, str(expression))
     heads = [
         shapes.written(shapes.variant.sizes[symbol], Expression.symbol(symbol))
         for symbol in ("H", "G")
@@ -86,7 +84,7 @@ def head_label(shapes: TypedShapes, tensor: str) -> tuple[str, EdgeKind, str]:
 def _title(shapes: TypedShapes, plan: FigurePlan) -> str:
     """What a figure is about, with the equations of its results: 'Scores: S = Q · Kᵀ; A = softmax(S/√d_h)'."""
     equations = "; ".join(_equation(shapes, key) for key in plan.results if shapes.table[key].made_by)
-    words = shapes.variant.wording.say("drawing-titles", plan.key)
+    words = shapes.variant.figure_wording(plan.key).title
     return f"{words}: {equations}" if equations else words
 
 
@@ -117,7 +115,7 @@ def alt_text(shapes: TypedShapes, plan: FigurePlan, boxes: Sequence[Box]) -> str
 def captions(shapes: TypedShapes, plan: FigurePlan) -> Iterator[str]:
     """The sentences below a figure: what it shows, what the mask in it hides, how its heads share keys and values."""
     variant, wording = shapes.variant, shapes.variant.wording
-    yield wording.say("captions", plan.key)
+    yield variant.figure_wording(plan.key).caption
     if any(key.startswith("repeated") for key in plan.results):
         yield wording.say("captions", "deck-repeated")
     if "weights" in plan.results:

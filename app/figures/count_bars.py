@@ -19,7 +19,7 @@ from app.sheets.variant import Variant
 LONGEST_PX, UNKNOWN_PX, MIN_PX = 175.0, 24.0, 1.5
 BAR_PX, ROW_PX = 15.0, 26.0
 # How the keys of the counts of one kind end, its figure's key, and that of the other kind.
-_KINDS: Mapping[Bars, tuple[str, str, str]] = {
+KINDS_OF_COUNTS: Mapping[Bars, tuple[str, str, str]] = {
     "operations and bytes": ("_flops", "operations", "bytes"),
     "blocks and widths": ("_parameters", "blocks", "widths"),
 }
@@ -50,7 +50,7 @@ def count_plans(variant: Variant) -> tuple[CountPlan, ...]:
     asked = variant.problem.asked
     if variant.worksheet.answers == "letters":
         return ()
-    if kinds := _KINDS.get(TOPICS[variant.worksheet.topic].bars):
+    if kinds := KINDS_OF_COUNTS.get(TOPICS[variant.worksheet.topic].bars):
         ending, first, second = kinds
         keys = [count.key for count in variant.table.counts if count.key in asked and count.key != "multiples"]
         ending_so = tuple(key for key in keys if key.endswith(ending))
@@ -159,8 +159,8 @@ def _labels(
 
 def _framed(variant: Variant, plan: CountPlan, sketch: Sketch, numbers: Mapping[str, int], *, differs: bool) -> Figure:
     """The figure with its texts."""
-    say, whole = variant.wording.say, variant.row_name(plan.rows[-1])
-    title = say("drawing-titles", plan.key, whole=whole)
+    words, whole = variant.figure_wording(plan.key), variant.row_name(plan.rows[-1])
+    title = words.title.format(whole=whole)
     rows = ", ".join(
         f"{variant.row_name(key)} {format_number(numbers[key]) if key in numbers else '?'}" for key in plan.rows
     )
@@ -175,8 +175,10 @@ def _framed(variant: Variant, plan: CountPlan, sketch: Sketch, numbers: Mapping[
         edges=tuple(sketch.edges),
         arcs=(),
         alt_text=f"{title}. {rows}.",
-        captions=(say("captions", plan.key, whole=whole),),
-        mismatches=(MismatchCaption(say("drawing", "parts", whole=whole), plan.rows),) if differs else (),
+        captions=(words.caption.format(whole=whole),),
+        mismatches=(MismatchCaption(variant.wording.say("drawing", "parts", whole=whole), plan.rows),)
+        if differs
+        else (),
         outlines=tuple(sketch.outlines),
         has_scale=False,
     )

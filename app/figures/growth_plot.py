@@ -43,13 +43,13 @@ def growth_plot(variant: Variant, numbers: Mapping[str, int], *, tells_mismatche
     `tells_mismatches`.
     """
     typed = {key: numbers[key] for key in (*LINES, "crossing") if numbers.get(key, 0) > 0}
-    axes, say = _axes(variant.tokens, typed), variant.wording.say
+    axes, words = _axes(variant.tokens, typed), variant.figure_wording("growth")
     differs = tells_mismatches and _differs(variant.tokens, typed)
     sketch = Sketch()
     sketch.edges = spread([*_scales(variant, axes), *_lines(variant, axes, typed, differs=differs)])
     x, y, width, height = frame_of(sketch)
     mismatch = (
-        MismatchCaption(say("drawing", "growth", tokens=format_number(typed["crossing"])), tuple(typed))
+        MismatchCaption(variant.wording.say("drawing", "growth", tokens=format_number(typed["crossing"])), tuple(typed))
         if differs
         else None
     )
@@ -65,8 +65,8 @@ def growth_plot(variant: Variant, numbers: Mapping[str, int], *, tells_mismatche
         boxes=(),
         edges=tuple(sketch.edges),
         arcs=(),
-        alt_text=f"{say('drawing-titles', 'growth')}. {', '.join(readings)}.",
-        captions=(say("captions", "growth"),),
+        alt_text=f"{words.title}. {', '.join(readings)}.",
+        captions=(words.caption,),
         mismatches=(mismatch,) if mismatch else (),
         has_scale=False,
     )
@@ -96,7 +96,7 @@ def _axes(tokens: int, typed: Mapping[str, int]) -> _Axes:
 
 def _scales(variant: Variant, axes: _Axes) -> Iterator[Edge]:
     """Both axes with their names, and a power of ten at every few decades."""
-    say = variant.wording.say
+    names = variant.topic_wording.axis_names
     yield replace(_line((0, 0), (0, HEIGHT_PX), "other"), given=True)
     yield replace(_line((0, HEIGHT_PX), (WIDTH_PX, HEIGHT_PX), "other"), given=True)
     for side, (first, last) in (("below", axes.tokens), ("left", axes.operations)):
@@ -104,20 +104,20 @@ def _scales(variant: Variant, axes: _Axes) -> Iterator[Edge]:
             share = (decade - first) / (last - first)
             x, y = (share * WIDTH_PX, HEIGHT_PX) if side == "below" else (0.0, (1 - share) * HEIGHT_PX)
             yield _label(x, y, "below" if side == "below" else "left", f"10{str(decade).translate(RAISED)}", "other")
-    yield _label(WIDTH_PX / 2, HEIGHT_PX + 16, "below", "", "other", say("axis-names", "growth-tokens"))
-    yield _label(0, 0, "top", "", "other", say("axis-names", "growth-operations"))
+    yield _label(WIDTH_PX / 2, HEIGHT_PX + 16, "below", "", "other", names["growth-tokens"])
+    yield _label(0, 0, "top", "", "other", names["growth-operations"])
 
 
 def _lines(variant: Variant, axes: _Axes, typed: Mapping[str, int], *, differs: bool) -> Iterator[Edge]:
     """The line of each count that was typed, then the sheet's tokens and the typed meeting point as upright lines."""
-    say, tokens = variant.wording.say, variant.tokens
+    names, tokens = variant.topic_wording.axis_names, variant.tokens
     for key, (slope, kind) in LINES.items():
         if key in typed:
             first, last = (
                 axes.at(10.0**decade, typed[key] * (10.0**decade / tokens) ** slope) for decade in axes.tokens
             )
             yield _line(first, last, kind, format_number(typed[key]), Blank(key, "count"))
-            yield _label(*last, "right", "", kind, say("axis-names", key.replace("_", "-")))
+            yield _label(*last, "right", "", kind, names[key.replace("_", "-")])
     x, _y = axes.at(tokens, 10.0 ** axes.operations[0])
     yield _line((x, 0), (x, HEIGHT_PX), "tokens", format_number(tokens))
     yield _label(x, 0, "top", f"N = {format_number(tokens)}", "tokens")

@@ -41,12 +41,12 @@ def query_parameter_lines(a: Architecture, head: int) -> Iterator[ProgramLine]:
     yield _matrix_line(a, "W_O", "d_v, d")
     yield from _bias_lines(a, "q", "d_h")
     yield from _gain_line(a, "Q", "d_h")
-    if "sinks" in a.flags:
+    if a.has_sinks:
         yield ProgramLine('draw_for(f"sink of head {head}")')
         yield ProgramLine(f"sink = {random_normal(a, '')}", names=("sink",), comment="a learned score without a key")
     if a.position_bias == "relative":
         yield ProgramLine('draw_for(f"position bias of head {head}")')
-        buckets = f"{a.extra['B']:d}"
+        buckets = f"{a.extra['n_buckets']:d}"
         yield _helper(f"b_P = {random_normal(a, buckets)}", "one learned number for each bucket of distances")
 
 
@@ -84,16 +84,16 @@ def layer_parameter_lines(a: Architecture) -> Iterator[ProgramLine]:
     )
     for letter, width in (("q", "H * d_h"), ("k", "G * d_h"), ("v", "G * d_v"), ("o", "d")):
         yield from _bias_lines(a, letter, width)
-    all_heads = "rms_of_all_heads" in a.flags
+    all_heads = a.qk_norm == "all-heads"
     yield from _gain_line(a, "Q", "H * d_h" if all_heads else "d_h")
     yield from _gain_line(a, "K", "G * d_h" if all_heads else "d_h")
-    if "sinks" in a.flags:
+    if a.has_sinks:
         draw = f'    draw_for(f"sink of head {{head}}")\n    sink[head] = {random_normal(a, "")}'
         yield _helper(
             f"sink = X.new_empty(H)\nfor head in range(H):\n{draw}", "for each head, a learned score without a key"
         )
     if a.position_bias == "relative":
-        buckets = f"{a.extra['B']:d}"
+        buckets = f"{a.extra['n_buckets']:d}"
         draw = f'    draw_for(f"position bias of head {{head}}")\n    b_P[head] = {random_normal(a, buckets)}'
         code = f"b_P = X.new_empty(H, {buckets})\nfor head in range(H):\n{draw}"
         yield _helper(code, "for each head, one learned number for each bucket of distances")
@@ -128,7 +128,7 @@ def _bias_lines(a: Architecture, projection: str, width: str) -> Iterator[Progra
 
 def _gain_line(a: Architecture, letter: str, width: str) -> Iterator[ProgramLine]:
     """The line that makes the gain of the RMSNorm of queries ("Q") or keys; none without such a norm."""
-    if a.qk_norm_eps is not None and "norm_after_rope" not in a.flags:
+    if a.qk_norm in ("per-head", "all-heads"):
         yield gain(f"g_{letter}", width)
 
 

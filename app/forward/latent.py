@@ -25,14 +25,14 @@ def latent_parameter_lines(a: Architecture, table: TensorTable) -> Iterator[Prog
         yield ProgramLine(f'draw_for("{tensor.letter}")')
         yield ProgramLine(f"{tensor.letter} = {random_normal(a, shape)}", tensor.key, (tensor.letter,))
     yield gain("g_KV", "r_kv")
-    if "r_q" in a.extra:
+    if a.has_latent_queries:
         yield gain("g_Q", "r_q")
 
 
 def latent_size_lines(a: Architecture, tokens: int, dtype: str, device: str) -> Iterator[ProgramLine]:
     """Lines that set the sizes of a layer with latent attention."""
     yield ProgramLine("", comment="Sizes: tokens, embedding dimension, heads, head dimensions, latent and rotary parts")
-    names = "N, d, H, d_h, d_v, r_kv, d_nope, d_rope" + (", r_q" if "r_q" in a.extra else "")
+    names = "N, d, H, d_h, d_v, r_kv, d_nope, d_rope" + (", r_q" if a.has_latent_queries else "")
     sizes = a.all_sizes
     yield from size_lines(names, [tokens if name == "N" else sizes[name] for name in names.split(", ")], dtype, device)
 
@@ -64,7 +64,7 @@ def latent_layer_lines(a: Architecture, table: TensorTable, tokens: int) -> Iter
 
 def _query_lines(a: Architecture, table: TensorTable) -> Iterator[ProgramLine]:
     """The queries of all heads: straight from the input, or through a latent vector of their own."""
-    if "r_q" in a.extra:
+    if a.has_latent_queries:
         yield _line(f"C_Q = torch.rms_norm(X @ W_DQ, (r_q,), g_Q, eps={LATENT_NORM_EPS!r})", "latent_queries")
     yield made_line(table, "queries")
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from app.forward.program import BYTES_BY_DTYPE, has_latent_attention, is_layer, norms_all_heads_together, runnable_table
+from app.forward.program import BYTES_BY_DTYPE, is_layer, runnable_table
 from app.forward.rope import rotated_pairs
 from app.models.architecture import Architecture
 from app.shapes.tables import SINGLE_HEAD
@@ -31,7 +31,7 @@ def bytes_needed(architecture: Architecture, tokens: int, dtype: str = "float32"
     angles = tokens * rotated_pairs(architecture) * (BYTES_OF_POSITION + 2 * element)
     if not is_layer(topic):
         peak = _head_peak(architecture, cells, element)
-    elif has_latent_attention(architecture):
+    elif architecture.has_latent_attention:
         peak = _latent_peak(architecture, cells, element)
     else:
         peak = _layer_peak(architecture, cells, element)
@@ -44,12 +44,12 @@ def _vector_bytes(a: Architecture, tokens: int, layer: bool, element: int) -> in
     heads, groups = (a.H, a.G) if layer else (1, 1)
     widths = {"q": heads * a.d_h, "k": groups * a.d_h, "v": groups * a.d_v, "o": layer * a.d}
     numbers = sum(widths[letter] for letter in a.biases)
-    if a.qk_norm_eps is not None and "norm_after_rope" not in a.flags:
-        numbers += widths["q"] + widths["k"] if norms_all_heads_together(a) else 2 * a.d_h
+    if a.qk_norm in ("per-head", "all-heads"):
+        numbers += widths["q"] + widths["k"] if a.qk_norm == "all-heads" else 2 * a.d_h
     if a.position_bias != "relative":
         return numbers * element
     distances = 2 * tokens - 1
-    return (numbers + heads * (a.extra["B"] + distances)) * element + 3 * distances * BYTES_OF_POSITION
+    return (numbers + heads * (a.extra["n_buckets"] + distances)) * element + 3 * distances * BYTES_OF_POSITION
 
 
 def _head_peak(architecture: Architecture, cells: Mapping[str, int], element: int) -> int:
@@ -57,11 +57,11 @@ def _head_peak(architecture: Architecture, cells: Mapping[str, int], element: in
 
     `cells` is how many numbers each tensor holds, by the table's key; `element` the bytes of one number.
     """
-    rotates, norms = rotated_pairs(architecture) > 0, architecture.qk_norm_eps is not None
+    rotates, norms = rotated_pairs(architecture) > 0, bool(architecture.qk_norm)
     # Everything in the table; and the halves Q1, Q2, K1, K2 keep the unrotated queries and keys alive.
     at_the_end = sum(cells.values()) + rotates * (cells["queries"] + cells["keys"])
     before_scores = at_the_end - sum(cells[key] for key in COMPUTED_LAST)
-    with_sink = "sinks" in architecture.flags
+    with_sink = architecture.has_sinks
     alive_at = {
         "the end": at_the_end * element,
         "the softmax": (before_scores + (2 + with_sink) * cells["scores"]) * element,  # S beside a sink is a copy
@@ -77,7 +77,7 @@ def _layer_peak(architecture: Architecture, cells: Mapping[str, int], element: i
     `cells` is how many numbers each tensor of the table holds, by its key, with one head's scores and weights where the
     layer has them H times; `element` is the bytes of one number.
     """
-    rotates, norms = rotated_pairs(architecture) > 0, architecture.qk_norm_eps is not None
+    rotates, norms = rotated_pairs(architecture) > 0, bool(architecture.qk_norm)
     queries, keys = cells["queries"], cells["keys"]
     scores = architecture.H * cells["scores"]
     # The context is kept twice, head by head (c) and concatenated (C).
@@ -87,7 +87,7 @@ def _layer_peak(architecture: Architecture, cells: Mapping[str, int], element: i
     before_scores = sum(count for key, count in cells.items() if key not in COMPUTED_LAST) + rotated + normed
     if architecture.query_heads_per_kv_head > 1 and not rotates and not norms:
         before_scores += queries  # q_shared: a copy here, but only another view after rotation or a norm
-    with_sink = "sinks" in architecture.flags
+    with_sink = architecture.has_sinks
     alive_at = {
         "the end": (before_scores + last) * element,
         "the softmax": (before_scores + (2 + with_sink) * scores) * element,  # S beside a sink is a copy

@@ -15,7 +15,7 @@ from typing import Any
 
 from app.forward.lines import ForwardError
 from app.forward.run import USABLE_SHARE, run_head
-from app.machine.child import ChildLost, ChildTooLarge, ChildTooSlow, WarmChild, enter_child
+from app.machine.child import START_LIMIT_S, ChildLost, ChildTooLarge, ChildTooSlow, WarmChild, enter_child
 from app.machine.turn import MachineTurn
 from app.machine.work_queue import THE_APP, Client, QueueFullError, WorkQueue
 from app.models.architecture import Architecture
@@ -45,6 +45,7 @@ class HeadRunner:
     max_waiting: calls that may wait beside the one that runs; one more raises RunnerBusy. A third of the places is
     kept for teachers and enrolled students, and a network of visitors may take half of the rest.
     idle_limit_s: how long the child is kept without work. The next call starts another.
+    start_limit_s: how long the child may take to load torch.
     turn: held during a run, so that one head at a time runs on a machine with several workers; None for no others.
     memory_share: the share of the free memory that one run may take.
     """
@@ -54,6 +55,7 @@ class HeadRunner:
         time_limit_s: float = 60,
         max_waiting: int = MAX_WAITING_RUNS,
         idle_limit_s: float = RUNNER_IDLE_LIMIT_S,
+        start_limit_s: float = START_LIMIT_S,
         turn: MachineTurn | None = None,
         memory_share: float = USABLE_SHARE,
     ) -> None:
@@ -62,7 +64,7 @@ class HeadRunner:
         reserved = int(SHARE_OF_MEMBERS * places)
         self._queue = WorkQueue(places, reserved=reserved, of_visitor=max(1, (places - reserved) // 2))
         self._turn, self._closed = turn, False
-        self._child = WarmChild("head-runner", _serve_jobs, idle_limit_s=idle_limit_s)
+        self._child = WarmChild("head-runner", _serve_jobs, idle_limit_s=idle_limit_s, start_limit_s=start_limit_s)
 
     @property
     def is_busy(self) -> bool:

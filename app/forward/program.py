@@ -109,7 +109,7 @@ def program(
     write: Callable[..., Iterator[ProgramLine]]
     if not is_layer(topic):
         write = _head_program
-    elif has_latent_attention(architecture):
+    elif architecture.has_latent_attention:
         write = _latent_layer_program
     else:
         write = _layer_program
@@ -119,11 +119,6 @@ def program(
 def is_layer(topic: str) -> bool:
     """Whether the topic is the whole attention layer, with all heads, rather than one head."""
     return topic == ATTENTION_LAYER.key
-
-
-def has_latent_attention(architecture: Architecture) -> bool:
-    """Whether keys and values are made from a latent vector (MLA, in DeepSeek)."""
-    return "r_kv" in architecture.extra
 
 
 def runnable_table(topic: str, architecture: Architecture, tokens: int) -> TensorTable:
@@ -154,19 +149,14 @@ def _refusals(a: Architecture, topic: str) -> Iterator[str]:
         yield _("{model} has disentangled attention, which adds scores of relative positions: it cannot run here.")
     if a.not_modelled:
         yield _("{model} has {parts}: it cannot run here.")
-    if "temperature" in a.flags and a.rotary is None:
+    if a.scales_queries and a.rotary is None:
         yield _("{model} scales queries by their position in layers without RoPE: it cannot run here.")
-    if has_latent_attention(a) and not is_layer(topic):
+    if a.has_latent_attention and not is_layer(topic):
         yield _("{model} computes all heads' keys from one latent vector: run its attention layer, not one head.")
-    if has_latent_attention(a) and a.biases:
+    if a.has_latent_attention and a.biases:
         yield _("{model} has biases on the projections of its latent vectors: it cannot run here.")
-    if norms_all_heads_together(a) and not is_layer(topic):
+    if a.qk_norm == "all-heads" and not is_layer(topic):
         yield _("{model} normalizes the queries of all heads together: run its attention layer, not one head.")
-
-
-def norms_all_heads_together(architecture: Architecture) -> bool:
-    """Whether queries and keys have one RMSNorm over all heads' numbers, as in OLMo 2, rather than one in each head."""
-    return architecture.qk_norm_eps is not None and "rms_of_all_heads" in architecture.flags
 
 
 def variable_names(lines: tuple[ProgramLine, ...], table: TensorTable) -> dict[str, str]:
@@ -245,7 +235,7 @@ def _layer_program(
     yield from _position_lines(a, tokens, None, device)
     yield ProgramLine("", comment="The layer itself: queries, keys and values of all heads, concatenated")
     yield from _projection_lines(a, table)
-    if norms_all_heads_together(a):
+    if a.qk_norm == "all-heads":
         yield _norm_line(a, "Q", "H * d_h", "g_Q, ", "queries")
         yield _norm_line(a, "K", "G * d_h", "g_K, ", "keys")
     yield ProgramLine("", comment="Head by head")
@@ -318,12 +308,10 @@ def _projection_lines(a: Architecture, table: TensorTable) -> Iterator[ProgramLi
 
 def _norm_and_rope(a: Architecture, name: str, makes: str | None = None) -> Iterator[ProgramLine]:
     """The lines that normalize and rotate the variable `name`, in the model's order; none for what it does not have."""
-    norms = a.qk_norm_eps is not None and not norms_all_heads_together(a)
-    norm_last = "norm_after_rope" in a.flags
-    if norms and not norm_last:
+    if a.qk_norm == "per-head":
         yield _norm_line(a, name, "d_h", f"g_{name.upper()}, ", makes)
     yield from apply_rope(a.rotary, name, a.d_h, makes)
-    if norms and norm_last:
+    if a.qk_norm == "after-rope":
         yield _norm_line(a, name, "d_h", "", makes)
 
 
@@ -359,7 +347,7 @@ def notes(architecture: Architecture, tokens: int, topic: str = SINGLE_HEAD.key)
         "relative-bias": a.position_bias == "relative",
         "alibi": a.position_bias == "alibi",
         f"softcap:{a.score_softcap or 0:g}": a.score_softcap is not None,
-        "sinks": "sinks" in a.flags,
+        "sinks": a.has_sinks,
         f"rope-scaling:{scaling}": scaling is not None and scaling != "mrope",
         "output-bias": "o" in a.biases and not is_layer(topic),
         "first-layer": any((run.window, run.chunk, run.rotary) != (a.window, a.chunk, a.rotary) for run in runs),

@@ -10,10 +10,10 @@ import math
 from collections.abc import Iterator
 
 from app.forward.lines import ProgramLine
+from app.models.alibi import STRENGTH
 from app.models.architecture import Architecture
 
 MAX_DISTANCE = 128  # T5's "relative_attention_max_distance": beyond it all distances share a bucket
-ALIBI_STRENGTH = 8  # the exponent of the steepest slope's inverse, of all slopes' range
 
 
 def needs_positions(a: Architecture) -> bool:
@@ -29,11 +29,14 @@ def position_bias_lines(a: Architecture, head: int | None) -> Iterator[ProgramLi
     """
     if a.position_bias == "relative":
         yield ProgramLine("", comment="Relative position bias: distances of query and key are sorted into buckets")
-        yield from _bucket_lines(a.extra["B"])
+        yield from _bucket_lines(a.extra["n_buckets"])
         yield _helper("bias = b_P[..., bucket]")
     if a.position_bias == "alibi":
         yield ProgramLine("", comment="ALiBi: a fixed slope for each head, so that near keys count more")
-        yield _helper(f"slope = {_layer_slopes(a)}") if head is None else ProgramLine(f"slope = {_slopes(a)[head]!r}")
+        if head is None:
+            yield _helper(f"slope = {_layer_slopes(a)}")
+        else:
+            yield ProgramLine(f"slope = {a.alibi_slopes[head]!r}")
 
 
 def _bucket_lines(buckets: int) -> Iterator[ProgramLine]:
@@ -49,31 +52,11 @@ def _bucket_lines(buckets: int) -> Iterator[ProgramLine]:
     yield _helper(f"bucket = torch.where(distance.abs() < {exact:d}, distance.abs(), far) + {half:d} * (distance > 0)")
 
 
-def _slopes(a: Architecture) -> list[float]:
-    """The slope of every head of ALiBi (Press et al., arXiv:2108.12409), first to last, as BLOOM and MPT compute it.
-
-    With a power of two of heads, head i has 2^(-8(i+1)/H). With other numbers of heads, BLOOM fills up from the slopes
-    of twice the next smaller power of two, MPT takes every other slope of the next larger one.
-    """
-    below = 2 ** int(math.log2(a.H))
-    if below == a.H:
-        return _powers(a.H)
-    if a.family == "mpt":
-        above = _powers(2 * below)
-        return (above[1::2] + above[::2])[: a.H]
-    return _powers(below) + _powers(2 * below)[::2][: a.H - below]
-
-
-def _powers(count: int) -> list[float]:
-    """2^(-8·i/count) for i from 1 to count."""
-    return [2.0 ** (-ALIBI_STRENGTH * (i + 1) / count) for i in range(count)]
-
-
 def _layer_slopes(a: Architecture) -> str:
     """The code that makes the slopes of all heads: a formula for a power of two of heads, else a list of numbers."""
     if a.H & (a.H - 1) == 0:
-        return f"2.0 ** (-{ALIBI_STRENGTH} * torch.arange(1, H + 1, device=device) / H)"
-    return f"torch.tensor({_slopes(a)!r}, device=device)"
+        return f"2.0 ** (-{STRENGTH} * torch.arange(1, H + 1, device=device) / H)"
+    return f"torch.tensor({list(a.alibi_slopes)!r}, device=device)"
 
 
 def score_lines(a: Architecture, tokens: int, *, layer: bool) -> Iterator[ProgramLine]:
@@ -141,7 +124,7 @@ def has_chunks(a: Architecture, tokens: int) -> bool:
 def _weights_line(a: Architecture, layer: bool) -> ProgramLine:
     """The softmax; a sink is one more score in every row, whose weight is dropped, so that rows sum to less than 1."""
     makes, last = (None, 2) if layer else ("weights", 1)
-    if "sinks" not in a.flags:
+    if not a.has_sinks:
         return ProgramLine(f"A = torch.softmax(S, dim={last})", makes, ("A",), timed=True)
     column = "sink[:, None, None].expand(H, N, 1)" if layer else "sink.expand(N, 1)"
     code = f"A = torch.softmax(torch.cat((S, {column}), dim={last}), dim={last})[..., :N]"

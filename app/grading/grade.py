@@ -305,8 +305,6 @@ def _side_words(variant: Variant, name: str, blank: Blank, length: str) -> dict[
 
     A length of 1 is in the singular.
     """
-    plural = "length-one" if length == "1" else "lengths"
-    return {
-        name: variant.row_name(blank.tensor),
-        f"{name}_length": variant.wording.say(plural, variant.column_of(blank.field), length=length),
-    }
+    axis = variant.wording.axes[variant.column_of(blank.field)]
+    template = axis.length_one if length == "1" else axis.length
+    return {name: variant.row_name(blank.tensor), f"{name}_length": template.format(length=length)}

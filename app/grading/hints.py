@@ -277,7 +277,7 @@ class HintWriter:
 
     def _length(self, field: BlankField) -> str:
         """The length of a side in words: "number of columns", or "size of dim 0"."""
-        return self.variant.wording.say("axis-lengths", self.variant.column_of(field))
+        return self.variant.wording.axes[self.variant.column_of(field)].size
 
     def _row(self, key: str) -> str:
         """The name that sheets of this topic give a matrix, whether this sheet asks for it or not."""

@@ -15,7 +15,7 @@ from app.sheets.reading import MAX_BOX_TEXT
 from app.sheets.variant import Variant
 from app.translation import gettext as _
 
-MAX_PAPER_LINES = 1_000  # of one form
+MAX_PAPER_LINES = 500  # of one form: marking them takes up to half a second
 MAX_PAPER_LINE_LENGTH = 4_000  # characters
 MAX_TYPED_NAME_LENGTH = 120  # characters
 EMPTY_ANSWERS = ("-", "–", "—", "_")

@@ -102,7 +102,7 @@ def _header(options: HandoutOptions, variants: Sequence[Variant], tickets: Mappi
     return {
         "lang": LANGUAGE,
         "labels": _labels(),
-        "title": first.title if shared_title else first.wording.say("topics", first.worksheet.topic),
+        "title": first.title if shared_title else first.wording.topics[first.worksheet.topic].name,
         "course": printable_line(options.course, field="course"),
         "date": printable_line(options.date, field="date"),
         "layout": options.printed_layout,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -12,7 +11,8 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
-from app.machine.child import ChildLost, ChildTooLarge, ChildTooSlow, Message, WarmChild
+from app.logs import request_thread
+from app.machine.child import START_LIMIT_S, ChildLost, ChildTooLarge, ChildTooSlow, Message, WarmChild
 from app.machine.memory import available_memory
 from app.machine.turn import MachineTurn
 from app.machine.work_queue import THE_APP, Client, QueueFullError, WorkQueue
@@ -81,17 +81,25 @@ class HandoutPrinter:
         tickets: Mapping[str, Ticket],
         *,
         request_limit_s: float = REQUEST_LIMIT_S,
+        start_limit_s: float = START_LIMIT_S,
         idle_time_only: bool = True,
     ) -> None:
         """Delete expired jobs of earlier processes; `tickets` are the exit tickets for the backs, by key.
 
-        A preview or small PDF is given up after `request_limit_s`. With `idle_time_only`, jobs run when nothing else
-        has to.
+        A preview or small PDF is given up after `request_limit_s`, its child if it is not ready after `start_limit_s`.
+        With `idle_time_only`, jobs run when nothing else has to.
         """
-        serve = partial(serve_print_tasks, data_dir / "fonts")
+        child = partial(WarmChild, serve=partial(serve_print_tasks, data_dir / "fonts"))
         self._tickets = tickets
-        self._quick_child = WarmChild("printer", serve, idle_limit_s=PRINTER_IDLE_LIMIT_S, kept_memory=KEPT_MEMORY)
-        self._job_child = WarmChild("print-job", serve, idle_limit_s=0, idle_time_only=idle_time_only)
+        self._quick_child = child(
+            "printer", idle_limit_s=PRINTER_IDLE_LIMIT_S, start_limit_s=start_limit_s, kept_memory=KEPT_MEMORY
+        )
+        self._job_child = child(
+            "print-job",
+            idle_limit_s=0,
+            start_limit_s=JOB_LIMIT_S,  # a busy machine leaves it no time
+            idle_time_only=idle_time_only,
+        )
         self._request_limit_s = request_limit_s
         turns = data_dir / "turns"
         self._quick_turn, self._job_turn = MachineTurn(turns / "previews"), MachineTurn(turns / "print-jobs")
@@ -160,7 +168,7 @@ class HandoutPrinter:
         def make_task() -> PrintTask:
             return pdf_task(options, prepare(), tickets or self._tickets, base_url, path)
 
-        threading.Thread(target=self._run_job, args=(job, make_task), daemon=True).start()
+        request_thread(self._run_job, job, make_task).start()
         return job
 
     def find_job(self, key: str, teacher_id: int | None) -> PrintJob | None:

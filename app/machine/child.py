@@ -60,7 +60,8 @@ class WarmChild:
 
     `serve` is the child's main function. It calls `enter_child`, sends ("ready", None), then answers every job with
     ("progress", …), any number of times, and one message of another kind. `idle_limit_s` is how long a child without
-    work is kept, `memory_limit` how many bytes it may take at work, and `kept_memory` how many it may keep afterwards.
+    work is kept, `start_limit_s` how long it may take until it is ready, `memory_limit` how many bytes it may take at
+    work, and `kept_memory` how many it may keep afterwards.
     With `idle_time_only`, for work that nobody sits and waits for, the system runs the child when nothing else has to
     run: on a busy machine hardly ever.
     """
@@ -71,13 +72,14 @@ class WarmChild:
         serve: Callable[[Connection], None],
         *,
         idle_limit_s: float,
+        start_limit_s: float = START_LIMIT_S,
         memory_limit: int | None = None,
         kept_memory: int | None = None,
         idle_time_only: bool = False,
     ) -> None:
         self._name, self._serve = name, serve
         self.idle_limit_s, self.memory_limit, self.kept_memory = idle_limit_s, memory_limit, kept_memory
-        self._idle_time_only = idle_time_only
+        self._start_limit_s, self._idle_time_only = start_limit_s, idle_time_only
         self._lock, self._closed = threading.Lock(), False
         self._running: _Running | None = None
         self._idle_timer: threading.Timer | None = None
@@ -97,14 +99,15 @@ class WarmChild:
     ) -> Message:
         """Send a job to the child and return its answer; blocks.
 
-        Starts a child if none lives, and afterwards the timer that ends it when idle. `on_tick` is called every TICK_S;
-        what it raises kills the child and is passed on. Raises ChildTooSlow, ChildTooLarge and ChildLost.
+        Starts a child if none lives, and afterwards the timer that ends it when idle. `on_tick` is called every TICK_S,
+        while a child starts too; what it raises kills the child and is passed on. Raises ChildTooSlow, ChildTooLarge
+        and ChildLost.
         """
         with self._lock:
             if self._idle_timer:
                 self._idle_timer.cancel()
             try:
-                child = self._ready_child()
+                child = self._ready_child(on_tick)
                 self._send(child, job)
                 return self._await_answer(child, time_limit_s, on_progress, on_tick)
             finally:
@@ -136,7 +139,7 @@ class WarmChild:
         self._idle_timer.daemon = True
         self._idle_timer.start()
 
-    def _ready_child(self) -> _Running:
+    def _ready_child(self, on_tick: Callable[[], object]) -> _Running:
         """The living child, or a new one that has said "ready"; raises ChildLost after `close`, and ChildTooSlow.
 
         One that ends before it is ready is started again, MAX_STARTS times in all; then it is left alone for
@@ -150,7 +153,7 @@ class WarmChild:
                 break
             self._running = running = self._start()
             with suppress(ChildLost):
-                self._await_answer(running, START_LIMIT_S)
+                self._await_answer(running, self._start_limit_s, on_tick=on_tick)
                 return running
             if tries_left:
                 time.sleep(PAUSE_BETWEEN_STARTS_S)

@@ -16,7 +16,6 @@ from typing import get_args
 from app.misconceptions.misconception import Group, Misconception, Prediction
 from app.models.architecture import Architecture
 from app.shapes.experts import shared_expert_parameters
-from app.shapes.feed_forward_width import width_rule
 from app.shapes.table import MATRIX_FIELDS, Blank, BlankField, side_fields
 from app.shapes.topics import TOPICS
 
@@ -80,7 +79,7 @@ def _is_causal(architecture: Architecture) -> bool:
 
 def _is_rounded_up(architecture: Architecture) -> bool:
     """Whether the rule for the inner dimension rounds it up to more than it was."""
-    rule = width_rule(architecture)
+    rule = architecture.width_rule
     return rule is not None and rule.before_rounding(architecture.d) < architecture.d_ff
 
 
@@ -96,12 +95,12 @@ def _is_of_grouped_queries(architecture: Architecture) -> bool:
 
 def _has_latent_attention(architecture: Architecture) -> bool:
     """Whether keys and values are computed from one latent of each token."""
-    return "r_kv" in architecture.all_sizes
+    return architecture.has_latent_attention
 
 
 def _has_experts(architecture: Architecture) -> bool:
     """Whether the model is a mixture of experts."""
-    return "E" in architecture.all_sizes
+    return architecture.has_experts
 
 
 def _is_no_even_share(architecture: Architecture) -> bool:

@@ -19,7 +19,7 @@ from typing import Literal, get_args
 
 from app.algebra.expression import Expression, ExpressionError, Formula
 from app.models.architecture import Architecture
-from app.shapes.parameter_parts import number_of_parameters, outside_parts
+from app.models.parameter_specs import number_of_parameters
 from app.shapes.problem import Problem
 from app.shapes.rotary import other_partner
 from app.shapes.table import Blank
@@ -45,7 +45,7 @@ FORMULA_SYMBOLS: Mapping[str, Callable[[Problem, Blank], Expression]] = {
     **BOX_SYMBOLS,
     "kv_heads": lambda problem, _blank: _kv_heads(problem.architecture),
     "output_biases": lambda problem, _blank: Expression.number(int("o" in problem.architecture.biases)),
-    "lm_head": lambda problem, _blank: number_of_parameters(outside_parts(problem.architecture).get("output_head", ())),
+    "lm_head": lambda problem, _blank: number_of_parameters(problem.architecture.outside_rows.get("output_head", ())),
     "other_partner": lambda problem, _blank: other_partner(problem.architecture),
     "prefill_of_next": lambda problem, _blank: (
         problem.table.asked["prefill_flops"].expression("count").substitute({"N": Expression.parse("N + 1")})

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Literal
 
-from app.models.parameter_specs import ParameterSpec, StackSpec, TaskHead
+from app.models.parameter_specs import ParameterSpecs, Row, StackSpec, TaskHead, by_row
 from app.models.score_scale import ScoreScale
+from app.models.width_rules import WidthRule
 from app.translation import gettext as _
 
 MAX_TOKENS = 2**24
@@ -21,6 +23,14 @@ MAIN_SYMBOLS = ("d", "H", "G", "d_h", "d_v", "d_ff", "V", "L", "C")
 # embeddings of the distance (DeBERTa, arXiv:2006.03654).
 PositionBias = Literal["", "relative", "alibi", "disentangled"]
 NormKind = Literal["RMSNorm", "LayerNorm"]
+# The norm of queries and keys before the scores: none, an RMSNorm in each head (Qwen 3) or over all heads together
+# (OLMo 2), one in each head after RoPE and without a gain (Llama 4), or a LayerNorm (Phi).
+QKNorm = Literal["", "per-head", "all-heads", "after-rope", "layer-norm"]
+# What embeddings are multiplied by before the first layer: nothing, √d (Gemma, arXiv:2403.08295), or a constant that a
+# field of the config states or switches on (Granite, XGLM, BART).
+EmbeddingScale = Literal["", "root-d", "stated"]
+# What the tokens of the input, or of the encoder's, are made from.
+InputKind = Literal["text", "image", "sound"]
 # Where a layer normalizes, x being what the layer receives and f its attention or feed-forward block:
 #   pre       x + f(norm(x))            GPT-2, LLaMA
 #   post      norm(x + f(x))            BERT, the original Transformer
@@ -69,21 +79,22 @@ class Rotary:
 class LayerRun:
     """Neighbouring layers that are alike.
 
-    `count` is how many; `flags` are those of these layers alone ("first", "moe", "cross"), beside the model's;
-    `parameters` are the tensors that one of these layers has.
-
-    `window` is how many keys a query sees in a sliding window, itself included, None where it sees all: the latest ones
-    of a causal model, (window - 1)/2 on each side of the query in a bidirectional one. `chunk` is the length of the
-    chunks that the text is cut into for these layers (Llama 4): a query sees the keys of its own chunk alone. `rotary`
-    is None where these layers rotate nothing.
+    `count` is how many, `parameters` the tensors that one of them has. `window` is how many keys a query sees in a
+    sliding window, itself included, None where it sees all: the latest ones of a causal model, (window - 1)/2 on each
+    side of the query in a bidirectional one. `chunk` is the length of the chunks that the text is cut into for these
+    layers (Llama 4): a query sees the keys of its own chunk alone. `rotary` is None where these layers rotate nothing.
     """
 
     count: int
-    flags: frozenset[str]
+    parameters: ParameterSpecs = ()
     window: int | None = None
-    parameters: tuple[ParameterSpec, ...] = ()
     chunk: int | None = None
     rotary: Rotary | None = None
+
+    @property
+    def has_self_attention(self) -> bool:
+        """Whether tokens attend to each other in these layers; in some of Llama 3.2 Vision they see the image alone."""
+        return any(spec.part.row == "attention" for spec in self.parameters)
 
 
 @dataclass(frozen=True)
@@ -92,6 +103,32 @@ class LayerStack:
 
     spec: StackSpec
     runs: tuple[LayerRun, ...]
+
+    @cached_property
+    def kinds(self) -> tuple[LayerKind, ...]:
+        """Its layers by their tensors, each kind once wherever its layers stand, in the order in which they come."""
+        layers = dict[ParameterSpecs, int]()
+        for run in self.runs:
+            layers[run.parameters] = layers.get(run.parameters, 0) + run.count
+        return tuple(LayerKind(count, parameters) for parameters, count in layers.items())
+
+
+@dataclass(frozen=True)
+class LayerKind:
+    """The layers of a stack that have the same tensors: how many they are, and the tensors of one of them."""
+
+    layers: int
+    parameters: ParameterSpecs
+
+    @cached_property
+    def rows(self) -> Mapping[Row, ParameterSpecs]:
+        """The tensors of one layer by the row of a parameter-count sheet that counts them."""
+        return by_row(self.parameters)
+
+    @property
+    def has_experts(self) -> bool:
+        """Whether the feed-forward block of these layers is a mixture of experts."""
+        return "experts" in self.rows
 
 
 @dataclass(frozen=True)
@@ -105,24 +142,29 @@ class Architecture:
     with a position table. `extra` holds the sizes that only some families have, such as E and k. N, the number of
     tokens, belongs to a sheet, not to a model. In an encoder-decoder all these are the encoder's: see `decoder_sizes`.
 
-    The first layer's: `biases` names the projections that have one, of "qkvo"; `qk_norm_eps` is the epsilon of an
-    RMSNorm of queries and keys, None without one (flags say over what: "rms_per_head", "rms_of_all_heads"); `rotary` is
-    None without RoPE; `window` is its sliding window and `chunk` its chunk in keys, None without one (see LayerRun).
-    Other layers may differ: see `stacks`.
+    The first layer's: `biases` names the projections that have one, of "qkvo"; `qk_norm` is the norm of its queries and
+    keys, and `qk_norm_eps` the epsilon of that norm, None unless it is an RMSNorm; `rotary` is None without RoPE;
+    `window` is its sliding window and `chunk` its chunk in keys, None without one (see LayerRun). Other layers may
+    differ: see `stacks`. With `scales_queries`, layers without RoPE multiply each query by a factor that grows with its
+    position (Llama 4).
 
     How every head computes: its scores are multiplied by `score_scale`, squashed to c·tanh(scores/c) if there is a
-    `score_softcap` c, and get the `position_bias` added. `norm` and `norm_placement` say which normalization a layer
-    has, and where. `not_modelled` are the parts of attention that none of these fields describes, each as a noun phrase
-    ("attention sinks"): shapes and counts are right, but whoever computes numbers has to refuse such a model. A decoder
-    beside an encoder computes in the same way, with a factor for its own head dimension.
+    `score_softcap` c, and get the `position_bias` added, with `alibi_slopes` head by head where that is ALiBi. `norm`
+    and `norm_placement` say which normalization a layer has, and where; with `scales_residuals`, a layer's blocks are
+    multiplied by a constant of the config before they are added (Granite). `not_modelled` are the parts of attention
+    that none of these fields describes, each as a noun phrase ("attention sinks"): shapes and counts are right, but
+    whoever computes numbers has to refuse such a model. A decoder beside an encoder computes in the same way, with a
+    factor for its own head dimension.
 
-    The whole model's: `usable_positions` is how many tokens its position table has room for, None without a table;
-    `fixed_tokens` is the one length that the model reads, None where the input may be shorter.
-    `gated` says whether the feed-forward blocks have a gate (arXiv:2002.05202). `model_class` is the class of
-    transformers whose parameters are counted, `task_head` what that class puts on top. `base_parameters` are the
-    tensors of the base model outside its layers, `head_parameters` those of the task head; the layers' are in `stacks`.
-    `notes` are sentences for the reader on what was read otherwise than the file says. `real_G` is G before
-    `as_multi_head` simplified it, None elsewhere.
+    The whole model's: `input` is what it reads, `embedding_scale` is what token embeddings are multiplied by,
+    `has_final_norm` whether a norm follows the last layer, and `has_kv_cache` whether the model generates token by
+    token and keeps something of earlier tokens. `usable_positions` is how many tokens its position table has room for,
+    None without a table; `fixed_tokens` is the one length that the model reads, None where the input may be shorter.
+    `gated` says whether the feed-forward blocks have a gate (arXiv:2002.05202), and `width_rule` how d_ff was chosen
+    for such blocks, None where that is not known. `model_class` is the class of transformers whose parameters are
+    counted, `task_head` what that class puts on top. `base_parameters` are the tensors of the base model outside its
+    layers, `head_parameters` those of the task head; the layers' are in `stacks`. `notes` are sentences for the reader
+    on what was read otherwise than the file says. `real_G` is G before `as_multi_head` simplified it, None elsewhere.
     """
 
     name: str
@@ -147,20 +189,27 @@ class Architecture:
     score_scale: ScoreScale
     model_class: str = ""
     has_kv_cache: bool = True
+    has_final_norm: bool = True
+    input: InputKind = "text"
+    embedding_scale: EmbeddingScale = ""
+    scales_residuals: bool = False
+    scales_queries: bool = False
+    qk_norm: QKNorm = ""
     usable_positions: int | None = None
     fixed_tokens: int | None = None
     chunk: int | None = None
     score_softcap: float | None = None
     position_bias: PositionBias = ""
+    alibi_slopes: tuple[float, ...] = ()
     norm: NormKind = "RMSNorm"
     norm_placement: NormPlacement = "pre"
     not_modelled: tuple[str, ...] = ()
     extra: Mapping[str, int] = field(default_factory=dict)
-    flags: frozenset[str] = frozenset()
     task_head: TaskHead = field(default_factory=TaskHead)
     gated: bool = False
-    base_parameters: tuple[ParameterSpec, ...] = ()
-    head_parameters: tuple[ParameterSpec, ...] = ()
+    width_rule: WidthRule | None = None
+    base_parameters: ParameterSpecs = ()
+    head_parameters: ParameterSpecs = ()
     stacks: tuple[LayerStack, ...] = ()
     notes: tuple[str, ...] = ()
     real_G: int | None = None
@@ -195,9 +244,39 @@ class Architecture:
         return any(stack.spec.decoder for stack in self.stacks)
 
     @property
-    def outside_parameters(self) -> tuple[ParameterSpec, ...]:
+    def has_latent_attention(self) -> bool:
+        """Whether keys and values are made from a latent of r_kv numbers (DeepSeek)."""
+        return "r_kv" in self.extra
+
+    @property
+    def has_latent_queries(self) -> bool:
+        """Whether queries, too, are made from a latent, of r_q numbers."""
+        return "r_q" in self.extra
+
+    @property
+    def has_experts(self) -> bool:
+        """Whether some layers have a mixture of experts."""
+        return "E" in self.extra
+
+    @cached_property
+    def has_sinks(self) -> bool:
+        """Whether each head has an attention sink: a learned score that takes part in the softmax (gpt-oss)."""
+        return any("sinks" in kind.rows for stack in self.stacks for kind in stack.kinds)
+
+    @property
+    def has_lm_head(self) -> bool:
+        """Whether the task head gives scores over the vocabulary, with a matrix of its own or the embedding's."""
+        return any("V" in dim.symbols for dim in self.task_head.logits or ())
+
+    @property
+    def outside_parameters(self) -> ParameterSpecs:
         """The tensors outside the layers, each once: the base model's, then the task head's."""
         return self.base_parameters + self.head_parameters
+
+    @cached_property
+    def outside_rows(self) -> Mapping[Row, ParameterSpecs]:
+        """The tensors outside the layers by the row of a parameter-count sheet that counts them."""
+        return by_row(self.outside_parameters)
 
     @property
     def query_heads_per_kv_head(self) -> int:

@@ -109,17 +109,15 @@ def parameter_counts(architecture: Architecture) -> ParameterCounts:
 
     `active` counts the same, but of the experts only the k of E that one token meets.
     """
-    tensors = parameter_tensors(architecture)
     outside = Counter[str]()
-    for tensor in tensors:
-        if "{i}" not in tensor.name:
-            outside[tensor.spec.bucket] += tensor.total
+    for spec in architecture.outside_parameters:
+        outside[spec.bucket] += spec.count.size(architecture.all_sizes)
     return ParameterCounts(
         embedding=outside["embedding"],
         output_head=outside["output_head"],
         other=outside.total() - outside["embedding"] - outside["output_head"],
         layers=tuple(counts for stack in architecture.stacks for counts in layer_counts(architecture, stack)),
-        active=sum(tensor.active * tensor.instances for tensor in tensors),
+        active=sum(tensor.active * tensor.instances for tensor in parameter_tensors(architecture)),
     )
 
 
@@ -129,8 +127,8 @@ def layer_counts(architecture: Architecture, stack: LayerStack) -> tuple[LayerCo
     Neighbours with equal counts share one entry, which says how many they are.
     """
     sizes = architecture.all_sizes
-    by_kind = {run.flags: _bucket_counts(run.parameters, sizes) for run in stack.runs}
-    counted = [(by_kind[run.flags], run.count) for run in stack.runs]
+    by_kind = {kind.parameters: _bucket_counts(kind.parameters, sizes) for kind in stack.kinds}
+    counted = [(by_kind[run.parameters], run.count) for run in stack.runs]
     return tuple(
         LayerCounts(sum(count for _, count in group), *buckets)
         for buckets, group in groupby(counted, key=lambda pair: pair[0])

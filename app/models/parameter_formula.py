@@ -20,7 +20,7 @@ from app.algebra.expression import ZERO, Expression, Term
 from app.algebra.number_text import format_number
 from app.models.architecture import Architecture, LayerStack
 from app.models.parameter_count import LAYER_BUCKETS, active_count
-from app.models.parameter_specs import Bucket, ParameterSpec, ParameterSpecs
+from app.models.parameter_specs import Bucket, ParameterSpec, ParameterSpecs, number_of_parameters
 
 # Sizes that many models have equal: the first is then written as the second, so that the sum stays short.
 SYNONYMS = (("d_v", "d_h"), ("G", "H"), ("H_dec", "H"), ("d_h_dec", "d_h"), ("d_ff_dec", "d_ff"), ("d_emb", "d"))
@@ -175,7 +175,7 @@ class _Writer:
 
     def bucket_sum(self, bucket: Bucket, parameters: Sequence[ParameterSpec]) -> BucketSum:
         """All numbers in these tensors, added up in symbols."""
-        total = self.shorten(sum((spec.count for spec in parameters), ZERO))
+        total = self.shorten(number_of_parameters(parameters))
         active = sum(active_count(spec, spec.count.size(self.sizes), self.sizes) for spec in parameters)
         return BucketSum(bucket, total, self.symbols(total), self.numbers(total), total.size(self.sizes), active)
 
@@ -223,12 +223,9 @@ def _layer_summands(writer: _Writer, stack: LayerStack) -> Iterator[Summand]:
 
     The multiplier is the stack's symbol ("L") if all its layers have the same tensors, else their number ("26").
     """
-    layers_by_parameters = dict[ParameterSpecs, int]()
-    for run in stack.runs:
-        layers_by_parameters[run.parameters] = layers_by_parameters.get(run.parameters, 0) + run.count
-    for parameters, layers in layers_by_parameters.items():
-        multiplier = stack.spec.count if len(layers_by_parameters) == 1 else str(layers)
-        yield _layer_summand(writer, parameters, layers, multiplier, stack.spec.decoder)
+    for kind in stack.kinds:
+        multiplier = stack.spec.count if len(stack.kinds) == 1 else str(kind.layers)
+        yield _layer_summand(writer, kind.parameters, kind.layers, multiplier, stack.spec.decoder)
 
 
 def _layer_summand(

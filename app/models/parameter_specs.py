@@ -3,28 +3,71 @@
 A layout is written in the orientation of x·W (rows in, columns out) and remembers the stored orientation: nn.Linear
 keeps (out, in), the Conv1D of GPT-2 keeps (in, out), the tensors of experts are stacked along a first axis.
 
->>> [str(parameter) for parameter in linear("q_proj", "d", "H*d_h", ATTENTION, bias="q")]
+>>> [str(parameter) for parameter in linear("q_proj", "d", "H*d_h", ModelPart.ATTENTION, bias="q")]
 ['q_proj.weight (H*d_h, d)', 'q_proj.bias (H*d_h)']
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from functools import cached_property
-from typing import Literal
+from typing import Literal, get_args
 
-from app.algebra.expression import Expression
+from app.algebra.expression import ZERO, Expression
 
+# What the parameters of a model are for, as its page adds them up.
 Bucket = Literal["attention", "attention_norms", "mlp", "norms", "other", "embedding", "output_head"]
-ATTENTION: Bucket = "attention"
-ATTENTION_NORMS: Bucket = "attention_norms"
-MLP: Bucket = "mlp"
-NORMS: Bucket = "norms"
-OTHER: Bucket = "other"
-EMBEDDING: Bucket = "embedding"
-OUTPUT_HEAD: Bucket = "output_head"
+# The rows of a parameter-count sheet: outside the layers, then in one layer; "" where it has none.
+Row = Literal[
+    "embedding", "patch_embedding", "embedding_norm", "embedding_projection", "final_norm", "pooler", "head_transform",
+    "output_head", "task_head",
+    "attention", "sinks", "feed_forward", "router", "experts", "shared_experts", "norms", "",
+]  # fmt: skip
+
+
+class ModelPart(Enum):
+    """The part of a model that a tensor belongs to: its name, its bucket, and its row on a parameter-count sheet."""
+
+    # Outside the layers
+    TOKEN_TABLE = ("token_table", "embedding", "embedding")
+    POSITION_TABLE = ("position_table", "embedding", "embedding")
+    TYPE_TABLE = ("type_table", "embedding", "embedding")  # of token types (BERT)
+    RELATIVE_TABLE = ("relative_table", "embedding", "")  # of relative positions (DeBERTa)
+    PATCHES = ("patches", "other", "patch_embedding")  # their projection, and the class token
+    EMBEDDING_NORM = ("embedding_norm", "other", "embedding_norm")
+    EMBEDDING_PROJECTION = ("embedding_projection", "other", "embedding_projection")
+    CONVOLUTION = ("convolution", "other", "")
+    FINAL_NORM = ("final_norm", "other", "final_norm")
+    POOLER = ("pooler", "other", "pooler")
+    HEAD_TRANSFORM = ("head_transform", "other", "head_transform")  # before an encoder's LM head
+    OUTPUT_HEAD = ("output_head", "output_head", "output_head")
+    OUTPUT_BIAS = ("output_bias", "other", "output_head")  # of an LM head, listed apart from its matrix
+    TASK_HEAD = ("task_head", "other", "task_head")  # any but an LM head
+    # In a layer
+    ATTENTION = ("attention", "attention", "attention")
+    LATENT_ATTENTION = ("latent_attention", "attention", "attention")
+    QUERY_NORM = ("query_norm", "attention_norms", "attention")  # or of the latent that queries are made from
+    KEY_NORM = ("key_norm", "attention_norms", "attention")  # or of the latent that keys and values are made from
+    SINKS = ("sinks", "other", "sinks")
+    CROSS_ATTENTION = ("cross_attention", "other", "")
+    RELATIVE_POSITIONS = ("relative_positions", "other", "")
+    FEED_FORWARD = ("feed_forward", "mlp", "feed_forward")
+    ROUTER = ("router", "mlp", "router")
+    EXPERTS = ("experts", "mlp", "experts")
+    SHARED_EXPERTS = ("shared_experts", "mlp", "shared_experts")
+    SHARED_GATE = ("shared_gate", "mlp", "shared_experts")
+    NORMS = ("norms", "norms", "norms")
+
+    def __init__(self, _name: str, bucket: Bucket, row: Row) -> None:
+        self.bucket: Bucket = bucket
+        self.row: Row = row
+
+
+# What the numbers of a tensor do: they multiply vectors, are looked up row by row, scale a norm, or are added.
+TensorKind = Literal["matrix", "table", "scale", "bias"]
 
 # Conditions name flags, separated by spaces: "moe !tied" is met where moe is set and tied is not.
 ALWAYS = ""
@@ -37,18 +80,32 @@ class ParameterSpec:
     """One parameter tensor under the name of its module in transformers, with its shape in symbols.
 
     `in_out_shape` is the shape in the orientation of x·W, `stored_shape` the same axes in their stored order. `when`
-    is the condition under which the tensor exists, on the flags of the model and of the layer. `routed` marks tensors
-    whose first axis counts the experts E, of which a token uses k. `copies` is how many such tensors one layer holds,
-    more than one only where the name runs over {j} as well.
+    is the condition under which the tensor exists, on the flags of the model and of the layer. `copies` is how many
+    such tensors one layer holds, more than one only where the name runs over {j} as well.
     """
 
     name: str
     in_out_shape: tuple[Expression, ...]
     stored_shape: tuple[Expression, ...]
-    bucket: Bucket
+    part: ModelPart
+    kind: TensorKind
     when: str = ALWAYS
-    routed: bool = False
     copies: Expression = _ONE
+
+    @property
+    def bucket(self) -> Bucket:
+        """What the model's page adds this tensor to."""
+        return self.part.bucket
+
+    @property
+    def is_vector(self) -> bool:
+        """Whether it scales or is added, number by number, in place of being a matrix or a table of vectors."""
+        return self.kind in ("scale", "bias")
+
+    @property
+    def routed(self) -> bool:
+        """Whether the first axis counts the experts E, of which a token uses k."""
+        return self.part == ModelPart.EXPERTS
 
     @cached_property
     def count(self) -> Expression:
@@ -65,6 +122,17 @@ class ParameterSpec:
 
 
 ParameterSpecs = tuple[ParameterSpec, ...]
+
+
+def by_row(specs: ParameterSpecs) -> dict[Row, ParameterSpecs]:
+    """The tensors by the row that counts them, in the order of `Row`; rows without tensors are left out."""
+    tensors = {row: tuple(spec for spec in specs if spec.part.row == row) for row in get_args(Row)}
+    return {row: of_row for row, of_row in tensors.items() if of_row}
+
+
+def number_of_parameters(specs: Iterable[ParameterSpec]) -> Expression:
+    """The numbers of all these tensors together, in symbols."""
+    return sum((spec.count for spec in specs), ZERO)
 
 
 @dataclass(frozen=True)
@@ -111,6 +179,12 @@ class Layout:
     gated: str = NEVER
 
 
+def inner_width(specs: ParameterSpecs) -> Expression:
+    """The inner width of a feed-forward block or of one expert: the rows of its last matrix, W_down."""
+    down = [spec for spec in specs if spec.kind == "matrix" and spec.part != ModelPart.SHARED_GATE][-1]
+    return down.in_out_shape[-2]
+
+
 def condition_met(condition: str, flags: frozenset[str]) -> bool:
     """Whether every word of a condition is among the flags, and every word after a '!' is not.
 
@@ -133,7 +207,7 @@ def linear(
     name: str,
     rows: str,
     columns: str,
-    bucket: Bucket,
+    part: ModelPart,
     *,
     bias: str | None = None,
     when: str = ALWAYS,
@@ -145,56 +219,58 @@ def linear(
     numbers, if `bias` is met as well; a `bias` of None is never met.
     """
     in_out_shape = parse_shape(rows, columns)
-    matrix = ParameterSpec(f"{name}.weight", in_out_shape, in_out_shape if conv1d else in_out_shape[::-1], bucket, when)
+    stored_shape = in_out_shape if conv1d else in_out_shape[::-1]
+    matrix = ParameterSpec(f"{name}.weight", in_out_shape, stored_shape, part, "matrix", when)
     if bias is None:
         return (matrix,)
-    return (matrix, *vector(f"{name}.bias", columns, bucket, when=and_also(when, bias)))
+    return (matrix, *vector(f"{name}.bias", columns, part, when=and_also(when, bias)))
 
 
-def vector(name: str, length: str, bucket: Bucket, *, when: str = ALWAYS, copies: str = "1") -> ParameterSpecs:
+def vector(
+    name: str, length: str, part: ModelPart, kind: TensorKind = "bias", *, when: str = ALWAYS, copies: str = "1"
+) -> ParameterSpecs:
     """A tensor of one axis, such as a bias or a norm's scale; each layer has `copies` of it, named by {j}."""
-    return (
-        ParameterSpec(name, parse_shape(length), parse_shape(length), bucket, when, copies=Expression.parse(copies)),
-    )
+    shape = parse_shape(length)
+    return (ParameterSpec(name, shape, shape, part, kind, when, Expression.parse(copies)),)
 
 
 def norm(
-    name: str, length: str, bucket: Bucket = NORMS, *, bias: str | None = None, when: str = ALWAYS
+    name: str, length: str, part: ModelPart = ModelPart.NORMS, *, bias: str | None = None, when: str = ALWAYS
 ) -> ParameterSpecs:
     """The tensors of a normalization: its scale, and its bias under the condition `bias`, None for never.
 
     RMSNorm has no bias, LayerNorm mostly has one.
     """
-    scale = vector(f"{name}.weight", length, bucket, when=when)
-    return scale if bias is None else scale + vector(f"{name}.bias", length, bucket, when=and_also(when, bias))
+    scale = vector(f"{name}.weight", length, part, "scale", when=when)
+    return scale if bias is None else scale + vector(f"{name}.bias", length, part, when=and_also(when, bias))
 
 
 def embedding_table(
-    name: str, rows: str, columns: str, bucket: Bucket = EMBEDDING, *, when: str = ALWAYS
+    name: str, rows: str, columns: str, part: ModelPart = ModelPart.TOKEN_TABLE, *, when: str = ALWAYS
 ) -> ParameterSpecs:
     """An embedding table of one row per token, position or type; rows are looked up, so it is stored as it is used."""
     shape = parse_shape(rows, columns)
-    return (ParameterSpec(f"{name}.weight", shape, shape, bucket, when),)
+    return (ParameterSpec(f"{name}.weight", shape, shape, part, "table", when),)
 
 
 def tensor(
     name: str,
     stored_shape: str,
-    bucket: Bucket,
+    part: ModelPart,
+    kind: TensorKind = "matrix",
     *,
     in_out_shape: str | None = None,
     when: str = ALWAYS,
-    routed: bool = False,
 ) -> ParameterSpecs:
     """Any other tensor, its axes separated by commas in their stored order.
 
     `in_out_shape` has them in the order in which x·W reads them, None where that is the same.
 
-    Example: tensor("conv.weight", "d, d, 3", OTHER)
+    Example: tensor("conv.weight", "d, d, 3", ModelPart.CONVOLUTION)
     """
     stored = parse_shape(*stored_shape.split(","))
     in_out = parse_shape(*in_out_shape.split(",")) if in_out_shape else stored
-    return (ParameterSpec(name, in_out, stored, bucket, when, routed),)
+    return (ParameterSpec(name, in_out, stored, part, kind, when),)
 
 
 def experts(name: str, rows: str, columns: str, *, when: str = ALWAYS, transposed: bool = True) -> ParameterSpecs:
@@ -203,7 +279,7 @@ def experts(name: str, rows: str, columns: str, *, when: str = ALWAYS, transpose
     The tensor is E × rows × columns in the orientation of x·W, and stored as E × columns × rows if `transposed`.
     """
     stored_shape = f"E, {columns}, {rows}" if transposed else f"E, {rows}, {columns}"
-    return tensor(name, stored_shape, MLP, in_out_shape=f"E, {rows}, {columns}", when=when, routed=True)
+    return tensor(name, stored_shape, ModelPart.EXPERTS, in_out_shape=f"E, {rows}, {columns}", when=when)
 
 
 def concat(*groups: ParameterSpecs) -> ParameterSpecs:

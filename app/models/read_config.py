@@ -7,25 +7,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import groupby
 from typing import TypeVar
 
-from app.models.architecture import MAIN_SYMBOLS, Architecture, LayerRun, LayerStack, Rotary
+from app.models.architecture import MAIN_SYMBOLS, Architecture, LayerRun, LayerStack, QKNorm, Rotary
 from app.models.config_fields import Config, ConfigError, quoted, read_bool, read_positive_number
 from app.models.families import Family, RotaryRule, SoftcapRule
 from app.models.layer_patterns import window_per_layer
-from app.models.parameter_specs import ParameterSpec, StackSpec, TaskHead, condition_met
+from app.models.parameter_specs import ParameterSpecs, StackSpec, TaskHead, condition_met
 from app.models.recognition import check_supported_values, find_family, find_flags, find_text_part, task_suffix
 from app.models.score_scale import rope_settings
 from app.models.size_specs import SizeReader
+from app.models.width_rules import width_rule
 from app.translation import gettext as _
 
 Answer = TypeVar("Answer")
 MAX_CONFIG_BYTES = 1_000_000
-# The flags of an RMSNorm of queries and keys: in each head, over all heads together, or after RoPE and without a gain.
-RMS_FLAGS = frozenset({"rms_per_head", "rms_of_all_heads", "norm_after_rope"})
 
 
 def read_config(text: str | bytes, name: str = "this model") -> Architecture:
@@ -53,14 +53,13 @@ def build_architecture(config: object, name: str = "this model") -> Architecture
     `name` becomes the Architecture's name. Raises ConfigError for anything that cannot be read, such as a family that
     is not known, a size that is missing, and query heads that cannot share the key/value heads evenly.
     """
-    # Flags first: which layers and sizes there are depends on them.
     model = _recognize(config)
-    # Layers next: whether the first of them has experts decides what d_ff means.
-    layer_kinds = _layer_kinds(model)
-    flags = model.flags | _flags_of_sizes(model, layer_kinds[0].kinds[0])
-    # Sizes last, with all flags known: the nine main ones, then those that the parameters ask for.
-    family, reader = model.family, _size_reader(model, flags)
-    stacks = tuple(_layer_stack(stack, flags) for stack in _with_rotary(layer_kinds, model, flags, reader))
+    family, reader = model.family, _size_reader(model)
+    # Layers first: whether the first of them has experts decides what d_ff means.
+    stacks = _stacks(model, reader)
+    first_layer = stacks[0].runs[0]
+    reader.flags |= _flags_of_sizes(family, reader, first_layer)
+    flags = reader.flags
     d, H, G, d_h, d_v, d_ff = (reader.required(symbol) for symbol in MAIN_SYMBOLS[:6])
     if H % G:
         problem = _("{H} query heads cannot share {G} key/value heads evenly: check the two counts.")
@@ -68,9 +67,13 @@ def build_architecture(config: object, name: str = "this model") -> Architecture
     V, L, C = reader.size("V"), reader.required("L"), reader.size("C")
     base_parameters = _existing(family.layout.outside_layers, flags)
     head_parameters = _existing(model.task_head.parameters, flags)
-    extra = _extra_sizes(family, reader, (*base_parameters, *head_parameters), stacks)
-    usable_positions = _usable_positions(family, flags, reader)
-    first_layer = stacks[0].runs[0]
+    causal = (family.causal or "decoder" in flags) and "bidirectional" not in flags
+    generates = causal or any(stack.spec.decoder for stack in stacks)
+    gated = condition_met(family.layout.gated, flags)
+    qk_norm: QKNorm = family.qk_norm if "qk_norm" in flags else ""
+    has_rms = qk_norm not in ("", "layer-norm")
+    norm_placement = _first_met(family.norm_placement, flags, "pre")
+    position_bias = _first_met(family.position_bias, flags, "")
     return Architecture(
         name=name,
         family=model.model_type,
@@ -83,29 +86,36 @@ def build_architecture(config: object, name: str = "this model") -> Architecture
         V=V,
         L=L,
         C=C,
-        causal=(family.causal or "decoder" in flags) and "bidirectional" not in flags,
+        causal=causal,
         tied_embeddings="tied" in flags,
         biases="".join(letter for letter in "qkvo" if letter in flags),
-        qk_norm_eps=read_positive_number(model.config, "rms_norm_eps", 1e-6) if flags & RMS_FLAGS else None,
+        qk_norm=qk_norm,
+        qk_norm_eps=read_positive_number(model.config, "rms_norm_eps", 1e-6) if has_rms else None,
         rotary=first_layer.rotary,
         window=first_layer.window,
         chunk=first_layer.chunk,
         initializer_range=read_positive_number(model.config, "initializer_range", 0.02),
-        usable_positions=usable_positions,
+        usable_positions=_usable_positions(family, flags, reader),
         fixed_tokens=reader.required(family.fixed_tokens) if family.fixed_tokens else None,
+        input=family.input,
         score_scale=family.scale(model.config, d_h, flags),
         score_softcap=_softcap(model.config, family.softcap),
-        position_bias=_first_met(family.position_bias, flags, ""),
+        position_bias=position_bias,
+        alibi_slopes=family.alibi_slopes(H) if position_bias == "alibi" else (),
         norm=family.norm,
-        norm_placement=_first_met(family.norm_placement, flags, "pre"),
-        not_modelled=_not_modelled(family, flags),
-        size_sources=tuple(reader.sources),
+        norm_placement=norm_placement,
+        has_final_norm=norm_placement != "post" and "no_final_norm" not in flags,
+        embedding_scale=family.embedding_scale,
+        scales_residuals=family.scales_residuals,
+        scales_queries="temperature" in flags,
+        not_modelled=_not_modelled(family, flags, qk_norm),
         model_class=model.model_class,
-        has_kv_cache=family.kv_cache or "decoder" in flags,
-        extra=extra,
-        flags=flags,
+        has_kv_cache=(family.kv_cache or "decoder" in flags) and generates,
+        extra=_extra_sizes(family, reader, (*base_parameters, *head_parameters), stacks),
+        size_sources=tuple(reader.sources[symbol] for symbol in family.sizes if symbol in reader.sources),
         task_head=model.task_head,
-        gated=condition_met(family.layout.gated, flags),
+        gated=gated,
+        width_rule=width_rule(family.width_rules, L, d, d_ff) if gated else None,
         base_parameters=base_parameters,
         head_parameters=head_parameters,
         stacks=stacks,
@@ -178,109 +188,78 @@ def _tied_flag(config: Config, family: Family) -> frozenset[str]:
     return frozenset({"tied"} if tied else ())
 
 
-def _size_reader(model: _Recognized, flags: frozenset[str]) -> SizeReader:
-    """A reader of the model's sizes under these flags; only a text part may fall back on its family's defaults."""
+def _size_reader(model: _Recognized) -> SizeReader:
+    """A reader of the model's sizes; only a text part may fall back on its family's defaults."""
     defaults = model.family.text_part_defaults if model.is_text_part else {}
-    return SizeReader(model.config, model.family.sizes, flags, defaults, model.model_type)
+    return SizeReader(model.config, model.family.sizes, model.flags, defaults, model.model_type)
 
 
-@dataclass(frozen=True)
-class _LayerKind:
-    """What may tell one layer from its neighbours: its own flags ("first", "moe", "cross"), its window, its RoPE."""
-
-    flags: frozenset[str]
-    window: int | None
-    chunk: int | None = None
-    rotary: Rotary | None = None
-
-
-@dataclass(frozen=True)
-class _LayerKinds:
-    """A stack of the layout and the kind of each of its layers, first to last."""
-
-    spec: StackSpec
-    kinds: tuple[_LayerKind, ...]
-
-
-def _layer_kinds(model: _Recognized) -> tuple[_LayerKinds, ...]:
-    """The kind of every layer, stack by stack: whether it is the first, has experts or cross attention, its window.
-
-    The decoder's stack is left out where the task head uses the encoder alone. A stack without L layers has no windows,
-    for the config states those of L layers.
-    """
-    family, config = model.family, model.config
-    # Read for their counts alone: the reader that the Architecture's sizes come from needs flags that follow from this.
-    reader = _size_reader(model, model.flags)
-    is_bidirectional = not family.causal or "bidirectional" in model.flags
-    windows = window_per_layer(family.windows, config, reader.required("L"), centred=is_bidirectional)
-    is_chunked = family.windows is not None and family.windows.chunked
-    stacks = []
-    for spec in family.layout.stacks:
-        if spec.decoder and model.task_head.without_decoder:
-            continue
-        count = reader.required(spec.count)
-        moe = family.expert_layers(config, count) if family.expert_layers else [False] * count
-        cross = family.cross_layers(config, count) if family.cross_layers else [False] * count
-        stack_windows = windows if len(windows) == count else (None,) * count
-        kinds = (
-            _LayerKind(
-                _layer_flags(i == 0, is_moe, is_cross),
-                None if is_chunked else window,
-                window if is_chunked else None,
-            )
-            for i, (is_moe, is_cross, window) in enumerate(zip(moe, cross, stack_windows, strict=True))
-        )
-        stacks.append(_LayerKinds(spec, tuple(kinds)))
-    return tuple(stacks)
-
-
-def _layer_flags(first: bool, moe: bool, cross: bool) -> frozenset[str]:
-    """The flags of one layer: of "first", "moe" and "cross" those that are true."""
-    return frozenset(name for name, yes in (("first", first), ("moe", moe), ("cross", cross)) if yes)
-
-
-def _flags_of_sizes(model: _Recognized, first_layer: _LayerKind) -> frozenset[str]:
+def _flags_of_sizes(family: Family, reader: SizeReader, first_layer: LayerRun) -> set[str]:
     """The flags that follow from layers and sizes instead of a field: "first_moe" and "narrow_embedding", if they hold.
 
     The first says that the first layer has experts, the second that the token embedding is not as wide as the model.
     """
-    reader = _size_reader(model, model.flags)
-    narrow = "d_emb" in model.family.sizes and reader.required("d_emb") != reader.required("d")
-    flags = {"first_moe": "moe" in first_layer.flags, "narrow_embedding": narrow}
-    return frozenset(name for name, yes in flags.items() if yes)
+    narrow = "d_emb" in family.sizes and reader.required("d_emb") != reader.required("d")
+    flags = {"first_moe": any(spec.routed for spec in first_layer.parameters), "narrow_embedding": narrow}
+    return {name for name, holds in flags.items() if holds}
 
 
-def _existing(parameters: Iterable[ParameterSpec], flags: frozenset[str]) -> tuple[ParameterSpec, ...]:
+def _stacks(model: _Recognized, reader: SizeReader) -> tuple[LayerStack, ...]:
+    """The stacks of layers, without the decoder's where the task head uses the encoder alone.
+
+    A stack without L layers has no windows, for the config states those of L layers.
+    """
+    family, L = model.family, reader.required("L")
+    is_bidirectional = not family.causal or "bidirectional" in model.flags
+    windows = window_per_layer(family.windows, model.config, L, centred=is_bidirectional)
+    specs = (spec for spec in family.layout.stacks if not (spec.decoder and model.task_head.without_decoder))
+    stacks = []
+    for spec in specs:
+        count = reader.required(spec.count)
+        layers = _layers(spec, model, reader, windows if count == L else (None,) * count)
+        runs = (replace(layer, count=len(list(alike))) for layer, alike in groupby(layers))
+        stacks.append(LayerStack(spec, tuple(runs)))
+    return tuple(stacks)
+
+
+def _layers(
+    spec: StackSpec, model: _Recognized, reader: SizeReader, limits: Sequence[int | None]
+) -> Iterator[LayerRun]:
+    """Yield every layer of a stack, each as a run of one; `limits` has the window or chunk of each layer.
+
+    A layer's tensors depend on the model's flags and on three that only layers have: "first", "moe" and "cross".
+    """
+    family, config, count = model.family, model.config, len(limits)
+
+    @cache
+    def parameters(*of_layer: bool) -> ParameterSpecs:
+        """The tensors of a layer that is the first, has experts, or has cross attention."""
+        flags = (flag for flag, holds in zip(("first", "moe", "cross"), of_layer, strict=True) if holds)
+        return _existing(spec.parameters, model.flags.union(flags))
+
+    is_chunked = family.windows is not None and family.windows.chunked
+    windows, chunks = ((None,) * count, limits) if is_chunked else (limits, (None,) * count)
+    moe = family.expert_layers(config, count) if family.expert_layers else [False] * count
+    cross = family.cross_layers(config, count) if family.cross_layers else [False] * count
+    rotary = _rotary_per_layer(model, reader, windows)
+    for i in range(count):
+        yield LayerRun(1, parameters(i == 0, moe[i], cross[i]), windows[i], chunks[i], rotary[i])
+
+
+def _existing(parameters: ParameterSpecs, flags: frozenset[str]) -> ParameterSpecs:
     """The tensors that exist under these flags, in their order."""
     return tuple(parameter for parameter in parameters if condition_met(parameter.when, flags))
 
 
-def _layer_stack(layers: _LayerKinds, flags: frozenset[str]) -> LayerStack:
-    """Gather neighbouring layers of one kind into runs, each with the parameters that exist in its layers.
-
-    Which exist is decided by the model's `flags` and the layer's own together.
-    """
-    parameters = {
-        own_flags: _existing(layers.spec.parameters, flags | own_flags)
-        for own_flags in {kind.flags for kind in layers.kinds}
-    }
-    runs = (
-        LayerRun(len(list(group)), kind.flags, kind.window, parameters[kind.flags], kind.chunk, kind.rotary)
-        for kind, group in groupby(layers.kinds)
-    )
-    return LayerStack(layers.spec, tuple(runs))
-
-
 def _extra_sizes(
-    family: Family, reader: SizeReader, outside: Sequence[ParameterSpec], stacks: Sequence[LayerStack]
+    family: Family, reader: SizeReader, outside: ParameterSpecs, stacks: Sequence[LayerStack]
 ) -> dict[str, int]:
     """The sizes beyond the main nine that this model's tensors are written with, in the order of its family's row.
 
     Experts add k, a decoder beside an encoder H_dec, d_h_dec, L_dec and P_dec. Raises ConfigError if one of them is
     missing, and if k > E.
     """
-    by_kind = [{run.flags: run.parameters for run in stack.runs} for stack in stacks]
-    parameters = [*outside, *(p for kinds in by_kind for layer in kinds.values() for p in layer)]
+    parameters = [*outside, *(spec for stack in stacks for kind in stack.kinds for spec in kind.parameters)]
     symbols = {symbol for parameter in parameters for symbol in parameter.symbols}
     if any(parameter.routed for parameter in parameters):
         symbols.add("k")
@@ -308,36 +287,25 @@ def _usable_positions(family: Family, flags: frozenset[str], reader: SizeReader)
     return rows - family.unused_positions
 
 
-def _with_rotary(
-    stacks: Sequence[_LayerKinds], model: _Recognized, flags: frozenset[str], reader: SizeReader
-) -> Sequence[_LayerKinds]:
-    """The same stacks with the rotary positions of each layer.
+def _rotary_per_layer(model: _Recognized, reader: SizeReader, windows: Sequence[int | None]) -> Sequence[Rotary | None]:
+    """The rotary positions of each layer of a stack, of which these are the windows.
 
     Layers with a window may have a base of their own, and some layers none: see RotaryRule.
     """
-    rule = model.family.rotary
-    if rule is None or not condition_met(rule.when, flags):
-        return stacks
-    rotary, local_rotary = _rotary(model.config, rule, flags, reader, local=False), None
+    rule, config = model.family.rotary, model.config
+    if rule is None or not condition_met(rule.when, model.flags):
+        return (None,) * len(windows)
+    rotary = local_rotary = _rotary(model, rule, reader, local=False)
     if rule.default_local_theta is not None:
-        local_rotary = _rotary(model.config, rule, flags, reader, local=True)
-    return [replace(stack, kinds=_rotating(stack.kinds, rule, model.config, rotary, local_rotary)) for stack in stacks]
+        local_rotary = _rotary(model, rule, reader, local=True)
+    rotates = rule.layers(config, len(windows)) if rule.layers else [True] * len(windows)
+    if rule.windowed_only and any(windows):
+        rotates = [window is not None for window in windows]
+    by_window = (local_rotary if window else rotary for window in windows)
+    return [each if is_rotating else None for each, is_rotating in zip(by_window, rotates, strict=True)]
 
 
-def _rotating(
-    kinds: Sequence[_LayerKind], rule: RotaryRule, config: Config, rotary: Rotary, local_rotary: Rotary | None
-) -> tuple[_LayerKind, ...]:
-    """The layers of one stack with their rotary positions: `local_rotary` for those with a window, if there is one."""
-    rotates = rule.layers(config, len(kinds)) if rule.layers else [True] * len(kinds)
-    if rule.windowed_only and any(kind.window for kind in kinds):
-        rotates = [kind.window is not None for kind in kinds]
-    return tuple(
-        replace(kind, rotary=local_rotary or rotary if kind.window else rotary) if is_rotating else kind
-        for kind, is_rotating in zip(kinds, rotates, strict=True)
-    )
-
-
-def _rotary(config: Config, rule: RotaryRule, flags: frozenset[str], reader: SizeReader, *, local: bool) -> Rotary:
+def _rotary(model: _Recognized, rule: RotaryRule, reader: SizeReader, *, local: bool) -> Rotary:
     """The rotary positions of the layers with a window if `local`, else those of the others.
 
     Base and scaling are the config's. The rotated numbers of a head are the config's share of the rule's width, rounded
@@ -346,7 +314,7 @@ def _rotary(config: Config, rule: RotaryRule, flags: frozenset[str], reader: Siz
     """
     # transformers 5 writes "rope_parameters", with the base inside, and in a file with two kinds of layers one object
     # for each kind; older files keep base and scaling apart.
-    settings = rope_settings(config)
+    config, settings = model.config, rope_settings(model.config)
     own_settings = settings.get("sliding_attention" if local else "full_attention")
     if isinstance(own_settings, dict):
         settings = own_settings
@@ -356,7 +324,7 @@ def _rotary(config: Config, rule: RotaryRule, flags: frozenset[str], reader: Siz
     theta = read_positive_number(settings, "rope_theta", read_positive_number(config, field, default))
     share = read_positive_number(settings, "partial_rotary_factor", config.get(rule.share) or rule.default_share)
     width = max(1, int(reader.required(rule.width) * min(share, 1.0)))
-    return Rotary(theta, width, settings, condition_met(rule.adjacent, flags))
+    return Rotary(theta, width, settings, condition_met(rule.adjacent, model.flags))
 
 
 def _softcap(config: Config, rule: SoftcapRule | None) -> float | None:
@@ -371,8 +339,7 @@ def _first_met(answers: Mapping[str, Answer], flags: frozenset[str], default: An
     return next((answer for condition, answer in answers.items() if condition_met(condition, flags)), default)
 
 
-def _not_modelled(family: Family, flags: frozenset[str]) -> tuple[str, ...]:
-    """The parts of this model's attention that no field of its Architecture describes, by its family's conditions."""
+def _not_modelled(family: Family, flags: frozenset[str], qk_norm: QKNorm) -> tuple[str, ...]:
+    """The parts of this model's attention that a run cannot compute, by its family's conditions."""
     parts = (part for condition, part in family.not_modelled.items() if condition_met(condition, flags))
-    layer_norm = (_("LayerNorm on queries and keys"),)
-    return (*parts, *(layer_norm if "qk_norm" in flags and not flags & RMS_FLAGS else ()))
+    return (*parts, *([_("LayerNorm on queries and keys")] if qk_norm == "layer-norm" else []))

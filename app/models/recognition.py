@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from app.models.config_fields import Config, ConfigError, quoted, read_bool
 from app.models.families import (
     FAMILIES,
+    FAMOUS,
     REFUSED,
     SUPPORTED_VALUES,
     TEXT_PART_FAMILIES,
@@ -18,8 +19,6 @@ from app.models.families import (
 from app.translation import gettext as _
 
 MAX_NESTING = 3
-# The families that a refusal names as examples of those that are known.
-_FAMOUS = ("llama", "mistral", "qwen3", "gemma3_text", "phi3", "deepseek_v3", "gpt2", "bert", "t5", "vit")
 # Words of a class name that belong to its task: a name that still has one after its suffix is cut has another task.
 # "GPT2DoubleHeadsModel" ends in "Model", but is no bare model.
 _TASK_WORD = re.compile("For[A-Z]|With|Head|Encoder|Decoder")
@@ -54,7 +53,7 @@ def find_family(config: Config) -> tuple[str, Family]:
     Raises ConfigError where it states none, one that is not known, or one without attention with N×N scores.
     """
     model_type = config.get("model_type")
-    known = _("{count} types are known, among them {names}.").format(count=len(FAMILIES), names=", ".join(_FAMOUS))
+    known = _("{count} types are known, among them {names}.").format(count=len(FAMILIES), names=", ".join(FAMOUS))
     if not isinstance(model_type, str):
         raise ConfigError(_('This config.json has no "model_type": add it.') + " " + known)
     if model_type in REFUSED:

@@ -22,7 +22,7 @@ A size may have several specs; the first whose condition is met counts. A rule i
     "none"       no such size
 
 >>> reader = SizeReader({"n_embd": 12, "n_head": 3}, {"d": "n_embd", "H": "n_head", "d_h": "= d/H"})
->>> reader.size("d_h"), reader.sources[-1].rule
+>>> reader.size("d_h"), reader.sources["d_h"].rule
 (4, 'd/H')
 """
 
@@ -107,10 +107,11 @@ def _parse_rule(text: str) -> SizeRule | None:
 
 
 class SizeReader:
-    """Reads the sizes of one config by symbol, each once, and notes in `sources` where it came from.
+    """Reads the sizes of one config by symbol, each once, and notes in `sources`, by symbol, where it came from.
 
     Stated sizes are checked, others follow by rule from sizes that are read first. `defaults` fill what the config
-    should have stated and did not; `family` names them.
+    should have stated and did not; `family` names them. A flag that follows from a size is added to `flags` before any
+    size is read that depends on it.
     """
 
     def __init__(
@@ -123,7 +124,7 @@ class SizeReader:
     ) -> None:
         self.config, self.specs, self.flags = config, specs, flags
         self.defaults, self.family = defaults or {}, family
-        self.sources: list[SizeSource] = []
+        self.sources = dict[str, SizeSource]()
         self._sizes: dict[str, int | None] = {}
 
     def size(self, symbol: str) -> int | None:
@@ -194,7 +195,7 @@ class SizeReader:
         self, symbol: str, size: int, fields: tuple[str, ...], field: str | None = None, rule: str = "stated"
     ) -> int:
         """Note where a size came from, and return the size."""
-        self.sources.append(SizeSource(symbol, size, field, rule, fields))
+        self.sources[symbol] = SizeSource(symbol, size, field, rule, fields)
         return size
 
     def _not_stated(self, symbol: str) -> ConfigError:

@@ -95,7 +95,7 @@ def _level_view(practice: Practice, number: int, progress: LevelProgress) -> Lev
         state="current" if progress.current and not practice.all_passed else state,
         done=progress.steps_done,
         needed=len(level.steps),
-        missed=tuple(wording.say("misconception-groups", group) for group in progress.missed),
+        missed=tuple(wording.misconception_groups[group].name for group in progress.missed),
         before=tuple(
             _("{number}. {level}").format(number=practice.levels.index(each) + 1, level=level_name(wording, each))
             for each in progress.before
@@ -105,16 +105,16 @@ def _level_view(practice: Practice, number: int, progress: LevelProgress) -> Lev
 
 def group_views(practice: Practice) -> tuple[MisconceptionGroupView, ...]:
     """Every group of misconceptions with its state, in catalogue order."""
-    say = practice.library.wording.say
+    names, say = practice.library.wording.misconception_groups, practice.library.wording.say
     return tuple(
-        MisconceptionGroupView(say("misconception-groups", group), state, say("misconception-group-states", state))
+        MisconceptionGroupView(names[group].name, state, say("misconception-group-states", state))
         for group, state in practice.groups.items()
     )
 
 
 def level_name(wording: Wording, level: PracticeLevel) -> str:
     """The name of a level: that of its topic, whether it is about latent attention, and whether it asks for letters."""
-    name = wording.say("topics", level.topic)
+    name = wording.topics[level.topic].name
     if level.about_latent_attention:
         name = wording.say("practice", "latent", level=name)
     return wording.say("practice", "in-letters", level=name) if level.in_letters else name
@@ -127,5 +127,5 @@ def _why_this_sheet(wording: Wording, coming: NextSheet) -> str:
     """
     if coming.reason not in wording.sections["practice"]:
         return ""
-    groups = ", ".join(wording.say("misconception-groups", group) for group in coming.groups)
+    groups = ", ".join(wording.misconception_groups[group].name for group in coming.groups)
     return wording.say("practice", coming.reason, groups=groups, level=level_name(wording, coming.level))

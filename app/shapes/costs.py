@@ -24,6 +24,8 @@ from app.shapes.tables import LAYER_PARAMETERS, SINGLE_HEAD
 HEADS_COMPUTING = {"queries": "H", "keys": "G", "values": "G", "scores": "H", "context": "H", "output": "H"}
 BYTES_PER_NUMBER = {"16": Fraction(2), "8": Fraction(1), "4": Fraction(1, 2)}  # by the bits of one number
 HALF_OF = PARTS_SUM * Fraction(1, 2)
+# The numbers that one layer caches for a token: a key of d_h and a value of d_v in each key/value head.
+CACHED_OF_TOKEN = Expression.parse("G*d_h + G*d_v")
 
 
 def product_flops(table: TensorTable, key: str) -> Expression:
@@ -71,19 +73,18 @@ def _flops_formula(key: str) -> str:
 
 
 def cached_numbers(architecture: Architecture, tokens: int) -> Expression:
-    """How many numbers the KV cache holds after N = `tokens` tokens: a key of d_h and a value of d_v for each it keeps.
+    """How many numbers the KV cache holds after N = `tokens` tokens (Pope et al., arXiv:2211.05102).
 
-    They are kept in every layer and key/value head (Pope et al., arXiv:2211.05102). A layer with a sliding window keeps
-    the latest W tokens at most (Jiang et al., arXiv:2310.06825, section 2, "rolling buffer cache").
+    Every layer keeps CACHED_OF_TOKEN for each token; one with a sliding window, for the latest W tokens at most (Jiang
+    et al., arXiv:2310.06825, section 2, "rolling buffer cache").
     """
     runs = architecture.stacks[0].runs
     layers = sum(run.count for run in runs)
     full = sum(run.count for run in runs if run.window and tokens > run.window)
-    of_one_token = Expression.parse("G*d_h + G*d_v")
     if full in (0, layers):
-        return Expression.parse("L*W" if full else "L*N") * of_one_token
+        return Expression.parse("L*W" if full else "L*N") * CACHED_OF_TOKEN
     kept = Expression.parse("W") * full + Expression.parse("N") * (layers - full)
-    return kept * of_one_token
+    return kept * CACHED_OF_TOKEN
 
 
 def memory_costs(cached: Expression | None) -> tuple[Count, ...]:

@@ -17,10 +17,10 @@ from dataclasses import replace
 from math import gcd
 
 from app.algebra.expression import Expression
-from app.models.architecture import Architecture
+from app.models.architecture import Architecture, LayerKind
 from app.models.parameter_count import parameter_counts
+from app.models.parameter_specs import inner_width, number_of_parameters
 from app.shapes.operation import AddExperts
-from app.shapes.parameter_parts import LayerKind, layer_kinds, number_of_parameters
 from app.shapes.parameter_rows import added_up, parameter_rows
 from app.shapes.requirements import TopicError
 from app.shapes.table import PARTS_SUM, Count, FromParts, TensorTable
@@ -36,10 +36,10 @@ MODELS = (("total", "experts"), ("used", "chosen_experts"))
 
 def require_experts_alike(architecture: Architecture, tokens: int) -> None:
     """Refuse a model without experts, or with others than gated blocks of one width."""
-    if "E" not in architecture.all_sizes:
+    if not architecture.has_experts:
         message = _("{model} has no mixture of experts: choose a model that has one, such as Mixtral 8x7B.")
         raise TopicError(message.format(model=architecture.name))
-    kinds = [kind for stack in architecture.stacks for kind in layer_kinds(stack) if kind.has_experts]
+    kinds = [kind for stack in architecture.stacks for kind in stack.kinds if kind.has_experts]
     if len(kinds) != 1 or not _are_gated(kinds[0]):
         message = _(
             "The experts of {model} are not gated feed-forward blocks of one size in all layers: choose a model such "
@@ -67,7 +67,7 @@ def even_tokens(architecture: Architecture) -> int:
     1 for a model without experts.
     """
     sizes = architecture.all_sizes
-    return sizes["E"] // gcd(sizes["E"], sizes["k"]) if "E" in sizes else 1
+    return sizes["E"] // gcd(sizes["E"], sizes["k"]) if architecture.has_experts else 1
 
 
 def expert_sizes(architecture: Architecture) -> Mapping[str, int]:
@@ -80,32 +80,28 @@ def expert_sizes(architecture: Architecture) -> Mapping[str, int]:
     if kind is None:
         return {}
     sizes = architecture.all_sizes
-    routed = kind.layers * number_of_parameters(kind.parts["experts"]).size(sizes)
+    routed = kind.layers * number_of_parameters(kind.rows["experts"]).size(sizes)
     rest = parameter_counts(architecture).total - routed
-    return {"d_exp": _width(kind).size(sizes), "L_exp": kind.layers, "rest": rest}
+    return {"d_exp": inner_width(kind.rows["experts"]).size(sizes), "L_exp": kind.layers, "rest": rest}
 
 
 def shared_expert_parameters(architecture: Architecture) -> int:
     """The parameters of one layer's shared experts; 0 without any."""
     kind = _kind_with_experts(architecture)
-    shared = kind.parts.get("shared_experts", ()) if kind else ()
+    shared = kind.rows.get("shared_experts", ()) if kind else ()
     return sum(spec.count.size(architecture.all_sizes) for spec in shared)
 
 
 def _kind_with_experts(architecture: Architecture) -> LayerKind | None:
     """The layers with experts; None for a model without."""
-    return next((kind for stack in architecture.stacks for kind in layer_kinds(stack) if kind.has_experts), None)
-
-
-def _width(kind: LayerKind) -> Expression:
-    """The inner width of an expert: the rows of its last matrix, behind the axis of the experts."""
-    return [spec for spec in kind.parts["experts"] if len(spec.in_out_shape) == 3][-1].in_out_shape[-2]
+    return next((kind for stack in architecture.stacks for kind in stack.kinds if kind.has_experts), None)
 
 
 def _are_gated(kind: LayerKind) -> bool:
     """Whether the matrices of an expert are three of d × d_exp."""
-    matrices = [spec for spec in kind.parts["experts"] if len(spec.in_out_shape) == 3]
-    return number_of_parameters(matrices) == Expression.parse("3*E*d") * _width(kind)
+    experts = kind.rows["experts"]
+    matrices = number_of_parameters(spec for spec in experts if spec.kind == "matrix")
+    return matrices == Expression.parse("3*E*d") * inner_width(experts)
 
 
 def _counts(architecture: Architecture) -> tuple[Count, ...]:
@@ -113,7 +109,7 @@ def _counts(architecture: Architecture) -> tuple[Count, ...]:
     kind = _kind_with_experts(architecture)
     assert kind is not None  # noqa: S101 - `require_experts_alike` has refused the others
     rows = {row.key: row for row in parameter_rows(architecture)}
-    own_width = {str(_width(kind)): Expression.symbol("d_exp")}
+    own_width = {str(inner_width(kind.rows["experts"])): Expression.symbol("d_exp")}
     layer = {key: replace(rows[key], total=rows[key].total.substitute(own_width)) for key in OF_LAYER if key in rows}
     layer["chosen_experts"] = added_up("chosen_experts", [layer["one_expert"]], times=Expression.symbol("k"))
     layers = "L" if kind.layers == architecture.L else "L_exp"

@@ -1,76 +1,20 @@
-"""Where the inner dimension of a feed-forward block comes from: four times d, or LLaMA's rule for a gated block.
-
-A gated block has three matrices where an ungated one has two. With two thirds of 4·d it has as many parameters
-(Shazeer, arXiv:2002.05202, section 3), and LLaMA rounds that up to a multiple of 256 (Touvron et al., arXiv:2302.13971,
-section 2.2, and the class FeedForward in llama/model.py of github.com/meta-llama/llama). Some later models take a
-percentage of it before that, which Meta published in models/sku_list.py of github.com/meta-llama/llama-models.
-
->>> LLAMA_RULE.width(4096)
-11008
->>> WidthRule(1024, 130).width(4096)  # Llama 3 8B
-14336
-"""
+"""Where the inner dimension of a feed-forward block comes from: four times d, or LLaMA's rule for a gated block."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 
 from app.algebra.expression import Expression
 from app.models.architecture import Architecture
+from app.models.width_rules import WHOLE_PERCENT, WidthRule
 from app.shapes.table import PARTS_SUM, Count, FromParts
-
-_WHOLE_PERCENT = 100
-
-
-@dataclass(frozen=True)
-class WidthRule:
-    """LLaMA's rule with its two settings: `multiple_of`, and the "ffn_dim_multiplier" in `percent`, 100 for none."""
-
-    multiple_of: int
-    percent: int = _WHOLE_PERCENT
-
-    def before_rounding(self, d: int) -> int:
-        """Two thirds of 4·d, rounded down, and `percent` of that, rounded down again."""
-        return 8 * d // 3 * self.percent // _WHOLE_PERCENT
-
-    def width(self, d: int) -> int:
-        """The inner dimension: the next multiple of `multiple_of`."""
-        return -(-self.before_rounding(d) // self.multiple_of) * self.multiple_of
-
-
-LLAMA_RULE = WidthRule(256)
-# The settings of Meta's larger and later models by (L, d, d_ff): "ffn_dim_multiplier" and "multiple_of" in
-# models/sku_list.py of github.com/meta-llama/llama-models at commit 364ed4e, the last with that file. For Llama 3.2 1B
-# it states 1.5 and 256 (5,461 becomes 8,191, then 8,192), for Llama 3.2 3B 1.0 and 256, which is LLaMA's own rule.
-# A config.json of transformers states neither.
-PUBLISHED_RULES: Mapping[tuple[int, int, int], WidthRule] = {
-    (16, 2048, 8192): WidthRule(256, 150),  # Llama 3.2 1B
-    (32, 4096, 14336): WidthRule(1024, 130),  # Llama 3 and 3.1 8B
-    (80, 8192, 28672): WidthRule(4096, 130),  # Llama 2 70B, Llama 3 and 3.1 70B
-    (126, 16384, 53248): WidthRule(4096, 120),  # Llama 3.1 405B
-}
-
-
-def width_rule(architecture: Architecture) -> WidthRule | None:
-    """The rule that gives the inner dimension of a gated block; None for an ungated one, and where no rule is known."""
-    a = architecture
-    if not a.gated:
-        return None
-    if LLAMA_RULE.width(a.d) == a.d_ff:
-        return LLAMA_RULE
-    return PUBLISHED_RULES.get((a.L, a.d, a.d_ff)) if a.family == "llama" else None
-
-
-def follows_width_rule(architecture: Architecture) -> bool:
-    """Whether the inner dimension is 4·d in an ungated block, or what a rule gives in a gated one."""
-    return bool(width_rule(architecture)) if architecture.gated else architecture.d_ff == 4 * architecture.d
 
 
 def width_sizes(architecture: Architecture, _tokens: int) -> dict[str, int]:
     """The settings of the model's rule, m and percent; and g, what is rounded up. Or none."""
-    rule = width_rule(architecture)
+    rule = architecture.width_rule
     if rule is None:
         return {}
     d = architecture.d
@@ -79,7 +23,7 @@ def width_sizes(architecture: Architecture, _tokens: int) -> dict[str, int]:
 
 def width_counts(architecture: Architecture) -> tuple[Count, ...]:
     """The steps to the inner dimension, and the parameters of the block beside those of the other kind of block."""
-    rule = width_rule(architecture)
+    rule = architecture.width_rule
     return tuple(_gated(architecture, rule) if rule else _ungated(architecture))
 
 
@@ -96,7 +40,7 @@ def _gated(architecture: Architecture, rule: WidthRule) -> Iterator[Count]:
     d, m = architecture.d, Expression.symbol("m")
     yield _step("four_d", Expression.parse("4*d"), "4 · {d}")
     yield (before := _two_thirds("two_thirds", d, "four_d"))
-    if rule.percent != _WHOLE_PERCENT:
+    if rule.percent != WHOLE_PERCENT:
         yield (before := _percent_of(before, d, rule))
     rounds = before.rounds or rule.before_rounding(d) % rule.multiple_of > 0
     up = FromParts(PARTS_SUM / m, (before.key,), "up")
@@ -121,10 +65,10 @@ def _two_thirds(key: str, d: int, part: str) -> Count:
 
 def _percent_of(before: Count, d: int, rule: WidthRule) -> Count:
     """The rule's percentage of the step before, rounded down."""
-    exact = before.total * Fraction(rule.percent, _WHOLE_PERCENT)
+    exact = before.total * Fraction(rule.percent, WHOLE_PERCENT)
     dropped = exact.value({"d": d}) % 1
     formula = f"{{percent}}/100 · {{{before.key}}}, {{rounded-down}}"
-    made_from = _part_of(before.key, rule.percent, _WHOLE_PERCENT)
+    made_from = _part_of(before.key, rule.percent, WHOLE_PERCENT)
     return _step("multiplied", exact - dropped, formula, made_from, rounds=before.rounds or dropped > 0)
 
 

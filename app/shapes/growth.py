@@ -18,9 +18,11 @@ from fractions import Fraction
 
 from app.algebra.expression import ZERO, Expression
 from app.models.architecture import Architecture
-from app.shapes.costs import layer_costs
-from app.shapes.requirements import TopicError, keeps_cache
+from app.shapes.costs import BYTES_PER_NUMBER, CACHED_OF_TOKEN, layer_costs
+from app.shapes.decode_costs import step_flops
+from app.shapes.requirements import TopicError
 from app.shapes.table import PARTS_SUM, Count, FromParts
+from app.shapes.tables import DECODE_STEP
 from app.translation import gettext as _
 
 PROJECTIONS = ("queries_flops", "keys_flops", "values_flops", "output_flops")
@@ -67,13 +69,13 @@ def growth_counts(architecture: Architecture, _tokens: int) -> Iterator[Count]:
         if crossing(architecture, with_feed_forward=with_feed_forward):
             formula = "{with-N-over-with-square}"
             yield Count(key, _crossing_in_symbols(architecture, with_feed_forward), formula, unit="entries")
-    has_cache = keeps_cache(architecture)
+    has_cache = architecture.has_kv_cache
     for key, factor in WHEN_DOUBLED.items():
         if has_cache or key != "kv_cache":
             yield Count(f"{key}_doubled", Expression.number(factor), "{factor}", unit="entries")
     if has_cache:
-        yield Count("decode_flops", _of_one_more(architecture), "{one-token-of-each}", unit="operations")
-        cached = Expression.parse("2*G*d_h + 2*G*d_v")
+        yield Count("decode_flops", step_flops(DECODE_STEP), "{one-token-of-each}", unit="operations")
+        cached = CACHED_OF_TOKEN * BYTES_PER_NUMBER["16"]
         yield Count("cache_of_token", cached, "2 {bytes} · {G} · ({d_h} + {d_v})", unit="bytes")
 
 
@@ -90,9 +92,3 @@ def _crossing_in_symbols(architecture: Architecture, with_feed_forward: bool) ->
         matrices = 3 if architecture.gated else 2
         tokens += Expression.parse("d*d_ff/H/d_h") * Fraction(matrices, 2)
     return tokens
-
-
-def _of_one_more(architecture: Architecture) -> Expression:
-    """The operations of one more token after N cached ones: a row of each projection, scores and sums over N + 1."""
-    one_row = _sum(architecture, PROJECTIONS).substitute({"N": Expression.number(1)})
-    return one_row + Expression.parse("N + 1") * Expression.parse("2*H*d_h + 2*H*d_v")

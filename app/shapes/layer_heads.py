@@ -13,8 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from app.models.architecture import Architecture
-from app.shapes.costs import cached_numbers, memory_costs
-from app.shapes.parameter_parts import layer_kinds
+from app.shapes.costs import BYTES_PER_NUMBER, CACHED_OF_TOKEN, cached_numbers
 from app.shapes.requirements import (
     Requirement,
     TopicError,
@@ -116,7 +115,7 @@ def cache_refusal(architecture: Architecture, tokens: int) -> str | None:
         all_of(require_kv_cache, require_cache_of_known_length)(architecture, tokens)
     except TopicError as error:
         return str(error)
-    if len({kind.parts.get("attention") for kind in layer_kinds(architecture.stacks[0])}) > 1:
+    if len({kind.rows.get("attention") for kind in architecture.stacks[0].kinds}) > 1:
         return _("Layers of {model} differ in their attention, and so in what they cache.").format(
             model=architecture.name
         )
@@ -126,7 +125,7 @@ def cache_refusal(architecture: Architecture, tokens: int) -> str | None:
 def cache_of_model(architecture: Architecture, tokens: int, sizes: Mapping[str, int]) -> CacheBytes:
     """The KV cache after so many tokens, with these sizes."""
     runs = architecture.stacks[0].runs
-    of_token = 2 * sizes["G"] * (sizes["d_h"] + sizes["d_v"])  # in one layer, at 2 bytes a number
+    of_token = (CACHED_OF_TOKEN * BYTES_PER_NUMBER["16"]).size(sizes)  # in one layer
     one_layer = frozenset(of_token * min(tokens, run.window or tokens) for run in runs)
     every_token = of_token * tokens * sum(run.count for run in runs)
     return CacheBytes(cache_bytes(architecture, tokens, sizes), one_layer, every_token)
@@ -134,5 +133,4 @@ def cache_of_model(architecture: Architecture, tokens: int, sizes: Mapping[str, 
 
 def cache_bytes(architecture: Architecture, tokens: int, sizes: Mapping[str, int]) -> int:
     """The bytes of the KV cache of all layers after so many tokens, at 16 bits a number, with these sizes."""
-    cached = memory_costs(cached_numbers(architecture, tokens))
-    return next(count.size("count", sizes) for count in cached if count.key == "cache_16_bit")
+    return (cached_numbers(architecture, tokens) * BYTES_PER_NUMBER["16"]).size(sizes)

@@ -16,11 +16,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from app.algebra.expression import ZERO
-from app.models.architecture import Architecture
-from app.models.parameter_specs import ParameterSpec, ParameterSpecs
+from app.models.architecture import Architecture, LayerKind
+from app.models.parameter_specs import ModelPart, ParameterSpec, ParameterSpecs, Row, inner_width, number_of_parameters
 from app.shapes.experts import expert_sizes
-from app.shapes.parameter_parts import LayerKind, layer_kinds, number_of_parameters, outside_parts
 
 
 @dataclass(frozen=True)
@@ -39,15 +37,15 @@ def parameter_inventory(architecture: Architecture) -> Iterator[Fact]:
 
     Only for models that the topic "parameter-count" is true of.
     """
-    outside, kinds = outside_parts(architecture), layer_kinds(architecture.stacks[0])
+    outside, kinds = architecture.outside_rows, architecture.stacks[0].kinds
     yield from _embeddings(architecture, outside)
     yield from _layers(architecture, kinds)
-    yield from _attention(architecture, kinds[0].parts)
+    yield from _attention(architecture, kinds[0].rows)
     with_experts, without = (next((k for k in kinds if k.has_experts is has), None) for has in (True, False))
     if without:
-        yield _feed_forward(architecture, without.parts["feed_forward"], beside_experts=with_experts is not None)
+        yield _feed_forward(architecture, without.rows["feed_forward"], beside_experts=with_experts is not None)
     if with_experts:
-        yield from _experts(architecture, with_experts.parts)
+        yield from _experts(architecture, with_experts.rows)
     yield from _norms(architecture, kinds)
     yield from _after_layers(architecture, outside)
 
@@ -57,35 +55,36 @@ def experts_inventory(architecture: Architecture) -> Iterator[Fact]:
 
     Only for models that the topic "experts" is true of.
     """
-    kinds = layer_kinds(architecture.stacks[0])
+    kinds = architecture.stacks[0].kinds
     kind = next(kind for kind in kinds if kind.has_experts)
     sizes = {**architecture.all_sizes, **expert_sizes(architecture)}
     layers = "experts-in-all-layers" if len(kinds) == 1 else "experts-in-some-layers"
     yield Fact(layers, {symbol: sizes[symbol] for symbol in ("L", "L_exp", "E", "k")})
-    if _has_biases(kind.parts["router"]):
+    if _has_biases(kind.rows["router"]):
         yield Fact("router-biased")
-    yield Fact("expert-gated", {"width": sizes["d_exp"], "biases": _with_biases(kind.parts["experts"])})
-    yield from _shared_experts(architecture, kind.parts)
-    yield Fact("beside-experts-and-shared" if "shared_experts" in kind.parts else "beside-experts", sizes)
+    yield Fact("expert-gated", {"width": sizes["d_exp"], "biases": _with_biases(kind.rows["experts"])})
+    yield from _shared_experts(architecture, kind.rows)
+    yield Fact("beside-experts-and-shared" if "shared_experts" in kind.rows else "beside-experts", sizes)
 
 
-def _embeddings(a: Architecture, outside: Mapping[str, ParameterSpecs]) -> Iterator[Fact]:
+_TABLES = {
+    ModelPart.TOKEN_TABLE: "token-embedding",
+    ModelPart.POSITION_TABLE: "position-table",
+    ModelPart.TYPE_TABLE: "type-table",
+}
+
+
+def _embeddings(a: Architecture, outside: Mapping[Row, ParameterSpecs]) -> Iterator[Fact]:
     """The tables of embeddings one by one, then what stands between them and the first layer."""
     for spec in outside.get("embedding", ()):
         rows, width = (dim.size(a.all_sizes) for dim in spec.in_out_shape[-2:])
-        yield Fact(_table_key(spec), {"rows": rows, "width": width})
+        yield Fact(_TABLES[spec.part], {"rows": rows, "width": width})
     if "patch_embedding" in outside:
         yield Fact("patch-embedding", {symbol: a.all_sizes[symbol] for symbol in ("p", "c", "d")})
     if "embedding_norm" in outside:
         yield Fact("embedding-norm", _norm_words(a, outside["embedding_norm"]))
     if "embedding_projection" in outside:
         yield Fact("embedding-projection", {"list": _modules(a, outside["embedding_projection"])})
-
-
-def _table_key(spec: ParameterSpec) -> str:
-    """The sentence on a table of embeddings: of token types, of positions, or of tokens."""
-    rows = spec.in_out_shape[-2].symbols
-    return "type-table" if "T" in rows else "position-table" if "P" in rows else "token-embedding"
 
 
 def _layers(a: Architecture, kinds: Sequence[LayerKind]) -> Iterator[Fact]:
@@ -100,17 +99,18 @@ def _layers(a: Architecture, kinds: Sequence[LayerKind]) -> Iterator[Fact]:
         yield Fact("layers-mixed-one" if dense == 1 else "layers-mixed", {"dense": dense, "experts": experts})
 
 
-def _attention(a: Architecture, layer: Mapping[str, ParameterSpecs]) -> Iterator[Fact]:
+def _attention(a: Architecture, layer: Mapping[Row, ParameterSpecs]) -> Iterator[Fact]:
     """The projections of attention: which have biases, and which norms stand beside them; then the sinks."""
-    if "r_kv" in a.all_sizes:
+    if a.has_latent_attention:
         yield from _latent_attention(a)
     else:
         some = "one-bias" if len(a.biases) == 1 else "some-biases"
         yield Fact({"": "no-biases", "qkvo": "all-biases"}.get(a.biases, some), _bias_names(a.biases))
-        norms = [spec for spec in layer["attention"] if spec.bucket == "attention_norms"]
-        if norms:
-            sides = {side: _total(a, [s for s in norms if f"{side}_" in s.name]) for side in ("q", "k")}
-            yield Fact("qk-norms-biases" if _has_biases(norms) else "qk-norms", sides)
+        sides = {"q": ModelPart.QUERY_NORM, "k": ModelPart.KEY_NORM}
+        norms = {side: [spec for spec in layer["attention"] if spec.part == part] for side, part in sides.items()}
+        if norms["q"]:
+            sizes = {side: number_of_parameters(specs).size(a.all_sizes) for side, specs in norms.items()}
+            yield Fact("qk-norms-biases" if _has_biases(norms["q"]) else "qk-norms", sizes)
     if "sinks" in layer:
         yield Fact("sinks")
 
@@ -122,45 +122,49 @@ def _bias_names(biases: str) -> Mapping[str, tuple[Fact, ...]]:
 
 def _latent_attention(a: Architecture) -> Iterator[Fact]:
     """The projections of latent attention (DeepSeek), with the norms of their latents."""
-    yield Fact("latent-queries" if "r_q" in a.all_sizes else "direct-queries", a.all_sizes)
+    yield Fact("latent-queries" if a.has_latent_queries else "direct-queries", a.all_sizes)
     yield Fact("latent-projections", a.all_sizes)
-    biases = "latent-biases" if "r_q" in a.all_sizes else "direct-latent-biases"
+    biases = "latent-biases" if a.has_latent_queries else "direct-latent-biases"
     yield Fact(biases if a.biases else "latent-no-biases")
 
 
 def _feed_forward(a: Architecture, specs: ParameterSpecs, *, beside_experts: bool) -> Fact:
     """The feed-forward block: gated or plain, its inner width and its biases."""
-    words: dict[str, int | Fact] = {"d": a.d, "width": _inner_width(a, specs), "biases": _with_biases(specs)}
+    words: dict[str, int | Fact] = {
+        "d": a.d,
+        "width": inner_width(specs).size(a.all_sizes),
+        "biases": _with_biases(specs),
+    }
     key = "feed-forward-gated" if a.gated else "feed-forward-plain"
     return Fact(f"dense-{key}" if beside_experts else key, words)
 
 
-def _experts(a: Architecture, layer: Mapping[str, ParameterSpecs]) -> Iterator[Fact]:
+def _experts(a: Architecture, layer: Mapping[Row, ParameterSpecs]) -> Iterator[Fact]:
     """The mixture of experts of a layer: router, experts, and shared experts if there are any."""
     router, experts = layer["router"], layer["experts"]
     sizes = {symbol: a.all_sizes[symbol] for symbol in ("d", "E", "k")}
     yield Fact("router-bias" if _has_biases(router) else "router", sizes)
-    yield Fact("expert", {"d": a.d, "width": _inner_width(a, experts), "biases": _with_biases(experts)})
+    yield Fact("expert", {"d": a.d, "width": inner_width(experts).size(a.all_sizes), "biases": _with_biases(experts)})
     yield from _shared_experts(a, layer)
 
 
-def _shared_experts(a: Architecture, layer: Mapping[str, ParameterSpecs]) -> Iterator[Fact]:
+def _shared_experts(a: Architecture, layer: Mapping[Row, ParameterSpecs]) -> Iterator[Fact]:
     """The experts of a layer that every token goes through, if there are any."""
     if "shared_experts" not in layer:
         return
     shared = layer["shared_experts"]
-    width, number = _inner_width(a, shared), a.all_sizes.get("n_sh", 1)
+    width, number = inner_width(shared).size(a.all_sizes), a.all_sizes.get("n_sh", 1)
     if number > 1 and not _has_biases(shared):  # stored as one block, which a bias of the last matrix would give away
         yield Fact("shared-experts", {"number": number, "width": width // number})
     else:
         yield Fact("shared-expert", {"width": width, "biases": _with_biases(shared)})
-    if any("shared_expert_gate" in spec.name for spec in shared):
+    if any(spec.part == ModelPart.SHARED_GATE for spec in shared):
         yield Fact("shared-gate", {"d": a.d})
 
 
 def _norms(a: Architecture, kinds: Sequence[LayerKind]) -> Iterator[Fact]:
     """How many norms a layer has and of which size; the first layer's apart if it has fewer."""
-    *first, rest = [kind.parts.get("norms", ()) for kind in kinds]
+    *first, rest = [kind.rows.get("norms", ()) for kind in kinds]
     if not rest:
         yield Fact("norms-none")
         return
@@ -169,15 +173,16 @@ def _norms(a: Architecture, kinds: Sequence[LayerKind]) -> Iterator[Fact]:
         yield Fact(f"norms-first-{_number_of_norms(first[0])}")
 
 
-def _after_layers(a: Architecture, outside: Mapping[str, ParameterSpecs]) -> Iterator[Fact]:
+def _after_layers(a: Architecture, outside: Mapping[Row, ParameterSpecs]) -> Iterator[Fact]:
     """What follows the last layer: final norm, pooler, LM head with what precedes it, and any other head."""
     if "final_norm" in outside:
         yield Fact("final-norm", _norm_words(a, outside["final_norm"]))
     elif a.norm_placement != "post":
         yield Fact("final-norm-none")
-    for part in ("pooler", "head_transform"):
-        if part in outside:
-            yield Fact(part.replace("_", "-"), {"list": _modules(a, outside[part])})
+    if "pooler" in outside:
+        yield Fact("pooler", {"list": _modules(a, outside["pooler"])})
+    if "head_transform" in outside:
+        yield Fact("head-transform", {"list": _modules(a, outside["head_transform"])})
     yield _lm_head(a, outside.get("output_head", ()))
     if "task_head" in outside:
         yield Fact("task-head", {"list": _modules(a, outside["task_head"])})
@@ -185,9 +190,9 @@ def _after_layers(a: Architecture, outside: Mapping[str, ParameterSpecs]) -> Ite
 
 def _lm_head(a: Architecture, specs: ParameterSpecs) -> Fact:
     """The LM head: none, tied to the token embedding or a matrix of its own, and its biases."""
-    if "V" not in {symbol for dim in a.task_head.logits or () for symbol in dim.symbols}:
+    if not a.has_lm_head:
         return Fact("lm-head-none")
-    matrices = [spec for spec in specs if spec.bucket == "output_head" and len(spec.in_out_shape) == 2]
+    matrices = [spec for spec in specs if spec.kind == "matrix"]
     biases = len(specs) - len(matrices)
     key = "lm-head-untied" if matrices else "lm-head-tied"
     width = matrices[0].in_out_shape[0].size(a.all_sizes) if matrices else a.d
@@ -195,19 +200,21 @@ def _lm_head(a: Architecture, specs: ParameterSpecs) -> Fact:
 
 
 def _modules(a: Architecture, specs: ParameterSpecs) -> tuple[Fact, ...]:
-    """The tensors module by module: a matrix or a norm, each with its bias if it has one."""
-    by_module = dict[str, list[ParameterSpec]]()
+    """The matrices and norms among these tensors, each with its bias, which follows it if it has one."""
+    modules = list[list[ParameterSpec]]()
     for spec in specs:
-        by_module.setdefault(spec.name.rpartition(".")[0], []).append(spec)
-    return tuple(_module(a, module) for module in by_module.values())
+        if spec.kind == "bias":
+            modules[-1].append(spec)
+        else:
+            modules.append([spec])
+    return tuple(_module(a, module) for module in modules)
 
 
 def _module(a: Architecture, specs: Sequence[ParameterSpec]) -> Fact:
     """One matrix or one norm, with or without a bias."""
-    weight = specs[0]
-    if len(weight.in_out_shape) == 1:
+    if specs[0].kind == "scale":
         return Fact("norm", _norm_words(a, specs))
-    rows, columns = (dim.size(a.all_sizes) for dim in weight.in_out_shape)
+    rows, columns = (dim.size(a.all_sizes) for dim in specs[0].in_out_shape)
     return Fact("matrix-bias" if len(specs) > 1 else "matrix", {"rows": rows, "columns": columns})
 
 
@@ -220,26 +227,14 @@ def _norm_words(a: Architecture, norms: Sequence[ParameterSpec]) -> Mapping[str,
 
 def _number_of_norms(norms: Iterable[ParameterSpec]) -> int:
     """How many norms these tensors make: as many as there are scales."""
-    return sum(not spec.name.endswith("bias") for spec in norms)
-
-
-def _inner_width(a: Architecture, specs: ParameterSpecs) -> int:
-    """The inner width of a feed-forward block or of an expert: the rows of its last matrix."""
-    matrices = [s for s in specs if len(s.in_out_shape) == (3 if s.routed else 2) and "gate." not in s.name]
-    return matrices[-1].in_out_shape[-2].size(a.all_sizes)
+    return sum(spec.kind == "scale" for spec in norms)
 
 
 def _has_biases(specs: Iterable[ParameterSpec]) -> bool:
     """Whether one of these tensors is a bias."""
-    return any("bias" in spec.name for spec in specs)
+    return any(spec.kind == "bias" for spec in specs)
 
 
 def _with_biases(specs: ParameterSpecs) -> Fact:
     """The phrase that says whether matrices have biases."""
     return Fact("with-biases" if _has_biases(specs) else "without-biases")
-
-
-def _total(a: Architecture, specs: Sequence[ParameterSpec]) -> int:
-    """The numbers of these tensors together."""
-    total = number_of_parameters(specs)
-    return 0 if total == ZERO else total.size(a.all_sizes)

@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from app.algebra.expression import ZERO, Expression
-from app.models.architecture import Architecture
-from app.models.parameter_specs import ParameterSpec, ParameterSpecs
-from app.shapes.parameter_parts import OUTSIDE_PARTS, LayerKind, layer_kinds, number_of_parameters, outside_parts
+from app.models.architecture import Architecture, LayerKind
+from app.models.parameter_specs import ModelPart, ParameterSpecs, TensorKind, number_of_parameters
 from app.shapes.table import PARTS_SUM, Count, FromParts
 
-# What the model is the sum of, as far as it has them.
 _BEFORE_LAYERS = ("embedding", "patch_embedding", "embedding_norm", "embedding_projection")
-MODEL_PARTS = (*_BEFORE_LAYERS, "all_layers", *(part for part in OUTSIDE_PARTS if part not in _BEFORE_LAYERS))
 
 
 def parameter_rows(architecture: Architecture) -> tuple[Count, ...]:
@@ -23,14 +20,16 @@ def parameter_rows(architecture: Architecture) -> tuple[Count, ...]:
     for models with one stack of layers that are alike but for experts or the number of their norms.
     """
     stack = architecture.stacks[0]
-    kinds = layer_kinds(stack)
-    outside = {part: _leaf(part, specs) for part, specs in outside_parts(architecture).items()}
+    kinds = stack.kinds
+    outside = {row: _leaf(row, specs) for row, specs in architecture.outside_rows.items()}
     # ALBERT stores fewer layers than it runs, and L counts those that it runs.
     layers = Expression.symbol("L") if stack.spec.count == "L" else Expression.number(kinds[0].layers)
     in_layers = _rows_of_layers(kinds, layers)
-    by_key = {**outside, **in_layers}
-    total = added_up("total", [by_key[part] for part in MODEL_PARTS if part in by_key])
-    return (*by_key.values(), total, *_rows_of_used(kinds, total))
+    before, after = (
+        [row for row in outside.values() if (row.key in _BEFORE_LAYERS) is is_before] for is_before in (True, False)
+    )
+    total = added_up("total", [*before, in_layers["all_layers"], *after])
+    return (*outside.values(), *in_layers.values(), total, *_rows_of_used(kinds, total))
 
 
 def _rows_of_layers(kinds: Sequence[LayerKind], layers: Expression) -> dict[str, Count]:
@@ -59,13 +58,13 @@ def _rows_of_layer(kind: LayerKind, *, mixed: bool) -> dict[str, Count]:
     In a model that is `mixed` a feed-forward block without experts is called dense.
     """
     rows = dict[str, Count]()
-    for part, specs in kind.parts.items():
-        if part == "experts":
+    for row, specs in kind.rows.items():
+        if row == "experts":
             parameters = number_of_parameters(specs).substitute({"E": Expression.number(1)})
             rows["one_expert"] = Count("one_expert", parameters, _summands_in_words(specs))
-            rows[part] = added_up(part, [rows["one_expert"]], times=Expression.symbol("E"))
+            rows[row] = added_up(row, [rows["one_expert"]], times=Expression.symbol("E"))
         else:
-            key = "dense_feed_forward" if mixed and part == "feed_forward" else part
+            key = "dense_feed_forward" if mixed and row == "feed_forward" else row
             rows[key] = _leaf(key, specs)
     return rows
 
@@ -77,21 +76,21 @@ def _summands(rows: Mapping[str, Count]) -> list[Count]:
 
 def _totals_with_norms(kinds: Sequence[LayerKind]) -> dict[str, Count]:
     """The norms of all layers, and all layers, where the layers differ in their number of norms (ModernBERT)."""
-    norms = sum((number_of_parameters(kind.parts.get("norms", ())) * kind.layers for kind in kinds), ZERO)
-    layers = (number_of_parameters(spec for specs in kind.parts.values() for spec in specs) for kind in kinds)
+    norms = sum((number_of_parameters(kind.rows.get("norms", ())) * kind.layers for kind in kinds), ZERO)
+    layers = (number_of_parameters(kind.parameters) for kind in kinds)
     all_layers = sum((layer * kind.layers for layer, kind in zip(layers, kinds, strict=True)), ZERO)
     L, attention, feed_forward, all_norms = map(Expression.symbol, ("L", "attention", "feed_forward", "all_norms"))
     made_from = FromParts(L * attention + L * feed_forward + all_norms, ("attention", "feed_forward", "all_norms"))
     formula = "{L} · ({attention} + {feed_forward}) + {all_norms}"
     return {
-        "all_norms": Count("all_norms", norms, _summands_in_words(kinds[-1].parts["norms"])),
+        "all_norms": Count("all_norms", norms, _summands_in_words(kinds[-1].rows["norms"])),
         "all_layers": Count("all_layers", all_layers, formula, made_from),
     }
 
 
 def _rows_of_used(kinds: Sequence[LayerKind], total: Count) -> Iterator[Count]:
     """The parameters that one token uses, for a mixture of experts: all but the E - k experts it is not sent to."""
-    routed = sum((number_of_parameters(kind.parts.get("experts", ())) * kind.layers for kind in kinds), ZERO)
+    routed = sum((number_of_parameters(kind.rows.get("experts", ())) * kind.layers for kind in kinds), ZERO)
     if routed != ZERO:
         used = routed.substitute({"E": Expression.symbol("k")})
         unused_experts = (Expression.symbol("E") - Expression.symbol("k")) * sum(
@@ -122,17 +121,9 @@ def added_up(key: str, rows: Sequence[Count], times: Expression | None = None) -
 
 def _summands_in_words(specs: ParameterSpecs) -> str:
     """What a part is the sum of, as a formula of phrases: '{matrices} + {biases}', '{scales} + {biases}'."""
-    attention = specs[0].bucket == "attention" and not any("kv_a_proj" in spec.name for spec in specs)
-    matrices = sum(spec.bucket != "embedding" and not _is_vector(spec) for spec in specs)
-    names = {
-        "tables": any(spec.bucket == "embedding" for spec in specs),
-        "attention-matrices" if attention else "matrix" if matrices == 1 else "matrices": matrices > 0,
-        "scales": any(_is_vector(spec) and spec.name.endswith("weight") for spec in specs),
-        "biases": any(_is_vector(spec) and not spec.name.endswith("weight") for spec in specs),
-    }
-    return " + ".join(f"{{{name}}}" for name, there in names.items() if there)
-
-
-def _is_vector(spec: ParameterSpec) -> bool:
-    """Whether a tensor has one axis, beside that of the experts."""
-    return len(spec.in_out_shape) == (2 if spec.routed else 1)
+    kinds = [spec.kind for spec in specs]
+    matrices = "matrix" if kinds.count("matrix") == 1 else "matrices"
+    if specs[0].part == ModelPart.ATTENTION:  # not those of latent attention, whose formulas differ
+        matrices = "attention-matrices"
+    names: Mapping[TensorKind, str] = {"table": "tables", "matrix": matrices, "scale": "scales", "bias": "biases"}
+    return " + ".join(f"{{{name}}}" for kind, name in names.items() if kind in kinds)

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from app.models.architecture import Architecture, LayerRun
-from app.shapes.feed_forward_width import follows_width_rule
-from app.shapes.parameter_parts import UNNAMED, LayerKind, layer_kinds, outside_parts
+from app.models.architecture import Architecture, LayerKind, LayerRun
 from app.translation import gettext as _
 
 Requirement = Callable[[Architecture, int], None]
@@ -18,16 +16,6 @@ Requirement = Callable[[Architecture, int], None]
 
 class TopicError(ValueError):
     """A topic that this model, or this number of tokens, has no table for; one sentence that says why."""
-
-
-def has_latent_attention(architecture: Architecture) -> bool:
-    """Whether keys and values are made from a latent of r_kv numbers (DeepSeek)."""
-    return "r_kv" in architecture.all_sizes
-
-
-def keeps_cache(architecture: Architecture) -> bool:
-    """Whether the model generates token by token and keeps something of earlier tokens."""
-    return architecture.has_kv_cache and (architecture.causal or architecture.encoder_decoder)
 
 
 def all_of(*requirements: Requirement) -> Requirement:
@@ -43,7 +31,7 @@ def all_of(*requirements: Requirement) -> Requirement:
 
 def require_own_projections(architecture: Architecture, tokens: int) -> None:
     """Refuse latent attention, in which a head has no W_K and W_V of its own."""
-    if has_latent_attention(architecture):
+    if architecture.has_latent_attention:
         message = _(
             "{model} has latent attention: the keys and values of all heads are computed from one latent vector, so a "
             "head has no W_K and W_V of its own. Choose a sheet about the whole attention layer of {model}, or a model "
@@ -64,7 +52,7 @@ def require_scores_of_queries_and_keys(architecture: Architecture, tokens: int) 
 
 def require_weights_that_sum_to_one(architecture: Architecture, tokens: int) -> None:
     """Refuse attention sinks: their weight is dropped, so that the others sum to less than 1."""
-    if "sinks" in architecture.flags:
+    if architecture.has_sinks:
         message = _(
             "Each head of {model} has an attention sink, which takes a share of every softmax, so the weights of a "
             "token sum to less than 1. Choose a model without sinks, such as GPT-2."
@@ -104,13 +92,13 @@ def require_no_mask(architecture: Architecture, tokens: int) -> None:
 
 def require_kv_cache(architecture: Architecture, tokens: int) -> None:
     """Refuse a model that does not generate token by token, and one that caches a latent instead of keys and values."""
-    if not keeps_cache(architecture):
+    if not architecture.has_kv_cache:
         message = _(
             "{model} is used without a KV cache: it processes its whole input at once. Choose a model that caches keys "
             "and values, such as GPT-2."
         )
         raise TopicError(message.format(model=architecture.name))
-    if has_latent_attention(architecture):
+    if architecture.has_latent_attention:
         message = _(
             "{model} caches a latent vector for each token instead of keys and values: choose a sheet about its whole "
             "attention layer, or a model with an ordinary KV cache, such as LLaMA 7B."
@@ -152,7 +140,7 @@ def require_cache_of_known_length(architecture: Architecture, tokens: int) -> No
     runs = [run for stack in architecture.stacks for run in stack.runs]
     windows = {run.window for run in runs if run.window}
     limits = [*(windows if len(windows) > 1 else ()), *(run.chunk for run in runs if run.chunk)]
-    if keeps_cache(architecture) and limits and tokens > min(limits):
+    if architecture.has_kv_cache and limits and tokens > min(limits):
         message = _(
             "Layers of {model} cache different numbers of keys beyond {least} tokens: choose at most {least} tokens."
         )
@@ -178,7 +166,7 @@ def require_one_stack(architecture: Architecture, tokens: int) -> None:
 
 def require_no_experts(architecture: Architecture, tokens: int) -> None:
     """Refuse a model with a mixture of experts in any layer."""
-    if "E" in architecture.all_sizes:
+    if architecture.has_experts:
         message = _(
             "{model} has a mixture of experts in place of one feed-forward block: choose a sheet that counts its "
             "parameters, or a model without experts, such as LLaMA 7B."
@@ -191,13 +179,12 @@ def require_layers_of_one_shape(architecture: Architecture, tokens: int) -> None
 
     Vectors do not count: norms, biases and sinks.
     """
-    kinds = [layer_kinds(stack) for stack in architecture.stacks]
-    shapes = {
-        tuple((part, spec) for part, specs in kind.parts.items() for spec in specs if len(spec.in_out_shape) > 1)
-        for of_stack in kinds
-        for kind in of_stack
+    matrices = {
+        tuple(spec for spec in kind.parameters if not spec.is_vector)
+        for stack in architecture.stacks
+        for kind in stack.kinds
     }
-    if len(shapes) > 1 or any(part == UNNAMED for shape in shapes for part, _spec in shape):
+    if len(matrices) > 1 or any(not spec.part.row for of_layer in matrices for spec in of_layer):
         message = _(
             "Layers of {model} have other matrices besides those of attention and of the feed-forward block: choose a "
             "model whose layers are all alike, such as LLaMA 7B."
@@ -207,11 +194,11 @@ def require_layers_of_one_shape(architecture: Architecture, tokens: int) -> None
 
 def require_attention_of_one_shape(architecture: Architecture, tokens: int) -> None:
     """Refuse a model whose layers, of an encoder-decoder those of the encoder, differ in the matrices of attention."""
-    shapes = {
-        tuple(spec for spec in kind.parts.get("attention", ()) if len(spec.in_out_shape) > 1)
-        for kind in layer_kinds(architecture.stacks[0])
+    matrices = {
+        tuple(spec for spec in kind.rows.get("attention", ()) if not spec.is_vector)
+        for kind in architecture.stacks[0].kinds
     }
-    if len(shapes) > 1:
+    if len(matrices) > 1:
         message = _(
             "The layers of {model} differ in their attention: choose a model whose layers are all alike, such as "
             "LLaMA 7B."
@@ -221,7 +208,8 @@ def require_attention_of_one_shape(architecture: Architecture, tokens: int) -> N
 
 def require_known_width(architecture: Architecture, tokens: int) -> None:
     """Refuse an inner dimension that is neither 4·d in an ungated block nor what LLaMA's rule gives in a gated one."""
-    if not follows_width_rule(architecture):
+    is_four_d = not architecture.gated and architecture.d_ff == 4 * architecture.d
+    if architecture.width_rule is None and not is_four_d:
         message = _(
             "The inner dimension of {model}, {d_ff}, follows no rule that this sheet knows: choose a model such as "
             "LLaMA 7B or GPT-2."
@@ -244,10 +232,8 @@ def require_norms_before_blocks(architecture: Architecture, tokens: int) -> None
 
     Nor may anything stand between the token embedding and the first layer, and a final norm must follow the last.
     """
-    outside = outside_parts(architecture)
-    between = "embedding_norm" in outside or "embedding_projection" in outside
-    without_final_norm = "final_norm" not in outside and architecture.norm_placement != "pre"
-    if architecture.norm_placement != "pre" or between or without_final_norm or "no_final_norm" in architecture.flags:
+    between = not {"embedding_norm", "embedding_projection"}.isdisjoint(architecture.outside_rows)
+    if architecture.norm_placement != "pre" or between or not architecture.has_final_norm:
         message = _(
             "{model} has its norms and residual connections in other places than this sheet: choose a model that "
             "normalizes before attention and before the feed-forward block, such as GPT-2 or LLaMA 7B."
@@ -256,8 +242,8 @@ def require_norms_before_blocks(architecture: Architecture, tokens: int) -> None
 
 
 def require_plain_sums(architecture: Architecture, tokens: int) -> None:
-    """Refuse families that scale embeddings and add sinusoids (XGLM), or scale residual connections (Granite)."""
-    if architecture.family in ("xglm", "granite"):
+    """Refuse a config that scales embeddings (XGLM, which also adds sinusoids) or residual connections (Granite)."""
+    if architecture.embedding_scale == "stated" or architecture.scales_residuals:
         message = _(
             "{model} multiplies its embeddings or residual connections by constants that this sheet does not show: "
             "choose a model such as GPT-2 or LLaMA 7B."
@@ -270,9 +256,9 @@ def require_named_parts(architecture: Architecture, tokens: int) -> None:
 
     Its layers may differ in having experts or not, or in their number of norms, but in nothing else.
     """
-    kinds = layer_kinds(architecture.stacks[0])
-    unnamed = [*outside_parts(architecture).get(UNNAMED, ()), *(s for k in kinds for s in k.parts.get(UNNAMED, ()))]
-    if unnamed or not _differ_in_feed_forward_or_norms(kinds):
+    kinds = architecture.stacks[0].kinds
+    without_row = any("" in rows for rows in (architecture.outside_rows, *(kind.rows for kind in kinds)))
+    if without_row or not _differ_in_feed_forward_or_norms(kinds):
         message = _(
             "{model} has parameters that this sheet has no row for: choose a model whose layers consist of attention, "
             "a feed-forward block and norms, such as LLaMA 7B."
@@ -284,5 +270,5 @@ def _differ_in_feed_forward_or_norms(kinds: Sequence[LayerKind]) -> bool:
     """Whether layers of different kinds differ in one thing alone: having experts or not, or their number of norms."""
     mixed = any(kind.has_experts for kind in kinds)
     may_differ = {"feed_forward", "router", "experts", "shared_experts"} if mixed else {"norms"}
-    rest = {tuple((part, specs) for part, specs in kind.parts.items() if part not in may_differ) for kind in kinds}
+    rest = {tuple(spec for spec in kind.parameters if spec.part.row not in may_differ) for kind in kinds}
     return len(rest) == 1 and len(kinds) <= 2

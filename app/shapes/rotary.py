@@ -38,7 +38,7 @@ def require_rotary_pairs(architecture: Architecture, tokens: int) -> None:
         )
         raise TopicError(message.format(model=architecture.name))
     runs = [run for stack in architecture.stacks for run in stack.runs]
-    alike = {run.rotary.width if run.rotary and "cross" not in run.flags else 0 for run in runs}
+    alike = {run.rotary.width if run.rotary and run.has_self_attention else 0 for run in runs}
     if len(alike) > 1:
         message = _("Not all layers of {model} rotate queries and keys alike: choose a model such as LLaMA 7B.")
         raise TopicError(message.format(model=architecture.name))

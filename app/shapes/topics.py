@@ -34,8 +34,6 @@ from app.shapes.requirements import (
     Requirement,
     TopicError,
     all_of,
-    has_latent_attention,
-    keeps_cache,
     require_attention_of_one_shape,
     require_cache_of_known_length,
     require_encoder_and_decoder,
@@ -87,7 +85,6 @@ from app.translation import gettext as _
 BATCH_SIZES = (3, 6, 9, 10, 11, 13, 15)
 COMMON_SYMBOLS = ("N", "M", "W", "d_rot")  # of sizes that sheets of every topic may have beside the model's
 _MODEL_SYMBOLS = frozenset(symbol for family in FAMILIES.values() for symbol in family.sizes)
-SCALES_EMBEDDINGS = frozenset({"gemma"})  # families that multiply embeddings by √d (arXiv:2403.08295)
 Subject = Literal["head", "softmax", "layer", "parameters", "model", "counts"]
 Bars = Literal["sums", "operations and bytes", "blocks and widths", "sums and growth"]
 
@@ -142,7 +139,8 @@ class TopicSpec:
     @cached_property
     def symbols(self) -> frozenset[str]:
         """The symbols that have a size on some model's sheet, and the keys of its counts: what formulas may use."""
-        return _MODEL_SYMBOLS.union(COMMON_SYMBOLS, self.extra_symbols.split(), self.counts.split())
+        batch = ["B"] if self.batched else []
+        return _MODEL_SYMBOLS.union(COMMON_SYMBOLS, batch, self.extra_symbols.split(), self.counts.split())
 
 
 def topic_for(key: str, architecture: Architecture, tokens: int) -> TensorTable:
@@ -243,8 +241,7 @@ def decode_step_table(architecture: Architecture, tokens: int) -> TensorTable | 
     token sees its own chunk alone. If the new token no longer fits into a sliding window beside the cached ones, it is
     the table in which the oldest key is dropped.
     """
-    decodes = architecture.has_kv_cache and (architecture.causal or architecture.encoder_decoder)
-    if not decodes or tokens + 1 > (architecture.chunk or architecture.max_decoder_tokens):
+    if not architecture.has_kv_cache or tokens + 1 > (architecture.chunk or architecture.max_decoder_tokens):
         return None
     window_is_full = architecture.window is not None and tokens + 1 > architecture.window
     return WINDOWED_DECODE_STEP if window_is_full else DECODE_STEP
@@ -266,10 +263,10 @@ def _as_in_the_model(table: TensorTable, architecture: Architecture) -> TensorTa
                 scale=architecture.score_scale.kind,
                 capped=bool(architecture.score_softcap),
                 position_bias=operation.of_one_text and bool(architecture.position_bias),
-                sink="sinks" in architecture.flags,
+                sink=architecture.has_sinks,
             )
         if isinstance(operation, Lookup):
-            is_scaled, positions = architecture.family in SCALES_EMBEDDINGS, architecture.has_position_table
+            is_scaled, positions = architecture.embedding_scale == "root-d", architecture.has_position_table
             return replace(operation, scaled=is_scaled, position_table=positions)
         return operation
 
@@ -292,9 +289,9 @@ def _softmax_table(architecture: Architecture, tokens: int) -> TensorTable:
 
 def _layer_table(architecture: Architecture, _tokens: int) -> TensorTable:
     """The layer with latent attention if the model has it: with or without a latent for the queries (r_q)."""
-    if not has_latent_attention(architecture):
+    if not architecture.has_latent_attention:
         return ATTENTION_LAYER
-    return LATENT_ATTENTION if "r_q" in architecture.all_sizes else DIRECT_LATENT_ATTENTION
+    return LATENT_ATTENTION if architecture.has_latent_queries else DIRECT_LATENT_ATTENTION
 
 
 def _heads_table(architecture: Architecture, _tokens: int) -> TensorTable:
@@ -348,7 +345,7 @@ def _parameter_count_table(architecture: Architecture, _tokens: int) -> TensorTa
 
 def _costs_table(architecture: Architecture, tokens: int) -> TensorTable:
     """FLOPs of one layer, then bytes of parameters and, if the model has one, of its KV cache; no matrices."""
-    cached = cached_numbers(architecture, tokens) if keeps_cache(architecture) else None
+    cached = cached_numbers(architecture, tokens) if architecture.has_kv_cache else None
     return TensorTable("costs", counts=(*layer_costs(architecture.gated), *memory_costs(cached)))
 
 
@@ -497,7 +494,7 @@ TOPICS: Mapping[str, TopicSpec] = {
             counts=(
                 "embedding patch_embedding embedding_norm attention sinks feed_forward router one_expert "
                 "experts shared_experts dense_feed_forward norms all_norms dense_layers expert_layers "
-                "all_layers final_norm head_transform output_head task_head total used"
+                "all_layers final_norm head_transform output_head task_head total used embedding_projection pooler"
             ),
         ),
         TopicSpec(

@@ -79,11 +79,9 @@ def _named(variant: Variant, name: str) -> FormulaPiece:
 def _with_phrases(variant: Variant, formula: str) -> str:
     """The formula with the wording's phrases filled in; the names in braces of tensors, counts and sizes stay.
 
-    A phrase that is different where tokens are columns is taken from "tokens-as-columns".
+    A phrase that is different where tokens are columns is taken from "formulas-with-tokens-as-columns".
     """
-    wording = variant.wording.sections["formulas"]
-    columns = wording["tokens-as-columns"] if variant.worksheet.tokens_are == "columns" else {}
-    phrases = {**wording, "norm": variant.architecture.norm, **columns}
+    phrases = {**variant.wording.phrases(variant.worksheet.tokens_are), "norm": variant.architecture.norm}
 
     def phrase(match: re.Match[str]) -> str:
         name = match[1]

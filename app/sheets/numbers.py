@@ -44,6 +44,7 @@ _UNITS: Mapping[BoxUnit, re.Pattern[str]] = {
 _ROUNDED = re.compile(r"(\d[\d,'’_ ]*(?:\.\d+)?) ?([KMGT]i|[kKMGT])\w*")
 _DECIMAL_PREFIX = re.compile(r"\d ?([kKMGT])(?:B|[bB]ytes?|FLOPs?|FLOPS|flops?|operations?|ops?)?\s*$")
 _GROUPED = re.compile(r"\W?(\d{1,3})[ ,]([1-9]\d{2})\W?")
+_SMALL_UNIT = re.compile(r"(?<=[\d ])([kmgt])(i?)b(?=\s*$)")  # 25 mb, as many type it; Mb are megabits
 _LAST_WORD = re.compile("(?<![A-Za-z_])[A-Za-z]+$")
 _TWO_SIDES = re.compile(r"\W*\d[\d,'’_. ]*[xX×]\s*\d[\d,'’_. ]*\W*")
 
@@ -101,7 +102,10 @@ def rounding_margin(text: str, box: BoxUnit) -> int:
     bytes, and so is 13.48 GB, while 13 GB means 13.0 GB. Only bytes and operations have prefixes, and so can be rounded
     like this.
     """
-    if box not in ("bytes", "operations") or text.isdigit() or not (rounded := _ROUNDED.fullmatch(tidy_answer(text))):
+    if box not in ("bytes", "operations") or text.isdigit():
+        return 0
+    rounded = _ROUNDED.fullmatch(_with_capital_unit(tidy_answer(text)))
+    if not rounded:
         return 0
     whole, _, decimals = re.sub("[^0-9.]", "", rounded[1]).lstrip("0").partition(".")
     zeros = 0 if decimals else len(whole) - len(whole.rstrip("0"))
@@ -113,10 +117,10 @@ def rounding_margin(text: str, box: BoxUnit) -> int:
 def decimal_prefix(text: str) -> str:
     """The prefix of a number as it was typed that stands for a power of 1000, as the k of 4k; empty without one.
 
-    >>> decimal_prefix("4k"), decimal_prefix("25 MB"), decimal_prefix("25 MiB"), decimal_prefix("4096")
+    >>> decimal_prefix("4k"), decimal_prefix("25 mb"), decimal_prefix("25 MiB"), decimal_prefix("4096")
     ('k', 'M', '', '')
     """
-    prefixed = _DECIMAL_PREFIX.search(text)
+    prefixed = _DECIMAL_PREFIX.search(_with_capital_unit(text))
     return prefixed[1] if prefixed else ""
 
 
@@ -129,6 +133,8 @@ def _read_number(text: str, symbols: Mapping[str, int], box: BoxUnit | None) -> 
     if not text.strip():
         return None
     tidy = tidy_answer(text)
+    if box == "bytes":
+        tidy = _with_capital_unit(tidy)
     if box == "side":
         _check_one_side(text, tidy, symbols)
     amount, factor = _without_unit(tidy, box, symbols) if box else (tidy, 1)
@@ -165,6 +171,11 @@ def _with_x_as_times(text: str, symbols: Collection[str]) -> str:
         return text
     names = sorted((re.escape(name) for name in symbols if "x" in name), key=len, reverse=True)
     return re.sub("|".join((*names, "[xX]")), lambda found: "*" if found[0] in "xX" else found[0], text)
+
+
+def _with_capital_unit(text: str) -> str:
+    """The text with the unit at its end as it is usually written: "25 MB" for "25 mb", "25 MiB" for "25 mib"."""
+    return _SMALL_UNIT.sub(lambda unit: f"{unit[1].upper()}{unit[2]}B", text)
 
 
 def _without_unit(text: str, box: BoxUnit, symbols: Collection[str]) -> tuple[str, int]:

@@ -6,19 +6,18 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from string import Formatter
+from typing import Literal
 
 from app.algebra.number_text import format_number
 from app.models.architecture import Architecture
 from app.shapes.parameter_inventory import Fact
 from app.shapes.problem import Problem
-from app.shapes.requirements import keeps_cache
 from app.shapes.table import Blank, Count
 from app.shapes.topics import TOPICS
 from app.sheets.notation import NOTATIONS, without_own_name
 from app.sheets.parameter_sentences import inventory_sentences
 from app.sheets.reading import AnswerReader
-from app.sheets.wording import Wording
+from app.sheets.wording import MisconceptionText, TopicWording, Wording, words_of
 from app.sheets.worksheet import AuthorMisconception, Model, Worksheet
 
 # What a part of the description tells in words where its sentence has no {number} for it, such as "a single token".
@@ -58,7 +57,8 @@ class StatedFact:
 class SheetText:
     """Puts the sentences of one sheet together from the wording, its worksheet, model and problem.
 
-    The wording lists the parts of a topic's description and assumptions; `_forms` says which sentence a part is here.
+    The wording lists the parts of a topic's description and assumptions; `sentence_forms` says which sentence a part
+    is here.
     """
 
     worksheet: Worksheet
@@ -71,9 +71,11 @@ class SheetText:
         """The worksheet's title; with another model than its own, a title made from the topic and the model's name."""
         if self.model.key == self.worksheet.model:
             return self.worksheet.title
-        titles, topic = self.wording.sections["titles"], self.worksheet.topic
-        is_of_encoder = self.model.architecture.encoder_decoder and f"{topic}-encoder" in titles
-        return self.wording.say("titles", f"{topic}-encoder" if is_of_encoder else topic, model=self.model.name)
+        return self._topic.title_for(self.model.name, self.model.architecture)
+
+    @property
+    def _topic(self) -> TopicWording:
+        return self.wording.topics[self.worksheet.topic]
 
     @property
     def description(self) -> str:
@@ -92,11 +94,9 @@ class SheetText:
     @cached_property
     def facts(self) -> tuple[StatedFact, ...]:
         """The parts of the description that concern the model, in their order, hidden ones too."""
-        hidden, templates = self.worksheet.hidden_facts, self.wording.sections["description"]
+        hidden, templates = self.worksheet.hidden_facts, self.wording.topic_section(self.worksheet.topic, "description")
         return tuple(
-            StatedFact(
-                part, sentence, _names_in(templates[key]) | _TOLD_IN_WORDS.get(part, frozenset()), part in hidden
-            )
+            StatedFact(part, sentence, words_of(templates[key]) | _TOLD_IN_WORDS.get(part, frozenset()), part in hidden)
             for part, key, sentence in self._sentences("description")
         )
 
@@ -114,7 +114,7 @@ class SheetText:
             visible |= {"H", "G"}
         hidden = frozenset[str]().union(*(fact.symbols for fact in self.facts if fact.hidden))
         sheet, sizes, sentences = self.worksheet, self.problem.sizes, self.wording.sections["inventory"]
-        visible |= {name for fact in self._inventory for name in _names_in(sentences[fact.key])}
+        visible |= {name for fact in self._inventory for name in words_of(sentences[fact.key])}
         for text in (sheet.introduction, sheet.own_assumptions, sheet.footnote):
             visible |= self._sizes_given_in(text, hidden & sizes.keys())
         return (hidden & sizes.keys()) - _with_consequences(visible, sizes)
@@ -125,15 +125,15 @@ class SheetText:
         The number must be that of the model, and be written with the symbol, after an equals sign, or with the name
         of the size. A number alone says nothing: in "You have 32 minutes" it isn't the number of heads.
         """
-        plain, sections = text.translate(_WITHOUT_MARKUP), self.wording.sections
+        plain, names = text.translate(_WITHOUT_MARKUP), self.wording.sections["symbol-names"]
         reader = AnswerReader(self.problem, NOTATIONS[self.worksheet.notation].for_sizes(self.problem.sizes), True)
         given = {
             (reader.symbol_by_name.get(match[1], match[1]), _number(match[2])) for match in _EQUATION.finditer(plain)
         }
         for symbol in symbols:
-            for noun in sections["counted-things"].get(symbol, ()):
+            for noun in self.wording.counted_things.get(symbol, ()):
                 given |= {(symbol, _number(number)) for number in re.findall(rf"(?i)\b({_NUMBER})\s+{noun}\b", plain)}
-            if name := sections["symbol-names"].get(symbol):
+            if name := names.get(symbol):
                 after = rf"(?i)\b{re.escape(name)}\W{{1,3}}(?:\w{{1,4}}\W{{1,3}})?({_NUMBER})"
                 given |= {(symbol, _number(number)) for number in re.findall(after, plain)}
         return frozenset(symbol for symbol in symbols if (symbol, self.problem.sizes[symbol]) in given)
@@ -152,7 +152,8 @@ class SheetText:
         """
         sheet, say = self.worksheet, self.wording.say
         compares = any(rows <= self.problem.asked for rows in _COMPARED_BLOCKS)
-        sentences = [say("tasks", f"{sheet.topic}-compared" if compares else sheet.topic, product=self.product)]
+        task = self._topic.task_compared if compares else self._topic.task
+        sentences = [task.format(product=self.product)]
         # Parameters and counts have no token in either direction, and of other tensors the task itself says it.
         if self.problem.table.activations and not self.problem.table.has_more_sides:
             sentences.append(say("tokens-are", sheet.tokens_are))
@@ -175,7 +176,7 @@ class SheetText:
     @property
     def assumptions(self) -> tuple[str, ...]:
         """What the sheet asks to assume, a sentence each: those of its topic that fit the model."""
-        return tuple(sentence for _part, _key, sentence in self._sentences("assumption"))
+        return tuple(sentence for _part, _key, sentence in self._sentences("assumptions"))
 
     @property
     def footnote(self) -> str | None:
@@ -204,8 +205,8 @@ class SheetText:
     @property
     def cached(self) -> str:
         """Which tokens the KV cache keeps in which layers, after a text longer than a sliding window; else empty."""
-        key = next((key for key, fits in _forms(self.problem)["cached"].items() if fits), "")
-        return self.wording.say("description", key, **_words(self.problem)) if key else ""
+        form = next((key for key, fits in sentence_forms(self.problem)["cached"].items() if fits), "")
+        return self.wording.say("description", form, **_words(self.problem)) if form else ""
 
     @property
     def exceeds_context(self) -> bool:
@@ -213,21 +214,22 @@ class SheetText:
 
         A model with a position table takes no longer one, and of one without a stated length nothing is said.
         """
-        parts = self.wording.sections["description-parts"][self.worksheet.topic]
-        return "long-input" in parts and _forms(self.problem)["long-input"]["long-input"]
+        return (
+            "long-input" in self._topic.description_parts and sentence_forms(self.problem)["long-input"]["long-input"]
+        )
 
     def nudge(self, blank: Blank) -> str:
         """The question that points to what is wrong in a box, which is given as the table's blank."""
-        return self.wording.nudge(self.worksheet.topic, blank)
+        return self._topic.nudge(blank)
 
     def size_in_words(self, symbol: str) -> str:
         """A size as the description of this model names it, "the embedding dimension"; empty for any other symbol."""
         try:
-            return str(self.wording.sections["stated-sizes"][_size_key(self.problem, symbol)])
+            return self.wording.sections["stated-sizes"][_size_key(self.problem, symbol)]
         except KeyError:
             return ""
 
-    def misconception(self, key: str, kind: str) -> str:
+    def misconception(self, key: str, kind: MisconceptionText) -> str:
         """A misconception's "nudge", "hint" or "explanation" as this sheet says it, in its letters.
 
         Of an author's misconception it is the author's question and explanation, and nothing as a hint.
@@ -239,7 +241,7 @@ class SheetText:
         return re.sub(r"W_\w+", lambda match: notation.letter(match[0], match[0]), sentence)
 
     def misconception_name(self, key: str) -> str:
-        """A misconception in a few words, such as 'Head as wide as the model'; its key where it has no name."""
+        """A misconception in a few words, such as 'Head as wide as the model'; raises KeyError for an unknown one."""
         if described := self._author_misconception(key):
             return described.name
         return self.wording.misconception_name(key)
@@ -248,20 +250,20 @@ class SheetText:
         """The author's misconception of that key, if the worksheet has one."""
         return next((each for each in self.worksheet.misconceptions if each.key == key), None)
 
-    def _sentences(self, kind: str) -> Iterator[tuple[str, str, str]]:
-        """Part, key and sentence of the topic's "description" or "assumption" parts that fit the model.
+    def _sentences(self, kind: Literal["description", "assumptions"]) -> Iterator[tuple[str, str, str]]:
+        """Part, key and sentence of the topic's description or assumptions, as far as they fit the model.
 
         What a sheet says of heads against the truth has the asterisk of its footnote.
         """
-        forms, sections = _forms(self.problem), self.wording.sections
+        forms, templates = sentence_forms(self.problem), self.wording.topic_section(self.worksheet.topic, kind)
+        parts = self._topic.description_parts if kind == "description" else self._topic.assumption_parts
         words = {**_words(self.problem), "model": self.model.name, "layer": self._layer_name}
-        section = kind if kind == "description" else f"{kind}s"
-        for part in sections[f"{kind}-parts"][self.worksheet.topic]:
+        for part in parts:
             # A part without forms is itself the key of its only sentence.
             key = next((key for key, fits in forms.get(part, {part: True}).items() if fits), "")
             if key:
                 mark = "*" if part == "heads" and self._simplifies_heads else ""
-                yield part, key, self.wording.say(section, key, **words) + mark
+                yield part, key, templates[key].format(**words) + mark
 
     @property
     def _layer_name(self) -> str:
@@ -330,11 +332,6 @@ class _LocalLayers:
         )
 
 
-def _names_in(template: str) -> frozenset[str]:
-    """The names in braces in a sentence of the wording."""
-    return frozenset(name for _text, name, _spec, _conversion in Formatter().parse(template) if name)
-
-
 def _number(text: str) -> int:
     """The number that a match of _NUMBER means."""
     return int(text.replace(",", ""))
@@ -370,21 +367,21 @@ def _words(problem: Problem) -> dict[str, object]:
     return {**_numbers(numbers), "norm": a.norm}
 
 
-def _forms(problem: Problem) -> Mapping[str, Mapping[str, bool]]:
+def sentence_forms(problem: Problem) -> Mapping[str, Mapping[str, bool]]:
     """For each part with several forms, its sentences by key and whether each fits; the first that fits is said.
 
     A part is left out if none fits, or the empty key does: it doesn't concern the model.
     """
     a, sizes, tokens = problem.architecture, problem.sizes, problem.sizes["N"]
-    heads, kv_heads, width, is_latent = sizes["H"], sizes["G"], sizes["d_h"], "r_kv" in sizes
+    heads, kv_heads, width, is_latent = sizes["H"], sizes["G"], sizes["d_h"], a.has_latent_attention
     reach = tokens + TOPICS[problem.topic].adds_token  # how many tokens there are in the end
     # Whether a window or chunk hides tokens that would be seen without it.
     local = _LocalLayers.of(a)
     has_window = 0 < a.reach_of(local.window) < reach
     has_chunks = 0 < local.chunk < reach
-    has_cache = keeps_cache(a)
+    has_cache = a.has_kv_cache
     is_masked = a.causal or has_window or has_chunks
-    has_lm_head = any("V" in dim.symbols for dim in a.task_head.logits or ())
+    has_lm_head = a.has_lm_head
     return {
         "width": {"width-projected": sizes.get("d_emb", a.d) != a.d, "width": True},
         "heads": {
@@ -401,11 +398,11 @@ def _forms(problem: Problem) -> Mapping[str, Mapping[str, bool]]:
             "head-dimension-stated": True,
         },
         "latent": {"latent": is_latent},
-        "latent-queries": {"latent-queries": "r_q" in sizes},
-        "scale": {"": a.score_scale.kind == "inverse-sqrt", f"scale-{a.score_scale.kind}": True},
+        "latent-queries": {"latent-queries": a.has_latent_queries},
+        "scale": {f"scale-{kind}": a.score_scale.kind == kind for kind in ("none", "stated", "root", "yarn")},
         "softcap": {"softcap": a.score_softcap is not None},
-        "sinks": {"sinks": "sinks" in a.flags},
-        "bias": {f"{a.position_bias}-bias": a.position_bias != ""},
+        "sinks": {"sinks": a.has_sinks},
+        "bias": {f"{bias}-bias": a.position_bias == bias for bias in ("relative", "alibi", "disentangled")},
         "position-encoding": {
             "rotary-partial": a.rotary is not None and a.rotary.width < width,
             "rotary": a.rotary is not None,
@@ -419,7 +416,7 @@ def _forms(problem: Problem) -> Mapping[str, Mapping[str, bool]]:
             "pairs-neighbours": a.rotary is not None and a.rotary.adjacent_pairs,
             "pairs-halves": a.rotary is not None,
         },
-        "norms": {f"norms-{a.norm_placement}": a.norm_placement in ("pre", "sandwich", "output")},
+        "norms": {f"norms-{place}": a.norm_placement == place for place in ("pre", "sandwich", "output")},
         "tokens": {
             "tokens-patches": a.fixed_tokens is not None and "p" in sizes,
             "tokens-frames": a.fixed_tokens is not None,

@@ -16,7 +16,7 @@ from app.sheets.notation import NOTATIONS, Notation
 from app.sheets.numbers import Unreadable, is_within
 from app.sheets.reading import Answer, AnswerReader
 from app.sheets.sheet_text import SheetText
-from app.sheets.wording import Wording
+from app.sheets.wording import FigureWording, TopicWording, Wording
 from app.sheets.worksheet import AuthorMisconception, Model, Worksheet
 from app.translation import ngettext
 
@@ -66,6 +66,15 @@ class Variant:
     tokens: int
     wording: Wording
     decoder_tokens: int | None = None
+
+    @property
+    def topic_wording(self) -> TopicWording:
+        """What only sheets on this topic say."""
+        return self.wording.topics[self.worksheet.topic]
+
+    def figure_wording(self, key: str) -> FigureWording:
+        """What this sheet says of a figure."""
+        return self.wording.figure(self.worksheet.topic, key)
 
     @cached_property
     def code(self) -> str:
@@ -122,21 +131,14 @@ class Variant:
 
     def _row(self, key: str) -> Row:
         """The row of a tensor or count, with its words from the wording and its letter in the sheet's notation."""
-        words, asked = self.wording.sections["rows"][self.worksheet.topic][key], self.table.asked[key]
-        forms = {
-            "note-if-grouped": self.architecture.G < self.architecture.H,
-            "note-if-sink": "sinks" in self.architecture.flags,
-            "note-if-patches": "p" in self.sizes,
-            "note-if-projected": self.sizes.get("d_emb", self.sizes["d"]) != self.sizes["d"],
-        }
-        note = next((words[form] for form, fits in forms.items() if fits and form in words), words.get("note", ""))
+        asked, note = self.table.asked[key], self.topic_wording.rows[key].note_for(self.architecture, self.sizes)
         points = self.points.get(key, 1) if self.points else None
         return Row(key, self.notation.letter(key, asked.letter), self.row_name(key), note, asked.fields, points)
 
     def row_name(self, key: str) -> str:
         """What this sheet calls a tensor or count, whether it asks for it or not: the worksheet's own name, or ours."""
         own = self.worksheet.row_names.get(key)
-        return own or str(self.wording.sections["rows"][self.worksheet.topic][key]["name"])
+        return own or self.topic_wording.rows[key].name
 
     @cached_property
     def points(self) -> Mapping[str, int]:
@@ -191,7 +193,7 @@ class Variant:
 
     def axis(self, field: BlankField) -> str:
         """The sheet's word for a field: "rows", or "dim 0" on a sheet with tensors of three sides or four."""
-        return self.wording.say("axes", self.column_of(field))
+        return self.wording.axes[self.column_of(field)].name
 
     @cached_property
     def letters(self) -> dict[str, str]:

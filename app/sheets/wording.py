@@ -1,93 +1,266 @@
-"""The sentences of a sheet, which stand in a TOML file, by section and key."""
+"""The sentences of one language, as the files of a folder such as worksheets/wording/en/ have them.
+
+A topic has a file (`TopicWording`), and so has a group of misconceptions (`MisconceptionWording`); what several topics
+say is in sheets.toml. Every field is checked when the files are read, see `wording_files.py`.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from string import Formatter
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
 
 from app.algebra.parser import Unreadable
+from app.models.architecture import Architecture
 from app.shapes.table import Blank
 
+Sentences = Mapping[str, str]
+MisconceptionText = Literal["nudge", "hint", "explanation"]
+SheetSection = Literal[
+    "description", "inventory", "tokens-are", "answers", "layer-names", "symbol-names", "assumptions", "footnotes",
+    "marks", "credit", "near-misses", "chain", "hints", "relations", "stated-sizes", "formulas",
+    "formulas-with-tokens-as-columns", "unreadable", "drawing", "axis-names", "captions",
+]  # fmt: skip
+InterfaceSection = Literal[
+    "lint", "practice", "misconception-group-states", "page", "run", "run-facts", "run-notes", "sizes", "readings",
+    "why", "kinds", "projections", "parameters", "buckets", "exports",
+]  # fmt: skip
 
-class FrozenSection(dict[str, Any]):
-    """A section of a frozen wording. A key that it lacks is looked up in today's, as a defaultdict has a default.
 
-    What is optional (asked for by `in` or `get`, or listed) is only what was frozen.
+class WordingPart(BaseModel):
+    """Sentences that belong together; in a file, the names of its fields have hyphens."""
 
-    >>> section = FrozenSection({"keys": "Keys"}, {"keys": "The keys", "values": "The values"})
-    >>> section["keys"], section["values"], list(section), "values" in section
-    ('Keys', 'The values', ['keys'], False)
+    model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=lambda name: name.replace("_", "-"))
+
+
+class RowWording(WordingPart):
+    """What a row is called, and the note below its name, which some rows have in another form for some models.
+
+    The forms are for query heads that share key/value heads (grouped), attention sinks, images (patches), and
+    embeddings that are projected to another dimension, the hidden size. The first that fits and has a note is shown.
     """
 
-    def __init__(self, frozen: Mapping[str, Any], today: Mapping[str, Any]) -> None:
-        super().__init__({key: _frozen_entry(entry, today.get(key)) for key, entry in frozen.items()})
-        self._today = today
+    name: str
+    note: str = ""
+    note_if_grouped: str = ""
+    note_if_sink: str = ""
+    note_if_patches: str = ""
+    note_if_projected: str = ""
 
-    def __missing__(self, key: str) -> Any:
-        return self._today[key]
+    def note_for(self, architecture: Architecture, sizes: Mapping[str, int]) -> str:
+        """The note for a model; `sizes` are those of the sheet."""
+        forms = (
+            (self.note_if_grouped, architecture.G < architecture.H),
+            (self.note_if_sink, architecture.has_sinks),
+            (self.note_if_patches, "p" in sizes),
+            (self.note_if_projected, sizes.get("d_emb", sizes["d"]) != sizes["d"]),
+        )
+        return next((note for note, fits in forms if fits and note), self.note)
 
 
-def _frozen_entry(entry: Any, today: Any) -> Any:
-    """A sentence or list as it was frozen, or a section that lends from today's where that still is one."""
-    return FrozenSection(entry, today if isinstance(today, Mapping) else {}) if isinstance(entry, Mapping) else entry
+class FigureWording(WordingPart):
+    """What a figure is about, for screen readers, and the caption below it, true of tokens as rows and as columns."""
+
+    title: str
+    caption: str
 
 
-@dataclass(frozen=True)
-class Wording:
-    """The sentences of one language, by section and key. `today` is the wording of now, for one that was frozen."""
+class TopicWording(WordingPart):
+    """What sheets on one topic say that no other sheet says.
 
-    sections: Mapping[str, Any] = field(repr=False)
-    today: Wording | None = field(default=None, repr=False)
+    `description_parts` and `assumption_parts` are said in this order. `rows` are those that a worksheet may ask for;
+    `nudges` are by blank ("queries.rows"), or by field for blanks without a nudge of their own ("each.rows").
+    `run_button` is empty where the topic can't be run. `axis_names` are by the size in the table.
+    """
 
-    @classmethod
-    def frozen(cls, text: str, today: Wording) -> Wording:
-        """The wording whose `text` was kept; where today's app needs a sentence that it lacks, it has today's."""
-        return cls(FrozenSection(json.loads(text), today.sections), today)
+    name: str
+    title: str
+    title_of_encoder: str = ""
+    task: str
+    task_compared: str = ""
+    run_title: str = ""
+    run_button: str = ""
+    description_parts: tuple[str, ...]
+    assumption_parts: tuple[str, ...]
+    description: Sentences = {}
+    assumptions: Sentences = {}
+    rows: Mapping[str, RowWording]
+    nudges: Sentences
+    axis_names: Sentences = {}
+    figures: Mapping[str, FigureWording] = {}
 
-    @cached_property
-    def text(self) -> str:
-        """All sections as JSON, from which `frozen` makes them again."""
-        return json.dumps(self.sections, default=dict)
+    def title_for(self, name: str, architecture: Architecture) -> str:
+        """The title of a sheet that was given none, such as "One head of LLaMA 7B"; `name` is the model's."""
+        title = (architecture.encoder_decoder and self.title_of_encoder) or self.title
+        return title.format(model=name)
 
-    def say(self, section: str, key: str, **words: object) -> str:
-        """The sentence of that section and key with its {words} filled in; raises KeyError if there is none.
-
-        A frozen sentence with a {word} that the app gives it no longer is replaced by today's.
-        """
-        try:
-            return str(self.sections[section][key]).format(**words)
-        except KeyError:
-            if self.today is None:
-                raise
-            return self.today.say(section, key, **words)
-
-    def nudge(self, topic: str, blank: Blank) -> str:
-        """The sentence shown beside a wrong blank of the table: its own in this topic, else the topic's for its field.
+    def nudge(self, blank: Blank) -> str:
+        """The question beside a wrong blank of the table: its own, else the topic's for its field.
 
         No nudge names rows or columns, so it is true whether tokens are rows or columns.
         """
-        nudges = self.sections["nudges"][topic]
-        return str(nudges.get(str(blank)) or nudges[f"each.{blank.field}"])
+        return self.nudges.get(str(blank)) or self.nudges[f"each.{blank.field}"]
 
-    def misconception(self, key: str, kind: str, tokens_are: str = "rows") -> str:
-        """A misconception's "nudge", "hint" or "explanation", in the form for tokens as rows or as columns.
 
-        Only misconceptions that speak of rows and columns have a second form.
-        """
-        sentences = self.sections["misconceptions"][key]
-        with_columns = sentences.get("tokens-as-columns", {})
-        return str(with_columns[kind] if tokens_are == "columns" and with_columns else sentences[kind])
+class MisconceptionSentences(WordingPart):
+    """A question that points to the mistake, a hint that says what to compare, and the explanation afterwards."""
+
+    nudge: str
+    hint: str
+    explanation: str
+
+
+class MisconceptionWording(MisconceptionSentences):
+    """A misconception in a few words, such as 'Head as wide as the model', and what is said about it.
+
+    Only one that speaks of rows and columns has other texts for sheets whose tokens are columns.
+    """
+
+    name: str
+    tokens_as_columns: MisconceptionSentences | None = None
+
+
+class MisconceptionGroupWording(WordingPart):
+    """The name of a group of misconceptions, and these by key."""
+
+    name: str
+    misconceptions: Mapping[str, MisconceptionWording]
+
+
+class AxisWording(WordingPart):
+    """A field as sheets name it ("rows"), its size ("number of rows"), and a length in words, also of 1."""
+
+    name: str
+    size: str
+    length: str = ""
+    length_one: str = ""
+
+
+class GlossaryEntry(WordingPart):
+    """A term; `words` are what sentences call it, `elsewhere` what code and papers do.
+
+    `letter` is that of a matrix, and `size` a key of the section "symbol-names".
+    """
+
+    term: str
+    letter: str = ""
+    size: str = ""
+    text: str
+    elsewhere: tuple[str, ...]
+    words: tuple[str, ...]
+
+
+class SampleCourseWording(WordingPart):
+    """The sample course: its title, those of its lessons, its students, and what they write on exit tickets, by key."""
+
+    course: str
+    yesterday: str
+    today: str
+    names: tuple[str, ...]
+    tickets: Mapping[str, tuple[str, ...]]
+
+
+class Wording(WordingPart):
+    """The sentences of one language; each object is equal to itself alone, so that it can be a key of a cache.
+
+    `sheets` and `interface` are sections of sentences by key. An activity freezes what its sheets say: not `interface`
+    and `sample_course`. A field that comes later has a default, so that what was frozen before can be read.
+    """
+
+    topics: Mapping[str, TopicWording] = Field(repr=False)
+    misconception_groups: Mapping[str, MisconceptionGroupWording] = Field(repr=False)
+    sheets: Mapping[str, Sentences] = Field(repr=False)
+    counted_things: Mapping[str, tuple[str, ...]] = Field(repr=False)
+    axes: Mapping[str, AxisWording] = Field(repr=False)
+    figures: Mapping[str, FigureWording] = Field(repr=False)
+    glossary: Mapping[str, GlossaryEntry] = Field(repr=False)
+    interface: Mapping[str, Sentences] = Field(repr=False)
+    sample_course: SampleCourseWording = Field(repr=False)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    @classmethod
+    def frozen(cls, text: str, today: Wording) -> Wording:
+        """The wording whose `text` was kept, filled up with today's sentences for what it lacks."""
+        return cls.model_validate(laid_over(today.model_dump(by_alias=True), json.loads(text)), extra="ignore")
+
+    @cached_property
+    def text(self) -> str:
+        """What sheets say, as JSON, from which `frozen` makes the wording again."""
+        return self.model_dump_json(by_alias=True, exclude={"interface", "sample_course"})
+
+    @cached_property
+    def sections(self) -> Mapping[str, Sentences]:
+        """The sections of sheets and interface: sentences by key, their {words} not filled in."""
+        return {**self.sheets, **self.interface}
+
+    def say(self, section: SheetSection | InterfaceSection, key: str, **words: object) -> str:
+        """The sentence of that section and key with its {words} filled in; raises KeyError if there is none."""
+        return self.sections[section][key].format(**words)
+
+    def topic_section(self, topic: str, section: Literal["description", "assumptions"]) -> Sentences:
+        """The sentences of a section, with those of a topic."""
+        words = self.topics[topic]
+        return {**self.sheets[section], **(words.description if section == "description" else words.assumptions)}
+
+    def phrases(self, tokens_are: str) -> Sentences:
+        """The phrases of formulas on sheets whose tokens are rows or columns."""
+        columns = self.sheets["formulas-with-tokens-as-columns"] if tokens_are == "columns" else {}
+        return {**self.sheets["formulas"], **columns}
+
+    def axis_name(self, topic: str, size: str) -> str:
+        """What the length of a side counts on sheets of a topic, by its size in the table; "" where nothing is said."""
+        return self.topics[topic].axis_names.get(size) or self.sheets["axis-names"].get(size, "")
+
+    def figure(self, topic: str, key: str) -> FigureWording:
+        """The title and caption of a figure on sheets of a topic."""
+        return self.topics[topic].figures.get(key) or self.figures[key]
+
+    @cached_property
+    def misconceptions(self) -> dict[str, MisconceptionWording]:
+        """What is said about each misconception, by key."""
+        groups = self.misconception_groups.values()
+        return {key: words for group in groups for key, words in group.misconceptions.items()}
+
+    def misconception(self, key: str, kind: MisconceptionText, tokens_are: str = "rows") -> str:
+        """One of a misconception's texts, in the form for tokens as rows or as columns."""
+        words = self.misconceptions[key]
+        texts = words.tokens_as_columns if tokens_are == "columns" else None
+        return str(getattr(texts or words, kind))
 
     def misconception_name(self, key: str) -> str:
-        """A misconception in a few words, such as 'Head as wide as the model'; its key where it has no name."""
-        try:
-            return str(self.sections["misconception-names"][key])
-        except KeyError:
-            return key
+        """A misconception in a few words, such as 'Head as wide as the model'; raises KeyError for an unknown one."""
+        return self.misconceptions[key].name
 
     def unreadable(self, answer: Unreadable) -> str:
         """Why an answer could not be read, and what to write instead."""
         return self.say("unreadable", answer.reason, detail=answer.detail, symbols=answer.symbols)
+
+
+def laid_over(below: Any, above: Any) -> Any:
+    """Nested sentences over others, which show where the upper ones have none.
+
+    A sentence with a {word} that the lower one lacks is left out, since nothing would fill it in.
+
+    >>> laid_over({"a": "{d} rows", "b": {"c": "no", "d": "yes"}}, {"a": "{N} Zeilen", "b": {"c": "nein"}})
+    {'a': '{d} rows', 'b': {'c': 'nein', 'd': 'yes'}}
+    """
+    if isinstance(below, Mapping) and isinstance(above, Mapping):
+        both = {key: laid_over(each, above[key]) if key in above else each for key, each in below.items()}
+        return {**above, **both}
+    if isinstance(below, str) and isinstance(above, str) and below:
+        return above if words_of(above) <= words_of(below) else below
+    return above
+
+
+def words_of(sentence: str) -> frozenset[str]:
+    """The {words} of a sentence, such as "d" and "H" of "{d}/{H}"."""
+    return frozenset(name for _text, name, _spec, _conversion in Formatter().parse(sentence) if name)

@@ -1,14 +1,13 @@
 """A folder of worksheets, models and wording, read into one Library.
 
 `*.toml` are worksheets, `models/*.json` hold a published config.json each with a name, a sentence and a link,
-`wording/en.toml` holds every sentence a sheet says, in English.
+`wording/en/` holds every sentence a sheet says, in English.
 """
 
 from __future__ import annotations
 
 import json
 import re
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from app.shapes.topics import TOPICS
 from app.sheets.authoring.worksheet_settings import SettingError, read_settings
 from app.sheets.library import Library
 from app.sheets.wording import Wording
+from app.sheets.wording_files import read_toml, read_wording
 from app.sheets.worksheet import Model, Worksheet, WorksheetError
 from app.translation import LANGUAGE
 from app.translation import gettext as _
@@ -45,13 +45,13 @@ class ModelFile(BaseModel):
 
 
 def load_library(folder: Path) -> Library:
-    """Read the worksheets of a folder (*.toml), its models (models/*.json) and its wording (wording/en.toml).
+    """Read the worksheets of a folder (*.toml), its models (models/*.json) and its wording (wording/en/).
 
     Worksheets stand in the order in which their topics are taught, those of one topic by key; models by name, so that
     each family's stand together, the smaller ones first. Raises WorksheetError that names a file that cannot be used
     and what to change.
     """
-    wording = Wording(_read_toml(folder / "wording" / f"{LANGUAGE}.toml"))
+    wording = read_wording(folder / "wording", LANGUAGE)
     by_name = sorted(map(_read_model, sorted(folder.glob("models/*.json"))), key=lambda model: _natural_key(model.name))
     models = {model.key: model for model in by_name}
     sheets = [_read_worksheet(path, models, wording) for path in sorted(folder.glob("*.toml"))]
@@ -63,15 +63,6 @@ def _natural_key(name: str) -> tuple[tuple[bool, float, str], ...]:
     """A sort key by which numbers in a name count as numbers and case does not: LLaMA 7B stands before LLaMA 13B."""
     parts = re.findall(r"\d+(?:\.\d+)?|[^\d]+", name.lower())
     return tuple((not part[0].isdigit(), float(part) if part[0].isdigit() else 0.0, part) for part in parts)
-
-
-def _read_toml(path: Path) -> dict[str, Any]:
-    """The contents of a TOML file; raises WorksheetError if it is not there, not UTF-8 or not TOML."""
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise WorksheetError(_("{file} cannot be read: {reason}").format(file=path.name, reason=reason)) from None
 
 
 def _read_model(path: Path) -> Model:
@@ -97,6 +88,6 @@ def _read_worksheet(path: Path, models: Mapping[str, Model], wording: Wording) -
     Refused is what `read_settings` refuses.
     """
     try:
-        return read_settings(path.stem, _read_toml(path), models, wording)
+        return read_settings(path.stem, read_toml(path), models, wording)
     except SettingError as error:
         raise WorksheetError(f"{path.name}: {error}") from None

@@ -18,7 +18,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from .classwork import DRAFT_COLUMNS, ClassDraft, draft_of, question_name
 from .courses import Course
-from .queries import QueryBase, columns, from_row, hash_secret, utc_now
+from .queries import QueryBase, columns, from_row, hash_secret
 from .roster import Student, new_code, normalised_code
 from .tables import (
     activities,
@@ -294,14 +294,14 @@ class Activity:
             return self.plan.closes_at
         return self.closes_at and self.closes_at + timedelta(minutes=self.policies.late_minutes)
 
-    def phase(self, at: datetime | None = None) -> Phase:
-        """The phase at a time, by default now; a "draft" is one whatever its times.
+    def phase(self, at: datetime) -> Phase:
+        """The phase at a time; a "draft" is one whatever its times.
 
         "waiting" until `opens_at`, "open" until the student's closing time, "closing" until nobody can hand anything in
         any more and drafts have been taken in, and "closed" from then on. Answers, and marks that wait for the end, are
         shown in "closed" only.
         """
-        at, opens_at = at or utc_now(), self.plan.opens_at
+        opens_at = self.plan.opens_at
         closes_at = self.plan.closes_at if self.is_archived else self.closes_at
         if self.state == "draft":
             return "draft"
@@ -311,27 +311,25 @@ class Activity:
         settled = self._drafts_are_taken(at) or not self.policies.take_in_drafts
         return "closed" if ended and settled else "closing"
 
-    def is_writable(self, at: datetime | None = None) -> bool:
-        """Whether a page shown at that time, by default now, can be typed in: until the end of the late window."""
-        return self._is_open_for(timedelta(0), at or utc_now())
+    def is_writable(self, at: datetime) -> bool:
+        """Whether a page shown at that time can be typed in: until the end of the late window."""
+        return self._is_open_for(timedelta(0), at)
 
-    def accepts(self, at: datetime | None = None) -> bool:
-        """Whether work that arrives at that time, by default now, is taken in: for GRACE longer than one can type."""
-        return self._is_open_for(GRACE, at or utc_now())
+    def accepts(self, at: datetime) -> bool:
+        """Whether work that arrives at that time is taken in: for GRACE longer than one can type."""
+        return self._is_open_for(GRACE, at)
 
-    def is_late(self, at: datetime | None = None) -> bool:
-        """Whether an attempt made at that time, by default now, counts as late.
+    def is_late(self, at: datetime) -> bool:
+        """Whether an attempt made at that time counts as late.
 
         It does in the late window, except for what was on its way at the closing time, and always in an activity that
         was opened again after its answers had been shown.
         """
-        at = at or utc_now()
         after_closing = self.closes_at is not None and at >= self.closes_at + GRACE
         return after_closing or (self.answers_shown_at is not None and at >= self.answers_shown_at)
 
-    def drafts_due(self, at: datetime | None = None) -> bool:
-        """Whether drafts are to be taken in at that time, by default now: it has ended, and they have not been yet."""
-        at = at or utc_now()
+    def drafts_due(self, at: datetime) -> bool:
+        """Whether drafts are to be taken in at that time: it has ended, and they have not been yet."""
         if self.state == "draft" or self.ends_at is None or self._drafts_are_taken(at):
             return False
         return at >= self.ends_at + SETTLING_TIME
@@ -340,15 +338,14 @@ class Activity:
         """Whether drafts have been taken in by that time; not by a clock that was ahead: they have changed since."""
         return self.drafts_taken_at is not None and self.drafts_taken_at <= at
 
-    def seconds_left(self) -> int:
-        """How long the activity is open for, rounded up: 0 where it has no closing time, or has closed."""
-        left = (self.closes_at - utc_now()).total_seconds() if self.closes_at else 0
+    def seconds_left(self, at: datetime) -> int:
+        """How long the activity is open for from that time on, rounded up; 0 without a closing time, or after it."""
+        left = (self.closes_at - at).total_seconds() if self.closes_at else 0
         return max(math.ceil(left), 0)
 
-    @property
-    def is_about_to_close(self) -> bool:
-        """Whether it is open for UNDO_TIME at most, as after a press of Close."""
-        return self.phase() == "open" and 0 < self.seconds_left() <= UNDO_TIME.total_seconds()
+    def is_about_to_close(self, at: datetime) -> bool:
+        """Whether it is open for UNDO_TIME at most from that time on, as after a press of Close."""
+        return self.phase(at) == "open" and 0 < self.seconds_left(at) <= UNDO_TIME.total_seconds()
 
     def changed(self, **changes: Any) -> Activity:
         """The activity with other values; where it ends at another time then, drafts are to be taken in there."""
@@ -356,9 +353,9 @@ class Activity:
         moved = (self.ends_at, self.policies.take_in_drafts) != (after.ends_at, after.policies.take_in_drafts)
         return replace(after, drafts_taken_at=None) if moved else after
 
-    def is_reopened_as(self, after: Activity) -> bool:
-        """Whether students can see the answers now, and the activity is no longer closed once it is `after`."""
-        return self.phase() == "closed" and not after.drafts_due() and after.phase() != "closed"
+    def is_reopened_as(self, after: Activity, at: datetime) -> bool:
+        """Whether students can see the answers at that time, and no longer once the activity is `after`."""
+        return self.phase(at) == "closed" and not after.drafts_due(at) and after.phase(at) != "closed"
 
     def _is_open_for(self, longer: timedelta, at: datetime) -> bool:
         """Whether the activity is open at that time, or was until the late window ended less than `longer` ago."""
@@ -462,7 +459,7 @@ class Activities(QueryBase):
         """
         for _ in range(MAX_CODES_TRIED):
             row = {"course_id": course.id, "join_code": new_code(JOIN_CODE_LENGTH), "state": "draft",
-                   "created_at": utc_now(), **_plan_values(plan)}  # fmt: skip
+                   "created_at": self.now(), **_plan_values(plan)}  # fmt: skip
             insert = self._insert_into(activities).values(row)
             unless_used = insert.on_conflict_do_nothing(index_elements=[activities.c.join_code])
             with self._write_transaction() as connection:
@@ -535,7 +532,7 @@ class Activities(QueryBase):
 
         An opening time that is less than a minute before it goes. Nothing else of the plan is stored.
         """
-        at, opens_at = at or utc_now(), activity.plan.opens_at
+        at, opens_at = at or self.now(), activity.plan.opens_at
         opens_at = None if opens_at and opens_at > at - timedelta(minutes=1) else opens_at
         times: dict[str, Any] = {"closes_at": at, "opens_at": opens_at}
         self._change_clock(activity, activity.changed(plan=replace(activity.plan, **times)), times)
@@ -548,7 +545,7 @@ class Activities(QueryBase):
         to close anyway.
         """
         with self.transaction():
-            current, now = self.locked(activity), utc_now()
+            current, now = self.locked(activity), self.now()
             phase = current.phase(now) if current else "draft"
             if current is None or phase not in ("waiting", "open"):
                 return False
@@ -592,7 +589,7 @@ class Activities(QueryBase):
         row = self._fetch_one(sa.select(undoable_closes).where(undoable_closes.c.activity_id == activity.id))
         if row is None or row.closes_at != activity.plan.closes_at:
             return None
-        return row if utc_now() < max(row.closes_at, row.pressed_at + UNDO_TIME) else None
+        return row if self.now() < max(row.closes_at, row.pressed_at + UNDO_TIME) else None
 
     def extra_times(self, activity_id: int) -> dict[int, int]:
         """The extra minutes of each student of an activity who has some, by the student's id."""
@@ -614,7 +611,7 @@ class Activities(QueryBase):
 
     def ended(self) -> tuple[int, ...]:
         """The ids of the activities whose drafts may have to be taken in now; `drafts_due` says whether they have."""
-        at, taken_at = utc_now(), activities.c.drafts_taken_at
+        at, taken_at = self.now(), activities.c.drafts_taken_at
         untaken = (activities.c.state == "open", sa.or_(taken_at.is_(None), taken_at > at))
         query = sa.select(activities.c.id).where(*untaken, activities.c.closes_at <= at - GRACE)
         return tuple(row.id for row in self._fetch_all(query.order_by(activities.c.id)))
@@ -626,15 +623,15 @@ class Activities(QueryBase):
 
     def note_drafts_taken(self, activity: Activity) -> None:
         """Store that the drafts of an activity which has ended have been taken in."""
-        self._execute(sa.update(activities).where(activities.c.id == activity.id).values(drafts_taken_at=utc_now()))
+        self._execute(sa.update(activities).where(activities.c.id == activity.id).values(drafts_taken_at=self.now()))
 
     def _change_clock(self, before: Activity, after: Activity, values: Mapping[str, Any]) -> None:
         """Store these values of an activity, and what another end of it means.
 
         Drafts are to be taken in at the new end, and if it was closed and is no longer, its answers have been shown.
         """
-        reopened = before.is_reopened_as(after)
-        shown_at = before.answers_shown_at or utc_now() if reopened else before.answers_shown_at
+        now = self.now()
+        shown_at = before.answers_shown_at or now if before.is_reopened_as(after, now) else before.answers_shown_at
         times = {"drafts_taken_at": after.drafts_taken_at, "answers_shown_at": shown_at}
         self._execute(sa.update(activities).where(activities.c.id == before.id).values(**values, **times))
 
@@ -649,9 +646,9 @@ class Activities(QueryBase):
             return activity.revision
         with self._write_transaction() as connection:
             if activity.state == "draft":
-                keep_snapshots(connection, self._insert_into, content.snapshots)
+                keep_snapshots(connection, self._insert_into, content.snapshots, self.now())
                 this = (revisions.c.activity_id == activity.id, revisions.c.number == activity.revision)
-                values = {"content": content.as_json(), "created_at": utc_now()}
+                values = {"content": content.as_json(), "created_at": self.now()}
                 connection.execute(sa.update(revisions).where(*this).values(values))
                 return activity.revision
             self._insert_revision(connection, activity.id, activity.revision + 1, content)
@@ -661,7 +658,7 @@ class Activities(QueryBase):
         """Store a revision's content with snapshots that it lacked; everything else in it must be as it was."""
         this = (revisions.c.activity_id == activity_id, revisions.c.number == revision)
         with self._write_transaction() as connection:
-            keep_snapshots(connection, self._insert_into, content.snapshots)
+            keep_snapshots(connection, self._insert_into, content.snapshots, self.now())
             connection.execute(sa.update(revisions).where(*this).values(content=content.as_json()))
 
     def snapshots(self, hashes: Iterable[str]) -> Mapping[str, str]:
@@ -684,8 +681,8 @@ class Activities(QueryBase):
 
     def _insert_revision(self, connection: sa.Connection, activity_id: int, number: int, content: Content) -> None:
         """Insert a content as the revision of an activity with that number, created now."""
-        keep_snapshots(connection, self._insert_into, content.snapshots)
-        row = {"activity_id": activity_id, "number": number, "content": content.as_json(), "created_at": utc_now()}
+        keep_snapshots(connection, self._insert_into, content.snapshots, self.now())
+        row = {"activity_id": activity_id, "number": number, "content": content.as_json(), "created_at": self.now()}
         connection.execute(sa.insert(revisions).values(row))
 
     def _select(self, *conditions: sa.ColumnElement[bool]) -> tuple[Activity, ...]:
@@ -693,14 +690,14 @@ class Activities(QueryBase):
         return tuple(_activity(row) for row in self._fetch_all(_SELECT.where(*conditions)))
 
 
-def keep_snapshots(connection: sa.Connection, insert_into: InsertInto, kept: Iterable[Snapshot]) -> None:
+def keep_snapshots(connection: sa.Connection, insert_into: InsertInto, kept: Iterable[Snapshot], at: datetime) -> None:
     """Store snapshots in the transaction of the row that names them; one that is there already is kept from now on.
 
     Housekeeping deletes those that nothing names, but none that was kept within the last days.
     """
     for snapshot in sorted(kept, key=lambda snapshot: snapshot.hash):  # always in one order, so that nobody deadlocks
-        row = {"hash": snapshot.hash, "kind": snapshot.kind, "content": snapshot.content, "kept_at": utc_now()}
-        insert, again = insert_into(snapshots).values(row), {"kept_at": row["kept_at"]}
+        row = {"hash": snapshot.hash, "kind": snapshot.kind, "content": snapshot.content, "kept_at": at}
+        insert, again = insert_into(snapshots).values(row), {"kept_at": at}
         connection.execute(insert.on_conflict_do_update(index_elements=[snapshots.c.hash], set_=again))
 
 

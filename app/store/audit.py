@@ -14,7 +14,7 @@ from .activities import Activity
 from .courses import Course
 from .materials import Material
 from .people import Teacher
-from .queries import QueryBase, batches, columns, utc_now
+from .queries import QueryBase, batches, columns
 from .roster import Student
 from .tables import audit_log
 
@@ -112,7 +112,7 @@ class AuditLog(QueryBase):
         """
         self._execute(
             sa.insert(audit_log).values(
-                at=utc_now(),
+                at=self.now(),
                 actor_kind=actor if isinstance(actor, str) else "teacher",
                 actor_id=None if isinstance(actor, str) else actor.id,
                 action=action.value,
@@ -127,7 +127,7 @@ class AuditLog(QueryBase):
 
         Anybody may type wrong passwords, and must not fill the log with them.
         """
-        recent = utc_now() - REFUSALS_NOTED_EVERY
+        recent = self.now() - REFUSALS_NOTED_EVERY
         refused = (audit_log.c.action == AuditAction.SIGN_IN_REFUSED.value, audit_log.c.at > recent)
         if self._fetch_one(sa.select(audit_log.c.id).where(*refused).limit(1)) is None:
             self.record("nobody", AuditAction.SIGN_IN_REFUSED)

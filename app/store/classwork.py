@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from sqlalchemy.sql.dml import ReturningInsert
 
 from .limits import tolerated_failure
-from .queries import QueryBase, columns, from_row, hash_secret, utc_now
+from .queries import QueryBase, columns, from_row, hash_secret
 from .tables import attendance, class_attempts, class_drafts, students
 
 MAX_PAGES = 30  # whose numbers a draft remembers: those that saved last
@@ -288,7 +288,7 @@ class Classwork(QueryBase):
         """
         if row := self._fetch_one(_ARRIVAL, activity_id=activity_id, student_id=student_id):
             return bool(row.ticket_in)
-        row = {"activity_id": activity_id, "student_id": student_id, "arrived_at": utc_now(), "ticket_in": False}
+        row = {"activity_id": activity_id, "student_id": student_id, "arrived_at": self.now(), "ticket_in": False}
         key = [attendance.c.activity_id, attendance.c.student_id]
         with nullcontext() if self._current_connection() else tolerated_failure():
             self._execute(self._insert_into(attendance).values(row).on_conflict_do_nothing(index_elements=key))
@@ -315,7 +315,7 @@ class Classwork(QueryBase):
         """
         stored = seen or self.draft(key)
         while merged := _merged(stored, draft):
-            if self._execute(self._draft_upsert, _draft_row(key, merged)):
+            if self._execute(self._draft_upsert, _draft_row(key, merged, self.now())):
                 return merged
             stored = self.draft(key)  # another save came first
         return stored or draft
@@ -369,7 +369,7 @@ class Classwork(QueryBase):
         `allowed` attempts on the sheet (0 allows any number). `marked_by` is the sheet's own key.
         """
         row = {**asdict(key), **asdict(graded), "client_id": client_id, "variant": asdict(draft.variant),
-               "answers": dict(draft.answers), "handed_in": handed_in, "created_at": utc_now(),
+               "answers": dict(draft.answers), "handed_in": handed_in, "created_at": self.now(),
                "marked_by": key.sheet_key, "late": late}  # fmt: skip
 
         def write(connection: sa.Connection) -> Any:
@@ -475,7 +475,8 @@ class Classwork(QueryBase):
         Their students count as arrived. A paper becomes the draft of a student who has none. A client id that its
         student has used before adds nothing.
         """
-        at, drafts = utc_now(), [_draft_row(paper.key, paper.draft) for paper in papers]
+        at = self.now()
+        drafts = [_draft_row(paper.key, paper.draft, at) for paper in papers]
         arrivals = [{"activity_id": paper.key.activity_id, "student_id": paper.key.student_id, "arrived_at": at,
                      "ticket_in": False} for paper in papers]  # fmt: skip
         attempts = [
@@ -494,7 +495,7 @@ class Classwork(QueryBase):
 
         The client id is made from the student's last attempt, so that whoever does the same again adds nothing.
         """
-        at = utc_now()
+        at = self.now()
         rows = [
             {**asdict(each.key), **asdict(each.graded), "client_id": each.client_id,
              "variant": asdict(each.work.draft.variant), "answers": dict(each.work.draft.answers), "handed_in": True,
@@ -568,11 +569,11 @@ def _unfinished_work(row: Any) -> UnfinishedWork:
     return UnfinishedWork(draft, row.attempts, row.last_id, row.last_answers, row.last_at, bool(row.handed_in_on_time))
 
 
-def _draft_row(key: ClassSheetKey, draft: ClassDraft) -> dict[str, Any]:
-    """The values of the row of class_drafts that holds a draft, with the current time."""
+def _draft_row(key: ClassSheetKey, draft: ClassDraft, at: datetime) -> dict[str, Any]:
+    """The values of the row of class_drafts that holds a draft saved at that time."""
     return {"student_id": key.student_id, "activity_id": key.activity_id, "sheet_key": key.sheet_key,
             "answers": dict(draft.answers), "version": draft.version, "variant": asdict(draft.variant),
-            "saved_at": utc_now(), "stamps": dict(draft.pages)}  # fmt: skip
+            "saved_at": at, "stamps": dict(draft.pages)}  # fmt: skip
 
 
 def _attempt(row: Any) -> ClassAttempt:

@@ -10,7 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from .people import Role, Teacher
-from .queries import QueryBase, columns, from_row, insert_row, utc_now
+from .queries import QueryBase, columns, from_row, insert_row
 from .tables import activities, courses, staff, students, teachers
 
 
@@ -49,7 +49,7 @@ class Courses(QueryBase):
 
     def add(self, title: str, time_zone: str, teacher: Teacher, sample: bool = False) -> Course:
         """Create a course with the teacher, as instructor, as its only staff; in a sample, students are simulated."""
-        row = {"title": title, "time_zone": time_zone, "sample": sample, "created_at": utc_now()}
+        row = {"title": title, "time_zone": time_zone, "sample": sample, "created_at": self.now()}
         with self._write_transaction() as connection:
             course_id = insert_row(connection, courses, row)
             connection.execute(sa.insert(staff).values(course_id=course_id, teacher_id=teacher.id, role="instructor"))
@@ -74,7 +74,7 @@ class Courses(QueryBase):
 
         Archiving closes its activities, which stay closed when it is restored.
         """
-        at = utc_now()
+        at = self.now()
         in_course = (activities.c.course_id == course.id, activities.c.state == "open")
         unclosed = sa.or_(activities.c.closes_at.is_(None), activities.c.closes_at > at)
         never_opened = sa.update(activities).where(*in_course, activities.c.opens_at > at)

@@ -11,7 +11,7 @@ import logging
 import secrets
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from datetime import UTC, date, datetime
+from datetime import date
 
 import sqlalchemy as sa
 
@@ -90,7 +90,7 @@ class ExitTickets(QueryBase):
                 connection.execute(sa.insert(sealed_tickets).values(sealed))
             else:
                 ids = {question: hash_secret(f"{client_id} {question}") for question in answers}
-                named = [_new_answer(ids[q], q, text, student_id) for q, text in answers.items()]
+                named = [self._new_answer(ids[q], q, text, student_id) for q, text in answers.items()]
                 self._insert_answers(connection, activity_id, named)
         if anonymous and self.held(activity_id).waiting >= MIXED_FROM:
             self._mix(activity_id, leave=MIN_MIXED)
@@ -118,7 +118,7 @@ class ExitTickets(QueryBase):
         tickets have come since the activity was opened again, these go on waiting: whoever has read the answers knows
         which are new, and who has handed in since. They also do where the database cannot be written.
         """
-        if activity.phase() != "closed":
+        if activity.phase(self.now()) != "closed":
             return
         held = self.held(activity.id)
         if held.waiting and not held.too_few:
@@ -142,7 +142,7 @@ class ExitTickets(QueryBase):
             others_shown = sa.select(sa.exists().where(*_anonymous_in(activity_id)))
             if len(chosen) < MIN_MIXED and (leave or connection.scalar(others_shown)):
                 return  # also where another process has just mixed them
-            mixed = [_new_answer("", q, text, None) for key in chosen for q, text in tickets[key].items()]
+            mixed = [self._new_answer("", q, text, None) for key in chosen for q, text in tickets[key].items()]
             if not leave:
                 mixed += self._take_anonymous(connection, activity_id)
             secrets.SystemRandom().shuffle(mixed)
@@ -174,6 +174,11 @@ class ExitTickets(QueryBase):
             insert = self._insert_into(ticket_answers)
             connection.execute(insert.on_conflict_do_nothing(index_elements=[ticket_answers.c.id]), rows)
 
+    def _new_answer(self, answer_id: str, question: str, text: str, student_id: int | None) -> TicketAnswer:
+        """An answer of today without any mark."""
+        today = self.now().date()
+        return TicketAnswer(answer_id, question, text, student_id, today, starred=False, follow_up=False, hidden=False)
+
     def is_handed_in(self, activity_id: int, student_id: int) -> bool:
         """Whether a student has handed in the exit ticket of an activity; False if they never opened it."""
         row = self._fetch_one(_TICKET_IN, activity_id=activity_id, student_id=student_id)
@@ -193,9 +198,3 @@ class ExitTickets(QueryBase):
 def _anonymous_in(activity_id: int) -> tuple[sa.ColumnElement[bool], ...]:
     """What is true of the anonymous answers of an activity."""
     return ticket_answers.c.activity_id == activity_id, ticket_answers.c.student_id.is_(None)
-
-
-def _new_answer(answer_id: str, question: str, text: str, student_id: int | None) -> TicketAnswer:
-    """An answer of today without any mark."""
-    today = datetime.now(UTC).date()
-    return TicketAnswer(answer_id, question, text, student_id, today, starred=False, follow_up=False, hidden=False)

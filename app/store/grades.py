@@ -13,7 +13,7 @@ from .activities import Content, keep_snapshots
 from .classwork import Graded
 from .courses import Course
 from .people import Teacher
-from .queries import QueryBase, columns, from_row, insert_row, utc_now
+from .queries import QueryBase, columns, from_row, insert_row
 from .tables import activities, class_attempts, grade_overrides, old_marks, regrades, teachers
 
 _MARK_COLUMNS = ("marks", "misconceptions", "score", "out_of", "marked_by")
@@ -66,9 +66,9 @@ class Regrades(QueryBase):
         """
         with self._write_transaction() as connection:
             corrected = {marked_by: content.as_json() for marked_by, content in (definitions or {}).items()}
-            row = {"activity_id": activity_id, "teacher_id": teacher_id, "at": utc_now(), "definitions": corrected}
+            row = {"activity_id": activity_id, "teacher_id": teacher_id, "at": self.now(), "definitions": corrected}
             for content in (definitions or {}).values():
-                keep_snapshots(connection, self._insert_into, content.snapshots)
+                keep_snapshots(connection, self._insert_into, content.snapshots, self.now())
             regrade_id = insert_row(connection, regrades, row)
             if new:  # two statements, each executed for all attempts at once, so that a large class takes no longer
                 self._replace_marks(connection, activity_id, regrade_id, new)
@@ -187,7 +187,7 @@ class Grades(QueryBase):
     def override(self, activity_id: int, student_id: int, points: float | None, reason: str, teacher: Teacher) -> None:
         """Give a student these points in an activity, or excuse them (None), in place of any earlier override."""
         values = {"points": points, "excused": points is None, "reason": reason, "teacher_id": teacher.id,
-                  "at": utc_now()}  # fmt: skip
+                  "at": self.now()}  # fmt: skip
         insert = self._insert_into(grade_overrides).values(activity_id=activity_id, student_id=student_id, **values)
         key = [grade_overrides.c.activity_id, grade_overrides.c.student_id]
         self._execute(insert.on_conflict_do_update(index_elements=key, set_=values))

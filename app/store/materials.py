@@ -14,7 +14,7 @@ from app.names import clean_line, name_key
 
 from .courses import Course
 from .people import Teacher
-from .queries import QueryBase, from_row, hash_secret, insert_row, utc_now
+from .queries import QueryBase, from_row, hash_secret, insert_row
 from .tables import courses, material_versions, materials, staff, teachers
 
 MaterialKind = Literal["worksheet", "ticket"]
@@ -79,7 +79,7 @@ class Materials(QueryBase):
     ) -> Material:
         """Add a material of a course or a teacher, with these settings as its first version."""
         owned = {"course_id": owner.id} if isinstance(owner, Course) else {"teacher_id": owner.id}
-        row = {"kind": kind, **owned, **_listed(content), "version": 1, "created_at": utc_now()}
+        row = {"kind": kind, **owned, **_listed(content), "version": 1, "created_at": self.now()}
         with self.transaction() as connection:
             material_id = insert_row(connection, materials, row)
             self._add_version(connection, material_id, 1, teacher, content)
@@ -172,7 +172,7 @@ class Materials(QueryBase):
 
     def remove(self, material: Material, *, removed: bool = True) -> None:
         """Remove a material, or put it back if `removed` is False; a removed one is deleted after some weeks."""
-        self._change(material, removed_at=utc_now() if removed else None)
+        self._change(material, removed_at=self.now() if removed else None)
 
     def share(self, material: Material) -> str:
         """Make a link by which other teachers see and copy a material, in place of any before; return its token."""
@@ -192,7 +192,7 @@ class Materials(QueryBase):
     ) -> None:
         """Store a version as saved now by a teacher."""
         row = {"material_id": material_id, "number": number, "content": dict(content), "teacher_id": teacher.id}
-        connection.execute(sa.insert(material_versions).values(**row, at=utc_now()))
+        connection.execute(sa.insert(material_versions).values(**row, at=self.now()))
 
     def _found(self, material_id: int) -> Material:
         """The material with an id that exists, removed or not."""

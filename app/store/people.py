@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from email_validator import EmailNotValidError, validate_email
 
 from .limits import tolerated_failure
-from .queries import QueryBase, columns, from_row, hash_secret, insert_row, utc_now
+from .queries import QueryBase, columns, from_row, hash_secret, insert_row
 from .tables import account_links, sessions, staff, teachers
 
 Role = Literal["instructor", "assistant"]
@@ -73,7 +73,7 @@ class People(QueryBase):
 
         None, and nothing changes, if somebody has that address.
         """
-        values = {"email": email.lower(), "name": name, "created_at": utc_now()}
+        values = {"email": email.lower(), "name": name, "created_at": self.now()}
         insert = self._insert_into(teachers).values(values).on_conflict_do_nothing(index_elements=[teachers.c.email])
         with self._write_transaction() as connection:
             teacher_id = connection.scalar(insert.returning(teachers.c.id))
@@ -88,7 +88,7 @@ class People(QueryBase):
         """
         token = secrets.token_urlsafe(32)
         values = {"kind": kind, "token_hash": hash_secret(token), "email": email.lower(), "course_id": course_id,
-                  "role": role, "expires_at": utc_now() + LINK_LIFETIME[kind]}  # fmt: skip
+                  "role": role, "expires_at": self.now() + LINK_LIFETIME[kind]}  # fmt: skip
         with self._write_transaction() as connection:
             if kind != "invite":
                 self._void_links(connection, kind, account_links.c.email == email.lower())
@@ -101,12 +101,12 @@ class People(QueryBase):
         None, and nothing is added, if MAX_MAILED_LINKS of theirs, used or not, expire within the next hour. Anybody may
         ask for such a link, so it leaves the teacher's other links valid.
         """
-        token, expires_at = secrets.token_urlsafe(32), utc_now() + MAILED_LINK_LIFETIME
+        token, expires_at = secrets.token_urlsafe(32), self.now() + MAILED_LINK_LIFETIME
         values = {"kind": "reset", "token_hash": hash_secret(token), "email": teacher.email, "expires_at": expires_at}
         recent = (
             account_links.c.email == teacher.email,
             account_links.c.kind == "reset",
-            account_links.c.expires_at.between(utc_now(), expires_at),
+            account_links.c.expires_at.between(self.now(), expires_at),
         )
         with self._write_transaction() as connection:
             count = connection.scalar(sa.select(sa.func.count()).select_from(account_links).where(*recent)) or 0
@@ -122,7 +122,7 @@ class People(QueryBase):
     def find_link(self, token: str) -> AccountLink | None:
         """The account link with this token; None if it is used, void, expired or unknown."""
         this = account_links.c.token_hash == hash_secret(token)
-        usable = (account_links.c.used_at.is_(None), account_links.c.expires_at > utc_now())
+        usable = (account_links.c.used_at.is_(None), account_links.c.expires_at > self.now())
         row = self._fetch_one(sa.select(*columns(account_links, AccountLink)).where(this, *usable))
         return from_row(AccountLink, row) if row else None
 
@@ -137,11 +137,11 @@ class People(QueryBase):
         """
         with self._write_transaction() as connection:
             unused = (account_links.c.id == link.id, account_links.c.used_at.is_(None))
-            if not connection.execute(sa.update(account_links).where(*unused).values(used_at=utc_now())).rowcount:
+            if not connection.execute(sa.update(account_links).where(*unused).values(used_at=self.now())).rowcount:
                 return None
             teacher_id = connection.scalar(sa.select(teachers.c.id).where(teachers.c.email == email.lower()))
             if teacher_id is None:
-                row = {"email": email.lower(), "name": name, "created_at": utc_now()}
+                row = {"email": email.lower(), "name": name, "created_at": self.now()}
                 teacher_id = insert_row(connection, teachers, row)
             if password_hash:
                 self._set_password(connection, teacher_id, name, password_hash)
@@ -162,12 +162,12 @@ class People(QueryBase):
         values = {"password_hash": password_hash} | ({"name": name} if name else {})
         connection.execute(sa.update(teachers).where(teachers.c.id == teacher_id).values(values))
         open_sessions = (sessions.c.teacher_id == teacher_id, sessions.c.ended_at.is_(None))
-        connection.execute(sa.update(sessions).where(*open_sessions).values(ended_at=utc_now()))
+        connection.execute(sa.update(sessions).where(*open_sessions).values(ended_at=self.now()))
 
     def _void_links(self, connection: sa.Connection, kind: LinkKind, *conditions: sa.ColumnElement[bool]) -> None:
         """Mark the unused links of a kind as used: those that meet every condition, all of them without conditions."""
         unused = (account_links.c.kind == kind, account_links.c.used_at.is_(None), *conditions)
-        connection.execute(sa.update(account_links).where(*unused).values(used_at=utc_now()))
+        connection.execute(sa.update(account_links).where(*unused).values(used_at=self.now()))
 
     def _put_on_staff(self, connection: sa.Connection, course_id: int, teacher_id: int, role: Role) -> None:
         """Give a teacher a role in a course; an instructor stays one, even when invited as an assistant."""
@@ -180,7 +180,7 @@ class People(QueryBase):
 
     def open_session(self, teacher: Teacher) -> str:
         """Sign a teacher in: store a session and return the token for their cookie."""
-        token, at = secrets.token_urlsafe(32), utc_now()
+        token, at = secrets.token_urlsafe(32), self.now()
         row = {"token_hash": hash_secret(token), "teacher_id": teacher.id, "created_at": at, "seen_at": at}
         self._execute(sa.insert(sessions).values(row))
         return token
@@ -191,7 +191,7 @@ class People(QueryBase):
         None if there is no such session, or if it has ended, was not used for MAX_SESSION_IDLE, or is older than
         MAX_SESSION_AGE.
         """
-        at = utc_now()
+        at = self.now()
         query = (
             sa.select(sessions.c.id.label("session_id"), sessions.c.seen_at, *columns(teachers, Teacher))
             .join(teachers, teachers.c.id == sessions.c.teacher_id)
@@ -217,12 +217,12 @@ class People(QueryBase):
     def end_session(self, token: str) -> None:
         """Sign out the one browser that has this token."""
         this = sessions.c.token_hash == hash_secret(token)
-        self._execute(sa.update(sessions).where(this).values(ended_at=utc_now()))
+        self._execute(sa.update(sessions).where(this).values(ended_at=self.now()))
 
     def end_sessions(self, teacher: Teacher) -> None:
         """Sign a teacher out in every browser."""
         open_sessions = (sessions.c.teacher_id == teacher.id, sessions.c.ended_at.is_(None))
-        self._execute(sa.update(sessions).where(*open_sessions).values(ended_at=utc_now()))
+        self._execute(sa.update(sessions).where(*open_sessions).values(ended_at=self.now()))
 
 
 def parse_email(text: str) -> str | None:

@@ -27,6 +27,7 @@ WRITE_LOCK_TIMEOUT_S = 5.0  # SQLite waits as long again for a program that is n
 WRITE_LOCK_PAUSE_S = 0.0005
 
 
+Clock = Callable[[], datetime]  # what tells the time, with UTC as its zone
 Kind = TypeVar("Kind")  # any dataclass
 Result = TypeVar("Result")  # whatever some work returns
 
@@ -201,18 +202,19 @@ class OpenDatabase:
     """An open database as all groups of queries share it.
 
     `engine` commits at the end of a transaction, `single_engine` each statement at once where the database can do that;
-    they have the same connections. `commits` is there for SQLite alone.
+    they have the same connections. `commits` is there for SQLite alone. `clock` tells the time that is stored.
     """
 
     engine: sa.Engine
     single_engine: sa.Engine
     commits: SharedCommits | None
+    clock: Clock
 
     @classmethod
-    def of(cls, engine: sa.Engine) -> OpenDatabase:
+    def of(cls, engine: sa.Engine, clock: Clock) -> OpenDatabase:
         """The database that `open_engine` has opened."""
         commits = SharedCommits(engine) if engine.dialect.name == "sqlite" else None
-        return cls(transactional(engine), engine, commits)
+        return cls(transactional(engine), engine, commits, clock)
 
 
 class QueryBase:
@@ -225,6 +227,7 @@ class QueryBase:
     def __init__(self, database: OpenDatabase) -> None:
         self.engine, self.single_engine, self._commits = database.engine, database.single_engine, database.commits
         self._write_lock = database.commits.lock if database.commits else nullcontext()
+        self.now = database.clock
 
     @contextmanager
     def transaction(self) -> Iterator[sa.Connection]:
@@ -369,5 +372,5 @@ def hash_secret(secret: str) -> str:
 
 
 def utc_now() -> datetime:
-    """The current time, with UTC as its zone."""
+    """The time by the clock of this machine, with UTC as its zone."""
     return datetime.now(UTC)

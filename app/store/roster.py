@@ -16,7 +16,7 @@ from app.names import name_key
 from app.secret_key import SecretKey
 
 from .courses import Course
-from .queries import OpenDatabase, QueryBase, batches, columns, from_row, insert_row, utc_now
+from .queries import OpenDatabase, QueryBase, batches, columns, from_row, insert_row
 from .tables import (
     attendance,
     class_attempts,
@@ -106,7 +106,7 @@ class Roster(QueryBase):
                 if (key and key in keys) or (not key and name_key(name) in names):
                     continue
                 keys.add(key) if key else names.add(name_key(name))
-                rows.append({"course_id": course.id, "name": name, "roster_key": key, "created_at": utc_now(),
+                rows.append({"course_id": course.id, "name": name, "roster_key": key, "created_at": self.now(),
                              "import_key": import_key})  # fmt: skip
             if rows:
                 connection.execute(sa.insert(students), rows)
@@ -214,7 +214,7 @@ class Roster(QueryBase):
         Return the student and their resume code, which is `code`, or a random one where it is empty. Another student of
         the course may have the same name.
         """
-        code, at = code or new_code(), utc_now()
+        code, at = code or new_code(), self.now()
         row = {
             "course_id": course.id,
             "name": name,
@@ -238,7 +238,9 @@ class Roster(QueryBase):
         unclaimed = (students.c.id == student.id, students.c.joined_at.is_(None))
         with self._write_transaction() as connection:
             joined = (
-                sa.update(students).where(*unclaimed).values(joined_at=utc_now(), resume_hash=self._key.code_hash(code))
+                sa.update(students)
+                .where(*unclaimed)
+                .values(joined_at=self.now(), resume_hash=self._key.code_hash(code))
             )
             if not connection.execute(joined).rowcount:
                 return None
@@ -319,7 +321,7 @@ class Roster(QueryBase):
     def _enrol(self, connection: sa.Connection, student: Student, visitor_id: int) -> None:
         """Enrol a browser as a student, in place of the student it may have been in the same course until now."""
         row = {"visitor_id": visitor_id, "course_id": student.course_id, "student_id": student.id,
-               "created_at": utc_now()}  # fmt: skip
+               "created_at": self.now()}  # fmt: skip
         key = [enrolments.c.visitor_id, enrolments.c.course_id]
         moved = {"student_id": student.id, "created_at": row["created_at"]}
         insert = self._insert_into(enrolments).values(row)

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from .activities import Activity
 from .classwork import Answers, Graded, VariantSizes
 from .courses import Course
-from .queries import QueryBase, insert_row, utc_now
+from .queries import QueryBase, insert_row
 from .tables import attendance, class_attempts, class_drafts, students, ticket_answers
 
 
@@ -53,7 +53,7 @@ class SampleData(QueryBase):
 
         On an error nothing is added.
         """
-        at = utc_now()
+        at = self.now()
         with self._write_transaction() as connection:
             rows = [{"course_id": course.id, "name": name, "joined_at": at, "created_at": at} for name in names]
             ids = [insert_row(connection, students, row) for row in rows]

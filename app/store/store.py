@@ -27,7 +27,7 @@ from .limits import tolerated_failure
 from .live import Live
 from .materials import Materials
 from .people import People
-from .queries import OpenDatabase, QueryBase, columns, from_row, hash_secret, utc_now
+from .queries import Clock, OpenDatabase, QueryBase, columns, from_row, hash_secret, utc_now
 from .roster import Roster
 from .sample_data import SampleData
 from .student_merge import StudentMerge
@@ -82,10 +82,9 @@ class Run:
     def finished(self) -> bool:
         return self.result is not None or self.problem is not None
 
-    @property
-    def seconds_waiting(self) -> float:
-        """Seconds since the run was asked for."""
-        return (utc_now() - self.created_at).total_seconds()
+    def seconds_waiting(self, at: datetime) -> float:
+        """Seconds from the request for the run to that time."""
+        return (at - self.created_at).total_seconds()
 
 
 @dataclass(frozen=True)
@@ -102,15 +101,16 @@ class Store(QueryBase):
     """An open database with the newest tables.
 
     `folder` is the data folder, with the secret key, which is made where there is none; raises SecretFileError.
-    `workers` are the processes that share the connections that the server allows.
+    `workers` are the processes that share the connections that the server allows. `clock` gives the times that are
+    stored.
 
     The store itself has the queries on visitors, practice, runs and imported models. The others are grouped:
     `store.roster.students(course)`, `store.classwork.save(key, draft)` and so on. `transaction()` spans all groups.
     """
 
-    def __init__(self, url: str, folder: Path, workers: int = 1) -> None:
+    def __init__(self, url: str, folder: Path, workers: int = 1, clock: Clock = utc_now) -> None:
         engine = open_engine(url, workers)
-        database = OpenDatabase.of(engine)
+        database = OpenDatabase.of(engine, clock)
         super().__init__(database)
         self.key = SecretKey(read_or_make_secret(folder))
         with migration_transaction(engine) as connection:
@@ -146,7 +146,7 @@ class Store(QueryBase):
     def add_visitor(self, token: str = "") -> Visitor:
         """Add a visitor with this token, or return the one that has it; "" makes a new random token of 256 bits."""
         token = token or secrets.token_urlsafe(32)
-        insert = self._insert_into(visitors).values(token_hash=hash_secret(token), created_at=utc_now())
+        insert = self._insert_into(visitors).values(token_hash=hash_secret(token), created_at=self.now())
         unless_known = insert.on_conflict_do_nothing(index_elements=[visitors.c.token_hash])
         with self._write_transaction() as connection:
             new_id = connection.scalar(unless_known.returning(visitors.c.id))
@@ -169,7 +169,7 @@ class Store(QueryBase):
                 return stored or draft
             version = stored.version + 1 if stored else 1
             row = {"visitor_id": visitor.id, "sheet_key": sheet_key, "answers": dict(merged.answers),
-                   "version": version, "saved_at": utc_now(), "stamps": dict(merged.pages)}  # fmt: skip
+                   "version": version, "saved_at": self.now(), "stamps": dict(merged.pages)}  # fmt: skip
             if self._execute(self._draft_upsert, row):  # otherwise another save came first
                 return PracticeDraft(merged.answers, version, pages=merged.pages)
 
@@ -193,7 +193,7 @@ class Store(QueryBase):
     def record_attempt(self, visitor: Visitor, sheet_key: str, attempt: PracticeAttempt) -> None:
         """Store one more attempt of a visitor on a practice sheet."""
         row = {"visitor_id": visitor.id, "sheet_key": sheet_key, "answers": dict(attempt.answers),
-               "score": attempt.score, "out_of": attempt.out_of, "created_at": utc_now()}  # fmt: skip
+               "score": attempt.score, "out_of": attempt.out_of, "created_at": self.now()}  # fmt: skip
         self._execute(sa.insert(practice_attempts).values(row))
 
     def last_attempt(self, visitor: Visitor, sheet_key: str) -> PracticeAttempt | None:
@@ -224,9 +224,9 @@ class Store(QueryBase):
 
         `frozen` is what it keeps of its sheet, with the snapshots that it names.
         """
-        run = Run(secrets.token_urlsafe(12), sheet_key, answers, None, None, utc_now(), activity_id, frozen)
+        run = Run(secrets.token_urlsafe(12), sheet_key, answers, None, None, self.now(), activity_id, frozen)
         with self._write_transaction() as connection:
-            keep_snapshots(connection, self._insert_into, snapshots)
+            keep_snapshots(connection, self._insert_into, snapshots, run.created_at)
             row = {name: value for name, value in vars(run).items() if value is not None}
             connection.execute(sa.insert(runs).values(row))
         return run
@@ -260,7 +260,7 @@ class Store(QueryBase):
         """
         text = _config_text(config)
         key = _model_key(f"{text} {given_name}" if given_name else text)
-        row = {"key": key, "name": name[:100], "config": text, "source": source[:200], "created_at": utc_now()}
+        row = {"key": key, "name": name[:100], "config": text, "source": source[:200], "created_at": self.now()}
         self._execute(self._insert_into(models).values(row).on_conflict_do_nothing(index_elements=[models.c.key]))
         return self.find_model(key) or StoredModel(key, name, text, source)
 
@@ -284,9 +284,9 @@ class Store(QueryBase):
 
     def _note_use(self, key: str, used_at: datetime | None) -> None:
         """Note that an imported model is in use, once a day; a database that is full or read-only goes on without."""
-        if used_at is None or utc_now() - used_at > MODEL_USE_NOTED_AFTER:
+        if used_at is None or self.now() - used_at > MODEL_USE_NOTED_AFTER:
             with tolerated_failure():
-                self._execute(sa.update(models).where(models.c.key == key).values(used_at=utc_now()))
+                self._execute(sa.update(models).where(models.c.key == key).values(used_at=self.now()))
 
     def model_keys(self, prefix: str) -> list[str]:
         """The keys of imported models that begin with a prefix, in any order, 100 at most."""

@@ -51,7 +51,7 @@ def taught(shared_app: Server) -> Iterator[SampleCourse]:
     store, worksheets = Store(shared_app.database, shared_app.folder), PROJECT / "worksheets"
     ada = add_teacher(store, f"ada{next(NUMBERS)}@example.org", "Ada")
     course = add_sample_course(load_library(worksheets), load_tickets(worksheets), store, ada)
-    by_phase = {activity.phase(): activity for activity in store.activities.of_course(course)}
+    by_phase = {activity.phase(store.now()): activity for activity in store.activities.of_course(course)}
     yield SampleCourse(store, shared_app.url, store.people.open_session(ada), by_phase["open"], by_phase["closed"])
     store.close()
 

@@ -92,6 +92,7 @@ def test_a_sheet_on_a_phone_is_filled_in_mended_and_left_by_touch_alone(phone: P
         expect(phone.locator(f"input[name='{box}']")).to_be_focused()
         assert_typing_in_sight(phone)
         type_by_keys(phone, wrong.get(box, answer))
+        expect(phone.locator(f"input[name='{box}']")).to_have_value(wrong.get(box, answer))
         tap(phone.locator(".keys .next"))
     expect(phone.locator("#check")).to_be_focused()
     tap(phone.locator("#check"))
@@ -107,6 +108,7 @@ def test_a_sheet_on_a_phone_is_filled_in_mended_and_left_by_touch_alone(phone: P
         for _ in wrong[box]:
             tap(phone.get_by_role("button", name="Delete", exact=True))
         type_by_keys(phone, right[box])
+        expect(phone.locator(f"input[name='{box}']")).to_have_value(right[box])
         tap(phone.locator(".keys .next"))
     tap(phone.locator("#check"))
     expect(phone.get_by_role("status").first).to_contain_text("All 14 boxes are correct.")

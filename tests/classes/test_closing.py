@@ -115,7 +115,7 @@ def test_what_is_typed_at_the_end_becomes_an_attempt_once(lesson: Lesson, clock:
     assert not any(attempt.taken_in for attempt in lesson.attempts()[:before])
     current = lesson.store.activities.find(lesson.activity.id)
     assert current
-    assert current.phase() == "closed"
+    assert current.phase(lesson.store.now()) == "closed"
 
 
 def test_a_clock_that_was_ahead_takes_nothing_from_anybody(lesson: Lesson, clock: Clock) -> None:
@@ -130,7 +130,7 @@ def test_a_clock_that_was_ahead_takes_nothing_from_anybody(lesson: Lesson, clock
     clock.pass_minutes(-119)
     current = lesson.store.activities.find(lesson.activity.id)
     assert current
-    assert current.phase() == "open"
+    assert current.phase(lesson.store.now()) == "open"
     lesson.type(lee, KEY)
     lesson.settle()
     assert len(lesson.attempts()) == 1
@@ -139,7 +139,7 @@ def test_a_clock_that_was_ahead_takes_nothing_from_anybody(lesson: Lesson, clock
     assert [(attempt.student_id, attempt.score) for attempt in lesson.attempts()][1:] == [(lee.id, 14)]
     closed = lesson.store.activities.find(lesson.activity.id)
     assert closed
-    assert closed.phase() == "closed"
+    assert closed.phase(lesson.store.now()) == "closed"
     lesson.settle()
     assert len(lesson.attempts()) == 2
 
@@ -148,7 +148,7 @@ def test_without_the_rule_drafts_stay_drafts(library: Library, store: Store) -> 
     """And the activity is closed as soon as it has ended."""
     lesson = lesson_of(library, store, Policies(take_in_drafts=False))
     lesson.type(lesson.student("Kim"), KEY)
-    assert lesson.end().phase() == "closed"
+    assert lesson.end().phase(lesson.store.now()) == "closed"
     lesson.settle()
     assert lesson.attempts() == []
 
@@ -268,12 +268,11 @@ def test_a_database_that_takes_nothing_in_fills_no_log(
     assert len(lesson.attempts()) == 1
 
 
-def test_a_thread_takes_drafts_in_without_anybody_looking(lesson: Lesson, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_thread_takes_drafts_in_without_anybody_looking(lesson: Lesson) -> None:
     """And ends with the app."""
-    monkeypatch.setattr(closing, "INTERVAL_S", 0.02)
     lesson.type(lesson.student("Kim"), KEY)
     lesson.end()
-    taking = Closing(lesson.library, lesson.store)
+    taking = Closing(lesson.library, lesson.store, interval_s=0.02)
     taking.start()
     waiting = threading.Event()
     for _ in range(200):
@@ -315,7 +314,6 @@ def test_the_thread_survives_whatever_fails(
     lesson: Lesson, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """It is logged with its traceback, and the next round comes."""
-    monkeypatch.setattr(closing, "INTERVAL_S", 0.01)
     asked = threading.Event()
 
     def fail() -> tuple[int, ...]:
@@ -324,7 +322,7 @@ def test_the_thread_survives_whatever_fails(
         raise ZeroDivisionError
 
     monkeypatch.setattr(lesson.store.activities, "ended", fail)
-    thread = Closing(lesson.library, lesson.store)
+    thread = Closing(lesson.library, lesson.store, interval_s=0.01)
     thread.start()
     assert asked.wait(10)
     assert not thread.is_stuck

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from app.classes import paper_import
 from app.classes.paper_import import PaperImport, ReadLine, RejectedLine, WrongSheetError, students_handed_in
 from app.classes.roster_lookup import RosterLookup
 from app.classes.student_sheet import stored_marks, student_sheet
@@ -38,9 +39,9 @@ class PaperActivity(RunningActivity):
 
     def enter(self, *lines: str, **options: Any) -> tuple[tuple[ReadLine, ...], tuple[RejectedLine, ...]]:
         """Read these lines, and store those that are clear."""
-        paper_import = self.paper_import(**options)
-        read, rejected = paper_import.read_lines(lines)
-        paper_import.store_lines(read)
+        entered = self.paper_import(**options)
+        read, rejected = entered.read_lines(lines)
+        entered.store_lines(read)
         return read, rejected
 
     def attempts(self) -> int:
@@ -88,6 +89,16 @@ def test_lines_that_are_not_clear_come_back_with_who_may_be_meant(paper_activity
     assert (rejected[0].label, len(rejected[1].students)) == ("Kim", 3)
     assert [f"{number}" in line.problem for number, line in enumerate(rejected, start=1)] == [True] * 4
     assert paper_activity.attempts() == 1
+
+
+def test_a_page_offers_so_many_students_in_all(paper_activity: PaperActivity, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A class list typed for another course would offer everybody in every line; later lines get a sentence alone."""
+    monkeypatch.setattr(paper_import, "MAX_CHOICES", 7)
+    _, rejected = paper_activity.enter(*(f"Eve {number}: 1" for number in range(4)))
+    assert [len(line.students) for line in rejected] == [3, 3, 0, 0]
+    monkeypatch.setattr(paper_import, "MAX_CHOICES", 2)
+    _, rejected = paper_activity.enter("Eve: 1", "Eve: 1")
+    assert [len(line.students) for line in rejected] == [3, 0]
 
 
 def test_a_picked_student_is_used_for_one_line(paper_activity: PaperActivity) -> None:

@@ -53,7 +53,8 @@ def test_there_is_something_to_see_at_once(new_app: FastAPI) -> None:
     attempted = {attempt.student_id for attempt in attempts}
     typing = {draft.student_id for draft in work.drafts_of_activity(going_on.id)}
     assert 0 < len(handed_in) < len(attempted) < len(typing) < 30
-    assert (going_on.phase(), past.phase()) == ("open", "closed")
+    now = school.store.now()
+    assert (going_on.phase(now), past.phase(now)) == ("open", "closed")
     answers = school.store.exit_tickets.answers(past.id)
     assert len(answers) > 40
     assert {answer.student_id for answer in answers} == {None}

@@ -10,7 +10,6 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
 from email.message import EmailMessage
 from email.policy import SMTP
 from pathlib import Path
@@ -31,9 +30,9 @@ from app.cli.serve import _greet
 from app.exchange.mail import Mail, MailError, MailServer, Outbox, read_sender, read_server
 from app.settings import Settings
 from app.store import Store, Teacher
-from app.store import people as people_module
 from app.store.tables import audit_log
 from app.web.shared.rate_limits import BUCKETS
+from tests.helpers.clock import Clock
 from tests.helpers.running_app import make_app
 from tests.helpers.school import PASSWORD, School
 
@@ -183,16 +182,13 @@ def test_the_host_of_a_request_has_no_part_in_the_link(
     assert "evil" not in box.taken[0][1].as_string()
 
 
-def test_a_link_is_good_for_an_hour(
-    school: School, ada: Teacher, browser: TestClient, box: Box, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_link_is_good_for_an_hour(school: School, ada: Teacher, browser: TestClient, box: Box, clock: Clock) -> None:
     """Just before it is over it works, afterwards it does not."""
     ask(browser)
     done(school)
     path = link_in(box.taken[0][1]).removeprefix(PUBLIC)
-    for minutes, status in ((59, 200), (61, 404)):
-        later = datetime.now(UTC) + timedelta(minutes=minutes)
-        monkeypatch.setattr(people_module, "utc_now", lambda later=later: later)
+    for minutes, status in ((59, 200), (2, 404)):
+        clock.pass_minutes(minutes)
         assert browser.get(path).status_code == status
 
 

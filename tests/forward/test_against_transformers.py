@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import torch
 
-from app.forward.program import has_latent_attention, norms_all_heads_together, program
+from app.forward.program import program
 from app.forward.run import execute
 from app.models.architecture import Architecture
 from app.models.read_config import build_architecture
@@ -335,7 +335,7 @@ def test_a_layer_and_its_heads_are_the_attention_of_transformers(case: str) -> N
     assert relative_error(layer["O"], observed.output) < MAX_ERROR
     if observed.weights is not None:
         assert relative_error(layer["A"], observed.weights) < MAX_ERROR
-    if has_latent_attention(a) or norms_all_heads_together(a):
+    if a.has_latent_attention or a.qk_norm == "all-heads":
         return
     total = observed.tensors.get("b_O", torch.zeros(a.d)).expand(tokens, a.d).clone()
     for head in range(a.H):

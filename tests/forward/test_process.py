@@ -35,7 +35,7 @@ LONG = 8192  # tokens whose N × N weights take long enough to be interrupted, a
 
 @pytest.fixture(scope="module")
 def shared_runner() -> Iterator[HeadRunner]:
-    runner = HeadRunner(max_waiting=0)
+    runner = HeadRunner(max_waiting=0, start_limit_s=600)
     yield runner
     runner.close()
 
@@ -158,7 +158,7 @@ def test_a_fault_in_the_child_shows_nothing_of_its_insides(runner: HeadRunner) -
 @pytest.mark.slow
 def test_a_child_that_has_nothing_to_do_is_ended() -> None:
     """After the idle time the memory is given back; closing ends the runner for good."""
-    runner = HeadRunner(idle_limit_s=0.1)
+    runner = HeadRunner(idle_limit_s=0.1, start_limit_s=600)
     before = {process.pid for process in multiprocessing.active_children()}
     runner.run(LLAMA, 2)
     for _ in range(1200):

@@ -183,7 +183,8 @@ def architectures(draw: st.DrawFn) -> Architecture:
         d_h=d_h,
         d_v=draw(size),
         rotary=rotary,
-        qk_norm_eps=1e-6 if draw(flag) else None,
+        qk_norm=draw(st.sampled_from(("", "per-head", "after-rope"))),
+        qk_norm_eps=1e-6,
         causal=draw(flag),
         window=draw(st.none() | st.integers(1, 12)),
     )
@@ -308,7 +309,8 @@ def test_very_few_tokens_need_the_bytes_of_rotating_their_queries_and_keys() -> 
     """
     narrow = replace(MODELS["llama"], d=4, H=1, G=1, d_h=1000, d_v=2, rotary=Rotary(10000.0, 1000))
     assert bytes_needed(narrow, 1) == 40_088 + 8 + 8_000 + 8_000 + 4_000
-    assert bytes_needed(replace(narrow, qk_norm_eps=1e-6), 1) == 40_088 + 8 + 8_000 + 8_000 + 12_000 + 8_000
+    normed = replace(narrow, qk_norm="per-head", qk_norm_eps=1e-6)
+    assert bytes_needed(normed, 1) == 40_088 + 8 + 8_000 + 8_000 + 12_000 + 8_000
 
 
 @pytest.mark.parametrize(("measured", "reported"), [(2_200_000, None), (12_300_000, 12_300_000)])

@@ -72,7 +72,7 @@ MODELS = {
     "qwen3": model("qwen3", 48, 4, 2, head_dim=16, rope_theta=1000000.0),
     "gpt2": GPT2,
     "gpt2 with shared keys": replace(GPT2, H=6, G=2),
-    "norm without rotation, keys shared": replace(GPT2, H=6, G=2, qk_norm_eps=1e-6),
+    "norm without rotation, keys shared": replace(GPT2, H=6, G=2, qk_norm="per-head", qk_norm_eps=1e-6),
     "an encoder": replace(GPT2, causal=False),
 }
 
@@ -172,8 +172,8 @@ def architectures(draw: st.DrawFn) -> Architecture:
         d_h=d_h,
         d_v=draw(size),
         rotary=Rotary(500000.0, 2 * draw(st.integers(1, d_h // 2))) if d_h > 1 and draw(flag) else None,
-        qk_norm_eps=1e-6 if draw(flag) else None,
-        flags=frozenset({"rms_of_all_heads"}) if draw(flag) else frozenset(),
+        qk_norm=draw(st.sampled_from(("", "per-head", "all-heads", "after-rope"))),
+        qk_norm_eps=1e-6,
         causal=draw(flag),
         window=draw(st.none() | st.integers(1, 12)),
     )
@@ -301,8 +301,9 @@ def test_very_few_tokens_need_the_bytes_of_rotating_and_norming_queries_and_keys
     narrow = replace(LLAMA, d=4, H=1, G=1, d_h=1000, d_v=2, rotary=Rotary(10000.0, 1000))
     numbers = 10_022 + 2_000 + 1_000
     assert bytes_needed(narrow, 1, topic=LAYER) == 4 * numbers + 8 + 8_000
-    assert bytes_needed(replace(narrow, qk_norm_eps=1e-6), 1, topic=LAYER) == 4 * (numbers + 4_000) + 8 + 8_000
-    still = replace(narrow, rotary=None, qk_norm_eps=1e-6)
+    normed = replace(narrow, qk_norm="per-head", qk_norm_eps=1e-6)
+    assert bytes_needed(normed, 1, topic=LAYER) == 4 * (numbers + 4_000) + 8 + 8_000
+    still = replace(normed, rotary=None)
     assert bytes_needed(still, 1, topic=LAYER) == 4 * (10_022 + 2_000 + 3_000 + 2_000) + 8
 
 

@@ -135,7 +135,7 @@ def every_relation() -> Iterator[tuple[Variant, Blank, str]]:
         for model in MODELS:
             if LIBRARY.refusal(worksheet.key, model) is None:
                 shipped = LIBRARY.variant(worksheet.key, model)
-                named = LIBRARY.wording.sections["rows"][worksheet.topic]
+                named = LIBRARY.wording.topics[worksheet.topic].rows
                 rows = tuple(key for key in shipped.table.asked if key in named)
                 for tokens_are, answers in product(get_args(TokensAre), get_args(Answers)):
                     changed = replace(worksheet, rows=rows, tokens_are=tokens_are, answers=answers)

@@ -27,8 +27,9 @@ MANY = HandoutOptions(worksheet="head-of-a-model", variants=True, sheets=100, la
 
 @pytest.fixture
 def printers(tmp_path: Path) -> Iterator[tuple[HandoutPrinter, HandoutPrinter]]:
-    """The printers of two workers on one data folder."""
-    pair = HandoutPrinter(tmp_path, {}), HandoutPrinter(tmp_path, {})
+    """The printers of two workers on one data folder, whose jobs are not left for idle time."""
+    new_printer = partial(HandoutPrinter, tmp_path, {}, start_limit_s=600, idle_time_only=False)
+    pair = new_printer(), new_printer()
     yield pair
     for printer in pair:
         printer.close()

@@ -6,12 +6,11 @@ from dataclasses import replace
 from datetime import timedelta
 
 from app.store import Activity, Store
-from app.store.queries import utc_now
 
 
 def close_and_mix(store: Store, activity: Activity) -> None:
     """Close the activity an hour ago, and turn the anonymous tickets that wait into answers."""
-    store.activities.change(activity, replace(activity.plan, closes_at=utc_now() - timedelta(hours=1)))
+    store.activities.change(activity, replace(activity.plan, closes_at=store.now() - timedelta(hours=1)))
     store.activities.note_drafts_taken(activity)  # there are none
     closed = store.activities.find(activity.id)
     assert closed

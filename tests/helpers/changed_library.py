@@ -25,7 +25,7 @@ def with_everything_changed(library: Library) -> Library:
     }
     other = library.models["gpt2"]
     models = {key: replace(other, key=key, name=f"New {model.name}") for key, model in library.models.items()}
-    return Library(sheets, models, Wording(longer(library.wording.sections)))
+    return Library(sheets, models, Wording.model_validate(longer(library.wording.model_dump(by_alias=True))))
 
 
 def longer(sentences: Any) -> Any:

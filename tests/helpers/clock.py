@@ -1,37 +1,55 @@
-"""The clock of activities, which tests put forward, and activities that ended long ago."""
+"""The clock that apps and stores of tests are given, which a test may stop; and activities that ended long ago."""
 
 from __future__ import annotations
 
-from datetime import timedelta
-
-import pytest
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta
 
 from app.store import Activity, Store
 from app.store.queries import utc_now
 
 
 class Clock:
-    """The time by which activities open and close, and work is saved: it stands still, and only the test moves it."""
+    """A clock that shows the machine's time, but for a test that stops it and then moves it."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.now = utc_now()
-        for module in ("activities", "classwork"):
-            monkeypatch.setattr(f"app.store.{module}.utc_now", lambda: self.now)
+    def __init__(self) -> None:
+        self._stopped_at: datetime | None = None
+
+    def __call__(self) -> datetime:
+        return self._stopped_at or utc_now()
+
+    @property
+    def now(self) -> datetime:
+        """What it shows."""
+        return self()
+
+    @contextmanager
+    def stopped(self) -> Iterator[None]:
+        """Let no time pass but by `pass_seconds` and `pass_minutes`."""
+        self._stopped_at = utc_now()
+        try:
+            yield
+        finally:
+            self._stopped_at = None
 
     def pass_seconds(self, seconds: float) -> None:
-        """Let so many seconds go by."""
-        self.now += timedelta(seconds=seconds)
+        """Let this many seconds go by."""
+        self._stopped_at = self() + timedelta(seconds=seconds)
 
     def pass_minutes(self, minutes: float) -> None:
-        """Let so many minutes go by."""
+        """Let this many minutes go by."""
         self.pass_seconds(60 * minutes)
+
+
+CLOCK = Clock()  # of all apps and stores, since those of a file are made before its tests ask for a clock
 
 
 def end_activity(store: Store, activity_id: int) -> Activity:
     """Close an activity so long ago that nothing is accepted any more; the activity as it is then."""
     activity = store.activities.find(activity_id)
     assert activity
-    store.activities.close(activity, utc_now() - timedelta(hours=1))
+    store.activities.close(activity, store.now() - timedelta(hours=1))
     ended = store.activities.find(activity_id)
     assert ended
     return ended

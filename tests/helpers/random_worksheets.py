@@ -31,7 +31,7 @@ def random_settings(library: Library, seed: int) -> dict[str, Any]:
     asked = random.sample(rows, random.randint(1, len(rows)))
     table = topic_for(settings["topic"], architecture, settings["tokens"])
     boxes = [f"{row}.{field}" for row in asked for field in table.asked[row].fields]
-    parts = library.wording.sections["description-parts"][settings["topic"]]
+    parts = library.wording.topics[settings["topic"]].description_parts
     optional = {
         "notation": random.choice(list(NOTATIONS)),
         "answers": random.choice(("numbers", "letters")),

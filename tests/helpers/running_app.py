@@ -13,15 +13,30 @@ from app.forward.process import HeadRunner
 from app.handout.handout_printer import HandoutPrinter
 from app.main import create_app
 from app.settings import Settings
+from tests.helpers.clock import CLOCK
 from tests.helpers.shipped import LIBRARY, TICKETS
 
-PATIENCE_S = 600  # how long a preview may take while other tests keep the machine busy
+PATIENCE_S = 600  # how long a preview and a child’s start may take while other tests keep the machine busy
+NEVER_S = 3600.0  # by itself, no app looks for activities that have ended: the browsers of tests make it
 
 
 def make_app(settings: Settings, runner: HeadRunner | None = None) -> FastAPI:
-    """An app with the shipped library, read once for all tests, whose handouts are not left for idle time."""
-    printer = HandoutPrinter(settings.data_dir, TICKETS, request_limit_s=PATIENCE_S, idle_time_only=False)
-    return create_app(settings, library=LIBRARY, tickets=TICKETS, runner=runner, printer=printer)
+    """An app with the shipped library, read once for all tests, whose handouts are not left for idle time.
+
+    However slow the machine is, no request is logged for it.
+    """
+    printer = HandoutPrinter(
+        settings.data_dir, TICKETS, request_limit_s=PATIENCE_S, start_limit_s=PATIENCE_S, idle_time_only=False
+    )
+    return create_app(
+        settings.model_copy(update={"slow_request_s": 0}),
+        library=LIBRARY,
+        tickets=TICKETS,
+        runner=runner or HeadRunner(start_limit_s=PATIENCE_S),
+        printer=printer,
+        clock=CLOCK,
+        closing_interval_s=NEVER_S,
+    )
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from app.machine import child as child_module
 from app.machine.child import ChildLost, ChildTooLarge, ChildTooSlow, WarmChild, enter_child
 from app.settings import PROJECT
 
-PATIENCE_S = 60  # of a test, on a machine that is busy: a child works when nobody else does
+PATIENCE_S = 600  # of a test, on a machine that is busy: a child works when nobody else does
 PARENT = """
 import sys
 from app.machine.child import WarmChild
@@ -64,7 +64,7 @@ def serve(pipe: Connection) -> None:
 @pytest.fixture
 def child() -> Iterator[WarmChild]:
     """A child that is kept until the test ends."""
-    warm = WarmChild("test", serve, idle_limit_s=60)
+    warm = WarmChild("test", serve, idle_limit_s=60, start_limit_s=PATIENCE_S)
     yield warm
     warm.close()
 
@@ -138,12 +138,27 @@ def test_a_child_at_work_ends_with_the_app() -> None:
     raise AssertionError(process_id)
 
 
+def test_a_call_can_be_given_up_while_its_child_starts() -> None:
+    """On a busy machine that takes minutes, in which a print job has to give signs of life, and may be cancelled."""
+    warm = WarmChild("test", never_ready, idle_limit_s=60, start_limit_s=PATIENCE_S)
+    ticks = iter(range(3))
+    with pytest.raises(StopIteration):
+        warm.ask("who", PATIENCE_S, on_tick=lambda: next(ticks))
+    assert not warm.is_running
+    warm.close()
+
+
+def never_ready(_pipe: Connection) -> None:
+    """A child that does not come to its work."""
+    time.sleep(PATIENCE_S)
+
+
 def test_a_child_that_dies_as_it_starts_is_started_three_times(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
     """Then the call fails, the log says so once, later calls fail at once, and after a rest it is tried again."""
     monkeypatch.setattr(child_module, "PAUSE_BETWEEN_STARTS_S", 0)
-    warm = WarmChild("test", partial(die_at_start, tmp_path), idle_limit_s=60)
+    warm = WarmChild("test", partial(die_at_start, tmp_path), idle_limit_s=60, start_limit_s=PATIENCE_S)
     for _ in range(2):
         with pytest.raises(ChildLost):
             warm.ask("who", PATIENCE_S)
@@ -165,7 +180,9 @@ def die_at_start(folder: Path, _pipe: Connection) -> None:
 def test_a_parent_from_standard_input_is_told_why_it_has_no_child() -> None:
     """The child would have to read the program again, which nobody can."""
     program = PARENT.replace('if __name__ == "__main__":', "if True:")
-    told = subprocess.run([sys.executable, "-"], input=program, cwd=PROJECT, capture_output=True, text=True, timeout=60)
+    told = subprocess.run(
+        [sys.executable, "-"], input=program, cwd=PROJECT, capture_output=True, text=True, timeout=600
+    )
     assert "ChildLost" in told.stderr
     assert told.stderr.count("FileNotFoundError") == 3
     assert "standard input cannot start any" in told.stderr

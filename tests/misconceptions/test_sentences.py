@@ -11,9 +11,10 @@ import pytest
 from app.misconceptions.predictions import expectations
 from app.shapes.topics import TOPICS
 from app.sheets.variant import Variant
+from app.sheets.wording import MisconceptionText
 from tests.helpers.shipped import FIRST_OF_TOPIC, LIBRARY, MODELS
 
-KINDS = ("nudge", "hint", "explanation")
+KINDS: tuple[MisconceptionText, ...] = ("nudge", "hint", "explanation")
 # The first worksheet of each topic, for every model that it is true of.
 VARIANTS = [
     LIBRARY.variant(sheet.key, model)
@@ -36,12 +37,12 @@ def projects_into_one_head(variant: Variant) -> bool:
 
 def leads_to_keys(variant: Variant) -> bool:
     """Whether the model has matrices from a token's vector to its keys and values."""
-    return "r_kv" not in variant.sizes
+    return not variant.architecture.has_latent_attention
 
 
 # What only some sheets may say, and whether it is true of this one.
 CLAIMS: dict[str, tuple[str, Callable[[Variant], bool]]] = {
-    "weights add up to one": (r"(add up|sum) to one", lambda v: "sinks" not in v.architecture.flags),
+    "weights add up to one": (r"(add up|sum) to one", lambda v: not v.architecture.has_sinks),
     "each token predicts": (r"(?<!it should )predict", lambda v: v.architecture.causal),
     "all tokens are attended to": (r"attends to (every|all) tokens?\b", lambda v: not v.architecture.causal),
     "the input is a text": (r"looked up|\b(a|this|the) text\b", lambda v: v.architecture.fixed_tokens is None),

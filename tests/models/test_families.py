@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
 from app.models.architecture import Architecture
-from app.models.families import FAMILIES
+from app.models.families import FAMILIES, check_flags
+from app.models.families.family import YES
 from app.models.parameter_count import layer_counts, parameter_counts, parameter_tensors
+from app.models.parameter_specs import ModelPart
 from app.models.read_config import build_architecture
 from app.shapes.shapes_json import shapes
 from tests.helpers.families_cases import CASES, GPT, LATENT, LLAMA, MOE, Case, Config
@@ -64,6 +68,48 @@ def assert_every_layer_holds_as_many(architecture: Architecture, parameters: dic
 def test_every_family_has_a_case() -> None:
     """A row added without a comparison with transformers is a row nobody checked."""
     assert FAMILIES.keys() - {case.model_type for case in CASES} == RENAMED
+
+
+def test_a_misspelt_flag_stops_the_app_when_it_starts() -> None:
+    """A condition on a flag that no row sets would never be met; a flag that no condition asks for would do nothing."""
+    check_flags(FAMILIES)
+    asking = replace(FAMILIES["gpt_neox"], norm_placement={"paralel": "parallel", "": "pre"})
+    setting = replace(FAMILIES["bert"], flags={"q k v o mlp_bais": YES})
+    for name, family, word in (("gpt_neox", asking, "paralel"), ("bert", setting, "mlp_bais")):
+        with pytest.raises(ValueError, match=f"^{name} .*'{word}'"):
+            check_flags({**FAMILIES, name: family})
+
+
+# What transformers calls the tensors of some parts, anywhere in their names.
+NAMES = {
+    ModelPart.SINKS: r"sinks",
+    ModelPart.EXPERTS: r"\bexperts\.",
+    ModelPart.SHARED_EXPERTS: r"shared_experts?\.",
+    ModelPart.SHARED_GATE: r"shared_expert_gate",
+    ModelPart.QUERY_NORM: r"(?<!cross_attn\.)\bq_(a_)?(layer)?norm",
+    ModelPart.KEY_NORM: r"(?<!cross_attn\.)\bkv?_(a_)?(layer)?norm",
+    ModelPart.POSITION_TABLE: r"wpe|position_embeddings?\b|positions_embed|embed_positions",
+    ModelPart.TYPE_TABLE: r"token_type",
+    ModelPart.RELATIVE_TABLE: r"rel_embeddings",
+    ModelPart.PATCHES: r"patch_embeddings|cls_token",
+    ModelPart.EMBEDDING_NORM: r"embeddings\.(LayerNorm|norm)|embeddings_layernorm|layernorm_embedding",
+    ModelPart.EMBEDDING_PROJECTION: r"embeddings_project|embedding_hidden_mapping_in|project_(in|out)\b",
+    ModelPart.CROSS_ATTENTION: r"cross_attn|EncDecAttention|encoder_attn\.",
+    ModelPart.RELATIVE_POSITIONS: r"relative_attention_bias|self\.pos_|encoder\.LayerNorm",
+    ModelPart.CONVOLUTION: r"conv\d?\.",
+}
+
+
+def test_a_tensor_belongs_to_the_part_that_its_name_in_transformers_says() -> None:
+    """In every layout, whatever conditions a tensor has; and a bias is called one."""
+    for layout in (family.layout for family in FAMILIES.values()):
+        on_top = [spec for task_head in layout.task_heads.values() for spec in task_head.parameters]
+        in_layers = [spec for stack in layout.stacks for spec in stack.parameters]
+        for spec in (*layout.outside_layers, *in_layers, *on_top):
+            parts = {part for part, pattern in NAMES.items() if re.search(pattern, spec.name)}
+            assert parts == ({spec.part} & NAMES.keys()), spec.name
+            called_bias = bool(re.search(r"bias$", spec.name)) or spec.part == ModelPart.SINKS
+            assert called_bias == (spec.kind == "bias"), spec.name
 
 
 REQUIRED = {name: LLAMA[name] for name in ("vocab_size", "num_hidden_layers", "intermediate_size", "pad_token_id")}

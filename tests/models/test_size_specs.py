@@ -65,7 +65,7 @@ def test_each_kind_of_rule(rule: str, size: int | None) -> None:
 def test_a_size_and_where_it_came_from(config: dict[str, Any], size: int, source: SizeSource) -> None:
     """Stated by the first field that is not null; else by the rule for null if a field is null, else for absence."""
     reader = read({"x": "a b = H, null 1"}, config)
-    assert (reader.size("x"), reader.sources[-1]) == (size, source)
+    assert (reader.size("x"), reader.sources["x"]) == (size, source)
 
 
 def test_the_first_spec_whose_condition_is_met_counts() -> None:
@@ -88,7 +88,7 @@ def test_what_the_config_should_state_and_does_not_is_refused_or_a_default() -> 
     with pytest.raises(ConfigError, match='add "a"'):
         read({"x": "a = none"}).required("x")
     reader = SizeReader({}, {"x": "a"}, defaults={"x": 9}, family="llama")
-    assert (reader.size("x"), reader.sources[-1].rule) == (9, "default of llama")
+    assert (reader.size("x"), reader.sources["x"].rule) == (9, "default of llama")
 
 
 def read(

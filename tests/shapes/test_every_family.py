@@ -16,7 +16,6 @@ from app.models.config_fields import ConfigError
 from app.models.parameter_count import parameter_counts
 from app.models.parameter_specs import ParameterSpec
 from app.models.read_config import build_architecture
-from app.shapes.parameter_parts import layer_kinds
 from app.shapes.requirements import visible_keys
 from app.shapes.topics import TOPICS, refusal, sizes_for, topic_for
 from tests.helpers.families_cases import CASES
@@ -103,18 +102,15 @@ def test_a_row_holds_only_what_it_names() -> None:
             assert rows.get("output_head", 0) in {
                 m * width * vocabulary + n * vocabulary for m in (0, 1) for n in (0, 1, 2)
             }
-        for kind in layer_kinds(a.stacks[0]):
-            in_attention = " ".join(spec.name for spec in kind.parts["attention"])
+        for kind in a.stacks[0].kinds:
+            in_attention = " ".join(spec.name for spec in kind.rows["attention"])
             assert not any(other in in_attention for other in ("mlp", "fc", "ffn", "intermediate")), in_attention
 
 
 def test_every_parameter_is_in_one_row() -> None:
     """The counts of the smallest rows, each layer as often as it is stored, are those of all tensors."""
     for a in possible("parameter-count"):
-        per_layer = sum(
-            kind.layers * sum(size(spec, a) for specs in kind.parts.values() for spec in specs)
-            for kind in layer_kinds(a.stacks[0])
-        )
+        per_layer = sum(kind.layers * sum(size(spec, a) for spec in kind.parameters) for kind in a.stacks[0].kinds)
         assert per_layer == count_rows(a)["all_layers"], a.name
 
 

@@ -18,7 +18,7 @@ from app.sheets.seeds import possible_lengths
 from tests.helpers.reference import running
 from tests.helpers.shipped import MODELS
 
-WITH_EXPERTS = [key for key, architecture in MODELS.items() if "E" in architecture.all_sizes]
+WITH_EXPERTS = [key for key, architecture in MODELS.items() if architecture.has_experts]
 TOKENS = 12
 MIXTRAL = {"model_type": "mixtral", "hidden_size": 24, "intermediate_size": 40, "num_attention_heads": 4,
            "num_key_value_heads": 2, "num_hidden_layers": 2, "num_local_experts": 6, "num_experts_per_tok": 2,

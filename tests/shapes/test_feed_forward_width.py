@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from app.shapes.feed_forward_width import LLAMA_RULE, WidthRule, width_rule
+from app.models.width_rules import LLAMA_RULE, WidthRule
 from app.shapes.topics import refusal, sizes_for, topic_for
 from tests.helpers.shipped import MODELS
 
@@ -35,7 +35,7 @@ def counted(model: str) -> dict[str, int]:
 )
 def test_the_steps_lead_to_the_inner_dimension_of_the_config(model: str, rule: WidthRule, steps: list[int]) -> None:
     """By hand from Meta's FeedForward: int(2 * 4d / 3), int(multiplier * that), then up to a multiple."""
-    assert width_rule(MODELS[model]) == rule
+    assert MODELS[model].width_rule == rule
     keys = ("four_d", "two_thirds", "multiplied", "multiples", "width")
     assert [number for key, number in counted(model).items() if key in keys] == steps
     assert steps[-1] == MODELS[model].d_ff

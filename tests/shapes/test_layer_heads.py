@@ -106,7 +106,7 @@ def test_the_cache_of_layers_with_windows_by_hand(library: Library) -> None:
 
 def test_models_without_such_heads_or_cache_are_refused_with_a_reason(library: Library) -> None:
     """Latent attention and one head alone have no decks; encoders and an encoder-decoder's first stack no cache."""
-    refused = [key for key, model in library.models.items() if model.architecture.extra.get("r_kv")]
+    refused = [key for key, model in library.models.items() if model.architecture.has_latent_attention]
     assert refused
     one_head = replace(library.model("gpt2").architecture, H=1, G=1, d_h=768)
     for architecture in (*(library.model(key).architecture for key in refused), one_head):

@@ -57,7 +57,7 @@ def layers(topic: str) -> Iterator[tuple[Architecture, TensorTable, ParameterSpe
     """
     for a, table in tables(topic):
         runs = a.stacks[-1 if TOPICS[topic].uses_decoder else 0].runs
-        yield from ((a, table, run.parameters) for run in runs if "cross" not in run.flags)
+        yield from ((a, table, run.parameters) for run in runs if run.has_self_attention)
 
 
 def stored(specs: ParameterSpecs, bucket: Bucket, sides: int = 2) -> list[Matrix]:
@@ -66,10 +66,10 @@ def stored(specs: ParameterSpecs, bucket: Bucket, sides: int = 2) -> list[Matrix
 
 
 def projections(specs: ParameterSpecs, topic: str) -> list[Matrix]:
-    """Those of attention; of cross-attention in the bucket "other", without a table of B relative positions there."""
+    """Those of attention; of cross-attention in the bucket "other", without a table of relative positions there."""
     if topic != "cross-attention":
         return stored(specs, "attention")
-    return [shape for shape in stored(specs, "other") if str(shape[0]) != "B"]
+    return [shape for shape in stored(specs, "other") if str(shape[0]) != "n_buckets"]
 
 
 def asked(table: TensorTable, keys: Iterable[str], prefix: str = "") -> list[Matrix]:
@@ -171,6 +171,6 @@ def test_no_table_with_parameters_is_left_out() -> None:
     """Every parameter of every topic's tables is compared above, but for products of two of them."""
     compared = {*HEADS, *(f"layer_{key}" for key in HEADS), *LATENTS, *BLOCK, "W_router", "embedding", "output_head"}
     for topic, spec in TOPICS.items():
-        parameters = {t.key for table in spec.tables for t in table.tensors if t.parameter and not t.equation}
+        parameters = {t.key for table in spec.tables for t in table.tensors if t.parameter and not t.made_by}
         assert parameters <= compared
         assert not parameters or topic in {*ONE_HEAD, *ALL_HEADS, *FEED_FORWARD, "experts"}

@@ -121,7 +121,7 @@ def executed(table: TensorTable, sizes: Mapping[str, int]) -> int:
 def check_by_einops(operation: Operation, operands: list[Numbers], result: Numbers, sizes: Mapping[str, int]) -> None:
     """The same numbers by the operation's pattern, where einops has one call for it."""
     if isinstance(operation, Matmul) and not operation.is_by_head:
-        expected = einsum(*operands, operation.pattern)
+        expected = einsum(operands[0], operands[1], operation.pattern)
     elif isinstance(operation, View | Reshape | Transpose):
         lengths = dict(zip(operation.sides, result.shape, strict=True))
         if isinstance(operation, Reshape):

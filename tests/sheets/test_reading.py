@@ -128,7 +128,7 @@ def test_a_unit_has_to_fit_the_box(library: Library) -> None:
     [("13.5 GB", "right"), ("13.48 GB", "right"), ("13.476831232 GB", "right"), ("13477 MB", "right"),
      ("13500 MB", "right"), ("12.6 GiB", "right"), ("12.55GiB", "right"), ("13.5e9", "wrong"), ("13.4 GB", "wrong"),
      ("13 GB", "wrong"), ("13.49 GB", "wrong"), ("12.5 GiB", "wrong"), ("13.5 Gb", "unreadable"),
-     ("13,5 GB", "unreadable")],
+     ("13,5 GB", "unreadable"), ("13.5 gb", "right"), ("13.5gb ", "right"), ("12.6 gib", "right"), ("13 gb", "wrong")],
 )  # fmt: skip
 def test_a_byte_count_may_be_rounded_to_what_is_written(library: Library, text: str, kind: str) -> None:
     """13,476,831,232 bytes are 13.4768 GB and 12.5513 GiB: at least three digits, and all that are written, count."""

@@ -15,7 +15,6 @@ from app.figures.draw import draw_figures
 from app.models.architecture import Architecture, TokensError
 from app.models.config_fields import ConfigError
 from app.models.read_config import build_architecture
-from app.shapes.parameter_inventory import INVENTORIES
 from app.shapes.requirements import TopicError
 from app.shapes.table import MATRIX_FIELDS, Blank, BlankField
 from app.shapes.topics import TOPICS, topic_for
@@ -55,7 +54,7 @@ def sheet(
     library: Library, architecture: Architecture, topic: str, tokens: int, answers: Answers = "numbers"
 ) -> Variant:
     """A sheet that asks every row of the topic which has a name, about a model of no library."""
-    named = library.wording.sections["rows"][topic]
+    named = library.wording.topics[topic].rows
     rows = tuple(key for key in topic_for(topic, architecture, tokens).asked if key in named)
     notation: NotationKey = "lecture" if answers == "letters" else "classic"
     worksheet = Worksheet("asked", "Title", "model", topic, tokens, rows, notation, answers=answers)
@@ -111,7 +110,7 @@ def test_the_text_is_complete_for_every_family_and_topic(every_sheet: tuple[Vari
         a = variant.architecture
         runs = [run for run in a.stacks[0].runs if run.window or run.chunk]
         known = {*variant.sizes.values(), variant.sizes["H"] // variant.sizes["G"], a.rotary.width if a.rotary else 0}
-        if inventory := INVENTORIES.get(variant.worksheet.topic):
+        if inventory := TOPICS[variant.worksheet.topic].inventory:
             known |= numbers(repr(list(inventory(a))))
         for run in runs:
             known |= {run.window or 0, ((run.window or 0) - 1) // 2, run.chunk or 0, sum(run.count for run in runs)}
@@ -254,7 +253,7 @@ def test_the_scale_of_the_scores_is_said_as_it_is(library: Library, every_sheet:
                 assert ("config" in fact.sentence) == (a.score_scale.kind == "stated"), fact.sentence
                 kinds.add(a.score_scale.kind)
         said = {fact.part for fact in variant.text.facts}
-        if "scale" in library.wording.sections["description-parts"][variant.worksheet.topic]:
+        if "scale" in library.wording.topics[variant.worksheet.topic].description_parts:
             assert ("scale" in said) == (a.score_scale.kind != "inverse-sqrt")
         if variant.worksheet.topic == "scale-mask-softmax":
             is_asked = a.score_scale.factor * a.d_h**0.5 == pytest.approx(a.score_scale.number)
@@ -270,7 +269,7 @@ def test_weights_beside_a_sink_are_asked_without_it(library: Library, every_shee
     topics = set()
     for variant in (*every_sheet, *shipped_sheets(library)):
         if weights := next((row for row in variant.rows if row.key == "weights"), None):
-            has_sink = "sinks" in variant.architecture.flags
+            has_sink = variant.architecture.has_sinks
             assert ("sink" in weights.note) == has_sink, (variant.worksheet.topic, weights.note)
             assert ("the scores and weights leave the sink out" in variant.text.description) == has_sink
             topics |= {variant.worksheet.topic} if has_sink else set()
@@ -502,23 +501,23 @@ def test_a_nudge_takes_nothing_for_granted(library: Library, every_sheet: tuple[
 @pytest.mark.parametrize("topic", TOPICS)
 def test_a_topic_has_its_wording(library: Library, topic: str) -> None:
     """Title and task; for every row that has a name, a nudge for each of its boxes. Other rows cannot be asked."""
-    sections, asked = library.wording.sections, dict[str, object]()
-    assert sections["titles"][topic]
-    assert sections["tasks"][topic]
+    words, asked = library.wording.topics[topic], dict[str, object]()
+    assert words.title
+    assert words.task
     for model in library.models.values():
         with suppress(TopicError):
             asked |= topic_for(topic, model.architecture, 7).asked
-    assert set(sections["rows"][topic]) & set(asked)
-    for key in sections["rows"][topic]:
-        assert sections["rows"][topic][key]["name"], key
+    assert set(words.rows) & set(asked)
+    for key, row in words.rows.items():
+        assert row.name, key
         counts: tuple[BlankField, ...] = ("count",) if TOPICS[topic].subject == "counts" else MATRIX_FIELDS
         for axis in getattr(asked.get(key), "fields", counts):
-            assert library.wording.nudge(topic, Blank(key, axis)), key
+            assert words.nudge(Blank(key, axis)), key
 
 
 def test_the_output_of_a_head_is_what_follows_its_output_projection(library: Library) -> None:
     """What is concatenated are weighted sums: a head's output is as wide as the model, and outputs are added."""
-    for sentence in sentences_in(library.wording.sections):
+    for sentence in sentences_in(library.wording.model_dump()):
         if re.search("concaten", sentence, re.IGNORECASE):
             assert not re.search(r"\boutputs?\b(?! projection)", sentence), sentence
         if re.search(r"\boutputs of (all|the|its) heads", sentence):
@@ -536,7 +535,7 @@ def sentences_in(section: Mapping[str, object]) -> Iterator[str]:
 
 def test_no_nudge_has_a_digit_or_names_rows_and_columns(library: Library) -> None:
     """What is said beside a wrong box gives no number, and is as true where each token is a column."""
-    nudges = [nudge for topic in library.wording.sections["nudges"].values() for nudge in topic.values()]
+    nudges = [nudge for topic in library.wording.topics.values() for nudge in topic.nudges.values()]
     assert len(nudges) >= 32
     assert [nudge for nudge in nudges if re.search(r"\d|\brows?\b|\bcolumns?\b", nudge)] == []
 
@@ -586,7 +585,7 @@ def test_sizes_that_nothing_states_are_known(
 def test_a_number_states_a_size_only_with_its_symbol(topic: str, notation: NotationKey) -> None:
     """Every fact is hidden: the sizes as bare numbers give none of them away, as equations all."""
     sheet = FIRST_OF_TOPIC[topic]
-    hidden = tuple(LIBRARY.wording.sections["description-parts"][topic])
+    hidden = tuple(LIBRARY.wording.topics[topic].description_parts)
     bare = replace(sheet, hidden_facts=hidden, notation=notation)
     silent = Variant(bare, LIBRARY.models[sheet.model], sheet.tokens, LIBRARY.wording)
     minutes = " ".join(f"You have {size} minutes." for size in silent.sizes.values())

@@ -1,157 +1,365 @@
-"""The wording file and the code fit together: every sentence is used, and every sentence that is used is there."""
+"""The wording and the code fit together: every sentence that is asked for is there, and every other one is found."""
 
 from __future__ import annotations
 
 import ast
+import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+import shutil
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from functools import cache
-from typing import Any
+from pathlib import Path
+from typing import Literal, get_args
 
-from app.misconceptions.catalogue import MISCONCEPTIONS
+import pytest
+
+from app.figures.count_bars import KINDS_OF_COUNTS
+from app.figures.plans import FIGURE_PLANS
+from app.figures.sketches import SKETCHES
+from app.forward.head_run import REASON_OF_FAILURE
+from app.grading.compare import NearMiss
+from app.models.architecture import Architecture, NormKind, PositionBias
+from app.models.config_fields import ConfigError
+from app.models.families import FAMILIES
+from app.models.parameter_specs import Bucket
+from app.models.read_config import build_architecture
+from app.practice.ideas import GroupState
+from app.practice.scheduler import NextReason
 from app.settings import PROJECT
-from app.shapes import tables
-from app.shapes.table import TensorTable
-from app.shapes.topics import TOPICS
+from app.shapes.operation import Relation
+from app.shapes.requirements import TopicError
+from app.shapes.table import Blank, TensorTable
+from app.shapes.topics import TOPICS, topic_for
 from app.sheets.library import Library
-from tests.helpers.source_code import app_modules, package_of
+from app.sheets.sheet_text import sentence_forms
+from app.sheets.wording import InterfaceSection, MisconceptionText, SheetSection, Wording, WordingPart
+from app.sheets.wording_files import read_wording
+from app.sheets.worksheet import WorksheetError
+from app.web.models.model_page import NINE
+from tests.helpers.asked_sentences import asked_keys, constructed_keys
+from tests.helpers.families_cases import CASES
+from tests.helpers.shipped import LIBRARY
+from tests.helpers.source_code import app_modules
 
-# Sections whose keys come from the code's own tables: topics, the topics' rows, or misconceptions.
-BY_TOPIC = ("titles", "topics", "tasks", "description-parts", "assumption-parts", "rows", "nudges")
-BY_MISCONCEPTION = ("misconceptions", "misconception-names")
+SectionOfParts = Literal["description", "assumptions"]
+SECTIONS_OF_PARTS: tuple[SectionOfParts, ...] = get_args(SectionOfParts)
+FOLDER = PROJECT / "worksheets" / "wording"
+SYMBOLS = frozenset[str]().union(*(topic.symbols - topic.rows for topic in TOPICS.values()))
+# Under which keys sheets name sizes: by their symbols, or as a description calls them otherwise.
+SIZE_KEYS = SYMBOLS | {"N-encoder", "N-processed", "d-of-layers", "heads", "d_h-of-keys"}
+SIZES = frozenset(symbol for family in FAMILIES.values() for symbol in family.sizes)
 
 
 @cache
-def quoted_in_templates() -> set[str]:
-    """Every key in quotes in a template."""
-    texts = [path.read_text(encoding="utf-8") for path in (PROJECT / "templates").rglob("*.html")]
-    return {key for text in texts for key in re.findall(r"(?<=[\"'])[\w.:-]+(?=[\"'])", text)}
+def architectures() -> tuple[Architecture, ...]:
+    """A model of every family and setting, and with every field of its config left out that can be."""
+    return tuple(_architectures())
 
 
-# The packages that name a section's keys where they do not name the section: they hand them on to those that do.
-KEYS_FROM: Mapping[str, tuple[str, ...]] = {
-    "inventory": ("shapes",), "symbol-names": ("models", "shapes"), "counted-things": ("models", "shapes"),
-    "stated-sizes": ("models", "shapes"), "lengths": ("shapes",), "length-one": ("shapes",), "axes": ("shapes",),
-    "axis-lengths": ("shapes",), "relations": ("shapes", "figures"), "unreadable": ("algebra",),
-    "axis-names": ("figures", "shapes"), "run-titles": ("shapes",), "run-buttons": ("shapes",),
-    "run-notes": ("forward",), "sizes": ("models",), "misconception-groups": ("misconceptions",),
-    "glossary": ("figures",), "chain": ("shapes",),
-}  # fmt: skip
-# Keys that are put together from values alone, or from names with an underscore for a hyphen.
-PUT_TOGETHER: Mapping[str, tuple[str, ...]] = {
-    "inventory": (
-        "head-transform", "lm-head-tied-0", "lm-head-tied-1", "lm-head-untied-0", "lm-head-untied-1",
-        "lm-head-untied-2",
+def _architectures() -> Iterator[Architecture]:
+    for case in CASES:
+        configs = [config for config, _class in case.configs()]
+        configs += [{key: value for key, value in configs[0].items() if key != field} for field in configs[0]]
+        for config in configs:
+            with suppress(ConfigError):
+                yield build_architecture({**config, "architectures": [case.classes[0]]}, "The model")
+
+
+@cache
+def tables_of(topic: str) -> frozenset[TensorTable]:
+    """The tables that a topic has for models of all families and those shipped, with few tokens and many."""
+    tables = set[TensorTable]()
+    for architecture in (*architectures(), *(model.architecture for model in LIBRARY.models.values())):
+        for tokens in (40, 5000):
+            with suppress(TopicError):
+                tables.add(topic_for(topic, architecture, architecture.fixed_tokens or tokens))
+    return frozenset(tables)
+
+
+def reasons_for_sizes(wording: Wording) -> set[str]:
+    """The keys in "why" that a size of some family has for itself."""
+    sources = {source for each in architectures() for source in each.size_sources if source.field is None}
+    rules = {(source.symbol, source.rule.removeprefix("null: ")) for source in sources}
+    own = {f"{symbol}-share" if "/" in rule else f"{symbol}-{rule}" for symbol, rule in rules}
+    return own & wording.sections["why"].keys()
+
+
+def run_notes() -> set[str]:
+    """The keys of the notes on a run; a detail follows a colon."""
+    nodes = [node for node in ast.walk(app_modules()["app.forward.program"]) if isinstance(node, ast.FunctionDef)]
+    [notes] = [node for node in nodes if node.name == "notes"]
+    keys = [key for node in ast.walk(notes) if isinstance(node, ast.Dict) for key in node.keys]
+    texts = [key.values[0] if isinstance(key, ast.JoinedStr) else key for key in keys]
+    return {str(text.value).partition(":")[0] for text in texts if isinstance(text, ast.Constant)} | {"not-finite"}
+
+
+def phrases_asked(wording: Wording) -> set[str]:
+    """The names in braces in the formulas of all tables, and in phrases themselves, that are no tensor, count or size.
+
+    "norm" is filled in by the model.
+    """
+    names, phrases = set[str](), [*wording.phrases("rows").items(), *wording.phrases("columns").items()]
+    for table in set[TensorTable]().union(*map(tables_of, TOPICS)):
+        made = [tensor.made_by for tensor in table.tensors if tensor.made_by]
+        formulas = [operation.formula(tokens_as_columns=turned) for operation in made for turned in (False, True)]
+        asked = {name for text in (*formulas, *(count.formula for count in table.counts)) for name in braces(text)}
+        asked |= {name for key, text in phrases if key in asked for name in braces(text)}
+        names |= asked - {"norm", *SYMBOLS, *table.by_key, *table.asked}
+    return names
+
+
+def braces(text: str) -> list[str]:
+    return re.findall(r"\{([\w-]+)\}", text)
+
+
+def hints_of_rows() -> set[str]:
+    """The keys of the hints that tensors and counts have for themselves."""
+    tables = set[TensorTable]().union(*map(tables_of, TOPICS))
+    return {entry.hint for table in tables for entry in table.asked.values() if entry.hint}
+
+
+def known_keys(wording: Wording) -> Mapping[str, Collection[str]]:
+    """The keys of expressions that the code alone doesn't tell; see `Keys`."""
+    known: dict[str, Collection[str]] = {
+        "captions: mismatch.kind": ("heads", "undivided", "joined"),
+        "grade: made_by.adds": ("mask", "residual"),
+        "grade: near_miss(variant, blank, typed, text)": get_args(NearMiss),
+        "head_run: REASON_OF_FAILURE[type(failure)]": REASON_OF_FAILURE.values(),
+        "hints: operation.relation": get_args(Relation),
+        **dict.fromkeys(("hints: entry.hint", "hints: count.hint"), hints_of_rows()),
+        "model_page: a.norm_placement": ("pre", "post", "output", "sandwich", "parallel"),
+        "model_page: a.position_bias": [bias for bias in get_args(PositionBias) if bias],
+        "model_page: flag.replace('_', '-')": ("qk-norm", "sinks"),
+        "model_page: letter": "qkvo",
+        "model_page: names.get(bucket.bucket, bucket.bucket)": (*get_args(Bucket), "layer-other", "decoder-other"),
+        "model_page: of_size": reasons_for_sizes(wording),
+        "model_page: f'fixed-tokens-{a.family}'": ("fixed-tokens-vit", "fixed-tokens-whisper"),
+        "model_page: scale.kind": ("none", "inverse-sqrt", "stated", "root", "yarn"),
+        "model_page: symbol": {*SIZES, *NINE},
+        "model_page: f'none-{symbol}'": ("none-V", "none-C"),
+        "parameter_inventory: a.norm": get_args(NormKind),
+        "parameter_inventory: letter": "qkvo",
+        "parameter_inventory: part.replace('_', '-')": ("pooler", "head-transform"),
+        "parameter_inventory: _number_of_norms(rest)": "1234",
+        "parameter_inventory: _number_of_norms(first[0])": "1",
+        "parameter_inventory: f'{key}-{biases}'": [
+            *(f"lm-head-tied-{biases}" for biases in range(2)), *(f"lm-head-untied-{biases}" for biases in range(3)),
+        ],
+        "parser: reason": (),  # of a CannotReadError, below
+        "progress: coming.reason": set(get_args(NextReason)) - {"more"},
+        "progress: state": get_args(GroupState),
+        "run_page: key": run_notes(),
+        "sheet_text: sheet.tokens_are": ("rows", "columns"),
+        "sheet_text: sentence_forms(self.problem)['cached'].items()": ("cached-window", "cached-some-windows"),
+    }  # fmt: skip
+    known["parameter_sentences: fact.key"] = constructed_keys("app.shapes.parameter_inventory", known, "Fact")
+    known["wording: answer.reason"] = set[str]().union(
+        *(constructed_keys(name, known, "Unreadable", "CannotReadError") for name in app_modules()
+          if name.startswith(("app.algebra", "app.sheets")))
+    )  # fmt: skip
+    return known
+
+
+def forms_of_parts() -> Mapping[str, set[str]]:
+    """The keys of the sentences of each part of a description or of assumptions that has several."""
+    forms = sentence_forms(LIBRARY.variant("llama-7b").problem)
+    return {part: {*keys} - {""} for part, keys in forms.items()}
+
+
+def parts_asked(wording: Wording, topic: str, section: SectionOfParts) -> set[str]:
+    """The keys of the sentences that a description, or assumptions, on a topic can have."""
+    words, forms = wording.topics[topic], forms_of_parts()
+    parts = words.description_parts if section == "description" else words.assumption_parts
+    return set[str]().union(*(forms.get(part, {part}) for part in parts))
+
+
+def figures_asked(topic: str) -> set[str]:
+    """The keys of the figures that some model's sheet on a topic has."""
+    plans = {plan.key for table in tables_of(topic) for plan in FIGURE_PLANS.get(table.key, ())}
+    counts = [count.made_from for table in tables_of(topic) for count in table.counts]
+    plans |= {"parts"} if any(total and "parts" in total.formula.symbols for total in counts) else set()
+    _ending, *kinds = KINDS_OF_COUNTS.get(TOPICS[topic].bars, ("",))
+    return plans | {*kinds, *(["growth"] if topic == "growth" else [])}
+
+
+def sizes_asked(topic: str) -> set[str]:
+    """The sizes that the sides of the tensors of a topic have."""
+    sides = {str(side) for table in tables_of(topic) for tensor in table.tensors for side in tensor.shape}
+    plot = {"growth-tokens", "growth-operations", "projections-flops", "pairwise-flops"}
+    return sides | (plot if topic == "growth" else set())
+
+
+def unused_or_missing(wording: Wording) -> Iterator[str]:
+    """Every sentence that nothing asks for, and every one that is asked for and not there, by its place."""
+    asked = asked_keys(known_keys(wording))
+    for section in SECTIONS_OF_PARTS:
+        asked[section] |= set[str]().union(*(parts_asked(wording, topic, section) for topic in TOPICS))
+        own = {key for topic in TOPICS for key in wording.topics[topic].model_dump()[section]}
+        asked[section] -= own - wording.sections[section].keys()
+    asked["formulas"] |= (phrases := phrases_asked(wording))
+    optional = {
+        "formulas-with-tokens-as-columns": phrases,
+        **dict.fromkeys(("symbol-names", "stated-sizes"), SIZE_KEYS),
+        "axis-names": set[str]().union(*map(sizes_asked, TOPICS)),
+    }
+    for name, sentences in wording.sections.items():
+        asked[name] |= sentences.keys() & optional.get(name, set())
+        yield from (f"{name}.{key}" for key in asked[name] ^ sentences.keys())
+    for topic, words in wording.topics.items():
+        for section in SECTIONS_OF_PARTS:
+            needed, sentences = parts_asked(wording, topic, section), wording.topic_section(topic, section)
+            written = words.description if section == "description" else words.assumptions
+            yield from (f"{topic}.{section}.{key}" for key in (needed - sentences.keys()) | (written.keys() - needed))
+        yield from (f"{topic}.axis-names.{size}" for size in words.axis_names.keys() - sizes_asked(topic))
+        figures = figures_asked(topic)
+        missing = figures - words.figures.keys() - wording.figures.keys()
+        yield from (f"{topic}.figures.{key}" for key in missing | (words.figures.keys() - figures))
+        asked_rows = {key: row for table in tables_of(topic) for key, row in table.asked.items()}
+        yield from (f"{topic}.rows.{key}" for key in words.rows.keys() - asked_rows.keys())
+        blanks = [Blank(key, side) for key in words.rows if key in asked_rows for side in asked_rows[key].fields]
+        nudges = {str(blank) if str(blank) in words.nudges else f"each.{blank.field}" for blank in blanks}
+        yield from (f"{topic}.nudges.{key}" for key in nudges ^ words.nudges.keys())
+    shown = [key for topic in TOPICS for key in figures_asked(topic)]
+    yield from (f"figures.{key}" for key in wording.figures if shown.count(key) < 2)
+    yield from (f"glossary.{key}" for key in wording.glossary.keys() ^ SKETCHES.keys())
+
+
+def test_every_sentence_is_asked_for_and_every_one_that_is_asked_for_is_there(library: Library) -> None:
+    """In all files: what the code asks for is read off the code, the tables, the catalogue and the families."""
+    assert [*unused_or_missing(library.wording)] == []
+
+
+def test_every_field_of_a_wording_is_read() -> None:
+    """By an attribute of its name, somewhere in the app."""
+    read = {node.attr for tree in app_modules().values() for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    parts = [each for part in WordingPart.__subclasses__() for each in (part, *part.__subclasses__())]
+    fields = {field for part in parts for field in part.model_fields}
+    assert len(fields) > 30
+    assert fields - read - set(get_args(MisconceptionText)) == set()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A copy of the wording's folder, to change."""
+    shutil.copytree(FOLDER / "en", tmp_path / "en")
+    return tmp_path
+
+
+def change(path: Path, before: str, after: str) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert text.count(before) >= 1, (path, before)
+    path.write_text(text.replace(before, after, 1), encoding="utf-8")
+
+
+REFUSED = [
+    ("topics/costs.toml", "name =", "nome =", "name"),
+    ("topics/costs.toml", "queries_flops =", "querys_flops =", "rows.querys_flops"),
+    ("topics/costs.toml", '"queries_flops.count" =', '"queries_flops.colum" =', "nudges.queries_flops.colum"),
+    ("topics/single-head.toml", "[nudges]", "[nudgs]", "nudges"),
+    ("topics/single-head.toml", "queries = {}", 'queries = { noet = "all" }', "rows.queries.noet"),
+    ("misconceptions/mask.toml", "hint =", "hnt =", "mask-forgotten.hint"),
+    ("misconceptions/mask.toml", "[mask-forgotten]", "[mask-forgoten]", "mask-forgoten"),
+    ("sheets.toml", "[hints]", "[hint]", "hint"),
+    ("sheets.toml", "length-one =", "lenght-one =", "axes.rows.lenght-one"),
+    ("glossary.toml", "term =", "trem =", "token.term"),
+    ("interface.toml", "[lint]", "[lnit]", "lnit"),
+    ("sample-course.toml", "course =", "curse =", "course"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("file", "before", "after", "place"), REFUSED)
+def test_a_misspelled_key_is_refused_with_its_place(
+    folder: Path, file: str, before: str, after: str, place: str
+) -> None:
+    """A file that has it can't be read; the error names file, table and key."""
+    change(folder / "en" / file, before, after)
+    with pytest.raises(WorksheetError) as refused:
+        read_wording(folder, "en")
+    assert str(refused.value).startswith(f"wording/en/{file}: {place}")
+
+
+@pytest.mark.parametrize("file", ["topics/costs.toml", "misconceptions/mask.toml", "sheets.toml", "interface.toml"])
+def test_a_missing_file_is_refused(folder: Path, file: str) -> None:
+    """Not when a sentence of it is asked for, but when the wording is read."""
+    (folder / "en" / file).unlink()
+    with pytest.raises(WorksheetError, match=f"^(wording/en/)?{file}"):
+        read_wording(folder, "en")
+
+
+UNUSED = [
+    ("topics/costs.toml", "[nudges]", '[axis-names]\nQ = "queries"\n\n[nudges]', "costs.axis-names.Q"),
+    ("topics/costs.toml", "[description]", '[description]\nno-part = "Nothing."', "costs.description.no-part"),
+    ("topics/costs.toml", "[nudges]", '[nudges]\n"each.rows" = "How many?"', "costs.nudges.each.rows"),
+    ("topics/costs.toml", "[nudges]", '[figures.flow-2]\ntitle = "A"\ncaption = "B"\n[nudges]', "costs.figures.flow-2"),
+    *(
+        ("sheets.toml", f"\n[{section}]\n", f'\n[{section}]\nnothing-asks = "Nothing."\n', f"{section}.nothing-asks")
+        for section in get_args(SheetSection)
     ),
-    "relations": ("view", "reshape", "repeat_interleave"),  # calls in the formulas of the tables
-    "formulas": ("matrix",),
-    "axis-names": ("projections-flops", "pairwise-flops"),
-    "kinds": ("qk-norm",),
-}  # fmt: skip
+    *(
+        ("interface.toml", f"\n[{section}]\n", f'\n[{section}]\nnothing-asks = "Nothing."\n', f"{section}.nothing-asks")
+        for section in get_args(InterfaceSection)
+    ),
+    ("glossary.toml", "[token]", '[bit]\nterm = "A"\ntext = "B"\nelsewhere = []\nwords = []\n[token]', "glossary.bit"),
+]  # fmt: skip
 
 
-@cache
-def texts_of(package: str) -> set[str]:
-    """Every text in a package that stands in the code as it is."""
-    return {node.value for name, tree in app_modules().items() if package_of(name) == package
-            for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)}  # fmt: skip
+def test_a_sentence_that_nothing_asks_for_is_found(folder: Path) -> None:
+    """In each section of each kind of file."""
+    for file, before, after, _place in UNUSED:
+        change(folder / "en" / file, before, after)
+    assert {*unused_or_missing(read_wording(folder, "en"))} == {place for *_, place in UNUSED}
 
 
-@cache
-def formats_of(package: str) -> re.Pattern[str]:
-    """What fits every text that an f-string of a package may become."""
-    patterns = {each for name, tree in app_modules().items() if package_of(name) == package for each in formats(tree)}
-    return re.compile("|".join(sorted(patterns)) or "(?!)")
+def test_a_sentence_that_is_missing_is_found(folder: Path) -> None:
+    """The first of each section, unless sheets say less where it isn't there, as of a side without a name."""
+    gone = set[str]()
+    sheets, interface = (folder / "en" / name for name in ("sheets.toml", "interface.toml"))
+    for path, sections in ((sheets, get_args(SheetSection)), (interface, get_args(InterfaceSection))):
+        for section in sections:
+            text = path.read_text(encoding="utf-8")
+            match = re.search(rf'(?s)\n\[{section}\]\n(\S+) = ("""\n.*?"""|"[^\n]*")\n', text)
+            assert match, section
+            path.write_text(text.replace(match[0], f"\n[{section}]\n"), encoding="utf-8")
+            gone.add(f"{section}.{match[1]}")
+    for file, sentence in (
+        ("costs.toml", r'"queries_flops.count" = [^\n]*\n'),
+        ("costs.toml", r"\nwork = [^\n]*"),
+        ("decode-step.toml", r"\n\[figures.new-token\]\n[^\n]*\n[^\n]*"),
+    ):
+        path = folder / "en" / "topics" / file
+        text, count = re.subn(sentence, "", path.read_text(encoding="utf-8"))
+        assert count == 1
+        path.write_text(text, encoding="utf-8")
+    gone |= {"costs.nudges.each.count", "costs.description.work", "decode-step.figures.new-token"}
+    optional = {"symbol-names", "stated-sizes", "formulas-with-tokens-as-columns", "axis-names"}
+    found = {*unused_or_missing(read_wording(folder, "en"))}
+    assert {each for each in gone if each.partition(".")[0] not in optional} - found == set()
 
 
-def is_used(section: str, key: str) -> bool:
-    """Whether a package that names the section, or hands it its keys, has the key as a text or a fitting f-string.
-
-    Or a template has both in quotes.
-    """
-    packages = {package_of(name) for name in app_modules()}
-    naming = {package for package in packages if section in texts_of(package)} | {*KEYS_FROM.get(section, ())}
-    in_code = any(key in texts_of(package) or formats_of(package).fullmatch(key) for package in naming)
-    return in_code or {section, key} <= quoted_in_templates() or key in PUT_TOGETHER.get(section, ())
-
-
-def table_texts() -> Iterator[str]:
-    """Every text in the modules of the tables."""
-    for name, tree in app_modules().items():
-        if package_of(name) == "shapes":
-            yield from (n.value for n in ast.walk(tree) if isinstance(n, ast.Constant) and isinstance(n.value, str))
+def test_a_language_shows_english_where_it_has_no_sentence(folder: Path) -> None:
+    """A folder beside English; of a sentence with a word that English doesn't fill in, too."""
+    german = folder / "de"
+    (german / "topics").mkdir(parents=True)
+    (german / "sheets.toml").write_text('[axes.rows]\nname = "Zeilen"\nlength = "{n} Zeilen"\n', encoding="utf-8")
+    (german / "topics" / "costs.toml").write_text('name = "Kosten"\n', encoding="utf-8")
+    words = read_wording(folder, "de")
+    assert (words.topics["costs"].name, words.topics["growth"].name) == ("Kosten", "What grows with what")
+    assert (words.axes["rows"].name, words.axes["rows"].length) == ("Zeilen", "{length} rows")
+    (german / "topics" / "costs.toml").write_text('nmae = "Kosten"\n', encoding="utf-8")
+    with pytest.raises(WorksheetError, match=r"^wording/de/topics/costs.toml: nmae: "):
+        read_wording(folder, "de")
 
 
-def formats(tree: ast.AST) -> Iterator[str]:
-    """A pattern of each f-string of a module that may be looked up, with gaps for its values.
-
-    Of "key:detail" only the key counts. What has no word of its own is left out: it would match everything.
-    """
-    for node in ast.walk(tree):
-        if isinstance(node, ast.JoinedStr):
-            parts = [str(part.value) if isinstance(part, ast.Constant) else "\0" for part in node.values]
-            key = "".join(parts).split(":")[0]
-            if re.search(r"[a-z]", key):
-                yield r"[\w-]+".join(map(re.escape, key.split("\0")))
-
-
-def said_with_literals(tree: ast.AST) -> Iterator[tuple[str, str]]:
-    """(section, key) of every call of `say` in a module that has both as texts."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and len(node.args) >= 2:
-            name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-            section, key = node.args[:2]
-            if name == "say" and isinstance(section, ast.Constant) and isinstance(key, ast.Constant):
-                yield str(section.value), str(key.value)
-
-
-def looked_up(section: str, wording: Mapping[str, Any]) -> Sequence[str]:
-    """The keys that the code's tables look up in a section, beside those that are written in the code."""
-    if section in BY_TOPIC:
-        return tuple(TOPICS)
-    if section in BY_MISCONCEPTION:
-        return tuple(each.key for each in MISCONCEPTIONS)
-    parts = {"description": "description-parts", "assumptions": "assumption-parts"}
-    if section in parts:
-        return [part for topic in wording[parts[section]].values() for part in topic]
-    if section == "why":  # of one size, "d_h-share": its symbol and a rule
-        return [key for key in wording[section] if key.split("-")[0] in wording["sizes"]]
-    if section == "axis-names":  # lengths of the tables' matrices
-        named = [table for table in vars(tables).values() if isinstance(table, TensorTable)]
-        return [str(length) for table in named for tensor in table.tensors for length in tensor.shape]
-    if section == "formulas":  # phrases, which the tables name in braces
-        return [name for text in table_texts() for name in re.findall(r"\{([\w-]+)\}", text)]
-    return ()
-
-
-def test_a_sentence_that_nothing_says_is_found() -> None:
-    """Though another section has a key of the name, or some text in another package is the same."""
-    unused = [
-        ("inventory", "division-by-zero"),
-        ("kinds", "unstated"),
-        ("lint", "answers-bold"),
-        ("no-section", "title"),
-    ]
-    assert [pair for pair in unused if is_used(*pair)] == []
-    assert is_used("lint", "unstated")
-
-
-def test_every_sentence_is_used(library: Library) -> None:
-    """By a package that names its section or hands it its keys, unless its key is in a table of the code."""
-    sections = library.wording.sections
-    phrases = [name for words in sections["formulas"].values() for name in re.findall(r"\{([\w-]+)\}", str(words))]
-    unused = [
-        f"{section}.{key}"
-        for section, words in sections.items()
-        for key in words
-        if key not in (*looked_up(section, sections), *phrases) and not is_used(section, key)
-    ]
-    assert unused == []
-
-
-def test_every_sentence_that_the_code_names_is_there(library: Library) -> None:
-    """Each call of `say` with a section and a key written out finds its sentence."""
-    said = {pair for tree in app_modules().values() for pair in said_with_literals(tree)}
-    assert len(said) > 20
-    sections = library.wording.sections
-    assert [(section, key) for section, key in sorted(said) if key not in sections.get(section, {})] == []
+def test_a_frozen_wording_stays_and_takes_what_it_lacks_from_today(library: Library) -> None:
+    """Also a sentence with a word that nothing fills in any more; what nobody asks for any more is ignored."""
+    today, kept = library.wording, json.loads(library.wording.text)
+    assert not {"interface", "sample-course"} & kept.keys()
+    kept["topics"]["costs"] |= {"name": "Costs", "title": "Costs of {gone}", "new-field": "?"}
+    kept |= {"new-part": {}, "sheets": {**kept["sheets"], "new-section": {"key": "?"}}}
+    del kept["topics"]["growth"], kept["sheets"]["hints"]["look"]
+    frozen = Wording.frozen(json.dumps(kept), today)
+    assert (frozen.topics["costs"].name, frozen.topics["costs"].title) == ("Costs", today.topics["costs"].title)
+    assert frozen.topics["growth"] == today.topics["growth"]
+    assert frozen.sections["hints"] == today.sections["hints"]
+    assert Wording.frozen(frozen.text, today).text == frozen.text

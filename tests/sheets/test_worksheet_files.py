@@ -121,10 +121,10 @@ def test_a_file_that_is_no_text_is_named(tmp_path: Path) -> None:
 
 
 def test_a_library_without_wording_is_refused(tmp_path: Path) -> None:
-    """Worksheets say nothing without wording/en.toml."""
+    """Worksheets say nothing without wording/en/."""
     folder = copied(tmp_path)
-    (folder / "wording" / "en.toml").unlink()
-    with pytest.raises(WorksheetError, match=r"^en\.toml cannot be read"):
+    shutil.rmtree(folder / "wording" / "en")
+    with pytest.raises(WorksheetError, match=r"^sheets\.toml cannot be read"):
         load_library(folder)
 
 

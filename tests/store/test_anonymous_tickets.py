@@ -114,7 +114,7 @@ def test_after_reopening_fewer_than_five_are_not_added_to_what_has_been_read(tic
         tickets.hand_in(1)
         tickets.close()
         store.exit_tickets._mix(activity_id, leave=0)  # as another process does that has just looked
-        delete_expired(store.engine)
+        delete_expired(store.engine, store.now())
         held = store.exit_tickets.held(activity_id)
         assert (tickets.texts(), held, held.too_few) == (read, HeldTickets(number, 0, others_shown=True), True)
     [*_, gone] = store.roster.students(tickets.course)

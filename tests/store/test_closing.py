@@ -70,13 +70,13 @@ def test_what_is_done_after_the_answers_were_shown_is_late(store: Store, clock: 
     store.activities.close(made)
     clock.pass_seconds(5)
     open_again()
-    assert not reload(store, made).is_late()
+    assert not reload(store, made).is_late(clock.now)
     store.activities.set_extra_time(reload(store, made), kim.id, 0)
     store.activities.close(reload(store, made))
     clock.pass_minutes(1)
     store.activities.note_drafts_taken(made)
     open_again()
-    assert reload(store, made).is_late()
+    assert reload(store, made).is_late(clock.now)
     assert reload(store, made).answers_shown_at == clock.now
 
 
@@ -92,7 +92,7 @@ def test_archiving_a_course_closes_its_activities(store: Store, clock: Clock) ->
     store.courses.archive(course)
     clock.pass_minutes(1)
     store.courses.archive(course, archived=False)
-    assert [reload(store, its).phase() for its in (made, draft, past)] == ["closed", "draft", "closed"]
+    assert [reload(store, its).phase(clock.now) for its in (made, draft, past)] == ["closed", "draft", "closed"]
     assert reload(store, past).plan.closes_at == TEN
 
 
@@ -112,7 +112,7 @@ def test_until_it_closes_a_close_is_undone_without_a_trace(
         found = store.activities.of_visitor(token, made.id)
         assert found
         its = found.activity
-        assert (its.phase(), its.is_writable(), its.is_late()) == ("open", True, False)
+        assert (its.phase(clock.now), its.is_writable(clock.now), its.is_late(clock.now)) == ("open", True, False)
         assert store.activities.ended() == ()
         assert store.activities.can_undo_close(reload(store, made))
     assert store.activities.undo_close(before)
@@ -126,7 +126,7 @@ def test_a_close_that_took_effect_or_was_overtaken_is_not_undone(store: Store, c
     store.activities.close_undoably(made)
     clock.pass_seconds(10)
     closed = reload(store, made)
-    assert closed.phase() == "closing"
+    assert closed.phase(clock.now) == "closing"
     assert not store.activities.undo_close(closed)
     assert reload(store, made) == closed
     assert not store.activities.close_undoably(closed)
@@ -162,7 +162,7 @@ def test_closing_what_has_not_opened_yet_is_undone_too(store: Store, clock: Cloc
     made, _, _ = activity(store, Plan("Week 3", None, Policies(take_in_drafts=False), opens_at))
     before = reload(store, made)
     store.activities.close_undoably(before, 5)
-    assert reload(store, made).phase() == "closing"
+    assert reload(store, made).phase(clock.now) == "closing"
     clock.pass_seconds(9)
     assert store.activities.undo_close(before)
     assert reload(store, made) == before

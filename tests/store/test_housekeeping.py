@@ -29,7 +29,7 @@ def test_models_go_when_nothing_uses_them(store: Store) -> None:
     with store.engine.begin() as connection:
         connection.execute(sa.update(models).where(models.c.key != new).values(created_at=old, used_at=old))
     assert store.find_model(opened)
-    assert delete_expired(store.engine) == 1
+    assert delete_expired(store.engine, store.now()) == 1
     assert store.find_model(forgotten) is None
     assert all(store.find_model(key) for key in (opened, on_a_sheet, in_a_run, new))
 
@@ -48,7 +48,7 @@ def test_everything_expired_goes_in_parts(store: Store, monkeypatch: pytest.Monk
     counts = list[int]()
     sa.event.listen(store.single_engine, "after_cursor_execute", lambda _c, cursor, statement, *_: (
         counts.append(cursor.rowcount) if statement.startswith("DELETE") else None))  # fmt: skip
-    assert delete_expired(store.engine) == 13
+    assert delete_expired(store.engine, store.now()) == 13
     assert max(counts) == 3
 
 
@@ -61,7 +61,7 @@ def test_one_step_that_fails_stops_no_other(store: Store) -> None:
         connection.execute(sa.update(models).values(created_at=old, used_at=old))
         sessions.drop(connection)
     with pytest.raises(ExceptionGroup) as raised:
-        delete_expired(store.engine)
+        delete_expired(store.engine, store.now())
     assert len(raised.value.exceptions) == 1
     with store.engine.connect() as connection:
         assert connection.scalar(sa.select(sa.func.count()).select_from(runs)) == 0
@@ -78,7 +78,7 @@ def test_no_statement_is_cut_short(new_postgres_database: str, tmp_path: Path) -
             limits.add(cursor.connection.execute("SHOW statement_timeout").fetchone()[0])
 
     sa.event.listen(store.single_engine, "before_cursor_execute", note_limit)
-    assert delete_expired(store.engine) == 1
+    assert delete_expired(store.engine, store.now()) == 1
     assert limits == {"0"}
     limits.clear()
     store.find_visitor("nobody")

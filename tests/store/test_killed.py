@@ -173,4 +173,4 @@ def test_a_process_killed_while_it_takes_drafts_in_loses_and_doubles_nothing(dat
     assert stored == drafts
     assert {attempt.taken_in for attempt in attempts} == {True}
     assert ended is not None
-    assert ended.phase() == "closed"
+    assert ended.phase(store.now()) == "closed"

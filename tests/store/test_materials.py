@@ -133,11 +133,11 @@ def test_what_nobody_owns_any_more_goes(store: Store, ada: Teacher, course: Cour
     old = utc_now() - MODEL_RETENTION - timedelta(days=1)
     with store.engine.begin() as connection:
         connection.execute(sa.update(models).values(created_at=old, used_at=old))
-    assert delete_expired(store.engine) == 0
+    assert delete_expired(store.engine, store.now()) == 0
     store.materials.remove(kept)
-    assert delete_expired(store.engine) == 0
+    assert delete_expired(store.engine, store.now()) == 0
     with store.engine.begin() as connection:
         connection.execute(sa.update(materials).values(removed_at=utc_now() - REMOVED_RETENTION - timedelta(days=1)))
-    assert delete_expired(store.engine) == 2  # the material, and then its model
+    assert delete_expired(store.engine, store.now()) == 2  # the material, and then its model
     with store.engine.connect() as connection:
         assert connection.execute(sa.select(material_versions)).all() == []

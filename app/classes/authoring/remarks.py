@@ -38,7 +38,7 @@ def remarks_on(library: Library, worksheet: Worksheet) -> tuple[Remark, ...]:
     """
     variant = Variant(worksheet, library.model(worksheet.model), worksheet.tokens, library.wording)
     names = {
-        **library.wording.sections["misconception-names"],
+        **{key: words.name for key, words in library.wording.misconceptions.items()},
         **{own.key: own.name for own in worksheet.misconceptions},
     }
     remarks = [

@@ -129,12 +129,10 @@ def read_worksheet_form(library: Library, key: str, texts: EditorTexts) -> Works
 
 def automatic_title(library: Library, topic: str, model: str) -> str:
     """The title of a worksheet that was given none, such as "One head of LLaMA 7B"; "" for an unknown name."""
-    titles, known = library.wording.sections["titles"], library.models.get(model)
-    if known is None or topic not in titles:
+    words, known = library.wording.topics.get(topic), library.models.get(model)
+    if known is None or words is None:
         return ""
-    is_of_encoder = known.architecture.encoder_decoder and f"{topic}-encoder" in titles
-    title = library.wording.say("titles", f"{topic}-encoder" if is_of_encoder else topic, model=known.name)
-    return title[:MAX_SHORT_TEXT].strip()
+    return words.title_for(known.name, known.architecture)[:MAX_SHORT_TEXT].strip()
 
 
 def complete_rows(library: Library, texts: EditorTexts) -> EditorTexts:
@@ -385,9 +383,7 @@ def _form_error(error: SettingError, settings: Mapping[str, Any]) -> WorksheetFo
     if error.setting == "model":
         sentence = _("This model is no longer here: choose another one.")
     else:
-        sentence = str(error).removeprefix(f"{written} ")
-    if sentence.startswith(("is ", "has ", "must ", "cannot ")):
-        sentence = _("This {refusal}").format(refusal=sentence)
+        sentence = re.sub(rf"^{re.escape(written)}(?= )", _("This"), str(error))  # the field beside it, not its name
     if error.setting == "misconceptions" and len(path) > 3:
         written_line = f"{path[3]} = {settings['misconceptions'][int(path[1])]['boxes'].get(path[3], '')}"
         sentence = f"{written_line[:_MAX_ECHOED]}: {sentence}"

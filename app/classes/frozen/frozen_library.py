@@ -36,7 +36,7 @@ class _Source:
 
 @dataclass(frozen=True)
 class _WordingSource:
-    """A frozen wording, and the one of now that it lends from."""
+    """A frozen wording, and the one of now, which has the sentences that it lacks."""
 
     today_id: int
     hash: str
@@ -126,7 +126,7 @@ def freeze_model(library: Library, store: Store, activity: Activity, key: str) -
 
 
 def wording_snapshot(wording: Wording) -> Snapshot:
-    """Every sentence of a wording."""
+    """Everything that sheets say."""
     return Snapshot("wording", wording.text)
 
 

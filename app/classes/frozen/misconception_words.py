@@ -28,18 +28,14 @@ class MisconceptionWords:
     author: Callable[[str], AuthorMisconception | None]
 
     def name(self, key: str) -> str:
-        """A misconception in a few words, such as 'Head as wide as the model'; its key where it has no name."""
-        described = self.author(key)
-        return described.name if described else self.wording.misconception_name(key)
+        """A misconception in a few words, such as 'Head as wide as the model'; its key if it is known no longer."""
+        words = self.author(key) or self.wording.misconceptions.get(key)
+        return words.name if words else key
 
     def explanation(self, key: str) -> str:
         """The text that explains a misconception; '' for one that is not known, or known no longer."""
-        if described := self.author(key):
-            return described.explanation
-        try:
-            return self.wording.misconception(key, "explanation")
-        except KeyError:
-            return ""
+        words = self.author(key) or self.wording.misconceptions.get(key)
+        return words.explanation if words else ""
 
 
 def misconception_words(

@@ -97,7 +97,7 @@ class ProductStage:
     @property
     def has_sink(self) -> bool:
         """Whether an attention sink takes a share of every softmax."""
-        return "sinks" in self.shapes.variant.architecture.flags
+        return self.shapes.variant.architecture.has_sinks
 
     # Places
 

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from app.models.families.family import (
     ALL_BIASES,
-    COMMON_SIZES,
     POST_NORM,
     PRE_NORM,
     YES,
@@ -30,7 +29,6 @@ _BERT = Family(
     encoders.BERT,
     "BertForMaskedLM",
     {
-        **COMMON_SIZES,
         "G": "= H",
         "d_h": "= d/H",
         "C": "max_position_embeddings = 512",
@@ -95,6 +93,7 @@ _BART = Family(
     causal=False,
     position_rows="C",
     norm_placement=POST_NORM,
+    embedding_scale="stated",
 )
 _T5 = Family(
     encoder_decoders.T5,
@@ -112,7 +111,7 @@ _T5 = Family(
         "H_dec": "= H",
         "d_h_dec": "= d_h",
         "L_dec": "num_decoder_layers = L",
-        "B": "relative_attention_num_buckets = 32",
+        "n_buckets": "relative_attention_num_buckets = 32",
     },
     {
         "gated": Flag("feed_forward_proj", False, names_gated_activation),
@@ -160,7 +159,7 @@ ENCODER_FAMILIES: Mapping[str, Family] = {
     "modernbert": Family(
         encoders.MODERNBERT,
         "ModernBertForMaskedLM",
-        {**COMMON_SIZES, "G": "= H", "d_h": "= d/H"},
+        {"G": "= H", "d_h": "= d/H"},
         {
             "q k v o": Flag("attention_bias"),
             "mlp_bias": Flag("mlp_bias"),
@@ -199,7 +198,6 @@ ENCODER_FAMILIES: Mapping[str, Family] = {
         encoders.VIT,
         "ViTForImageClassification",
         {
-            **COMMON_SIZES,
             "G": "= H",
             "d_h": "= d/H",
             "V": "= none",
@@ -216,12 +214,12 @@ ENCODER_FAMILIES: Mapping[str, Family] = {
         kv_cache=False,
         position_rows="P",
         fixed_tokens="P",
+        input="image",
     ),
     "clip_text_model": Family(
         encoders.CLIP_TEXT,
         "CLIPTextModel",
         {
-            **COMMON_SIZES,
             "G": "= H",
             "d_h": "= d/H",
             "C": "max_position_embeddings = 77",
@@ -258,5 +256,6 @@ ENCODER_FAMILIES: Mapping[str, Family] = {
         flags={"q v o mlp_bias": YES},
         norm_placement=PRE_NORM,
         fixed_tokens="C",
+        input="sound",
     ),
 }

@@ -6,12 +6,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from app.models.architecture import NormKind, NormPlacement, PositionBias
+from app.models.alibi import AlibiSlopes, slopes_from_powers
+from app.models.architecture import EmbeddingScale, InputKind, NormKind, NormPlacement, PositionBias, QKNorm
 from app.models.config_fields import ConfigError, quoted
 from app.models.layer_patterns import LayerPattern, WindowRule
 from app.models.parameter_specs import NEVER, Layout
 from app.models.score_scale import ScaleRule, inverse_sqrt
 from app.models.size_specs import SizeSpecs
+from app.models.width_rules import WidthRules
 from app.translation import gettext as _
 
 
@@ -75,22 +77,38 @@ class SoftcapRule:
     default: float | None
 
 
+COMMON_SIZES: SizeSpecs = {
+    "d": "hidden_size",
+    "H": "num_attention_heads",
+    "G": "num_key_value_heads = H",
+    "d_h": "head_dim = d/H",
+    "d_v": "= d_h",
+    "d_ff": "intermediate_size",
+    "V": "vocab_size",
+    "L": "num_hidden_layers",
+    "C": "max_position_embeddings = none",
+    "labels": "id2label num_labels = 2",
+}
+
+
 @dataclass(frozen=True)
 class Family:
     """What one model_type does differently from others.
 
-    `model_class` is counted where the config names no class that is known. A key of `flags` may set several flags at
-    once ("q k v": the biases of three projections). `tied` is what an absent tie_word_embeddings means; "never"
-    overrules the field. `position_rows` is the symbol that counts the rows of the position table, None where
-    there is no table; there is none either where `position_table_when` is not met. `unused_positions` is how many of
-    these rows no token uses. `text_part_defaults` are sizes that multimodal files of this family leave out of their
-    text part, and only they may.
+    `sizes` are added to COMMON_SIZES and replace those of the same symbol. `model_class` is counted where the config
+    names no class that is known. A key of `flags` may set several flags at once ("q k v": the biases of three
+    projections). `tied` is what an absent tie_word_embeddings means; "never" overrules the field. `position_rows` is
+    the symbol that counts the rows of the position table, None where there is no table; there is none either where
+    `position_table_when` is not met. `unused_positions` is how many of these rows no token uses. `text_part_defaults`
+    are sizes that multimodal files of this family leave out of their text part, and only they may.
 
-    `scale`, `softcap`, `position_bias`, `norm` and `norm_placement` say how its layers compute, as the family's
-    modules in transformers do. The keys of `position_bias` and `norm_placement` are conditions on flags, of which the
-    first that is met counts; without one there is no bias. The keys of `not_modelled` are conditions, too: its values
-    are noun phrases for parts of attention that nothing here describes. `fixed_tokens` is the symbol of the one length
-    that the model reads, None where the input may be shorter.
+    `scale`, `softcap`, `position_bias`, `alibi_slopes`, `norm`, `norm_placement`, `embedding_scale` and
+    `scales_residuals` say how its layers compute, as the family's modules in transformers do; `qk_norm` says which norm
+    queries and keys have where the flag qk_norm is set. The keys of `position_bias` and `norm_placement` are conditions
+    on flags, of which the first that is met counts; without one there is no bias. The keys of `not_modelled` are
+    conditions, too: its values are noun phrases for parts of attention that nothing here describes. `fixed_tokens` is
+    the symbol of the one length that the model reads, None where the input may be shorter; `input` is what it reads.
+    `width_rules` says how the inner dimension was chosen in those of its models that did not follow LLaMA's rule.
     """
 
     layout: Layout
@@ -111,10 +129,28 @@ class Family:
     scale: ScaleRule = inverse_sqrt
     softcap: SoftcapRule | None = None
     position_bias: Mapping[str, PositionBias] = field(default_factory=dict)
+    alibi_slopes: AlibiSlopes = slopes_from_powers
+    qk_norm: QKNorm = "layer-norm"
+    embedding_scale: EmbeddingScale = ""
+    scales_residuals: bool = False
+    width_rules: WidthRules = field(default_factory=dict)
     norm: NormKind = "LayerNorm"
     norm_placement: Mapping[str, NormPlacement] = field(default_factory=lambda: PRE_NORM)
     fixed_tokens: str | None = None
+    input: InputKind = "text"
     not_modelled: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Complete the sizes."""
+        object.__setattr__(self, "sizes", {**COMMON_SIZES, **self.sizes})
+
+
+@dataclass(frozen=True)
+class CausalDecoder(Family):
+    """The row of a causal decoder with rotary positions and RMSNorm, the most frequent kind."""
+
+    rotary: RotaryRule | None = RotaryRule()
+    norm: NormKind = "RMSNorm"
 
 
 PRE_NORM: Mapping[str, NormPlacement] = {"": "pre"}
@@ -124,79 +160,19 @@ SANDWICH_NORM: Mapping[str, NormPlacement] = {"": "sandwich"}
 PARALLEL_NORM: Mapping[str, NormPlacement] = {"": "parallel"}
 PARALLEL_OR_PRE_NORM: Mapping[str, NormPlacement] = {"parallel": "parallel", "": "pre"}
 
-COMMON_SIZES: SizeSpecs = {
-    "d": "hidden_size",
-    "H": "num_attention_heads",
-    "G": "num_key_value_heads = H",
-    "d_h": "head_dim = d/H",
-    "d_v": "= d_h",
-    "d_ff": "intermediate_size",
-    "V": "vocab_size",
-    "L": "num_hidden_layers",
-    "C": "max_position_embeddings = none",
-    "labels": "id2label num_labels = 2",
-}
-_ROPE = RotaryRule()
-_NO_FLAGS: Flags = {}
-_NO_DEFAULTS: Mapping[str, int] = {}
-_NO_PARTS: Mapping[str, str] = {}
-
-
-def decoder(
-    layout: Layout,
-    name: str,
-    sizes: SizeSpecs | None = None,
-    *,
-    flags: Flags = _NO_FLAGS,
-    tied: Tied = False,
-    rotary: RotaryRule = _ROPE,
-    windows: WindowRule | None = None,
-    expert_layers: LayerPattern | None = None,
-    cross_layers: LayerPattern | None = None,
-    text_part_defaults: Mapping[str, int] = _NO_DEFAULTS,
-    scale: ScaleRule = inverse_sqrt,
-    norm: NormKind = "RMSNorm",
-    norm_placement: Mapping[str, NormPlacement] = PRE_NORM,
-    not_modelled: Mapping[str, str] = _NO_PARTS,
-) -> Family:
-    """The row of a causal decoder with rotary positions and RMSNorm, the most frequent kind.
-
-    Its class is `name` + ForCausalLM.
-
-    `sizes` are added to COMMON_SIZES and replace those of the same symbol; everything else goes into the row as given.
-    """
-    return Family(
-        layout,
-        f"{name}ForCausalLM",
-        {**COMMON_SIZES, **(sizes or {})},
-        flags,
-        tied,
-        rotary=rotary,
-        windows=windows,
-        expert_layers=expert_layers,
-        cross_layers=cross_layers,
-        text_part_defaults=text_part_defaults,
-        scale=scale,
-        norm=norm,
-        norm_placement=norm_placement,
-        not_modelled=not_modelled,
-    )
-
 
 def default_sizes(d: int, H: int, d_ff: int, V: int, L: int) -> Mapping[str, int]:
     """The five sizes that the text part of a multimodal file may leave out, by symbol: for `text_part_defaults`."""
     return {"d": d, "H": H, "d_ff": d_ff, "V": V, "L": L}
 
 
-# Flags that many rows share: biases of the projections (q k v o) and of the feed-forward block, and norms of queries
-# and keys. PER_HEAD_RMS is an RMSNorm of each head's queries and keys, RMS_OF_ALL_HEADS one over all heads' numbers
-# together.
+# Flags that many rows share: biases of the projections (q k v o) and of the feed-forward block, and a norm of queries
+# and keys, of which the row's `qk_norm` says which it is.
 ATTENTION_BIAS: Flags = {"q k v o": Flag("attention_bias")}
 MLP_BIAS: Flags = {"mlp_bias": Flag("mlp_bias")}
 QKV_BIAS: Flags = {"q k v": YES}
 ALL_BIASES: Flags = {"q k v o mlp_bias": YES}
-RMS_OF_ALL_HEADS: Flags = {"qk_norm rms_of_all_heads": YES}
-PER_HEAD_RMS: Flags = {"qk_norm rms_per_head": YES}
+WITH_QK_NORM: Flags = {"qk_norm": YES}
 
 
 def is_set(_value: object, _name: str) -> bool:

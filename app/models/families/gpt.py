@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from app.models.alibi import slopes_of_larger_power
 from app.models.families.family import (
     ALL_BIASES,
-    COMMON_SIZES,
     PARALLEL_NORM,
     PARALLEL_OR_PRE_NORM,
     POST_NORM,
     YES,
+    CausalDecoder,
     Family,
     Flag,
     RotaryRule,
     clips_projections,
-    decoder,
     is_two,
 )
 from app.models.layer_patterns import WindowRule, local_attention_types
@@ -27,7 +27,6 @@ from app.models.size_specs import SizeSpecs
 from app.translation import gettext as _
 
 _GPT_SIZES: SizeSpecs = {
-    **COMMON_SIZES,
     "d": "n_embd hidden_size",
     "H": "n_head num_attention_heads",
     "L": "n_layer num_hidden_layers",
@@ -48,7 +47,6 @@ _FALCON = Family(
     gpt.FALCON,
     "FalconForCausalLM",
     {
-        **COMMON_SIZES,
         "d": "n_embed hidden_size",
         "H": "num_attention_heads n_head",
         "L": "num_hidden_layers n_layer",
@@ -96,7 +94,6 @@ GPT_FAMILIES: Mapping[str, Family] = {
         gpt.GPT_NEO,
         "GPTNeoForCausalLM",
         {
-            **COMMON_SIZES,
             "H": "num_heads num_attention_heads",
             "L": "num_layers num_hidden_layers",
             "G": "= H",
@@ -111,9 +108,9 @@ GPT_FAMILIES: Mapping[str, Family] = {
         windows=WindowRule(local_attention_types, "window_size", 256),
         scale=unscaled,
     ),
-    "gpt_neox": decoder(
+    "gpt_neox": CausalDecoder(
         gpt.GPT_NEOX,
-        "GPTNeoX",
+        "GPTNeoXForCausalLM",
         {"G": "= H", "d_h": "= d/H"},
         flags={
             "q k v o": Flag("attention_bias", True),
@@ -158,7 +155,6 @@ GPT_FAMILIES: Mapping[str, Family] = {
         gpt.MPT,
         "MptForCausalLM",
         {
-            **COMMON_SIZES,
             "d": "d_model hidden_size",
             "H": "n_heads num_attention_heads",
             "L": "n_layers num_hidden_layers",
@@ -171,13 +167,13 @@ GPT_FAMILIES: Mapping[str, Family] = {
         tied=True,
         not_modelled={"clipped": _("queries, keys and values clipped to a stated range")},
         position_bias={"": "alibi"},
+        alibi_slopes=slopes_of_larger_power,
         scale=by_softmax_scale,
     ),
     "opt": Family(
         gpt.OPT,
         "OPTForCausalLM",
         {
-            **COMMON_SIZES,
             "G": "= H",
             "d_h": "= d/H",
             "d_ff": "ffn_dim",
@@ -200,7 +196,6 @@ GPT_FAMILIES: Mapping[str, Family] = {
         gpt.XGLM,
         "XGLMForCausalLM",
         {
-            **COMMON_SIZES,
             "d": "d_model hidden_size",
             "H": "attention_heads num_attention_heads",
             "L": "num_layers num_hidden_layers",
@@ -210,5 +205,6 @@ GPT_FAMILIES: Mapping[str, Family] = {
         },
         ALL_BIASES,
         tied=True,
+        embedding_scale="stated",
     ),
 }

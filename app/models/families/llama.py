@@ -12,16 +12,15 @@ from app.models.families.family import (
     OUTPUT_NORM,
     PARALLEL_NORM,
     PARALLEL_OR_PRE_NORM,
-    PER_HEAD_RMS,
     QKV_BIAS,
-    RMS_OF_ALL_HEADS,
     SANDWICH_NORM,
+    WITH_QK_NORM,
     YES,
+    CausalDecoder,
     Family,
     Flag,
     RotaryRule,
     SoftcapRule,
-    decoder,
     default_sizes,
     is_set,
 )
@@ -36,27 +35,29 @@ from app.models.layer_patterns import (
 from app.models.layouts import llama
 from app.models.parameter_specs import ALWAYS
 from app.models.score_scale import by_multiplier, by_query_scalar
+from app.models.width_rules import META_RULES
 from app.translation import gettext as _
 
 _QWEN_WINDOWS = WindowRule(all_after("max_window_layers", 28), missing=4096, switch="use_sliding_window")
 _ALTERNATE = all_but_every(2)
 _CLIPPED = {"clipped": _("queries, keys and values clipped to a stated range")}
-_MISTRAL = decoder(
+_MISTRAL = CausalDecoder(
     llama.LLAMA,
-    "Mistral",
+    "MistralForCausalLM",
     {"G": "num_key_value_heads = 8, null H"},
     windows=WindowRule(missing=4096),
     text_part_defaults=default_sizes(4096, 32, 14336, 32000, 32),
 )
-_LLAMA = decoder(
+_LLAMA = CausalDecoder(
     llama.LLAMA,
-    "Llama",
+    "LlamaForCausalLM",
     flags={**ATTENTION_BIAS, **MLP_BIAS},
     text_part_defaults=default_sizes(4096, 32, 11008, 32000, 32),
+    width_rules=META_RULES,
 )
-_QWEN2 = decoder(
+_QWEN2 = CausalDecoder(
     llama.LLAMA,
-    "Qwen2",
+    "Qwen2ForCausalLM",
     {"G": "num_key_value_heads = 32, null H"},
     flags=QKV_BIAS,
     windows=_QWEN_WINDOWS,
@@ -69,21 +70,23 @@ _QWEN2_VL = replace(
     windows=WindowRule(all_after("max_window_layers", 80), missing=4096, switch="use_sliding_window"),
     text_part_defaults=default_sizes(8192, 64, 29568, 152064, 80),
 )
-_QWEN3 = decoder(
+_QWEN3 = CausalDecoder(
     llama.QK_NORM,
-    "Qwen3",
+    "Qwen3ForCausalLM",
     {"G": "num_key_value_heads = 32, null H", "d_h": "head_dim = 128, null d/H"},
-    flags={**ATTENTION_BIAS, **PER_HEAD_RMS},
+    flags={**ATTENTION_BIAS, **WITH_QK_NORM},
+    qk_norm="per-head",
     windows=_QWEN_WINDOWS,
     text_part_defaults=default_sizes(4096, 32, 22016, 151936, 32),
 )
-_GEMMA = decoder(
+_GEMMA = CausalDecoder(
     llama.LLAMA,
-    "Gemma",
+    "GemmaForCausalLM",
     {"G": "num_key_value_heads = 16, null H", "d_h": "head_dim = 256, null d/H"},
     flags={**ATTENTION_BIAS, "bidirectional": Flag("use_bidirectional_attention")},
     tied=True,
     text_part_defaults=default_sizes(3072, 16, 24576, 256000, 28),
+    embedding_scale="root-d",
 )
 _GEMMA2 = replace(
     _GEMMA,
@@ -99,7 +102,8 @@ _GEMMA2 = replace(
 _GEMMA3 = replace(
     _GEMMA2,
     model_class="Gemma3ForCausalLM",
-    flags={**_GEMMA.flags, **PER_HEAD_RMS},
+    flags={**_GEMMA.flags, **WITH_QK_NORM},
+    qk_norm="per-head",
     rotary=RotaryRule(default_theta=1e6, local_theta="rope_local_base_freq", default_local_theta=10_000.0),
     windows=WindowRule(all_but_every(6, "sliding_window_pattern"), missing=4096),
     text_part_defaults=default_sizes(2304, 8, 9216, 262208, 26),
@@ -108,9 +112,9 @@ _GEMMA3 = replace(
 
 LLAMA_FAMILIES: Mapping[str, Family] = {
     "llama": _LLAMA,
-    "mllama_text_model": decoder(
+    "mllama_text_model": CausalDecoder(
         llama.MLLAMA,
-        "Mllama",
+        "MllamaForCausalLM",
         {"G": "num_key_value_heads = 8, null H", "d_h": "= d/H"},
         tied="never",
         rotary=RotaryRule(default_theta=5e5),
@@ -139,29 +143,29 @@ LLAMA_FAMILIES: Mapping[str, Family] = {
     "gemma": _GEMMA,
     "gemma2": _GEMMA2,
     "gemma3_text": _GEMMA3,
-    "phi": decoder(
+    "phi": CausalDecoder(
         llama.PHI,
-        "Phi",
+        "PhiForCausalLM",
         flags={**ALL_BIASES, "lm_head_bias": YES, "qk_norm": Flag("qk_layernorm")},
         rotary=RotaryRule(default_share=0.5),
         norm="LayerNorm",
         norm_placement=PARALLEL_NORM,
     ),
-    "phi3": decoder(
-        llama.PHI3, "Phi3", windows=WindowRule(), text_part_defaults=default_sizes(3072, 32, 8192, 32064, 32)
+    "phi3": CausalDecoder(
+        llama.PHI3, "Phi3ForCausalLM", windows=WindowRule(), text_part_defaults=default_sizes(3072, 32, 8192, 32064, 32)
     ),
-    "starcoder2": decoder(
+    "starcoder2": CausalDecoder(
         llama.STARCODER2,
-        "Starcoder2",
+        "Starcoder2ForCausalLM",
         {"G": "num_key_value_heads = 2, null H"},
         flags={"q k v o mlp_bias": Flag("use_bias", True)},
         tied=True,
         windows=WindowRule(),
         norm="LayerNorm",
     ),
-    "stablelm": decoder(
+    "stablelm": CausalDecoder(
         llama.STABLELM,
-        "StableLm",
+        "StableLmForCausalLM",
         {"G": "num_key_value_heads = 32, null H", "d_h": "= d/H"},
         flags={
             "q k v": Flag("use_qkv_bias"),
@@ -172,35 +176,42 @@ LLAMA_FAMILIES: Mapping[str, Family] = {
         norm="LayerNorm",
         norm_placement=PARALLEL_OR_PRE_NORM,
     ),
-    "olmo": decoder(
+    "olmo": CausalDecoder(
         llama.OLMO,
-        "Olmo",
+        "OlmoForCausalLM",
         flags={**ATTENTION_BIAS, "clipped": Flag("clip_qkv", test=is_set)},
         norm="LayerNorm",
         not_modelled=_CLIPPED,
     ),
-    "olmo2": decoder(llama.OLMO2, "Olmo2", flags={**ATTENTION_BIAS, **RMS_OF_ALL_HEADS}, norm_placement=OUTPUT_NORM),
-    "olmo3": decoder(
+    "olmo2": CausalDecoder(
         llama.OLMO2,
-        "Olmo3",
-        flags={**ATTENTION_BIAS, **RMS_OF_ALL_HEADS},
+        "Olmo2ForCausalLM",
+        flags={**ATTENTION_BIAS, **WITH_QK_NORM},
+        qk_norm="all-heads",
+        norm_placement=OUTPUT_NORM,
+    ),
+    "olmo3": CausalDecoder(
+        llama.OLMO2,
+        "Olmo3ForCausalLM",
+        flags={**ATTENTION_BIAS, **WITH_QK_NORM},
+        qk_norm="all-heads",
         # Scaling counts for the layers without a window alone.
         rotary=RotaryRule(default_theta=5e5, local_theta="rope_theta", default_local_theta=5e5),
         windows=WindowRule(all_but_every(4), missing=4096),
         norm_placement=OUTPUT_NORM,
     ),
-    "cohere": decoder(
+    "cohere": CausalDecoder(
         llama.COHERE,
-        "Cohere",
+        "CohereForCausalLM",
         flags={**ATTENTION_BIAS, "qk_norm": Flag("use_qk_norm")},
         tied=True,
         rotary=RotaryRule(default_theta=5e5, adjacent=ALWAYS),
         norm="LayerNorm",
         norm_placement=PARALLEL_NORM,
     ),
-    "cohere2": decoder(
+    "cohere2": CausalDecoder(
         llama.COHERE,
-        "Cohere2",
+        "Cohere2ForCausalLM",
         {"d_h": "= d/H"},
         flags=ATTENTION_BIAS,
         tied=True,
@@ -210,57 +221,65 @@ LLAMA_FAMILIES: Mapping[str, Family] = {
         norm="LayerNorm",
         norm_placement=PARALLEL_NORM,
     ),
-    "granite": decoder(llama.LLAMA, "Granite", flags={**ATTENTION_BIAS, **MLP_BIAS}, scale=by_multiplier),
-    "nemotron": decoder(
+    "granite": CausalDecoder(
+        llama.LLAMA,
+        "GraniteForCausalLM",
+        flags={**ATTENTION_BIAS, **MLP_BIAS},
+        scale=by_multiplier,
+        embedding_scale="stated",
+        scales_residuals=True,
+    ),
+    "nemotron": CausalDecoder(
         llama.NEMOTRON,
-        "Nemotron",
+        "NemotronForCausalLM",
         flags={**ATTENTION_BIAS, **MLP_BIAS},
         rotary=RotaryRule(default_share=0.5),
         norm="LayerNorm",
     ),
-    "glm": decoder(
+    "glm": CausalDecoder(
         llama.GLM,
-        "Glm",
+        "GlmForCausalLM",
         {"G": "num_key_value_heads = 2, null H", "d_h": "head_dim = 128, null d/H"},
         flags={"q k v": Flag("attention_bias", True)},
         rotary=RotaryRule(default_share=0.5, adjacent=ALWAYS),
     ),
-    "glm4": decoder(
+    "glm4": CausalDecoder(
         llama.GLM,
-        "Glm4",
+        "Glm4ForCausalLM",
         {"G": "num_key_value_heads = 2, null H", "d_h": "head_dim = 128, null d/H"},
         flags={"q k v": Flag("attention_bias", True), "sandwich": YES},
         rotary=RotaryRule(default_share=0.5, adjacent=ALWAYS),
         norm_placement=SANDWICH_NORM,
     ),
-    "internlm3": decoder(
+    "internlm3": CausalDecoder(
         llama.LLAMA,
-        "InternLM3",
+        "InternLM3ForCausalLM",
         {"G": "num_key_value_heads = 2, null H", "d_h": "head_dim = 128, null d/H"},
         flags={"q k v o": Flag("qkv_bias attention_bias"), "mlp_bias": Flag("bias mlp_bias")},
     ),
-    "exaone4": decoder(
+    "exaone4": CausalDecoder(
         llama.EXAONE4,
-        "Exaone4",
+        "Exaone4ForCausalLM",
         {"G": "num_key_value_heads = 32, null H"},
-        flags=PER_HEAD_RMS,
+        flags=WITH_QK_NORM,
+        qk_norm="per-head",
         # If there are windows, layers without one have no rotary positions.
         rotary=RotaryRule(windowed_only=True),
         windows=WindowRule(all_but_every(4, "sliding_window_pattern"), missing=4096),
         norm_placement=OUTPUT_NORM,
     ),
-    "smollm3": decoder(
+    "smollm3": CausalDecoder(
         llama.LLAMA,
-        "SmolLM3",
+        "SmolLM3ForCausalLM",
         {"G": "num_key_value_heads = 4, null H"},
         flags={**ATTENTION_BIAS, **MLP_BIAS},
         tied=True,
         rotary=RotaryRule(default_theta=2e6, layers=with_rotary),
         windows=WindowRule(without_rotary, switch="use_sliding_window"),
     ),
-    "persimmon": decoder(
+    "persimmon": CausalDecoder(
         llama.PERSIMMON,
-        "Persimmon",
+        "PersimmonForCausalLM",
         {"G": "= H", "d_h": "= d/H"},
         flags={**ALL_BIASES, "qk_norm": Flag("qk_layernorm", True)},
         rotary=RotaryRule(default_share=0.5),

@@ -8,13 +8,12 @@ from dataclasses import replace
 from app.models.families.family import (
     ATTENTION_BIAS,
     MLP_BIAS,
-    PER_HEAD_RMS,
-    RMS_OF_ALL_HEADS,
+    WITH_QK_NORM,
     YES,
+    CausalDecoder,
     Family,
     Flag,
     RotaryRule,
-    decoder,
     default_sizes,
     is_positive,
     is_set,
@@ -53,14 +52,14 @@ _DEEPSEEK_SIZES: SizeSpecs = {
     "E": "n_routed_experts num_experts num_local_experts",
     "d_exp": "moe_intermediate_size",
 }
-_DEEPSEEK_V2 = decoder(
+_DEEPSEEK_V2 = CausalDecoder(
     llama.DEEPSEEK,
-    "DeepseekV2",
+    "DeepseekV2ForCausalLM",
     {**_DEEPSEEK_SIZES, "n_sh": "shared? n_shared_experts = 2"},
     flags={
         "o": Flag("attention_bias"),
         **MLP_BIAS,
-        "mla adjacent_pairs": YES,
+        "adjacent_pairs": YES,
         "latent_queries": Flag("q_lora_rank", True, is_positive, null=False),
         "shared": Flag("n_shared_experts", True, is_positive, null=False),
     },
@@ -73,17 +72,16 @@ _DEEPSEEK_V3 = replace(
     model_class="DeepseekV3ForCausalLM",
     sizes={**_DEEPSEEK_V2.sizes, "n_sh": "shared? n_shared_experts = 1", "k": "num_experts_per_tok = 8"},
     flags={
-        **{name: test for name, test in _DEEPSEEK_V2.flags.items() if name not in ("mlp_bias", "mla adjacent_pairs")},
-        "mla": YES,
+        **{name: test for name, test in _DEEPSEEK_V2.flags.items() if name not in ("mlp_bias", "adjacent_pairs")},
         "adjacent_pairs": Flag("rope_interleave", True),
     },
     expert_layers=all_after("first_k_dense_replace", 3),
 )
 
 MOE_FAMILIES: Mapping[str, Family] = {
-    "llama4_text": decoder(
+    "llama4_text": CausalDecoder(
         llama.LLAMA4,
-        "Llama4",
+        "Llama4ForCausalLM",
         {
             "G": "num_key_value_heads = 8, null H",
             "d_h": "head_dim = 128, null d/H",
@@ -95,17 +93,18 @@ MOE_FAMILIES: Mapping[str, Family] = {
         },
         flags={
             **ATTENTION_BIAS,
-            "norm_after_rope": Flag("use_qk_norm", True),
+            "qk_norm": Flag("use_qk_norm", True),
             "temperature": Flag("attn_temperature_tuning", True),
         },
+        qk_norm="after-rope",
         rotary=RotaryRule(default_theta=5e5, adjacent=ALWAYS, layers=with_rotary),
         windows=WindowRule(with_rotary, "attention_chunk_size", 8192, chunked=True),
         expert_layers=interleaved_experts,
         text_part_defaults=default_sizes(5120, 40, 16384, 202048, 48),
     ),
-    "mixtral": decoder(
+    "mixtral": CausalDecoder(
         llama.MIXTRAL,
-        "Mixtral",
+        "MixtralForCausalLM",
         {
             "G": "num_key_value_heads = 8, null H",
             "E": "num_local_experts num_experts = 8",
@@ -116,9 +115,9 @@ MOE_FAMILIES: Mapping[str, Family] = {
         expert_layers=every_layer,
         text_part_defaults=default_sizes(4096, 32, 14336, 32000, 32),
     ),
-    "qwen2_moe": decoder(
+    "qwen2_moe": CausalDecoder(
         llama.QWEN_MOE,
-        "Qwen2Moe",
+        "Qwen2MoeForCausalLM",
         {
             **_MIXED,
             "G": "num_key_value_heads = 16, null H",
@@ -131,9 +130,9 @@ MOE_FAMILIES: Mapping[str, Family] = {
         windows=WindowRule(every_other_before("max_window_layers", 28), missing=4096, switch="use_sliding_window"),
         expert_layers=sparse_steps,
     ),
-    "qwen3_moe": decoder(
+    "qwen3_moe": CausalDecoder(
         llama.QWEN_MOE,
-        "Qwen3Moe",
+        "Qwen3MoeForCausalLM",
         {
             **_MIXED,
             "G": "num_key_value_heads = 4, null H",
@@ -141,13 +140,14 @@ MOE_FAMILIES: Mapping[str, Family] = {
             "k": "num_experts_per_tok = 8",
             "d_exp": "moe_intermediate_size = 768",
         },
-        flags={**ATTENTION_BIAS, **PER_HEAD_RMS},
+        flags={**ATTENTION_BIAS, **WITH_QK_NORM},
+        qk_norm="per-head",
         windows=WindowRule(missing=4096, switch="use_sliding_window"),
         expert_layers=sparse_steps,
     ),
-    "phimoe": decoder(
+    "phimoe": CausalDecoder(
         llama.PHIMOE,
-        "Phimoe",
+        "PhimoeForCausalLM",
         {
             "G": "num_key_value_heads = 8, null H",
             "E": "num_local_experts num_experts = 16",
@@ -159,34 +159,37 @@ MOE_FAMILIES: Mapping[str, Family] = {
         expert_layers=every_layer,
         norm="LayerNorm",
     ),
-    "olmoe": decoder(
+    "olmoe": CausalDecoder(
         llama.OLMOE,
-        "Olmoe",
+        "OlmoeForCausalLM",
         {"E": "num_experts num_local_experts = 64", "k": "num_experts_per_tok = 8"},
-        flags={**ATTENTION_BIAS, **RMS_OF_ALL_HEADS, "clipped": Flag("clip_qkv", test=is_set)},
+        flags={**ATTENTION_BIAS, **WITH_QK_NORM, "clipped": Flag("clip_qkv", test=is_set)},
+        qk_norm="all-heads",
         expert_layers=every_layer,
         not_modelled={"clipped": _("queries, keys and values clipped to a stated range")},
     ),
-    "granitemoe": decoder(
+    "granitemoe": CausalDecoder(
         llama.GRANITEMOE,
-        "GraniteMoe",
+        "GraniteMoeForCausalLM",
         {"E": "num_local_experts = 8", "k": "num_experts_per_tok = 2"},
         flags=ATTENTION_BIAS,
         expert_layers=every_layer,
         scale=by_multiplier,
+        embedding_scale="stated",
+        scales_residuals=True,
     ),
     "deepseek_v2": _DEEPSEEK_V2,
     "deepseek_v3": _DEEPSEEK_V3,
-    "gpt_oss": decoder(
+    "gpt_oss": CausalDecoder(
         llama.GPT_OSS,
-        "GptOss",
+        "GptOssForCausalLM",
         {
             "G": "num_key_value_heads = 8, null H",
             "d_h": "head_dim = 64, null d/H",
             "E": "num_local_experts num_experts = 128",
             "k": "num_experts_per_tok experts_per_token = 4",
         },
-        flags={"q k v o": Flag("attention_bias", True), "sinks": YES},
+        flags={"q k v o": Flag("attention_bias", True)},
         rotary=RotaryRule(default_theta=150_000.0),
         windows=WindowRule(all_but_every(2), missing=128),
         expert_layers=every_layer,

@@ -10,13 +10,7 @@ from collections.abc import Mapping
 
 from app.models.parameter_specs import (
     ALWAYS,
-    ATTENTION,
-    ATTENTION_NORMS,
-    MLP,
-    NORMS,
-    OTHER,
-    OUTPUT_HEAD,
-    Bucket,
+    ModelPart,
     ParameterSpecs,
     TaskHead,
     and_also,
@@ -36,7 +30,7 @@ PRE_NORMS = "input_layernorm post_attention_layernorm"
 def projections(
     prefix: str,
     names: str,
-    bucket: Bucket = ATTENTION,
+    part: ModelPart = ModelPart.ATTENTION,
     *,
     widths: tuple[str, str, str, str] = ("H*d_h", "G*d_h", "G*d_v", "H*d_v"),
     when: str = ALWAYS,
@@ -51,10 +45,10 @@ def projections(
     q, k, v, o = (prefix + name for name in names.split())
     q_width, k_width, v_width, o_width = widths
     return concat(
-        linear(q, "d", q_width, bucket, bias="q", when=when),
-        linear(k, "d", k_width, bucket, bias="k", when=when),
-        linear(v, "d", v_width, bucket, bias="v", when=when),
-        linear(o, o_width, "d", bucket, bias="o", when=when),
+        linear(q, "d", q_width, part, bias="q", when=when),
+        linear(k, "d", k_width, part, bias="k", when=when),
+        linear(v, "d", v_width, part, bias="v", when=when),
+        linear(o, o_width, "d", part, bias="o", when=when),
     )
 
 
@@ -67,24 +61,23 @@ def fused_qkv(prefix: str, names: str, *, conv1d: bool = False) -> ParameterSpec
     """
     qkv, o = (prefix + name for name in names.split())
     return concat(
-        linear(qkv, "d", "H*d_h + G*d_h + G*d_v", ATTENTION, bias="q", conv1d=conv1d),
-        linear(o, "H*d_v", "d", ATTENTION, bias="o", conv1d=conv1d),
+        linear(qkv, "d", "H*d_h + G*d_h + G*d_v", ModelPart.ATTENTION, bias="q", conv1d=conv1d),
+        linear(o, "H*d_v", "d", ModelPart.ATTENTION, bias="o", conv1d=conv1d),
     )
 
 
 def gated_mlp(
-    prefix: str, width: str = "d_ff", *, names: str = "gate_proj up_proj down_proj", when: str = ALWAYS
+    prefix: str, width: str = "d_ff", part: ModelPart = ModelPart.FEED_FORWARD, *, when: str = ALWAYS
 ) -> ParameterSpecs:
     """The gated feed-forward block of three matrices: (act(x·gate) ∘ x·up)·down (Shazeer, arXiv:2002.05202).
 
-    Gate and up are d × width, down is width × d, each with a bias under the flag mlp_bias. `names` are three, separated
-    by spaces, in the order gate, up, down; `prefix` goes before each.
+    Gate and up are d × width, down is width × d, each with a bias under the flag mlp_bias. `prefix` goes before
+    gate_proj, up_proj and down_proj.
     """
-    gate, up, down = (prefix + name for name in names.split())
     return concat(
-        linear(gate, "d", width, MLP, bias="mlp_bias", when=when),
-        linear(up, "d", width, MLP, bias="mlp_bias", when=when),
-        linear(down, width, "d", MLP, bias="mlp_bias", when=when),
+        linear(f"{prefix}gate_proj", "d", width, part, bias="mlp_bias", when=when),
+        linear(f"{prefix}up_proj", "d", width, part, bias="mlp_bias", when=when),
+        linear(f"{prefix}down_proj", width, "d", part, bias="mlp_bias", when=when),
     )
 
 
@@ -96,8 +89,8 @@ def mlp(names: str, width: str = "d_ff", *, conv1d: bool = False, when: str = AL
     """
     up, down = names.split()
     return concat(
-        linear(up, "d", width, MLP, bias="mlp_bias", conv1d=conv1d, when=when),
-        linear(down, width, "d", MLP, bias="mlp_bias", conv1d=conv1d, when=when),
+        linear(up, "d", width, ModelPart.FEED_FORWARD, bias="mlp_bias", conv1d=conv1d, when=when),
+        linear(down, width, "d", ModelPart.FEED_FORWARD, bias="mlp_bias", conv1d=conv1d, when=when),
     )
 
 
@@ -107,7 +100,7 @@ def moe(prefix: str, width: str = "d_ff", *, router: str = "gate", when: str = A
     One tensor has all gates and ups side by side (E × d × 2·width), the other all downs (E × width × d). No biases.
     """
     return concat(
-        linear(prefix + router, "d", "E", MLP, when=when),
+        linear(prefix + router, "d", "E", ModelPart.ROUTER, when=when),
         experts(f"{prefix}experts.gate_up_proj", "d", f"2*{width}", when=when),
         experts(f"{prefix}experts.down_proj", width, "d", when=when),
     )
@@ -115,7 +108,7 @@ def moe(prefix: str, width: str = "d_ff", *, router: str = "gate", when: str = A
 
 def norms(names: str, *, bias: str | None = None, when: str = ALWAYS) -> ParameterSpecs:
     """Normalizations as wide as the model, one for each name; `bias` is the condition for a bias, None for never."""
-    return concat(*(norm(name, "d", NORMS, bias=bias, when=when) for name in names.split()))
+    return concat(*(norm(name, "d", ModelPart.NORMS, bias=bias, when=when) for name in names.split()))
 
 
 def qk_norms(names: str, widths: str = "d_h d_h", *, bias: str | None = None) -> ParameterSpecs:
@@ -123,8 +116,8 @@ def qk_norms(names: str, widths: str = "d_h d_h", *, bias: str | None = None) ->
 
     `names` and `widths` are two each, the query's first.
     """
-    pairs = zip(names.split(), widths.split(), strict=True)
-    return concat(*(norm(name, width, ATTENTION_NORMS, bias=bias, when="qk_norm") for name, width in pairs))
+    norms = zip(names.split(), widths.split(), (ModelPart.QUERY_NORM, ModelPart.KEY_NORM), strict=True)
+    return concat(*(norm(name, width, part, bias=bias, when="qk_norm") for name, width, part in norms))
 
 
 def causal_heads(prefix: str, bias: str | None = None, width: str = "d") -> Mapping[str, TaskHead]:
@@ -134,12 +127,14 @@ def causal_heads(prefix: str, bias: str | None = None, width: str = "d") -> Mapp
     condition for its bias, tied or not; None for never. The classifier is d × labels, with one row of logits. `prefix`
     stands before the base model's tensors in classes with a head.
     """
-    top = linear("lm_head", width, "V", OUTPUT_HEAD, when="!tied")
+    top = linear("lm_head", width, "V", ModelPart.OUTPUT_HEAD, when="!tied")
     if bias is not None:  # a tied LM head has the embedding's matrix, but a bias of its own
-        top += vector("lm_head.bias", "V", OUTPUT_HEAD, when=and_also("!tied", bias))
-        top += vector("lm_head.bias", "V", OTHER, when=and_also("tied", bias))
+        top += vector("lm_head.bias", "V", ModelPart.OUTPUT_HEAD, when=and_also("!tied", bias))
+        top += vector("lm_head.bias", "V", ModelPart.OUTPUT_BIAS, when=and_also("tied", bias))
     lm_head = TaskHead(prefix, top, logits=parse_shape("N", "V"))
-    classifier = TaskHead(prefix, linear("score", "d", "labels", OTHER), logits=parse_shape("1", "labels"))
+    classifier = TaskHead(
+        prefix, linear("score", "d", "labels", ModelPart.TASK_HEAD), logits=parse_shape("1", "labels")
+    )
     return {
         "ForCausalLM": lm_head,
         "LMHeadModel": lm_head,

@@ -1,7 +1,7 @@
 """Layouts of encoder-decoders: T5, BART, Whisper. Their decoders read the encoder through cross attention.
 
 A decoder has sizes of its own: L_dec layers, an inner width of d_ff_dec, and H_dec heads of d_h_dec. Its tensors stand
-after the encoder's; those of its cross attention are in the bucket "other".
+after the encoder's; those of its cross attention are counted as "other".
 """
 
 from __future__ import annotations
@@ -9,10 +9,8 @@ from __future__ import annotations
 from app.models.layouts.blocks import SELF, mlp, norms, projections
 from app.models.parameter_specs import (
     ALWAYS,
-    MLP,
-    OTHER,
-    OUTPUT_HEAD,
     Layout,
+    ModelPart,
     ParameterSpecs,
     StackSpec,
     TaskHead,
@@ -39,19 +37,20 @@ def _t5_feed_forward(name: str) -> ParameterSpecs:
     Every wi is d × d_ff, wo is d_ff × d.
     """
     return concat(
-        linear(f"{name}.wi", "d", "d_ff", MLP, when="!gated"),
-        linear(f"{name}.wi_0", "d", "d_ff", MLP, when="gated"),
-        linear(f"{name}.wi_1", "d", "d_ff", MLP, when="gated"),
-        linear(f"{name}.wo", "d_ff", "d", MLP),
+        linear(f"{name}.wi", "d", "d_ff", ModelPart.FEED_FORWARD, when="!gated"),
+        linear(f"{name}.wi_0", "d", "d_ff", ModelPart.FEED_FORWARD, when="gated"),
+        linear(f"{name}.wi_1", "d", "d_ff", ModelPart.FEED_FORWARD, when="gated"),
+        linear(f"{name}.wo", "d_ff", "d", ModelPart.FEED_FORWARD),
     )
 
 
 # The table of relative positions stands in the first layer and serves all (Raffel et al., arXiv:1910.10683), except in
 # UMT5, where each layer has one.
+_T5_BUCKETS = ("layer.0.SelfAttention.relative_attention_bias", "n_buckets", "H", ModelPart.RELATIVE_POSITIONS)
 _T5_SELF_ATTENTION = concat(
     projections("layer.0.SelfAttention.", _T5_NAMES, widths=_ENCODER_WIDTHS),
-    embedding_table("layer.0.SelfAttention.relative_attention_bias", "B", "H", OTHER, when="first !every_relative"),
-    embedding_table("layer.0.SelfAttention.relative_attention_bias", "B", "H", OTHER, when="every_relative"),
+    embedding_table(*_T5_BUCKETS, when="first !every_relative"),
+    embedding_table(*_T5_BUCKETS, when="every_relative"),
 )
 _T5_ENCODER = StackSpec(
     "encoder.block.{i}.",
@@ -67,7 +66,7 @@ _T5_DECODER = StackSpec(
     "L_dec",
     concat(
         _T5_SELF_ATTENTION,
-        projections("layer.1.EncDecAttention.", _T5_NAMES, OTHER, widths=_ENCODER_WIDTHS),
+        projections("layer.1.EncDecAttention.", _T5_NAMES, ModelPart.CROSS_ATTENTION, widths=_ENCODER_WIDTHS),
         norms("layer.0.layer_norm layer.1.layer_norm layer.2.layer_norm"),
         _t5_feed_forward("layer.2.DenseReluDense"),
     ),
@@ -76,12 +75,14 @@ _T5_DECODER = StackSpec(
 T5 = Layout(
     concat(
         embedding_table("shared", "V", "d"),
-        norm("encoder.final_layer_norm", "d", OTHER),
-        norm("decoder.final_layer_norm", "d", OTHER, when="!encoder_only"),
+        norm("encoder.final_layer_norm", "d", ModelPart.FINAL_NORM),
+        norm("decoder.final_layer_norm", "d", ModelPart.FINAL_NORM, when="!encoder_only"),
     ),
     (_T5_ENCODER, _T5_DECODER),
     {
-        "ForConditionalGeneration": TaskHead("", linear("lm_head", "d", "V", OUTPUT_HEAD, when="!tied"), logits=M_V),
+        "ForConditionalGeneration": TaskHead(
+            "", linear("lm_head", "d", "V", ModelPart.OUTPUT_HEAD, when="!tied"), logits=M_V
+        ),
         "EncoderModel": TaskHead(flags=frozenset({"encoder_only"}), without_decoder=True),
         "Model": TaskHead(),
     },
@@ -106,7 +107,7 @@ _BART_DECODER = StackSpec(
     concat(
         projections(SELF, _BART_NAMES, widths=_DECODER_WIDTHS),
         norms("self_attn_layer_norm", bias=ALWAYS),
-        projections("encoder_attn.", _BART_NAMES, OTHER, widths=_DECODER_WIDTHS),
+        projections("encoder_attn.", _BART_NAMES, ModelPart.CROSS_ATTENTION, widths=_DECODER_WIDTHS),
         norms("encoder_attn_layer_norm", bias=ALWAYS),
         mlp("fc1 fc2", "d_ff_dec"),
         norms("final_layer_norm", bias=ALWAYS),
@@ -115,9 +116,9 @@ _BART_DECODER = StackSpec(
 )
 
 
-def _in_both_parts(name: str, *, when: str = ALWAYS) -> ParameterSpecs:
+def _in_both_parts(name: str, part: ModelPart, *, when: str = ALWAYS) -> ParameterSpecs:
     """A LayerNorm outside the layers, one in the encoder and one in the decoder."""
-    return concat(*(norm(f"{part}.{name}", "d", OTHER, bias=ALWAYS, when=when) for part in ("encoder", "decoder")))
+    return concat(*(norm(f"{stack}.{name}", "d", part, bias=ALWAYS, when=when) for stack in ("encoder", "decoder")))
 
 
 BART = Layout(
@@ -125,15 +126,15 @@ BART = Layout(
         embedding_table("shared", "V", "d"),
         embedding_table("encoder.embed_tokens", "V", "d", when="!tied"),
         embedding_table("decoder.embed_tokens", "V", "d", when="!tied"),
-        embedding_table("encoder.embed_positions", "P", "d"),
-        embedding_table("decoder.embed_positions", "P", "d"),
-        _in_both_parts("layernorm_embedding"),
-        _in_both_parts("layer_norm", when="final_norms"),
+        embedding_table("encoder.embed_positions", "P", "d", ModelPart.POSITION_TABLE),
+        embedding_table("decoder.embed_positions", "P", "d", ModelPart.POSITION_TABLE),
+        _in_both_parts("layernorm_embedding", ModelPart.EMBEDDING_NORM),
+        _in_both_parts("layer_norm", ModelPart.FINAL_NORM, when="final_norms"),
     ),
     (_BART_ENCODER, _BART_DECODER),
     {
         "ForConditionalGeneration": TaskHead(
-            "model.", linear("lm_head", "d", "V", OUTPUT_HEAD, when="!tied"), logits=M_V
+            "model.", linear("lm_head", "d", "V", ModelPart.OUTPUT_HEAD, when="!tied"), logits=M_V
         ),
         "Model": TaskHead(),
     },
@@ -141,19 +142,19 @@ BART = Layout(
 # Whisper hears 80 or 128 mel bands through two convolutions (Radford et al., arXiv:2212.04356).
 WHISPER = Layout(
     concat(
-        tensor("encoder.conv1.weight", "d, bands, 3", OTHER),
-        vector("encoder.conv1.bias", "d", OTHER),
-        tensor("encoder.conv2.weight", "d, d, 3", OTHER),
-        vector("encoder.conv2.bias", "d", OTHER),
-        embedding_table("encoder.embed_positions", "P", "d"),
+        tensor("encoder.conv1.weight", "d, bands, 3", ModelPart.CONVOLUTION),
+        vector("encoder.conv1.bias", "d", ModelPart.CONVOLUTION),
+        tensor("encoder.conv2.weight", "d, d, 3", ModelPart.CONVOLUTION),
+        vector("encoder.conv2.bias", "d", ModelPart.CONVOLUTION),
+        embedding_table("encoder.embed_positions", "P", "d", ModelPart.POSITION_TABLE),
         embedding_table("decoder.embed_tokens", "V", "d"),
-        embedding_table("decoder.embed_positions", "P_dec", "d"),
-        _in_both_parts("layer_norm"),
+        embedding_table("decoder.embed_positions", "P_dec", "d", ModelPart.POSITION_TABLE),
+        _in_both_parts("layer_norm", ModelPart.FINAL_NORM),
     ),
     (_BART_ENCODER, _BART_DECODER),
     {
         "ForConditionalGeneration": TaskHead(
-            "model.", linear("proj_out", "d", "V", OUTPUT_HEAD, when="!tied"), logits=M_V
+            "model.", linear("proj_out", "d", "V", ModelPart.OUTPUT_HEAD, when="!tied"), logits=M_V
         ),
         "Model": TaskHead(),
     },

@@ -5,12 +5,8 @@ from __future__ import annotations
 from app.models.layouts.blocks import SELF, fused_qkv, mlp, norms, projections
 from app.models.parameter_specs import (
     ALWAYS,
-    ATTENTION,
-    EMBEDDING,
-    MLP,
-    OTHER,
-    OUTPUT_HEAD,
     Layout,
+    ModelPart,
     ParameterSpecs,
     StackSpec,
     TaskHead,
@@ -37,8 +33,8 @@ def _transform(dense: str, last_norm: str, width: str = "d", *, when: str = ALWA
     `dense` and `last_norm` are their names.
     """
     return concat(
-        linear(dense, "d", width, OTHER, bias=ALWAYS, when=when),
-        norm(last_norm, width, OTHER, bias=ALWAYS, when=when),
+        linear(dense, "d", width, ModelPart.HEAD_TRANSFORM, bias=ALWAYS, when=when),
+        norm(last_norm, width, ModelPart.HEAD_TRANSFORM, bias=ALWAYS, when=when),
     )
 
 
@@ -50,8 +46,8 @@ def _output_head(name: str, bias: str, width: str = "d", *, when: str = ALWAYS) 
     """
     bias_is_own = f"{name}.bias" == bias
     return concat(
-        linear(name, width, "V", OUTPUT_HEAD, bias=ALWAYS, when=and_also("!tied", when)),
-        vector(bias, "V", OTHER, when=and_also("tied", when) if bias_is_own else when),
+        linear(name, width, "V", ModelPart.OUTPUT_HEAD, bias=ALWAYS, when=and_also("!tied", when)),
+        vector(bias, "V", ModelPart.OUTPUT_BIAS, when=and_also("tied", when) if bias_is_own else when),
     )
 
 
@@ -66,15 +62,15 @@ def _classifiers(
     return {
         "ForSequenceClassification": TaskHead(prefix, text_head, text_flags, logits=ONE_LABELS),
         "ForTokenClassification": TaskHead(
-            prefix, linear("classifier", "d", "labels", OTHER, bias=ALWAYS), logits=N_LABELS
+            prefix, linear("classifier", "d", "labels", ModelPart.TASK_HEAD, bias=ALWAYS), logits=N_LABELS
         ),
         "ForQuestionAnswering": TaskHead(
-            prefix, linear("qa_outputs", "d", "labels", OTHER, bias=ALWAYS), logits=N_LABELS
+            prefix, linear("qa_outputs", "d", "labels", ModelPart.TASK_HEAD, bias=ALWAYS), logits=N_LABELS
         ),
     }
 
 
-_CLASSIFIER = linear("classifier", "d", "labels", OTHER, bias=ALWAYS)
+_CLASSIFIER = linear("classifier", "d", "labels", ModelPart.TASK_HEAD, bias=ALWAYS)
 
 
 def _embeddings(width: str, *, position_when: str = ALWAYS, type_when: str = ALWAYS) -> ParameterSpecs:
@@ -84,15 +80,15 @@ def _embeddings(width: str, *, position_when: str = ALWAYS, type_when: str = ALW
     """
     return concat(
         embedding_table("embeddings.word_embeddings", "V", width),
-        embedding_table("embeddings.position_embeddings", "P", width, when=position_when),
-        embedding_table("embeddings.token_type_embeddings", "T", width, when=type_when),
-        norm("embeddings.LayerNorm", width, OTHER, bias=ALWAYS),
+        embedding_table("embeddings.position_embeddings", "P", width, ModelPart.POSITION_TABLE, when=position_when),
+        embedding_table("embeddings.token_type_embeddings", "T", width, ModelPart.TYPE_TABLE, when=type_when),
+        norm("embeddings.LayerNorm", width, ModelPart.EMBEDDING_NORM, bias=ALWAYS),
     )
 
 
-_POOLER = linear("pooler.dense", "d", "d", OTHER, bias=ALWAYS, when="pooler")
+_POOLER = linear("pooler.dense", "d", "d", ModelPart.POOLER, bias=ALWAYS, when="pooler")
 _AFTER_PROJECTIONS = concat(
-    linear("attention.output.dense", "H*d_v", "d", ATTENTION, bias=ALWAYS),
+    linear("attention.output.dense", "H*d_v", "d", ModelPart.ATTENTION, bias=ALWAYS),
     norms("attention.output.LayerNorm", bias=ALWAYS),
     mlp("intermediate.dense output.dense"),
     norms("output.LayerNorm", bias=ALWAYS),
@@ -106,9 +102,9 @@ def _bert_layer(names: str = "query key value") -> ParameterSpecs:
     """
     q, k, v = (f"attention.self.{name}" for name in names.split())
     return concat(
-        linear(q, "d", "H*d_h", ATTENTION, bias="q"),
-        linear(k, "d", "G*d_h", ATTENTION, bias="k"),
-        linear(v, "d", "G*d_v", ATTENTION, bias="v"),
+        linear(q, "d", "H*d_h", ModelPart.ATTENTION, bias="q"),
+        linear(k, "d", "G*d_h", ModelPart.ATTENTION, bias="k"),
+        linear(v, "d", "G*d_v", ModelPart.ATTENTION, bias="v"),
         _AFTER_PROJECTIONS,
     )
 
@@ -118,7 +114,7 @@ _BERT_MASKED = concat(
     _transform("cls.predictions.transform.dense", "cls.predictions.transform.LayerNorm"),
     _output_head("cls.predictions.decoder", "cls.predictions.bias"),
 )
-_NEXT_SENTENCE = linear("cls.seq_relationship", "d", "2", OTHER, bias=ALWAYS)
+_NEXT_SENTENCE = linear("cls.seq_relationship", "d", "2", ModelPart.TASK_HEAD, bias=ALWAYS)
 BERT = Layout(
     concat(_embeddings("d"), _POOLER),
     _BERT_STACKS,
@@ -137,8 +133,8 @@ _ROBERTA_MASKED = concat(
     _transform("lm_head.dense", "lm_head.layer_norm"), _output_head("lm_head.decoder", "lm_head.bias")
 )
 _TWO_LAYER_CLASSIFIER = concat(
-    linear("classifier.dense", "d", "d", OTHER, bias=ALWAYS),
-    linear("classifier.out_proj", "d", "labels", OTHER, bias=ALWAYS),
+    linear("classifier.dense", "d", "d", ModelPart.TASK_HEAD, bias=ALWAYS),
+    linear("classifier.out_proj", "d", "labels", ModelPart.TASK_HEAD, bias=ALWAYS),
 )
 ROBERTA = Layout(
     concat(_embeddings("d"), _POOLER),
@@ -153,15 +149,17 @@ ROBERTA = Layout(
 ELECTRA = Layout(
     concat(
         _embeddings("d_emb"),
-        linear("embeddings_project", "d_emb", "d", OTHER, bias=ALWAYS, when="narrow_embedding"),
+        linear(
+            "embeddings_project", "d_emb", "d", ModelPart.EMBEDDING_PROJECTION, bias=ALWAYS, when="narrow_embedding"
+        ),
     ),
     _BERT_STACKS,
     {
         "ForPreTraining": TaskHead(
             "electra.",
             concat(
-                linear("discriminator_predictions.dense", "d", "d", OTHER, bias=ALWAYS),
-                linear("discriminator_predictions.dense_prediction", "d", "1", OTHER, bias=ALWAYS),
+                linear("discriminator_predictions.dense", "d", "d", ModelPart.TASK_HEAD, bias=ALWAYS),
+                linear("discriminator_predictions.dense_prediction", "d", "1", ModelPart.TASK_HEAD, bias=ALWAYS),
             ),
             logits=N_ONE,
         ),
@@ -180,8 +178,8 @@ ELECTRA = Layout(
 DISTILBERT = Layout(
     concat(
         embedding_table("embeddings.word_embeddings", "V", "d"),
-        embedding_table("embeddings.position_embeddings", "P", "d"),
-        norm("embeddings.LayerNorm", "d", OTHER, bias=ALWAYS),
+        embedding_table("embeddings.position_embeddings", "P", "d", ModelPart.POSITION_TABLE),
+        norm("embeddings.LayerNorm", "d", ModelPart.EMBEDDING_NORM, bias=ALWAYS),
     ),
     (
         StackSpec(
@@ -205,15 +203,17 @@ DISTILBERT = Layout(
             logits=N_V,
         ),
         "Model": TaskHead(),
-        **_classifiers("distilbert.", concat(linear("pre_classifier", "d", "d", OTHER, bias=ALWAYS), _CLASSIFIER)),
+        **_classifiers(
+            "distilbert.", concat(linear("pre_classifier", "d", "d", ModelPart.TASK_HEAD, bias=ALWAYS), _CLASSIFIER)
+        ),
     },
 )
 # ALBERT stores one layer (or one for each of L_stored groups) and runs it L times (Lan et al., arXiv:1909.11942).
 ALBERT = Layout(
     concat(
         _embeddings("d_emb"),
-        linear("encoder.embedding_hidden_mapping_in", "d_emb", "d", OTHER, bias=ALWAYS),
-        linear("pooler", "d", "d", OTHER, bias=ALWAYS, when="pooler"),
+        linear("encoder.embedding_hidden_mapping_in", "d_emb", "d", ModelPart.EMBEDDING_PROJECTION, bias=ALWAYS),
+        linear("pooler", "d", "d", ModelPart.POOLER, bias=ALWAYS, when="pooler"),
     ),
     (
         StackSpec(
@@ -241,7 +241,7 @@ ALBERT = Layout(
             concat(
                 _transform("predictions.dense", "predictions.LayerNorm", "d_emb"),
                 _output_head("predictions.decoder", "predictions.bias", "d_emb"),
-                linear("sop_classifier.classifier", "d", "labels", OTHER, bias=ALWAYS),
+                linear("sop_classifier.classifier", "d", "labels", ModelPart.TASK_HEAD, bias=ALWAYS),
             ),
             POOLED,
             logits=N_V,
@@ -253,8 +253,8 @@ ALBERT = Layout(
 MODERNBERT = Layout(
     concat(
         embedding_table("embeddings.tok_embeddings", "V", "d"),
-        norm("embeddings.norm", "d", OTHER, bias="norm_bias"),
-        norm("final_norm", "d", OTHER, bias="norm_bias"),
+        norm("embeddings.norm", "d", ModelPart.EMBEDDING_NORM, bias="norm_bias"),
+        norm("final_norm", "d", ModelPart.FINAL_NORM, bias="norm_bias"),
     ),
     (
         StackSpec(
@@ -264,8 +264,8 @@ MODERNBERT = Layout(
                 norms("attn_norm", bias="norm_bias", when="!first"),
                 fused_qkv("attn.", "Wqkv Wo"),
                 norms("mlp_norm", bias="norm_bias"),
-                linear("mlp.Wi", "d", "2*d_ff", MLP, bias="mlp_bias"),
-                linear("mlp.Wo", "d_ff", "d", MLP, bias="mlp_bias"),
+                linear("mlp.Wi", "d", "2*d_ff", ModelPart.FEED_FORWARD, bias="mlp_bias"),
+                linear("mlp.Wo", "d_ff", "d", ModelPart.FEED_FORWARD, bias="mlp_bias"),
             ),
         ),
     ),
@@ -273,10 +273,10 @@ MODERNBERT = Layout(
         "ForMaskedLM": TaskHead(
             "model.",
             concat(
-                linear("head.dense", "d", "d", OTHER, bias="classifier_bias"),
-                norm("head.norm", "d", OTHER, bias="norm_bias"),
-                linear("decoder", "d", "V", OUTPUT_HEAD, when="!tied"),
-                vector("decoder.bias", "V", OTHER, when="decoder_bias"),
+                linear("head.dense", "d", "d", ModelPart.HEAD_TRANSFORM, bias="classifier_bias"),
+                norm("head.norm", "d", ModelPart.HEAD_TRANSFORM, bias="norm_bias"),
+                linear("decoder", "d", "V", ModelPart.OUTPUT_HEAD, when="!tied"),
+                vector("decoder.bias", "V", ModelPart.OUTPUT_BIAS, when="decoder_bias"),
             ),
             logits=N_V,
         ),
@@ -284,14 +284,14 @@ MODERNBERT = Layout(
     },
     ALWAYS,
 )
-_DEBERTA_RELATIVE = embedding_table("encoder.rel_embeddings", "2*R", "d", when="relative")
+_DEBERTA_RELATIVE = embedding_table("encoder.rel_embeddings", "2*R", "d", ModelPart.RELATIVE_TABLE, when="relative")
 _DEBERTA_EMBEDDINGS = _embeddings("d", position_when="positions", type_when="types")
-_DEBERTA_CLASSIFIER = concat(linear("pooler.dense", "d", "d", OTHER, bias=ALWAYS), _CLASSIFIER)
+_DEBERTA_CLASSIFIER = concat(linear("pooler.dense", "d", "d", ModelPart.TASK_HEAD, bias=ALWAYS), _CLASSIFIER)
 _DEBERTA_MASKED = concat(
     _transform("cls.predictions.transform.dense", "cls.predictions.transform.LayerNorm", when="legacy"),
     _output_head("cls.predictions.decoder", "cls.predictions.bias", when="legacy"),
     _transform("lm_predictions.lm_head.dense", "lm_predictions.lm_head.LayerNorm", when="!legacy"),
-    vector("lm_predictions.lm_head.bias", "V", OTHER, when="!legacy"),
+    vector("lm_predictions.lm_head.bias", "V", ModelPart.OUTPUT_BIAS, when="!legacy"),
 )
 _DEBERTA_HEADS = {
     "ForMaskedLM": TaskHead("deberta.", _DEBERTA_MASKED, logits=N_V),
@@ -306,11 +306,18 @@ DEBERTA = Layout(
             "encoder.layer.{i}.",
             "L",
             concat(
-                vector("attention.self.q_bias", "H*d_h", ATTENTION),
-                vector("attention.self.v_bias", "H*d_v", ATTENTION),
-                linear("attention.self.in_proj", "d", "2*H*d_h + H*d_v", ATTENTION),
-                linear("attention.self.pos_proj", "d", "H*d_h", OTHER, when="relative c2p"),
-                linear("attention.self.pos_q_proj", "d", "H*d_h", OTHER, bias=ALWAYS, when="relative p2c"),
+                vector("attention.self.q_bias", "H*d_h", ModelPart.ATTENTION),
+                vector("attention.self.v_bias", "H*d_v", ModelPart.ATTENTION),
+                linear("attention.self.in_proj", "d", "2*H*d_h + H*d_v", ModelPart.ATTENTION),
+                linear("attention.self.pos_proj", "d", "H*d_h", ModelPart.RELATIVE_POSITIONS, when="relative c2p"),
+                linear(
+                    "attention.self.pos_q_proj",
+                    "d",
+                    "H*d_h",
+                    ModelPart.RELATIVE_POSITIONS,
+                    bias=ALWAYS,
+                    when="relative p2c",
+                ),
                 _AFTER_PROJECTIONS,
             ),
         ),
@@ -321,10 +328,10 @@ DEBERTA_V2 = Layout(
     concat(
         _DEBERTA_EMBEDDINGS,
         _DEBERTA_RELATIVE,
-        norm("encoder.LayerNorm", "d", OTHER, bias=ALWAYS, when="relative_norm"),
-        tensor("encoder.conv.conv.weight", "d, d, K", OTHER, when="convolution"),
-        vector("encoder.conv.conv.bias", "d", OTHER, when="convolution"),
-        norm("encoder.conv.LayerNorm", "d", OTHER, bias=ALWAYS, when="convolution"),
+        norm("encoder.LayerNorm", "d", ModelPart.RELATIVE_POSITIONS, bias=ALWAYS, when="relative_norm"),
+        tensor("encoder.conv.conv.weight", "d, d, K", ModelPart.CONVOLUTION, when="convolution"),
+        vector("encoder.conv.conv.bias", "d", ModelPart.CONVOLUTION, when="convolution"),
+        norm("encoder.conv.LayerNorm", "d", ModelPart.CONVOLUTION, bias=ALWAYS, when="convolution"),
     ),
     (
         StackSpec(
@@ -333,10 +340,20 @@ DEBERTA_V2 = Layout(
             concat(
                 _bert_layer("query_proj key_proj value_proj"),
                 linear(
-                    "attention.self.pos_key_proj", "d", "H*d_h", OTHER, bias=ALWAYS, when="relative !shared_key c2p"
+                    "attention.self.pos_key_proj",
+                    "d",
+                    "H*d_h",
+                    ModelPart.RELATIVE_POSITIONS,
+                    bias=ALWAYS,
+                    when="relative !shared_key c2p",
                 ),
                 linear(
-                    "attention.self.pos_query_proj", "d", "H*d_h", OTHER, bias=ALWAYS, when="relative !shared_key p2c"
+                    "attention.self.pos_query_proj",
+                    "d",
+                    "H*d_h",
+                    ModelPart.RELATIVE_POSITIONS,
+                    bias=ALWAYS,
+                    when="relative !shared_key p2c",
                 ),
             ),
         ),
@@ -346,12 +363,12 @@ DEBERTA_V2 = Layout(
 # The tokens are the patches of an image and one class token (Dosovitskiy et al., arXiv:2010.11929): P in all.
 VIT = Layout(
     concat(
-        tensor("embeddings.cls_token", "1, 1, d", OTHER),
-        tensor("embeddings.position_embeddings", "1, P, d", EMBEDDING),
-        tensor("embeddings.patch_embeddings.projection.weight", "d, c, p, p", OTHER),
-        vector("embeddings.patch_embeddings.projection.bias", "d", OTHER),
-        norm("layernorm", "d", OTHER, bias=ALWAYS),
-        linear("pooler.dense", "d", "d_pool", OTHER, bias=ALWAYS, when="pooler"),
+        tensor("embeddings.cls_token", "1, 1, d", ModelPart.PATCHES),
+        tensor("embeddings.position_embeddings", "1, P, d", ModelPart.POSITION_TABLE, "table"),
+        tensor("embeddings.patch_embeddings.projection.weight", "d, c, p, p", ModelPart.PATCHES),
+        vector("embeddings.patch_embeddings.projection.bias", "d", ModelPart.PATCHES),
+        norm("layernorm", "d", ModelPart.FINAL_NORM, bias=ALWAYS),
+        linear("pooler.dense", "d", "d_pool", ModelPart.POOLER, bias=ALWAYS, when="pooler"),
     ),
     (
         StackSpec(
@@ -369,8 +386,8 @@ VIT = Layout(
 CLIP_TEXT = Layout(
     concat(
         embedding_table("embeddings.token_embedding", "V", "d"),
-        embedding_table("embeddings.position_embedding", "P", "d"),
-        norm("final_layer_norm", "d", OTHER, bias=ALWAYS),
+        embedding_table("embeddings.position_embedding", "P", "d", ModelPart.POSITION_TABLE),
+        norm("final_layer_norm", "d", ModelPart.FINAL_NORM, bias=ALWAYS),
     ),
     (
         StackSpec(
@@ -387,7 +404,7 @@ CLIP_TEXT = Layout(
         "Model": TaskHead(),
         "ModelWithProjection": TaskHead(
             "text_model.",
-            linear("text_projection", "d", "d_proj", OTHER),
+            linear("text_projection", "d", "d_proj", ModelPart.TASK_HEAD),
             logits=parse_shape("1", "d_proj"),
         ),
     },

@@ -5,8 +5,8 @@ from __future__ import annotations
 from app.models.layouts.blocks import PRE_NORMS, SELF, causal_heads, fused_qkv, mlp, norms, projections
 from app.models.parameter_specs import (
     ALWAYS,
-    OTHER,
     Layout,
+    ModelPart,
     ParameterSpecs,
     StackSpec,
     concat,
@@ -23,13 +23,16 @@ def gpt_like(layer_name: str, outside: ParameterSpecs, *blocks: ParameterSpecs, 
 
 
 _WTE = embedding_table("wte", "V", "d")
-_WPE = embedding_table("wpe", "P", "d")
-_LN_F = norm("ln_f", "d", OTHER, bias=ALWAYS)
+_WPE = embedding_table("wpe", "P", "d", ModelPart.POSITION_TABLE)
+_LN_F = norm("ln_f", "d", ModelPart.FINAL_NORM, bias=ALWAYS)
 _TWO_LN = norms("ln_1 ln_2", bias=ALWAYS)
 
 GPT1 = gpt_like(
     "h.{i}.",
-    concat(embedding_table("tokens_embed", "V", "d"), embedding_table("positions_embed", "P", "d")),
+    concat(
+        embedding_table("tokens_embed", "V", "d"),
+        embedding_table("positions_embed", "P", "d", ModelPart.POSITION_TABLE),
+    ),
     fused_qkv("attn.", "c_attn c_proj", conv1d=True),
     mlp("mlp.c_fc mlp.c_proj", conv1d=True),
     _TWO_LN,
@@ -67,7 +70,7 @@ CODEGEN = gpt_like(
 )
 GPT_NEOX = gpt_like(
     "layers.{i}.",
-    concat(embedding_table("embed_in", "V", "d"), norm("final_layer_norm", "d", OTHER, bias=ALWAYS)),
+    concat(embedding_table("embed_in", "V", "d"), norm("final_layer_norm", "d", ModelPart.FINAL_NORM, bias=ALWAYS)),
     fused_qkv("attention.", "query_key_value dense"),
     mlp("mlp.dense_h_to_4h mlp.dense_4h_to_h"),
     norms(PRE_NORMS, bias=ALWAYS),
@@ -76,7 +79,9 @@ GPT_NEOX = gpt_like(
 BLOOM = gpt_like(
     "h.{i}.",
     concat(
-        embedding_table("word_embeddings", "V", "d"), norm("word_embeddings_layernorm", "d", OTHER, bias=ALWAYS), _LN_F
+        embedding_table("word_embeddings", "V", "d"),
+        norm("word_embeddings_layernorm", "d", ModelPart.EMBEDDING_NORM, bias=ALWAYS),
+        _LN_F,
     ),
     fused_qkv("self_attention.", "query_key_value dense"),
     mlp("mlp.dense_h_to_4h mlp.dense_4h_to_h"),
@@ -94,7 +99,7 @@ FALCON = gpt_like(
 )
 MPT = gpt_like(
     "blocks.{i}.",
-    concat(_WTE, norm("norm_f", "d", OTHER)),
+    concat(_WTE, norm("norm_f", "d", ModelPart.FINAL_NORM)),
     fused_qkv("attn.", "Wqkv out_proj"),
     mlp("ffn.up_proj ffn.down_proj"),
     norms("norm_1 norm_2"),
@@ -102,10 +107,16 @@ MPT = gpt_like(
 OPT = Layout(
     concat(
         embedding_table("decoder.embed_tokens", "V", "d_emb"),
-        embedding_table("decoder.embed_positions", "P", "d"),
-        linear("decoder.project_in", "d_emb", "d", OTHER, when="narrow_embedding"),
-        linear("decoder.project_out", "d", "d_emb", OTHER, when="narrow_embedding"),
-        norm("decoder.final_layer_norm", "d", OTHER, bias=ALWAYS, when="norm_parameters norm_first !no_final_norm"),
+        embedding_table("decoder.embed_positions", "P", "d", ModelPart.POSITION_TABLE),
+        linear("decoder.project_in", "d_emb", "d", ModelPart.EMBEDDING_PROJECTION, when="narrow_embedding"),
+        linear("decoder.project_out", "d", "d_emb", ModelPart.EMBEDDING_PROJECTION, when="narrow_embedding"),
+        norm(
+            "decoder.final_layer_norm",
+            "d",
+            ModelPart.FINAL_NORM,
+            bias=ALWAYS,
+            when="norm_parameters norm_first !no_final_norm",
+        ),
     ),
     (
         StackSpec(
@@ -121,7 +132,7 @@ OPT = Layout(
     causal_heads("model.", width="d_emb"),
 )
 XGLM = Layout(
-    concat(embedding_table("embed_tokens", "V", "d"), norm("layer_norm", "d", OTHER, bias=ALWAYS)),
+    concat(embedding_table("embed_tokens", "V", "d"), norm("layer_norm", "d", ModelPart.FINAL_NORM, bias=ALWAYS)),
     (
         StackSpec(
             "layers.{i}.",

@@ -17,12 +17,9 @@ from app.models.layouts.blocks import (
 )
 from app.models.parameter_specs import (
     ALWAYS,
-    ATTENTION,
-    ATTENTION_NORMS,
-    MLP,
     NEVER,
-    OTHER,
     Layout,
+    ModelPart,
     ParameterSpecs,
     StackSpec,
     concat,
@@ -46,7 +43,7 @@ def llama_like(
     `final_norm` replaces the norm called "norm", `norm_bias` is the condition for that one's bias (None for never), and
     `gate` the condition under which the feed-forward block has a gate.
     """
-    last = norm("norm", "d", OTHER, bias=norm_bias) if final_norm is None else final_norm
+    last = norm("norm", "d", ModelPart.FINAL_NORM, bias=norm_bias) if final_norm is None else final_norm
     layers = StackSpec("layers.{i}.", "L", concat(*blocks))
     outside = concat(embedding_table("embed_tokens", "V", "d"), last)
     return Layout(outside, (layers,), causal_heads("model.", "lm_head_bias"), gate)
@@ -73,8 +70,8 @@ OLMO = llama_like(LLAMA_ATTENTION, gated_mlp("mlp."), final_norm=())
 EXAONE4 = llama_like(LLAMA_ATTENTION, qk_norms("self_attn.q_norm self_attn.k_norm"), gated_mlp("mlp."), norms(SANDWICH))
 COHERE = llama_like(
     LLAMA_ATTENTION,
-    tensor("self_attn.q_norm.weight", "H, d_h", ATTENTION_NORMS, when="qk_norm"),
-    tensor("self_attn.k_norm.weight", "G, d_h", ATTENTION_NORMS, when="qk_norm"),
+    tensor("self_attn.q_norm.weight", "H, d_h", ModelPart.QUERY_NORM, "scale", when="qk_norm"),
+    tensor("self_attn.k_norm.weight", "G, d_h", ModelPart.KEY_NORM, "scale", when="qk_norm"),
     gated_mlp("mlp."),
     norms("input_layernorm"),
 )
@@ -87,8 +84,8 @@ STARCODER2 = llama_like(
 STABLELM = llama_like(
     LLAMA_ATTENTION,
     # A norm of its own for every head.
-    vector("self_attn.q_layernorm.norms.{j}.weight", "d_h", ATTENTION_NORMS, when="qk_norm", copies="H"),
-    vector("self_attn.k_layernorm.norms.{j}.weight", "d_h", ATTENTION_NORMS, when="qk_norm", copies="G"),
+    vector("self_attn.q_layernorm.norms.{j}.weight", "d_h", ModelPart.QUERY_NORM, "scale", when="qk_norm", copies="H"),
+    vector("self_attn.k_layernorm.norms.{j}.weight", "d_h", ModelPart.KEY_NORM, "scale", when="qk_norm", copies="G"),
     gated_mlp("mlp."),
     norms("input_layernorm", bias=ALWAYS),
     norms("post_attention_layernorm", bias=ALWAYS, when="!parallel"),
@@ -96,15 +93,15 @@ STABLELM = llama_like(
 )
 GLM = llama_like(
     LLAMA_ATTENTION,
-    linear("mlp.gate_up_proj", "d", "2*d_ff", MLP),
-    linear("mlp.down_proj", "d_ff", "d", MLP),
+    linear("mlp.gate_up_proj", "d", "2*d_ff", ModelPart.FEED_FORWARD),
+    linear("mlp.down_proj", "d_ff", "d", ModelPart.FEED_FORWARD),
     norms(PRE_NORMS),
     norms("post_self_attn_layernorm post_mlp_layernorm", when="sandwich"),
 )
 PHI3 = llama_like(
     fused_qkv(SELF, "qkv_proj o_proj"),
-    linear("mlp.gate_up_proj", "d", "2*d_ff", MLP),
-    linear("mlp.down_proj", "d_ff", "d", MLP),
+    linear("mlp.gate_up_proj", "d", "2*d_ff", ModelPart.FEED_FORWARD),
+    linear("mlp.down_proj", "d_ff", "d", ModelPart.FEED_FORWARD),
     norms(PRE_NORMS),
 )
 PHI = llama_like(
@@ -112,7 +109,7 @@ PHI = llama_like(
     qk_norms("self_attn.q_layernorm self_attn.k_layernorm", bias=ALWAYS),
     mlp("mlp.fc1 mlp.fc2"),
     norms("input_layernorm", bias=ALWAYS),
-    final_norm=norm("final_layernorm", "d", OTHER, bias=ALWAYS),
+    final_norm=norm("final_layernorm", "d", ModelPart.FINAL_NORM, bias=ALWAYS),
     gate=NEVER,
 )
 PERSIMMON = llama_like(
@@ -120,7 +117,7 @@ PERSIMMON = llama_like(
     qk_norms("self_attn.q_layernorm self_attn.k_layernorm", bias=ALWAYS),
     mlp("mlp.dense_h_to_4h mlp.dense_4h_to_h"),
     norms(PRE_NORMS, bias=ALWAYS),
-    final_norm=norm("final_layernorm", "d", OTHER, bias=ALWAYS),
+    final_norm=norm("final_layernorm", "d", ModelPart.FINAL_NORM, bias=ALWAYS),
     gate=NEVER,
 )
 
@@ -138,20 +135,20 @@ QWEN_MOE = llama_like(
     qk_norms("self_attn.q_norm self_attn.k_norm"),
     gated_mlp("mlp.", "d_dense", when="!moe"),
     moe("mlp.", "d_exp", when="moe"),
-    gated_mlp("mlp.shared_expert.", "d_sh", when="moe shared"),
-    linear("mlp.shared_expert_gate", "d", "1", MLP, when="moe shared"),
+    gated_mlp("mlp.shared_expert.", "d_sh", ModelPart.SHARED_EXPERTS, when="moe shared"),
+    linear("mlp.shared_expert_gate", "d", "1", ModelPart.SHARED_GATE, when="moe shared"),
     norms(PRE_NORMS),
 )
 # gpt-oss stores its experts in the orientation of x·W, with biases, and gives every head a sink: one more column of
 # scores that takes part in the softmax and is dropped after it.
 GPT_OSS = llama_like(
     LLAMA_ATTENTION,
-    vector("self_attn.sinks", "H", OTHER),
-    linear("mlp.router", "d", "E", MLP, bias=ALWAYS),
+    vector("self_attn.sinks", "H", ModelPart.SINKS),
+    linear("mlp.router", "d", "E", ModelPart.ROUTER, bias=ALWAYS),
     experts("mlp.experts.gate_up_proj", "d", "2*d_ff", transposed=False),
-    tensor("mlp.experts.gate_up_proj_bias", "E, 2*d_ff", MLP, routed=True),
+    tensor("mlp.experts.gate_up_proj_bias", "E, 2*d_ff", ModelPart.EXPERTS, "bias"),
     experts("mlp.experts.down_proj", "d_ff", "d", transposed=False),
-    tensor("mlp.experts.down_proj_bias", "E, d", MLP, routed=True),
+    tensor("mlp.experts.down_proj_bias", "E, d", ModelPart.EXPERTS, "bias"),
     norms(PRE_NORMS),
 )
 LLAMA4 = llama_like(
@@ -159,44 +156,44 @@ LLAMA4 = llama_like(
     gated_mlp("feed_forward.", "d_dense", when="!moe"),
     experts("feed_forward.experts.gate_up_proj", "d", "2*d_exp", when="moe", transposed=False),
     experts("feed_forward.experts.down_proj", "d_exp", "d", when="moe", transposed=False),
-    linear("feed_forward.router", "d", "E", MLP, when="moe"),
-    gated_mlp("feed_forward.shared_expert.", "d_exp", when="moe"),
+    linear("feed_forward.router", "d", "E", ModelPart.ROUTER, when="moe"),
+    gated_mlp("feed_forward.shared_expert.", "d_exp", ModelPart.SHARED_EXPERTS, when="moe"),
     norms(PRE_NORMS),
 )
 # Multi-head latent attention (DeepSeek-AI, arXiv:2405.04434): keys and values are computed from a latent of r_kv
 # numbers, and one rotary key of d_rope numbers is shared by all heads: d_h = d_nope + d_rope.
 MLA = concat(
-    linear("self_attn.q_proj", "d", "H*d_h", ATTENTION, when="!latent_queries"),
-    linear("self_attn.q_a_proj", "d", "r_q", ATTENTION, bias="o", when="latent_queries"),
-    norm("self_attn.q_a_layernorm", "r_q", ATTENTION_NORMS, when="latent_queries"),
-    linear("self_attn.q_b_proj", "r_q", "H*d_h", ATTENTION, when="latent_queries"),
-    linear("self_attn.kv_a_proj_with_mqa", "d", "r_kv + d_rope", ATTENTION, bias="o"),
-    norm("self_attn.kv_a_layernorm", "r_kv", ATTENTION_NORMS),
-    linear("self_attn.kv_b_proj", "r_kv", "H*d_nope + H*d_v", ATTENTION),
-    linear("self_attn.o_proj", "H*d_v", "d", ATTENTION, bias="o"),
+    linear("self_attn.q_proj", "d", "H*d_h", ModelPart.LATENT_ATTENTION, when="!latent_queries"),
+    linear("self_attn.q_a_proj", "d", "r_q", ModelPart.LATENT_ATTENTION, bias="o", when="latent_queries"),
+    norm("self_attn.q_a_layernorm", "r_q", ModelPart.QUERY_NORM, when="latent_queries"),
+    linear("self_attn.q_b_proj", "r_q", "H*d_h", ModelPart.LATENT_ATTENTION, when="latent_queries"),
+    linear("self_attn.kv_a_proj_with_mqa", "d", "r_kv + d_rope", ModelPart.LATENT_ATTENTION, bias="o"),
+    norm("self_attn.kv_a_layernorm", "r_kv", ModelPart.KEY_NORM),
+    linear("self_attn.kv_b_proj", "r_kv", "H*d_nope + H*d_v", ModelPart.LATENT_ATTENTION),
+    linear("self_attn.o_proj", "H*d_v", "d", ModelPart.LATENT_ATTENTION, bias="o"),
 )
 DEEPSEEK = llama_like(
     MLA,
     gated_mlp("mlp.", "d_dense", when="!moe"),
     moe("mlp.", "d_exp", when="moe"),
-    gated_mlp("mlp.shared_experts.", "n_sh*d_exp", when="moe shared"),
+    gated_mlp("mlp.shared_experts.", "n_sh*d_exp", ModelPart.SHARED_EXPERTS, when="moe shared"),
     norms(PRE_NORMS),
 )
 # Llama 3.2 Vision: some layers have cross attention to the image instead of attention to the text. The embedding has
 # eight rows more than there are tokens to predict.
 MLLAMA = Layout(
-    concat(embedding_table("embed_tokens", "V + 8", "d"), norm("norm", "d", OTHER)),
+    concat(embedding_table("embed_tokens", "V + 8", "d"), norm("norm", "d", ModelPart.FINAL_NORM)),
     (
         StackSpec(
             "layers.{i}.",
             "L",
             concat(
                 projections(SELF, QKVO, when="!cross"),
-                projections("cross_attn.", QKVO, OTHER, when="cross"),
-                norm("cross_attn.q_norm", "d_h", OTHER, when="cross"),
-                norm("cross_attn.k_norm", "d_h", OTHER, when="cross"),
-                tensor("cross_attn_attn_gate", "1", OTHER, when="cross"),
-                tensor("cross_attn_mlp_gate", "1", OTHER, when="cross"),
+                projections("cross_attn.", QKVO, ModelPart.CROSS_ATTENTION, when="cross"),
+                norm("cross_attn.q_norm", "d_h", ModelPart.CROSS_ATTENTION, when="cross"),
+                norm("cross_attn.k_norm", "d_h", ModelPart.CROSS_ATTENTION, when="cross"),
+                tensor("cross_attn_attn_gate", "1", ModelPart.CROSS_ATTENTION, when="cross"),
+                tensor("cross_attn_mlp_gate", "1", ModelPart.CROSS_ATTENTION, when="cross"),
                 gated_mlp("mlp."),
                 norms(PRE_NORMS),
             ),

@@ -183,13 +183,13 @@ def possible_rows(topic: str, architecture: Architecture, tokens: int, wording: 
 
     `architecture` is the model's as the worksheet teaches it.
     """
-    named = wording.sections["rows"].get(topic, {})
+    named = wording.topics[topic].rows
     return tuple(row for row in topic_for(topic, architecture, tokens).asked if row in named)
 
 
 def _own_errors(sheet: Worksheet, models: Mapping[str, Model], wording: Wording) -> Iterator[SettingError]:
     """An error for each hidden fact, key, box and formula that the sheet cannot have; a key can be there once."""
-    parts = wording.sections["description-parts"][sheet.topic]
+    parts = wording.topics[sheet.topic].description_parts
     if not all(part in parts and sheet.hidden_facts.count(part) == 1 for part in sheet.hidden_facts):
         problem = _("hidden_facts must be some of {parts}, each once.")
         yield SettingError(problem.format(parts=", ".join(parts)), "hidden_facts")

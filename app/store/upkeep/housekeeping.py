@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from app.store.limits import without_limits
 from app.store.people import MAX_SESSION_AGE
-from app.store.queries import batches, transactional, utc_now
+from app.store.queries import batches, transactional
 from app.store.tables import (
     account_links,
     audit_log,
@@ -53,8 +53,8 @@ _KEY_COLUMNS = (
 )
 
 
-def delete_expired(engine: sa.Engine) -> int:
-    """Delete what is older than the times above, sessions than MAX_SESSION_AGE; return how many rows.
+def delete_expired(engine: sa.Engine, at: datetime) -> int:
+    """Delete what is older at that time than the times above, sessions than MAX_SESSION_AGE; return how many rows.
 
     A visitor goes, with practice drafts and attempts, after a year without either, but never while enrolled in a
     course. Practice drafts and attempts go after a year also where their visitor stays. Worksheets and exit tickets go
@@ -64,7 +64,6 @@ def delete_expired(engine: sa.Engine) -> int:
     Each kind of row is a step by itself, whose statements may take any time. Where steps fail, the others are done all
     the same, and an ExceptionGroup is raised at the end.
     """
-    at = utc_now()
     recent = at - PRACTICE_RETENTION
     is_active = (
         sa.exists().where(enrolments.c.visitor_id == visitors.c.id),

@@ -11,8 +11,9 @@ from fastapi.responses import RedirectResponse
 
 from app.store import AccountLink, AuditAction, Store, Teacher
 from app.store.people import parse_email
+from app.translation import gettext as _
 from app.web.shared.forms import FormDep
-from app.web.shared.passwords import MAX_PASSWORD, MIN_PASSWORD
+from app.web.shared.passwords import MAX_PASSWORD, password_problem
 from app.web.shared.permissions import MaybeTeacher
 from app.web.shared.services import Services, ServicesDep
 from app.web.shared.teacher_session import MAX_EMAIL_INPUT, start_session
@@ -70,7 +71,7 @@ def follow_account_link(
     path = url_for("show_course", course_id=link.course_id) if link.course_id else url_for("list_courses")
     if link.kind == "invite" and teacher:
         if store.people.follow_link(link, teacher.email) is None:
-            raise _void_link(services)
+            raise _void_link()
         return RedirectResponse(path, 303)
     email = link.email or form.single_line("email", MAX_EMAIL_INPUT)
     typed = _NewAccount(email, form.single_line("name", MAX_TEACHER_NAME), form.raw("password", MAX_PASSWORD + 1))
@@ -79,7 +80,7 @@ def follow_account_link(
         return render("account/account_link.html", page, 422)
     account = store.people.follow_link(link, typed.email, typed.name, services.passwords.hash(typed.password))
     if account is None:  # somebody else was faster
-        raise _void_link(services)
+        raise _void_link()
     if link.kind == "reset":
         store.audit_log.record(account, AuditAction.PASSWORD_SET, account)
     return start_session(request, store, account, path)
@@ -91,16 +92,13 @@ def _account_problem(services: Services, link: AccountLink, typed: _NewAccount) 
     In this order: an e-mail address with wrong syntax, no name (which a new password does not need), an account that
     has a password already, and a password that is too short or too long.
     """
-    say = services.library.wording.say
     if not parse_email(typed.email):
-        return say("class", "no-email")
+        return _("Enter an e-mail address, such as ada@example.org.")
     if link.kind != "reset" and not typed.name:
-        return say("class", "no-name")
+        return _("Enter a name.")
     if _has_account(services.store, link, typed.email):
-        return say("class", "sign-in-first")
-    if len(typed.password) < MIN_PASSWORD:
-        return say("class", "password-short", least=MIN_PASSWORD)
-    return say("class", "password-long", most=MAX_PASSWORD) if len(typed.password) > MAX_PASSWORD else ""
+        return _("That address already has an account. Sign in, then open this link again.")
+    return password_problem(typed.password)
 
 
 def _has_account(store: Store, link: AccountLink, email: str) -> bool:
@@ -134,10 +132,12 @@ def _find_link(services: Services, token: str) -> AccountLink:
     """The link with that token; raises 404 where it is used up, too old or never existed."""
     link = services.store.people.find_link(token)
     if link is None:
-        raise _void_link(services)
+        raise _void_link()
     return link
 
 
-def _void_link(services: Services) -> HTTPException:
+def _void_link() -> HTTPException:
     """The 404 for a link that does not work (any more)."""
-    return HTTPException(404, services.library.wording.say("class", "link-void"))
+    return HTTPException(
+        404, _("This link has been used, has expired, or was replaced by a newer one. Ask for a new link.")
+    )

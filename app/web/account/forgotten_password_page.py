@@ -12,12 +12,12 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import RedirectResponse
 
 from app.exchange.mail import Mail, MailError
-from app.sheets.wording import Wording
 from app.store import AuditAction, Store
 from app.store.people import parse_email
+from app.translation import gettext as _
 from app.web.shared.forms import FormDep
 from app.web.shared.rate_limits import TooManyGuessesError
-from app.web.shared.services import Services, ServicesDep
+from app.web.shared.services import ServicesDep
 from app.web.shared.teacher_session import MAX_EMAIL_INPUT, known_browser
 from app.web.shared.templating import render
 from app.web.shared.urls import client_network, url_for
@@ -58,28 +58,28 @@ def mail_password_link(request: Request, services: ServicesDep, form: FormDep) -
         return render("account/forgotten_password.html", ForgottenPasswordPage(sends_mail=False), 404)
     email = parse_email(typed)
     if email is None:
-        return _refuse_form(services, typed, "no-email", 422)
+        return _refuse_form(typed, _("Enter an e-mail address, such as ada@example.org."), 422)
     asker = known_browser(request, services.store, email) or network  # a browser known to the account by itself
     try:
         services.limits.check("mail", asker)
     except TooManyGuessesError as error:
-        return _refuse_form(services, typed, "too-many-links", 429, seconds=error.seconds)
+        problem = _("Too many links requested. Try again in {seconds} s.").format(seconds=error.seconds)
+        return _refuse_form(typed, problem, 429)
     services.limits.record_failure("mail", asker)  # every request counts, whether right or wrong
     # Never the host that a request names: that host would get the token.
     prefix = services.settings.address or ""
-    if not mail.outbox.put(partial(_mail_link, services.store, services.library.wording, mail, prefix, email)):
-        return _refuse_form(services, typed, "mail-busy", 503)
+    if not mail.outbox.put(partial(_mail_link, services.store, mail, prefix, email)):
+        return _refuse_form(typed, _("Many people are requesting a link right now. Try again in a minute."), 503)
     return RedirectResponse(url_for("show_forgotten_password", asked="yes"), 303)
 
 
-def _refuse_form(services: Services, typed: str, key: str, status: int, **numbers: int) -> Response:
-    """The form again with this status, what was typed, and the sentence of that key, filled in with the numbers."""
-    problem = services.library.wording.say("class", key, **numbers)
+def _refuse_form(typed: str, problem: str, status: int) -> Response:
+    """The form again with this status, what was typed, and the sentence about it."""
     page = ForgottenPasswordPage(sends_mail=True, email=typed, problem=problem)
     return render("account/forgotten_password.html", page, status)
 
 
-def _mail_link(store: Store, wording: Wording, mail: Mail, public_url: str, email: str) -> None:
+def _mail_link(store: Store, mail: Mail, public_url: str, email: str) -> None:
     """Mail a link for a new password to the teacher with that e-mail address.
 
     Nothing happens where there is no such teacher, or they have had too many links in the last hour. Where the mail
@@ -91,7 +91,19 @@ def _mail_link(store: Store, wording: Wording, mail: Mail, public_url: str, emai
         return
     link = public_url + url_for("show_account_link", token=token)
     try:
-        mail.send(teacher.email, wording.say("mail", "reset-subject"), wording.say("mail", "reset", link=link))
+        mail.send(
+            teacher.email,
+            _("Reset your Attention Shapes password"),
+            _(
+                "Someone, probably you, asked to reset the Attention Shapes password for\n"
+                "this e-mail address. Open this link to choose a new one. It works once\n"
+                "and expires after an hour:\n\n"
+                "{link}\n\n"
+                "Setting a new password signs your account out everywhere. If you didn't\n"
+                "ask for this, ignore this e-mail; your password stays the same."
+            ).format(link=link)
+            + "\n",
+        )
     except MailError as error:
         log.error("mail: a link was not sent: %s", error)
         store.people.drop_link(token)

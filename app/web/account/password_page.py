@@ -11,9 +11,9 @@ from fastapi import APIRouter, Request, Response
 from app.store import AuditAction, Teacher
 from app.translation import gettext as _
 from app.web.shared.forms import FormDep
-from app.web.shared.passwords import MAX_PASSWORD, MIN_PASSWORD
+from app.web.shared.passwords import MAX_PASSWORD, MIN_PASSWORD, password_problem
 from app.web.shared.permissions import SignedIn
-from app.web.shared.services import Services, ServicesDep
+from app.web.shared.services import ServicesDep
 from app.web.shared.teacher_session import start_session
 from app.web.shared.templating import render
 from app.web.shared.threads import in_threads
@@ -52,16 +52,8 @@ def change_password(request: Request, services: ServicesDep, teacher: SignedIn, 
         services.limits.record_failure("known", guesses)
         problem = _("That isn’t your password. If you have forgotten it, sign out and ask for a link to set a new one.")
         return render("account/password.html", PasswordPage(teacher, problem=problem), 422)
-    if problem := _problem_with(services, new):
+    if problem := password_problem(new):
         return render("account/password.html", PasswordPage(teacher, problem=problem), 422)
     services.store.people.change_password(teacher, services.passwords.hash(new))
     services.store.audit_log.record(teacher, AuditAction.PASSWORD_SET, teacher)
     return start_session(request, services.store, teacher, url_for("list_courses", done="password"))
-
-
-def _problem_with(services: Services, password: str) -> str:
-    """The sentence about a new password that is too short or too long; empty where it can be used."""
-    say = services.library.wording.say
-    if len(password) < MIN_PASSWORD:
-        return say("class", "password-short", least=MIN_PASSWORD)
-    return say("class", "password-long", most=MAX_PASSWORD) if len(password) > MAX_PASSWORD else ""

@@ -11,6 +11,7 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import RedirectResponse
 
 from app.store.people import parse_email
+from app.translation import gettext as _
 from app.web.shared.cookies import TEACHER_COOKIE
 from app.web.shared.forms import MAX_TEXT, FormDep, FormReader
 from app.web.shared.passwords import MAX_PASSWORD
@@ -81,7 +82,7 @@ def _verify_and_sign_in(
         services.store.audit_log.record_refused_sign_in()
         if refusal:
             raise refusal
-        problem = services.library.wording.say("class", "sign-in-wrong")
+        problem = _("Incorrect e-mail address or password.")
         return render("account/sign_in.html", SignInPage(email, path, problem), 422)
     return start_session(request, services.store, teacher, path)
 

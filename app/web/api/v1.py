@@ -236,11 +236,9 @@ def import_model(request: Request, services: ServicesDep, body: ImportRequest) -
     """
     services.storage.charge(client_network(request), BYTES_OF_MODEL)
     if body.hub is not None and body.config is None:
-        return _model_detail(
-            import_from_hub(services.store, services.library.wording, services.settings, body.hub, body.name)
-        )
+        return _model_detail(import_from_hub(services.store, services.settings, body.hub, body.name))
     if body.config is not None and body.hub is None:
-        return _model_detail(import_config(services.store, services.library.wording, body.config, "pasted", body.name))
+        return _model_detail(import_config(services.store, body.config, "pasted", body.name))
     raise HTTPException(422, _("Give either “config” (the object of a config.json) or “hub” (such as org/name)."))
 
 

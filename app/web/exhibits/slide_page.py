@@ -169,7 +169,7 @@ def _like_own(library: Library, worksheet: Worksheet, wanted: Mapping[str, str])
 
     Rows that nothing is called like are left out.
     """
-    named = library.wording.sections["rows"].get(worksheet.topic, {})
+    named = library.wording.topics[worksheet.topic].rows
     rows = tuple(row for row in dict.fromkeys(wanted["rows"].split(",")) if row in named)
     return replace(worksheet, rows=rows or worksheet.rows, kv_head_per_query_head="simplified" in wanted)
 
@@ -177,7 +177,7 @@ def _like_own(library: Library, worksheet: Worksheet, wanted: Mapping[str, str])
 def _topics(library: Library, chosen: str) -> tuple[SlideChoice, ...]:
     """The topics that have products to slide together, and the chosen one."""
     return tuple(
-        SlideChoice(topic, library.wording.say("topics", topic), topic == chosen)
+        SlideChoice(topic, library.wording.topics[topic].name, topic == chosen)
         for topic in library.topics
         if topic == chosen or _has_products(library, topic)
     )

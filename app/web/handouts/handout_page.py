@@ -240,6 +240,6 @@ def _worksheets_by_topic(library: Library, chosen: str) -> dict[str, tuple[Works
         if (part := library.worksheet(chosen)) not in worksheets:
             worksheets.insert(1 + [sheet.key for sheet in worksheets].index(part.whole), part)
     return {
-        library.wording.say("topics", topic): tuple(sheet for sheet in worksheets if sheet.topic == topic)
+        library.wording.topics[topic].name: tuple(sheet for sheet in worksheets if sheet.topic == topic)
         for topic in library.topics
     }

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Annotated, Any
 
 from annotated_doc import Doc
@@ -26,7 +26,6 @@ from app.sheets.reading import MAX_BOX_TEXT
 from app.store import Activity, ClassAttempt, ClassSheetKey, SheetProgress, Student
 from app.store.activities import GRACE
 from app.store.classwork import ClassDraft
-from app.store.queries import utc_now
 from app.translation import gettext as _
 from app.web.shared import permissions
 from app.web.shared.activity_steps import NextStep, Step, activity_steps, next_step
@@ -143,8 +142,8 @@ def preview_access(services: ServicesDep, access: StaffActivity, example: str = 
     student = Student(-number, access.course.id, name.format(number=number), None, None)
     own = materials_for_course(services.library, services.tickets, services.store, access.course, access.teacher)
     content = content_to_open(own.library, own.tickets, services.store, access.activity)
-    activity = _at_a_time(replace(access.activity, content=content), closed=False)
-    return PreviewAccess(activity, access.course, student, number)
+    activity = _at_a_time(replace(access.activity, content=content), access.now, closed=False)
+    return PreviewAccess(activity, access.course, student, access.now, number)
 
 
 Preview = Annotated[PreviewAccess, Depends(preview_access)]
@@ -188,7 +187,7 @@ def press_in_preview(
     before = asked.work
     asked, said = _PRESSED[what](asked, form)
     hinted = hint_on_last(services, asked, form.raw("hint")) if what == "hint" else None
-    page = after_press(services, asked, make_class_sheet_page(services, asked, False, hinted), said)
+    page = after_press(asked, make_class_sheet_page(services, asked, False, hinted), said)
     carried = before if what == "closed" else asked.work  # so that one can go back to the time before
     return render_class_sheet(request, replace(page, carried=_json_of(carried)))
 
@@ -210,9 +209,9 @@ def press_ticket_in_preview(services: ServicesDep, access: Preview, form: FormDe
     return render("student/exit_ticket.html", make_ticket_page(services.store, access, "", True))
 
 
-def _at_a_time(activity: Activity, *, closed: bool) -> Activity:
+def _at_a_time(activity: Activity, now: datetime, *, closed: bool) -> Activity:
     """The activity as it is while it is open, up to its closing time where it has one, or after it has closed."""
-    now, plan = utc_now(), activity.plan
+    plan = activity.plan
     closes_at = plan.closes_at if plan.closes_at and plan.closes_at > now else None
     if closed:
         closes_at = now - timedelta(minutes=plan.policies.late_minutes) - 2 * GRACE
@@ -250,7 +249,7 @@ def _close(asked: ClassSheetRequest, _form: FormReader) -> tuple[ClassSheetReque
     has_news = any(text.strip() for text in asked.answers.values()) and (last is None or last.answers != asked.answers)
     if policies.take_in_drafts and has_news and not _none_left(asked):
         asked = _with_attempt(asked, taken_in=True)
-    access = replace(asked.access, activity=_at_a_time(asked.activity, closed=True))
+    access = replace(asked.access, activity=_at_a_time(asked.activity, asked.access.now, closed=True))
     return replace(asked, access=replace(access, closed=True) if isinstance(access, PreviewAccess) else access), ""
 
 
@@ -298,7 +297,7 @@ def _attempt(asked: ClassSheetRequest, answers: Mapping[str, str], handed_in: bo
         graded.score,
         graded.out_of,
         handed_in,
-        utc_now(),
+        asked.access.now,
         marked_by=key.sheet_key,
     )
 

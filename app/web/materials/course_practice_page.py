@@ -169,7 +169,7 @@ def _practice_page(
     """The page of a course that practises this, None for nothing; `typed` are ticks that could not be saved."""
     store, course, library = services.store, access.course, services.library
     ticked = typed or practice or CoursePractice(library.topics)
-    topics = [PracticeChoice(key, library.wording.say("topics", key), key in ticked.topics) for key in library.topics]
+    topics = [PracticeChoice(key, library.wording.topics[key].name, key in ticked.topics) for key in library.topics]
     own = [
         PracticeChoice(each.key, each.title, each.key in ticked.worksheets) for each in own_worksheets(store, course)
     ]

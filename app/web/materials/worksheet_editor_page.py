@@ -42,7 +42,7 @@ from app.web.materials.worksheet_editor_view import (
     setting_labels,
 )
 from app.web.materials.worksheet_preview import paper_response, unpack_settings
-from app.web.models.import_form import IMPORT_WAYS, ImportForm, import_model_by, is_filled
+from app.web.models.import_form import IMPORT_WAYS, ImportForm, empty_field, import_model_by, is_filled
 from app.web.practice.sheet_request import FIRST_WORKSHEET
 from app.web.shared.forms import MAX_LINE, FormDep, FormReader, clean_lines, whole_number
 from app.web.shared.permissions import (
@@ -270,7 +270,7 @@ def _imported(
     imported, problem = _keys(form, "imported"), ""
     try:
         if not is_filled(typed, way):
-            problem = services.library.wording.say("import", f"{way}-empty")
+            problem = empty_field(way)
         else:
             services.storage.charge(client_network(request), BYTES_OF_MODEL)
             model = import_model_by(services, typed, way)

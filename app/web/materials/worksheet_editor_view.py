@@ -178,7 +178,7 @@ def editor_page(services: Services, place: EditorPlace, draft: Draft, view: str 
         course=None,
         texts=texts,
         automatic=automatic_title(library, topic, texts.fields["model"]),
-        topics={key: library.wording.say("topics", key) for key in TOPICS},
+        topics={key: library.wording.topics[key].name for key in TOPICS},
         notations=tuple(NOTATIONS),
         model_menu=menu,
         unlisted=None if any(model in group.models for group in menu.groups) else model,
@@ -237,7 +237,7 @@ def _menu(library: Library, texts: EditorTexts, worksheet: Worksheet | None) -> 
     """The models for the worksheet; for its topic alone where it cannot be used; all for an unknown topic."""
     topic, chosen = texts.fields["topic"], texts.fields["model"]
     if worksheet is None and topic in TOPICS:
-        rows = tuple(library.wording.sections["rows"].get(topic, {}))
+        rows = tuple(library.wording.topics[topic].rows)
         worksheet = Worksheet(PREVIEW_KEY, automatic_title(library, topic, chosen) or "…", chosen, topic, 100, rows)
     sheets = {PREVIEW_KEY: worksheet} if worksheet else {}
     return model_menu(Library(sheets, library.models, library.wording), PREVIEW_KEY, chosen)
@@ -263,17 +263,20 @@ def _variant(library: Library, texts: EditorTexts, worksheet: Worksheet | None) 
 def _editor_rows(library: Library, texts: EditorTexts, variant: Variant | None) -> tuple[EditorRow, ...]:
     """The rows of the form with their names; by key alone where the model has no such topic."""
     known = {row.key: row for row in variant.rows} if variant else {}
-    words = library.wording.sections["rows"].get(texts.rows_of, {})
+    words = library.wording.topics[texts.rows_of].rows if texts.rows_of in TOPICS else {}
     return tuple(
         EditorRow(row, known[row.key].name, known[row.key].note, known[row.key].letter)
         if row.key in known
-        else EditorRow(row, words.get(row.key, {}).get("name", row.key), "", "")
+        else EditorRow(row, words[row.key].name if row.key in words else row.key, "", "")
         for row in texts.rows
     )
 
 
 def _editor_facts(library: Library, texts: EditorTexts, variant: Variant | None) -> tuple[EditorFact, ...]:
     """The parts of the topic's description in order, those that this model has no sentence for among them."""
-    parts = library.wording.sections["description-parts"].get(texts.fields["topic"], ())
+    topic = library.wording.topics.get(texts.fields["topic"])
     sentences = {fact.part: fact.sentence for fact in variant.text.facts} if variant else {}
-    return tuple(EditorFact(part, sentences.get(part, ""), part not in texts.hidden_facts) for part in parts)
+    return tuple(
+        EditorFact(part, sentences.get(part, ""), part not in texts.hidden_facts)
+        for part in (topic.description_parts if topic else ())
+    )

@@ -9,6 +9,7 @@ from starlette.datastructures import FormData, UploadFile
 
 from app.exchange.imported_models import import_from_hub, import_text, model_name_from_path
 from app.sheets.worksheet import Model
+from app.translation import gettext as _
 from app.web.shared.request_guard import MAX_BODY
 from app.web.shared.services import Services
 
@@ -56,6 +57,12 @@ def is_filled(typed: ImportForm, way: str) -> bool:
     return bool(typed.file_name if way == "file" else getattr(typed, way).strip())
 
 
+def empty_field(way: str) -> str:
+    """What to fill in, where the field of that way to import is empty."""
+    fields = {"hub": _("Type the name of a model first, such as org/name."), "file": _("Choose a config.json first.")}
+    return fields.get(way) or _("Paste a config.json first.")
+
+
 def import_way(typed: ImportForm) -> str:
     """The way to import: 'file' or 'text' where that button was pressed; else that of the one field that is filled.
 
@@ -74,13 +81,8 @@ def import_model_by(services: Services, typed: ImportForm, way: str) -> Model:
     ConfigError with a sentence for people.
     """
     if way == "hub":
-        return import_from_hub(services.store, services.library.wording, services.settings, typed.hub, typed.name)
+        return import_from_hub(services.store, services.settings, typed.hub, typed.name)
     if way == "file":
-        return import_text(
-            services.store,
-            services.library.wording,
-            typed.file,
-            "file",
-            typed.name or model_name_from_path(typed.file_name),
-        )
-    return import_text(services.store, services.library.wording, typed.text.strip(), "pasted", typed.name)
+        name = typed.name or model_name_from_path(typed.file_name)
+        return import_text(services.store, typed.file, "file", name)
+    return import_text(services.store, typed.text.strip(), "pasted", typed.name)

@@ -18,6 +18,7 @@ from app.sheets.worksheet import Model
 from app.web.models.import_form import (
     IMPORT_WAYS,
     ImportForm,
+    empty_field,
     import_model_by,
     import_way,
     is_filled,
@@ -70,7 +71,7 @@ def import_model(
     of the HubError.
     """
     way = import_way(typed)
-    problem, status = services.library.wording.say("import", f"{way}-empty"), 422
+    problem, status = empty_field(way), 422
     if is_filled(typed, way):
         services.storage.charge(client_network(request), BYTES_OF_MODEL)
         try:

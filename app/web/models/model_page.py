@@ -195,9 +195,9 @@ def _why_key(wording: Wording, symbol: str, rule: str) -> str:
 
     Example: 'd // H' for d_h gives 'd_h-d // H' or 'rounded', '32' gives 'number', 'H' gives 'same'.
     """
-    own = f"{symbol}-share" if "/" in rule else f"{symbol}-{rule}"
-    if own in wording.sections["why"]:
-        return own
+    of_size = f"{symbol}-share" if "/" in rule else f"{symbol}-{rule}"
+    if of_size in wording.sections["why"]:
+        return of_size
     if rule.startswith("default"):
         return "default"
     if "//" in rule:
@@ -225,11 +225,11 @@ def _property_keys(wording: Wording, a: Architecture) -> Iterator[tuple[str, Map
     yield "encoder-decoder" if a.encoder_decoder else masked, {}
     yield _kv_heads_key(a), {"share": a.query_heads_per_kv_head}
     yield _window_key(a)
-    yield from _position_keys(wording, a)
+    yield from _position_keys(a)
     yield from _score_keys(a)
     which = ", ".join(wording.say("projections", letter) for letter in a.biases)
     yield ("biases" if a.biases else "biases-none"), {"which": which}
-    yield from ((flag.replace("_", "-"), {}) for flag in ("qk_norm", "sinks") if flag in a.flags)
+    yield from ((key, {}) for key, has in (("qk-norm", a.qk_norm), ("sinks", a.has_sinks)) if has)
     yield f"norm-{a.norm_placement}", {"norm": a.norm}
     yield ("gated" if a.gated else "ungated"), {}
     yield from _expert_keys(a)
@@ -240,7 +240,7 @@ def _property_keys(wording: Wording, a: Architecture) -> Iterator[tuple[str, Map
 
 def _kv_heads_key(a: Architecture) -> str:
     """The key of the sentence on key/value heads: latent, one per query head, one in all, or one for a group."""
-    if "mla" in a.flags:
+    if a.has_latent_attention:
         return "latent"
     if a.H == a.G:
         return "heads-own"
@@ -272,7 +272,7 @@ def _runs(a: Architecture) -> Sequence[LayerRun]:
     return [run for stack in a.stacks for run in stack.runs]
 
 
-def _position_keys(wording: Wording, a: Architecture) -> Iterator[tuple[str, Mapping[str, object]]]:
+def _position_keys(a: Architecture) -> Iterator[tuple[str, Mapping[str, object]]]:
     """The keys of the sentences on positions, with their values: RoPE, a table, a bias of scores, a fixed length."""
     with_rotary = [run for run in _runs(a) if run.rotary]
     if with_rotary:
@@ -284,11 +284,10 @@ def _position_keys(wording: Wording, a: Architecture) -> Iterator[tuple[str, Map
     if a.position_bias:
         yield f"positions-{a.position_bias}", {}
     if a.fixed_tokens is not None:
-        own = f"fixed-tokens-{a.family}"
         # Whisper's encoder begins with a convolution of stride 2; a frame is 10 ms (arXiv:2212.04356, section 2.2).
         frames = 2 * a.fixed_tokens
         words = {"n": format_number(a.fixed_tokens), "frames": format_number(frames), "seconds": f"{frames / 100:g}"}
-        yield own if own in wording.sections["kinds"] else "fixed-tokens", words
+        yield f"fixed-tokens-{a.input}", words
 
 
 def _rotary_keys(a: Architecture, with_rotary: Sequence[LayerRun]) -> Iterator[tuple[str, Mapping[str, object]]]:
@@ -317,24 +316,23 @@ def _score_keys(a: Architecture) -> Iterator[tuple[str, Mapping[str, object]]]:
 
 def _expert_keys(a: Architecture) -> Iterator[tuple[str, Mapping[str, object]]]:
     """The key of the sentence on experts, with its values; none for a model without."""
-    if "E" in a.all_sizes and "k" in a.all_sizes:
-        layers, with_experts = _runs(a), [run for run in _runs(a) if "moe" in run.flags]
-        counts = {"n": sum(run.count for run in with_experts), "L": sum(run.count for run in layers)}
-        yield f"experts{_shared_experts(a)}", counts
+    if not a.has_experts:
+        return
+    kinds = [kind for stack in a.stacks for kind in stack.kinds]
+    counts = {"n": sum(kind.layers for kind in kinds if kind.has_experts), "L": sum(kind.layers for kind in kinds)}
+    yield f"experts{_shared_experts(a)}", counts
 
 
 def _shared_experts(a: Architecture) -> str:
     """The end of a key for the experts that every token uses: "" for none, "-one-shared" or "-shared" for several."""
-    names = (parameter.name for run in _runs(a) for parameter in run.parameters)
-    if not any("shared_expert" in name for name in names):
+    if not any("shared_experts" in kind.rows for stack in a.stacks for kind in stack.kinds):
         return ""
     return "-one-shared" if a.all_sizes.get("n_sh", 1) == 1 else "-shared"
 
 
 def _lm_head_key(a: Architecture) -> str:
     """The key of the sentence on the LM head: none over the vocabulary, tied to the embeddings, or its own matrix."""
-    on_top = {symbol for dim in a.task_head.logits or () for symbol in dim.symbols}
-    if "V" not in on_top:
+    if not a.has_lm_head:
         return "no-output"
     return "tied" if a.tied_embeddings else "untied"
 
@@ -354,7 +352,7 @@ def _sheet_choices(library: Library, model: Model) -> Iterator[SheetChoice]:
         by_table.setdefault(variant.table.key, []).append(variant)
     for variants in by_table.values():
         variant = min(variants, key=lambda variant: _misfit(library, variant))
-        yield SheetChoice(library.wording.say("topics", variant.worksheet.topic), sheet_link(variant))
+        yield SheetChoice(library.wording.topics[variant.worksheet.topic].name, sheet_link(variant))
 
 
 def _misfit(library: Library, variant: Variant) -> tuple[bool, ...]:
@@ -418,8 +416,8 @@ def _layers_text(wording: Wording, part: Summand, total: ParameterFormula) -> st
         return ""
     stacks = [other for other in total.summands if other.layers]
     if any(other.decoder for other in stacks):
-        key = "decoder" if part.decoder else "encoder"
-        key += "-one" if part.layers == 1 else ""
+        stack = "decoder" if part.decoder else "encoder"
+        key = f"{stack}-one" if part.layers == 1 else stack
     elif len(stacks) == 1:
         key = "all"
     else:

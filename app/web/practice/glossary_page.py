@@ -44,12 +44,12 @@ class GlossaryPage:
 def glossary_terms(wording: Wording) -> tuple[GlossaryTerm, ...]:
     """Every term, in the order in which the glossary is read, with the symbols of sheets in the default notation."""
     names, terms = wording.sections["symbol-names"], []
-    for key, entry in wording.sections["glossary"].items():
-        symbol, symbol_name = entry.get("letter", ""), ""
-        if size := entry.get("size"):
+    for key, entry in wording.glossary.items():
+        symbol, symbol_name, size = entry.letter, "", entry.size
+        if size:
             symbol = NOTATIONS["classic"].symbol("H" if size == "heads" else size)
-            symbol_name = names[size] if names[size] != entry["term"].lower() else ""
-        terms.append(GlossaryTerm(key, entry["term"], symbol, symbol_name, entry["text"], tuple(entry["elsewhere"])))
+            symbol_name = names[size] if names[size] != entry.term.lower() else ""
+        terms.append(GlossaryTerm(key, entry.term, symbol, symbol_name, entry.text, entry.elsewhere))
     return tuple(terms)
 
 

@@ -409,7 +409,7 @@ def _topic_choices(library: Library, topic: str, chosen: str) -> TopicChoices:
     """The worksheets of a topic to choose from, in the library's order."""
     worksheets = (worksheet for worksheet in library.worksheets.values() if worksheet.topic == topic)
     entries = tuple(Choice(each.key, each.title, each.key == chosen) for each in worksheets)
-    return TopicChoices(library.wording.say("topics", topic), entries)
+    return TopicChoices(library.wording.topics[topic].name, entries)
 
 
 def _chooser(library: Library, worksheet: str, tokens: str | None) -> Chooser:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import io
 import logging
-import threading
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from annotated_doc import Doc
@@ -19,6 +19,7 @@ from app.classes.frozen.frozen_library import model_snapshot
 from app.classes.frozen.frozen_run import FrozenRun, freeze_run, sheet_of_run
 from app.forward.head_run import HeadNotRun, run_sheet
 from app.grading.grade import grade
+from app.logs import request_thread
 from app.machine.work_queue import Client
 from app.metrics import timed_job
 from app.shapes.table import Blank
@@ -188,8 +189,8 @@ def start_class_run(
     activity, variant, classwork = asked.activity, asked.variant, services.store.classwork
     last = classwork.last_attempt(asked.sheet.key)
     if not may_run(services, asked, last):
-        raise HTTPException(409, services.library.wording.say("class", "no-run-yet"))
-    if activity.accepts():
+        raise HTTPException(409, _("In this activity, you can run the head once you can see the marks of an attempt."))
+    if activity.accepts(asked.access.now):
         classwork.save(asked.sheet.key, asked.draft)
     attempted = last is not None or has_readable_answer(variant, asked.answers)
     if attempted:
@@ -227,7 +228,7 @@ def run_again(
 def show_run(request: Request, services: ServicesDep, run_id: str) -> Response:
     """The run, finished or not, beside its sheet as it was then, for whoever has its address and may see it."""
     run = _find_run(services, run_id)
-    page = _run_page(run, _sheet_of(services.library, services.store, run))
+    page = _run_page(run, _sheet_of(services.library, services.store, run), services.store.now())
     return render_page_or_fragment(request, "runs/run.html", "runs/_run.html", page)
 
 
@@ -235,7 +236,8 @@ def show_run(request: Request, services: ServicesDep, run_id: str) -> Response:
 def show_agreement(services: ServicesDep, run_id: str) -> Response:
     """What a run says of its sheet in one line, for the page of the sheet; nothing where it came to nothing."""
     run = _find_run(services, run_id)
-    return render("runs/_agreement.html", _agreement(run, _sheet_of(services.library, services.store, run)))
+    variant = _sheet_of(services.library, services.store, run)
+    return render("runs/_agreement.html", _agreement(run, variant, services.store.now()))
 
 
 @router.get("/runs/{run_id}/weights.png", dependencies=[Depends(require_run)])
@@ -263,13 +265,13 @@ def _sheet_address(run: Run, variant: Variant) -> str:
     return url_for("show_class_sheet", activity_id=run.activity_id, number=run.frozen["sheet"])
 
 
-def _run_page(run: Run, variant: Variant) -> RunPage:
+def _run_page(run: Run, variant: Variant, now: datetime) -> RunPage:
     """The page of a run: waiting, finished with a result or a problem, or abandoned by the process that ran it.
 
     A run without an end after RUN_ABANDONED_AFTER_S counts as abandoned, which is shown as a problem.
     """
     wording = variant.wording
-    abandoned = not run.finished and run.seconds_waiting > RUN_ABANDONED_AFTER_S
+    abandoned = not run.finished and run.seconds_waiting(now) > RUN_ABANDONED_AFTER_S
     page = RunPage(
         run=run,
         variant=variant,
@@ -277,7 +279,7 @@ def _run_page(run: Run, variant: Variant) -> RunPage:
         result=run.result,
         problem=wording.say("page", "lost") if abandoned else run.problem or "",
         link=_sheet_address(run, variant),
-        title=wording.say("run-titles", variant.worksheet.topic),
+        title=variant.topic_wording.run_title,
         waiting=wording.say("run", "waiting"),
     )
     return _with_result(page, wording, run.result) if run.result else page
@@ -298,14 +300,14 @@ def _with_result(page: RunPage, wording: Wording, result: dict[str, Any]) -> Run
     )
 
 
-def _agreement(run: Run, variant: Variant) -> AgreementFragment:
+def _agreement(run: Run, variant: Variant, now: datetime) -> AgreementFragment:
     """That torch agrees with every answer, and the shape of the output or of the last row.
 
     Nothing is said of a run without result, nor of answers of which one differs or is missing. Where torch contradicts
     the answer key, that is said instead.
     """
     result, row = run.result, next((row for row in variant.rows if row.key == "output"), variant.rows[-1])
-    waiting = not run.finished and run.seconds_waiting < RUN_ABANDONED_AFTER_S
+    waiting = not run.finished and run.seconds_waiting(now) < RUN_ABANDONED_AFTER_S
     fragment = AgreementFragment(run.id, waiting, "", (row.letter,), agrees=bool(result and result["agrees"]))
     if not result:
         return fragment
@@ -436,7 +438,7 @@ def _start(
 ) -> Run:
     """Store a new run and start it in a thread of its own."""
     run = services.store.add_run(sheet_key(variant), answers, frozen.activity_id, frozen.values, (frozen.snapshot,))
-    threading.Thread(target=_run_and_store, args=(services, run, client, variant, options), daemon=True).start()
+    request_thread(_run_and_store, services, run, client, variant, options).start()
     return run
 
 
@@ -485,9 +487,9 @@ def _respond(request: Request, variant: Variant, run: Run | None, link: str, opt
         page = NoRunPage(variant.wording.say("page", "fill-first"), link)
         return render_page_or_fragment(request, "runs/no_run.html", "runs/_no_run.html", page)
     if is_htmx(request) and options.in_background:
-        return render("runs/_agreement.html", _agreement(run, variant))
+        return render("runs/_agreement.html", _agreement(run, variant, run.created_at))
     if is_htmx(request):
-        return render("runs/_run.html", _run_page(run, variant))
+        return render("runs/_run.html", _run_page(run, variant, run.created_at))
     return RedirectResponse(url_for("show_run", run_id=run.id), 303)
 
 

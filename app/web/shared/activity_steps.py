@@ -9,7 +9,6 @@ from typing import Literal
 
 from app.classes.student_sheet import worksheet_titles
 from app.store import SheetProgress, Store
-from app.store.queries import utc_now
 from app.translation import gettext as _
 from app.web.shared.permissions import StudentAccess
 from app.web.shared.templating import clock_time, local_time
@@ -96,9 +95,8 @@ def student_progress(store: Store, access: StudentAccess) -> Mapping[str, SheetP
 
 def closing_notice(store: Store, access: StudentAccess, *, is_update: bool = False) -> ClosingNotice:
     """When the activity closes for this student, extra time included, or what became of their work when it closed."""
-    activity, now = access.activity, utc_now()
-    phase = activity.phase()
-    late = phase == "closing" and activity.is_writable()
+    activity, phase, now = access.activity, access.phase, access.now
+    late = phase == "closing" and activity.is_writable(now)
     return ClosingNotice(
         activity_id=activity.id,
         state="late" if late else phase if phase in ("closing", "closed") else "open",

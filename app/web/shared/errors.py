@@ -38,7 +38,6 @@ from app.web.shared.passwords import PasswordsBusyError
 from app.web.shared.permissions import NotSignedInError
 from app.web.shared.rate_limits import BudgetSpentError, TooManyGuessesError
 from app.web.shared.request_guard import HEADERS
-from app.web.shared.services import services_of
 from app.web.shared.teacher_session import path_on_this_site
 from app.web.shared.templating import is_htmx, render
 from app.web.shared.urls import page_above, url_for
@@ -161,13 +160,20 @@ async def _not_signed_in(request: Request, error: Exception) -> Response:
     if request.method in ("GET", "HEAD") and not is_htmx(request):
         address = urlunsplit(("", "", request.url.path, request.url.query, ""))
         return RedirectResponse(url_for("show_sign_in", next=address), 303)
-    return _error_response(request, 401, services_of(request).library.wording.say("class", "signed-out"))
+    return _error_response(
+        request,
+        401,
+        _(
+            "You have been signed out, so nothing was changed. Sign in again in another tab, then come back "
+            "here and resubmit."
+        ),
+    )
 
 
 async def _too_many_guesses(request: Request, error: Exception) -> Response:
     """429 with the seconds to wait, in words and as Retry-After."""
     assert isinstance(error, TooManyGuessesError)  # noqa: S101 - registered for this class alone
-    sentence = services_of(request).library.wording.say("class", "too-many", seconds=error.seconds)
+    sentence = _("Too many failed attempts. Try again in {seconds} s.").format(seconds=error.seconds)
     return _error_response(request, 429, sentence, {"Retry-After": str(error.seconds)})
 
 
@@ -186,7 +192,7 @@ async def _budget_spent(request: Request, error: Exception) -> Response:
 async def _passwords_busy(request: Request, error: Exception) -> Response:
     """503, to be tried again after 3 s, while too many passwords are being hashed."""
     return _error_response(
-        request, 503, services_of(request).library.wording.say("class", "busy"), {"Retry-After": "3"}
+        request, 503, _("Many people are signing in right now. Try again in a few seconds."), {"Retry-After": "3"}
     )
 
 

@@ -1,9 +1,8 @@
 """A sheet's sentences and row names with links to the glossary, each term linked once.
 
->>> from app.sheets.wording import Wording
->>> term = {"term": "Token", "text": "A piece of text. It is read as one unit.", "elsewhere": [], "words": ["tokens"]}
 >>> from pprint import pprint
->>> pprint(link_terms(Wording({"glossary": {"token": term}}), ("Tokens come in.", "100 tokens.")), width=100)
+>>> token = GlossaryEntry(term="Token", text="A piece of text. It is a unit.", elsewhere=(), words=("tokens",))
+>>> pprint(link_terms({"token": token}, ("Tokens come in.", "100 tokens.")), width=100)
 ((LinkedText(text='Tokens', term='token'), LinkedText(text=' come in.', term='')),
  (LinkedText(text='100 tokens.', term=''),))
 """
@@ -18,7 +17,7 @@ from functools import lru_cache
 from markupsafe import Markup, escape
 
 from app.sheets.variant import Variant
-from app.sheets.wording import Wording
+from app.sheets.wording import GlossaryEntry, Wording
 from app.translation import gettext as _
 from app.web.shared.cookies import who_asks
 from app.web.shared.urls import url_for
@@ -53,30 +52,17 @@ def linked_sheet(variant: Variant) -> LinkedSheet:
     sentences = (text.description, text.task, *text.assumptions)
     rows = tuple(row.name for row in variant.rows)
     if who_asks().may_practise:
-        linked = _linked_texts(_HashableWording(variant.wording), sentences, rows)
+        linked = _linked_texts(variant.wording, sentences, rows)
     else:
         linked = tuple(map(escape, (*sentences, *rows)))
     names = dict(zip((row.key for row in variant.rows), linked[len(sentences) :], strict=True))
     return LinkedSheet(linked[0], linked[1], linked[2 : len(sentences)], names)
 
 
-class _HashableWording:
-    """A wording by its identity, since its sections cannot be hashed."""
-
-    def __init__(self, wording: Wording) -> None:
-        self.wording = wording
-
-    def __hash__(self) -> int:
-        return id(self.wording)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _HashableWording) and other.wording is self.wording
-
-
 @lru_cache(300)
-def _linked_texts(wording: _HashableWording, sentences: tuple[str, ...], rows: tuple[str, ...]) -> tuple[Markup, ...]:
+def _linked_texts(wording: Wording, sentences: tuple[str, ...], rows: tuple[str, ...]) -> tuple[Markup, ...]:
     """The sentences, then the names of rows, as HTML; kept, because every page of a sheet says the same."""
-    linked = link_terms(wording.wording, (*sentences, *rows))
+    linked = link_terms(wording.glossary, (*sentences, *rows))
     return tuple(_markup(pieces, tab_stop=index < len(sentences)) for index, pieces in enumerate(linked))
 
 
@@ -90,12 +76,12 @@ def _markup(pieces: Iterable[LinkedText], *, tab_stop: bool) -> Markup:
     )
 
 
-def link_terms(wording: Wording, texts: Sequence[str]) -> tuple[tuple[LinkedText, ...], ...]:
+def link_terms(glossary: Mapping[str, GlossaryEntry], texts: Sequence[str]) -> tuple[tuple[LinkedText, ...], ...]:
     """The texts in pieces; the first place in all of them that has one of a term's words links to that term.
 
     Words are found whatever their case, but not inside longer words, and a longer expression wins over a shorter one.
     """
-    keys = {word.lower(): key for key, entry in wording.sections["glossary"].items() for word in entry["words"]}
+    keys = {word.lower(): key for key, entry in glossary.items() for word in entry.words}
     pattern, linked = _pattern(tuple(keys)), set[str]()
     return tuple(tuple(_pieces(text, pattern, keys, linked)) for text in texts)
 

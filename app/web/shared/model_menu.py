@@ -59,6 +59,6 @@ def _kind_name(architecture: Architecture) -> str:
     decoder_only, experts, encoder_only, both = _kind_names()
     if architecture.encoder_decoder:
         return both
-    if "E" in architecture.all_sizes:
+    if architecture.has_experts:
         return experts
     return decoder_only if architecture.causal else encoder_only

@@ -13,11 +13,21 @@ from typing import NamedTuple
 from anyio import sleep
 from pwdlib import PasswordHash
 
+from app.translation import gettext as _
+
 MIN_PASSWORD, MAX_PASSWORD = 10, 500  # characters
 MAX_HASHES_AT_ONCE, MAX_WAITING = 2, 8
 SLOW_VERIFY_S, NETWORK_PACE_S, PACE_S = 3.0, 1.0, 0.5  # between turns of an account, of a network, and of all
 MAX_SLOW_WAIT_S = 12.0  # four turns of one account
 MAX_SLOW, MAX_SLOW_OF_NETWORK = 400, 100  # who waits takes no thread
+
+
+def password_problem(password: str) -> str:
+    """The sentence about a new password that is too short or too long; empty where it can be used."""
+    if len(password) < MIN_PASSWORD:
+        return _("Choose a password of at least {least} characters.").format(least=MIN_PASSWORD)
+    too_long = _("Choose a password of at most {most} characters.").format(most=MAX_PASSWORD)
+    return too_long if len(password) > MAX_PASSWORD else ""
 
 
 class PasswordsBusyError(Exception):

@@ -6,13 +6,14 @@ An object that somebody may not know of does not exist for them (404); what they
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Annotated
 
 from fastapi import Depends, HTTPException, Request
 from starlette.concurrency import run_in_threadpool
 
 from app.machine.work_queue import Client
-from app.store import Activity, Course, Enrolment, Material, Role, Student, Teacher, Visitor
+from app.store import Activity, Course, Enrolment, Material, Phase, Role, Student, Teacher, Visitor
 from app.store.classwork import ClassDraft
 from app.translation import gettext as _
 from app.web.shared.cookies import TEACHER_COOKIE, VISITOR_COOKIE
@@ -54,19 +55,34 @@ class RosterStudentAccess:
 
 @dataclass(frozen=True)
 class ActivityAccess(CourseAccess):
-    """An activity, its course, the signed-in teacher and their role in that course."""
+    """An activity, its course, the signed-in teacher and their role in that course, and the time of the request."""
 
     activity: Activity
+    now: datetime
+
+    @property
+    def phase(self) -> Phase:
+        """The phase of the activity at the time of the request."""
+        return self.activity.phase(self.now)
 
 
 @dataclass(frozen=True)
 class StudentAccess:
-    """An activity, its course, the student that this browser is there, and a draft, if one has been read already."""
+    """An activity, its course, the student that this browser is there, and the time of the request.
+
+    `draft` is a draft with the key of its sheet, if one has been read already.
+    """
 
     activity: Activity
     course: Course
     student: Student
-    draft: tuple[str, ClassDraft] | None = field(default=None, kw_only=True)  # with the key of its sheet
+    now: datetime
+    draft: tuple[str, ClassDraft] | None = field(default=None, kw_only=True)
+
+    @property
+    def phase(self) -> Phase:
+        """The phase of the activity, for this student, at the time of the request."""
+        return self.activity.phase(self.now)
 
     @property
     def links(self) -> StudentLinks:
@@ -113,10 +129,20 @@ async def practice_is_open(request: Request, services: ServicesDep) -> bool:
 PracticeOpen = Annotated[bool, Depends(practice_is_open)]
 
 
-async def require_practice(services: ServicesDep, open_to_practice: PracticeOpen) -> None:
+def _practice_closed() -> HTTPException:
+    return HTTPException(
+        403,
+        _(
+            "Practice, models, handouts, the glossary and the API are closed while this server is used for exams. "
+            "Students: choose Join and enter the code of your class. Instructors: sign in under Teach."
+        ),
+    )
+
+
+async def require_practice(open_to_practice: PracticeOpen) -> None:
     """Raise 403 where this browser may not practise."""
     if not open_to_practice:
-        raise HTTPException(403, services.library.wording.say("class", "practice-closed"))
+        raise _practice_closed()
 
 
 def require_teacher(teacher: MaybeTeacher) -> Teacher:
@@ -138,18 +164,18 @@ def staff_course(services: ServicesDep, teacher: SignedIn, course_id: int) -> Co
 StaffCourse = Annotated[CourseAccess, Depends(staff_course)]
 
 
-def instructor_course(services: ServicesDep, access: StaffCourse) -> CourseAccess:
+def instructor_course(access: StaffCourse) -> CourseAccess:
     """A course, archived or not, for its instructors; assistants get 403, others 404."""
-    _require_instructor(services, access.role)
+    _require_instructor(access.role)
     return access
 
 
 InstructorCourse = Annotated[CourseAccess, Depends(instructor_course)]
 
 
-def editable_course(services: ServicesDep, access: InstructorCourse) -> CourseAccess:
+def editable_course(access: InstructorCourse) -> CourseAccess:
     """A course for its instructors, to change it; assistants get 403, others 404, and 409 if it is archived."""
-    _require_unarchived(services, access.course)
+    _require_unarchived(access.course)
     return access
 
 
@@ -179,7 +205,7 @@ def staff_activity(services: ServicesDep, teacher: SignedIn, activity_id: int) -
     if activity is None:
         raise HTTPException(404)
     role, course = _require_staff(services, activity.course_id, teacher)
-    return ActivityAccess(course, teacher, role, activity)
+    return ActivityAccess(course, teacher, role, activity, services.store.now())
 
 
 StaffActivity = Annotated[ActivityAccess, Depends(staff_activity)]
@@ -204,19 +230,19 @@ def staff_student_results(services: ServicesDep, access: StaffActivity, student_
 StaffStudentResults = Annotated[StudentResultsAccess, Depends(staff_student_results)]
 
 
-def editable_student_results(services: ServicesDep, access: StaffStudentResults) -> StudentResultsAccess:
+def editable_student_results(access: StaffStudentResults) -> StudentResultsAccess:
     """The same for the instructors of the course, to change it; assistants get 403, and 409 if it is archived."""
-    _require_instructor(services, access.at.role)
-    _require_unarchived(services, access.at.course)
+    _require_instructor(access.at.role)
+    _require_unarchived(access.at.course)
     return access
 
 
 EditableStudentResults = Annotated[StudentResultsAccess, Depends(editable_student_results)]
 
 
-def instructor_activity(services: ServicesDep, access: StaffActivity) -> ActivityAccess:
+def instructor_activity(access: StaffActivity) -> ActivityAccess:
     """An activity, of an archived course too, for the instructors of its course; assistants get 403, others 404."""
-    _require_instructor(services, access.role)
+    _require_instructor(access.role)
     return access
 
 
@@ -225,13 +251,13 @@ InstructorActivity = Annotated[ActivityAccess, Depends(instructor_activity)]
 
 def require_editable_course(services: Services, teacher: Teacher, course_id: int) -> CourseAccess:
     """A course that a form names, for its instructors, to change it: what EditableCourse is for one in the address."""
-    return editable_course(services, instructor_course(services, staff_course(services, teacher, course_id)))
+    return editable_course(instructor_course(staff_course(services, teacher, course_id)))
 
 
-def editable_activity(services: ServicesDep, access: StaffActivity) -> ActivityAccess:
+def editable_activity(access: StaffActivity) -> ActivityAccess:
     """An activity for the instructors of its course, to change it; assistants get 403, and 409 if it is archived."""
-    _require_instructor(services, access.role)
-    _require_unarchived(services, access.course)
+    _require_instructor(access.role)
+    _require_unarchived(access.course)
     return access
 
 
@@ -271,9 +297,9 @@ def readable_material(services: ServicesDep, teacher: SignedIn, material_id: int
 ReadableMaterial = Annotated[MaterialAccess, Depends(readable_material)]
 
 
-def editable_material(services: ServicesDep, access: ReadableMaterial) -> MaterialAccess:
+def editable_material(access: ReadableMaterial) -> MaterialAccess:
     """The same to change it: assistants of its course get 403, and everybody 409 if that is archived."""
-    _require_editor(services, access)
+    _require_editor(access)
     return access
 
 
@@ -286,7 +312,7 @@ def material_to_save(services: ServicesDep, teacher: SignedIn, material_id: int)
     material = materials.find(_valid_id(material_id)) or materials.find_removed(material_id)
     if material is None:
         raise HTTPException(404)
-    return editable_material(services, _material_access(services, teacher, material))
+    return editable_material(_material_access(services, teacher, material))
 
 
 MaterialToSave = Annotated[MaterialAccess, Depends(material_to_save)]
@@ -298,7 +324,7 @@ def removed_material(services: ServicesDep, teacher: SignedIn, material_id: int)
     if material is None:
         raise HTTPException(404)
     access = _material_access(services, teacher, material)
-    _require_editor(services, access)
+    _require_editor(access)
     return access
 
 
@@ -324,7 +350,7 @@ def owner_of_new(services: Services, teacher: Teacher, course: str) -> Course | 
     if not course:
         return teacher
     access = staff_course(services, teacher, whole_number(course, LARGEST_ID) or 0)
-    return editable_course(services, instructor_course(services, access)).course
+    return editable_course(instructor_course(access)).course
 
 
 def require_student(request: Request, services: ServicesDep, activity_id: int) -> StudentAccess:
@@ -345,7 +371,7 @@ def require_run(request: Request, services: ServicesDep, open_to_practice: Pract
         return
     if run.activity_id is None:
         if not open_to_practice:
-            raise HTTPException(403, services.library.wording.say("class", "practice-closed"))
+            raise _practice_closed()
         return
     token, activities = request.cookies.get(VISITOR_COOKIE), services.store.activities
     if token and activities.of_visitor(token, run.activity_id):
@@ -354,6 +380,16 @@ def require_run(request: Request, services: ServicesDep, open_to_practice: Pract
     if teacher is None or activity is None:
         raise HTTPException(404)
     _require_staff(services, activity.course_id, teacher)
+
+
+def _not_enrolled() -> HTTPException:
+    return HTTPException(
+        404,
+        _(
+            "You haven’t joined this class in this browser. Join with the join code, or enter your resume code at "
+            "/resume."
+        ),
+    )
 
 
 def student_access(request: Request, services: Services, activity_id: int, sheet_key: str) -> StudentAccess:
@@ -366,9 +402,9 @@ def student_access(request: Request, services: Services, activity_id: int, sheet
     find = services.store.activities.of_visitor
     enrolled = find(token, activity_id, sheet_key) if token and valid else None
     if enrolled is None or enrolled.activity.state == "draft":
-        raise HTTPException(404, services.library.wording.say("class", "no-enrolment"))
+        raise _not_enrolled()
     draft = (sheet_key, enrolled.draft) if enrolled.draft else None
-    return StudentAccess(enrolled.activity, enrolled.course, enrolled.student, draft=draft)
+    return StudentAccess(enrolled.activity, enrolled.course, enrolled.student, services.store.now(), draft=draft)
 
 
 StudentAccessDep = Annotated[StudentAccess, Depends(in_threads("class")(require_student))]
@@ -387,7 +423,7 @@ def own_enrolment(services: ServicesDep, visitor: VisitorInClass, student_id: in
     enrolments = services.store.roster.enrolments(visitor.id) if visitor else ()
     own = next((enrolment for enrolment in enrolments if enrolment.student.id == student_id), None)
     if own is None or visitor is None:
-        raise HTTPException(404, services.library.wording.say("class", "no-enrolment"))
+        raise _not_enrolled()
     return EnrolmentAccess(own, visitor)
 
 
@@ -404,11 +440,11 @@ def _material_access(services: Services, teacher: Teacher, material: Material) -
     return MaterialAccess(material, teacher, course, CourseAccess(course, teacher, role).can_edit)
 
 
-def _require_editor(services: Services, access: MaterialAccess) -> None:
+def _require_editor(access: MaterialAccess) -> None:
     """Raise 409 for a material of an archived course, 403 for one that an assistant may only read."""
     if access.course and not access.can_edit:
-        _require_unarchived(services, access.course)
-        _require_instructor(services, "assistant")
+        _require_unarchived(access.course)
+        _require_instructor("assistant")
 
 
 def _require_staff(services: Services, course_id: int, teacher: Teacher) -> tuple[Role, Course]:
@@ -423,16 +459,16 @@ def _require_staff(services: Services, course_id: int, teacher: Teacher) -> tupl
     return role, course
 
 
-def _require_instructor(services: Services, role: Role) -> None:
+def _require_instructor(role: Role) -> None:
     """Raise 403 for an assistant."""
     if role != "instructor":
-        raise HTTPException(403, services.library.wording.say("class", "instructors-only"))
+        raise HTTPException(403, _("Only instructors of this course can do that; you are an assistant."))
 
 
-def _require_unarchived(services: Services, course: Course) -> None:
+def _require_unarchived(course: Course) -> None:
     """Raise 409 for an archived course."""
     if course.archived_at:
-        raise HTTPException(409, services.library.wording.say("class", "archived"))
+        raise HTTPException(409, _("This course is archived and read-only. An instructor can restore it."))
 
 
 def _valid_id(number: int) -> int:

@@ -32,9 +32,9 @@ _BODY_LIMITS: tuple[tuple[re.Pattern[str], int], ...] = tuple(
         r"/courses/\d+/activities": MAX_BODY,  # any number of worksheets, twice: as they were, and as they are
         r"/activities/\d+": MAX_BODY,
         r"/activities/\d+/preview/\d+/\w+": MAX_BODY,  # carries its attempts along
-        r"/activities/\d+/paper": MAX_BODY,
         r"/(worksheets|tickets)(/\w+)?": MAX_BODY,  # the longest texts of an author, or a file
         r"/(sheet|class)/.*": MAX_WORK,
+        r"/activities/\d+/paper": MAX_WORK,  # a line for each student of a large class
         r"/(runs|see/slide/take)": MAX_WORK,
         r"/marking(\.csv)?": MAX_PAPER,
         r"/api/v1/grade": MAX_WORK,

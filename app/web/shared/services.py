@@ -1,7 +1,6 @@
 """The services that the app is made of, and the dependencies by which a handler asks for them.
 
-A handler that needs one of them asks for that one alone: `store: StoreDep`, `library: LibraryDep` or
-`wording: WordingDep`.
+A handler that needs one of them asks for that one alone: `store: StoreDep` or `library: LibraryDep`.
 All are `async def`, because FastAPI runs those without a thread of its pool.
 """
 
@@ -16,7 +15,7 @@ from typing import Annotated, Literal, cast
 from anyio import CapacityLimiter
 from fastapi import Depends, Request
 
-from app.classes.closing import Closing
+from app.classes.closing import INTERVAL_S, Closing
 from app.classes.live_snapshot import LiveSnapshots
 from app.classes.regrade import Regrading
 from app.exchange.hub import MAX_FETCHES, delete_old_copies
@@ -27,7 +26,6 @@ from app.machine.housekeeper import Housekeeper
 from app.settings import Settings
 from app.sheets.exit_tickets import Ticket
 from app.sheets.library import Library
-from app.sheets.wording import Wording
 from app.store import Store
 from app.store.limits import HealthCheck
 from app.store.upkeep.housekeeping import delete_expired
@@ -60,6 +58,7 @@ class Services:
     storage: StorageBudget = field(default_factory=StorageBudget)
     passwords: Passwords = field(default_factory=Passwords)
     mail: Mail | None = None
+    closing_interval_s: float = INTERVAL_S
     live_snapshots: LiveSnapshots = field(default_factory=LiveSnapshots)
     regrading: Regrading = field(default_factory=Regrading)
     lost_runs: deque[str] = field(default_factory=lambda: deque(maxlen=1000))  # whose end could not be stored
@@ -70,14 +69,14 @@ class Services:
 
         def daily() -> None:
             delete_old_copies(self.settings.data_dir / "hub")
-            delete_expired(self.store.engine)
+            delete_expired(self.store.engine, self.store.now())
 
         return Housekeeper(self.settings.data_dir / "turns", self.printer.delete_expired, daily)
 
     @cached_property
     def closing(self) -> Closing:
         """What takes in the drafts of activities that have ended."""
-        return Closing(self.library, self.store)
+        return Closing(self.library, self.store, self.closing_interval_s)
 
     @cached_property
     def threads(self) -> Mapping[ThreadKind, CapacityLimiter]:
@@ -110,12 +109,6 @@ async def get_library(request: Request) -> Library:
     return services_of(request).library
 
 
-async def get_wording(request: Request) -> Wording:
-    """The sentences of worksheets/wording/, as a dependency."""
-    return services_of(request).library.wording
-
-
 ServicesDep = Annotated[Services, Depends(get_services)]
 StoreDep = Annotated[Store, Depends(get_store)]
 LibraryDep = Annotated[Library, Depends(get_library)]
-WordingDep = Annotated[Wording, Depends(get_wording)]

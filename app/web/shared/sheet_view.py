@@ -249,7 +249,7 @@ def length_remark(variant: Variant) -> str:
 
 def run_button(variant: Variant) -> str:
     """The text on the button that runs the head of this sheet; empty for a table that cannot be run."""
-    return str(variant.wording.sections["run-buttons"].get(variant.table.key, ""))
+    return variant.topic_wording.run_button
 
 
 @dataclass(frozen=True)

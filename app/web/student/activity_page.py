@@ -58,7 +58,7 @@ def show_class_activity(store: StoreDep, access: StudentAccessDep) -> Response:
 
     One thing alone is one sheet without an exit ticket, or no sheets. The student counts as present from now on.
     """
-    activity, phase = access.activity, access.activity.phase()
+    activity, phase = access.activity, access.phase
     ticket_in = store.classwork.arrive(activity.id, access.student.id)
     if phase == "open" and len(activity.content.items) == 1 and activity.content.ticket is None:
         return RedirectResponse(url_for("show_class_sheet", activity_id=activity.id, number=1), 303)
@@ -69,7 +69,7 @@ def show_class_activity(store: StoreDep, access: StudentAccessDep) -> Response:
     page = OverviewPage(
         access=access,
         phase=phase,
-        writable=activity.is_writable(),
+        writable=activity.is_writable(access.now),
         closing=closing_notice(store, access),
         steps=steps,
         ticket_in=ticket_in,

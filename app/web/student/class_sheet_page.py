@@ -15,6 +15,7 @@ from app.grading.grade import Report, grade
 from app.grading.hints import Hint
 from app.sheets.variant import box_texts
 from app.store import ClassAttempt, NoAttemptsLeftError, Store
+from app.translation import gettext as _
 from app.web.shared.forms import FormDep, FormReader
 from app.web.shared.permissions import student_access
 from app.web.shared.services import Services, ServicesDep
@@ -60,15 +61,15 @@ def show_class_sheet(services: ServicesDep, asked: SavedClassSheet, said: str = 
     redirect to the activity's own page.
     """
     activity = asked.activity
-    if activity.phase() == "waiting":
+    if asked.access.phase == "waiting":
         return RedirectResponse(url_for("show_class_activity", activity_id=activity.id), 303)
     asked = as_it_counts(services, asked)
     ticket_in = services.store.classwork.arrive(activity.id, asked.access.student.id)
-    hinted = hint_on_last(services, asked, hint) if hint and activity.is_writable() else None
+    hinted = hint_on_last(services, asked, hint) if hint and asked.is_writable else None
     page = make_class_sheet_page(services, asked, ticket_in, hinted)
     page = replace(page, focused=first_to_mend(page.rows) if hinted else "")
-    if said in get_args(Said) and activity.is_writable():
-        page = after_press(services, asked, page, cast(Said, said))
+    if said in get_args(Said) and asked.is_writable:
+        page = after_press(asked, page, cast(Said, said))
     return render("student/class_sheet.html", page)
 
 
@@ -84,7 +85,7 @@ def save_class_sheet(request: Request, services: ServicesDep, form: FormDep, act
     may_draw = is_calm and _drawing_save.acquire(blocking=False)
     try:
         asked = _posted(request, services, form, activity_id, number)
-        require_open(services.library.wording, asked.activity)
+        require_open(asked.access)
         stored = services.store.classwork.save(asked.sheet.key, asked.draft, asked.sheet.draft)
         if _has_used_all_attempts(asked):
             _add_to_last(services.store, asked)
@@ -105,7 +106,7 @@ def take_class_product(services: ServicesDep, asked: PostedClassSheet) -> Respon
 
     Once no attempt is left, its boxes stay as they are. 409 unless the activity accepts work.
     """
-    require_open(services.library.wording, asked.activity)
+    require_open(asked.access)
     allowed = asked.activity.policies.max_attempts
     if not 0 < allowed <= len(asked.work.attempts(asked.sheet.key)):
         services.store.classwork.save(asked.sheet.key, asked.draft, asked.sheet.draft)
@@ -120,11 +121,11 @@ def check_class_sheet(request: Request, services: ServicesDep, asked: PostedClas
     With no attempt left, nothing is stored and the page says so. If the rules have changed since the page was made, it
     comes back with the new ones. 409 unless the activity is open and its feedback is immediate.
     """
-    wording, activity = services.library.wording, asked.activity
+    activity = asked.activity
     if turned_back := _turn_back(request, services, asked, form):
         return turned_back
     if activity.policies.feedback != "immediate":
-        raise HTTPException(409, wording.say("class", "no-checking"))
+        raise HTTPException(409, _("In this activity, marks are shown after you hand in."))
     report = grade(asked.variant, asked.answers)
     if not report.has_readable_answer:
         services.store.classwork.save(asked.sheet.key, asked.draft)
@@ -144,10 +145,12 @@ def show_class_sheet_hint(request: Request, services: ServicesDep, asked: Posted
     It costs no attempt. 409 unless the activity is open and gives hints, under exam conditions, and where the last
     attempt has no marks that this page may show.
     """
-    wording = services.library.wording
-    require_open(wording, asked.activity)
+    require_open(asked.access)
     if hinted_attempt(services, asked) is None:
-        raise HTTPException(409, wording.say("class", "no-hint"))
+        raise HTTPException(
+            409,
+            _("There is no hint for this: hints are about answers you have checked, in activities that allow them."),
+        )
     services.store.classwork.save(asked.sheet.key, asked.draft)
     return _respond(request, services, asked, hinted=hint_on_last(services, asked, form.raw("hint")))
 
@@ -205,7 +208,7 @@ def _store_attempt(
     NoAttemptsLeftError where the activity allows no more attempts, and BudgetSpentError; then no attempt is stored.
     """
     charge_attempt(services, asked)
-    allowed, late = asked.activity.policies.max_attempts, asked.activity.is_late()
+    allowed, late = asked.activity.policies.max_attempts, asked.activity.is_late(asked.access.now)
     return services.store.classwork.record(
         asked.sheet.key,
         client_id,
@@ -249,7 +252,7 @@ def _respond(
             url_for("show_class_sheet", activity_id=asked.activity.id, number=asked.number, **query), 303
         )
     page = make_class_sheet_page(services, asked, _ticket_in(services, asked), hinted)
-    return render_class_sheet(request, after_press(services, asked, page, said))
+    return render_class_sheet(request, after_press(asked, page, said))
 
 
 def _ticket_in(services: Services, asked: ClassSheetRequest) -> bool:
@@ -263,9 +266,9 @@ def _turn_back(request: Request, services: Services, asked: ClassSheetRequest, f
     the page that the script is on has what was typed.
     """
     try:
-        require_open(services.library.wording, asked.activity)
+        require_open(asked.access)
     except HTTPException as refused:
-        if is_htmx(request) or asked.activity.phase() == "waiting":
+        if is_htmx(request) or asked.access.phase == "waiting":
             raise
         page = make_class_sheet_page(services, asked, _ticket_in(services, asked))
         return render_class_sheet(request, replace(page, notice=refused.detail), refused.status_code)

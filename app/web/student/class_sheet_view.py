@@ -133,10 +133,10 @@ def make_class_sheet_page(
     """
     access, variant, answers, key = asked.access, asked.variant, asked.answers, asked.sheet.key
     stored = asked.work.draft(key)
-    policies, phase = asked.activity.policies, asked.activity.phase()
+    policies, phase = asked.activity.policies, asked.access.phase
     progress = asked.work.progress(access.activity.id, access.student.id)
     attempts = progress[key.sheet_key].attempts if key.sheet_key in progress else 0
-    status = _sheet_status(asked, attempts, is_open=asked.activity.is_writable())
+    status = _sheet_status(asked, attempts, is_open=asked.is_writable)
     last, locked = status.last, status.locked
     # The marks belong to a version of the sheet, which a regrade may have corrected.
     visible = last is not None and marks_visible(services, asked, last)
@@ -152,7 +152,7 @@ def make_class_sheet_page(
     return ClassSheetPage(
         access=access,
         closing=closing_notice(services.store, access),
-        writable=asked.activity.is_writable(),
+        writable=asked.is_writable,
         steps=steps,
         ticket_in=ticket_in,
         number=asked.number,
@@ -183,7 +183,7 @@ def make_class_sheet_page(
         promise=sheet_promise(asked.activity, asked.number),
         next=next_step(access, steps, ticket_in, asked.number),
         sees=_may_see(asked) and not status.locked,
-        primary=_primary(policies.feedback, status, report) if asked.activity.is_writable() else "",
+        primary=_primary(policies.feedback, status, report) if asked.is_writable else "",
     )
 
 
@@ -192,7 +192,7 @@ def as_it_counts(services: Services, asked: ClassSheetRequest) -> ClassSheetRequ
 
     A paper may have been entered since, or what was typed after handing in was not taken in.
     """
-    last = asked.work.last_attempt(asked.sheet.key) if asked.activity.phase() == "closed" else None
+    last = asked.work.last_attempt(asked.sheet.key) if asked.access.phase == "closed" else None
     if last is None or has_other_numbers(services, asked, last):
         return asked
     return replace(asked, draft=replace(asked.draft, answers=last.answers))
@@ -210,12 +210,12 @@ def _primary(feedback: Feedback, status: _SheetStatus, report: Report | None) ->
 def _gives_hints(asked: ClassSheetRequest) -> bool:
     """Whether the activity and the worksheet let a student ask for hints now."""
     policies = asked.activity.policies
-    return asked.variant.worksheet.show_hints and policies.hints and policies.gives_help(asked.activity.phase())
+    return asked.variant.worksheet.show_hints and policies.hints and policies.gives_help(asked.access.phase)
 
 
 def _may_see(asked: ClassSheetRequest) -> bool:
     """Whether an exhibit may show the student's numbers now: it says what does not fit and names sizes, as hints do."""
-    shows_marks = asked.activity.policies.marks_visible(asked.activity.phase(), handed_in=False)
+    shows_marks = asked.activity.policies.marks_visible(asked.access.phase, handed_in=False)
     return _gives_hints(asked) and shows_marks and not asked.access.is_preview
 
 
@@ -238,7 +238,7 @@ def drawn_sheet(asked: ClassSheetRequest, variant: Variant) -> Drawing | None:
     that a number is one of the model's. Without hints, nothing is said until then of what does not fit: beside a right
     answer that would tell the other one.
     """
-    policies, phase = asked.activity.policies, asked.activity.phase()
+    policies, phase = asked.activity.policies, asked.access.phase
     if not policies.gives_help(phase):
         return None
     return draw_typed(
@@ -250,9 +250,9 @@ def drawn_sheet(asked: ClassSheetRequest, variant: Variant) -> Drawing | None:
     )
 
 
-def after_press(services: Services, asked: ClassSheetRequest, page: ClassSheetPage, said: Said) -> ClassSheetPage:
+def after_press(asked: ClassSheetRequest, page: ClassSheetPage, said: Said) -> ClassSheetPage:
     """The page with the sentence about what a button has done, and with the button to press next."""
-    wording, handed_in = services.library.wording, page.last is not None and page.last.handed_in
+    handed_in = page.last is not None and page.last.handed_in
     if said == "checked":
         return replace(page, focused=first_to_mend(page.rows))
     if said == "empty" and (empty := empty_boxes(asked)):
@@ -264,9 +264,16 @@ def after_press(services: Services, asked: ClassSheetRequest, page: ClassSheetPa
         return replace(page, notice=" ".join((changed, *rules_in_words(asked.activity), kept)))
     if said == "handed-in" and handed_in:
         later = asked.activity.policies.feedback == "after_close"
-        return replace(page, notice=wording.say("class", "handed-in-later" if later else "handed-in"))
-    if said in ("nothing-read", "no-attempts-left"):
-        return replace(page, notice=wording.say("class", said))
+        return replace(
+            page,
+            notice=(
+                _("Handed in. Marks and answers are shown after the activity closes.") if later else _("Handed in.")
+            ),
+        )
+    if said == "nothing-read":
+        return replace(page, notice=_("There is nothing to grade yet: fill in a box."))
+    if said == "no-attempts-left":
+        return replace(page, notice=_("You have no attempts left. Your last one counts."))
     return page
 
 
@@ -281,8 +288,12 @@ def _notice(services: Services, asked: ClassSheetRequest, last: ClassAttempt | N
     Empty where the marks are those of the sheet on this page.
     """
     if last is not None and has_other_numbers(services, asked, last):
-        return services.library.wording.say("class", "on-paper")
-    return services.library.wording.say("class", "other-version") if marked is not asked.variant else ""
+        return _("Your last attempt was on paper, with different numbers. Your instructor has its marks.")
+    return (
+        _("Your marks are for another version of this sheet; they are the ones that count.")
+        if marked is not asked.variant
+        else ""
+    )
 
 
 def _stored_report(services: Services, asked: ClassSheetRequest, last: ClassAttempt) -> tuple[Variant, Report]:

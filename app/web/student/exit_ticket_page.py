@@ -12,7 +12,7 @@ from app.classes.ticket_answers import answer_texts, ticket_problems
 from app.translation import gettext as _
 from app.web.shared.forms import FormDep, FormReader
 from app.web.shared.permissions import StudentAccessDep
-from app.web.shared.services import StoreDep, WordingDep
+from app.web.shared.services import StoreDep
 from app.web.shared.templating import render
 from app.web.shared.threads import in_threads
 from app.web.shared.urls import url_for
@@ -29,7 +29,7 @@ def show_exit_ticket(store: StoreDep, access: StudentAccessDep) -> Response:
 
     Before the activity opens, a redirect to the activity's own page; 404 where it has no exit ticket.
     """
-    if access.activity.phase() == "waiting":
+    if access.phase == "waiting":
         return RedirectResponse(url_for("show_class_activity", activity_id=access.activity.id), 303)
     ticket_in = store.classwork.arrive(access.activity.id, access.student.id)
     return render("student/exit_ticket.html", make_ticket_page(store, access, secrets.token_urlsafe(16), ticket_in))
@@ -37,7 +37,7 @@ def show_exit_ticket(store: StoreDep, access: StudentAccessDep) -> Response:
 
 @router.post("/class/{activity_id:int}/ticket")
 @in_threads("class")
-def hand_in_exit_ticket(store: StoreDep, wording: WordingDep, access: StudentAccessDep, form: FormDep) -> Response:
+def hand_in_exit_ticket(store: StoreDep, access: StudentAccessDep, form: FormDep) -> Response:
     """Store the answers that are not blank, and redirect to the ticket; a second one of a student changes nothing.
 
     A ticket whose answers do not suffice comes back as typed with what is missing (422), as do one from a page that
@@ -45,13 +45,13 @@ def hand_in_exit_ticket(store: StoreDep, wording: WordingDep, access: StudentAcc
     activity's own page. Answers are stored without the student where the activity's tickets are anonymous.
     """
     activity, form_id = access.activity, read_form_id(form)
-    if activity.phase() == "waiting":
+    if access.phase == "waiting":
         return RedirectResponse(url_for("show_class_activity", activity_id=activity.id), 303)
     ticket_in = store.exit_tickets.is_handed_in(activity.id, access.student.id)
     page = make_ticket_page(store, access, form_id, ticket_in)
     typed = read_ticket_form(form, page.ticket)
     try:
-        require_open(wording, activity)
+        require_open(access)
     except HTTPException as closed:
         return render("student/exit_ticket.html", replace(page, typed=typed, problem=closed.detail), closed.status_code)
     if not ticket_in and promised_otherwise(form, page.promise):

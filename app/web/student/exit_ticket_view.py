@@ -59,8 +59,8 @@ def make_ticket_page(store: Store, access: StudentAccess, form_id: str, ticket_i
         raise HTTPException(404)
     steps = activity_steps(access, student_progress(store, access))
     onward = next_step(access, steps, ticket_in)
-    promise = ticket_promise(access.activity)
-    closing, writable, rule = closing_notice(store, access), access.activity.is_writable(), picking_rule(ticket)
+    promise, rule = ticket_promise(access.activity), picking_rule(ticket)
+    closing, writable = closing_notice(store, access), access.activity.is_writable(access.now)
     return TicketPage(access, steps, ticket, rule, ticket_in, closing, writable, onward, promise, form_id)
 
 

@@ -10,10 +10,10 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import RedirectResponse
 
 from app.classes.joining import NameChoice, choose_name, suggested_names, unclaimed_names
-from app.sheets.wording import Wording
 from app.store import Activity, Course, Store, Student, Visitor
 from app.store.activities import JOIN_CODE_LENGTH
 from app.store.roster import CODE_LENGTH, normalised_code
+from app.translation import gettext as _
 from app.web.shared.cookies import CLASS_COOKIE, redirect_with_secret, set_private_cookie
 from app.web.shared.forms import FormDep, FormReader
 from app.web.shared.rate_limits import BudgetSpentError, RateLimits, TooManyGuessesError
@@ -43,6 +43,7 @@ class NamePage:
     activity: Annotated[Activity, Doc("The activity that the code opens.")]
     course: Annotated[Course, Doc("Its course.")]
     current_student: Annotated[Student | None, Doc("The student that this browser is in this course, or None.")]
+    has_closed: Annotated[bool, Doc("Whether nothing can be handed in any more.")]
     names: Annotated[tuple[str, ...], Doc("The names that nobody has taken, where the activity lists them.")]
     form_secret: Annotated[str, Doc("A secret by which a form that is sent twice is known.")]
     name: Annotated[str, Doc("The name as typed or picked.")] = ""
@@ -58,6 +59,7 @@ class JoinedPage:
     """Everything that templates/student/joined.html shows."""
 
     activity: Annotated[Activity, Doc("The activity.")]
+    has_closed: Annotated[bool, Doc("Whether nothing can be handed in any more.")]
     student: Annotated[Student, Doc("The student that this browser now works as.")]
     code: Annotated[str, Doc("Their new resume code, shown for some minutes.")]
 
@@ -110,7 +112,7 @@ def enter_join_code(request: Request, services: ServicesDep, form: FormDep) -> R
     typed = form.single_line("code", MAX_CODE)
     joinable = _find_by_code(request, services.store, services.limits, typed)
     if joinable is None:
-        return _no_such_code(services.library.wording, typed)
+        return _no_such_code(typed)
     return RedirectResponse(url_for("show_name_form", code=joinable[0].join_code), 303)
 
 
@@ -123,7 +125,7 @@ def show_name_form(request: Request, services: ServicesDep, visitor: VisitorInCl
     """
     joinable = _find_by_code(request, services.store, services.limits, code)
     if joinable is None:
-        return _no_such_code(services.library.wording, code)
+        return _no_such_code(code)
     return render("student/join_name.html", _name_page(services.store, *joinable, visitor))
 
 
@@ -136,7 +138,7 @@ def suggest_names(request: Request, services: ServicesDep, code: str, name: str 
     """
     joinable = _find_by_code(request, services.store, services.limits, code)
     if joinable is None:
-        return _no_such_code(services.library.wording, code)
+        return _no_such_code(code)
     may_see = _may_see_names(services.limits, client_network(request), joinable[1])
     students = services.store.roster.students(joinable[1]) if may_see else ()
     return render(
@@ -158,7 +160,7 @@ def join_activity(
     """
     joinable = _find_by_code(request, services.store, services.limits, code)
     if joinable is None:
-        return _no_such_code(services.library.wording, code)
+        return _no_such_code(code)
     activity, course = joinable
     secret = FormSecret.of(form)
     try:
@@ -196,13 +198,15 @@ def show_joined(request: Request, services: ServicesDep, visitor: VisitorInClass
     """
     joinable, roster = _find_by_code(request, services.store, services.limits, code), services.store.roster
     if joinable is None:
-        return _no_such_code(services.library.wording, code)
+        return _no_such_code(code)
     activity, course = joinable
     student = roster.enrolled_student(visitor.id, course.id) if visitor else None
     resume_code = new_resume_code(request, services.store, student) if student else ""
     if student is None or not resume_code:
         return RedirectResponse(url_for("show_class_activity", activity_id=activity.id), 303)
-    return render("student/joined.html", JoinedPage(activity, student, resume_code))
+    return render(
+        "student/joined.html", JoinedPage(activity, _has_closed(services.store, activity), student, resume_code)
+    )
 
 
 @router.get("/resume")
@@ -225,7 +229,10 @@ def resume_enrolment(request: Request, services: ServicesDep, visitor: VisitorIn
     if student is None:
         services.limits.check("resume", network)
         services.limits.record_failure("resume", network)
-        problem = services.library.wording.say("class", "no-resume", length=CODE_LENGTH)
+        problem = _(
+            "That resume code doesn’t exist. Codes have {length} letters; check yours and try again, or ask "
+            "your instructor."
+        ).format(length=CODE_LENGTH)
         return render("student/resume.html", ResumePage(typed, problem), 422)
     owner = visitor or services.store.add_visitor()
     services.store.roster.resume(student, owner.id)
@@ -260,10 +267,12 @@ def _may_see_names(limits: RateLimits, network: str, course: Course) -> bool:
     return True
 
 
-def _no_such_code(wording: Wording, typed: str) -> Response:
+def _no_such_code(typed: str) -> Response:
     """The form for the join code with a sentence (404)."""
     code = normalised_code(typed)[:12]
-    problem = wording.say("class", "no-code", code=code, length=JOIN_CODE_LENGTH)
+    problem = _("No class has the code “{code}”. Codes have {length} letters; check yours and try again.").format(
+        code=code, length=JOIN_CODE_LENGTH
+    )
     return render("student/join.html", JoinPage(code, problem), 404)
 
 
@@ -271,7 +280,12 @@ def _name_page(store: Store, activity: Activity, course: Course, visitor: Visito
     """The page of names with nothing typed and a new secret."""
     enrolled = store.roster.enrolled_student(visitor.id, course.id) if visitor else None
     names = unclaimed_names(store.roster.students(course)) if activity.policies.names_listed else ()
-    return NamePage(activity, course, enrolled, names, FormSecret.new().secret)
+    return NamePage(activity, course, enrolled, _has_closed(store, activity), names, FormSecret.new().secret)
+
+
+def _has_closed(store: Store, activity: Activity) -> bool:
+    """Whether an activity has closed for somebody without extra time."""
+    return activity.phase(store.now()) in ("closing", "closed")
 
 
 def _typed_name(form: FormReader) -> str:
@@ -314,29 +328,55 @@ def _join_under_name(
     of those is meant. `code` becomes the resume code, except where they were asked to stay. Raises _NameRefusedError
     where the name is taken or missing, something has to be asked, or the network has brought very many new names.
     """
-    roster, wording, name = services.store.roster, services.library.wording, _typed_name(form)
+    roster, name = services.store.roster, _typed_name(form)
     current = roster.enrolled_student(visitor.id, course.id)
     if current and form.raw("stay"):
         return current, ""
     if current and roster.is_resume_code(current, code):
         return current, code
     if not name:
-        raise _NameRefusedError(wording.say("class", "pick-name"))
+        raise _NameRefusedError(_("Choose your name, or type it."))
     choice = choose_name(roster.students(course), name, form.single_line("number", MAX_NAME))
     if choice.asks_number:
-        raise _NameRefusedError(wording.say("class", "which-namesake", name=name), choice)
+        raise _NameRefusedError(
+            _(
+                "Several students of this course are called {name}. Enter your number on the class list as well; "
+                "your instructor can tell you."
+            ).format(name=name),
+            choice,
+        )
     if choice.suggestions and not form.raw("new"):
         if not _may_see_names(services.limits, network, course):
-            raise _NameRefusedError(wording.say("class", "full-name"), asks_new=True)
+            raise _NameRefusedError(
+                _("Type your full name as it is on the class list. If you aren’t on the list, join as a new student."),
+                asks_new=True,
+            )
         raise _NameRefusedError("", choice, asks_new=True)
     if choice.is_near and not form.raw("new"):
-        raise _NameRefusedError(wording.say("class", "name-near"), asks_new=True)
+        raise _NameRefusedError(
+            _(
+                "Someone in this course has a similar name. If that is you, type your full name, or enter your "
+                "resume code if you have joined before."
+            ),
+            asks_new=True,
+        )
     if choice.is_taken or (choice.student and not roster.claim_name(choice.student, visitor.id, code)):
-        raise _NameRefusedError(wording.say("class", "name-taken", name=name))
+        raise _NameRefusedError(
+            _(
+                "Someone named {name} has already joined. If that is you, enter your resume code; if not, add to "
+                "your name, for example an initial."
+            ).format(name=name)
+        )
     if choice.student:
         return choice.student, code
     try:
         services.storage.charge_new_name(network)
     except BudgetSpentError as spent:
-        raise _NameRefusedError(wording.say("class", "too-many-new"), seconds=spent.seconds) from spent
+        raise _NameRefusedError(
+            _(
+                "Too many people who aren’t on the class list have joined from your network within an hour. Try "
+                "again in a few minutes, or ask your instructor to add you to the list."
+            ),
+            seconds=spent.seconds,
+        ) from spent
     return roster.enrol_new_student(course, name, visitor.id, code)

@@ -99,8 +99,9 @@ def _course_section(request: Request, store: Store, enrolment: Enrolment) -> Cou
         (attempt.activity_id, attempt.sheet_key): attempt for attempt in store.classwork.attempts_of_student(student.id)
     }
     drafts = store.classwork.sheets_with_draft(student.id)
+    now = store.now()
     lines = [
-        _activity_line(activity, last, drafts, attended.get(activity.id, False))
+        _activity_line(activity, activity.phase(now), last, drafts, attended.get(activity.id, False))
         for activity in store.activities.of_student(student)
         if activity.state != "draft"
     ]
@@ -110,14 +111,17 @@ def _course_section(request: Request, store: Store, enrolment: Enrolment) -> Cou
 
 
 def _activity_line(
-    activity: Activity, last: Mapping[_SheetId, ClassAttempt], drafts: Collection[_SheetId], ticket_in: bool
+    activity: Activity,
+    phase: Phase,
+    last: Mapping[_SheetId, ClassAttempt],
+    drafts: Collection[_SheetId],
+    ticket_in: bool,
 ) -> ActivityLine:
-    """An activity with its phase and its sheets in order, each with what became of it.
+    """An activity with its phase now and its sheets in order, each with what became of it.
 
     `last` holds the student's last attempts by activity id and sheet key, `drafts` those they have typed on. Nobody
     learns what the sheets are before it opens.
     """
-    phase = activity.phase()
     if phase == "waiting":
         return ActivityLine(activity, phase, (), ticket_in)
     ids = ((activity.id, item.sheet_key) for item in activity.content.items)

@@ -16,9 +16,9 @@ from app.classes.frozen.frozen_library import library_of
 from app.classes.student_sheet import StudentSheet, sheet_key_of, sheet_with_draft, variant_of
 from app.figures.scale import ScaleName
 from app.sheets.variant import Variant, box_texts
-from app.sheets.wording import Wording
 from app.store import Activity, ClassAttempt, ClassSheetKey, SheetProgress
 from app.store.classwork import ClassDraft, MergedBoxes, merge_boxes
+from app.translation import gettext as _
 from app.web.shared.forms import FormDep, FormReader
 from app.web.shared.permissions import StudentAccess, StudentAccessDep
 from app.web.shared.rate_limits import BYTES_OF_ATTEMPT, BudgetSpentError, bytes_of
@@ -57,6 +57,11 @@ class ClassSheetRequest:
         return self.access.activity
 
     @property
+    def is_writable(self) -> bool:
+        """Whether the page of this request can be typed in."""
+        return self.activity.is_writable(self.access.now)
+
+    @property
     def variant(self) -> Variant:
         """The sheet with this student's sizes."""
         return self.sheet.variant
@@ -90,14 +95,18 @@ SavedClassSheet = Annotated[ClassSheetRequest, Depends(in_threads("class")(saved
 PostedClassSheet = Annotated[ClassSheetRequest, Depends(in_threads("class")(posted_class_sheet))]
 
 
-def require_open(wording: Wording, activity: Activity) -> None:
+def require_open(access: StudentAccess) -> None:
     """Raise 409 with a sentence where the activity takes nothing in: before it opens, and once the grace is over.
 
     `X-Refused: closed` tells the script of the page that nothing will be saved any more.
     """
-    if not activity.accepts():
-        reason = {"X-Refused": "closed"} if activity.phase() in ("closing", "closed") else None
-        raise HTTPException(409, wording.say("class", "not-open"), reason)
+    if not access.activity.accepts(access.now):
+        reason = {"X-Refused": "closed"} if access.phase in ("closing", "closed") else None
+        raise HTTPException(
+            409,
+            _("This activity isn’t open right now, so nothing was handed in. Your answers are still in the boxes."),
+            reason,
+        )
 
 
 def charge_attempt(services: Services, asked: ClassSheetRequest) -> None:
@@ -117,7 +126,7 @@ def charge_attempt(services: Services, asked: ClassSheetRequest) -> None:
 
 def marks_visible(services: Services, asked: ClassSheetRequest, last: ClassAttempt) -> bool:
     """Whether the policies show the marks of this attempt now, and the boxes on this page are those it answered."""
-    shown = asked.activity.policies.marks_visible(asked.activity.phase(), last.handed_in)
+    shown = asked.activity.policies.marks_visible(asked.access.phase, last.handed_in)
     return shown and not has_other_numbers(services, asked, last)
 
 
@@ -138,7 +147,7 @@ def may_run(services: Services, asked: ClassSheetRequest, last: ClassAttempt | N
 
     A run shows the answers. So it needs an attempt whose marks may be seen, unless the activity allows it before.
     """
-    policies, phase = asked.activity.policies, asked.activity.phase()
+    policies, phase = asked.activity.policies, asked.access.phase
     if phase == "waiting" or not policies.gives_help(phase):
         return False
     return policies.run == "before" or (last is not None and marks_visible(services, asked, last))

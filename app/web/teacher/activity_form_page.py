@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from annotated_doc import Doc
@@ -145,7 +146,7 @@ def add_activity(services: ServicesDep, access: EditableCourse, form: FormDep) -
     try:
         own = _materials(services, access)
         offer = Offer(_with_models(services, own.library, texts), own.tickets)
-        plan, content = read_activity_form(offer, services.library.wording, course.time_zone, texts)
+        plan, content = read_activity_form(offer, course.time_zone, texts)
     except ActivityFormError as error:
         return _refuse_form(services, access, None, texts, error, state)
     activity = services.store.activities.add(course, plan, content)
@@ -179,9 +180,9 @@ def change_activity(services: ServicesDep, access: EditableActivity, form: FormD
     )
     offer = replace(offer, library=_with_models(services, offer.library, texts))
     try:
-        plan, content = read_activity_form(offer, services.library.wording, access.course.time_zone, texts)
+        plan, content = read_activity_form(offer, access.course.time_zone, texts)
         plan = _with_exact_times(plan, texts, activity, access.course.time_zone)
-        _check_reopening(activity, plan, state)
+        _check_reopening(activity, plan, state, store.now())
     except ActivityFormError as error:
         return _refuse_form(services, access, activity, texts, error, state)
     revision = _save(store, activity, plan, content)
@@ -211,14 +212,14 @@ def _stored_now(store: Store, activity: Activity) -> Activity:
     return current
 
 
-def _check_reopening(activity: Activity, plan: Plan, state: FormState) -> None:
+def _check_reopening(activity: Activity, plan: Plan, state: FormState, now: datetime) -> None:
     """Raise ActivityFormError where the plan opens a closed activity again and the form does not say that it should.
 
     The same holds for one that is closing, unless it was when the form was opened.
     """
-    after = activity.changed(plan=plan)
-    closing = activity.phase() == "closing" and state.shown_phase != "closing" and after.phase() in ("waiting", "open")
-    if state.reopens or not (closing or activity.is_reopened_as(after)):
+    after, phase = activity.changed(plan=plan), activity.phase(now)
+    closing = phase == "closing" and state.shown_phase != "closing" and after.phase(now) in ("waiting", "open")
+    if state.reopens or not (closing or activity.is_reopened_as(after, now)):
         return
     sentences = [_("This activity has closed, and these times open it again.")]
     if activity.content.items and not closing:
@@ -356,7 +357,7 @@ def _activity_form_page(
     own = _materials(services, access)
     offer = offer_of(own.library, own.tickets, services.store, activity)
     library = _with_models(services, offer.library, texts, state.imported)
-    phase = activity.phase() if activity else "draft"
+    phase = activity.phase(services.store.now()) if activity else "draft"
     corrected = {sheet.key for sheet in offer.corrected} if phase != "draft" else set()
     chosen = tuple(
         _worksheet_view(library, sheet, _sheet_link(own, sheet.key, sheet), sheet.key in corrected, state)
@@ -388,7 +389,7 @@ def _worksheet_groups(
     library: Library, own: OwnMaterials, access: CourseAccess, texts: ActivityTexts, state: FormState
 ) -> tuple[ChoiceGroup, ...]:
     """The worksheets that are not chosen yet: the course's, the teacher's, then the library's, by topic."""
-    topics = {topic: library.wording.say("topics", topic) for topic in library.topics}
+    topics = {topic: library.wording.topics[topic].name for topic in library.topics}
     headings = {"course": _("This course’s worksheets"), "mine": _("My worksheets"), **topics}
     groups: dict[str, list[FormChoice]] = {group: [] for group in headings}
     for sheet in library.worksheets.values():

@@ -52,10 +52,12 @@ def show_activity(request: Request, services: ServicesDep, access: StaffActivity
     It is 'too-late' where Close could not be undone. Any other text in `done` is ignored.
     """
     page = _activity_page(request, services, access)
-    notice = services.library.wording.say("class", done) if done in ("saved", "revised") else ""
-    if done == "too-late":
-        notice = _("It was too late to undo that: the activity has closed, or its times were changed.")
-    return render("teacher/activity.html", replace(page, notice=notice))
+    notices = {
+        "saved": _("Saved."),
+        "revised": _("Saved. Students see the new version from now on; earlier answers stay as they are."),
+        "too-late": _("It was too late to undo that: the activity has closed, or its times were changed."),
+    }
+    return render("teacher/activity.html", replace(page, notice=notices.get(done, "")))
 
 
 def _activity_page(request: Request, services: Services, access: permissions.ActivityAccess) -> ActivityPage:
@@ -66,14 +68,14 @@ def _activity_page(request: Request, services: Services, access: permissions.Act
     extra = store.activities.extra_times(activity.id) if access.can_edit else {}
     return ActivityPage(
         access,
-        activity.phase(),
+        access.phase,
         _join_link(request, services, activity),
         worksheet_titles(activity.content),
         len(store.classwork.attendance(activity.id)),
         students,
         tuple((student, extra[student.id]) for student in students if student.id in extra),
         _courses_to_copy_to(store, access) if access.role == "instructor" else (),
-        closing_menu(store, activity, working),
+        closing_menu(store, activity, access.now, working),
     )
 
 
@@ -96,7 +98,7 @@ def open_activity(services: ServicesDep, access: EditableActivity) -> Response:
         own = materials_for_course(services.library, services.tickets, store, access.course, access.teacher)
         content = content_to_open(own.library, own.tickets, store, activity)
         store.activities.revise(activity, content)
-    if activity.plan.closes_at and replace(activity, state="open").phase() in ("closing", "closed"):
+    if activity.plan.closes_at and replace(activity, state="open").phase(access.now) in ("closing", "closed"):
         store.activities.change(activity, replace(activity.plan, closes_at=None))
     store.activities.set_state(activity, "open")
     store.audit_log.record(access.teacher, AuditAction.ACTIVITY_OPENED, activity)

@@ -13,7 +13,7 @@ from app.classes.course_settings import MAX_TIME_ZONE_LENGTH, settings_problem, 
 from app.store import TaughtCourse, Teacher
 from app.web.shared.forms import FormDep
 from app.web.shared.permissions import SignedIn
-from app.web.shared.services import StoreDep, WordingDep
+from app.web.shared.services import StoreDep
 from app.web.shared.templating import render
 from app.web.shared.urls import url_for
 
@@ -41,13 +41,13 @@ def list_courses(store: StoreDep, teacher: SignedIn, done: str = "") -> Response
 
 
 @router.post("/courses")
-def add_course(store: StoreDep, wording: WordingDep, teacher: SignedIn, form: FormDep) -> Response:
+def add_course(store: StoreDep, teacher: SignedIn, form: FormDep) -> Response:
     """Add a course with this teacher as its instructor, and go to it.
 
     422 with the form as typed for an empty title or an unknown time zone.
     """
     title, zone = form.single_line("title"), form.single_line("zone", MAX_TIME_ZONE_LENGTH)
-    if problem := settings_problem(wording, title, zone):
+    if problem := settings_problem(title, zone):
         page = CourseListPage(
             teacher, store.courses.taught_by(teacher), time_zone_names(), title, zone, problem=problem
         )

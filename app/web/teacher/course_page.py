@@ -12,17 +12,15 @@ from fastapi import APIRouter, HTTPException, Request, Response
 from fastapi.responses import RedirectResponse
 
 from app.classes.course_settings import MAX_TIME_ZONE_LENGTH, settings_problem, time_zone_names
-from app.sheets.wording import Wording
-from app.store import Activity, AuditAction, Role, StaffMember, Store, Student
+from app.store import Activity, AuditAction, Phase, Role, StaffMember, Store, Student
 from app.store.people import parse_email
-from app.store.queries import utc_now
 from app.store.roster import RosterImport
 from app.translation import gettext as _
 from app.web.shared import permissions
 from app.web.shared.cookies import SECRET_COOKIE, redirect_with_secret
 from app.web.shared.forms import FormDep, Pager, cut_page, whole_number
 from app.web.shared.permissions import EditableCourse, StaffCourse
-from app.web.shared.services import ServicesDep, StoreDep, WordingDep
+from app.web.shared.services import ServicesDep, StoreDep
 from app.web.shared.teacher_session import MAX_EMAIL_INPUT
 from app.web.shared.templating import render
 from app.web.shared.urls import public_url, url_for
@@ -38,7 +36,7 @@ class CoursePage:
     """Everything that templates/teacher/course.html shows."""
 
     access: Annotated[permissions.CourseAccess, Doc("The course, the signed-in teacher and their role in it.")]
-    activities: Annotated[tuple[Activity, ...], Doc("Its activities, the newest first.")]
+    activities: Annotated[tuple[tuple[Activity, Phase], ...], Doc("Its activities with their phases, newest first.")]
     students: Annotated[tuple[Student, ...], Doc("Its roster, by name: those on this page of it.")]
     pager: Annotated[Pager, Doc("Which page of the roster this is.")]
     joined: Annotated[int, Doc("How many of all students have joined.")]
@@ -71,7 +69,7 @@ def show_course(request: Request, services: ServicesDep, access: StaffCourse, do
         "student-removed": _("The student is removed, with all their work."),
     }
     store, settings = services.store, services.settings
-    notice = notices.get(done, "") or _roster_notice(services.library.wording, request.query_params)
+    notice = notices.get(done, "") or _roster_notice(request.query_params)
     page = _course_page(store, access, request.query_params.get("page", ""), notice=notice)
     token = request.cookies.get(SECRET_COOKIE, "") if access.can_edit else ""
     link = store.people.find_link(token) if token else None
@@ -82,10 +80,10 @@ def show_course(request: Request, services: ServicesDep, access: StaffCourse, do
 
 
 @router.post("/courses/{course_id:int}")
-def change_course(store: StoreDep, wording: WordingDep, access: EditableCourse, form: FormDep) -> Response:
+def change_course(store: StoreDep, access: EditableCourse, form: FormDep) -> Response:
     """Change title and time zone; 422 with the page for an empty title or an unknown time zone."""
     title, zone = form.single_line("title"), form.single_line("zone", MAX_TIME_ZONE_LENGTH)
-    if problem := settings_problem(wording, title, zone):
+    if problem := settings_problem(title, zone):
         return render("teacher/course.html", _course_page(store, access, problem=problem, problem_form="settings"), 422)
     store.courses.change(access.course, title, zone)
     return RedirectResponse(url_for("show_course", course_id=access.course.id), 303)
@@ -100,7 +98,7 @@ def invite_to_staff(request: Request, services: ServicesDep, access: EditableCou
     store, typed = services.store, form.single_line("email", MAX_EMAIL_INPUT)
     email = parse_email(typed)
     if email is None:
-        problem = services.library.wording.say("class", "no-email")
+        problem = _("Enter an e-mail address, such as ada@example.org.")
         page = _course_page(store, access, problem=problem, problem_form="staff", email=typed)
         return render("teacher/course.html", page, 422)
     role: Role = "instructor" if form.raw("role") == "instructor" else "assistant"
@@ -111,7 +109,7 @@ def invite_to_staff(request: Request, services: ServicesDep, access: EditableCou
 
 
 @router.post("/courses/{course_id:int}/staff/{teacher_id:int}/remove")
-def remove_from_staff(store: StoreDep, wording: WordingDep, access: EditableCourse, teacher_id: int) -> Response:
+def remove_from_staff(store: StoreDep, access: EditableCourse, teacher_id: int) -> Response:
     """Take a teacher off the staff; 409 with the page for the last instructor, who stays.
 
     404 for somebody who is not on the staff. Teachers who take themselves off are led to their other courses.
@@ -119,7 +117,7 @@ def remove_from_staff(store: StoreDep, wording: WordingDep, access: EditableCour
     if teacher_id not in {member.teacher_id for member in store.courses.staff(access.course)}:
         raise HTTPException(404)
     if not store.courses.remove_from_staff(access.course, teacher_id):
-        problem = wording.say("class", "last-instructor")
+        problem = _("A course needs at least one instructor.")
         return render("teacher/course.html", _course_page(store, access, problem=problem, problem_form="staff"), 409)
     store.audit_log.record(access.teacher, AuditAction.STAFF_REMOVED, access.course)
     if teacher_id == access.teacher.id:
@@ -127,26 +125,29 @@ def remove_from_staff(store: StoreDep, wording: WordingDep, access: EditableCour
     return RedirectResponse(url_for("show_course", course_id=access.course.id) + "#staff", 303)
 
 
-def _roster_notice(wording: Wording, counts: Mapping[str, str]) -> str:
+def _roster_notice(counts: Mapping[str, str]) -> str:
     """The sentence about the students that were just added or removed, by the counts in an address; "" without them."""
     numbers = {name: whole_number(text, MAX_ROSTER_COUNT) or 0 for name, text in counts.items()}
     if "added" in counts:
-        known, key = numbers.get("known"), "roster-added"
-        return wording.say("class", f"{key}-some" if known else key, added=numbers["added"], there=known)
+        known = numbers.get("known")
+        sentence = _("Added: {added}. Already on the roster: {there}.") if known else _("Added: {added}.")
+        return sentence.format(added=numbers["added"], there=known)
     if "removed" in counts:
-        kept, key = numbers.get("kept"), "import-undone"
-        return wording.say("class", f"{key}-some" if kept else key, gone=numbers["removed"], kept=kept)
+        kept = numbers.get("kept")
+        some = _("Removed: {gone}. Kept, because they have joined or have work: {kept}.")
+        return (some if kept else _("Removed: {gone}.")).format(gone=numbers["removed"], kept=kept)
     return ""
 
 
 def _course_page(store: Store, access: permissions.CourseAccess, page: str = "", **texts: str) -> CoursePage:
     """The page of a course as it is now, with a page of its roster, and these texts in its other fields."""
-    course = access.course
-    activities, students = store.activities.of_course(course), store.roster.students(course)
+    course, now = access.course, store.now()
+    activities = tuple((activity, activity.phase(now)) for activity in store.activities.of_course(course))
+    students = store.roster.students(course)
     listed, pager = cut_page(students, page)
     joined = sum(student.joined_at is not None for student in students)
     last_import = store.roster.last_import(course) if access.can_edit else None
-    if last_import and utc_now() - last_import.at > UNDO_OFFERED:
+    if last_import and now - last_import.at > UNDO_OFFERED:
         last_import = None
     idle = store.roster.idle_newcomers(course) if access.can_edit else ()
     staff = store.courses.staff(course)

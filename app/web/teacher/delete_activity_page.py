@@ -15,7 +15,7 @@ from app.translation import gettext as _
 from app.web.shared import permissions
 from app.web.shared.forms import FormDep, whole_number
 from app.web.shared.permissions import LARGEST_ID, EditableActivity, InstructorActivity, require_editable_course
-from app.web.shared.services import ServicesDep, StoreDep, WordingDep
+from app.web.shared.services import ServicesDep, StoreDep
 from app.web.shared.templating import render
 from app.web.shared.urls import url_for
 
@@ -41,7 +41,7 @@ def show_delete_activity(store: StoreDep, access: EditableActivity) -> Response:
 
 
 @router.post("/activities/{activity_id:int}/delete")
-def delete_activity(store: StoreDep, wording: WordingDep, access: EditableActivity, form: FormDep) -> Response:
+def delete_activity(store: StoreDep, access: EditableActivity, form: FormDep) -> Response:
     """Delete the activity for good, with all that was done in it, and go to its course; the course's log keeps it.
 
     422 with the page, and nothing is deleted, unless its title was typed; only the number of spaces may differ.
@@ -50,7 +50,11 @@ def delete_activity(store: StoreDep, wording: WordingDep, access: EditableActivi
     typed = form.single_line("title")
     if typed != title:
         page = _delete_activity_page(store, access)
-        page = replace(page, typed=typed, problem=wording.say("class", "other-title"))
+        page = replace(
+            page,
+            typed=typed,
+            problem=_("That isn’t the title of this course, so nothing was deleted. Type it exactly as shown above."),
+        )
         return render("teacher/delete_activity.html", page, 422)
     store.activities.delete(access.activity)
     store.audit_log.record(access.teacher, AuditAction.ACTIVITY_DELETED, access.course, title)

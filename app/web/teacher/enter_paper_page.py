@@ -16,10 +16,11 @@ from app.grading.grade import AnswersError
 from app.grading.paper_lines import blank_order, numbered_lines
 from app.sheets.worksheet import WorksheetError
 from app.store import AuditAction, Student
+from app.translation import gettext as _
 from app.web.shared import permissions
 from app.web.shared.forms import FormDep, FormReader, clamped_number
 from app.web.shared.permissions import EditableActivity
-from app.web.shared.request_guard import MAX_BODY
+from app.web.shared.request_guard import MAX_WORK
 from app.web.shared.services import Services, ServicesDep
 from app.web.shared.templating import render
 
@@ -66,7 +67,7 @@ def enter_paper_answers(services: ServicesDep, access: EditableActivity, form: F
     code that names no sheet of the activity.
     """
     paper_import = _paper_import(services, access, form)
-    code, typed = paper_import.code, form.raw("typed", MAX_BODY)
+    code, typed = paper_import.code, form.raw("typed", MAX_WORK)
     page = replace(_enter_paper_page(services, access, paper_import.sheet_number, code), typed=typed)
     try:
         lines = numbered_lines(typed)
@@ -77,7 +78,11 @@ def enter_paper_answers(services: ServicesDep, access: EditableActivity, form: F
     except (WrongSheetError, WorksheetError) as error:
         return render("teacher/enter_paper.html", replace(page, code_problem=str(error)), 422)
     if page.is_draft or not page.sheets or not lines:
-        problem = services.library.wording.say("paper", "draft" if page.is_draft else "none")
+        problem = (
+            _("This activity is a draft, so there are no paper answers yet. Open it first.")
+            if page.is_draft
+            else _("There is nothing to save yet: type one line per student.")
+        )
         return render("teacher/enter_paper.html", replace(page, problem=problem), 422)
     clear, rejected = paper_import.read_lines(line for _, line in lines)
     is_storing, ticked = form.raw("do") == "store", frozenset(form.all("line"))
@@ -93,7 +98,12 @@ def enter_paper_answers(services: ServicesDep, access: EditableActivity, form: F
     page = replace(
         page,
         typed="\n".join([*(line.line for line in rejected), *(line.line for line in left)]),
-        problem=services.library.wording.say("paper", "nothing-ticked") if nothing_ticked else "",
+        problem=_(
+            "Nothing was stored: tick the lines to store. A line that was changed since it was shown is "
+            "shown again first."
+        )
+        if nothing_ticked
+        else "",
         rejected=rejected,
         read=tuple(left),
         ticked=frozenset(line.token for line in left if not (is_storing or line.is_doubtful)),

@@ -21,10 +21,11 @@ from app.exchange.spreadsheet import csv_lines
 from app.names import clean_line
 from app.store import AuditAction, AuditEntry, Course, Store
 from app.store.audit import ObjectKind
+from app.translation import gettext as _
 from app.web.shared import permissions
 from app.web.shared.forms import FormDep, Pager, cut_page
 from app.web.shared.permissions import InstructorCourse
-from app.web.shared.services import Services, ServicesDep, StoreDep, WordingDep
+from app.web.shared.services import Services, ServicesDep, StoreDep
 from app.web.shared.templating import render
 from app.web.shared.urls import url_for
 
@@ -122,14 +123,14 @@ def restore_course(store: StoreDep, access: InstructorCourse) -> Response:
 
 
 @router.post("/courses/{course_id:int}/copy")
-def copy_this_course(store: StoreDep, wording: WordingDep, access: InstructorCourse, form: FormDep) -> Response:
+def copy_this_course(store: StoreDep, access: InstructorCourse, form: FormDep) -> Response:
     """Copy the course for another term, its activities as drafts and without students, and go to the copy.
 
     422 with the page for an empty title.
     """
     title = form.single_line("title")
     if not title:
-        page = replace(_export_page(store, access), copy_problem=wording.say("class", "no-title"))
+        page = replace(_export_page(store, access), copy_problem=_("Enter a title."))
         return render("teacher/export.html", page, 422)
     copy = copy_course(store, access.course, title, access.teacher)
     store.audit_log.record(access.teacher, AuditAction.COURSE_COPIED, access.course)
@@ -137,7 +138,7 @@ def copy_this_course(store: StoreDep, wording: WordingDep, access: InstructorCou
 
 
 @router.post("/courses/{course_id:int}/delete")
-def delete_course(store: StoreDep, wording: WordingDep, access: InstructorCourse, form: FormDep) -> Response:
+def delete_course(store: StoreDep, access: InstructorCourse, form: FormDep) -> Response:
     """Delete the course for good, with everything in it, and go to the list of courses.
 
     422 with the page, and nothing is deleted, unless its title was typed; only the number of spaces may differ.
@@ -145,7 +146,14 @@ def delete_course(store: StoreDep, wording: WordingDep, access: InstructorCourse
     typed = form.single_line("title")
     if typed != clean_line(access.course.title):
         return render(
-            "teacher/export.html", _export_page(store, access, typed, wording.say("class", "other-title")), 422
+            "teacher/export.html",
+            _export_page(
+                store,
+                access,
+                typed,
+                _("That isn’t the title of this course, so nothing was deleted. Type it exactly as shown above."),
+            ),
+            422,
         )
     store.courses.delete(access.course)
     store.audit_log.record(access.teacher, AuditAction.COURSE_DELETED, access.course)

@@ -15,6 +15,7 @@ from app.figures.figures import Figure
 from app.grading.explanations import explain_misconception
 from app.sheets.worksheet import MAX_MISCONCEPTION_KEY
 from app.store import Activity, Phase, Spotlight
+from app.translation import gettext as _
 from app.web.shared.forms import FormReader
 from app.web.shared.permissions import ActivityAccess
 from app.web.shared.services import Services
@@ -64,7 +65,7 @@ def class_page(request: Request, services: Services, access: ActivityAccess, num
     0 stands for no sheet.
     """
     activity = access.activity
-    snapshot, phase = services.live_snapshots.get(services.library, services.store, activity), activity.phase()
+    snapshot, phase = services.live_snapshots.get(services.library, services.store, activity), access.phase
     sheet = snapshot.sheets[number - 1] if 0 < number <= len(snapshot.sheets) else None
     spotlight = services.store.live.spotlight(activity.id)
     return ClassPage(
@@ -95,7 +96,7 @@ def change_spotlight(services: Services, activity: Activity, number: int, form: 
     misconception, spotlight = form.single_line("misconception", MAX_MISCONCEPTION_KEY), None
     if misconception:
         if not number or not activity_words(services, activity).explanation(misconception):
-            raise HTTPException(422, services.library.wording.say("live", "no-misconception-there"))
+            raise HTTPException(422, _("This sheet can’t show that misconception."))
         spotlight = Spotlight(number, misconception, form.raw("drawn") == "yes")
     services.store.live.show(activity.id, spotlight)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Annotated, Literal
 
 from annotated_doc import Doc
@@ -90,11 +90,11 @@ def _present_page(request: Request, services: Services, wanted: PresenterRequest
     begun, joined = max((each.begun for each in shown.snapshot.sheets), default=0), len(shown.snapshot.student_ids)
     is_early = joined == 0 or 2 * begun < joined
     needs_code = is_early and not shown.spotlight and shown.phase in ("draft", "waiting", "open")
-    closing = closing_menu(services.store, wanted.access.activity, _count_working(shown.snapshot))
+    closing = closing_menu(services.store, wanted.access.activity, wanted.access.now, _count_working(shown.snapshot))
     version = f"{shown.version}-{closing.can_close}-{closing.can_undo}"
     return PresentPage(
         **{**vars(shown), "version": version},
-        now=datetime.now(UTC),
+        now=wanted.access.now,
         query={"code": wanted.code} if wanted.code else {},
         large_code=wanted.code == "large" or (needs_code and not wanted.code),
         closing=closing,

@@ -76,7 +76,10 @@ def show_regrade(
     shown = _regrade_page(services, access, _basis(by), page)
     count = whole_number(changed, shown.attempts)
     if count is not None:
-        notice = services.library.wording.say("live", "regraded", changed=count, attempts=shown.attempts)
+        notice = _(
+            "Done: {changed} of {attempts} attempts have new marks. The earlier marks are kept with each "
+            "student’s attempts."
+        ).format(changed=count, attempts=shown.attempts)
         shown = replace(shown, notice=notice)
     return render("teacher/regrade.html", shown)
 
@@ -91,7 +94,9 @@ def apply_regrade(services: ServicesDep, access: EditableActivity, form: FormDep
     library = _materials(services, access).library
     applied = services.regrading.apply(library, services.store, activity, access.teacher, fingerprint, basis)
     if applied is None:
-        notice = services.library.wording.say("live", "regrade-moved")
+        notice = _(
+            "New attempts or another regrade have come in since you loaded this page. This is what would change now."
+        )
         return render("teacher/regrade.html", replace(_regrade_page(services, access, basis), notice=notice), 409)
     count = len(applied.changes)
     if count:

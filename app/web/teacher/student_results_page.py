@@ -159,8 +159,8 @@ def _student_results_page(services: Services, access: permissions.StudentResults
     column = None
     if _is_graded(activity):
         points = best_scores(services.library, store, activity.content)
-        course = access.at.course
-        column = gradebook_column(activity, points, store.grades.scores(course), store.grades.overrides(course))
+        scores, overrides = store.grades.scores(access.at.course), store.grades.overrides(access.at.course)
+        column = gradebook_column(activity, access.at.now, points, scores, overrides)
     return StudentResultsPage(access.at, student, histories, column)
 
 

@@ -71,6 +71,7 @@ def test_what_cannot_be_used_is_said_beside_its_field(
         read_worksheet_form(library, "own-1", complete_rows(library, texts.with_fields(**fields)))
     assert refused.value.field == field
     assert "_" not in str(refused.value)
+    assert not str(refused.value)[0].islower()
 
 
 @pytest.mark.parametrize(

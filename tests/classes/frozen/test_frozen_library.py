@@ -195,7 +195,7 @@ def test_an_attempt_counts_for_its_worksheet_wherever_that_stands_now(library: L
     def score() -> float:
         activity = running.activity
         points, attempts = best_scores(library, store, activity.content), store.grades.scores(running.course)
-        return gradebook_column(activity, points, attempts).scores.get(kim.id, 0)
+        return gradebook_column(activity, store.now(), points, attempts).scores.get(kim.id, 0)
 
     assert score() == 14
     for keys, expected in ((("qwen2.5-0.5b", "llama-7b"), 14), (("qwen2.5-0.5b",), 0)):
@@ -214,12 +214,12 @@ def test_snapshots_that_nothing_names_are_deleted_after_some_days(library: Libra
     run = freeze_run(library.variant("layer-mistral-7b"))
     store.add_run("s", {}, None, run.values, (run.snapshot,))
     store.courses.delete(deleted.course)
-    assert delete_expired(store.engine) == 0
+    assert delete_expired(store.engine, store.now()) == 0
     with store.engine.begin() as connection:
         longer_ago = datetime.now(UTC) - timedelta(days=30)
         connection.execute(sa.update(snapshots).where(snapshots.c.hash != run.snapshot.hash).values(kept_at=longer_ago))
     gone = of_deleted - set(kept.activity.content.models.values())
-    assert delete_expired(store.engine) == len(gone) > 0
+    assert delete_expired(store.engine, store.now()) == len(gone) > 0
     assert store.activities.snapshots([*kept.activity.content.models.values(), run.snapshot.hash, *gone]).keys() == {
         *kept.activity.content.models.values(), run.snapshot.hash
     }  # fmt: skip

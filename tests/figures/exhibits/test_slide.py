@@ -166,7 +166,7 @@ def test_weights_beside_a_sink_sum_to_less_than_one(library: Library, worksheet:
         tokens_are = shapes.variant.worksheet.tokens_are
         [product] = [each for each in products_of(shapes.table, tokens_are) if each.result == "scores"]
         [last] = [frame for frame in slide_exhibit(shapes, product).frames if frame.key == "softmax"]
-        has_sink = "sinks" in library.models[model].architecture.flags
+        has_sink = library.models[model].architecture.has_sinks
         scores = np.zeros((3, 3 + has_sink))
         row_sum = (np.exp(scores) / np.exp(scores).sum(1, keepdims=True))[:, :3].sum(1)
         drawn = [text for text in texts_of(last, "result") if text in ("1", "<1")]

@@ -204,7 +204,7 @@ def test_a_megabyte_is_refused_at_once() -> None:
 @pytest.mark.parametrize(("topic", "answers"), one_in(5, product(TOPICS, ["numbers", "letters"])))
 def test_the_checker_refuses_what_cannot_be_opened(topic: str, answers: str) -> None:
     """For every model, simplified or not, each row alone: checker, list of models and sheet agree."""
-    named = LIBRARY.wording.sections["rows"][topic]
+    named = LIBRARY.wording.topics[topic].rows
     for model, simplified in product(LIBRARY.models, (False, True)):
         wanted = LIBRARY.models[model].architecture_taught(simplified)
         first = {"title": "T", "model": model, "topic": topic, "tokens": possible_tokens(topic, wanted, 30)}

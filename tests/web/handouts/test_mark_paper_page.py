@@ -8,6 +8,7 @@ import io
 import pytest
 from starlette.testclient import TestClient
 
+from app.grading.paper_lines import MAX_PAPER_LINES
 from app.sheets.library import Library
 
 
@@ -24,7 +25,7 @@ def test_lines_typed_from_paper_are_marked(client: TestClient, library: Library)
     page = client.post("/marking", data={"code": code, "typed": typed}).text
     assert "14 of 14" in page
     assert "11 of 14" in page
-    assert library.wording.sections["misconception-names"]["head-as-wide-as-model"] in page
+    assert library.wording.misconception_name("head-as-wide-as-model") in page
     assert "&lt;Bo&gt;" in page
     assert page.count('data-mark="empty"') == 12
     assert "Ada: 100 4096" in page
@@ -48,7 +49,7 @@ def test_marks_are_saved_as_a_harmless_csv(client: TestClient, library: Library)
     [
         ("Ada: " + "1 " * 15, "Line 1 has 15 answers, but the sheet has 14 boxes"),
         ("\n\n" + "1" * 5_000, "Line 3 is too long"),
-        ("1\n" * 1_001, "At most 1,000 lines"),
+        ("1\n" * (MAX_PAPER_LINES + 1), f"At most {MAX_PAPER_LINES} lines"),
         ("1 2\nNoor 100 4096 100", "Line 2 begins with “Noor”"),
         ("Noor Ali 100 4096 100", "Line 1 begins with “Noor”"),
     ],

@@ -13,6 +13,7 @@ from starlette.testclient import TestClient
 from app.models.parameter_count import parameters_json
 from app.models.parameter_formula import parameter_formula
 from app.sheets.library import Library
+from app.sheets.wording import InterfaceSection
 from tests.helpers.families_cases import CASES
 
 
@@ -33,7 +34,7 @@ def imported(client: TestClient, config: Any, **more: str) -> str:
     return str(answer.url.path).removeprefix("/models/")
 
 
-def told(library: Library, section: str, key: str, **words: object) -> str:
+def told(library: Library, section: InterfaceSection, key: str, **words: object) -> str:
     """The sentence of the wording as it stands on a page."""
     return library.wording.say(section, key, **words)
 
@@ -90,10 +91,10 @@ def test_a_table_of_positions_is_told(client: TestClient, library: Library) -> N
             {"rotary-part": {"width": 16, "d_h": 64, "theta": "10,000"}, "norm-parallel": {"norm": "LayerNorm"}},
         ),
         ("phi-3.5-mini", {"window-beyond": {"W": "262,144", "C": "131,072"}}),
-        ("t5-small", {"positions-relative": {"B": 32}, "scale-none": {}, "tied": {}}),
+        ("t5-small", {"positions-relative": {"n_buckets": 32}, "scale-none": {}, "tied": {}}),
         ("flan-t5-small", {"untied": {}, "gated": {}}),
-        ("whisper-tiny", {"fixed-tokens-whisper": {"n": "1500", "frames": "3000", "seconds": "30"}}),
-        ("vit-base", {"fixed-tokens-vit": {"n": "197"}, "no-output": {}}),
+        ("whisper-tiny", {"fixed-tokens-sound": {"n": "1500", "frames": "3000", "seconds": "30"}}),
+        ("vit-base", {"fixed-tokens-image": {"n": "197"}, "no-output": {}}),
         ("olmo-2-7b", {"norm-output": {"norm": "RMSNorm"}}),
         (
             "deepseek-v2-lite",

@@ -94,7 +94,7 @@ def test_two_right_sheets_lead_a_level_up(client: TestClient, library: Library) 
         assert "misconception-groups" in checked.text
         page = client.post("/practice", data=form(variant, truth(variant)))
     assert sheet_on(page, library).worksheet.topic == "bidirectional-head"
-    assert f"New level: {library.wording.say('topics', 'bidirectional-head')}." in page.text
+    assert f"New level: {library.wording.topics['bidirectional-head'].name}." in page.text
     assert [result.right for result in record_of(client).results] == [True, True]
     assert group_state(page, "Scores and weights") == "growing"
 

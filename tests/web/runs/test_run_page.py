@@ -20,7 +20,7 @@ from app.machine.work_queue import THE_APP
 from app.models.score_scale import ScoreScale
 from app.sheets.library import Library
 from app.sheets.variant import Variant
-from app.sheets.wording import Wording
+from app.sheets.wording import InterfaceSection, Wording
 from app.store import Store
 from app.store.tables import practice_attempts, runs
 from app.web.runs import run_page
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from tests.helpers.fake_runner import FakeRunner
 
 
-def sentence(client: TestClient, section: str, key: str, **words: object) -> str:
+def sentence(client: TestClient, section: InterfaceSection, key: str, **words: object) -> str:
     """A sentence of the wording file."""
     wording: Wording = client.app.state.services.library.wording  # type: ignore[attr-defined]
     return wording.say(section, key, **words)

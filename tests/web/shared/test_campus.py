@@ -375,8 +375,8 @@ def test_what_is_of_no_more_use_goes_and_everything_else_stays(store: Store) -> 
         ):  # fmt: skip
             connection.execute(sa.update(table).where(table.c.id == key).values({column: ago}))
         connection.execute(sa.update(visitors).where(visitors.c.id != fresh.id).values(created_at=ago))
-    assert delete_expired(store.engine) == 6  # each of these five, and the visitor
-    assert delete_expired(store.engine) == 0
+    assert delete_expired(store.engine, store.now()) == 6  # each of these five, and the visitor
+    assert delete_expired(store.engine, store.now()) == 0
     assert store.find_visitor(forgotten.token) is None
     assert all(store.find_visitor(kept.token) for kept in (enrolled, active, fresh))
     assert store.find_run(old_run.id) is None

@@ -12,8 +12,8 @@ from app.web.shared.glossary_links import link_terms
 
 def test_every_term_has_its_own_words_and_a_drawing(library: Library) -> None:
     """No word would link to two terms, and the drawings are those of the terms."""
-    entries = library.wording.sections["glossary"]
-    words = Counter(word.lower() for entry in entries.values() for word in entry["words"])
+    entries = library.wording.glossary
+    words = Counter(word.lower() for entry in entries.values() for word in entry.words)
     assert [word for word, count in words.items() if count > 1] == []
     assert [term.key for term in glossary_terms(library.wording)] == list(SKETCHES)
 
@@ -23,7 +23,7 @@ def test_links_change_no_sentence_and_link_each_term_once(library: Library) -> N
     for key in library.worksheets:
         variant = library.variant(key)
         texts = (variant.text.description, variant.text.task, *(row.name for row in variant.rows))
-        linked = link_terms(library.wording, texts)
+        linked = link_terms(library.wording.glossary, texts)
         assert tuple("".join(piece.text for piece in pieces) for pieces in linked) == texts
         terms = [piece.term for pieces in linked for piece in pieces if piece.term]
         assert len(terms) == len(set(terms)) > 2
@@ -31,5 +31,5 @@ def test_links_change_no_sentence_and_link_each_term_once(library: Library) -> N
 
 def test_a_longer_expression_wins_and_words_inside_words_are_left_alone(library: Library) -> None:
     """'head dimension' is not a head, and 'headline' is none of both."""
-    pieces = link_terms(library.wording, ("The headline: a Head dimension of 128.",))[0]
+    pieces = link_terms(library.wording.glossary, ("The headline: a Head dimension of 128.",))[0]
     assert [(piece.text, piece.term) for piece in pieces if piece.term] == [("Head dimension", "head-dimension")]

@@ -188,16 +188,16 @@ def test_the_disk_cannot_be_filled_with_models(app: FastAPI, monkeypatch: pytest
 def test_the_same_import_has_the_same_address_and_a_given_name_is_its_own(app: FastAPI) -> None:
     """Nobody meets a name that somebody else gave; a model that an earlier version kept whole keeps its address."""
     school = School(app)
-    store, wording = school.store, school.library.wording
-    rude = import_config(store, wording, CONFIG, "pasted", "Rude name")
-    plain = import_config(store, wording, CONFIG, "pasted")
+    store = school.store
+    rude = import_config(store, CONFIG, "pasted", "Rude name")
+    plain = import_config(store, CONFIG, "pasted")
     assert rude.key != plain.key
     assert "Rude" not in plain.name
-    assert import_config(store, wording, CONFIG, "file", "Rude name").key == rude.key
-    assert import_config(store, wording, {**CONFIG, "label2id": {}}, "pasted").key == plain.key
+    assert import_config(store, CONFIG, "file", "Rude name").key == rude.key
+    assert import_config(store, {**CONFIG, "label2id": {}}, "pasted").key == plain.key
     whole = {**CONFIG, "label2id": {"cat": 0}, "hidden_size": 32}
     earlier = store.keep_model("Old", whole, "pasted")
-    assert import_config(store, wording, whole, "pasted").key == earlier.key
+    assert import_config(store, whole, "pasted").key == earlier.key
 
 
 def test_a_box_holds_no_more_than_can_be_read_twice(app: FastAPI) -> None:

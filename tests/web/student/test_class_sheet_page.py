@@ -118,7 +118,7 @@ def test_under_exam_conditions_nothing_helps_until_the_activity_closes(classroom
     wide = {**KEY, "queries.columns": "4096", "keys.columns": "4096", "values.columns": "4096"}
     assert "<figure" not in press(browser, activity, "save", wide).text
     checked = press(browser, activity, "check", wide).text
-    page, nudges = Page(checked), classroom.school.services.library.wording.sections["nudges"]["single-head"].values()
+    page, nudges = Page(checked), classroom.school.services.library.wording.topics["single-head"].nudges.values()
     assert "11 of 14" in page.text("p", class_="result")
     assert not [sentence for sentence in nudges if sentence in checked]
     assert (page.find("p", class_="diagnosis"), page.find("aside", class_="drawing")) == ([], [])

@@ -84,7 +84,7 @@ def test_saving_a_form_from_before_leaves_a_closed_activity_closed(classroom: Cl
     saved = classroom.instructor.post(f"/activities/{activity.id}", data={**form, "title": "Week 4"})
     assert saved.status_code == 303
     after = classroom.school.reload(activity)
-    assert (after.phase(), after.plan) == ("closed", replace(closed.plan, title="Week 4"))
+    assert (after.phase(clock.now), after.plan) == ("closed", replace(closed.plan, title="Week 4"))
     assert after.answers_shown_at is None
 
 
@@ -111,7 +111,7 @@ def test_times_that_open_a_closed_activity_again_are_asked_about(
     assert Page(refused.text).find("input", name="reopens")
     saved = classroom.instructor.post(f"/activities/{activity.id}", data={**form, "reopens": "yes"})
     after = classroom.school.reload(activity)
-    assert (saved.status_code, after.plan.title, after.is_writable()) == (303, "Week 4", True)
+    assert (saved.status_code, after.plan.title, after.is_writable(clock.now)) == (303, "Week 4", True)
     assert after.answers_shown_at == clock.now
 
 
@@ -124,9 +124,9 @@ def test_a_form_from_before_does_not_open_what_is_just_closing(classroom: Classr
     address = f"/activities/{activity.id}"
     form = SentForm(classroom.instructor.post(address, data={**form, "arrange": "add"}).text).values
     refused = classroom.instructor.post(address, data=form)
-    assert (refused.status_code, classroom.school.reload(activity).phase()) == (422, "closing")
+    assert (refused.status_code, classroom.school.reload(activity).phase(clock.now)) == (422, "closing")
     assert classroom.instructor.post(address, data=opened_form(classroom, activity) | {"closes": ""}).status_code == 303
-    assert classroom.school.reload(activity).phase() == "open"
+    assert classroom.school.reload(activity).phase(clock.now) == "open"
 
 
 def test_of_two_teachers_neither_undoes_what_the_other_changed(app_on_each_database: FastAPI) -> None:
@@ -219,7 +219,7 @@ def test_students_get_the_model_and_the_length_that_were_chosen(classroom: Class
     """Also an imported model, found by its address; the answers are graded by it, and the overview names it."""
     config = {"model_type": "llama", "hidden_size": 96, "num_attention_heads": 4, "num_hidden_layers": 2,
               "intermediate_size": 200, "vocab_size": 500, "max_position_embeddings": 512}  # fmt: skip
-    imported = import_config(classroom.store, classroom.school.library.wording, config, "pasted", "Our tiny model")
+    imported = import_config(classroom.store, config, "pasted", "Our tiny model")
     address = f"/courses/{classroom.course.id}/activities"
     form = {**FORM, "arrange": "import", "import": f"http://testserver/models/{imported.key}/"}
     offered = Page(classroom.instructor.post(address, data=form).text)

@@ -8,15 +8,19 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from fastapi import FastAPI
 
 from app.classes.student_sheet import variant_seed
+from app.grading.paper_lines import MAX_PAPER_LINES
 from app.sheets.library import Library
 from app.store import ClassAttempt, Policies, Student
 from tests.helpers.answer_keys import KEY
 from tests.helpers.html_page import Page
+from tests.helpers.processor_time import processor_time_s
 from tests.helpers.school import ONE_SHEET, Classroom
 from tests.helpers.sent_form import SentForm
+from tests.helpers.slow import one_in
 
 RIGHT = " ".join(KEY.values())
 WIDE_TEXT = RIGHT.replace("128", "4096")
@@ -241,6 +245,37 @@ def test_paper_with_other_numbers_leaves_the_screen_alone(app: FastAPI) -> None:
     assert 'data-mark="right"' not in page
     assert 'data-mark="wrong"' not in page
     assert [one.variant.tokens for one in classroom.store.classwork.attempts_of_student(mo.id)] == [100, 77]
+
+
+@pytest.mark.parametrize(
+    ("label", "answers"),
+    one_in(
+        4,
+        [
+            ("{name}", ["4*25", "2^12"]),
+            ("{name}:", ["100", "4096"]),
+            ("{number}:", ["N", "d_h"]),
+            ("Nobody {number}:", ["100"]),
+            ("a b c d e f {number}", ["100"]),
+            ("Pupil:", ["100"]),
+        ],
+    ),
+)
+def test_a_line_for_everybody_in_a_large_class_takes_less_than_a_second(
+    app: FastAPI, label: str, answers: list[str]
+) -> None:
+    """However the lines begin: with a name, a number, somebody unknown, or a word that stands for everybody."""
+    room = PaperClassroom(app)
+    pupils = [(f"Pupil {number} of Many", f"1{number:04}") for number in range(MAX_PAPER_LINES)]
+    room.store.roster.add_students(room.course, pupils)
+    cells = " ".join(answers * (len(KEY) // len(answers)))
+    lines = [f"{label.format(name=name, number=number)} {cells}" for name, number in pupils]
+    form = {"sheet": "1", "typed": "\n".join(lines)}
+
+    def send() -> None:
+        assert room.instructor.post(f"{room.path}/paper", data=form).status_code in (200, 422)
+
+    assert min(processor_time_s(send) for _ in range(2)) < 1
 
 
 def test_a_draft_has_no_paper(app: FastAPI) -> None:

@@ -251,7 +251,7 @@ def test_an_exit_ticket_alone_has_a_live_view(app: FastAPI) -> None:
 
 def test_every_misconception_has_a_name_of_a_few_words(library: Any) -> None:
     """What stands beside a bar fits there, and no two misconceptions are called the same."""
-    names = library.wording.sections["misconception-names"]
+    names = {key: words.name for key, words in library.wording.misconceptions.items()}
     assert set(names) == {misconception.key for misconception in MISCONCEPTIONS}
     assert len(set(names.values())) == len(names)
     assert all(8 < len(name) <= 52 for name in names.values())

@@ -46,7 +46,7 @@ def test_a_wrong_number_is_named_by_what_leads_to_it_not_by_a_size_that_happens_
     wide = {**right, "queries.columns": "131072", "keys.columns": "32768", "values.columns": "32768"}
     classroom.hand_in(classroom.student("Kim"), wide)
     table = {line[0]: line[1:] for line in table_rows(classroom.page("/results"))}
-    name = classroom.school.services.library.wording.sections["misconception-names"]["heads-multiply-width"]
+    name = classroom.school.services.library.wording.misconception_name("heads-multiply-width")
     assert table["Keys K"][3] == f"columns 32,768 ({name}) × 1"
 
 
