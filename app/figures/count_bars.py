@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from app.algebra.expression import Expression
 from app.algebra.number_text import format_number
-from app.figures.figures import Box, Edge, EdgeKind, Figure, MismatchCaption, Outline, Sketch
+from app.figures.figure import Box, Edge, EdgeKind, Figure, MismatchCaption, Outline, Sketch
 from app.figures.frame import frame_of
 from app.figures.growth_plot import growth_plot
 from app.figures.typed_shapes import Answers

@@ -16,10 +16,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from app.figures.breaks import head_breaks, joined_breaks
 from app.figures.decks.deck_figure import sketch_decks
-from app.figures.figures import Sign, Sketch
+from app.figures.figure import Sign, Sketch
 from app.figures.flow import sketch_flow
+from app.figures.mismatch_brackets import head_breaks, joined_breaks
 from app.figures.pen import CORNER_PX, PULLED_PX, Pen, corner_arcs, label_box, place, pulled_out, right_end
 from app.figures.plans import FigurePlan, Layout
 from app.shapes.table import Blank

@@ -24,9 +24,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from app.figures.breaks import BRACKET_PX, MIN_BRACKET_PX, break_of, label_places
 from app.figures.captions import size_name
-from app.figures.figures import (
+from app.figures.figure import (
     Arc,
     Box,
     Break,
@@ -42,6 +41,7 @@ from app.figures.figures import (
 )
 from app.figures.frame import add_below, transpose_break, transpose_edge, transpose_rectangle
 from app.figures.mask import masked_areas
+from app.figures.mismatch_brackets import BRACKET_PX, MIN_BRACKET_PX, break_of, label_places
 from app.figures.pen import Pen, side_ends
 from app.figures.plans import FIGURE_PLANS, FigurePlan
 from app.shapes.table import MATRIX_FIELDS, Blank

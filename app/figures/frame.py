@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from app.figures.figures import (
+from app.figures.figure import (
     MARGIN_PX,
     Box,
     Break,

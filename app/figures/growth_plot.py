@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from app.algebra.number_text import format_number
-from app.figures.figures import Edge, EdgeKind, EdgeSide, Figure, MismatchCaption, Point, Sketch, spread
+from app.figures.figure import Edge, EdgeKind, EdgeSide, Figure, MismatchCaption, Point, Sketch, spread
 from app.figures.frame import frame_of
 from app.shapes.table import Blank
 from app.sheets.variant import Variant

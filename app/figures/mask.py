@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from app.figures.figures import Box, Polygon
+from app.figures.figure import Box, Polygon
 from app.figures.typed_shapes import TypedShapes
 from app.models.architecture import Architecture
 from app.shapes.topics import TOPICS

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from app.figures.captions import axis_name, edge_kind, head_label
-from app.figures.figures import Arc, Box, Edge, EdgeKind, EdgeSide, Outline, Polygon, Rectangle, Sketch, changed, spread
+from app.figures.figure import Arc, Box, Edge, EdgeKind, EdgeSide, Outline, Polygon, Rectangle, Sketch, changed, spread
 from app.figures.frame import transpose_edge, transpose_rectangle
 from app.figures.mask import masked_areas
 from app.figures.scale import MatrixSizes

@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Literal
 
 from app.figures.captions import token_names
-from app.figures.figures import Size
+from app.figures.figure import Size
 from app.figures.lettering import label_px
 from app.figures.plans import FigurePlan
 from app.figures.typed_shapes import TypedShapes

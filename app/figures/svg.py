@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
-from app.figures.figures import Box, Break, Edge, Figure, Outline, Point, Rectangle, Sign
+from app.figures.figure import Box, Break, Edge, Figure, Outline, Point, Rectangle, Sign
 
 _ESCAPED = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&#34;", "'": "&#39;"})
 

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from app.algebra.expression import ONE, Expression
-from app.figures.draw import draw_side_by_side
-from app.figures.figures import Figure
+from app.figures.figure import Figure
 from app.figures.scale import ScaleName
+from app.figures.sheet_figures import draw_side_by_side
 from app.grading.grade import Report
 from app.misconceptions.predictions import (
     Expectation,

@@ -11,9 +11,9 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from app.figures.draw import draw_figures
+from app.figures.figure import Arc, Box, Edge, Figure, Rectangle
 from app.figures.figure_layout import SIGN_PX
-from app.figures.figures import Arc, Box, Edge, Figure, Rectangle
+from app.figures.sheet_figures import draw_figures
 from app.shapes.table import DIMENSIONS
 from app.sheets.authoring.markdown import (
     FormulaNode,

@@ -15,9 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.algebra.number_text import format_number
-from app.figures.draw import draw_figures
-from app.figures.figures import Box, Figure
+from app.figures.figure import Box, Figure
 from app.figures.scale import MAX_SIDE_PX, MIN_SIDE_PX, ScaleName
+from app.figures.sheet_figures import draw_figures
 from app.shapes.table import Blank
 from app.sheets.library import Library
 from app.sheets.variant import Variant

@@ -8,8 +8,8 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.figures.draw import draw_figures
 from app.figures.scale import ScaleName
+from app.figures.sheet_figures import draw_figures
 from app.sheets.variant import Variant
 from tests.helpers.rectangles import touch
 from tests.helpers.shipped import LIBRARY

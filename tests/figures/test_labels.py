@@ -9,9 +9,9 @@ from itertools import combinations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.figures.draw import draw_figures
-from app.figures.figures import Figure, Rectangle, overlapping
+from app.figures.figure import Figure, Rectangle, overlapping
 from app.figures.scale import ScaleName
+from app.figures.sheet_figures import draw_figures
 from app.shapes.table import Blank
 from app.sheets.variant import Variant
 from tests.helpers.shipped import LIBRARY

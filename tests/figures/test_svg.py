@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from xml.etree import ElementTree
 
-from app.figures.draw import draw_figures
+from app.figures.sheet_figures import draw_figures
 from app.figures.svg import figure_svg
 from tests.helpers.shipped import LIBRARY
 

@@ -16,11 +16,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.figures.breaks import MIN_BRACKET_PX
-from app.figures.draw import draw_figures
-from app.figures.figures import Box, Figure, Polygon
+from app.figures.figure import Box, Figure, Polygon
+from app.figures.mismatch_brackets import MIN_BRACKET_PX
 from app.figures.plans import FIGURE_PLANS
 from app.figures.scale import ScaleName
+from app.figures.sheet_figures import draw_figures
 from app.models.read_config import build_architecture
 from app.shapes.requirements import TopicError
 from app.shapes.table import Blank

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.figures.figures import Rectangle
+from app.figures.figure import Rectangle
 
 
 def touch(a: Rectangle, b: Rectangle) -> bool:

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.algebra.expression import Expression
-from app.figures.draw import draw_figures
+from app.figures.sheet_figures import draw_figures
 from app.grading.explanations import mistaken_expression
 from app.grading.grade import grade
 from app.misconceptions.predictions import expectations

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from app.figures.figures import Box, Edge, EdgeShown, EdgeSide, Point, Rectangle, changed, spread
+from app.figures.figure import Box, Edge, EdgeShown, EdgeSide, Point, Rectangle, changed, spread
 from app.figures.pen import Pen, side_ends
 from app.figures.scale import UNKNOWN_DECK_PX
 from app.shapes.table import Blank

@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from app.figures.breaks import placed_breaks
 from app.figures.decks.deck import Deck, deck_of, with_edges
-from app.figures.decks.deck_breaks import deck_breaks
-from app.figures.figures import Arc, EdgeShown, EdgeSide, Flow, Rectangle, Sign, Sketch, changed, spread
+from app.figures.decks.deck_brackets import deck_breaks
+from app.figures.figure import Arc, EdgeShown, EdgeSide, Flow, Rectangle, Sign, Sketch, changed, spread
 from app.figures.frame import obstacles
+from app.figures.mismatch_brackets import placed_breaks
 from app.figures.pen import Pen
 from app.figures.plans import FigurePlan
 from app.shapes.table import Blank

@@ -8,7 +8,7 @@ from typing import Annotated
 from annotated_doc import Doc
 from fastapi import APIRouter, Depends, Response
 
-from app.figures.sketches import SKETCH_HEIGHT, SKETCH_WIDTH, SKETCHES, Sketch
+from app.figures.glossary_drawings import SKETCH_HEIGHT, SKETCH_WIDTH, SKETCHES, Sketch
 from app.sheets.notation import NOTATIONS
 from app.sheets.wording import Wording
 from app.web.shared.permissions import require_practice

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.algebra.number_text import format_number
-from app.figures.draw import draw_figures
-from app.figures.figures import Box, Figure
+from app.figures.figure import Box, Figure
 from app.figures.scale import ScaleName
+from app.figures.sheet_figures import draw_figures
 from app.shapes.requirements import TopicError
 from app.shapes.table import Blank, TensorTable, tensor
 from app.sheets.reading import Typed

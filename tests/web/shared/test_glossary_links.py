@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from app.figures.sketches import SKETCHES
+from app.figures.glossary_drawings import SKETCHES
 from app.sheets.library import Library
 from app.web.practice.glossary_page import glossary_terms
 from app.web.shared.glossary_links import link_terms

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import prod
 
 from app.figures.decks.deck import SLANT, Deck
-from app.figures.figures import Break, Point
+from app.figures.figure import Break, Point
 from app.figures.pen import Pen
 from app.figures.plans import FigurePlan
 from app.shapes.table import Blank

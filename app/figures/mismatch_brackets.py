@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import count, product
 
 from app.figures.captions import head_label
-from app.figures.figures import Box, Break, Rectangle, Sketch, changed, overlapping
+from app.figures.figure import Box, Break, Rectangle, Sketch, changed, overlapping
 from app.figures.frame import obstacles
 from app.figures.pen import CORNER_PX, Pen
 from app.figures.plans import FigurePlan

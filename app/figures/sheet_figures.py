@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from app.figures.breaks import breaks_in, placed_breaks
 from app.figures.captions import alt_text, captions, mismatch_captions
 from app.figures.count_bars import draw_counts, longest_bars
+from app.figures.figure import Figure, spread
 from app.figures.figure_layout import sketch_figure
-from app.figures.figures import Figure, spread
 from app.figures.flow import differing_plan
 from app.figures.frame import frame_of, mirror_sketch, obstacles
+from app.figures.mismatch_brackets import breaks_in, placed_breaks
 from app.figures.pen import Pen
 from app.figures.plans import FIGURE_PLANS, FigurePlan
 from app.figures.scale import MatrixSizes, Scale, ScaleName
