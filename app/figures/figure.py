@@ -1,18 +1,18 @@
 """What a drawing consists of: matrices as boxes, their labelled edges, arcs between them, and the figure around them.
 
-This is geometry in pixels, measured from the upper left corner of a figure's left operand; svg.py turns it into SVG,
-handouts into PDF.
+svg.py turns it into SVG, handouts into PDF. The origin is the upper left corner of a figure's left operand.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import cache, cached_property
 from itertools import pairwise, starmap
 from typing import Any, Literal, TypeVar
 
+from app.figures.geometry import ORIGIN, Point, Polygon, Rect, mirrored, moved
 from app.figures.lettering import (
     BASELINE_PX,
     LETTER_BASELINE_PX,
@@ -24,7 +24,7 @@ from app.figures.lettering import (
 )
 from app.shapes.table import Blank
 
-# Where an edge's label stands. "under" is the bottom of a left operand, whose label must not reach to the right; "over"
+# Where an edge's label is. "under" is the bottom of a left operand, whose label must not reach to the right; "over"
 # is the right side of a right operand, whose label must not reach down; "corner" is at the right end of a top side,
 # "foot" at the lower end of a left side. In a flow, "below" is the bottom and "beside" the right side, with the label
 # always at its middle. Of cards behind one another "upper" is the slanting side at their upper left corners, "lower"
@@ -33,59 +33,63 @@ EdgeSide = Literal[
     "left", "right", "top", "bottom", "under", "over", "corner", "foot", "below", "beside", "upper", "lower"
 ]
 # How much of an edge is drawn: its line and its label; the line alone, or the matrix's letter alone, because the number
-# stands elsewhere; or nothing until its box on the sheet has the focus.
+# is elsewhere; or nothing until its box on the sheet has the focus.
 EdgeShown = Literal["label", "line", "letter", "focus"]
 # What an edge's colour says: its number is one of the sizes that the sheet itself tells, or another one, or there is
 # none yet ("unknown"), or it does not fit the edge it should equal ("mismatch").
 EdgeKind = Literal["head", "model", "tokens", "other", "unknown", "mismatch"]
-Point = tuple[float, float]  # x, y
-Size = tuple[float, float]  # width, height
-Rectangle = tuple[float, float, float, float]  # x, y, width, height
-Polygon = tuple[Point, ...]
-Part = TypeVar("Part")  # a dataclass
+T = TypeVar("T")  # a dataclass
 
 MARGIN_PX = 6.0  # around everything in a figure
 CLEAR_PX = 3.0  # between a label that was moved and what it was moved away from
 SIGN_SIDE_PX = 16.0  # of the square that a sign takes
 HOOK_PX = 4.0  # of a bracket
 ARC_POINTS = 8  # by which an arc is told from what it must not cross
+VIEW_PX = (250.0, 150.0)  # width and height, at least, of the part of a flow that is looked at
+VIEW_MARGIN_PX = 6.0
 
-
+# The sides of the mirror image; the slanting sides of cards keep their corners.
+MIRRORED_SIDES: Mapping[EdgeSide, EdgeSide] = {
+    "left": "top", "top": "left", "right": "bottom", "bottom": "right", "under": "over", "over": "under",
+    "corner": "foot", "foot": "corner", "below": "beside", "beside": "below", "upper": "upper", "lower": "lower",
+}  # fmt: skip
 # Whose labels move first: those at the left and at the top, beyond which there is nothing else.
 _MOVING_ORDER: tuple[EdgeSide, ...] = (
     "upper", "left", "foot", "top", "corner", "lower", "bottom", "below", "under", "right", "over", "beside"
 )  # fmt: skip
 
 
-def changed(part: Part, /, **values: Any) -> Part:
+def fast_replace(part: T, /, **values: Any) -> T:
     """A part with other values: `dataclasses.replace` in a sixth of the time; a drawing needs it a hundred times."""
-    copy: Part = object.__new__(type(part))
+    copy: T = object.__new__(type(part))
     fields = vars(part)
     vars(copy).update({name: fields[name] for name in part.__match_args__}, **values)  # type: ignore[attr-defined]
     return copy
 
 
-def overlapping(rectangle: Rectangle, others: Iterable[Rectangle]) -> list[Rectangle]:
-    """Those of the others that have a part in common with a rectangle."""
-    x, y, width, height = rectangle
-    right, bottom = x + width, y + height
-    return [o for o in others if x < o[0] + o[2] and o[0] < right and y < o[1] + o[3] and o[1] < bottom]
-
-
-def closed_path(polygon: Polygon) -> str:
-    """A polygon as an SVG path: 'M0.0 0.0 L10.0 0.0 L10.0 10.0 Z'."""
-    return "M" + " L".join(f"{x:.1f} {y:.1f}" for x, y in polygon) + " Z"
+def side_ends(rect: Rect, side: EdgeSide) -> tuple[Point, Point]:
+    """Both ends of a side of a rectangle, from left to right or from top to bottom."""
+    x, y, right, bottom = rect.x, rect.y, rect.right, rect.bottom
+    match side:
+        case "left" | "foot":
+            return Point(x, y), Point(x, bottom)
+        case "right" | "over" | "beside":
+            return Point(right, y), Point(right, bottom)
+        case "top" | "corner":
+            return Point(x, y), Point(right, y)
+        case _:
+            return Point(x, bottom), Point(right, bottom)
 
 
 @dataclass(frozen=True)
 class Box:
-    """One matrix as drawn, x and y at its upper left corner.
+    """One matrix as drawn.
 
     hatched: a parameter of the model. incomplete: rows or columns are not known. masked: what the mask hides of it.
     transposed: drawn with columns as height, as the keys in Q·Kᵀ. rules: lines between the heads in it. groups: every
     second key/value head, or every second group of query heads that share one. part: the piece of it that is meant,
-    such as one head's columns or the new token's row; the rest is drawn pale. breaks: gaps in a side that is drawn
-    shortened. cards: how far right and up each card behind it stands, from the nearest to the last, of a tensor with
+    such as one head's columns or the new token's row; the rest is drawn pale. gaps: cuts through a side that is drawn
+    shortened. cards: how far right and up each card behind it is, from the nearest to the last, of a tensor with
     more than two sides; odd_cards are those of every second group, and is_thinned says that there are more cards than
     are drawn. products and state: of a flow (see Flow).
     """
@@ -93,18 +97,15 @@ class Box:
     tensor: str
     letter: str
     role: str
-    x: float
-    y: float
-    width: float
-    height: float
+    rect: Rect
     hatched: bool = False
     incomplete: bool = False
     masked: tuple[Polygon, ...] = ()
     transposed: bool = False
-    rules: tuple[tuple[Point, Point], ...] = ()
+    rules: tuple[Polygon, ...] = ()
     groups: tuple[Polygon, ...] = ()
-    part: Rectangle | None = None
-    breaks: tuple[Polygon, ...] = ()
+    part: Rect | None = None
+    gaps: tuple[Polygon, ...] = ()
     cards: tuple[Point, ...] = ()
     odd_cards: tuple[int, ...] = ()
     is_thinned: bool = False
@@ -112,76 +113,25 @@ class Box:
     state: str = ""
 
     @property
-    def rectangle(self) -> Rectangle:
-        """Where it stands."""
-        return (self.x, self.y, self.width, self.height)
-
-    @property
-    def center(self) -> Point:
-        """The middle of the box, where its letter stands."""
-        return (self.x + self.width / 2, self.y + self.height / 2)
-
-    @property
     def depth(self) -> Point:
-        """How far right and up the last of its cards stands."""
-        return self.cards[-1] if self.cards else (0.0, 0.0)
+        """How far right and up the last of its cards is."""
+        return self.cards[-1] if self.cards else ORIGIN
 
     @property
-    def extent(self) -> Rectangle:
+    def extent(self) -> Rect:
         """The rectangle around it and its cards."""
         right, up = self.depth
-        return (self.x, self.y - up, self.width + right, self.height + up)
+        return Rect(self.rect.x, self.rect.y - up, self.rect.width + right, self.rect.height + up)
 
     @property
-    def card_rectangles(self) -> tuple[Rectangle, ...]:
-        """Where it stands, and each of its cards."""
-        behind = ((self.x + right, self.y - up, self.width, self.height) for right, up in self.cards)
-        return (self.rectangle, *behind)
+    def card_rects(self) -> tuple[Rect, ...]:
+        """The box and each of its cards."""
+        return (self.rect, *(self.rect.moved(right, -up) for right, up in self.cards))
 
     @property
     def card_polygons(self) -> tuple[Polygon, ...]:
         """What can be seen of each card behind: above the one before it, and right of that."""
-        return tuple(starmap(self._card_polygon, pairwise([(0.0, 0.0), *self.cards])))
-
-    def _card_polygon(self, before: Point, card: Point) -> Polygon:
-        """What can be seen of a card that stands behind another one."""
-        left, top = self.x + card[0], self.y - card[1]
-        right, bottom = left + self.width, top + self.height
-        inner_x, inner_y = self.x + before[0] + self.width, self.y - before[1]
-        if inner_x <= left or inner_y >= bottom:  # nothing covers it
-            return ((left, top), (right, top), (right, bottom), (left, bottom))
-        return ((left, inner_y), (left, top), (right, top), (right, bottom), (inner_x, bottom), (inner_x, inner_y))
-
-    @property
-    def cards_path(self) -> str:
-        """`card_polygons` as an SVG path."""
-        return " ".join(map(closed_path, self.card_polygons))
-
-    @property
-    def odd_cards_path(self) -> str:
-        """Those of `odd_cards` as an SVG path."""
-        polygons = self.card_polygons
-        return " ".join(closed_path(polygons[index]) for index in self.odd_cards)
-
-    @property
-    def masked_path(self) -> str:
-        """`masked` as an SVG path."""
-        return " ".join(map(closed_path, self.masked))
-
-    @property
-    def groups_path(self) -> str:
-        """`groups` as an SVG path."""
-        return " ".join(map(closed_path, self.groups))
-
-    @property
-    def breaks_path(self) -> str:
-        """`breaks` as an SVG path."""
-        return " ".join(map(closed_path, self.breaks))
-
-    @property
-    def rules_path(self) -> str:
-        """`rules` as an SVG path."""
-        return " ".join(f"M{x1:.1f} {y1:.1f} L{x2:.1f} {y2:.1f}" for (x1, y1), (x2, y2) in self.rules)
+        return tuple(starmap(_visible_card, pairwise(self.card_rects)))
 
     @property
     def symbol(self) -> str:
@@ -190,8 +140,32 @@ class Box:
 
     @property
     def letter_fits(self) -> bool:
-        """Whether the letter fits inside; if not, it stands beside a label instead."""
-        return self.height >= LETTER_LINE_PX - 2 and self.width >= letter_px(self.symbol) + 4
+        """Whether the letter fits inside; if not, it is beside a label instead."""
+        return self.rect.height >= LETTER_LINE_PX - 2 and self.rect.width >= letter_px(self.symbol) + 4
+
+    def moved(self, x: float, y: float) -> Box:
+        """The same further right and down, with all that is drawn in it."""
+        if not (x or y):
+            return self
+        return self._placed(self.rect.moved(x, y), self.part and self.part.moved(x, y), lambda area: moved(area, x, y))
+
+    @property
+    def mirrored(self) -> Box:
+        """The transposed matrix, with all that is drawn in it; cards are not mirrored."""
+        return self._placed(self.rect.mirrored, self.part and self.part.mirrored, mirrored)
+
+    def _placed(self, rect: Rect, part: Rect | None, place: Callable[[Polygon], Polygon]) -> Box:
+        areas = {name: getattr(self, name) for name in ("masked", "rules", "groups", "gaps")}
+        placed = {name: tuple(map(place, each)) for name, each in areas.items() if each}
+        return fast_replace(self, rect=rect, part=part, **placed)
+
+
+def _visible_card(front: Rect, card: Rect) -> Polygon:
+    left, top, right, bottom = card.x, card.y, card.right, card.bottom
+    if front.right <= left or front.y >= bottom:  # nothing covers it
+        return ((left, top), (right, top), (right, bottom), (left, bottom))
+    inner_x, inner_y = front.right, front.y
+    return ((left, inner_y), (left, top), (right, top), (right, bottom), (inner_x, bottom), (inner_x, inner_y))
 
 
 @dataclass(frozen=True)
@@ -206,10 +180,8 @@ class Edge:
 
     blank: Blank | None
     side: EdgeSide
-    x1: float
-    y1: float
-    x2: float
-    y2: float
+    start: Point
+    end: Point
     label: str
     kind: EdgeKind
     name: str = ""
@@ -244,35 +216,35 @@ class Edge:
     def is_cramped(self) -> bool:
         """Whether a label reaches over the ends of its side, and so might reach over the corner to the next label."""
         if self.side in ("bottom", "under"):
-            return self.x2 - self.x1 < self.text_width + 4
-        return self.side in ("left", "right", "over") and self.y2 - self.y1 < self.text_height
+            return self.end.x - self.start.x < self.text_width + 4
+        return self.side in ("left", "right", "over") and self.end.y - self.start.y < self.text_height
 
     @cached_property
-    def text_box(self) -> Rectangle:
-        """Where the label stands; a cramped one ends at the corner of its product, and reaches away from it."""
-        width, height = self.text_width, self.text_height
-        x, y = (self.x1 + self.x2 - width) / 2, (self.y1 + self.y2 - height) / 2
+    def text_box(self) -> Rect:
+        """Where the label is; a cramped one ends at the corner of its product, and reaches away from it."""
+        width, height, (x1, y1), (x2, y2) = self.text_width, self.text_height, self.start, self.end
+        x, y = (x1 + x2 - width) / 2, (y1 + y2 - height) / 2
         if self.is_cramped:
-            x = {"bottom": self.x1, "under": self.x2 - width}.get(self.side, x)
-            y = {"right": self.y1, "over": self.y2 - height, "left": self.y2 - height}.get(self.side, y)
+            x = {"bottom": x1, "under": x2 - width}.get(self.side, x)
+            y = {"right": y1, "over": y2 - height, "left": y2 - height}.get(self.side, y)
         match self.side:
             case "left":
-                x = self.x1 - 7 - width - self.shift
+                x = x1 - 7 - width - self.shift
             case "right" | "over" | "beside":
-                x = self.x1 + 7 + self.shift
+                x = x1 + 7 + self.shift
             case "top":
-                y = self.y1 - 5 - height - self.shift
+                y = y1 - 5 - height - self.shift
             case "corner":
-                x, y = self.x2 + 7 + self.shift, self.y1 - 3 - height
+                x, y = x2 + 7 + self.shift, y1 - 3 - height
             case "foot":
-                x, y = self.x1 - 3 - width - self.shift, self.y2 + 3
+                x, y = x1 - 3 - width - self.shift, y2 + 3
             case "upper":
-                x, y = (self.x1 + self.x2) / 2 - 3 - width, (self.y1 + self.y2) / 2 - 1 - height - self.shift
+                x, y = (x1 + x2) / 2 - 3 - width, (y1 + y2) / 2 - 1 - height - self.shift
             case "lower":
-                x, y = (self.x1 + self.x2) / 2 + 4 + self.shift, (self.y1 + self.y2) / 2 + 2
+                x, y = (x1 + x2) / 2 + 4 + self.shift, (y1 + y2) / 2 + 2
             case _:
-                y = self.y1 + 5 + self.shift
-        return (x, y, width, height)
+                y = y1 + 5 + self.shift
+        return Rect(x, y, width, height)
 
     @property
     def anchor(self) -> Literal["start", "middle", "end"]:
@@ -288,41 +260,51 @@ class Edge:
         """Where the base line of the number starts, ends or has its middle, by its anchor; the name is a line below."""
         x, y, width, _ = self.text_box
         baseline = LETTER_BASELINE_PX if self.letter else BASELINE_PX
-        return (x + {"start": 0.0, "middle": width / 2, "end": width}[self.anchor], y + baseline)
+        return Point(x + {"start": 0.0, "middle": width / 2, "end": width}[self.anchor], y + baseline)
 
     @property
     def name_y(self) -> float:
         """The base line of the name, a line below the number if there is one."""
-        return self.text_box[1] + self.line_height + BASELINE_PX
+        return self.text_box.y + self.line_height + BASELINE_PX
 
-    def moved_past(self, others: Sequence[Rectangle]) -> Edge:
+    def moved(self, x: float, y: float) -> Edge:
+        """The edge further right and down."""
+        return fast_replace(self, start=self.start.moved(x, y), end=self.end.moved(x, y)) if x or y else self
+
+    @property
+    def mirrored(self) -> Edge:
+        """The edge on the mirrored side, with the blank of the exchanged field."""
+        blank, side = self.blank and self.blank.transposed, MIRRORED_SIDES[self.side]
+        return fast_replace(self, blank=blank, side=side, start=self.start.mirrored, end=self.end.mirrored)
+
+    def moved_past(self, others: Sequence[Rect]) -> Edge:
         """The edge with its label moved outwards, away from its box, until it lies on none of these."""
-        x, y, width, height = self.text_box
+        text = self.text_box
         match self.side:
             case "left" | "foot":
-                further = x + width - min(other[0] for other in others)
+                further = text.right - min(other.x for other in others)
             case "right" | "over" | "beside" | "corner" | "lower":
-                further = max(other[0] + other[2] for other in others) - x
+                further = max(other.right for other in others) - text.x
             case "top" | "upper":
-                further = y + height - min(other[1] for other in others)
+                further = text.bottom - min(other.y for other in others)
             case _:
-                further = max(other[1] + other[3] for other in others) - y
-        return changed(self, shift=self.shift + further + CLEAR_PX)
+                further = max(other.bottom for other in others) - text.y
+        return fast_replace(self, shift=self.shift + further + CLEAR_PX)
 
 
-def spread(edges: Sequence[Edge], taken: Sequence[Rectangle] = ()) -> list[Edge]:
+def spread(edges: Iterable[Edge], taken: Sequence[Rect] = ()) -> tuple[Edge, ...]:
     """The edges, each label that would lie on another one or on what is `taken` moved outwards until it is free."""
     spread_edges = list(edges)
-    texts = {index: edge.text_box for index, edge in enumerate(edges) if edge.text_height}
-    for index in sorted(texts, key=lambda index: _MOVING_ORDER.index(edges[index].side)):
+    texts = {index: edge.text_box for index, edge in enumerate(spread_edges) if edge.text_height}
+    for index in sorted(texts, key=lambda index: _MOVING_ORDER.index(spread_edges[index].side)):
         while True:
             others = [each for other, each in texts.items() if other != index]
-            blocking = overlapping(texts[index], taken) + overlapping(texts[index], others)
+            blocking = texts[index].overlapping(taken) + texts[index].overlapping(others)
             if not blocking:
                 break
             spread_edges[index] = spread_edges[index].moved_past(blocking)
             texts[index] = spread_edges[index].text_box
-    return spread_edges
+    return tuple(spread_edges)
 
 
 @dataclass(frozen=True)
@@ -330,7 +312,7 @@ class Arc:
     """A quarter of an ellipse at a product's corner, from the left operand's columns to the right operand's rows.
 
     It says that the two lengths are one. Of lengths that differ, a `mismatch`, it runs as far as the shorter one; a
-    Break marks the rest.
+    MismatchBracket marks the rest.
     """
 
     start: Point
@@ -342,14 +324,7 @@ class Arc:
     state: str = ""
 
     @property
-    def path(self) -> str:
-        """The arc as an SVG path."""
-        (x1, y1), (x2, y2) = self.start, self.end
-        radii = f"{abs(x2 - x1):.1f} {abs(y2 - y1):.1f}"
-        return f"M{x1:.1f} {y1:.1f} A{radii} 0 0 {int(self.clockwise)} {x2:.1f} {y2:.1f}"
-
-    @property
-    def points(self) -> tuple[Point, ...]:
+    def points(self) -> Polygon:
         """Points along it, from start to end."""
         (x1, y1), (x2, y2) = self.start, self.end
         upright = ((x2 - x1) * (y2 - y1) > 0) == self.clockwise  # whether it sets out up or down
@@ -358,9 +333,18 @@ class Arc:
             return tuple((x2 - (x2 - x1) * math.cos(t), y1 + (y2 - y1) * math.sin(t)) for t in turns)
         return tuple((x1 + (x2 - x1) * math.sin(t), y2 - (y2 - y1) * math.cos(t)) for t in turns)
 
+    def moved(self, x: float, y: float) -> Arc:
+        """The arc further right and down."""
+        return fast_replace(self, start=self.start.moved(x, y), end=self.end.moved(x, y))
+
+    @property
+    def mirrored(self) -> Arc:
+        """The mirror image, which bends the other way."""
+        return fast_replace(self, start=self.start.mirrored, end=self.end.mirrored, clockwise=not self.clockwise)
+
 
 @dataclass(frozen=True)
-class Break:
+class MismatchBracket:
     """What one of two sides that should be equal has too much: a bracket along it, and "4096 ≠ 128" at `label_at`.
 
     The bracket runs from where the shorter side ends to the end of the longer one; its hooks point `toward` the matrix.
@@ -370,69 +354,66 @@ class Break:
     end: Point
     toward: Point
     text: str
-    label_at: Point = (0.0, 0.0)
+    label_at: Point = ORIGIN
     products: str = ""
     state: str = ""
 
     @property
-    def path(self) -> str:
-        """The bracket as an SVG path."""
-        (x1, y1), (x2, y2), (hook_x, hook_y) = self.start, self.end, (HOOK_PX * each for each in self.toward)
-        return (
-            f"M{x1 + hook_x:.1f} {y1 + hook_y:.1f} L{x1:.1f} {y1:.1f} L{x2:.1f} {y2:.1f} "
-            f"L{x2 + hook_x:.1f} {y2 + hook_y:.1f}"
-        )
+    def text_box(self) -> Rect:
+        """Where the text is."""
+        return self.text_box_at(self.label_at)
+
+    def text_box_at(self, middle: Point) -> Rect:
+        """About the rectangle of the text around a middle."""
+        width, height = label_px(self.text), LINE_PX + 2
+        return Rect(middle.x - width / 2, middle.y - height / 2, width, height)
 
     @property
-    def text_size(self) -> Size:
-        """About how wide and high the text is."""
-        return (label_px(self.text), LINE_PX + 2)
-
-    @property
-    def text_box(self) -> Rectangle:
-        """Where the text stands."""
-        (x, y), (width, height) = self.label_at, self.text_size
-        return (x - width / 2, y - height / 2, width, height)
-
-    @property
-    def bracket_box(self) -> Rectangle:
-        """Where the bracket stands."""
+    def bracket_box(self) -> Rect:
+        """The rectangle around the bracket."""
         (x1, y1), (x2, y2) = self.start, self.end
-        return (min(x1, x2) - 1, min(y1, y2) - 1, abs(x2 - x1) + 2, abs(y2 - y1) + 2)
+        return Rect(min(x1, x2) - 1, min(y1, y2) - 1, abs(x2 - x1) + 2, abs(y2 - y1) + 2)
 
+    def moved(self, x: float, y: float) -> MismatchBracket:
+        """The bracket further right and down; its label is not placed yet."""
+        return fast_replace(self, start=self.start.moved(x, y), end=self.end.moved(x, y)) if x or y else self
 
-@dataclass(frozen=True)
-class Outline:
-    """The size that a matrix would need to be added to another one, drawn around it if it has another size."""
-
-    x: float
-    y: float
-    width: float
-    height: float
+    @property
+    def mirrored(self) -> MismatchBracket:
+        """The mirror image; its label is not placed yet."""
+        return fast_replace(self, start=self.start.mirrored, end=self.end.mirrored, toward=self.toward.mirrored)
 
 
 @dataclass(frozen=True)
 class Sign:
-    """A sign between two matrices, such as +, with the middle of it at (x, y), and lines of words above it."""
+    """A sign between two matrices, such as +, with its middle `at` a point, and lines of words above it."""
 
     text: str
-    x: float
-    y: float
+    at: Point
     products: str = ""
     state: str = ""
     words: tuple[str, ...] = ()
 
     @property
-    def text_box(self) -> Rectangle:
-        """Where it stands, with its words."""
+    def text_box(self) -> Rect:
+        """The rectangle around it and its words."""
         width, above = max([SIGN_SIDE_PX, *map(label_px, self.words)]), LINE_PX * len(self.words)
-        return (self.x - width / 2, self.y - SIGN_SIDE_PX / 2 - above, width, SIGN_SIDE_PX + above)
+        return Rect(self.at.x - width / 2, self.at.y - SIGN_SIDE_PX / 2 - above, width, SIGN_SIDE_PX + above)
 
     @property
     def lines(self) -> tuple[tuple[float, str], ...]:
-        """Each line of its words with the height that its characters stand at."""
-        top = self.text_box[1] + BASELINE_PX
+        """Each line of its words with the y of its base line."""
+        top = self.text_box.y + BASELINE_PX
         return tuple((top + LINE_PX * at, line) for at, line in enumerate(self.words))
+
+    def moved(self, x: float, y: float) -> Sign:
+        """The sign further right and down."""
+        return fast_replace(self, at=self.at.moved(x, y))
+
+    @property
+    def mirrored(self) -> Sign:
+        """The sign in the mirror image, upright all the same."""
+        return fast_replace(self, at=self.at.mirrored)
 
 
 @dataclass(frozen=True)
@@ -444,42 +425,135 @@ class Flow:
     or both; every part is on once the whole sheet is filled in.
 
     lanes: the band of the tokens, or a band for each of two texts. frames: for each product the part of the figure to
-    look at; products that are seen together have the same. axes: for each product the lane's number and name, where
-    they stand in its frame.
+    look at; products that are seen together have the same. axes: for each product the lane's number and name, at their
+    place in its frame.
     """
 
-    lanes: tuple[Rectangle, ...]
-    frames: dict[str, Rectangle]
+    lanes: tuple[Rect, ...]
+    frames: dict[str, Rect]
     axes: dict[str, Edge]
 
     @property
     def axis_labels(self) -> tuple[tuple[str, Edge], ...]:
-        """The labels of the lane inside the frames, each with its products; without the first, which always stands."""
+        """The labels of the lane inside the frames, each with its products; without the first, which always shows."""
         products = dict[Edge, list[str]]()
         for key, axis in self.axes.items():
             products.setdefault(axis, []).append(key)
         return tuple((" ".join(keys), axis) for axis, keys in products.items())[1:]
 
+    def __add__(self, other: Flow) -> Flow:
+        """Both lanes; the first label of the other one always shows, so it belongs to no frame."""
+        first = next(iter(other.axes.values()))
+        axes = {key: axis for key, axis in other.axes.items() if axis != first}
+        return Flow(self.lanes + other.lanes, self.frames | other.frames, self.axes | axes)
 
-@dataclass
+    def moved(self, x: float, y: float) -> Flow:
+        """The lane further right and down."""
+        frames = {key: frame.moved(x, y) for key, frame in self.frames.items()}
+        axes = {key: axis.moved(x, y) for key, axis in self.axes.items()}
+        return Flow(tuple(lane.moved(x, y) for lane in self.lanes), frames, axes)
+
+    @property
+    def mirrored(self) -> Flow:
+        """The lane running down."""
+        frames = {key: frame.mirrored for key, frame in self.frames.items()}
+        axes = {key: axis.mirrored for key, axis in self.axes.items()}
+        return Flow(tuple(lane.mirrored for lane in self.lanes), frames, axes)
+
+
+def view_of(rects: Iterable[Rect], *, is_mirrored: bool = False) -> Rect:
+    """The part of a flow around these rectangles, of a size that suits a phone; the flow may yet be mirrored."""
+    least = VIEW_PX[::-1] if is_mirrored else VIEW_PX
+    return Rect(*(round(side, 1) for side in Rect.around(rects, VIEW_MARGIN_PX).at_least(*least)))
+
+
+@dataclass(frozen=True, kw_only=True)
 class Sketch:
-    """What a layout has placed so far, anywhere; `frame_figure` makes a figure of it.
+    """What is drawn, anywhere; two sketches add up to one with all that is in both.
 
-    pulled: for each head that is drawn on its own, the band from its place in the whole matrix to where it stands.
-    is_mirrored: whether it will be, so that its labels need the room that they will have then. is_placed: whether its
-    labels already stand free.
+    outlines: around a matrix that cannot be added to another one, the size it would need. pulled: for each head that
+    is drawn on its own, the band to it from its place in the whole matrix.
     """
 
-    boxes: list[Box] = field(default_factory=list)
-    edges: list[Edge] = field(default_factory=list)
-    arcs: list[Arc] = field(default_factory=list)
-    outlines: list[Outline] = field(default_factory=list)
-    signs: list[Sign] = field(default_factory=list)
-    pulled: list[Polygon] = field(default_factory=list)
-    breaks: list[Break] = field(default_factory=list)
+    boxes: tuple[Box, ...] = ()
+    edges: tuple[Edge, ...] = ()
+    arcs: tuple[Arc, ...] = ()
+    outlines: tuple[Rect, ...] = ()
+    signs: tuple[Sign, ...] = ()
+    pulled: tuple[Polygon, ...] = ()
+    brackets: tuple[MismatchBracket, ...] = ()
     flow: Flow | None = None
-    is_mirrored: bool = False
-    is_placed: bool = False
+
+    def __add__(self, other: Sketch) -> Sketch:
+        """All that is in both."""
+        both = ((each.name, getattr(self, each.name), getattr(other, each.name)) for each in fields(Sketch))
+        return Sketch(**{name: first + second if first and second else first or second for name, first, second in both})
+
+    def moved(self, x: float, y: float) -> Sketch:
+        """All of it further right and down."""
+        if not (x or y):
+            return self
+        return self._placed(lambda each: each.moved(x, y), lambda band: moved(band, x, y))
+
+    @property
+    def mirrored(self) -> Sketch:
+        """The sketch of the transposed product, (A·B)ᵀ = Bᵀ·Aᵀ: its mirror image, with rows and columns exchanged."""
+        return self._placed(lambda each: each.mirrored, mirrored)
+
+    def _placed(self, place: Callable[[Any], Any], place_polygon: Callable[[Polygon], Polygon]) -> Sketch:
+        """All of it at another place; `place` finds it for a part, an outline or the flow."""
+        parts = {each.name: getattr(self, each.name) for each in fields(Sketch)}
+        pulled = tuple(map(place_polygon, parts.pop("pulled")))
+        flow = parts.pop("flow")
+        placed = {name: tuple(map(place, each)) for name, each in parts.items()}
+        return Sketch(**placed, pulled=pulled, flow=flow and place(flow))
+
+    def with_states(self, working: str, is_done: Callable[[str], bool]) -> Sketch:
+        """The sketch with the state of each part (see Flow); `working` is the product worked on, "" if all is done."""
+
+        @cache
+        def state(products: str) -> str:
+            keys = products.split()
+            words = (("on", not working or working in keys), ("done", any(map(is_done, keys))))
+            return " ".join(word for word, holds in words if holds)
+
+        parts = {name: getattr(self, name) for name in ("boxes", "edges", "arcs", "signs", "brackets")}
+        stated = {
+            name: tuple(_with_state(each, state(each.products)) for each in elements)
+            for name, elements in parts.items()
+        }
+        return Sketch(**stated, outlines=self.outlines, pulled=self.pulled, flow=self.flow)
+
+    @property
+    def extent(self) -> Rect:
+        """The rectangle around all of it, labels included, with MARGIN_PX around it."""
+        return Rect.around(self._rects(), MARGIN_PX)
+
+    def _rects(self) -> Iterator[Rect]:
+        yield from (box.extent for box in self.boxes)
+        yield from self.outlines
+        yield from (edge.text_box for edge in self.edges)
+        yield from self.flow.lanes if self.flow else ()
+        yield from (Rect(*point, 0.0, 0.0) for arc in self.arcs for point in (arc.start, arc.end))
+        yield from (rect for each in self.brackets for rect in (each.bracket_box, each.text_box))
+        yield from (sign.text_box for sign in self.signs)
+
+    @property
+    def obstacles(self) -> list[Rect]:
+        """What no label may cover: matrices, signs, the dashes of outlines, and arcs, by points along them."""
+        taken = [rect for box in self.boxes for rect in box.card_rects]
+        taken += [sign.text_box for sign in self.signs]
+        for x, y, width, height in self.outlines:
+            taken += [Rect(x, end - 1, width, 2.0) for end in (y, y + height)]
+            taken += [Rect(end - 1, y, 2.0, height) for end in (x, x + width)]
+        return taken + [Rect(x - 1.5, y - 1.5, 3.0, 3.0) for arc in self.arcs for x, y in arc.points]
+
+
+def _with_state(part: T, state: str) -> T:
+    """A part of a flow in another state, with the places that it has worked out."""
+    copy: T = object.__new__(type(part))
+    vars(copy).update(vars(part), state=state)
+    return copy
 
 
 @dataclass(frozen=True)
@@ -493,41 +567,20 @@ class MismatchCaption:
     about: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Figure:
-    """One drawn product, or several with the same left operand or in a chain, seen in a frame at (x, y).
+@dataclass(frozen=True, kw_only=True)
+class Figure(Sketch):
+    """A sketch in its frame, with its texts: one product, or several with the same left operand or in a chain.
 
     alt_text: the figure in words. captions: sentences below it. mismatches: what does not fit. has_scale: whether a
     choice of scales changes it.
     """
 
     key: str
-    x: float
-    y: float
-    width: float
-    height: float
-    boxes: tuple[Box, ...]
-    edges: tuple[Edge, ...]
-    arcs: tuple[Arc, ...]
+    frame: Rect
     alt_text: str
     captions: tuple[str, ...]
-    mismatches: tuple[MismatchCaption, ...]
-    outlines: tuple[Outline, ...] = ()
-    signs: tuple[Sign, ...] = ()
-    pulled: tuple[Polygon, ...] = ()
-    breaks: tuple[Break, ...] = ()
+    mismatches: tuple[MismatchCaption, ...] = ()
     has_scale: bool = True
-    flow: Flow | None = None
-
-    @property
-    def has_mismatch(self) -> bool:
-        """Whether something in it does not fit, which `mismatches` says."""
-        return bool(self.mismatches)
-
-    @property
-    def pulled_paths(self) -> tuple[str, ...]:
-        """`pulled` as SVG paths."""
-        return tuple(map(closed_path, self.pulled))
 
     @property
     def labels(self) -> frozenset[tuple[Blank | None, str]]:

@@ -11,8 +11,9 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from app.figures.figure import Arc, Box, Edge, Figure, Rectangle
+from app.figures.figure import Arc, Box, Edge, Figure
 from app.figures.figure_layout import SIGN_PX
+from app.figures.geometry import Rect
 from app.figures.sheet_figures import draw_figures
 from app.shapes.table import DIMENSIONS
 from app.sheets.authoring.markdown import (
@@ -340,35 +341,29 @@ def _figure(figure: Figure, splitter: SymbolSplitter, *, has_labels: bool) -> Ty
 
     The frame leaves room for labels only where there are labels, or lines to write them on.
     """
-    x, y, width, height = (figure.x, figure.y, figure.width, figure.height) if has_labels else _ink_frame(figure)
+    frame = figure.frame if has_labels else _ink_frame(figure)
     return {
         "title": figure.alt_text,
-        "x": x,
-        "y": y,
-        "width": width,
-        "height": height,
+        **frame._asdict(),
         "boxes": [_box(box, splitter) for box in figure.boxes],
         "lanes": figure.flow.lanes if figure.flow else (),
         "edges": [_edge(edge, splitter) for edge in figure.edges if edge.text_height],
         "arcs": [_arc(arc) for arc in figure.arcs],
         "signs": [
-            {"text": sign.text, "x": sign.x, "y": sign.y, "words": [{"y": y, "text": line} for y, line in sign.lines]}
+            {"text": sign.text, **sign.at._asdict(), "words": [{"y": y, "text": line} for y, line in sign.lines]}
             for sign in figure.signs
         ],
         "pulled": figure.pulled,
     }
 
 
-def _ink_frame(figure: Figure) -> Rectangle:
+def _ink_frame(figure: Figure) -> Rect:
     """Return the frame around a figure's matrices, arcs and signs, and the letters that stand beside small matrices."""
-    points = [point for arc in figure.arcs for point in (arc.start, arc.end)]
-    points += [(sign.x + dx, sign.y) for sign in figure.signs for dx in (-SIGN_PX / 2, SIGN_PX / 2)]
-    rectangles = [box.extent for box in figure.boxes] + [sign.text_box for sign in figure.signs if sign.words]
-    rectangles += [edge.text_box for edge in figure.edges if edge.letter]
-    rectangles += figure.flow.lanes if figure.flow else ()
-    points += [point for x, y, width, height in rectangles for point in ((x, y), (x + width, y + height))]
-    xs, ys = [x for x, _ in points], [y for _, y in points]
-    return (min(xs) - 1, min(ys) - 1, max(xs) - min(xs) + 2, max(ys) - min(ys) + 2)
+    rects = [Rect(*point, 0.0, 0.0) for arc in figure.arcs for point in (arc.start, arc.end)]
+    rects += [Rect(sign.at.x - SIGN_PX / 2, sign.at.y, SIGN_PX, 0.0) for sign in figure.signs]
+    rects += [box.extent for box in figure.boxes] + [sign.text_box for sign in figure.signs if sign.words]
+    rects += [edge.text_box for edge in figure.edges if edge.letter]
+    return Rect.around([*rects, *(figure.flow.lanes if figure.flow else ())], margin=1.0)
 
 
 def _box(box: Box, splitter: SymbolSplitter) -> TypstData:
@@ -376,11 +371,10 @@ def _box(box: Box, splitter: SymbolSplitter) -> TypstData:
 
     The letter is None if there is no room for it, and has a ᵀ if the matrix is drawn transposed.
     """
-    letter = _letter(box.letter + "ᵀ" * box.transposed, splitter) if box.letter_fits else None
-    bounds = {"x": box.x, "y": box.y, "width": box.width, "height": box.height}
-    inside = {name: getattr(box, name) for name in ("masked", "rules", "groups", "part", "breaks")}
+    letter = _letter(box.symbol, splitter) if box.letter_fits else None
+    inside = {name: getattr(box, name) for name in ("masked", "rules", "groups", "part", "gaps")}
     cards = {"cards": box.card_polygons, "odd-cards": [box.card_polygons[index] for index in box.odd_cards]}
-    return {**bounds, **inside, **cards, "hatched": box.hatched, "letter": letter}
+    return {**box.rect._asdict(), **inside, **cards, "hatched": box.hatched, "letter": letter}
 
 
 def _letter(letter: str, splitter: SymbolSplitter) -> list[Piece]:
@@ -398,9 +392,9 @@ def _edge(edge: Edge, splitter: SymbolSplitter) -> TypstData:
     letter = _letter(edge.letter, splitter) if edge.letter else None
     has_number = edge.shown == "label"
     side = _SIDES.get(edge.side, edge.side)
-    x, y = edge.label_at
+    (x1, y1), (x2, y2), (x, y) = edge.start, edge.end, edge.label_at
     return {
-        "x": (edge.x1 + edge.x2) / 2, "y": (edge.y1 + edge.y2) / 2, "side": side, "letter": letter,
+        "x": (x1 + x2) / 2, "y": (y1 + y2) / 2, "side": side, "letter": letter,
         "number": edge.label if has_number else "", "name": edge.name if has_number else "",
         "label": {"x": x, "y": y, "name_y": edge.name_y, "anchor": edge.anchor},
     }  # fmt: skip
