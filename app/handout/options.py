@@ -68,7 +68,7 @@ class HandoutOptions:
         return (self.tokens, self.decoder_tokens) != (None, None)
 
     def check(self, tickets: Mapping[str, object]) -> HandoutOptions:
-        """Return these options; raises HandoutError about the first that cannot be used.
+        """These options; raises HandoutError about the first that cannot be used.
 
         Checked in turn: layout, paper, figures, key, back (NO_BACK or one of `tickets`), sheets, seed, and that a
         fixed length is not asked for together with variants. Worksheet, model and lengths are checked by the library.
@@ -96,7 +96,7 @@ class HandoutOptions:
 
 
 def printable_line(text: str, max_length: int = MAX_PRINTED_LINE_LENGTH, field: str = "") -> str:
-    """Return the text as `clean_line` keeps it. Raises HandoutError if more than `max_length` characters remain.
+    """The text as `clean_line` keeps it. Raises HandoutError if more than `max_length` characters remain.
 
     Example:
         printable_line("COS\\n597\\x07")  # "COS 597"
