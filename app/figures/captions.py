@@ -57,7 +57,6 @@ def edge_kind(shapes: TypedShapes, blank: Blank) -> EdgeKind:
 
 
 def _kind(expression: Expression | None) -> EdgeKind:
-    """The colour of a size."""
     symbols = expression.symbols if expression else frozenset()
     if str(expression) == "N*k/E":  # the tokens of one expert
         return "tokens"

@@ -243,7 +243,6 @@ class _Lane:
         return operands
 
     def _near(self, product: _Product) -> float:
-        """Where a right operand begins, at the lane."""
         rect = self.operands[product.result].rect
         return rect.bottom if product.is_above else rect.y
 
@@ -319,7 +318,6 @@ class _Lane:
         return columns, rows
 
     def _rows(self, box: Box) -> Edge:
-        """The rows of a matrix in the lane."""
         blank = Blank(box.tensor, "rows")
         if blank == self.tokens:
             return fast_replace(self._edge(blank, "left", box), name=self._lane_name)

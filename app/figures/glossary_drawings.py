@@ -72,7 +72,6 @@ _Box, _Edge, _Text, _Line = SketchBox, SketchEdge, SketchText, SketchLine
 
 
 def _parameter(role: Role, x: float, y: float, width: float, height: float, letter: str = "") -> SketchBox:
-    """A hatched box."""
     return SketchBox(role, x, y, width, height, letter, "hatched")
 
 

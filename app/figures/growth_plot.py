@@ -128,5 +128,4 @@ def _line(
 
 
 def _label(x: float, y: float, side: EdgeSide, label: str, kind: EdgeKind, name: str = "") -> Edge:
-    """A label beside a point, without a line."""
     return Edge(None, side, Point(x, y), Point(x, y), label, kind, name)

@@ -113,7 +113,6 @@ def _sides(pen: Pen, blank: Blank, sketch: Sketch) -> Iterator[Side]:
 
 
 def _distance(first: Side, second: Side) -> float:
-    """How far two boxes are from each other."""
     (x1, y1), (x2, y2) = first.box.rect.centre, second.box.rect.centre
     return abs(x1 - x2) + abs(y1 - y2)
 

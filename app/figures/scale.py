@@ -89,7 +89,6 @@ class MatrixSizes:
     scale: Scale
 
     def _px(self, blank: Blank) -> float:
-        """The length of a side in px."""
         return self.scale.px(self.shapes.lengths.get(blank))
 
     def size(self, tensor: str) -> Size:

@@ -54,7 +54,6 @@ def escaped(text: str) -> str:
 
 
 def _at(rect: Rect) -> str:
-    """The attributes of a rectangle."""
     x, y, width, height = rect
     return f'x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}"'
 
@@ -87,7 +86,6 @@ def _product(products: str) -> str:
 
 
 def _matrix(box: Box) -> str:
-    """A matrix with what is drawn in it."""
     classes, at = f"{box.role}{' open' * box.incomplete}{' whole' if box.part else ''}", _at(box.rect)
     odd_cards = [box.card_polygons[index] for index in box.odd_cards]
     parts = [
@@ -107,7 +105,6 @@ def _matrix(box: Box) -> str:
 
 
 def _sign(sign: Sign) -> str:
-    """A sign between two matrices."""
     place, classes = _from(*sign.at), f'{sign.state}"{_product(sign.products)}'
     words = (f'<text class="words {classes} {_from(sign.at.x, y)}>{escaped(line)}</text>' for y, line in sign.lines)
     return "".join((*words, f'<text class="sign {classes} {place}>{escaped(sign.text)}</text>'))

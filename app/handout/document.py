@@ -209,7 +209,6 @@ def _names_by_code(sheets: Sequence[HandoutSheet]) -> _NamesByCode:
 
 
 def _name_data(name: str) -> _NameData:
-    """A name with the language and region it is typeset in."""
     language, region = language_of(name)
     return {"text": name, "lang": language, "region": region}
 
@@ -274,7 +273,6 @@ def _breakable(span: MarkdownSpan) -> list[MarkdownSpan]:
 
 
 def _span(span: MarkdownSpan) -> TypstData:
-    """A run of text, or the pieces of a formula, with its style."""
     style = {"strong": span.strong, "emphasis": span.emphasis, "code": span.code}
     return {**style, "text": span.text, "formula": [_formula_piece(node) for node in span.formula]}
 
@@ -377,7 +375,6 @@ def _box(box: Box, splitter: SymbolSplitter) -> TypstData:
 
 
 def _letter(letter: str, splitter: SymbolSplitter) -> list[Piece]:
-    """A matrix's letter, such as "K_8ᵀ", with a raised T."""
     raised: list[Piece] = [{"base": "", "below": "", "above": "T"}]
     return splitter.expression(letter.removesuffix("ᵀ")) + (raised if letter.endswith("ᵀ") else [])
 

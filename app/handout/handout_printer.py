@@ -291,7 +291,6 @@ class HandoutPrinter:
             self._folder.keep_pdf(job)
 
     def _save_progress(self, job: PrintJob, progress: tuple[int, int]) -> None:
-        """Save the job after each document."""
         job.documents_done, job.documents = progress
         self._folder.save(job)
 

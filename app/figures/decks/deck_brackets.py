@@ -47,7 +47,6 @@ def deck_brackets(pen: Pen, plan: FigurePlan, decks: Sequence[Deck]) -> Iterator
 
 
 def _deck_with(blank: Blank, decks: Sequence[Deck]) -> Deck | None:
-    """The deck of a side."""
     return next((deck for deck in decks if deck.box.tensor == blank.tensor), None)
 
 

@@ -96,7 +96,6 @@ class _Story:
         yield from self._softmax_steps()
 
     def _say(self, sentence: str, **more: object) -> str:
-        """A sentence with the letters and lengths filled in."""
         names = ("rows", "columns", "inner", "right_columns")
         lengths = {name: axis.text for name, axis in zip(names, self.stage.axes, strict=True)}
         return sentence.format(**{**self.stage.letters, **lengths, **more})
@@ -159,7 +158,6 @@ class _Story:
 
     @property
     def _weights(self) -> Tensor | None:
-        """The attention weights, if the result are their scores."""
         return self.shapes.table.by_key.get("weights") if self.stage.product.result == "scores" else None
 
     def _question(self, row: str, column: str) -> str:
@@ -276,7 +274,6 @@ class _Story:
         return (is_causal(self.shapes) and column > row) or too_far or bool(chunk and row // chunk != column // chunk)
 
     def _hides_any(self) -> bool:
-        """Whether the mask hides anything of what is drawn."""
         rows, columns = len(self.stage.rows.names), len(self.stage.columns.names)
         return any(self._is_hidden(row, column) for row in range(rows) for column in range(columns))
 
@@ -294,7 +291,6 @@ class _Story:
         return " ".join((sentence, *(further[key] for key in mask_captions(self.shapes) if key in further)))
 
     def _masked(self, text: str, letter: str | None, how: str) -> FrameDrawing:
-        """The result with what the mask hides of it."""
         stage = self.stage
         parts = (stage.right("pencil"), stage.left("pencil"), stage.result(how, letter))
         return stage.drawing(*parts, stage.hidden(self._is_hidden, text), *stage.outer_sides())
