@@ -16,7 +16,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.figures.figure import Box, Figure, Polygon
+from app.figures.figure import Box, Figure
+from app.figures.geometry import Polygon
 from app.figures.mismatch_brackets import MIN_BRACKET_PX
 from app.figures.plans import FIGURE_PLANS
 from app.figures.scale import ScaleName

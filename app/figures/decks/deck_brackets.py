@@ -60,8 +60,9 @@ def _drawn(blank: Blank, decks: Sequence[Deck]) -> _DrawnSide:
         is_lower = edge is not None and edge.side == "lower"
         sign = -1.0 if is_lower else 1.0
         toward = Point(sign * SLANT.y, sign * SLANT.x)  # the cards
-        ends = deck.ends(blank, "lower" if is_lower else "upper")
-        return _DrawnSide(*(end.moved(-toward.x * AWAY_PX, -toward.y * AWAY_PX) for end in ends), toward)
+        first, last = deck.ends(blank, "lower" if is_lower else "upper")
+        away = (-toward.x * AWAY_PX, -toward.y * AWAY_PX)
+        return _DrawnSide(first.moved(*away), last.moved(*away), toward)
     if (blank == deck.sides.columns) != deck.box.transposed:
         y = rect.bottom + AWAY_PX
         return _DrawnSide(Point(rect.x, y), Point(rect.right, y), Point(0.0, -1.0))
@@ -78,5 +79,5 @@ def _bracket(side: _DrawnSide, share: float, text: str, result: str) -> Mismatch
     if length - start < LEAST_PX:
         start = max(0.0, length - LEAST_PX)
     end = max(length, start + LEAST_PX)
-    ends = (Point(x1 + along[0] * at, y1 + along[1] * at) for at in (start, end))
-    return MismatchBracket(*ends, side.toward, text, products=result)
+    first, last = (Point(x1 + along[0] * at, y1 + along[1] * at) for at in (start, end))
+    return MismatchBracket(first, last, side.toward, text, products=result)
