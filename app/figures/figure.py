@@ -502,11 +502,9 @@ class Sketch:
 
     def _placed(self, place: Callable[[Any], Any], place_polygon: Callable[[Polygon], Polygon]) -> Sketch:
         """All of it at another place; `place` finds it for a part, an outline or the flow."""
-        parts = {each.name: getattr(self, each.name) for each in fields(Sketch)}
-        pulled = tuple(map(place_polygon, parts.pop("pulled")))
-        flow = parts.pop("flow")
-        placed = {name: tuple(map(place, each)) for name, each in parts.items()}
-        return Sketch(**placed, pulled=pulled, flow=flow and place(flow))
+        names = ("boxes", "edges", "arcs", "outlines", "signs", "brackets")
+        placed = {name: tuple(map(place, parts)) for name in names if (parts := getattr(self, name))}
+        return Sketch(**placed, pulled=tuple(map(place_polygon, self.pulled)), flow=self.flow and place(self.flow))
 
     def with_states(self, working: str, is_done: Callable[[str], bool]) -> Sketch:
         """The sketch with the state of each part (see Flow); `working` is the product worked on, "" if all is done."""
