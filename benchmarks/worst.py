@@ -17,7 +17,7 @@ from typing import Any
 from app.exchange.material_file import MaterialFileError, read_material_file
 from app.exchange.roster import RosterError, read_roster
 from app.exchange.toml_text import MAX_TOML_BYTES, TomlError, read_toml, write_toml
-from app.figures.draw import draw_figures
+from app.figures.sheet_figures import draw_figures
 from app.grading.grade import AnswersError, grade
 from app.grading.hints import write_hint
 from app.grading.paper_lines import mark_lines

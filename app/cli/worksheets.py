@@ -13,7 +13,7 @@ from pathlib import Path
 
 from app.algebra.number_text import format_number
 from app.exchange.material_file import MaterialFileError, decode_file, read_material_file
-from app.figures.draw import draw_figures
+from app.figures.sheet_figures import draw_figures
 from app.grading.grade import Report, grade
 from app.grading.hints import HINT_LEVELS, Hint, write_hint
 from app.misconceptions.predictions import cannot_tell_apart, expectations

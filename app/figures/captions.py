@@ -7,7 +7,7 @@ from math import prod
 
 from app.algebra.expression import Expression
 from app.algebra.number_text import format_number
-from app.figures.figures import Box, EdgeKind, MismatchCaption
+from app.figures.figure import Box, EdgeKind, MismatchCaption
 from app.figures.mask import is_causal, shared_limits, some_layers_hide_more
 from app.figures.plans import FIGURE_PLANS, FigurePlan
 from app.figures.typed_shapes import PartMismatch, TypedShapes
@@ -56,7 +56,6 @@ def edge_kind(shapes: TypedShapes, blank: Blank) -> EdgeKind:
 
 
 def _kind(expression: Expression | None) -> EdgeKind:
-    """The colour of a size."""
     symbols = expression.symbols if expression else frozenset()
     if {"N", "E"} <= symbols:  # the tokens of one expert
         return "tokens"

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from app.algebra.expression import Expression
 from app.algebra.number_text import format_number
-from app.figures.figures import Box, Edge, EdgeKind, Figure, MismatchCaption, Outline, Sketch
-from app.figures.frame import frame_of
+from app.figures.figure import Box, Edge, EdgeKind, Figure, MismatchCaption, Sketch, side_ends
+from app.figures.geometry import Rect
 from app.figures.growth_plot import growth_plot
 from app.figures.typed_shapes import Answers
 from app.shapes.table import Blank, Count
@@ -117,68 +117,43 @@ def _figure(
     differs = tells_mismatches and is_complete and sum(known) != numbers[plan.rows[-1]]
     for index, key in enumerate(plan.rows):
         is_part = plan.whole is not None and key != plan.whole.key
-        length = numbers.get(key, 0) * (plan.factor if is_part else 1)
-        box = Box(key, "", "hidden", x if is_part else 0.0, index * ROW_PX, UNKNOWN_PX, BAR_PX, incomplete=True)
-        if key in numbers:
-            box = Box(key, "", "hidden" if is_part or not plan.whole else "output", box.x, box.y, 0.0, BAR_PX)
-            box = _with_width(box, max(MIN_PX, length * px))
-        sketch.boxes.append(box)
-        sketch.edges += _labels(
-            variant,
-            box,
-            numbers,
-            plan.factor if is_part else 1,
-            outline_px=0.0 if is_part or not differs else sum(known) * px,
-        )
-        x += box.width if is_part else 0.0
-    if differs:
-        last = sketch.boxes[-1]
-        sketch.outlines.append(Outline(0.0, last.y, sum(known) * px, BAR_PX))
-    return _framed(variant, plan, sketch, numbers, differs=differs)
-
-
-def _with_width(box: Box, width: float) -> Box:
-    """The box with this width."""
-    return Box(box.tensor, box.letter, box.role, box.x, box.y, width, box.height)
-
-
-def _labels(
-    variant: Variant, box: Box, numbers: Mapping[str, int], factor: int, *, outline_px: float
-) -> tuple[Edge, Edge]:
-    """The name on the left of all bars, with its factor, and the number on the right of this one or of its outline."""
-    number = format_number(numbers[box.tensor]) if box.tensor in numbers else "?"
-    times = f" × {factor}" if factor > 1 else ""
-    kind: EdgeKind = "mismatch" if outline_px else "unknown" if number == "?" else "other"
-    right, bottom = box.x + box.width, box.y + BAR_PX
-    shift = max(0.0, outline_px - right)
-    return (
-        Edge(None, "left", 0.0, box.y, 0.0, bottom, "", "unknown", variant.row_name(box.tensor) + times),
-        Edge(Blank(box.tensor, "count"), "right", right, box.y, right, bottom, number, kind, shift=shift),
-    )
-
-
-def _framed(variant: Variant, plan: CountPlan, sketch: Sketch, numbers: Mapping[str, int], *, differs: bool) -> Figure:
-    """The figure with its texts."""
+        factor = plan.factor if is_part else 1
+        width = max(MIN_PX, numbers[key] * factor * px) if key in numbers else UNKNOWN_PX
+        rect = Rect(x if is_part else 0.0, index * ROW_PX, width, BAR_PX)
+        role = "output" if key in numbers and plan.whole and not is_part else "hidden"
+        outlines = (rect._replace(x=0.0, width=sum(known) * px),) if differs and not is_part else ()
+        box = Box(key, "", role, rect, incomplete=key not in numbers)
+        sketch += Sketch(boxes=(box,), edges=_labels(variant, box, numbers, factor, outlines), outlines=outlines)
+        x += width if is_part else 0.0
     words, whole = variant.figure_wording(plan.key), variant.row_name(plan.rows[-1])
-    title = words.title.format(whole=whole)
-    rows = ", ".join(
-        f"{variant.row_name(key)} {format_number(numbers[key]) if key in numbers else '?'}" for key in plan.rows
-    )
-    x, y, width, height = frame_of(sketch)
+    rows = ", ".join(f"{variant.row_name(key)} {_number(numbers, key)}" for key in plan.rows)
     return Figure(
+        **vars(sketch),
         key=plan.key,
-        x=x,
-        y=y,
-        width=width,
-        height=height,
-        boxes=tuple(sketch.boxes),
-        edges=tuple(sketch.edges),
-        arcs=(),
-        alt_text=f"{title}. {rows}.",
+        frame=sketch.extent,
+        alt_text=f"{words.title.format(whole=whole)}. {rows}.",
         captions=(words.caption.format(whole=whole),),
         mismatches=(MismatchCaption(variant.wording.say("drawing", "parts", whole=whole), plan.rows),)
         if differs
         else (),
-        outlines=tuple(sketch.outlines),
         has_scale=False,
     )
+
+
+def _labels(
+    variant: Variant, box: Box, numbers: Mapping[str, int], factor: int, outlines: Sequence[Rect]
+) -> tuple[Edge, Edge]:
+    """The name on the left of all bars, with its factor, and the number on the right of this one or of its outline."""
+    kind: EdgeKind = "mismatch" if outlines else "other" if box.tensor in numbers else "unknown"
+    shift = max(0.0, *(outline.right - box.rect.right for outline in outlines), 0.0)
+    start = side_ends(box.rect._replace(x=0.0), "left")
+    name = variant.row_name(box.tensor) + (f" × {factor}" if factor > 1 else "")
+    number = _number(numbers, box.tensor)
+    return (
+        Edge(None, "left", *start, "", "unknown", name),
+        Edge(Blank(box.tensor, "count"), "right", *side_ends(box.rect, "right"), number, kind, shift=shift),
+    )
+
+
+def _number(numbers: Mapping[str, int], key: str) -> str:
+    return format_number(numbers[key]) if key in numbers else "?"

@@ -1,6 +1,6 @@
 """One head as one drawing: X → V, K, Q → S → A → C → O in a lane of tokens, every matrix in it one row per token.
 
-Right operands stand above or below their results in turn, so that no arc crosses another one or a number:
+Right operands are above or below their results in turn, so that no arc crosses another one or a number:
 
                  ┌─┐ ┌─┐ ┌─┐
                  │W│ │W│ │W│               ┌─┐
@@ -13,7 +13,7 @@ Right operands stand above or below their results in turn, so that no arc crosse
                               │Kᵀ│             │ W_O  │
                               └──┘             └──────┘
 
-Numbers stand in one line below the lane; the lane has the number of tokens at its left end. Of a matrix that has
+Numbers are in one line below the lane; the lane has the number of tokens at its left end. Of a matrix that has
 another number of rows, the box is shorter than the lane or sticks out of it, and has its own number beside it.
 Everything is laid out with tokens as rows, and with the room that the labels will need once the sketch is mirrored.
 """
@@ -21,29 +21,30 @@ Everything is laid out with tokens as rows, and with the room that the labels wi
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 
-from app.figures.breaks import BRACKET_PX, MIN_BRACKET_PX, break_of, label_places
 from app.figures.captions import size_name
-from app.figures.figures import (
+from app.figures.figure import (
     Arc,
     Box,
-    Break,
     Edge,
     EdgeShown,
     EdgeSide,
     Flow,
-    Rectangle,
+    MismatchBracket,
     Sign,
     Sketch,
-    changed,
-    overlapping,
+    fast_replace,
+    side_ends,
+    view_of,
 )
-from app.figures.frame import add_below, transpose_break, transpose_edge, transpose_rectangle
-from app.figures.mask import masked_areas
-from app.figures.pen import Pen, side_ends
+from app.figures.geometry import Point, Rect
+from app.figures.mismatch_brackets import BRACKET_PX, MIN_BRACKET_PX, brackets_of, label_places
+from app.figures.pen import Pen
 from app.figures.plans import FIGURE_PLANS, FigurePlan
+from app.shapes.consistency import Values
 from app.shapes.table import MATRIX_FIELDS, Blank
 
 UNKNOWN_FLOW_PX = 24.0  # of a length not typed yet
@@ -54,17 +55,16 @@ NEXT_PX = 12.0  # between two matrices that are made of one operand
 PRODUCT_PX = 22.0  # between the left operand of a product and its result
 SIGN_ROOM_PX = 34.0  # between two matrices with a sign between them
 SIGN_TEXT_PX = 16.0  # of a sign
-TEXT_PX = 7.0  # between a text and what stands beside it
+TEXT_PX = 7.0  # between a text and what is beside it
 LANE_PX = 5.0  # of the lane around its matrices
-LANES_PX = 16.0  # between two lanes with all that stands at them
-FRAME_WIDTH_PX, FRAME_HEIGHT_PX = 250.0, 150.0  # at least, of one product's frame
+LANES_PX = 16.0  # between two lanes with all that is at them
 
 
 @dataclass(frozen=True)
 class _Product:
     """One product of the lane by its result's key, with its left operand and the right one, "" if there is none.
 
-    The right operand stands above the lane or below it, and is drawn transposed if it is used so, as Kᵀ.
+    The right operand is above the lane or below it, and is drawn transposed if it is used so, as Kᵀ.
     """
 
     result: str
@@ -78,76 +78,80 @@ class _Product:
         """The two sides that are summed away."""
         return Blank(self.left, "columns"), Blank(self.right, "columns" if self.is_transposed else "rows")
 
-
-@dataclass(frozen=True)
-class _Column:
-    """A matrix in the lane at x, with its right operand above or below it, and what is written at either."""
-
-    boxes: tuple[Box, ...]
-    edges: tuple[Edge, ...]
-    breaks: tuple[Break, ...]
+    @property
+    def outward(self) -> int:
+        """The direction of y from the lane to the right operand: up is -1."""
+        return -1 if self.is_above else 1
 
 
-_Taken = tuple[Rectangle, float]  # where nothing else may stand, and the room around it
+_Taken = tuple[Rect, float]  # where nothing else may be, and the room around it
 
 
-def sketch_flow(pen: Pen, plan: FigurePlan, sketch: Sketch) -> None:
+def sketch_flow(pen: Pen, plan: FigurePlan) -> Sketch:
     """The lanes of a plan below one another, with the arcs of their products."""
-    pen = pen.with_facts()
-    for left in filter(None, (plan.left, plan.second_left)):
-        lane = _Lane(pen, plan, Sketch(is_mirrored=sketch.is_mirrored), left)
-        if lane.products:
-            lane.draw()
-            add_below(sketch, lane.sketch, LANES_PX)
+    sketch = Sketch()
+    for lane in _lanes(pen, plan):
+        drawn = lane.sketch()
+        if sketch.flow:
+            drawn = drawn.moved(0.0, pen.extent(sketch).bottom + LANES_PX - pen.extent(drawn).y)
+        sketch += drawn
+    return sketch
 
 
-def differing_plan(first: Pen, second: Pen, plan: FigurePlan) -> FigurePlan:
-    """The plan with those products alone that have another length in the second drawing than in the first."""
-    both = (first.shapes.lengths, second.shapes.lengths)
+def _lanes(pen: Pen, plan: FigurePlan) -> list[_Lane]:
+    lanes = (_Lane(pen, plan, left) for left in (plan.left, plan.second_left) if left)
+    return [lane for lane in lanes if lane.products]
+
+
+def differing_plan(pen: Pen, plan: FigurePlan, first: Values, second: Values) -> FigurePlan:
+    """The plan with those products alone that have another length among the second ones than among the first."""
 
     def differs(each: _Product) -> bool:
-        """Whether an operand or the result has another length."""
         blanks = [Blank(key, field) for key in (each.left, each.right, each.result) for field in MATRIX_FIELDS]
-        return any(both[0].get(blank) != both[1].get(blank) for blank in blanks)
+        return any(first.get(blank) != second.get(blank) for blank in blanks)
 
-    lanes = [_Lane(first, plan, Sketch(), left) for left in filter(None, (plan.left, plan.second_left))]
-    return replace(plan, results=tuple(each.result for lane in lanes for each in lane.products if differs(each)))
+    products = (each for lane in _lanes(pen, plan) for each in lane.products)
+    return replace(plan, results=tuple(each.result for each in products if differs(each)))
 
 
 @dataclass(frozen=True)
 class _Lane:
-    """Draws the lane of a flow that begins with the matrix of the key `left`."""
+    """The lane of a flow that begins with the matrix of the key `left`.
+
+    Each matrix with its right operand is a column, drawn at x = 0 and then moved as far left as nothing touches it.
+    """
 
     pen: Pen
     plan: FigurePlan
-    sketch: Sketch
     left: str
-    # What is asked for more than once, by the matrix, the product, or the products of a part.
-    boxes: dict[str, Box] = field(default_factory=dict)
-    labels: dict[str, tuple[Edge, ...]] = field(default_factory=dict)
-    reaches: dict[str, tuple[float, float]] = field(default_factory=dict)
-    states: dict[str, str] = field(default_factory=dict)
 
-    def draw(self) -> None:
-        """Every column as far left as its boxes and labels can stand, then signs, arcs, and what is worked on."""
-        placed, taken = dict[str, _Column](), list[_Taken]()
-        for key in self.lane:
-            placed[key] = self._place(key, placed, taken)
-        for column in placed.values():
-            self.sketch.boxes += column.boxes
-            self.sketch.edges += column.edges
-        for each in self.products:
-            if each.right:
-                self.sketch.arcs += self._arc(each, placed[each.left].boxes[0], placed[each.result].boxes[1])
-            else:
-                column = placed[each.result]
-                x = column.boxes[0].x - self._sign_room(column) / 2
-                self.sketch.signs.append(Sign(self._sign, x, self.height / 2, each.result, self._states(each.result)))
-        self.sketch.outlines += self.pen.outlines(self.sketch.boxes)
-        breaks = [each for column in placed.values() for each in column.breaks]
-        breaks += dict.fromkeys(self._other_breaks(placed))
-        self.sketch.breaks += [changed(each, state=self._states(each.products)) for each in breaks]
-        self.sketch.flow = self._flow(placed)
+    def sketch(self) -> Sketch:
+        """The columns from left to right, then signs, arcs and brackets, and the state of each part."""
+        columns, taken, right = dict[str, Sketch](), list[_Taken](), 0.0
+        for before, key in pairwise(("", *self.keys)):
+            column = self._column(key)
+            own = list(self._taken(key, column))
+            x = right + self._gap(key, before, column) if before else 0.0
+            for rect, own_room in own:
+                top, bottom = rect.y, rect.bottom
+                for (other_x, other_y, width, height), room in taken:
+                    if top < other_y + height and other_y < bottom:
+                        x = max(x, other_x + width - rect.x + max(room, own_room))
+            taken += [(rect.moved(x, 0.0), room) for rect, room in own]
+            columns[key] = column.moved(x, 0.0)
+            right = columns[key].boxes[0].rect.right
+        boxes = tuple(self.pen.with_inside(box) for column in columns.values() for box in column.boxes)
+        sketch = Sketch(
+            boxes=boxes,
+            edges=tuple(edge for column in columns.values() for edge in column.edges),
+            arcs=tuple(arc for each in self.products if each.right for arc in self._arcs(each, columns)),
+            outlines=self.pen.outlines(boxes),
+            signs=tuple(self._sign(each.result, columns) for each in self.products if not each.right),
+            flow=self._flow(columns),
+        )
+        beside = [each for column in columns.values() for each in column.brackets]
+        sketch = replace(sketch, brackets=(*beside, *dict.fromkeys(self._other_brackets(columns, sketch))))
+        return sketch.with_states(self._working, self._is_done)
 
     @cached_property
     def whole(self) -> FigurePlan:
@@ -156,7 +160,7 @@ class _Lane:
 
     @cached_property
     def products(self) -> tuple[_Product, ...]:
-        """The products of this lane in its order; a right operand stands where it does in the whole flow."""
+        """The products of this lane in its order; a right operand is on the side where it is in the whole flow."""
         products, is_above = list[_Product](), False
         for key in self.whole.results:
             made_by, operand = self.pen.shapes.table[key].made_by, self.pen.sizes.operand_above(key)
@@ -170,373 +174,292 @@ class _Lane:
         return tuple(each for each in products if each.result in self.plan.results)
 
     @cached_property
-    def lane(self) -> tuple[str, ...]:
-        """The matrices in the lane from left to right."""
-        drawn = {key for each in self.products for key in (each.left, each.result)}
-        return tuple(key for key in (self.left, *self.whole.results) if key in drawn)
-
-    @cached_property
-    def lanes(self) -> frozenset[str]:
-        """The matrices in this lane and in the other one."""
-        return frozenset({*self.lane, self.whole.second_left, *self.whole.tensors})
-
-    @cached_property
     def product_of(self) -> dict[str, _Product]:
         """The product that makes each result."""
         return {each.result: each for each in self.products}
 
     @cached_property
-    def is_mirrored(self) -> bool:
-        """Whether tokens are columns, so that the lane runs down."""
-        return self.pen.shapes.variant.worksheet.tokens_are == "columns"
+    def keys(self) -> tuple[str, ...]:
+        """The matrices in the lane from left to right."""
+        drawn = {key for each in self.products for key in (each.left, each.result)}
+        return tuple(key for key in (self.left, *self.whole.results) if key in drawn)
 
-    @property
-    def _sign(self) -> str:
-        """The arrow of a step with one operand, along the lane."""
-        return "↓" if self.is_mirrored else "→"
+    @cached_property
+    def keys_of_both(self) -> frozenset[str]:
+        """The matrices in this lane and in the other one."""
+        return frozenset({self.whole.second_left, *self.whole.tensors})
+
+    @cached_property
+    def tokens(self) -> Blank:
+        """The rows of the first matrix, which the lane is as high as."""
+        return Blank(self.keys[0], "rows")
 
     @cached_property
     def height(self) -> float:
-        """The height of the lane: of the input's rows."""
-        return self._px(Blank(self.lane[0], "rows"), UNKNOWN_FLOW_PX)
+        """The height of the lane."""
+        return self._px(self.tokens)
 
-    def _px(self, blank: Blank, unknown: float) -> float:
-        """The length of a side in px, or what stands for one that is not known."""
+    def _px(self, blank: Blank, unknown: float = UNKNOWN_FLOW_PX) -> float:
         length = self.pen.shapes.lengths.get(blank)
         return unknown if length is None else self.pen.sizes.scale.px(length)
 
-    def _rectangle(self, edge: Edge) -> Rectangle:
-        """Where an edge's label will stand, with tokens as rows, though it is written straight on a mirrored sheet."""
-        return transpose_rectangle(transpose_edge(edge).text_box) if self.is_mirrored else edge.text_box
-
-    def _label_place(self, each: Break) -> Rectangle:
-        """Where a break's label will stand if nothing is in its way."""
-        if self.is_mirrored:
-            return transpose_rectangle(next(label_places(transpose_break(each), 0.0)))
-        return next(label_places(each, 0.0))
-
-    def _letter_fits(self, box: Box) -> bool:
-        """Whether a matrix has room for its letter once the sketch is mirrored, if it is."""
-        return (changed(box, width=box.height, height=box.width) if self.is_mirrored else box).letter_fits
-
     # Columns
 
-    def _place(self, key: str, placed: dict[str, _Column], taken: list[_Taken]) -> _Column:
-        """A column right of those that are placed, so far that nothing of it touches them; `taken` grows by its own."""
-        column = self._column(key)
-        own, x = list(self._taken(key, column)), 0.0
-        if placed:
-            before, last = list(placed.items())[-1]
-            box = last.boxes[0]
-            x = box.x + box.width + self._gap(key, before, column)
-        for (left, top, _, height), own_room in own:
-            for (other, other_top, width, other_height), room in taken:
-                if top < other_top + other_height and other_top < top + height:
-                    x = max(x, other + width - left + max(room, own_room))
-        taken += (((left + x, top, width, height), room) for (left, top, width, height), room in own)
-        drawn = tuple(self._inked(box, x) for box in column.boxes)
-        edges = tuple(changed(edge, x1=edge.x1 + x, x2=edge.x2 + x) if x else edge for edge in column.edges)
-        return _Column(
-            drawn,
-            edges,
-            tuple(
-                changed(each, start=(each.start[0] + x, each.start[1]), end=(each.end[0] + x, each.end[1]))
-                for each in column.breaks
-            ),
-        )
+    @cached_property
+    def boxes(self) -> dict[str, Box]:
+        """Each matrix of the lane at x = 0, without what is drawn inside it."""
+        boxes = dict[str, Box]()
+        for key in self.keys:
+            products = [key, *(each.result for each in self.products if key in (each.left, each.right))]
+            rect = Rect(0.0, 0.0, self._px(Blank(key, "columns")), self._px(Blank(key, "rows"), self.height))
+            boxes[key] = self.pen.empty_box(key, rect, products=" ".join(products))
+        return boxes
 
-    def _gap(self, key: str, before: str, column: _Column) -> float:
+    @cached_property
+    def edges(self) -> dict[str, tuple[Edge, Edge]]:
+        """What is written at each matrix of the lane: its columns, then its rows."""
+        return {key: self._lane_edges(box) for key, box in self.boxes.items()}
+
+    @cached_property
+    def operands(self) -> dict[str, Box]:
+        """The right operand above the lane or below it, by the product's result.
+
+        One below the lane begins under the numbers of both matrices above it.
+        """
+        operands = dict[str, Box]()
+        for each in (product for product in self.products if product.right):
+            rows = self._px(Blank(each.right, "rows"), self.height if each.right in self.keys else UNKNOWN_FLOW_PX)
+            columns = self._px(Blank(each.right, "columns"))
+            width, height = (rows, columns) if each.is_transposed else (columns, rows)
+            y = -ABOVE_PX - height
+            if not each.is_above:
+                boxes = [self.boxes[key].rect for key in (each.left, each.result)]
+                labels = [self.pen.label_box(edge) for key in (each.left, each.result) for edge in self.edges[key]]
+                y = max(self.height, *(rect.bottom for rect in (*boxes, *labels))) + BELOW_PX
+            rect = Rect(0.0, y, width, height)
+            operands[each.result] = self.pen.empty_box(
+                each.right, rect, transposed=each.is_transposed, products=each.result
+            )
+        return operands
+
+    def _near(self, product: _Product) -> float:
+        rect = self.operands[product.result].rect
+        return rect.bottom if product.is_above else rect.y
+
+    def _column(self, key: str) -> Sketch:
+        """A matrix of the lane, its right operand, and the labels and brackets of both."""
+        box, product = self.boxes[key], self.product_of.get(key)
+        column = Sketch(boxes=(box,), edges=self.edges[key], brackets=tuple(self._row_brackets(box)))
+        if product and product.right:
+            operand = self.operands[key]
+            brackets = tuple(self._operand_brackets(product, operand))
+            column += Sketch(boxes=(operand,), edges=self._operand_edges(product, operand), brackets=brackets)
+        return column
+
+    def _gap(self, key: str, before: str, column: Sketch) -> float:
         """The room between a matrix and the one before it in the lane."""
         product = self.product_of.get(key)
         if product is None or product.left != before:
             return NEXT_PX
         return PRODUCT_PX if product.right else self._sign_room(column)
 
-    def _sign_room(self, column: _Column) -> float:
+    def _sign_room(self, column: Sketch) -> float:
         """The room for a sign before a matrix, and before its label where the lane is too low for both."""
-        x, y, _, _ = self._rectangle(column.edges[0])
-        covered = column.boxes[0].x - x if y < self.height / 2 + SIGN_TEXT_PX / 2 else 0.0
+        label = self.pen.label_box(column.edges[0])
+        covered = column.boxes[0].rect.x - label.x if label.y < self.height / 2 + SIGN_TEXT_PX / 2 else 0.0
         return SIGN_ROOM_PX + 2 * max(0.0, covered)
 
-    def _taken(self, key: str, column: _Column) -> Iterator[_Taken]:
-        """The rectangles where nothing else may stand, each with the room around it."""
+    def _sign(self, key: str, columns: dict[str, Sketch]) -> Sign:
+        """The arrow of a step with one operand, along the lane."""
+        x = columns[key].boxes[0].rect.x - self._sign_room(columns[key]) / 2
+        return Sign("↓" if self.pen.is_mirrored else "→", Point(x, self.height / 2), key)
+
+    def _taken(self, key: str, column: Sketch) -> Iterator[_Taken]:
+        """The rectangles of a column where nothing else may be, each with the room around it."""
         for box in column.boxes:
-            yield (box.x, box.y, box.width, box.height), TEXT_PX
+            yield box.rect, TEXT_PX
         for edge in column.edges:
             if edge.text_height:
-                yield self._rectangle(edge), TEXT_PX
-        for gap in column.breaks:
-            yield gap.bracket_box, 2.0
-            yield self._label_place(gap), 2.0
-        x = column.boxes[0].x
-        if not getattr(self.product_of.get(key), "right", "-"):
-            middle, half = x - self._sign_room(column) / 2, SIGN_TEXT_PX / 2
-            yield (middle - half, self.height / 2 - half, 2 * half, 2 * half), 2.0
+                yield self.pen.label_box(edge), TEXT_PX
+        for bracket in column.brackets:
+            yield bracket.bracket_box, 2.0
+            if self.pen.is_mirrored:
+                yield next(label_places(bracket.mirrored, 0.0)).mirrored, 2.0
+            else:
+                yield next(label_places(bracket, 0.0)), 2.0
+        width = column.boxes[0].rect.width
+        if key in self.product_of and not self.product_of[key].right:
+            middle, half = -self._sign_room(column) / 2, SIGN_TEXT_PX / 2
+            yield Rect(middle - half, self.height / 2 - half, 2 * half, 2 * half), 2.0
         for each in self.products:
             if each.right and each.left == key:  # an arc begins at the left end of this matrix
-                near, far = self._reach(each)
-                yield (x, min(near, far), 1.0, abs(far - near)), 2.0
+                operand = self.operands[each.result].rect
+                yield Rect(0.0, operand.y, 1.0, operand.height), 2.0
                 if self.pen.shapes.differ(*each.inner):  # where its bracket may be
-                    yield (x, self._bracket_y(each) - 1, column.boxes[0].width, 2.0), 2.0
-
-    def _column(self, key: str) -> _Column:
-        """A matrix at the left end of the lane, its right operand, and the labels of both."""
-        product = self.product_of.get(key)
-        box = self._lane_box(key)
-        operand = self._operand(product) if product and product.right else None
-        breaks = tuple(self._column_breaks(box, operand))
-        if product is None or operand is None:
-            return _Column((box,), self._lane_edges(box), breaks)
-        return _Column((box, operand), (*self._lane_edges(box), *self._operand_edges(product, operand)), breaks)
-
-    def _lane_box(self, key: str) -> Box:
-        """A matrix at the left end of the lane, without what is drawn inside it."""
-        if key not in self.boxes:
-            products = [each.result for each in self.products if key in (each.left, each.right)]
-            rows, columns = self._size(key, self.height)
-            self.boxes[key] = self._bare(key, 0.0, columns, rows, False, " ".join([key, *products]))
-        return self.boxes[key]
-
-    def _size(self, key: str, unknown_rows: float) -> tuple[float, float]:
-        """The length of a matrix's rows side and columns side in px."""
-        return self._px(Blank(key, "rows"), unknown_rows), self._px(Blank(key, "columns"), UNKNOWN_FLOW_PX)
-
-    def _bare(self, key: str, y: float, width: float, height: float, transposed: bool, products: str) -> Box:
-        """A matrix without what is drawn inside it."""
-        letter, role = self.pen.shapes.letter(key), self.pen.shapes.table[key].role
-        return Box(key, letter, role, 0.0, y, width, height, transposed=transposed, products=products)
-
-    def _operand(self, product: _Product) -> Box:
-        """The right operand of a product, above the lane or below its numbers."""
-        near, far = self._reach(product)
-        width = self._operand_size(product)[0]
-        return self._bare(product.right, min(near, far), width, abs(far - near), product.is_transposed, product.result)
-
-    def _operand_size(self, product: _Product) -> tuple[float, float]:
-        """How wide and high a right operand is drawn."""
-        rows, columns = self._size(product.right, self.height if product.right in self.lane else UNKNOWN_FLOW_PX)
-        return (rows, columns) if product.is_transposed else (columns, rows)
-
-    def _reach(self, product: _Product) -> tuple[float, float]:
-        """Where the right operand begins, at the lane, and where it ends."""
-        if product.result not in self.reaches:
-            self.reaches[product.result] = self._new_reach(product)
-        return self.reaches[product.result]
-
-    def _new_reach(self, product: _Product) -> tuple[float, float]:
-        """The same, worked out: below the lane it begins under the numbers of both matrices above it."""
-        height = self._operand_size(product)[1]
-        if product.is_above:
-            return -ABOVE_PX, -ABOVE_PX - height
-        boxes = [self._lane_box(key) for key in (product.left, product.result)]
-        labels = [self._rectangle(edge) for box in boxes for edge in self._lane_edges(box)]
-        ends = [self.height, *(box.height for box in boxes), *(label[1] + label[3] for label in labels)]
-        return max(ends) + BELOW_PX, max(ends) + BELOW_PX + height
-
-    def _inked(self, box: Box, x: float) -> Box:
-        """A box at x with what is drawn inside it: hatching, what the mask hides, the new token's row of a cache."""
-        shapes = self.pen.shapes
-        hatched, incomplete = shapes.table[box.tensor].parameter, not shapes.is_complete(box.tensor)
-        state = self._states(box.products)
-        drawn = changed(box, x=x, hatched=hatched, incomplete=incomplete, state=state)
-        masked = tuple(masked_areas(shapes, drawn)) if box.tensor == "weights" else ()
-        part = self.pen.new_row(drawn)
-        return changed(drawn, masked=masked, part=part) if masked or part else drawn
+                    yield Rect(0.0, self._bracket_y(each) - 1, width, 2.0), 2.0
 
     # Labels
 
-    def _lane_edges(self, box: Box) -> tuple[Edge, ...]:
-        """What is written at a matrix in the lane, with its left side at 0."""
-        if box.tensor not in self.labels:
-            self.labels[box.tensor] = tuple(self._new_lane_edges(box))
-        return self.labels[box.tensor]
-
-    def _new_lane_edges(self, box: Box) -> Iterator[Edge]:
+    def _lane_edges(self, box: Box) -> tuple[Edge, Edge]:
         """The number of columns below a matrix, and its rows: at the left end of the lane, or beside another number.
 
-        A name stands where it is needed first: the sizes of later matrices have the same colours.
+        A name is where it is needed first: the sizes of later matrices have the same colours.
         """
-        key = box.tensor
-        fits = self._letter_fits(box)
-        columns = self._edge(Blank(key, "columns"), "below", box, letter="" if fits else box.symbol)
+        columns = self._edge(Blank(box.tensor, "columns"), "below", box, letter=self.pen.outside_letter(box))
         needed = max((outline.height for outline in self.pen.outlines([box])), default=0.0)
-        columns = changed(columns, shift=max(0.0, needed - box.height))  # below the size that it would need, in dashes
+        columns = fast_replace(columns, shift=max(0.0, needed - box.rect.height))  # below its outline, if it has one
         rows = self._rows(box)
-        if rows.side == "left" and rows.shown == "label":
-            lane, other = self._rectangle(rows), self._rectangle(columns)
-            if other[0] < lane[0] + lane[2] + TEXT_PX and other[1] < lane[1] + lane[3]:
-                columns = changed(columns, shift=lane[1] + lane[3] - other[1] + 2)
-        if rows.side == "right" and rows.shown == "label":
-            rows = changed(rows, shift=self._right_of(rows, columns))
-        yield columns
-        yield rows
-
-    def _right_of(self, rows: Edge, columns: Edge) -> float:
-        """How far the number of rows must stand right of a matrix that is too low for it and the one of the columns."""
-        own, other = self._rectangle(rows), self._rectangle(columns)
-        return max(0.0, other[0] + other[2] + 4 - own[0]) if own[1] + own[3] > other[1] else 0.0
+        if rows.shown == "label":
+            beside, below = self.pen.label_box(rows), self.pen.label_box(columns)
+            if rows.side == "left" and below.x < beside.right + TEXT_PX and below.y < beside.bottom:
+                columns = fast_replace(columns, shift=beside.bottom - below.y + 2)
+            if rows.side == "right" and beside.bottom > below.y:  # of a matrix that is too low for both
+                rows = fast_replace(rows, shift=max(0.0, below.right + 4 - beside.x))
+        return columns, rows
 
     def _rows(self, box: Box) -> Edge:
-        """The rows of a matrix in the lane."""
         blank = Blank(box.tensor, "rows")
-        if box.tensor == self.lane[0]:
-            return changed(self._edge(blank, "left", box), name=self._lane_name)
+        if blank == self.tokens:
+            return fast_replace(self._edge(blank, "left", box), name=self._lane_name)
         if not self._has_own_rows(blank):
             return self._edge(blank, "left", box, "focus")
-        is_mismatched = any(blank in (each.left, each.right) for each in self.pen.shapes.mismatches)
-        return self._edge(blank, "right", box, "line" if is_mismatched else "label")
+        return self._edge(blank, "right", box, "line" if self._is_mismatched(blank) else "label")
+
+    def _is_mismatched(self, blank: Blank) -> bool:
+        return any(blank in (each.left, each.right) for each in self.pen.shapes.mismatches)
 
     @cached_property
     def _lane_name(self) -> str:
         """What the rows of the lane count, whether or not the sheet asks for the matrix at its left end."""
-        expression = self.pen.shapes.expression(Blank(self.lane[0], "rows"))
+        expression = self.pen.shapes.expression(self.tokens)
         return size_name(self.pen.shapes, expression) if expression else ""
 
     def _has_own_rows(self, rows: Blank) -> bool:
         """Whether a matrix has another number of rows than the lane, as far as is known and may be said."""
-        shapes, lane = self.pen.shapes, Blank(self.lane[0], "rows")
-        lengths = shapes.lengths
-        if rows == lane or rows not in lengths:
+        shapes, lengths = self.pen.shapes, self.pen.shapes.lengths
+        if rows == self.tokens or rows not in lengths:
             return False
         if not shapes.tells_mismatches:
             return shapes.is_asked(rows)
-        both_typed = {rows, lane} <= set(shapes.compared)
-        return shapes.differ(rows, lane) if both_typed else lengths[rows] != lengths.get(lane)
+        both_typed = {rows, self.tokens} <= set(shapes.compared)
+        return shapes.differ(rows, self.tokens) if both_typed else lengths[rows] != lengths.get(self.tokens)
 
-    def _operand_edges(self, product: _Product, box: Box) -> Iterator[Edge]:
+    def _operand_edges(self, product: _Product, box: Box) -> tuple[Edge, Edge]:
         """The inner side of a right operand, and beside what was typed for it where the result does not say it.
 
-        Its letter stands at the far side if there is no room for it inside.
+        Its letter is at the far side if there is no room for it inside.
         """
-        rows, columns = Blank(box.tensor, "rows"), Blank(box.tensor, "columns")
+        shapes, rows, columns = self.pen.shapes, Blank(box.tensor, "rows"), Blank(box.tensor, "columns")
         inner, outer = (columns, rows) if box.transposed else (rows, columns)
         far: EdgeSide = "top" if product.is_above else "below"
-        fits = self._letter_fits(box)
-        letter = "" if fits else box.symbol
-        asked = box.tensor in self.pen.shapes.variant.worksheet.rows and box.tensor not in self.lanes
-        shapes = self.pen.shapes
-        if asked and inner in shapes.lengths and not shapes.share_number(inner, Blank(product.left, "columns")):
-            yield self._edge(inner, "right", box)
+        letter = self.pen.outside_letter(box)
+        asked = box.tensor in shapes.variant.worksheet.rows and box.tensor not in self.keys_of_both
+
+        def is_told(side: Blank, blank: Blank) -> bool:
+            """Whether a number elsewhere is this side's too, or it has none of its own to show."""
+            return not asked or side not in shapes.lengths or shapes.share_number(side, blank)
+
+        if is_told(inner, Blank(product.left, "columns")):
+            inner_edge = self._edge(inner, "left", box, "line")
         else:
-            yield self._edge(inner, "left", box, "line")
-        shared = shapes.share_number(outer, Blank(product.result, "columns"))
-        differs = asked and outer in shapes.lengths and not shared
-        yield self._edge(outer, far, box, "label" if differs else "letter" if letter else "focus", letter)
+            inner_edge = self._edge(inner, "right", box)
+        shown: EdgeShown = "letter" if letter else "focus"
+        if not is_told(outer, Blank(product.result, "columns")):
+            shown = "label"
+        return inner_edge, self._edge(outer, far, box, shown, letter)
 
     def _edge(self, blank: Blank, side: EdgeSide, box: Box, shown: EdgeShown = "label", letter: str = "") -> Edge:
-        """An edge of a box with what is written at it."""
-        label, kind, name = self.pen.labelled(blank)
-        named = name if shown == "label" and self._named.get(name, blank) == blank else ""
-        given = blank in self.pen.shapes.facts
-        return Edge(
-            blank,
-            side,
-            *side_ends(box, side),
-            label,
-            kind,
-            named,
-            letter,
-            shown=shown,
-            given=given,
-            products=box.products,
-            state=self._states(box.products),
-        )
+        """An edge of a box; of all sides with one name, the first in the lane's order says it."""
+        is_named = self._named.get(self.pen.label(blank)[2], blank) == blank
+        return self.pen.edge(blank, side, box, shown, letter=letter, is_named=is_named)
 
     @cached_property
     def _named(self) -> dict[str, Blank]:
         """The first side that has each name, in the lane's order."""
-        order = [Blank(self.lane[0], "rows"), *(Blank(key, "columns") for key in self.lane)]
-        return {self.pen.labelled(blank)[2]: blank for blank in reversed(order)}
+        order = [self.tokens, *(Blank(key, "columns") for key in self.keys)]
+        return {self.pen.label(blank)[2]: blank for blank in reversed(order)}
 
-    # Arcs
+    # Arcs and brackets
 
-    def _arc(self, product: _Product, left: Box, operand: Box) -> Iterator[Arc]:
+    def _arcs(self, product: _Product, columns: dict[str, Sketch]) -> Iterator[Arc]:
         """The arc between the inner sides of a product, to the shorter one; one for products of one left operand."""
         sharing = [each.result for each in self.products if each.left == product.left]
         if sharing[0] != product.result:
             return
-        near, far = self._reach(product)
+        left, operand = columns[product.left].boxes[0].rect, columns[product.result].boxes[1].rect
         mismatch = self.pen.shapes.differ(*product.inner)
         shorter = min(left.width, operand.height) if mismatch else left.width
-        end = (near + shorter if far > near else near - shorter) if mismatch else far
+        far = product.outward * (shorter if mismatch else operand.height)
         is_open = not all(blank in self.pen.shapes.lengths for blank in product.inner)
-        ends = (left.x + left.width - shorter, near), (operand.x - BESIDE_PX, end)
-        yield Arc(*ends, product.is_above, mismatch, is_open, " ".join(sharing), self._states(" ".join(sharing)))
+        near = self._near(product)
+        ends = Point(left.right - shorter, near), Point(operand.x - BESIDE_PX, near + far)
+        yield Arc(*ends, product.is_above, mismatch, is_open, " ".join(sharing))
 
-    # Breaks
+    def _row_brackets(self, box: Box) -> Iterator[MismatchBracket]:
+        """The bracket right of a matrix that has too many or too few rows for the lane."""
+        rows = Blank(box.tensor, "rows")
+        if self._has_own_rows(rows) and self._is_mismatched(rows):
+            short, long = sorted((box.rect.height, self.height))
+            label = self.pen.label_box(self.edges[box.tensor][0])
+            right = max(box.rect.width, label.right if long > label.y - MIN_BRACKET_PX else 0.0)
+            x, end = right + BRACKET_PX, max(long, short + MIN_BRACKET_PX)
+            ends = Point(x, short), Point(x, end)
+            yield MismatchBracket(*ends, Point(-1.0, 0.0), self._differ(rows, self.tokens), products=box.products)
 
-    def _column_breaks(self, box: Box, operand: Box | None) -> Iterator[Break]:
-        """The breaks of a column that stand right of it: too many or few rows, and an operand that is too high."""
-        shapes, rows, lane = self.pen.shapes, Blank(box.tensor, "rows"), Blank(self.lane[0], "rows")
-        if self._has_own_rows(rows) and any(rows in (each.left, each.right) for each in shapes.mismatches):
-            ends = sorted((box.height, self.height))
-            label = self._rectangle(self._lane_edges(box)[0])
-            right = max(box.width, label[0] + label[2] if ends[1] > label[1] - MIN_BRACKET_PX else 0.0)
-            x = box.x + right + BRACKET_PX
-            text = " ≠ ".join(shapes.label(blank) for blank in (rows, lane))
-            end = max(ends[1], ends[0] + MIN_BRACKET_PX)
-            yield Break((x, ends[0]), (x, end), (-1.0, 0.0), text, products=box.products)
-        product = self.product_of.get(box.tensor)
-        if product is None or operand is None or not self.pen.shapes.differ(*product.inner):
+    def _differ(self, first: Blank, second: Blank) -> str:
+        """The text of a bracket: 4096 ≠ 128."""
+        return " ≠ ".join(map(self.pen.shapes.label, (first, second)))
+
+    def _operand_brackets(self, product: _Product, operand: Box) -> Iterator[MismatchBracket]:
+        """The bracket right of a right operand whose inner side is longer than that of the left one."""
+        length, left = operand.rect.height, self.boxes[product.left].rect.width
+        if not self.pen.shapes.differ(*product.inner) or length <= left:
             return
-        left = self._lane_box(product.left)
-        if operand.height > left.width:
-            (near, far), x = self._reach(product), operand.x + operand.width + BRACKET_PX
-            start = near + left.width if far > near else near - left.width
-            text = " ≠ ".join(shapes.label(blank) for blank in reversed(product.inner))
-            end = max(far, start + MIN_BRACKET_PX) if far > near else min(far, start - MIN_BRACKET_PX)
-            if end != far:  # beyond the operand, where its letter may be
-                letters = [self._rectangle(edge) for edge in self._operand_edges(product, operand) if edge.text_height]
-                x = max([x, *(label[0] + label[2] + BRACKET_PX for label in letters)])
-            yield Break((x, start), (x, end), (-1.0, 0.0), text, products=product.result)
+        x, end = operand.rect.width + BRACKET_PX, max(length, left + MIN_BRACKET_PX)
+        if end != length:  # beyond the operand, where its letter may be
+            edges = (edge for edge in self._operand_edges(product, operand) if edge.text_height)
+            x = max([x, *(self.pen.label_box(edge).right + BRACKET_PX for edge in edges)])
+        near = self._near(product)
+        ends = Point(x, near + product.outward * left), Point(x, near + product.outward * end)
+        text = self._differ(*reversed(product.inner))
+        yield MismatchBracket(*ends, Point(-1.0, 0.0), text, products=product.result)
 
     def _bracket_y(self, product: _Product) -> float:
-        """Where a bracket along the columns of a product's left operand stands."""
-        return self._reach(product)[0] + (ABOVE_PX - BRACKET_PX if product.is_above else 0.0)
+        """The y of a bracket along the columns of a product's left operand."""
+        return self._near(product) + (ABOVE_PX - BRACKET_PX if product.is_above else 0.0)
 
-    def _other_breaks(self, placed: dict[str, _Column]) -> Iterator[Break]:
-        """The breaks along columns: a left operand too wide, and results that don't suit what they are made of."""
-        for each in self.products:
-            if each.right and self.pen.shapes.differ(*each.inner):
-                left, operand = placed[each.left].boxes[0], placed[each.result].boxes[1]
-                if left.width >= operand.height:
-                    y = self._bracket_y(each)
-                    x = left.x + left.width - operand.height
-                    text = " ≠ ".join(self.pen.shapes.label(blank) for blank in each.inner)
-                    toward = (0.0, 1.0 if each.is_above else -1.0)
-                    yield Break((x, y), (min(left.x, x - MIN_BRACKET_PX), y), toward, text, products=each.result)
-        shown = [set(each.inner) for each in self.products if each.right]
+    def _other_brackets(self, columns: dict[str, Sketch], sketch: Sketch) -> Iterator[MismatchBracket]:
+        """The brackets along columns: a left operand too wide, and results that don't suit what they are made of."""
+        products = [each for each in self.products if each.right]
+        for each in products:
+            left, length = columns[each.left].boxes[0].rect, self.operands[each.result].rect.height
+            if self.pen.shapes.differ(*each.inner) and left.width >= length:
+                x, y = left.right - length, self._bracket_y(each)
+                ends = Point(x, y), Point(min(left.x, x - MIN_BRACKET_PX), y)
+                toward = Point(0.0, -1.0 * each.outward)
+                yield MismatchBracket(*ends, toward, self._differ(*each.inner), products=each.result)
+        shown = [set(each.inner) for each in products]
         for mismatch in self.pen.shapes.mismatches_in(self.plan.results):
             pair = {mismatch.left, mismatch.right}
-            if pair not in shown and not all(b.field == "rows" and b.tensor in self.lane for b in pair):
-                for gap in break_of(self.pen, mismatch, self.sketch):
-                    yield changed(self._clear(gap), products=mismatch.at)
+            if pair not in shown and not all(b.field == "rows" and b.tensor in self.keys for b in pair):
+                for bracket in brackets_of(self.pen, mismatch, sketch):
+                    yield fast_replace(self._clear(bracket, sketch), products=mismatch.at)
 
-    def _clear(self, gap: Break) -> Break:
+    def _clear(self, bracket: MismatchBracket, sketch: Sketch) -> MismatchBracket:
         """A bracket above a matrix, where that is free; else below it."""
-        taken = [self._rectangle(edge) for edge in self.sketch.edges if edge.text_height]
-        if gap.start[1] != gap.end[1] or not overlapping(gap.bracket_box, taken):
-            return gap
-        near = [box for box in self.sketch.boxes if abs(box.y - BRACKET_PX - gap.start[1]) < 1]
-        y = max(box.y + box.height for box in near) + BRACKET_PX if near else gap.start[1]
+        taken = [self.pen.label_box(edge) for edge in sketch.edges if edge.text_height]
+        (x1, y), (x2, end_y) = bracket.start, bracket.end
+        if y != end_y or not bracket.bracket_box.overlapping(taken):
+            return bracket
+        near = [box.rect.bottom for box in sketch.boxes if abs(box.rect.y - BRACKET_PX - y) < 1]
+        y = max(near) + BRACKET_PX if near else y
         while True:
-            below = changed(gap, start=(gap.start[0], y), end=(gap.end[0], y), toward=(0.0, -1.0))
-            if not overlapping(below.bracket_box, taken):
+            below = fast_replace(bracket, start=Point(x1, y), end=Point(x2, y), toward=Point(0.0, -1.0))
+            if not below.bracket_box.overlapping(taken):
                 return below
             y += BRACKET_PX
 
     # What is worked on, and where to look
-
-    def _states(self, products: str) -> str:
-        """The state of a part of these products: on, done, or both."""
-        if products not in self.states:
-            self.states[products] = self._new_states(set(products.split()))
-        return self.states[products]
-
-    def _new_states(self, keys: set[str]) -> str:
-        """The same, worked out."""
-        on, done = not self._working or self._working in keys, any(self._is_done(key) for key in keys)
-        return " ".join(word for word, holds in (("on", on), ("done", done)) if holds)
 
     def _is_done(self, product: str) -> bool:
         """Whether a product is fully answered; one that the sheet doesn't ask for, if its size follows."""
@@ -545,34 +468,32 @@ class _Lane:
     @cached_property
     def _answered(self) -> dict[str, bool]:
         """Whether what the sheet asks for each product is filled in, in the sheet's order; the input counts as one."""
-        shapes = self.pen.shapes
+        typed = self.pen.shapes.lengths.keys() - self.pen.shapes.facts
         answered = dict[str, bool]()
-        for key in shapes.variant.worksheet.rows:
-            owner = next((each.result for each in self.products if key == each.right and key not in self.lanes), key)
-            known = all(
-                Blank(key, field) in shapes.lengths and Blank(key, field) not in shapes.facts for field in MATRIX_FIELDS
-            )
+        for key in self.pen.shapes.variant.worksheet.rows:
+            made = (each.result for each in self.products if key == each.right)  # a parameter is answered with it
+            owner = key if key in self.keys_of_both else next(made, key)
+            known = all(Blank(key, field) in typed for field in MATRIX_FIELDS)
             answered[owner] = known and answered.get(owner, True)
-        return {key: known for key, known in answered.items() if key in self.lanes}
+        return {key: known for key, known in answered.items() if key in self.keys_of_both}
 
     @cached_property
     def _working(self) -> str:
         """The first product that isn't fully answered, "" if there is none."""
         return next((key for key, known in self._answered.items() if not known), "")
 
-    def _flow(self, placed: dict[str, _Column]) -> Flow:
+    def _flow(self, columns: dict[str, Sketch]) -> Flow:
         """The lane, and for each product where to look: together with those that share its left operand."""
-        boxes = [column.boxes[0] for column in placed.values()]
-        left, right = boxes[0].x - LANE_PX, boxes[-1].x + boxes[-1].width + LANE_PX
-        frames, axes = dict[str, Rectangle](), dict[str, Edge]()
+        left, right = (columns[self.keys[at]].boxes[0].rect for at in (0, -1))
+        lane = Rect(left.x - LANE_PX, -LANE_PX, right.right - left.x + 2 * LANE_PX, self.height + 2 * LANE_PX)
+        frames, axes = dict[str, Rect](), dict[str, Edge]()
         for group in self._groups():
-            columns = [placed[key] for key in self._seen(group, list(placed))]
-            axis = self._axis(columns[0].boxes[0])
-            keys = [each.result for each in group] + [self.lane[0]] * (group[0].left == self.lane[0])
-            frame = self._frame(columns, group, axis)
-            frames |= dict.fromkeys(keys, frame)
+            seen = [columns[key] for key in self._seen(group)]
+            axis = self._axis(seen[0].boxes[0])
+            keys = [each.result for each in group] + [self.keys[0]] * (group[0].left == self.keys[0])
+            frames |= dict.fromkeys(keys, self._frame(seen, group, axis))
             axes |= dict.fromkeys(keys, axis)
-        return Flow(((left, -LANE_PX, right - left, self.height + 2 * LANE_PX),), frames, axes)
+        return Flow((lane,), frames, axes)
 
     def _groups(self) -> Iterator[list[_Product]]:
         """The products that are seen together: of one left operand, or one after the other without a new operand."""
@@ -586,30 +507,24 @@ class _Lane:
 
     def _axis(self, left: Box) -> Edge:
         """The lane's number and name, at the left end of a frame."""
-        blank = Blank(self.lane[0], "rows")
-        label, kind, _ = self.pen.labelled(blank)
-        ends = side_ends(changed(left, height=self.height), "left")
-        return Edge(blank, "left", *ends, label, kind, self._lane_name, given=blank in self.pen.shapes.facts)
+        label, kind, _ = self.pen.label(self.tokens)
+        ends = side_ends(left.rect._replace(height=self.height), "left")
+        given = self.tokens in self.pen.shapes.facts
+        return Edge(self.tokens, "left", *ends, label, kind, self._lane_name, given=given)
 
-    def _seen(self, group: Sequence[_Product], order: Sequence[str]) -> tuple[str, ...]:
-        """The columns of a frame: the left operand, the results, and a right operand that stands just before."""
-        left = order.index(group[0].left)
-        beside = [key for key in order[max(0, left - 1) : left] if key in {each.right for each in group}]
-        return tuple(dict.fromkeys([*beside, group[0].left, *(each.result for each in group)]))
+    def _seen(self, group: Sequence[_Product]) -> tuple[str, ...]:
+        """The columns of a frame: the left operand, the results, and a right operand that is just before."""
+        left = self.keys.index(group[0].left)
+        before = [key for key in self.keys[max(0, left - 1) : left] if key in {each.right for each in group}]
+        return tuple(dict.fromkeys([*before, group[0].left, *(each.result for each in group)]))
 
-    def _frame(self, columns: Sequence[_Column], group: Sequence[_Product], axis: Edge) -> Rectangle:
-        """The rectangle around the columns of a frame, with the number of its lane, of a size that suits a phone."""
+    def _frame(self, columns: Sequence[Sketch], group: Sequence[_Product], axis: Edge) -> Rect:
+        """The rectangle around what a frame shows of its columns, with the number of its lane."""
         results = {each.result for each in group}
         tensors = results | {each.right for each in group}
-        boxes = [column.boxes[0] for column in columns]
-        boxes += [box for column in columns for box in column.boxes[1:] if box.tensor in tensors]
-        rectangles = [(box.x, box.y, box.width, box.height) for box in boxes]
-        edges = [edge for column in columns for edge in column.edges if edge.text_height]
-        edges = [edge for edge in edges if results & {*edge.products.split()}]
-        rectangles += [self._rectangle(edge) for edge in (*edges, axis)]
-        left, top = min(r[0] for r in rectangles) - 6, min(r[1] for r in rectangles) - 6
-        width, height = (max(r[i] + r[i + 2] for r in rectangles) + 6 - (left, top)[i] for i in (0, 1))
-        least = (FRAME_HEIGHT_PX, FRAME_WIDTH_PX) if self.is_mirrored else (FRAME_WIDTH_PX, FRAME_HEIGHT_PX)
-        more = [max(0.0, room - size) / 2 for room, size in zip(least, (width, height), strict=True)]
-        frame = (left - more[0], top - more[1], width + 2 * more[0], height + 2 * more[1])
-        return (round(frame[0], 1), round(frame[1], 1), round(frame[2], 1), round(frame[3], 1))
+        rects = [column.boxes[0].rect for column in columns]
+        rects += [box.rect for column in columns for box in column.boxes[1:] if box.tensor in tensors]
+        edges = (edge for column in columns for edge in column.edges if edge.text_height)
+        edges = (edge for edge in edges if results & {*edge.products.split()})
+        rects += [self.pen.label_box(edge) for edge in (*edges, axis)]
+        return view_of(rects, is_mirrored=self.pen.is_mirrored)

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from app.algebra.number_text import format_number
-from app.figures.figures import Edge, EdgeKind, EdgeSide, Figure, MismatchCaption, Point, Sketch, spread
-from app.figures.frame import frame_of
+from app.figures.figure import Edge, EdgeKind, EdgeSide, Figure, MismatchCaption, Sketch, spread
+from app.figures.geometry import Point
 from app.shapes.table import Blank
 from app.sheets.variant import Variant
 
@@ -29,11 +29,11 @@ class _Axes:
     tokens: tuple[int, int]
     operations: tuple[int, int]
 
-    def at(self, tokens: float, operations: float) -> tuple[float, float]:
-        """Where a point of the plot stands, in px from its upper left corner."""
+    def at(self, tokens: float, operations: float) -> Point:
+        """A point of the plot in px from its upper left corner."""
         (left, right), (low, high) = self.tokens, self.operations
         x = (math.log10(tokens) - left) / (right - left) * WIDTH_PX
-        return x, (high - math.log10(operations)) / (high - low) * HEIGHT_PX
+        return Point(x, (high - math.log10(operations)) / (high - low) * HEIGHT_PX)
 
 
 def growth_plot(variant: Variant, numbers: Mapping[str, int], *, tells_mismatches: bool = True) -> Figure:
@@ -45,29 +45,21 @@ def growth_plot(variant: Variant, numbers: Mapping[str, int], *, tells_mismatche
     typed = {key: numbers[key] for key in (*LINES, "crossing") if numbers.get(key, 0) > 0}
     axes, words = _axes(variant.tokens, typed), variant.figure_wording("growth")
     differs = tells_mismatches and _differs(variant.tokens, typed)
-    sketch = Sketch()
-    sketch.edges = spread([*_scales(variant, axes), *_lines(variant, axes, typed, differs=differs)])
-    x, y, width, height = frame_of(sketch)
-    mismatch = (
-        MismatchCaption(variant.wording.say("drawing", "growth", tokens=format_number(typed["crossing"])), tuple(typed))
-        if differs
-        else None
-    )
+    sketch = Sketch(edges=spread([*_scales(variant, axes), *_lines(variant, axes, typed, differs=differs)]))
+    mismatches = list[MismatchCaption]()
+    if differs:
+        sentence = variant.wording.say("drawing", "growth", tokens=format_number(typed["crossing"]))
+        mismatches.append(MismatchCaption(sentence, tuple(typed)))
     readings = [
         f"{variant.row_name(key)} {format_number(typed[key]) if key in typed else '?'}" for key in (*LINES, "crossing")
     ]
     return Figure(
+        **vars(sketch),
         key="growth",
-        x=x,
-        y=y,
-        width=width,
-        height=height,
-        boxes=(),
-        edges=tuple(sketch.edges),
-        arcs=(),
+        frame=sketch.extent,
         alt_text=f"{words.title}. {', '.join(readings)}.",
         captions=(words.caption,),
-        mismatches=(mismatch,) if mismatch else (),
+        mismatches=tuple(mismatches),
         has_scale=False,
     )
 
@@ -128,11 +120,12 @@ def _lines(variant: Variant, axes: _Axes, typed: Mapping[str, int], *, differs: 
         yield _label(x, 0, "top", format_number(typed["crossing"]), kind)
 
 
-def _line(start: Point, end: Point, kind: EdgeKind, number: str = "·", blank: Blank | None = None) -> Edge:
+def _line(
+    start: tuple[float, float], end: tuple[float, float], kind: EdgeKind, number: str = "·", blank: Blank | None = None
+) -> Edge:
     """A line from one point to another; the number that it is drawn from is not written beside it."""
-    return Edge(blank, "below", *start, *end, number, kind, shown="line")
+    return Edge(blank, "below", Point(*start), Point(*end), number, kind, shown="line")
 
 
 def _label(x: float, y: float, side: EdgeSide, label: str, kind: EdgeKind, name: str = "") -> Edge:
-    """A label beside a point, without a line."""
-    return Edge(None, side, x, y, x, y, label, kind, name)
+    return Edge(None, side, Point(x, y), Point(x, y), label, kind, name)

@@ -16,7 +16,6 @@ SPACE_PX = 4.0  # between a letter and the number after it
 
 
 def _table(*groups: tuple[float, str]) -> Mapping[str, float]:
-    """The width of each character, in em."""
     return {character: width for width, characters in groups for character in characters}
 
 

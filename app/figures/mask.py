@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from app.figures.figures import Box, Polygon
+from app.figures.figure import Box
+from app.figures.geometry import Polygon
 from app.figures.typed_shapes import TypedShapes
 from app.models.architecture import Architecture
 from app.shapes.topics import TOPICS
@@ -22,19 +23,19 @@ def masked_areas(shapes: TypedShapes, box: Box) -> Iterator[Polygon]:
     rows, columns = (shapes.lengths.get(side) for side in shapes.table[box.tensor].sides[-2:])
     if rows is None or rows != columns:
         return
-    left, top, right, bottom = box.x, box.y, box.x + box.width, box.y + box.height
+    left, top, right, bottom = box.rect.x, box.rect.y, box.rect.right, box.rect.bottom
     if is_causal(shapes):
         yield ((left, top), (right, top), (right, bottom))
     reach, chunk = shared_limits(shapes)
     if reach and reach < rows:
-        x, y = reach / rows * box.width, reach / rows * box.height
+        x, y = reach / rows * box.rect.width, reach / rows * box.rect.height
         yield ((left, top + y), (left, bottom), (right - x, bottom))
         if not is_causal(shapes):
             yield ((left + x, top), (right, top), (right, bottom - y))
     for start in range(chunk, rows, chunk) if chunk else ():
-        x, y = start / rows * box.width, start / rows * box.height
-        end = min(start + (chunk or 0), rows) / rows * box.height
-        yield ((left, top + y), (left + x, top + y), (left + x, top + end), (left, top + end))
+        x, y = left + start / rows * box.rect.width, top + start / rows * box.rect.height
+        end = top + min(start + (chunk or 0), rows) / rows * box.rect.height
+        yield ((left, y), (x, y), (x, end), (left, end))
 
 
 def is_causal(shapes: TypedShapes) -> bool:

@@ -9,7 +9,7 @@ from typing import Literal
 from app.shapes.table import TensorTable
 from app.shapes.tables import ATTENTION_LAYER, PLAIN_WHOLE_MODEL, WHOLE_MODEL
 
-Layout = Literal["product", "head-scores", "head-context", "stack", "row", "flow", "decks"]
+FigureLayout = Literal["product", "head-scores", "head-context", "stack", "row", "flow", "decks"]
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class FigurePlan:
     key: str
     left: str
     results: tuple[str, ...]
-    layout: Layout = "product"
+    layout: FigureLayout = "product"
     second_left: str = ""
 
     @property

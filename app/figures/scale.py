@@ -8,7 +8,6 @@ from fractions import Fraction
 from typing import Literal
 
 from app.figures.captions import token_names
-from app.figures.figures import Size
 from app.figures.lettering import label_px
 from app.figures.plans import FigurePlan
 from app.figures.typed_shapes import TypedShapes
@@ -16,6 +15,8 @@ from app.shapes.table import Blank, Tensor
 from app.sheets.variant import Variant
 
 ScaleName = Literal["root", "true"]
+
+Size = tuple[float, float]  # width, height
 
 MAX_SIDE_PX = 200.0  # of the longest length on the sheet
 UNKNOWN_SIDE_PX = 42.0  # of a length not typed yet
@@ -88,7 +89,6 @@ class MatrixSizes:
     scale: Scale
 
     def _px(self, blank: Blank) -> float:
-        """The length of a side in px."""
         return self.scale.px(self.shapes.lengths.get(blank))
 
     def size(self, tensor: str) -> Size:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
-from app.figures.figures import Box, Break, Edge, Figure, Outline, Point, Rectangle, Sign
+from app.figures.figure import HOOK_PX, Arc, Box, Edge, Figure, MismatchBracket, Sign
+from app.figures.geometry import Polygon, Rect
 
 _ESCAPED = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&#34;", "'": "&#39;"})
 
@@ -23,7 +24,7 @@ def figure_svg(figure: Figure) -> str:
 
 def _elements(figure: Figure) -> Iterator[str]:
     """The element's parts, from the lowest layer to the uppermost."""
-    x, y, width, height = (f"{number:.1f}" for number in (figure.x, figure.y, figure.width, figure.height))
+    x, y, width, height = (f"{number:.1f}" for number in figure.frame)
     flow = figure.flow
     frames = f' class="flow" data-frames="{escaped(json.dumps(flow.frames, sort_keys=True))}"' if flow else ""
     yield (
@@ -34,16 +35,16 @@ def _elements(figure: Figure) -> Iterator[str]:
         yield from (f'<rect class="lane" {_at(lane)} rx="4"/>' for lane in flow.lanes)
     for arc in figure.arcs:
         classes = "arc" + " mismatch" * arc.mismatch + " open" * arc.is_open
-        yield f'<path class="{classes} {arc.state}"{_product(arc.products)} d="{arc.path}"/>'
-    yield from (f'<path class="pulled" d="{path}"/>' for path in figure.pulled_paths)
+        yield f'<path class="{classes} {arc.state}"{_product(arc.products)} d="{_arc_path(arc)}"/>'
+    yield from (f'<path class="pulled" d="{_area(band)}"/>' for band in figure.pulled)
     yield from map(_matrix, figure.boxes)
-    yield from map(_outline, figure.outlines)
+    yield from (f'<rect class="needed" {_at(outline)}/>' for outline in figure.outlines)
     yield from map(_sign, figure.signs)
     yield from map(_edge, figure.edges)
-    yield from map(_break, figure.breaks)
+    yield from map(_bracket, figure.brackets)
     if flow:
         yield from (_axis(products, axis) for products, axis in flow.axis_labels)
-    yield from (f'<path class="break" d="{box.breaks_path}"/>' for box in figure.boxes if box.breaks)
+    yield from (f'<path class="break" d="{_areas(box.gaps)}"/>' for box in figure.boxes if box.gaps)
     yield "</svg>"
 
 
@@ -52,15 +53,31 @@ def escaped(text: str) -> str:
     return text.translate(_ESCAPED)
 
 
-def _at(rectangle: Rectangle) -> str:
-    """The attributes of a rectangle."""
-    x, y, width, height = rectangle
+def _at(rect: Rect) -> str:
+    x, y, width, height = rect
     return f'x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}"'
 
 
-def _from(point: Point) -> str:
+def _from(x: float, y: float) -> str:
     """The attributes of where a text begins, ends or has its middle."""
-    return f'x="{point[0]:.1f}" y="{point[1]:.1f}"'
+    return f'x="{x:.1f}" y="{y:.1f}"'
+
+
+def _area(polygon: Polygon) -> str:
+    """A polygon as an SVG path: 'M0.0 0.0 L10.0 0.0 L10.0 10.0 Z'."""
+    return f"{_line(polygon)} Z"
+
+
+def _areas(polygons: Iterable[Polygon]) -> str:
+    return " ".join(map(_area, polygons))
+
+
+def _lines(polygons: Iterable[Polygon]) -> str:
+    return " ".join(map(_line, polygons))
+
+
+def _line(points: Iterable[tuple[float, float]]) -> str:
+    return "M" + " L".join(f"{x:.1f} {y:.1f}" for x, y in points)
 
 
 def _product(products: str) -> str:
@@ -69,33 +86,27 @@ def _product(products: str) -> str:
 
 
 def _matrix(box: Box) -> str:
-    """A matrix with what is drawn in it."""
-    classes, at = f"{box.role}{' open' * box.incomplete}{' whole' if box.part else ''}", _at(box.rectangle)
+    classes, at = f"{box.role}{' open' * box.incomplete}{' whole' if box.part else ''}", _at(box.rect)
+    odd_cards = [box.card_polygons[index] for index in box.odd_cards]
     parts = [
         f'<g class="matrix {classes} {box.state}" data-tensor="{box.tensor}"{_product(box.products)}>',
-        f'<path class="cards" d="{box.cards_path}"/>' if box.cards else "",
-        f'<path class="groups" d="{box.odd_cards_path}"/>' if box.odd_cards else "",
+        f'<path class="cards" d="{_areas(box.card_polygons)}"/>' if box.cards else "",
+        f'<path class="groups" d="{_areas(odd_cards)}"/>' if box.odd_cards else "",
         f"<rect {at}/>",
-        f'<path class="groups" d="{box.groups_path}"/>' if box.groups else "",
+        f'<path class="groups" d="{_areas(box.groups)}"/>' if box.groups else "",
         f'<rect class="part" {_at(box.part)}/>' if box.part else "",
-        f'<path class="rules" d="{box.rules_path}"/>' if box.rules else "",
+        f'<path class="rules" d="{" ".join(map(_line, box.rules))}"/>' if box.rules else "",
         f'<rect class="over" fill="url(#hatch)" {at}/>' if box.hatched else "",
-        f'<path class="over" fill="url(#mask)" d="{box.masked_path}"/>' if box.masked else "",
-        f'<text class="letter" {_from(box.center)}>{svg_symbol(box.symbol)}</text>' if box.letter_fits else "",
+        f'<path class="over" fill="url(#mask)" d="{_areas(box.masked)}"/>' if box.masked else "",
+        f'<text class="letter" {_from(*box.rect.centre)}>{svg_symbol(box.symbol)}</text>' if box.letter_fits else "",
         "</g>",
     ]
     return "".join(parts)
 
 
-def _outline(outline: Outline) -> str:
-    """The dashes around a matrix that would need another size."""
-    return f'<rect class="needed" {_at((outline.x, outline.y, outline.width, outline.height))}/>'
-
-
 def _sign(sign: Sign) -> str:
-    """A sign between two matrices."""
-    place, classes = _from((sign.x, sign.y)), f'{sign.state}"{_product(sign.products)}'
-    words = (f'<text class="words {classes} {_from((sign.x, y))}>{escaped(line)}</text>' for y, line in sign.lines)
+    place, classes = _from(*sign.at), f'{sign.state}"{_product(sign.products)}'
+    words = (f'<text class="words {classes} {_from(sign.at.x, y)}>{escaped(line)}</text>' for y, line in sign.lines)
     return "".join((*words, f'<text class="sign {classes} {place}>{escaped(sign.text)}</text>'))
 
 
@@ -104,10 +115,11 @@ def _edge(edge: Edge) -> str:
     shows = f" shows-{edge.shown}" if edge.shown != "label" else ""
     classes = f"{edge.kind} {edge.anchor}{'' if edge.label else ' bare'}{shows}{' given' * edge.given} {edge.state}"
     blank = f' data-blank="{edge.blank}"' if edge.blank else ""
+    (x1, y1), (x2, y2) = edge.start, edge.end
     size = "?" if edge.given else escaped(edge.label) or "?"
     return (
         f'<g class="edge {classes}"{_product(edge.products)}{blank} data-size="{size}">'
-        f'<line x1="{edge.x1:.1f}" y1="{edge.y1:.1f}" x2="{edge.x2:.1f}" y2="{edge.y2:.1f}"/>'
+        f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"/>'
         f"{_number(edge) if edge.shown in ('label', 'letter') else ''}{_name(edge)}</g>"
     )
 
@@ -118,25 +130,30 @@ def _number(edge: Edge) -> str:
     if edge.shown == "label":
         back = ' dy="6"' if edge.letter.endswith("ᵀ") else ' dy="-4"' if "_" in edge.letter else ""
         written += f"<tspan{back}>{svg_expression(edge.label)}</tspan>"
-    return f"<text {_from(edge.label_at)}>{written}</text>"
+    return f"<text {_from(*edge.label_at)}>{written}</text>"
 
 
 def _name(edge: Edge) -> str:
     """What the number counts, below it; nothing where that is not named."""
-    return (
-        f'<text class="name" {_from((edge.label_at[0], edge.name_y))}>{escaped(edge.name)}</text>' if edge.name else ""
-    )
+    return f'<text class="name" {_from(edge.label_at.x, edge.name_y)}>{escaped(edge.name)}</text>' if edge.name else ""
 
 
-def _break(each: Break) -> str:
-    """The bracket along what has no partner, with both lengths."""
-    text = f"<text {_from(each.label_at)}>{svg_expression(each.text)}</text>"
-    return f'<g class="mismatched {each.state}"{_product(each.products)}><path d="{each.path}"/>{text}</g>'
+def _arc_path(arc: Arc) -> str:
+    (x1, y1), (x2, y2) = arc.start, arc.end
+    return f"M{x1:.1f} {y1:.1f} A{abs(x2 - x1):.1f} {abs(y2 - y1):.1f} 0 0 {int(arc.clockwise)} {x2:.1f} {y2:.1f}"
+
+
+def _bracket(each: MismatchBracket) -> str:
+    """The bracket along what has no partner, and both lengths."""
+    hook = (HOOK_PX * each.toward.x, HOOK_PX * each.toward.y)
+    path = _line((each.start.moved(*hook), each.start, each.end, each.end.moved(*hook)))
+    text = f"<text {_from(*each.label_at)}>{svg_expression(each.text)}</text>"
+    return f'<g class="mismatched {each.state}"{_product(each.products)}><path d="{path}"/>{text}</g>'
 
 
 def _axis(products: str, axis: Edge) -> str:
     """The lane's number and name inside the frame of some products."""
-    text = f"<text {_from(axis.label_at)}>{svg_expression(axis.label)}</text>"
+    text = f"<text {_from(*axis.label_at)}>{svg_expression(axis.label)}</text>"
     return f'<g class="edge here {axis.kind} {axis.anchor}" data-product="{products}">{text}{_name(axis)}</g>'
 
 

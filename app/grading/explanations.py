@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from app.algebra.expression import ONE, Expression
-from app.figures.draw import draw_side_by_side
-from app.figures.figures import Figure
+from app.figures.figure import Figure
 from app.figures.scale import ScaleName
+from app.figures.sheet_figures import draw_side_by_side
 from app.grading.grade import Report
 from app.misconceptions.predictions import (
     Expectation,
@@ -102,6 +102,6 @@ def _mistaken(variant: Variant, misconception: str, values: Mapping[Blank, int])
 
 def _frame_alike(pair: tuple[Figure, Figure]) -> tuple[Figure, Figure]:
     """The two figures, both as wide as the wider one and without captions, except for what does not fit."""
-    left, right = pair
-    width = max(left.width, right.width)
-    return replace(left, width=width, captions=()), replace(right, width=width, captions=())
+    width = max(figure.frame.width for figure in pair)
+    first, second = (replace(each, frame=each.frame._replace(width=width), captions=()) for each in pair)
+    return first, second

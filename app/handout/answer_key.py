@@ -5,18 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from app.algebra.number_text import format_number
+from app.handout.symbol_pieces import SymbolSplitter, write_working
 from app.misconceptions.predictions import expectations
 from app.shapes.table import Blank, Count
 from app.sheets.formulas import formula_pieces
 from app.sheets.variant import Row, Variant
 
-from .symbol_pieces import SymbolSplitter, write_working
-
 MAX_WRONG_SHAPES = 6  # of one row, so that a key fits on a page; the most telling come first
 
 
 def key_rows(variant: Variant) -> list[dict[str, Any]]:
-    """Return one entry for each row of the sheet, from top to bottom: its filled-in boxes and its likely mistakes.
+    """One entry for each row of the sheet, from top to bottom: its filled-in boxes and its likely mistakes.
 
     "blanks" has number and working of each box by its column of the sheet; "wrong" has the likely wrong
     shapes with the misconceptions that lead to them.
@@ -31,7 +30,7 @@ def key_rows(variant: Variant) -> list[dict[str, Any]]:
 
 
 def used_sizes(variant: Variant) -> list[dict[str, Any]]:
-    """Return symbol and number of every size of the sheet that an answer is made of, and always of d and H.
+    """Symbol and number of every size of the sheet that an answer is made of, and always of d and H.
 
     They come in the order of the sheet's sizes, symbols in its notation.
     """
@@ -42,14 +41,14 @@ def used_sizes(variant: Variant) -> list[dict[str, Any]]:
 
 
 def answer_text(variant: Variant, blank: Blank) -> str:
-    """Return the right answer of a box: a number, or symbols on a sheet that is answered in symbols."""
+    """The right answer of a box: a number, or symbols on a sheet that is answered in symbols."""
     if variant.worksheet.answers == "letters":
         return variant.notation.write(variant.expression(blank))
     return format_number(variant.key[blank])
 
 
 def _filled_box(variant: Variant, blank: Blank) -> dict[str, Any]:
-    """Return a box's right answer ("number") and "working": a number with its symbols; symbols with their number.
+    """A box's right answer ("number") and "working": a number with its symbols; symbols with their number.
 
     Both are pieces to typeset. The answer is symbols on a sheet that is answered in symbols.
     """
@@ -62,7 +61,7 @@ def _filled_box(variant: Variant, blank: Blank) -> dict[str, Any]:
 
 
 def _wrong_shapes(variant: Variant, row: Row) -> list[dict[str, str]]:
-    """Return at most MAX_WRONG_SHAPES wrong shapes of a row, each with all misconceptions that lead to it, by name.
+    """At most MAX_WRONG_SHAPES wrong shapes of a row, each with all misconceptions that lead to it, by name.
 
     Boxes that a misconception does not change hold their right number; shapes come in the order in which misconceptions
     are expected.
@@ -82,7 +81,7 @@ def _wrong_shapes(variant: Variant, row: Row) -> list[dict[str, str]]:
 
 
 def _shape_text(row: Row, numbers: tuple[int, ...]) -> str:
-    """Return the numbers of a row as text: (4096, 128, 524288) is "4,096 × 128 = 524,288", (7,) is "7"."""
+    """The numbers of a row as text: (4096, 128, 524288) is "4,096 × 128 = 524,288", (7,) is "7"."""
     sides = [number for number, field in zip(numbers, row.fields, strict=True) if field != "count"]
     counted = [format_number(number) for number in numbers[len(sides) :]]
     return " = ".join(filter(None, [" × ".join(map(format_number, sides)), *counted]))

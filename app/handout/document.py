@@ -11,9 +11,16 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from app.figures.draw import draw_figures
+from app.figures.figure import Arc, Box, Edge, Figure
 from app.figures.figure_layout import SIGN_PX
-from app.figures.figures import Arc, Box, Edge, Figure, Rectangle
+from app.figures.geometry import Rect
+from app.figures.sheet_figures import draw_figures
+from app.handout.answer_key import answer_text, key_rows, used_sizes
+from app.handout.name_language import language_of
+from app.handout.options import HandoutOptions, printable_line
+from app.handout.pdf_binder import MAX_DOCUMENTS
+from app.handout.sheet_plan import HandoutSheet
+from app.handout.symbol_pieces import Piece, SymbolSplitter
 from app.shapes.table import DIMENSIONS
 from app.sheets.authoring.markdown import (
     FormulaNode,
@@ -28,13 +35,6 @@ from app.sheets.exit_tickets import SCALE_POINTS, Ticket, picking_rule
 from app.sheets.variant import Row, Variant
 from app.translation import LANGUAGE
 from app.translation import gettext as _
-
-from .answer_key import answer_text, key_rows, used_sizes
-from .name_language import language_of
-from .options import HandoutOptions, printable_line
-from .pdf_binder import MAX_DOCUMENTS
-from .sheet_plan import HandoutSheet
-from .symbol_pieces import Piece, SymbolSplitter
 
 TypstData = dict[str, Any]  # a JSON object for the template
 MakeDocument = Callable[[], TypstData]
@@ -54,7 +54,7 @@ SHEETS_PER_DOCUMENT = 100  # sheets, or keys, that are typeset at once; more wou
 def handout_documents(
     options: HandoutOptions, sheets: Sequence[HandoutSheet], tickets: Mapping[str, Ticket], base_url: str = ""
 ) -> list[MakeDocument]:
-    """Return the documents of a handout in their order: sheets, then one table of all answers, then the keys.
+    """The documents of a handout in their order: sheets, then one table of all answers, then the keys.
 
     Each is a function that makes its data when its turn comes; sheets and keys are split into documents of
     SHEETS_PER_DOCUMENT, or of more if these were too many to bind. `options.key` decides whether there are only sheets,
@@ -75,7 +75,7 @@ def handout_documents(
 
 
 def font_check_document(names: Sequence[str], course: str) -> TypstData:
-    """Return a document of these names and the course alone, in which TypstRenderer looks for letters without a font.
+    """A document of these names and the course alone, in which TypstRenderer looks for letters without a font.
 
     Empty texts are left out, equal ones stand there once.
     """
@@ -92,7 +92,7 @@ def _chunks(items: Sequence[T]) -> list[Sequence[T]]:
 
 
 def _header(options: HandoutOptions, variants: Sequence[Variant], tickets: Mapping[str, Ticket]) -> TypstData:
-    """Return what every document of a handout shares: title, course, date, layout, exit ticket.
+    """What every document of a handout shares: title, course, date, layout, exit ticket.
 
     Where the variants are of several models, and so have different titles, the title is the name of their topic.
     Raises HandoutError for too long a course or date. Without a ticket of the key `options.back` the back is None.
@@ -114,7 +114,7 @@ def _header(options: HandoutOptions, variants: Sequence[Variant], tickets: Mappi
 
 
 def _labels() -> dict[str, str]:
-    """Return every text that the template prints by itself, by its key there; the template fills {placeholders}."""
+    """Every text that the template prints by itself, by its key there; the template fills {placeholders}."""
     return {
         "name": _("Name"),
         "continued": _("(continued)"),
@@ -139,7 +139,7 @@ def _labels() -> dict[str, str]:
 
 
 def _back(ticket: Ticket, options: HandoutOptions) -> TypstData:
-    """Return the exit ticket that is printed on the back of every sheet, its questions without their keys."""
+    """The exit ticket that is printed on the back of every sheet, its questions without their keys."""
     questions = [{"text": question.text, "kind": question.kind, "options": question.options, "labels": question.labels,
                   "points": SCALE_POINTS, "required": question.required} for question in ticket.questions]  # fmt: skip
     advice = " ".join(filter(None, (ticket.instruction, picking_rule(ticket))))
@@ -155,7 +155,7 @@ def _document(
     keys: Sequence[Variant] = (),
     names: _NamesByCode = MappingProxyType({}),
 ) -> TypstData:
-    """Return one document with what is given of sheets, table and keys; the others stay empty.
+    """One document with what is given of sheets, table and keys; the others stay empty.
 
     Every variant of the sheets is there once, and sheets name theirs by its index. `names` are for table and keys.
     """
@@ -175,7 +175,7 @@ def _document(
 
 
 def _with_panel_models(variants: list[TypstData]) -> list[TypstData]:
-    """Return the variants, each with "panel-model", the index of the one whose split into panels it takes.
+    """The variants, each with "panel-model", the index of the one whose split into panels it takes.
 
     "frames" are the width and height that each drawing needs for any of the variants that are split alike.
 
@@ -200,7 +200,7 @@ def _with_panel_models(variants: list[TypstData]) -> list[TypstData]:
 
 
 def _names_by_code(sheets: Sequence[HandoutSheet]) -> _NamesByCode:
-    """Return for each variant's code the names on its sheets, in order; sheets without a name are left out."""
+    """For each variant's code the names on its sheets, in order; sheets without a name are left out."""
     names: dict[str, list[_NameData]] = {}
     for sheet in sheets:
         if sheet.name:
@@ -209,13 +209,12 @@ def _names_by_code(sheets: Sequence[HandoutSheet]) -> _NamesByCode:
 
 
 def _name_data(name: str) -> _NameData:
-    """Return a name with the language and region it is typeset in."""
     language, region = language_of(name)
     return {"text": name, "lang": language, "region": region}
 
 
 def _variant(variant: Variant, options: HandoutOptions, base_url: str) -> TypstData:
-    """Return everything printed on the sheets of a variant, without any answer: texts, rows, figures, link, QR code.
+    """Everything printed on the sheets of a variant, without any answer: texts, rows, figures, link, QR code.
 
     Without a `base_url`, and for a worksheet that a teacher wrote, there is no link or QR code. Figures have the
     lengths of the key and no numbers; there are none if the options say so.
@@ -248,24 +247,24 @@ def _variant(variant: Variant, options: HandoutOptions, base_url: str) -> TypstD
 
 
 def _markdown(text: str) -> list[TypstData]:
-    """Return what an author wrote in Markdown as blocks of texts and pieces, never as markup of Typst."""
+    """What an author wrote in Markdown as blocks of texts and pieces, never as markup of Typst."""
     return [_block(block) for block in read_markdown(text)]
 
 
 def _block(block: MarkdownBlock) -> TypstData:
-    """Return a paragraph as its spans, or a list as the blocks of its items; without numbers, `start` is None."""
+    """A paragraph as its spans, or a list as the blocks of its items; without numbers, `start` is None."""
     if isinstance(block, MarkdownList):
         return {"items": [[_block(each) for each in item] for item in block.items], "start": block.start}
     return {"spans": [_span(part) for span in block.spans for part in _breakable(span)]}
 
 
 def _with_breaks(text: str) -> str:
-    """Return a text with places to break lines in words that are longer than a narrow column is wide."""
+    """A text with places to break lines in words that are longer than a narrow column is wide."""
     return _LONG_WORD.sub(lambda word: re.sub(".{12}", "\\g<0>\u200b", word[0]), text)
 
 
 def _breakable(span: MarkdownSpan) -> list[MarkdownSpan]:
-    """Return a long run of text as several that are one to a reader: a panel may end between them."""
+    """A long run of text as several that are one to a reader: a panel may end between them."""
     span = replace(span, text=_with_breaks(span.text))
     if span.formula or len(span.text) <= SPAN_LENGTH:
         return [span]
@@ -274,20 +273,19 @@ def _breakable(span: MarkdownSpan) -> list[MarkdownSpan]:
 
 
 def _span(span: MarkdownSpan) -> TypstData:
-    """Return a run of text, or the pieces of a formula, with its style."""
     style = {"strong": span.strong, "emphasis": span.emphasis, "code": span.code}
     return {**style, "text": span.text, "formula": [_formula_piece(node) for node in span.formula]}
 
 
 def _formula_piece(node: FormulaNode) -> TypstData:
-    """Return one node of a formula: a root with what it is taken of, or a symbol, which is a letter or not."""
+    """One node of a formula: a root with what it is taken of, or a symbol, which is a letter or not."""
     if isinstance(node, FormulaRoot):
         return {"root": [_formula_piece(each) for each in node.under]}
     return {"base": node.base, "below": node.below, "above": node.above, "letter": node.is_letter}
 
 
 def _drawn_figures(variant: Variant, options: HandoutOptions) -> tuple[Figure, ...]:
-    """Return the drawings of the right answers, if the options ask for any; bars without numbers would say nothing.
+    """The drawings of the right answers, if the options ask for any; bars without numbers would say nothing.
 
     Beside decks of cards the products with a large parameter are left out: they would take a page of their own.
     """
@@ -298,20 +296,20 @@ def _drawn_figures(variant: Variant, options: HandoutOptions) -> tuple[Figure, .
 
 
 def _rows(variant: Variant, splitter: SymbolSplitter) -> TypstData:
-    """Return the rows of the table, and the width in em that the widest letter takes, so that names are aligned."""
+    """The rows of the table, and the width in em that the widest letter takes, so that names are aligned."""
     rows = [_row(variant, row, splitter) for row in variant.rows]
     return {"rows": rows, "letter-width": max((_width_in_em(row["letter"]) for row in rows), default=0)}
 
 
 def _row(variant: Variant, row: Row, splitter: SymbolSplitter) -> TypstData:
-    """Return one row of the table to fill in: letter, name, note, in which columns it has a box, and its signs."""
+    """One row of the table to fill in: letter, name, note, in which columns it has a box, and its signs."""
     names = {"name": _with_breaks(row.name), "note": row.note, "points": row.points_in_words}
     boxes = {"fields": [variant.column_of(field) for field in row.fields], "signs": variant.signs(row)}
     return {"letter": splitter.expression(row.letter), **names, **boxes}
 
 
 def _task(variant: Variant, splitter: SymbolSplitter) -> list[Piece]:
-    """Return the sentence that says what to fill in; on a sheet answered in symbols with the symbols set as such."""
+    """The sentence that says what to fill in; on a sheet answered in symbols with the symbols set as such."""
     if variant.worksheet.answers != "letters":
         return [variant.text.task]
     symbols = frozenset(variant.reader.written_symbols) - {"a"}  # "a" is the article
@@ -319,14 +317,14 @@ def _task(variant: Variant, splitter: SymbolSplitter) -> list[Piece]:
 
 
 def _width_in_em(pieces: Sequence[Piece]) -> float:
-    """Return an upper bound for the width of the symbols, by their characters; plain text does not count."""
+    """An upper bound for the width of the symbols, by their characters; plain text does not count."""
     widths = (0.6 * len(p["code"]) if "code" in p else 0.9 * len(p["base"]) + 0.46 * len(p["below"])
               for p in pieces if isinstance(p, dict))  # fmt: skip
     return sum(widths)
 
 
 def _qr_svg(link: str) -> str:
-    """Return a QR code of the link as SVG, with its namespace, without which browsers don't show it in previews."""
+    """A QR code of the link as SVG, with its namespace, without which browsers don't show it in previews."""
     import segno  # not at the top of the file, so that the app starts without it
 
     svg = io.BytesIO()
@@ -336,61 +334,53 @@ def _qr_svg(link: str) -> str:
 
 
 def _figure(figure: Figure, splitter: SymbolSplitter, *, has_labels: bool) -> TypstData:
-    """Return a drawing: its alt text as title, its frame, matrices, edges to label, arcs, signs, heads pulled out.
+    """A drawing: its alt text as title, its frame, matrices, edges to label, arcs, signs, heads pulled out.
 
     The frame leaves room for labels only where there are labels, or lines to write them on.
     """
-    x, y, width, height = (figure.x, figure.y, figure.width, figure.height) if has_labels else _ink_frame(figure)
+    frame = figure.frame if has_labels else _ink_frame(figure)
     return {
         "title": figure.alt_text,
-        "x": x,
-        "y": y,
-        "width": width,
-        "height": height,
+        **frame._asdict(),
         "boxes": [_box(box, splitter) for box in figure.boxes],
         "lanes": figure.flow.lanes if figure.flow else (),
         "edges": [_edge(edge, splitter) for edge in figure.edges if edge.text_height],
         "arcs": [_arc(arc) for arc in figure.arcs],
         "signs": [
-            {"text": sign.text, "x": sign.x, "y": sign.y, "words": [{"y": y, "text": line} for y, line in sign.lines]}
+            {"text": sign.text, **sign.at._asdict(), "words": [{"y": y, "text": line} for y, line in sign.lines]}
             for sign in figure.signs
         ],
         "pulled": figure.pulled,
     }
 
 
-def _ink_frame(figure: Figure) -> Rectangle:
-    """Return the frame around a figure's matrices, arcs and signs, and the letters that stand beside small matrices."""
-    points = [point for arc in figure.arcs for point in (arc.start, arc.end)]
-    points += [(sign.x + dx, sign.y) for sign in figure.signs for dx in (-SIGN_PX / 2, SIGN_PX / 2)]
-    rectangles = [box.extent for box in figure.boxes] + [sign.text_box for sign in figure.signs if sign.words]
-    rectangles += [edge.text_box for edge in figure.edges if edge.letter]
-    rectangles += figure.flow.lanes if figure.flow else ()
-    points += [point for x, y, width, height in rectangles for point in ((x, y), (x + width, y + height))]
-    xs, ys = [x for x, _ in points], [y for _, y in points]
-    return (min(xs) - 1, min(ys) - 1, max(xs) - min(xs) + 2, max(ys) - min(ys) + 2)
+def _ink_frame(figure: Figure) -> Rect:
+    """The frame around a figure's matrices, arcs and signs, and the letters that stand beside small matrices."""
+    rects = [Rect(*point, 0.0, 0.0) for arc in figure.arcs for point in (arc.start, arc.end)]
+    rects += [Rect(sign.at.x - SIGN_PX / 2, sign.at.y, SIGN_PX, 0.0) for sign in figure.signs]
+    rects += [box.extent for box in figure.boxes] + [sign.text_box for sign in figure.signs if sign.words]
+    rects += [edge.text_box for edge in figure.edges if edge.letter]
+    return Rect.around([*rects, *(figure.flow.lanes if figure.flow else ())], margin=1.0)
 
 
 def _box(box: Box, splitter: SymbolSplitter) -> TypstData:
-    """Return a matrix as drawn: place and size, hatching, its letter, what a mask hides, lines, and the part meant.
+    """A matrix as drawn: place and size, hatching, its letter, what a mask hides, lines, and the part meant.
 
     The letter is None if there is no room for it, and has a ᵀ if the matrix is drawn transposed.
     """
-    letter = _letter(box.letter + "ᵀ" * box.transposed, splitter) if box.letter_fits else None
-    bounds = {"x": box.x, "y": box.y, "width": box.width, "height": box.height}
-    inside = {name: getattr(box, name) for name in ("masked", "rules", "groups", "part", "breaks")}
+    letter = _letter(box.symbol, splitter) if box.letter_fits else None
+    inside = {name: getattr(box, name) for name in ("masked", "rules", "groups", "part", "gaps")}
     cards = {"cards": box.card_polygons, "odd-cards": [box.card_polygons[index] for index in box.odd_cards]}
-    return {**bounds, **inside, **cards, "hatched": box.hatched, "letter": letter}
+    return {**box.rect._asdict(), **inside, **cards, "hatched": box.hatched, "letter": letter}
 
 
 def _letter(letter: str, splitter: SymbolSplitter) -> list[Piece]:
-    """Return a matrix's letter, such as "K_8ᵀ", with a raised T."""
     raised: list[Piece] = [{"base": "", "below": "", "above": "T"}]
     return splitter.expression(letter.removesuffix("ᵀ")) + (raised if letter.endswith("ᵀ") else [])
 
 
 def _edge(edge: Edge, splitter: SymbolSplitter) -> TypstData:
-    """Return a labelled edge: its middle and the side of its box that it is on, its texts, and where they stand.
+    """A labelled edge: its middle and the side of its box that it is on, its texts, and where they stand.
 
     The letter is that of a matrix too small to hold it, or None. Sheets print the letter alone, or a line to write the
     number on; number and name are for the key.
@@ -398,16 +388,16 @@ def _edge(edge: Edge, splitter: SymbolSplitter) -> TypstData:
     letter = _letter(edge.letter, splitter) if edge.letter else None
     has_number = edge.shown == "label"
     side = _SIDES.get(edge.side, edge.side)
-    x, y = edge.label_at
+    (x1, y1), (x2, y2), (x, y) = edge.start, edge.end, edge.label_at
     return {
-        "x": (edge.x1 + edge.x2) / 2, "y": (edge.y1 + edge.y2) / 2, "side": side, "letter": letter,
+        "x": (x1 + x2) / 2, "y": (y1 + y2) / 2, "side": side, "letter": letter,
         "number": edge.label if has_number else "", "name": edge.name if has_number else "",
         "label": {"x": x, "y": y, "name_y": edge.name_y, "anchor": edge.anchor},
     }  # fmt: skip
 
 
 def _arc(arc: Arc) -> dict[str, float]:
-    """Return a quarter of an ellipse by its two ends, and the corner of its rectangle that it bends towards."""
+    """A quarter of an ellipse by its two ends, and the corner of its rectangle that it bends towards."""
     (x1, y1), (x2, y2) = arc.start, arc.end
     around_start = ((x2 - x1) * (y2 - y1) > 0) == arc.clockwise
     corner = (x2, y1) if around_start else (x1, y2)
@@ -415,7 +405,7 @@ def _arc(arc: Arc) -> dict[str, float]:
 
 
 def _key_page(variant: Variant, options: HandoutOptions, names: _NamesByCode) -> TypstData:
-    """Return the key's page for one variant: code, title, rows, students' names, sizes used, answers, likely mistakes.
+    """The key's page for one variant: code, title, rows, students' names, sizes used, answers, likely mistakes.
 
     Without names for its code the names are empty. It has the drawings that the sheets have, with all numbers.
     """
@@ -433,7 +423,7 @@ def _key_page(variant: Variant, options: HandoutOptions, names: _NamesByCode) ->
 
 
 def _answer_table(variants: Sequence[Variant], names: _NamesByCode) -> TypstData:
-    """Return the table for marking by hand: one line for each variant, one column for each box, only the answers.
+    """The table for marking by hand: one line for each variant, one column for each box, only the answers.
 
     A line begins with the variant's code and the names of its students. The variants are of one worksheet, but a box
     that only some models have, such as the count of an LM head of its own, stays empty in the lines of the others.
@@ -462,7 +452,7 @@ def _answer_table(variants: Sequence[Variant], names: _NamesByCode) -> TypstData
 
 
 def _widest_line(lines: Sequence[TypstData]) -> TypstData:
-    """Return a line as wide as any: the longest code, names, and number of each column, to fit the table to a page."""
+    """A line as wide as any: the longest code, names, and number of each column, to fit the table to a page."""
     return {
         "code": max((line["code"] for line in lines), key=len),
         "names": max((line["names"] for line in lines), key=lambda names: sum(len(name["text"]) for name in names)),
@@ -471,7 +461,7 @@ def _widest_line(lines: Sequence[TypstData]) -> TypstData:
 
 
 def _rows_of_all(variants: Sequence[Variant]) -> list[Row]:
-    """Return every row that some variant has, once, each behind the row that it follows there."""
+    """Every row that some variant has, once, each after the row that it follows there."""
     rows: list[Row] = []
     for variant in variants:
         place = 0

@@ -11,6 +11,20 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
+from app.handout.document import font_check_document
+from app.handout.options import HandoutError, HandoutOptions, printable_line
+from app.handout.print_child import (
+    MakeSheets,
+    PrintTask,
+    check_task,
+    pdf_task,
+    preview_data,
+    preview_task,
+    serve_print_tasks,
+)
+from app.handout.print_jobs import HEARTBEAT_S, PrintJob, PrintJobFolder
+from app.handout.sheet_plan import check_version_count, plan_sheets
+from app.handout.typst_renderer import missing_letters_note
 from app.logs import request_thread
 from app.machine.child import START_LIMIT_S, ChildLost, ChildTooLarge, ChildTooSlow, Message, WarmChild
 from app.machine.memory import available_memory
@@ -20,13 +34,6 @@ from app.metrics import timed_job
 from app.sheets.exit_tickets import Ticket
 from app.sheets.library import Library
 from app.translation import gettext as _
-
-from .document import font_check_document
-from .options import HandoutError, HandoutOptions, printable_line
-from .print_child import MakeSheets, PrintTask, check_task, pdf_task, preview_data, preview_task, serve_print_tasks
-from .print_jobs import HEARTBEAT_S, PrintJob, PrintJobFolder
-from .sheet_plan import check_version_count, plan_sheets
-from .typst_renderer import missing_letters_note
 
 PREVIEW_SHEETS = 4
 CACHED_PREVIEWS = 12
@@ -112,7 +119,7 @@ class HandoutPrinter:
     def preview(
         self, library: Library, options: HandoutOptions, base_url: str, client: Client = THE_APP
     ) -> tuple[bytes, ...]:
-        """Return the first PREVIEW_PAGES pages of at most PREVIEW_SHEETS sheets without names, as SVG.
+        """The first PREVIEW_PAGES pages of at most PREVIEW_SHEETS sheets without names, as SVG.
 
         The pages of the last CACHED_PREVIEWS previews are kept, by everything that is printed on them. Raises
         HandoutError, PrinterBusyError and what Library raises.
@@ -123,7 +130,7 @@ class HandoutPrinter:
         return self._cached_preview(_Preview(data, client))
 
     def render_small(self, library: Library, options: HandoutOptions, base_url: str, client: Client = THE_APP) -> bytes:
-        """Return the PDF of a handout without names, made while the browser waits.
+        """The PDF of a handout without names, made while the browser waits.
 
         Raises HandoutError for more than MAX_DOWNLOAD_SHEETS, PrinterBusyError, and what Library raises.
         """
@@ -172,7 +179,7 @@ class HandoutPrinter:
         return job
 
     def find_job(self, key: str, teacher_id: int | None) -> PrintJob | None:
-        """Return a job that belongs to nobody or to this teacher; None for an unknown key or another teacher's job.
+        """A job that belongs to nobody or to this teacher; None for an unknown key or another teacher's job.
 
         `teacher_id` is None for a visitor. Whoever asks is waiting for it, which keeps it going.
         """
@@ -194,7 +201,7 @@ class HandoutPrinter:
                 self._folder.cancel(job)
 
     def find_pdf(self, job: PrintJob) -> Path | None:
-        """Return the PDF of a job, None if there is none yet or none any more."""
+        """The PDF of a job, None if there is none yet or none any more."""
         return self._folder.find_pdf(job)
 
     def delete_expired(self) -> None:
@@ -292,12 +299,11 @@ class HandoutPrinter:
             self._folder.keep_pdf(job)
 
     def _save_progress(self, job: PrintJob, progress: tuple[int, int]) -> None:
-        """Save the job after each document."""
         job.documents_done, job.documents = progress
         self._folder.save(job)
 
     def _still_wanted(self, job: PrintJob) -> Callable[[], None]:
-        """Return a check that gives a sign of life, and raises _JobEndedError once the job is cancelled or forgotten.
+        """A check that gives a sign of life, and raises _JobEndedError once the job is cancelled or forgotten.
 
         A teacher may leave the page of a class's handout for a while.
         """

@@ -10,7 +10,7 @@ from app.sheets.variant import Variant
 
 
 def marks_csv(variant: Variant, papers: Sequence[MarkedPaper]) -> str:
-    """Return a header and one row for each paper: name, code, answers, marks, score, best score, misconception.
+    """A header and one row for each paper: name, code, answers, marks, score, best score, misconception.
 
     There is one answer and one mark, such as "follows", for each box. Texts that a spreadsheet would run as formulas
     are escaped. The misconception is empty without a diagnosis.

@@ -19,7 +19,7 @@ _LANGUAGES = (
 
 
 def language_of(name: str) -> tuple[str, str | None]:
-    """Return the language and region to typeset a name in, by the scripts of its letters.
+    """The language and region to typeset a name in, by the scripts of its letters.
 
     Of several scripts, kana (Japanese) come before Hangul, Hangul before other CJK characters, and these before Arabic,
     Hebrew, Greek and Cyrillic. English without a region for all other scripts.

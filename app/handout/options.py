@@ -102,7 +102,7 @@ def _check_choice(name: str, chosen: str, choices: Sequence[str]) -> None:
 
 
 def printable_line(text: str, max_length: int = MAX_PRINTED_LINE_LENGTH, field: str = "") -> str:
-    """Return the text as `clean_line` keeps it. Raises HandoutError if more than `max_length` characters remain.
+    """The text as `clean_line` keeps it. Raises HandoutError if more than `max_length` characters remain.
 
     Example:
         printable_line("COS\\n597\\x07")  # "COS 597"

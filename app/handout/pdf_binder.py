@@ -44,7 +44,7 @@ class PdfBinder:
             _append_pdf(self._whole, opened)
 
     def to_bytes(self) -> bytes:
-        """Return the whole PDF, compressed; the same documents give the same bytes. At least one must be added."""
+        """The whole PDF, compressed; the same documents give the same bytes. At least one must be added."""
         from pikepdf import ObjectStreamMode
 
         assert self._whole is not None  # noqa: S101 - every handout has a document
@@ -54,7 +54,7 @@ class PdfBinder:
 
 
 def _with_cell_letter(pdf: bytes, letter: int) -> bytes:
-    """Return the PDF with `letter` for the U of every header cell's name; no byte moves, so it needs no parsing."""
+    """The PDF with `letter` for the U of every header cell's name; no byte moves, so it needs no parsing."""
     return _HEADER_CELL.sub(b"(" + bytes([letter]) + rb"\1)", pdf)
 
 

@@ -11,14 +11,13 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+from app.handout.document import TypstData, handout_documents
+from app.handout.options import HandoutOptions
+from app.handout.sheet_plan import HandoutSheet, ReportProgress, plan_sheets
+from app.handout.typst_renderer import TypstRenderer
 from app.machine.child import Message, enter_child
 from app.sheets.exit_tickets import Ticket
 from app.sheets.library import Library
-
-from .document import TypstData, handout_documents
-from .options import HandoutOptions
-from .sheet_plan import HandoutSheet, ReportProgress, plan_sheets
-from .typst_renderer import TypstRenderer
 
 PREVIEW_PAGES = 6
 MakeSheets = Callable[[], Sequence[HandoutSheet]]  # sent to the child, so a partial of a function of a module

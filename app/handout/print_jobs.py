@@ -70,7 +70,7 @@ class PrintJobFolder:
         unfinished.replace(self._folder / f"{job.key}.json")
 
     def find(self, key: str) -> PrintJob | None:
-        """Return the job as it was last saved; None for an unknown or malformed key or a job of another app version.
+        """The job as it was last saved; None for an unknown or malformed key or a job of another app version.
 
         A job that is neither ready nor failed and gave no sign of life for ABANDONED_AFTER_S gets a problem in what is
         returned, not in its file: its process is gone.
@@ -109,7 +109,7 @@ class PrintJobFolder:
         self.save(job)
 
     def find_pdf(self, job: PrintJob) -> Path | None:
-        """Return the PDF of a job; None while `job` is not ready, and once the file is deleted."""
+        """The PDF of a job; None while `job` is not ready, and once the file is deleted."""
         path = self._file(job.key, "pdf")
         return path if job.is_ready and path.exists() else None
 

@@ -7,11 +7,10 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from app.handout.options import HandoutError, HandoutOptions
 from app.sheets.library import Library
 from app.sheets.variant import Variant
 from app.translation import ngettext
-
-from .options import HandoutError, HandoutOptions
 
 ReportProgress = Callable[[int, int], None]  # called with how many are done, and of how many
 EXTRA_SEEDS_TRIED = 40  # in a row without a new variant, beside one for each variant asked for
@@ -28,7 +27,7 @@ class HandoutSheet:
 def plan_sheets(
     library: Library, options: HandoutOptions, names: Sequence[str] = (), progress: ReportProgress | None = None
 ) -> tuple[HandoutSheet, ...]:
-    """Return the sheets of a handout: one for each name in their order, or `options.sheets` without names.
+    """The sheets of a handout: one for each name in their order, or `options.sheets` without names.
 
     Everyone gets the same sheet, unless `options` ask for variants and for no length. A student's variant follows from
     the seed and the name alone, so it stays when the class list is reordered; the second of two equal names gets
@@ -63,7 +62,7 @@ def check_version_count(library: Library, options: HandoutOptions) -> None:
 def _named_sheets(
     library: Library, options: HandoutOptions, names: Sequence[str], progress: ReportProgress | None
 ) -> list[HandoutSheet]:
-    """Return a sheet for each name, in order, its variant's seed made of the name and how often the name came before.
+    """A sheet for each name, in order, its variant's seed made of the name and how often the name came before.
 
     `progress` is called after each.
     """
@@ -103,6 +102,6 @@ def _differing_sheets(library: Library, options: HandoutOptions, progress: Repor
 
 
 def _derived_seed(options: HandoutOptions, sheet_id: str) -> int:
-    """Return the seed of one sheet, from the worksheet, the handout's seed, and a name or number."""
+    """The seed of one sheet, from the worksheet, the handout's seed, and a name or number."""
     digest = hashlib.sha256(f"{options.worksheet}/{options.seed}/{sheet_id}".encode(errors="replace")).digest()
     return int.from_bytes(digest[:4], "big")

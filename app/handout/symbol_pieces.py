@@ -37,7 +37,7 @@ class SymbolSplitter:
         return [self.symbol(piece) if piece in symbols else piece for piece in _WORD.findall(text)]
 
     def symbol(self, text: str) -> Piece:
-        """Return one symbol: "d_h" as d with the subscript h, or as a name from code; a ' becomes a prime."""
+        """One symbol: "d_h" as d with the subscript h, or as a name from code; a ' becomes a prime."""
         if self.notation == "framework":
             return {"code": text}
         base, _, below = text.partition("_")
@@ -45,7 +45,7 @@ class SymbolSplitter:
 
 
 def write_working(variant: Variant, dim: Expression, formula: tuple[FormulaPiece, ...] = ()) -> list[Piece]:
-    """Return how the number of a dim comes about, as pieces: its symbols, then the same in numbers if that says more.
+    """How the number of a dim comes about, as pieces: its symbols, then the same in numbers if that says more.
 
     A sum of more than two terms is not written out; its `formula` stands there instead, if it has one.
 
@@ -61,7 +61,7 @@ def write_working(variant: Variant, dim: Expression, formula: tuple[FormulaPiece
 
 
 def _in_numbers(variant: Variant, dim: Expression) -> str:
-    """Return the dim with its sizes as numbers, such as "32 · 128 + 1".
+    """The dim with its sizes as numbers, such as "32 · 128 + 1".
 
     A single symbol becomes "4,096/32 = 128" if it is a head dimension that is such a quotient, else "", as does a dim
     that is only the number 1.

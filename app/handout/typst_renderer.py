@@ -18,11 +18,10 @@ from queue import SimpleQueue
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
+from app.handout.document import MakeDocument, TypstData
+from app.handout.pdf_binder import PdfBinder
+from app.handout.sheet_plan import ReportProgress
 from app.translation import gettext as _
-
-from .document import MakeDocument, TypstData
-from .pdf_binder import PdfBinder
-from .sheet_plan import ReportProgress
 
 if TYPE_CHECKING:
     from typst import Compiler
@@ -56,7 +55,7 @@ class TypstRenderer:
         self._missing_letters: frozenset[str] = frozenset()  # that no font has, as far as documents have shown
 
     def render_handout(self, documents: Sequence[MakeDocument], progress: ReportProgress | None = None) -> bytes:
-        """Return all documents bound into one tagged PDF (PDF/UA-1).
+        """All documents bound into one tagged PDF (PDF/UA-1).
 
         `progress` is called after each document with the number of those bound and of all.
         """
@@ -76,12 +75,12 @@ class TypstRenderer:
         return binder.to_bytes()
 
     def render_svg_pages(self, data: TypstData) -> list[bytes]:
-        """Return every page of one document as an SVG picture."""
+        """Every page of one document as an SVG picture."""
         pages = self._compile(data, format="svg")
         return pages if isinstance(pages, list) else [pages]
 
     def render_pdf(self, document: MakeDocument) -> bytes:
-        """Return one document as a tagged PDF."""
+        """One document as a tagged PDF."""
         with self._making_data:
             data = document()
         return bytes(self._compile(data, format="pdf", pdf_standards=["ua-1"], timestamp=0))
@@ -92,7 +91,7 @@ class TypstRenderer:
         return "".join(sorted(self._missing_letters))
 
     def find_missing_letters(self, data: TypstData) -> str:
-        """Return the letters of a document that no font has, each once and in order of code point; "" for none."""
+        """The letters of a document that no font has, each once and in order of code point; "" for none."""
         self._compile(data, format="pdf", pdf_standards=["ua-1"], timestamp=0)
         text = json.dumps(data, ensure_ascii=False)
         return "".join(sorted(letter for letter in self._missing_letters if letter in text))
@@ -131,7 +130,7 @@ class TypstRenderer:
 
 
 def _with_placeholders(text: str, missing: frozenset[str]) -> str:
-    """Return the text with PLACEHOLDER for each run of missing letters that joiners connect, such as one emoji.
+    """The text with PLACEHOLDER for each run of missing letters that joiners connect, such as one emoji.
 
     Example: _with_placeholders("Zoe 👩‍🎓🎉", {"👩", "🎓", "🎉"}) == "Zoe □□"
     """
@@ -156,19 +155,19 @@ def _evict_typst_cache(_event: object = None) -> None:
 
 
 def _font_folders(operators_fonts: Path | None) -> list[str]:
-    """Return the folder of our own fonts, and the operator's if it is there."""
+    """The folder of our own fonts, and the operator's if it is there."""
     return [str(folder) for folder in (_PROJECT / "fonts", operators_fonts) if folder and folder.is_dir()]
 
 
 def _letters_without_font(error: Exception) -> set[str]:
-    """Return the letters that a TypstError says no font has; the empty set for any other error."""
+    """The letters that a TypstError says no font has; the empty set for any other error."""
     texts = _MISSING_LETTERS.findall(str(getattr(error, "diagnostic", error)))
     letters = set("".join(_ESCAPED.sub(lambda code: chr(int(code[1], 16)), text) for text in texts))
     return {letter for letter in letters if not letter.isascii() and letter not in _ATTACHED}
 
 
 def missing_letters_note(letters: str) -> str:
-    """Return the sentence that says which letters are printed as PLACEHOLDER, and what an operator can do."""
+    """The sentence that says which letters are printed as PLACEHOLDER, and what an operator can do."""
     points = ", ".join(f"U+{ord(char):04X}" for char in letters[:4])
     note = _("No font on this server has “{letters}” ({points}), so “{placeholder}” is printed in its place.")
     advice = _("An operator can add a font in the folder “fonts” of the app’s data folder.")

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from app.models.architecture import Architecture
-from app.shapes.costs import BYTES_PER_NUMBER, CACHED_OF_TOKEN, cached_numbers
+from app.shapes.costs import BYTES_PER_NUMBER, cached_numbers
 from app.shapes.requirements import (
     Requirement,
     TopicError,
@@ -74,23 +74,6 @@ class LayerHeads:
         return range(key_head * self.shared_by, (key_head + 1) * self.shared_by)
 
 
-@dataclass(frozen=True)
-class CacheBytes:
-    """The bytes of a KV cache at 16 bits a number: of all layers, and of one, a number for each kind of layer.
-
-    `without_windows` is what all layers would take if each kept every token.
-    """
-
-    all_layers: int
-    one_layer: frozenset[int]
-    without_windows: int
-
-    @property
-    def drops_tokens(self) -> bool:
-        """Whether sliding windows are full, so that not all tokens are cached in every layer."""
-        return self.all_layers < self.without_windows
-
-
 def require_several_heads(architecture: Architecture, tokens: int) -> None:
     """Refuse a layer with one head, which cannot be split."""
     if architecture.H == 1:
@@ -120,15 +103,6 @@ def cache_refusal(architecture: Architecture, tokens: int) -> str | None:
             model=architecture.name
         )
     return None
-
-
-def cache_of_model(architecture: Architecture, tokens: int, sizes: Mapping[str, int]) -> CacheBytes:
-    """The KV cache after so many tokens, with these sizes."""
-    runs = architecture.stacks[0].runs
-    of_token = (CACHED_OF_TOKEN * BYTES_PER_NUMBER["16"]).size(sizes)  # in one layer
-    one_layer = frozenset(of_token * min(tokens, run.window or tokens) for run in runs)
-    every_token = of_token * tokens * sum(run.count for run in runs)
-    return CacheBytes(cache_bytes(architecture, tokens, sizes), one_layer, every_token)
 
 
 def cache_bytes(architecture: Architecture, tokens: int, sizes: Mapping[str, int]) -> int:

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 from playwright.sync_api import Page
 
-from app.figures.draw import draw_figures
-from app.figures.figures import Figure
+from app.figures.figure import Figure
+from app.figures.sheet_figures import draw_figures
 from app.web.shared.templating import template_environment
 from tests.helpers.shipped import LIBRARY
 

@@ -8,20 +8,22 @@ from collections.abc import Mapping
 from dataclasses import replace
 from itertools import pairwise, product
 from math import lcm
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from app.algebra.number_text import format_number
-from app.figures.draw import draw_figures
-from app.figures.figures import Box, Figure
+from app.figures.figure import MIRRORED_SIDES, Arc, Box, Edge, EdgeSide, Figure, Flow, MismatchBracket, Sign, Sketch
+from app.figures.geometry import Point, Rect
 from app.figures.scale import MAX_SIDE_PX, MIN_SIDE_PX, ScaleName
+from app.figures.sheet_figures import draw_figures
 from app.shapes.table import Blank
 from app.sheets.library import Library
 from app.sheets.variant import Variant
 from tests.helpers.own_sheets import own_sheet
+from tests.helpers.rectangles import touch
 from tests.helpers.shipped import LIBRARY
 
 LLAMA, GROUPED = LIBRARY.variant("llama-7b"), LIBRARY.variant("qwen2.5-0.5b-grouped")
@@ -45,7 +47,7 @@ def lengths(figures: tuple[Figure, ...]) -> dict[str, set[float]]:
     for figure in figures:
         for edge in figure.edges:
             if edge.label not in ("", "?"):
-                length = round(math.hypot(edge.x2 - edge.x1, edge.y2 - edge.y1), 6)
+                length = round(math.hypot(edge.end.x - edge.start.x, edge.end.y - edge.start.y), 6)
                 lengths_by_label.setdefault(edge.label, set()).add(length)
     return lengths_by_label
 
@@ -88,7 +90,11 @@ def test_the_true_scale_draws_lengths_like_the_sizes() -> None:
 def test_lengths_follow_the_sizes_down_to_the_shortest(first: int, second: int, scale: ScaleName) -> None:
     """Two sizes are as long as their roots (or they themselves) are to each other, unless too short to be seen."""
     figures = draw_figures(LLAMA, {Blank("queries", "rows"): first, Blank("keys", "columns"): second}, scale)
-    edges = {edge.blank: max(edge.x2 - edge.x1, edge.y2 - edge.y1) for figure in figures for edge in figure.edges}
+    edges = {
+        edge.blank: max(edge.end.x - edge.start.x, edge.end.y - edge.start.y)
+        for figure in figures
+        for edge in figure.edges
+    }
     one, other = edges[Blank("queries", "rows")], edges[Blank("keys", "columns")]
     ratio = math.sqrt(first / second) if scale == "root" else first / second
     if min(one, other) > MIN_SIDE_PX * 1.001:
@@ -100,17 +106,14 @@ def test_lengths_follow_the_sizes_down_to_the_shortest(first: int, second: int, 
 def test_figures_are_finite_and_hold_their_boxes(values: dict[Blank, int], scale: ScaleName) -> None:
     """Whatever sizes are typed, every box has a positive size and lies inside its figure, and nothing overflows."""
     for figure in draw_figures(LLAMA, values, scale):
-        assert 0 < figure.width < math.inf
-        assert 0 < figure.height < math.inf
+        assert 0 < figure.frame.width < math.inf
+        assert 0 < figure.frame.height < math.inf
         for box in figure.boxes:
-            assert min(box.width, box.height) >= MIN_SIDE_PX * 0.999
-            assert box.x >= figure.x
-            assert box.y >= figure.y
-            assert box.x + box.width <= figure.x + figure.width
-            assert box.y + box.height <= figure.y + figure.height
+            assert min(box.rect.width, box.rect.height) >= MIN_SIDE_PX * 0.999
+            assert figure.frame.holds(box.rect)
         for edge in figure.edges:
-            assert all(math.isfinite(end) for end in (edge.x1, edge.y1, edge.x2, edge.y2, *edge.label_at))
-        assert all("nan" not in arc.path and "inf" not in arc.path for arc in figure.arcs)
+            assert all(math.isfinite(end) for end in (*edge.start, *edge.end, *edge.label_at))
+        assert all(math.isfinite(end) for arc in figure.arcs for end in (*arc.start, *arc.end))
 
 
 @given(typed(LLAMA), st.sampled_from(SCALES))
@@ -119,9 +122,7 @@ def test_matrices_of_a_figure_do_not_cover_each_other(values: dict[Blank, int], 
     for figure in draw_figures(LLAMA, values, scale):
         for i, a in enumerate(figure.boxes):
             for b in figure.boxes[i + 1 :]:
-                beside = a.x + a.width <= b.x + 1e-6 or b.x + b.width <= a.x + 1e-6
-                above = a.y + a.height <= b.y + 1e-6 or b.y + b.height <= a.y + 1e-6
-                assert beside or above, (a.tensor, b.tensor)
+                assert not touch(a.rect, b.rect), (a.tensor, b.tensor)
 
 
 @given(st.data(), st.sampled_from(SCALES))
@@ -156,10 +157,10 @@ def test_right_answers_leave_no_mismatch(library: Library) -> None:
     for variant in (library.variant(sheet) for sheet in library.worksheets):
         figures = draw_figures(variant, sizes_by_blank(variant))
         edges = [edge for figure in figures for edge in figure.edges]
-        assert not any(figure.has_mismatch for figure in figures)
+        assert not any(figure.mismatches for figure in figures)
         assert not any(arc.mismatch for figure in figures for arc in figure.arcs)
         assert "mismatch" not in {edge.kind for edge in edges}
-        assert not any(figure.breaks for figure in figures)
+        assert not any(figure.brackets for figure in figures)
         drawn += len(figures)
     assert drawn >= 9
 
@@ -171,7 +172,7 @@ def test_an_empty_sheet_is_drawn_open(library: Library) -> None:
     assert {box.tensor for box in figure.boxes if not box.incomplete} == {"input"}
     assert {edge.label for edge in figure.edges if edge.given} == {"100", "4096"}
     assert {edge.label for edge in figure.edges if not edge.given} <= {"?", ""}
-    assert not figure.has_mismatch
+    assert not figure.mismatches
     (untold,) = draw_figures(variant, {}, names_sizes=False)
     assert all(box.incomplete for box in untold.boxes)
     assert not any(edge.given for edge in untold.edges)
@@ -180,14 +181,14 @@ def test_an_empty_sheet_is_drawn_open(library: Library) -> None:
 def test_a_mismatch_is_drawn_and_named_by_what_was_typed(library: Library) -> None:
     """Queries 128 wide and keys 4096 wide: the scores break, and the sentence has these two numbers alone."""
     values = {Blank("queries", "columns"): 128, Blank("keys", "columns"): 4096}
-    broken = [figure for figure in draw_figures(library.variant("llama-7b"), values) if figure.has_mismatch]
+    broken = [figure for figure in draw_figures(library.variant("llama-7b"), values) if figure.mismatches]
     assert [figure.key for figure in broken] == ["flow"]
     (mismatch,) = broken[0].mismatches
     assert set(re.findall(r"\d+", mismatch.sentence)) == {"128", "4096"}
     assert mismatch.about == ("queries.columns", "keys.columns", "scores")
     assert broken[0].captions == draw_figures(library.variant("llama-7b"), {})[0].captions
     assert [arc.products for arc in broken[0].arcs if arc.mismatch] == ["scores"]
-    assert [each.text for each in broken[0].breaks] == ["4096 ≠ 128"]
+    assert [each.text for each in broken[0].brackets] == ["4096 ≠ 128"]
     assert "mismatch" not in {edge.kind for edge in broken[0].edges}, "neither is blamed"
 
 
@@ -201,12 +202,12 @@ def test_an_output_that_cannot_be_added_stands_in_the_outline_of_the_input(libra
     (figure,) = draw_figures(variant, right | {wide: 128})
     (outline,) = figure.outlines
     before, after = in_lane(figure, "input"), in_lane(figure, "output")
-    assert (outline.x, outline.y) == (after.x, after.y)
-    assert (outline.width, outline.height) == pytest.approx((before.width, before.height))
-    assert outline.x + outline.width < figure.x + figure.width
-    assert outline.y + outline.height < figure.y + figure.height
+    assert (outline.x, outline.y) == (after.rect.x, after.rect.y)
+    assert (outline.width, outline.height) == pytest.approx((before.rect.width, before.rect.height))
+    assert outline.x + outline.width < figure.frame.right
+    assert outline.y + outline.height < figure.frame.bottom
     needed = right[Blank("input", wide.field)]
-    assert [each.text for each in figure.breaks] == [f"{needed} ≠ 128"]
+    assert [each.text for each in figure.brackets] == [f"{needed} ≠ 128"]
     assert any("cannot be added" in each.sentence for each in figure.mismatches)
 
 
@@ -219,9 +220,9 @@ def test_queries_and_keys_of_one_width_meet_at_the_corner(library: Library) -> N
     assert not arc.mismatch
     assert not arc.is_open
     assert keys.transposed
-    assert keys.height == pytest.approx(queries.width)
-    assert arc.start[0] == queries.x
-    assert arc.end[1] == pytest.approx(keys.y + keys.height)
+    assert keys.rect.height == pytest.approx(queries.rect.width)
+    assert arc.start[0] == queries.rect.x
+    assert arc.end[1] == pytest.approx(keys.rect.y + keys.rect.height)
 
 
 @pytest.mark.parametrize("key", ["llama-7b", "columns-qwen3-0.6b"])
@@ -234,8 +235,8 @@ def test_a_head_is_one_lane_of_tokens(library: Library, key: str) -> None:
     (figure,) = draw_figures(variant, sizes_by_blank(variant))
     mirrored = key.startswith("columns")
 
-    def place(box: Box) -> tuple[float, float, float, float]:
-        return (box.y, box.x, box.height, box.width) if mirrored else (box.x, box.y, box.width, box.height)
+    def place(box: Box) -> Rect:
+        return box.rect.mirrored if mirrored else box.rect
 
     lane = [place(in_lane(figure, key)) for key in LANE]
     assert len({(y, height) for _, y, _, height in lane}) == 1
@@ -258,10 +259,10 @@ def test_a_matrix_with_other_rows_sticks_out_of_the_lane(library: Library) -> No
     (wrong,) = draw_figures(variant, sizes_by_blank(variant) | rows)
     assert right.flow
     assert wrong.flow
-    lane = wrong.flow.lanes[0][3]
-    assert in_lane(wrong, "queries").height > lane > in_lane(wrong, "keys").height > in_lane(wrong, "values").height
-    assert {"400 ≠ 100", "20 ≠ 100"} <= {each.text for each in wrong.breaks}
-    assert right.breaks == ()
+    queries, keys, values = (in_lane(wrong, key).rect.height for key in ("queries", "keys", "values"))
+    assert queries > wrong.flow.lanes[0].height > keys > values
+    assert {"400 ≠ 100", "20 ≠ 100"} <= {each.text for each in wrong.brackets}
+    assert right.brackets == ()
 
 
 def test_the_product_being_worked_on_is_the_first_that_is_not_answered(library: Library) -> None:
@@ -291,7 +292,7 @@ def test_the_mask_hides_a_corner_of_the_weights_and_changes_no_shape(library: Li
     assert {box.tensor for box in boxes if box.masked} == {"weights"}
     assert {box.tensor for box in boxes if box.hatched} == {"W_Q", "W_K", "W_V", "W_O"}
     scores, weights = (next(box for box in boxes if box.tensor == key) for key in ("scores", "weights"))
-    assert (scores.width, scores.height) == (weights.width, weights.height)
+    assert (scores.rect.width, scores.rect.height) == (weights.rect.width, weights.rect.height)
 
 
 def test_colours_follow_the_number_and_not_the_box(library: Library) -> None:
@@ -307,7 +308,7 @@ def test_colours_follow_the_number_and_not_the_box(library: Library) -> None:
 def told(variant: Variant, sizes: Mapping[Blank, int]) -> list[Any]:
     """What a drawing that may tell nothing marks, and which boxes have their number written in it."""
     figures = draw_figures(variant, sizes, names_sizes=False, tells_mismatches=False)
-    marked = {(f.mismatches, f.breaks, f.outlines, tuple(arc for arc in f.arcs if arc.mismatch)) for f in figures}
+    marked = {(f.mismatches, f.brackets, f.outlines, tuple(arc for arc in f.arcs if arc.mismatch)) for f in figures}
     edges = [edge for figure in figures for edge in figure.edges if edge.blank in sizes and edge.shown == "label"]
     return [marked - {((), (), (), ())}, sorted((str(edge.blank), edge.kind) for edge in edges)]
 
@@ -336,3 +337,29 @@ def test_a_width_that_the_sheet_hides_shows_in_no_drawing(library: Library) -> N
     both = [draw_figures(sheet, typed) for sheet in (hidden, replace(hidden, model=wider))]
     assert both[0] == both[1]
     assert "768" not in [edge.label for figure in both[0] for edge in figure.edges]
+
+
+def test_the_mirror_image_of_the_mirror_image_is_the_drawing_itself() -> None:
+    """Of every part of a drawing, and of every side that a label can be at."""
+    assert MIRRORED_SIDES.keys() == set(get_args(EdgeSide))
+    assert all(MIRRORED_SIDES[MIRRORED_SIDES[side]] == side for side in MIRRORED_SIDES)
+    part = Rect(1.0, 2.0, 3.0, 4.0)
+    areas = (((1.0, 2.0), (3.0, 4.0), (5.0, 7.0)),)
+    box = Box("queries", "Q", "query", part, masked=areas, rules=areas, groups=areas, part=part, gaps=areas)
+    ends = (Point(1.0, 2.0), Point(3.0, 5.0))
+    edge = Edge(Blank("queries", "rows"), "upper", *ends, "128", "head")
+    sketch = Sketch(
+        boxes=(box,),
+        edges=(edge,),
+        arcs=(Arc(*ends, True, False),),
+        outlines=(part,),
+        signs=(Sign("+", ends[0]),),
+        pulled=areas,
+        brackets=(MismatchBracket(*ends, Point(1.0, 0.0), "1 ≠ 2"),),
+        flow=Flow((part,), {"queries": part}, {"queries": edge}),
+    )
+    assert all(vars(sketch).values())  # so that none can be lost
+    assert sketch.mirrored.mirrored == sketch
+    assert all(one != other for one, other in zip(vars(sketch).values(), vars(sketch.mirrored).values(), strict=True))
+    assert sketch.moved(3.0, 4.0).moved(-3.0, -4.0) == sketch
+    assert sketch + Sketch() == sketch == Sketch() + sketch

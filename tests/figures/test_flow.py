@@ -8,8 +8,9 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.figures.draw import draw_figures
+from app.figures.geometry import Rect
 from app.figures.scale import ScaleName
+from app.figures.sheet_figures import draw_figures
 from app.sheets.variant import Variant
 from tests.helpers.rectangles import touch
 from tests.helpers.shipped import LIBRARY
@@ -32,16 +33,12 @@ def test_nothing_that_is_written_is_covered(seed: int, sheet: Variant, scale: Sc
     answers |= {chance.choice(sheet.blanks): chance.choice(sizes) for _ in range(count)}
     (figure,) = draw_figures(sheet, answers, scale)
     texts = [edge.text_box for edge in figure.edges if edge.text_height]
-    texts += [each.text_box for each in figure.breaks]
-    texts += [(sign.x - 8, sign.y - 8, 16.0, 16.0) for sign in figure.signs]
-    lines = [each.bracket_box for each in figure.breaks]
-    lines += [(x - 0.6, y - 0.6, 1.2, 1.2) for arc in figure.arcs for x, y in arc.points]
-    boxes = [(box.x, box.y, box.width, box.height) for box in figure.boxes]
+    texts += [each.text_box for each in figure.brackets]
+    texts += [sign.text_box for sign in figure.signs]
+    lines = [each.bracket_box for each in figure.brackets]
+    lines += [Rect(x - 0.6, y - 0.6, 1.2, 1.2) for arc in figure.arcs for x, y in arc.points]
+    boxes = [box.rect for box in figure.boxes]
     assert not any(touch(a, b) for a, b in combinations(texts, 2))
     assert not any(touch(a, b) for a, b in combinations(boxes, 2))
     assert not any(touch(text, other) for text in texts for other in (*boxes, *lines))
-    for x, y, width, height in (*texts, *boxes, *lines):
-        assert figure.x <= x
-        assert figure.y <= y
-        assert x + width <= figure.x + figure.width
-        assert y + height <= figure.y + figure.height
+    assert all(map(figure.frame.holds, (*texts, *boxes, *lines)))

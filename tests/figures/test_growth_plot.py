@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from app.figures.draw import draw_figures
-from app.figures.figures import Edge, Figure
+from app.figures.figure import Edge, Figure
+from app.figures.sheet_figures import draw_figures
 from app.shapes.table import Blank
 from app.sheets.library import Library
 
@@ -27,7 +27,7 @@ def line(figure: Figure, key: str) -> Edge:
 
 def height(edge: Edge, x: float) -> float:
     """How far below the top a line is at some place."""
-    return edge.y1 + (edge.y2 - edge.y1) * (x - edge.x1) / (edge.x2 - edge.x1)
+    return edge.start.y + (edge.end.y - edge.start.y) * (x - edge.start.x) / (edge.end.x - edge.start.x)
 
 
 @pytest.mark.parametrize(("projections", "pairwise", "crossing"), [(8 * 10**9, 10**8, 8000), (10**9, 10**7, 10_000)])
@@ -37,17 +37,17 @@ def test_lines_meet_where_both_counts_are_equal(
     """P·x/N = Q·(x/N)² at x = N·P/Q, with N = 100; one line is twice as steep as the other."""
     figure = plot(library, projections_flops=projections, pairwise_flops=pairwise, crossing=crossing)
     once, twice, upright = (line(figure, key) for key in ("projections_flops", "pairwise_flops", "crossing"))
-    assert upright.x1 == upright.x2
-    assert height(once, upright.x1) == pytest.approx(height(twice, upright.x1), abs=0.01)
-    assert twice.y1 - twice.y2 == pytest.approx(2 * (once.y1 - once.y2))
+    assert upright.start.x == upright.end.x
+    assert height(once, upright.start.x) == pytest.approx(height(twice, upright.start.x), abs=0.01)
+    assert twice.start.y - twice.end.y == pytest.approx(2 * (once.start.y - once.end.y))
     assert figure.mismatches == ()
 
 
 def test_lines_that_meet_elsewhere_are_a_mismatch(library: Library) -> None:
     """Whatever the key says; what was not typed is not drawn, and never given away."""
-    assert plot(library, projections_flops=10**9, pairwise_flops=10**7, crossing=8192).has_mismatch
+    assert plot(library, projections_flops=10**9, pairwise_flops=10**7, crossing=8192).mismatches
     right = {blank.tensor: number for blank, number in library.variant(WORKSHEET).key.items()}
-    assert not plot(library, **right).has_mismatch
+    assert not plot(library, **right).mismatches
     unfinished = plot(library, projections_flops=right["projections_flops"])
-    assert not unfinished.has_mismatch
+    assert not unfinished.mismatches
     assert "8192" not in "".join(edge.label for edge in unfinished.edges) + unfinished.alt_text

@@ -9,9 +9,10 @@ from itertools import combinations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.figures.draw import draw_figures
-from app.figures.figures import Figure, Rectangle, overlapping
+from app.figures.figure import Figure
+from app.figures.geometry import Rect
 from app.figures.scale import ScaleName
+from app.figures.sheet_figures import draw_figures
 from app.shapes.table import Blank
 from app.sheets.variant import Variant
 from tests.helpers.shipped import LIBRARY
@@ -35,10 +36,10 @@ def typed(data: st.DataObject, variant: Variant) -> dict[Blank, int]:
     return values | data.draw(st.dictionaries(st.sampled_from(variant.blanks), LENGTHS, max_size=6))
 
 
-def texts(figure: Figure) -> Iterator[tuple[str, Rectangle]]:
+def texts(figure: Figure) -> Iterator[tuple[str, Rect]]:
     """What is written in a figure outside of its matrices."""
     yield from ((f"{e.letter} {e.label} {e.name} {e.side}", e.text_box) for e in figure.edges if e.text_height)
-    yield from ((each.text, each.text_box) for each in figure.breaks)
+    yield from ((each.text, each.text_box) for each in figure.brackets)
     yield from ((sign.text, sign.text_box) for sign in figure.signs)
 
 
@@ -46,19 +47,16 @@ def problems(figure: Figure) -> Iterator[str]:
     """Every text on another one or on a matrix, or outside the figure."""
     written = list(texts(figure))
     for (first, a), (second, b) in combinations(written, 2):
-        if overlapping(a, [b]):
+        if a.overlapping([b]):
             yield f"{figure.key}: {first} on {second}"
-    for text, rectangle in written:
+    for text, rect in written:
         for box in figure.boxes:
-            if overlapping(rectangle, box.card_rectangles):
+            if rect.overlapping(box.card_rects):
                 yield f"{figure.key}: {text} on {box.tensor}"
         for arc in figure.arcs:
-            if overlapping(rectangle, [(x, y, 0.1, 0.1) for x, y in arc.points]):
+            if rect.overlapping([Rect(x, y, 0.1, 0.1) for x, y in arc.points]):
                 yield f"{figure.key}: {text} on an arc"
-        x, y, width, height = rectangle
-        if not (figure.x <= x and figure.y <= y and x + width <= figure.x + figure.width):
-            yield f"{figure.key}: {text} outside"
-        if y + height > figure.y + figure.height:
+        if not figure.frame.holds(rect):
             yield f"{figure.key}: {text} outside"
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from xml.etree import ElementTree
 
-from app.figures.draw import draw_figures
+from app.figures.geometry import Rect
+from app.figures.sheet_figures import draw_figures
 from app.figures.svg import figure_svg
 from tests.helpers.shipped import LIBRARY
 
@@ -17,7 +18,7 @@ def test_texts_stand_in_svg_as_they_are_written() -> None:
     variant = LIBRARY.variant("llama-7b")
     (figure,) = draw_figures(variant, dict(variant.key))
     edges = tuple(replace(edge, name=HOSTILE, label=HOSTILE, shown="label") for edge in figure.edges)
-    boxes = tuple(replace(box, letter=HOSTILE, width=9999.0, height=99.0) for box in figure.boxes)
+    boxes = tuple(replace(box, letter=HOSTILE, rect=Rect(0.0, 0.0, 9999.0, 99.0)) for box in figure.boxes)
     svg = ElementTree.fromstring(figure_svg(replace(figure, edges=edges, boxes=boxes, alt_text=HOSTILE)))  # noqa: S314
     written = ["".join(text.itertext()) for text in svg.findall("g/text")]
     letters = [text for text in written if text.removesuffix("T") == HOSTILE]

@@ -16,11 +16,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.figures.breaks import MIN_BRACKET_PX
-from app.figures.draw import draw_figures
-from app.figures.figures import Box, Figure, Polygon
+from app.figures.figure import Box, Figure
+from app.figures.geometry import Polygon
+from app.figures.mismatch_brackets import MIN_BRACKET_PX
 from app.figures.plans import FIGURE_PLANS
 from app.figures.scale import ScaleName
+from app.figures.sheet_figures import draw_figures
 from app.models.read_config import build_architecture
 from app.shapes.requirements import TopicError
 from app.shapes.table import Blank
@@ -88,8 +89,8 @@ def products(figure: Figure) -> Iterator[tuple[Box, Box, Box]]:
     if figure.flow:
         yield from lane_products(figure) if figure.flow.lanes else card_products(figure)
     for result in () if figure.flow else figure.boxes:
-        above = [b for b in figure.boxes if b.x == result.x and 0 < result.y - b.y - b.height < 13]
-        beside = [b for b in figure.boxes if b.y == result.y and 0 < result.x - b.x - b.width < 13]
+        above = [b for b in figure.boxes if b.rect.x == result.rect.x and 0 < result.rect.y - b.rect.bottom < 13]
+        beside = [b for b in figure.boxes if b.rect.y == result.rect.y and 0 < result.rect.x - b.rect.right < 13]
         if above and beside:
             yield beside[0], above[0], result
 
@@ -112,9 +113,13 @@ def lane_products(figure: Figure) -> Iterator[tuple[Box, Box, Box]]:
 def card_products(figure: Figure) -> Iterator[tuple[Box, Box, Box]]:
     """The products of decks by their front cards: one stands above the result, the other one left of it."""
     for result in figure.boxes:
-        above = [box for box in figure.boxes if box.x == result.x and box.y + box.height < result.y]
+        above = [box for box in figure.boxes if box.rect.x == result.rect.x and box.rect.bottom < result.rect.y]
         if above:
-            yield max((box for box in figure.boxes if box.x < result.x), key=lambda box: box.x), above[0], result
+            yield (
+                max((box for box in figure.boxes if box.rect.x < result.rect.x), key=lambda box: box.rect.x),
+                above[0],
+                result,
+            )
 
 
 def test_every_topic_is_drawn_for_some_sheet() -> None:
@@ -133,8 +138,8 @@ def test_products_of_a_right_sheet_can_be_multiplied_as_they_are_drawn(name: str
     """
     for figure in right_figures(name):
         for left, above, result in products(figure):
-            shape = (meta(left.height, left.width) @ meta(above.height, above.width)).shape
-            assert shape == meta(result.height, result.width).shape, (figure.key, left.tensor, above.tensor)
+            shape = (meta(left.rect.height, left.rect.width) @ meta(above.rect.height, above.rect.width)).shape
+            assert shape == meta(result.rect.height, result.rect.width).shape, (figure.key, left.tensor, above.tensor)
 
 
 @on_every_sheet(lambda v: v.table.key in FIGURE_PLANS)
@@ -162,7 +167,7 @@ def test_a_right_sheet_has_no_mismatch_and_every_asked_side_is_named(name: str) 
     """The sides of what the sheet asks for say what they count: tokens, embedding, heads …"""
     variant = NAMED[name]
     for figure in right_figures(name):
-        assert not figure.has_mismatch, figure.mismatches
+        assert not figure.mismatches, figure.mismatches
         assert not any(arc.mismatch for arc in figure.arcs)
         if figure.flow and not figure.flow.lanes:  # a step of decks, where a name stands once
             assert max(Counter(edge.name for edge in figure.edges if edge.name).values()) == 1
@@ -217,12 +222,12 @@ def test_parts_of_a_count_are_drawn_as_long_as_their_whole(name: str) -> None:
     right = {blank: variant.answer(blank) for blank in variant.blanks}
     for figure in (figure for figure in draw_figures(variant, right) if figure.key == "parts"):
         *parts, whole = figure.boxes
-        assert all(b.x == pytest.approx(a.x + a.width) for a, b in pairwise(parts))
-        assert parts[-1].x + parts[-1].width == pytest.approx(whole.width, abs=1.5 * len(parts))  # thin ones are seen
+        assert all(b.rect.x == pytest.approx(a.rect.right) for a, b in pairwise(parts))
+        assert parts[-1].rect.right == pytest.approx(whole.rect.width, abs=1.5 * len(parts))  # thin ones are seen
         wrong = {**right, Blank(whole.tensor, "count"): right[Blank(whole.tensor, "count")] // 3}
         redrawn = {each.tensors[-1]: each for each in draw_figures(variant, wrong) if each.boxes}[whole.tensor]
-        assert redrawn.has_mismatch
-        assert redrawn.outlines[0].width > redrawn.boxes[-1].width
+        assert redrawn.mismatches
+        assert redrawn.outlines[0].width > redrawn.boxes[-1].rect.width
 
 
 @on_every_sheet()
@@ -234,12 +239,8 @@ def test_labels_stand_free(name: str) -> None:
             assert not touch(a, b), (figure.key, first.label, first.side, second.label, second.side)
         for edge, text in zip(figure.edges, texts, strict=True):
             for box in figure.boxes:
-                covered = touch(text, (box.x, box.y, box.width, box.height))
-                assert not covered, (figure.key, edge.label, edge.side, box.tensor)
-            assert text[0] >= figure.x
-            assert text[1] >= figure.y
-            assert text[0] + text[2] <= figure.x + figure.width
-            assert text[1] + text[3] <= figure.y + figure.height
+                assert not touch(text, box.rect), (figure.key, edge.label, edge.side, box.tensor)
+            assert figure.frame.holds(text)
 
 
 HEAD, LAYER = LIBRARY.variant("head-of-a-model"), LIBRARY.variant("layer-mistral-7b")
@@ -278,18 +279,14 @@ def test_each_pair_of_sides_that_differ_is_broken_in_plain_sight(seed: int, vari
     chance = Random(seed)  # noqa: S311 - so that it can be repeated
     values |= {chance.choice(variant.blanks): int(10 ** chance.uniform(0, 6)) for _ in range(chance.randrange(4))}
     for figure in draw_figures(variant, values, scale):
-        assert bool(figure.breaks) <= figure.has_mismatch
+        assert bool(figure.brackets) <= bool(figure.mismatches)
         if any("divisible" not in each.sentence for each in figure.mismatches):
-            assert figure.breaks, figure.mismatches
-        taken = [edge.text_box for edge in figure.edges] + [(b.x, b.y, b.width, b.height) for b in figure.boxes]
-        for each in figure.breaks:
-            x, y, width, height = each.text_box
+            assert figure.brackets, figure.mismatches
+        taken = [edge.text_box for edge in figure.edges] + [box.rect for box in figure.boxes]
+        for each in figure.brackets:
             assert max(each.bracket_box[2:]) >= MIN_BRACKET_PX
             assert all(not touch(each.text_box, other) for other in taken), (figure.key, each)
-            assert x >= figure.x
-            assert y >= figure.y
-            assert x + width <= figure.x + figure.width
-            assert y + height <= figure.y + figure.height
+            assert figure.frame.holds(each.text_box)
             taken.append(each.text_box)
 
 
@@ -304,7 +301,7 @@ def test_there_is_a_mismatch_exactly_where_torch_cannot_multiply(seed: int, vari
     shapes = {row.key: (values[Blank(row.key, "rows")], values[Blank(row.key, "columns")]) for row in variant.rows}
     layer = variant is LAYER
     heads, kv_heads = (variant.architecture.H, variant.architecture.G) if layer else (1, 1)
-    drawn = any(figure.has_mismatch for figure in draw_figures(variant, values))
+    drawn = any(figure.mismatches for figure in draw_figures(variant, values))
     assert drawn != multiplies(shapes, heads, kv_heads), shapes
 
 
@@ -313,7 +310,7 @@ def test_an_empty_sheet_gives_no_answer_away(name: str) -> None:
     """Asked sides have question marks, but for the input, which the text tells; sentences name heads that share."""
     variant = NAMED[name]
     for figure in draw_figures(variant, {}):
-        assert not figure.has_mismatch
+        assert not figure.mismatches
         asked = [edge for edge in figure.edges if edge.blank in variant.blanks and not edge.given]
         assert {edge.label for edge in asked} <= {"?", ""}
         assert not any(edge.name for edge in asked)
@@ -330,7 +327,7 @@ def test_letters_do_not_fit_because_their_numbers_are_equal() -> None:
     typed = {blank: variant.read(blank, text) for blank, text in written.items()}
     scores = draw_figures(variant, {blank: answer for blank, answer in typed.items() if isinstance(answer, Answer)})[0]
     assert [arc.products for arc in scores.arcs if arc.mismatch] == ["scores"]
-    assert [each.text for each in scores.breaks] in (["T ≠ d_h"], ["d_h ≠ T"])
+    assert [each.text for each in scores.brackets] in (["T ≠ d_h"], ["d_h ≠ T"])
     sentence = scores.mismatches[0].sentence
     assert len(scores.mismatches) == 1
     assert "T columns" in sentence
@@ -342,7 +339,7 @@ def test_a_mask_hides_what_the_layers_hide() -> None:
     variant = LIBRARY.variant("llama-7b", "mistral-7b", 9000)
     figures = draw_figures(variant, {blank: variant.answer(blank) for blank in variant.blanks})
     weights = next(box for figure in figures for box in figure.boxes if box.tensor == "weights")
-    shares = [polygon_area(polygon) / (weights.width * weights.height) for polygon in weights.masked]
+    shares = [polygon_area(polygon) / (weights.rect.width * weights.rect.height) for polygon in weights.masked]
     assert shares == pytest.approx([1 / 2, ((9000 - 4096) / 9000) ** 2 / 2])
 
 
@@ -354,7 +351,7 @@ def test_a_window_to_both_sides_hides_tokens_beyond_either(tokens: int) -> None:
     variant = replace(variant, model=replace(variant.model, architecture=build_architecture(config)))
     figures = draw_figures(variant, {blank: variant.answer(blank) for blank in variant.blanks})
     weights = next(box for figure in figures for box in figure.boxes if box.tensor == "weights")
-    shares = [polygon_area(polygon) / (weights.width * weights.height) for polygon in weights.masked]
+    shares = [polygon_area(polygon) / (weights.rect.width * weights.rect.height) for polygon in weights.masked]
     assert shares == pytest.approx([((tokens - 65) / tokens) ** 2 / 2] * 2 if tokens > 65 else [])
     assert bool(shares) == any("hides tokens that are too far away" in s for f in figures for s in f.captions)
 

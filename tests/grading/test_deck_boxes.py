@@ -4,86 +4,92 @@ from __future__ import annotations
 
 import re
 
-from app.grading.deck_boxes import DECKS, mark_cache, mark_deck
-from app.shapes.layer_heads import CacheBytes, LayerHeads, possible_kv_heads
-from app.shapes.topics import sizes_for
+import pytest
+
+from app.grading.deck_boxes import DECKS, AskedBoxes, mark_cache, mark_deck
+from app.shapes.layer_heads import LayerHeads, cache_bytes, cache_refusal, possible_kv_heads, require_heads
+from app.shapes.requirements import TopicError
 from app.sheets.library import Library
+from app.sheets.variant import Variant
+from app.web.exhibits.exhibit_view import LAYER_WORKSHEET
 
-SIZES = {"N": 60, "d": 2048, "H": 32, "G": 8, "d_h": 64, "d_v": 64}
+
+def layers(library: Library) -> list[Variant]:
+    """A sheet on a layer of each model that the exhibit shows."""
+    variants = (library.variant(LAYER_WORKSHEET, model) for model in library.models)
+    return [variant for variant in variants if has_heads(variant)]
 
 
-def marked(library: Library, key: str, *typed: object, **sizes: int) -> tuple[tuple[str, ...], str]:
-    """The marks and the sentence for a deck of Llama 3.2 1B."""
-    heads = LayerHeads({**SIZES, **sizes})
-    boxes = mark_deck(heads, key, [str(text) for text in typed], {"N": 60, "H": heads.sizes["H"]}, library.wording)
-    return boxes.marks, boxes.message
+def has_heads(variant: Variant) -> bool:
+    """Whether the exhibit shows a model."""
+    try:
+        require_heads(variant.architecture, variant.tokens)
+    except TopicError:
+        return False
+    return True
+
+
+def marked(library: Library, key: str, *typed: object) -> AskedBoxes:
+    """What is said of a deck of Llama 3.2 1B: 32 query heads and 8 key/value heads of 64, over 60 tokens."""
+    variant = library.variant(LAYER_WORKSHEET, "llama-3.2-1b", 60)
+    return mark_deck(variant, LayerHeads(variant.sizes), key, [str(text) for text in typed])
 
 
 def test_the_true_deck_is_right_and_no_other_sentence_tells_it(library: Library) -> None:
     """Each side wrong alone, the slab's own width, and the order before transpose: a sentence without a digit."""
-    for model in library.models.values():
-        architecture = model.architecture
-        for count in possible_kv_heads(architecture.H):
-            heads = LayerHeads({**sizes_for("attention-layer", architecture, 61, 61), "G": count})
+    for variant in layers(library):
+        counts = possible_kv_heads(variant.architecture.H)
+        for count in {counts[0], counts[-1], counts[len(counts) // 2], variant.architecture.G}:
+            heads = LayerHeads({**variant.sizes, "G": count})
             for key in DECKS:
                 true = heads.deck(key)
-                assert mark_deck(heads, key, [str(side) for side in true], {}, library.wording).is_right
+                assert mark_deck(variant, heads, key, list(map(str, true))).is_right
                 wrong = [[*true[:at], 1_000_003, *true[at + 1 :]] for at in range(3)]
                 wrong += [[true[1], true[0], true[2]], [true[0], true[1], true[0] * true[2]]]
                 for sides in (each for each in wrong if tuple(each) != true):
-                    boxes = mark_deck(heads, key, list(map(str, sides)), {}, library.wording)
+                    boxes = mark_deck(variant, heads, key, list(map(str, sides)))
                     assert "wrong" in boxes.marks
+                    assert set(boxes.marks) <= {"right", "wrong"}
                     assert boxes.message
                     assert not re.search(r"\d", boxes.message)
 
 
-def test_slips_are_told_apart(library: Library) -> None:
-    """Tokens before heads, query heads for key heads, the slab's width, features left in the scores; each its own."""
-    slips = {
-        "transpose": marked(library, "queries", 60, 32, 64),
-        "whole matrix": marked(library, "queries", 32, 60, 2048),
-        "shared": marked(library, "keys", 32, 60, 64),
-        "score card of its own": marked(library, "scores", 8, 60, 60),
-        "summed over": marked(library, "scores", 32, 60, 64),
-    }
-    for words, (_marks, message) in slips.items():
-        assert words in message
-    assert len({message for _marks, message in slips.values()}) == len(slips)
-    assert marked(library, "queries", "H", "N", "2^6")[0] == ("right", "right", "right")
-    assert marked(library, "queries", "", "", "") == (("empty", "empty", "empty"), "")
-    assert marked(library, "queries", "32", "60 64", "")[0] == ("right", "unreadable", "empty")
+def test_a_mistake_that_the_catalogue_knows_is_named(library: Library) -> None:
+    """Query heads for key heads, and heads that are not repeated for the scores, have the misconception's nudge."""
+    nudges = {entry.nudge for entry in library.wording.misconceptions.values()}
+    assert marked(library, "keys", 32, 60, 64).message in nudges
+    assert marked(library, "scores", 8, 60, 60).message in nudges
+    assert marked(library, "keys", 32, 60, 64).message != marked(library, "scores", 8, 60, 60).message
 
 
-def test_bytes_may_be_rounded_and_slips_are_named(library: Library) -> None:
-    """1,966,080 bytes are 1.97 MB; with query heads 4 times, without values half, one layer a sixteenth, in bits 8."""
-    heads, cache = LayerHeads(SIZES), CacheBytes(1_966_080, frozenset({122_880}), 1_966_080)
-
-    def sentence(text: str) -> str:
-        boxes = mark_cache(heads, text, cache, library.wording)
-        assert boxes.marks == ("right",) or boxes.message
-        return "right" if boxes.is_right else boxes.message
-
-    assert sentence("1,966,080") == sentence("1.97 MB") == sentence("1920 KiB") == "right"
-    wrong = [sentence(text) for text in ("7864320", "983040", "122880", "15728640", "5", "1.9 cats")]
-    assert len(set(wrong)) == len(wrong)
-    assert "right" not in wrong
-    assert mark_cache(heads, "", cache, library.wording).marks == ("empty",)
+def test_symbols_may_be_typed_and_boxes_left_empty(library: Library) -> None:
+    """H and N stand for their numbers; what can't be read is never wrong; nothing typed, nothing said."""
+    assert marked(library, "queries", "H", "N", "2^6").is_right
+    assert marked(library, "queries", "", "", "") == AskedBoxes(("", "", ""), ("empty", "empty", "empty"))
+    assert marked(library, "queries", "32", "60 64", "").marks == ("right", "unreadable", "empty")
+    assert marked(library, "queries", "32", "60", "").message
 
 
-def test_what_full_windows_drop_is_not_asked_to_be_multiplied(library: Library) -> None:
-    """gpt-oss after 200 tokens: 12 layers keep 128 and 12 keep 200, each 2·8·64 numbers at 2 bytes a token."""
-    heads = LayerHeads({**SIZES, "N": 200, "H": 64})
-    of_token = 2 * 8 * 64 * 2
-    in_windows, in_others = of_token * 128, of_token * 200
-    cache = CacheBytes(12 * (in_windows + in_others), frozenset({in_windows, in_others}), 24 * in_others)
+def test_bytes_may_be_rounded_and_mistakes_are_named(library: Library) -> None:
+    """Llama 3.2 1B after 60 tokens: 2·16·60·8·64·2 bytes, 1.97 MB; half without values, 8 times in bits."""
+    variant = library.variant(LAYER_WORKSHEET, "llama-3.2-1b", 60)
+    for text in ("1,966,080", "1.97 MB", "1920 KiB"):
+        assert mark_cache(variant, text).is_right
+    wrong = [mark_cache(variant, text) for text in ("983040", "15728640", "5", "1.9 cats")]
+    assert [boxes.marks[0] for boxes in wrong] == ["wrong", "wrong", "wrong", "unreadable"]
+    assert len({boxes.message for boxes in wrong}) == len(wrong)
+    assert mark_cache(variant, "") == AskedBoxes(("",), ("empty",))
 
-    def sentence(bytes_: int) -> str:
-        return mark_cache(heads, str(bytes_), cache, library.wording).message
 
-    assert "one layer" in sentence(in_windows)
-    assert "one layer" in sentence(in_others)
-    assert "one layer" not in sentence(cache.all_layers // 24)
-    assert "sliding window" in sentence(24 * in_others)
-    assert "layers, the tokens" not in sentence(7)
-    assert "cached tokens" in sentence(7)
-    assert "cached tokens" in sentence(cache.all_layers)
+@pytest.mark.parametrize("tokens", [60, 200])
+def test_the_bytes_of_every_model_that_are_asked_for_are_right(library: Library, tokens: int) -> None:
+    """Of mixtures of experts too, and where windows are full: 12 layers of gpt-oss keep 128 of 200 tokens."""
+    for model in library.models:
+        try:
+            variant = library.variant(LAYER_WORKSHEET, model, tokens)
+        except ValueError:  # a model of another length
+            continue
+        if has_heads(variant) and cache_refusal(variant.architecture, tokens) is None:
+            true = cache_bytes(variant.architecture, tokens, variant.sizes)
+            assert mark_cache(variant, str(true)).is_right
+            assert mark_cache(variant, str(true + 1)).marks == ("wrong",)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from app.figures.draw import draw_figures
+from app.figures.sheet_figures import draw_figures
 from app.grading.grade import AnswersError, grade, with_kept_marks
 from app.handout.answer_key import answer_text
 from app.shapes.table import Blank

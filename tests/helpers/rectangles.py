@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from app.figures.figures import Rectangle
+from app.figures.geometry import Rect
 
 
-def touch(a: Rectangle, b: Rectangle) -> bool:
+def touch(a: Rect, b: Rect) -> bool:
     """Whether two rectangles share more than half a pixel."""
-    return all(a[i] + a[i + 2] > b[i] + 0.5 and b[i] + b[i + 2] > a[i] + 0.5 for i in (0, 1))
+    overlap_x, overlap_y = min(a.right, b.right) - max(a.x, b.x), min(a.bottom, b.bottom) - max(a.y, b.y)
+    return overlap_x > 0.5 and overlap_y > 0.5

@@ -10,7 +10,6 @@ import pytest
 from app.shapes.layer_heads import (
     LayerHeads,
     cache_bytes,
-    cache_of_model,
     cache_refusal,
     possible_kv_heads,
     require_heads,
@@ -91,17 +90,10 @@ def test_the_cache_by_hand(library: Library) -> None:
 def test_the_cache_of_layers_with_windows_by_hand(library: Library) -> None:
     """Mistral keeps 4096 of 10,000 tokens in 32 layers; gpt-oss keeps 128 of 200 in 12 layers, and all in 12."""
     mistral = library.model("mistral-7b").architecture
-    cache = cache_of_model(mistral, 10_000, sizes_for("attention-layer", mistral, 10_000, 10_000))
-    of_token = 2 * 8 * 128 * 2
-    assert cache.one_layer == {4096 * of_token}
-    assert (cache.all_layers, cache.without_windows) == (32 * 4096 * of_token, 32 * 10_000 * of_token)
+    bytes_of_mistral = cache_bytes(mistral, 10_000, sizes_for("attention-layer", mistral, 10_000, 10_000))
+    assert bytes_of_mistral == 32 * 4096 * 2 * 8 * 128 * 2
     gpt = library.model("gpt-oss-20b").architecture
-    cache = cache_of_model(gpt, 200, sizes_for("attention-layer", gpt, 200, 200))
-    of_token = 2 * 8 * 64 * 2
-    assert cache.one_layer == {128 * of_token, 200 * of_token}
-    assert (cache.all_layers, cache.without_windows) == (12 * 328 * of_token, 24 * 200 * of_token)
-    assert cache.drops_tokens
-    assert not cache_of_model(gpt, 128, sizes_for("attention-layer", gpt, 128, 128)).drops_tokens
+    assert cache_bytes(gpt, 200, sizes_for("attention-layer", gpt, 200, 200)) == 12 * 328 * 2 * 8 * 64 * 2
 
 
 def test_models_without_such_heads_or_cache_are_refused_with_a_reason(library: Library) -> None:

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from app.algebra.number_text import format_number
-from app.figures.draw import draw_figures
+from app.figures.sheet_figures import draw_figures
 from app.models.architecture import Architecture, TokensError
 from app.models.config_fields import ConfigError
 from app.models.read_config import build_architecture

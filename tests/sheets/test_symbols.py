@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.algebra.expression import Expression
-from app.figures.draw import draw_figures
+from app.figures.sheet_figures import draw_figures
 from app.grading.explanations import mistaken_expression
 from app.grading.grade import grade
 from app.misconceptions.predictions import expectations
@@ -167,13 +167,13 @@ def test_a_sheet_with_tokens_as_columns_is_drawn_as_the_mirror_image(library: Li
     variant = library.variant("columns-qwen3-0.6b")
     right = {blank: variant.answer(blank) for blank in variant.blanks}
     figures = draw_figures(variant, right)
-    assert not any(figure.has_mismatch for figure in figures)
+    assert not any(figure.mismatches for figure in figures)
     boxes = {box.tensor: box for figure in figures for box in figure.boxes}
-    assert boxes["input"].height > boxes["input"].width
+    assert boxes["input"].rect.height > boxes["input"].rect.width
     for figure in figures:
-        assert all(figure.x <= box.x and box.x + box.width <= figure.x + figure.width for box in figure.boxes)
+        assert all(figure.frame.holds(box.rect) for box in figure.boxes)
     transposed = {**right, Blank("input", "rows"): 45, Blank("input", "columns"): 1024}
-    assert any(figure.has_mismatch for figure in draw_figures(variant, transposed))
+    assert any(figure.mismatches for figure in draw_figures(variant, transposed))
 
 
 def test_a_sheet_with_tokens_as_columns_is_diagnosed_and_followed_in_its_own_places(library: Library) -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from app.figures.draw import draw_figures
+from app.figures.sheet_figures import draw_figures
 from app.misconceptions.predictions import expectations
 from app.shapes.requirements import TopicError
 from app.sheets.formulas import write_formula

@@ -15,8 +15,8 @@ from typing import Literal, get_args
 import pytest
 
 from app.figures.count_bars import KINDS_OF_COUNTS
+from app.figures.glossary_drawings import GLOSSARY_DRAWINGS
 from app.figures.plans import FIGURE_PLANS
-from app.figures.sketches import SKETCHES
 from app.forward.head_run import REASON_OF_FAILURE
 from app.grading.compare import NearMiss
 from app.models.architecture import Architecture, NormKind, PositionBias
@@ -222,7 +222,7 @@ def unused_or_missing(wording: Wording) -> Iterator[str]:
         yield from (f"{topic}.nudges.{key}" for key in nudges ^ words.nudges.keys())
     shown = [key for topic in TOPICS for key in figures_asked(topic)]
     yield from (f"figures.{key}" for key in wording.figures if shown.count(key) < 2)
-    yield from (f"glossary.{key}" for key in wording.glossary.keys() ^ SKETCHES.keys())
+    yield from (f"glossary.{key}" for key in wording.glossary.keys() ^ GLOSSARY_DRAWINGS.keys())
 
 
 def test_every_sentence_is_asked_for_and_every_one_that_is_asked_for_is_there(library: Library) -> None:

@@ -1,6 +1,6 @@
 """A tensor as a deck of cards: its last two sides are a card, the one before them says how many cards there are.
 
-Cards stand behind one another, to the right and up. On a sheet with a batch, the first side is that of whole decks:
+Cards are behind one another, to the right and up. On a sheet with a batch, the first side is that of whole decks:
 one behind the other for each text.
 
               ┌────┐
@@ -17,17 +17,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from app.figures.figures import Box, Edge, EdgeShown, EdgeSide, Point, Rectangle, changed, spread
-from app.figures.pen import Pen, side_ends
+from app.figures.figure import Box, Edge, EdgeShown, EdgeSide, fast_replace, side_ends, spread
+from app.figures.geometry import Point, Rect
+from app.figures.pen import Pen
 from app.figures.scale import UNKNOWN_DECK_PX
 from app.shapes.table import Blank
 from app.shapes.topics import TOPICS
 
-SLANT: Point = (0.8, 0.6)  # how far right and up something stands that is 1 px further back
+SLANT = Point(0.8, 0.6)  # how far right and up something is that is 1 px further back
 MIN_CARD_PX = 3.2  # from one card to the next
 MOST_CARDS, MOST_TEXTS = 12, 3  # of a deck, and decks, that are drawn
 TEXTS_PX = 9.0  # from the last card of a deck to the first of the next text's
-BATCHED_SHARE = 0.5  # of their depth that decks have where several stand behind one another
+BATCHED_SHARE = 0.5  # of their depth that decks have where several are behind one another
 
 
 @dataclass(frozen=True)
@@ -59,46 +60,35 @@ class Deck:
 
     box: Box
     sides: DeckSides
-    cards_end: Point  # the last card of the first text stands so far right and up
+    cards_end: Point  # how far right and up the last card of the first text is
     edges: tuple[Edge, ...] = ()
 
     @property
-    def right(self) -> float:
-        """The right end of its last card."""
-        return self.box.extent[0] + self.box.extent[2]
+    def rects(self) -> list[Rect]:
+        """Everything that is drawn and written."""
+        return [self.box.extent, *self.texts]
 
     @property
-    def rectangles(self) -> list[Rectangle]:
-        """Everything that is drawn and written."""
-        return [self.box.extent, *(edge.text_box for edge in self.edges if edge.text_height)]
+    def texts(self) -> list[Rect]:
+        """Everything that is written."""
+        return [edge.text_box for edge in self.edges if edge.text_height]
 
     def moved(self, x: float, y: float) -> Deck:
-        """The same at another place: moved by x and y."""
-        if not (x or y):
-            return self
-        masked = tuple(tuple((px + x, py + y) for px, py in area) for area in self.box.masked)
-        groups = tuple(tuple((px + x, py + y) for px, py in area) for area in self.box.groups)
-        rules = tuple(((a + x, b + y), (c + x, d + y)) for (a, b), (c, d) in self.box.rules)
-        box = changed(self.box, x=self.box.x + x, y=self.box.y + y, masked=masked, groups=groups, rules=rules)
-        edges = (changed(e, x1=e.x1 + x, y1=e.y1 + y, x2=e.x2 + x, y2=e.y2 + y) for e in self.edges)
-        return replace(self, box=box, edges=tuple(edges))
+        """The same further right and down."""
+        return replace(self, box=self.box.moved(x, y), edges=tuple(edge.moved(x, y) for edge in self.edges))
 
-    def ends(self, blank: Blank, side: EdgeSide) -> tuple[float, float, float, float]:
-        """Both ends of one of its sides, from the front or from the lower left corner, as x1, y1, x2, y2."""
-        x, y = self.box.x, self.box.y
+    def ends(self, blank: Blank, side: EdgeSide) -> tuple[Point, Point]:
+        """Both ends of one of its sides, from the front or from the lower left corner."""
+        rect, depth = self.box.rect, self.box.depth
         if blank in (self.sides.cards, self.sides.texts):
-            right, up = self.cards_end if blank == self.sides.cards else self.box.depth
-            if side == "lower":
-                x, y = x + self.box.width, y + self.box.height
-            return (x, y, x + right, y - up)
-        if side in ("top", "right"):  # of the last card
-            right, up = self.box.depth
-            return side_ends(changed(self.box, x=x + right, y=y - up), side)
-        return side_ends(self.box, side)
+            right, up = self.cards_end if blank == self.sides.cards else depth
+            front = Point(rect.right, rect.bottom) if side == "lower" else Point(rect.x, rect.y)
+            return front, front.moved(right, -up)
+        return side_ends(rect.moved(depth.x, -depth.y) if side in ("top", "right") else rect, side)  # of the last card
 
 
-def deck_of(pen: Pen, tensor: str, products: str, state: str, *, transposed: bool = False) -> Deck:
-    """A tensor with the lower left corner of its front card at (0, 0), and no labels yet."""
+def deck_of(pen: Pen, tensor: str, products: str, *, transposed: bool = False) -> Deck:
+    """A tensor with the lower left corner of its front card at (0, 0); no labels, and nothing inside its cards yet."""
     sides, lengths = deck_sides(pen, tensor), pen.shapes.lengths
     width, height = (
         pen.sizes.scale.px(lengths[side]) if side in lengths else UNKNOWN_DECK_PX
@@ -111,26 +101,13 @@ def deck_of(pen: Pen, tensor: str, products: str, state: str, *, transposed: boo
     stacks = min(texts, MOST_TEXTS) if texts else 2
     step, pitch = depth / max(count - 1, 1), depth + TEXTS_PX
     places = [pitch * text + step * card for text in range(stacks) for card in range(count)]
-    points = tuple((place * SLANT[0], place * SLANT[1]) for place in places[1:])
-    entry = pen.shapes.table[tensor]
-    box = Box(
-        tensor,
-        pen.shapes.letter(tensor),
-        entry.role,
-        0.0,
-        -height,
-        width,
-        height,
-        hatched=entry.parameter,
-        incomplete=not pen.shapes.is_complete(tensor),
-        transposed=transposed,
-        cards=points,
+    box = fast_replace(
+        pen.empty_box(tensor, Rect(0.0, -height, width, height), transposed=transposed, products=products),
+        cards=tuple(Point(place * SLANT.x, place * SLANT.y) for place in places[1:]),
         odd_cards=tuple(_odd_cards(pen, sides, count, stacks)),
         is_thinned=(cards or 0) > count or (texts or 0) > stacks,
-        products=products,
-        state=state,
     )
-    return Deck(pen.with_inside(box), sides, (depth * SLANT[0], depth * SLANT[1]))
+    return Deck(box, sides, Point(depth * SLANT.x, depth * SLANT.y))
 
 
 def _odd_cards(pen: Pen, sides: DeckSides, count: int, stacks: int) -> Iterator[int]:
@@ -152,24 +129,17 @@ def with_edges(
 
     If its card is too small to hold its letter, that stands below it where its cards are named below, else above it.
     """
-    edges = list[Edge]()
-    letter = "" if deck.box.letter_fits else deck.box.symbol
+    edges, box = list[Edge](), deck.box
+    letter = "" if box.letter_fits else box.symbol
     takes_letter = any(side == "under" for _, side, _ in sides)
     for blank, side, shown in sides:
         if blank is not None:
-            label, kind, name = pen.labelled(blank)
-            name = "" if name in named or shown != "label" else name
+            name = pen.label(blank)[2] if shown == "label" else ""
+            below, ends = "below" if side == "under" else side, deck.ends(blank, side)
+            under_letter = letter if side == "under" else ""
+            edges.append(pen.edge(blank, below, box, shown, letter=under_letter, is_named=name not in named, ends=ends))
             named.add(name)
-            given, box = blank in pen.shapes.facts, deck.box
-            ends = deck.ends(blank, side)
-            edges.append(
-                Edge(blank, "below" if side == "under" else side, *ends, label, kind, name,
-                     letter if side == "under" else "", 0.0, shown, given, box.products, box.state)
-            )  # fmt: skip
     if letter and not takes_letter:
         ends = deck.ends(deck.sides.columns, "top")
-        edges.append(
-            Edge(None, "top", *ends, "", "unknown", letter=letter, shown="letter",
-                 products=deck.box.products, state=deck.box.state)
-        )  # fmt: skip
-    return replace(deck, edges=tuple(spread(edges, deck.box.card_rectangles)))
+        edges.append(Edge(None, "top", *ends, "", "unknown", letter=letter, shown="letter", products=box.products))
+    return replace(deck, edges=spread(edges, box.card_rects))

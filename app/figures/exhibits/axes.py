@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from app.figures.captions import edge_kind, size_name
-from app.figures.figures import EdgeKind
+from app.figures.figure import EdgeKind
 from app.figures.typed_shapes import TypedShapes
 from app.shapes.table import Blank
 from app.translation import gettext as _

@@ -81,7 +81,6 @@ class CardGroups:
 
     @property
     def _room(self) -> float:
-        """The width that a group has."""
         return min((b - a for a, b in pairwise(self.columns.values())), default=ROOM) - BETWEEN_GROUPS
 
     def _fan(self, key: str) -> tuple[float, float]:
@@ -90,5 +89,4 @@ class CardGroups:
         return (min(13.0, (self._room - self.cards.width(key)) / gaps), min(3.0, MOST_FALL / gaps))
 
     def _fan_width(self, key: str) -> float:
-        """From the first card of a group to the right end of its last."""
         return self.cards.width(key) + self._fan(key)[0] * (self.fanned - 1)

@@ -148,7 +148,7 @@ class HeadsExhibit:
         return _drawn(_("Of the {count} query heads, {shown} are drawn."), shown, self.heads.count("queries"))
 
     def _groups_left_out(self) -> str:
-        """The same of key cards, and of the query cards of one group."""
+        """A sentence, after a space, on key cards and query cards of a group that are not drawn; empty if all are."""
         fanned = CardGroups(Cards(self.heads, self.letters), self.dealing.key_cards).fanned
         drawn, count = len(self.dealing.key_cards), self.heads.count("keys")
         keys = _drawn(_("Of the {count} key cards, {shown} are drawn."), drawn, count)

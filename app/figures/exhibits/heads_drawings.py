@@ -51,7 +51,6 @@ class HeadsDrawings:
         return FrameDrawing(WIDTH, 180, f"{words}.", tuple(parts))
 
     def _stripes_in_words(self, key: str) -> str:
-        """A matrix with its size and the number of its stripes."""
         count = self.heads.count(key)
         sentence = ngettext("{size} in {count} stripe", "{size} in {count} stripes", count)
         return sentence.format(size=self._size(key), count=count)
@@ -206,7 +205,6 @@ class HeadsDrawings:
         return "(?, ?, ?)" if asked else "({}, {}, {})".format(*self.heads.deck(key))
 
     def _deck_title(self, key: str, y: float) -> Part:
-        """The letter of a matrix and the shape of its deck."""
         deck = "" if key == "values" and "keys" not in self.dealing.known else self._deck_text(key)
         return labels(f"{key}-labels", self.cards.letter(key, LEFT, y), TextMark(LEFT + 18, y, deck, "number dims"))
 
@@ -230,9 +228,7 @@ class HeadsDrawings:
         return labels("rows", *(replace(letter, anchor="end") for letter in letters))
 
     def _size(self, key: str) -> str:
-        """A matrix with its size, in words."""
         return f"{self.letters[key]} {self.cards.size_text(key)}"
 
     def _sizes(self, *keys: str) -> str:
-        """Matrices with their sizes, in words."""
         return ", ".join(map(self._size, keys))

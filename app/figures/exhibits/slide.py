@@ -18,8 +18,8 @@ from app.algebra.number_text import format_number
 from app.figures.captions import mask_captions
 from app.figures.exhibits.axes import true_lengths
 from app.figures.exhibits.frames import Exhibit, Frame, FrameDrawing
+from app.figures.exhibits.product_layout import TRAVEL_PX, ProductLayout
 from app.figures.exhibits.products import Product, multiplied, slices
-from app.figures.exhibits.stage import TRAVEL_PX, ProductStage
 from app.figures.mask import is_causal, shared_limits
 from app.figures.typed_shapes import TypedShapes
 from app.shapes.operation import Softmax
@@ -42,13 +42,13 @@ def slide_exhibit(shapes: TypedShapes, product: Product) -> Exhibit:
 
     Raises UnmultipliableError where of typed lengths no single head can be shown.
     """
-    story = _Story(multiplied(shapes, product), product, *slices(shapes, product))
-    frames = tuple(Frame(number, *step) for number, step in enumerate(story.steps(), 1))
-    return Exhibit("slide", _("Slide it together"), story.about, frames)
+    product_frames = _ProductFrames(multiplied(shapes, product), product, *slices(shapes, product))
+    frames = tuple(Frame(number, *step) for number, step in enumerate(product_frames.steps(), 1))
+    return Exhibit("slide", _("Slide it together"), product_frames.about, frames)
 
 
 @dataclass(frozen=True)
-class _Story:
+class _ProductFrames:
     """The sentences of one product, each beside its drawing; of a slice, what it is and how many there are."""
 
     shapes: TypedShapes
@@ -57,18 +57,18 @@ class _Story:
     slices: int = 1
 
     @cached_property
-    def stage(self) -> ProductStage:
+    def layout(self) -> ProductLayout:
         """Where everything stands."""
-        return ProductStage(self.shapes, self.product)
+        return ProductLayout(self.shapes, self.product)
 
     @property
     def about(self) -> str:
         """What the product is, in letters and the model's name; of a slice, that there are others like it."""
         sentence = _("{result} = {left} · {right} in {model}, with {tokens} tokens.")
         variant = self.shapes.variant
-        if self.stage.in_letters:
+        if self.layout.in_letters:
             sentence = _("{result} = {left} · {right} in {model}.")
-        about = sentence.format(**self.stage.letters, model=variant.model.name, tokens=format_number(variant.tokens))
+        about = sentence.format(**self.layout.letters, model=variant.model.name, tokens=format_number(variant.tokens))
         more = {
             "": "",
             "head": _("This is one of {count} heads: each has such a product of its own."),
@@ -79,17 +79,17 @@ class _Story:
 
     def steps(self) -> Iterator[SlideStep]:
         """Every frame in order: apart and meeting; if the inner sides are equal the result, its cells, its softmax."""
-        stage = self.stage
-        label = _("Move {left} up to {right}").format(**stage.letters)
-        moving = stage.left("apart", {"moves": f"{-TRAVEL_PX:g}", "label": label})
+        layout = self.layout
+        label = _("Move {left} up to {right}").format(**layout.letters)
+        moving = layout.left("apart", {"moves": f"{-TRAVEL_PX:g}", "label": label})
         apart = _("{left} is {rows} × {columns}, {right} is {inner} × {right_columns}. Move {left} up to {right}.")
-        yield SlideStep("apart", self._say(apart), stage.drawing(stage.right("apart"), moving))
-        if not stage.fits:
-            drawing = stage.drawing(stage.right("met"), stage.left("bounced"), *stage.swung(), stage.overhang())
+        yield SlideStep("apart", self._say(apart), layout.drawing(layout.right("apart"), moving))
+        if not layout.fits:
+            drawing = layout.drawing(layout.right("met"), layout.left("bounced"), *layout.swung(), layout.overhang())
             yield SlideStep("bounce", self._overhang_sentence(), drawing)
             return
         meet = _("{columns} meets {inner}: the inner sides are equal, so {left} and {right} can be multiplied.")
-        drawing = stage.drawing(stage.right("met"), stage.left("met"), *stage.swung(), stage.equal_label())
+        drawing = layout.drawing(layout.right("met"), layout.left("met"), *layout.swung(), layout.equal_label())
         yield SlideStep("meet", self._say(meet), drawing)
         left = _("The inner sides disappear. The outer sides become those of {result}: {rows} × {right_columns}.")
         yield SlideStep("result", self._say(left), self._with_result())
@@ -97,14 +97,13 @@ class _Story:
         yield from self._softmax_steps()
 
     def _say(self, sentence: str, **more: object) -> str:
-        """A sentence with the letters and lengths filled in."""
         names = ("rows", "columns", "inner", "right_columns")
-        lengths = {name: axis.text for name, axis in zip(names, self.stage.axes, strict=True)}
-        return sentence.format(**{**self.stage.letters, **lengths, **more})
+        lengths = {name: axis.text for name, axis in zip(names, self.layout.axes, strict=True)}
+        return sentence.format(**{**self.layout.letters, **lengths, **more})
 
     def _overhang_sentence(self) -> str:
         """Why two matrices cannot be multiplied, and by how much one inner side is longer, if that is a number."""
-        if self.stage.in_letters:
+        if self.layout.in_letters:
             different = _(
                 "The inner sides are {left}’s columns, {columns}, and {right}’s rows, {inner}: they are not the same. "
                 "{left} bounces off."
@@ -114,61 +113,60 @@ class _Story:
             "The inner sides are {left}’s columns, {columns}, and {right}’s rows, {inner}: {overhang} left over. "
             "{left} bounces off."
         )
-        columns, rows = self.stage.axes[1].length, self.stage.axes[2].length
+        columns, rows = self.layout.axes[1].length, self.layout.axes[2].length
         return self._say(sentence, overhang=format_number(abs(columns - rows)))
 
     def _with_result(self, how: str = "", letter: str | None = None) -> FrameDrawing:
         """The operands in pencil, and the result between their outer sides."""
-        stage = self.stage
-        operands = (stage.right("pencil"), stage.left("pencil"))
-        return stage.drawing(*operands, stage.result(how, letter), *stage.outer_sides())
+        layout = self.layout
+        operands = (layout.right("pencil"), layout.left("pencil"))
+        return layout.drawing(*operands, layout.result(how, letter), *layout.outer_sides())
 
     # One cell
 
     def _cell_steps(self) -> Iterator[SlideStep]:
         """Which cell belongs to one row and one column, how it is filled, and all of them."""
-        stage = self.stage
-        axes = (stage.rows, stage.columns)
-        row, column = (axis.spoken_name(at) for axis, at in zip(axes, stage.cell, strict=True))
+        layout = self.layout
+        axes = (layout.rows, layout.columns)
+        row, column = (axis.spoken_name(at) for axis, at in zip(axes, layout.cell, strict=True))
         data = {
-            "cells": f"{len(stage.rows.cell_names)} {len(stage.columns.cell_names)}",
-            "asked": "{} {}".format(*stage.cell),
-            "rows": "|".join(map(stage.rows.spoken_name, range(len(stage.rows.cell_names)))),
-            "columns": "|".join(map(stage.columns.spoken_name, range(len(stage.columns.cell_names)))),
+            "cells": f"{len(layout.rows.cell_names)} {len(layout.columns.cell_names)}",
+            "asked": "{} {}".format(*layout.cell),
+            "rows": "|".join(map(layout.rows.spoken_name, range(len(layout.rows.cell_names)))),
+            "columns": "|".join(map(layout.columns.spoken_name, range(len(layout.columns.cell_names)))),
             "name": _("row %(row)s, column %(column)s"),
             "wrong": self._wrong_cell(),
         }
-        operands = (stage.right("pencil"), stage.left("pencil"))
-        empty = stage.result("empty", "", data)
+        operands = (layout.right("pencil"), layout.left("pencil"))
+        empty = layout.result("empty", "", data)
         result = _("Each cell of {result} belongs to one row of {left} and one column of {right}.")
-        drawing = stage.drawing(*operands, empty, *stage.outer_sides())
+        drawing = layout.drawing(*operands, empty, *layout.outer_sides())
         yield SlideStep("ask", self._say(result), drawing, self._question(row, column))
         filled = ngettext(
             "From {named_row} and {named_column}: {columns} product makes one number.",
             "From {named_row} and {named_column}: {columns} products, added up, make one number.",
-            stage.axes[1].length,
+            layout.axes[1].length,
         )
         filled = self._say(filled, **self._named(row, column))
-        operands = (stage.right("pencil", letter=""), stage.left("pencil", letter=""))
-        drawing = stage.drawing(*operands, stage.result("empty", ""), *stage.strips(), *stage.outer_sides())
+        operands = (layout.right("pencil", letter=""), layout.left("pencil", letter=""))
+        drawing = layout.drawing(*operands, layout.result("empty", ""), *layout.strips(), *layout.outer_sides())
         yield SlideStep("cell", filled, drawing)
         every = _("Every row meets every column: {result} has {rows} · {right_columns} = {cells} numbers.")
-        if stage.in_letters:
+        if layout.in_letters:
             every = _("Every row meets every column: {result} has {rows} · {right_columns} numbers.")
-        cells = format_number(stage.rows.length * stage.columns.length)
+        cells = format_number(layout.rows.length * layout.columns.length)
         yield SlideStep("all", self._say(every, cells=cells), self._with_result("full"))
 
     @property
     def _weights(self) -> Tensor | None:
-        """The attention weights, if the result are their scores."""
-        return self.shapes.table.by_key.get("weights") if self.stage.product.result == "scores" else None
+        return self.shapes.table.by_key.get("weights") if self.layout.product.result == "scores" else None
 
     def _question(self, row: str, column: str) -> str:
         """What the visitor is asked: of scores who asks whom, of a vector which of its numbers, else row and column."""
         if self._asks_words:
             asking, asked = (column, row) if self.product.tokens_are_columns else (row, column)
             return _("In which cell does {row} ask {column}?").format(row=asking, column=asked)
-        named = self.stage.rows.kind == "tokens" and not row.isdecimal() and column.isdecimal()
+        named = self.layout.rows.kind == "tokens" and not row.isdecimal() and column.isdecimal()
         if self._weights is None and named:
             return _("Which cell is number {column} of the vector for {row}?").format(row=row, column=column)
         return self._say(_("Which cell comes from {named_row} and {named_column}?"), **self._named(row, column))
@@ -183,7 +181,7 @@ class _Story:
     @property
     def _asks_words(self) -> bool:
         """Whether the result has scores, and its rows and columns are words of a text."""
-        axes = zip((self.stage.rows, self.stage.columns), self.stage.cell, strict=True)
+        axes = zip((self.layout.rows, self.layout.columns), self.layout.cell, strict=True)
         return self._weights is not None and not any(axis.cell_names[cell].isdecimal() for axis, cell in axes)
 
     def _wrong_cell(self) -> str:
@@ -206,22 +204,22 @@ class _Story:
         if self._hides_any():
             yield SlideStep("mask", self._mask_sentence(), self._masked("−∞", None, "masked"))
         letter = f"{self.shapes.letter(weights.key)}{'_1' if self.product.sliced else ''}"
-        row = self.stage.rows.spoken_name(self.stage.cell[0])
+        row = self.layout.rows.spoken_name(self.layout.cell[0])
         if self.product.tokens_are_columns:
-            row = self.stage.columns.spoken_name(self.stage.cell[1])
+            row = self.layout.columns.spoken_name(self.layout.cell[1])
         row = _("token {number}").format(number=row) if row.isdecimal() else row
         sentence = self._say(self._softmax_sentence(), row=row, weights=letter)
         yield SlideStep("softmax", sentence, self._masked("0", letter, "sums"))
 
     def _softmax_sentence(self) -> str:
         """What the softmax does with a row of scores, or a column of them; and what a sink takes of it."""
-        if self.product.tokens_are_columns and self.stage.has_sink:
+        if self.product.tokens_are_columns and self.layout.has_sink:
             return _(
                 "Softmax, column by column: the weights that {row} gives to the tokens it attends to and the attention "
                 "sink’s share add up to 1. The sink’s share is dropped. The result is {weights}, each column of which "
                 "adds up to less than 1."
             )
-        if self.stage.has_sink:
+        if self.layout.has_sink:
             return _(
                 "Softmax, row by row: the weights that {row} gives to the tokens it attends to and the attention "
                 "sink’s share add up to 1. The sink’s share is dropped. The result is {weights}, each row of which "
@@ -240,8 +238,8 @@ class _Story:
     def _is_as_square_as_in_the_model(self) -> bool:
         """Whether rows and columns are equal where they should be: a mask is nothing on other typed numbers."""
         truth = true_lengths(self.shapes)
-        rows, columns = (self.stage.product.blanks[at] for at in (0, 3))
-        return truth[rows] != truth[columns] or self.stage.rows.length == self.stage.columns.length
+        rows, columns = (self.layout.product.blanks[at] for at in (0, 3))
+        return truth[rows] != truth[columns] or self.layout.rows.length == self.layout.columns.length
 
     def _scale_sentence(self) -> str:
         """What scores are multiplied by, what bounds them and what is added; "" where nothing is."""
@@ -249,7 +247,7 @@ class _Story:
         d_h, symbol = self.shapes.variant.sizes["d_h"], self.shapes.variant.notation.symbol("d_h")
         scale = architecture.score_scale
         divided = _("Each score is divided by √{symbol}.")
-        if self.stage.axes[1].length == d_h and not self.stage.in_letters:
+        if self.layout.axes[1].length == d_h and not self.layout.in_letters:
             divided = _("Each score is divided by √{symbol} = √{d_h} {root}, so that scores don’t grow with {symbol}.")
         said = {
             "inverse-sqrt": divided,
@@ -278,8 +276,7 @@ class _Story:
         return (is_causal(self.shapes) and column > row) or too_far or bool(chunk and row // chunk != column // chunk)
 
     def _hides_any(self) -> bool:
-        """Whether the mask hides anything of what is drawn."""
-        rows, columns = len(self.stage.rows.names), len(self.stage.columns.names)
+        rows, columns = len(self.layout.rows.names), len(self.layout.columns.names)
         return any(self._is_hidden(row, column) for row in range(rows) for column in range(columns))
 
     def _mask_sentence(self) -> str:
@@ -296,10 +293,9 @@ class _Story:
         return " ".join((sentence, *(further[key] for key in mask_captions(self.shapes) if key in further)))
 
     def _masked(self, text: str, letter: str | None, how: str) -> FrameDrawing:
-        """The result with what the mask hides of it."""
-        stage = self.stage
-        parts = (stage.right("pencil"), stage.left("pencil"), stage.result(how, letter))
-        return stage.drawing(*parts, stage.hidden(self._is_hidden, text), *stage.outer_sides())
+        layout = self.layout
+        parts = (layout.right("pencil"), layout.left("pencil"), layout.result(how, letter))
+        return layout.drawing(*parts, layout.hidden(self._is_hidden, text), *layout.outer_sides())
 
 
 def _root(number: int) -> str:

@@ -135,7 +135,6 @@ def _shape_lines(step: DecodeStep, key: str, *, anew: bool = False) -> tuple[str
 
 
 def _frame(grid: _Grid, number: int, steps: Sequence[DecodeStep]) -> Frame:
-    """One step as a frame."""
     step, following = steps[number - 1], steps[number] if number < len(steps) else None
     drawing = FrameDrawing(grid.width, grid.height, _alt_text(grid, step), tuple(_parts(grid, step)))
     return Frame(number, f"token-{step.tokens}", _sentence(grid, step), drawing, _question(grid, step, following))
@@ -165,7 +164,6 @@ def _room(grid: _Grid) -> Part:
 
 
 def _names(grid: _Grid, rows: Sequence[_Row]) -> Iterator[Part]:
-    """The tokens beside their rows and above their columns."""
     for index, row in enumerate(rows):
         x, y = grid.columns["scores"] + (index + 0.5) * _CELL_PX + 4, grid.top - _TEXT_PX
         css = "tokens axis" + " now" * (index == len(rows) - 1)
@@ -254,7 +252,6 @@ def _alt_text(grid: _Grid, step: DecodeStep) -> str:
 
 
 def _sentence(grid: _Grid, step: DecodeStep) -> str:
-    """What happens at a step."""
     words = {
         "word": _rows(grid.words, step)[-1].label,
         "cached": format_number(step.cached),

@@ -18,7 +18,6 @@ from app.grading.deck_boxes import DECKS, AskedBoxes, mark_cache, mark_deck
 from app.shapes.layer_heads import (
     LayerHeads,
     cache_bytes,
-    cache_of_model,
     cache_refusal,
     possible_kv_heads,
     require_heads,
@@ -163,19 +162,18 @@ def _with_heads(asked: AskedSheet, services: Services) -> AskedSheet:
 
 def _table(variant: Variant, typed: Mapping[str, str]) -> tuple[HeadsTable, HeadsExhibit]:
     """What stands around the frames, and the frames, for what the address says."""
-    architecture, wording = variant.architecture, variant.wording
+    architecture = variant.architecture
     possible = possible_kv_heads(architecture.H)
     wanted = _whole(typed.get("groups", ""))
     heads = _heads_of(variant, wanted if wanted in possible else architecture.G)
-    symbols = {name: heads.sizes[symbol] for name, symbol in variant.reader.symbol_by_name.items()}
-    decks = {key: mark_deck(heads, key, _box_texts(typed, key), symbols, wording) for key in DECKS}
+    decks = {key: mark_deck(variant, heads, key, _box_texts(typed, key)) for key in DECKS}
     known = frozenset(key for key, boxes in decks.items() if boxes.is_right)
     tried = _whole(typed.get("key", ""))
     tried = tried if tried in range(heads.count("keys")) else None
     dealing = Dealing(heads, _whole(typed.get("dealt", "")) or 0, tried, known)
     drawing = HeadsExhibit(dealing, variant.letters)
     why_none = cache_refusal(architecture, variant.tokens) or ""
-    of_cache = None if why_none else _marked_cache(variant, typed.get("cache", "")[:MAX_BOX_TEXT])
+    of_cache = None if why_none else mark_cache(variant, typed.get("cache", "")[:MAX_BOX_TEXT])
     shows_own = of_cache is not None and of_cache.is_right
     table = HeadsTable(
         model=variant.model.name,
@@ -186,12 +184,6 @@ def _table(variant: Variant, typed: Mapping[str, str]) -> tuple[HeadsTable, Head
         of_cache=of_cache,
     )
     return table, drawing
-
-
-def _marked_cache(variant: Variant, text: str) -> AskedBoxes:
-    """What was typed for the bytes of the model's own KV cache."""
-    cache = cache_of_model(variant.architecture, variant.tokens, variant.sizes)
-    return mark_cache(_heads_of(variant, variant.architecture.G), text, cache, variant.wording)
 
 
 def _heads_of(variant: Variant, count: int) -> LayerHeads:

@@ -8,7 +8,7 @@ from typing import Annotated
 from annotated_doc import Doc
 from fastapi import APIRouter, Depends, Response
 
-from app.figures.sketches import SKETCH_HEIGHT, SKETCH_WIDTH, SKETCHES, Sketch
+from app.figures.glossary_drawings import DRAWING_HEIGHT, DRAWING_WIDTH, GLOSSARY_DRAWINGS, GlossaryDrawing
 from app.sheets.notation import NOTATIONS
 from app.sheets.wording import Wording
 from app.web.shared.permissions import require_practice
@@ -37,7 +37,9 @@ class GlossaryTerm:
 class GlossaryPage:
     """Everything that templates/practice/glossary.html shows."""
 
-    entries: Annotated[tuple[tuple[GlossaryTerm, Sketch], ...], Doc("Each term with its drawing, in reading order.")]
+    entries: Annotated[
+        tuple[tuple[GlossaryTerm, GlossaryDrawing], ...], Doc("Each term with its drawing, in reading order.")
+    ]
     view_box: Annotated[str, Doc("The coordinates of every drawing, as an SVG has them.")]
 
 
@@ -56,5 +58,5 @@ def glossary_terms(wording: Wording) -> tuple[GlossaryTerm, ...]:
 @router.get("/glossary")
 def show_glossary(library: LibraryDep) -> Response:
     """The glossary; sheets link to its terms by their keys, /glossary#head-dimension."""
-    entries = tuple((term, SKETCHES[term.key]) for term in glossary_terms(library.wording))
-    return render("practice/glossary.html", GlossaryPage(entries, f"-2 -2 {SKETCH_WIDTH + 4} {SKETCH_HEIGHT + 4}"))
+    entries = tuple((term, GLOSSARY_DRAWINGS[term.key]) for term in glossary_terms(library.wording))
+    return render("practice/glossary.html", GlossaryPage(entries, f"-2 -2 {DRAWING_WIDTH + 4} {DRAWING_HEIGHT + 4}"))

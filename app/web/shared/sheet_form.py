@@ -12,9 +12,9 @@ from typing import Annotated, Protocol, cast
 from annotated_doc import Doc
 from markupsafe import Markup
 
-from app.figures.draw import draw_figures
-from app.figures.figures import Figure
+from app.figures.figure import Figure
 from app.figures.scale import ScaleName
+from app.figures.sheet_figures import draw_figures
 from app.grading.hints import HINT_LEVELS, HintLevel
 from app.shapes.problem import Problem
 from app.sheets.reading import MAX_BOX_TEXT, Answer

@@ -11,7 +11,7 @@ from fastapi import HTTPException, Request
 from app.classes.frozen.misconception_words import MisconceptionWords, misconception_words
 from app.classes.live_snapshot import LiveSnapshot, SheetSnapshot
 from app.classes.student_sheet import own_variant, worksheet_titles
-from app.figures.figures import Figure
+from app.figures.figure import Figure
 from app.grading.explanations import explain_misconception
 from app.sheets.worksheet import MAX_MISCONCEPTION_KEY
 from app.store import Activity, Phase, Spotlight

@@ -12,9 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.algebra.number_text import format_number
-from app.figures.draw import draw_figures
-from app.figures.figures import Box, Figure
+from app.figures.figure import Box, Figure
+from app.figures.geometry import Rect
 from app.figures.scale import ScaleName
+from app.figures.sheet_figures import draw_figures
 from app.shapes.requirements import TopicError
 from app.shapes.table import Blank
 from app.sheets.reading import Answer
@@ -40,20 +41,16 @@ def test_nothing_that_is_written_at_decks_is_covered(seed: int, sheet: Variant, 
     answers |= {chance.choice(sheet.blanks): chance.choice(sizes) for _ in range(count)}
     for figure in draw_figures(sheet, answers, scale):
         texts = [edge.text_box for edge in figure.edges if edge.text_height]
-        texts += [each.text_box for each in figure.breaks] + [sign.text_box for sign in figure.signs]
-        lines = [each.bracket_box for each in figure.breaks]
-        lines += [(x - 0.6, y - 0.6, 1.2, 1.2) for arc in figure.arcs for x, y in arc.points]
-        decks = [box.card_rectangles for box in figure.boxes]
+        texts += [each.text_box for each in figure.brackets] + [sign.text_box for sign in figure.signs]
+        lines = [each.bracket_box for each in figure.brackets]
+        lines += [Rect(x - 0.6, y - 0.6, 1.2, 1.2) for arc in figure.arcs for x, y in arc.points]
+        decks = [box.card_rects for box in figure.boxes]
         cards = [card for deck in decks for card in deck]
         assert not any(touch(a, b) for a, b in combinations(texts, 2))
         assert not any(touch(a, b) for first, second in combinations(decks, 2) for a in first for b in second)
         assert not any(touch(text, other) for text in texts for other in (*cards, *lines))
-        for x, y, width, height in (*texts, *cards, *lines):
-            assert figure.x <= x
-            assert figure.y <= y
-            assert x + width <= figure.x + figure.width
-            assert y + height <= figure.y + figure.height
-        assert bool(figure.breaks) == figure.has_mismatch
+        assert all(map(figure.frame.holds, (*texts, *cards, *lines)))
+        assert bool(figure.brackets) == bool(figure.mismatches)
 
 
 def heads_can_be_computed(shapes: dict[str, tuple[int, ...]], width: int) -> bool:
@@ -97,7 +94,7 @@ def test_decks_break_exactly_where_torch_cannot_go_on(seed: int, sheet: Variant)
     sizes = [*values.values(), 7, 96]
     values |= {chance.choice(sheet.blanks): chance.choice(sizes) for _ in range(chance.randrange(4))}
     shapes = {row.key: tuple(values[blank] for blank in row.blanks) for row in sheet.rows}
-    drawn = any(figure.has_mismatch for figure in draw_figures(sheet, values))
+    drawn = any(figure.mismatches for figure in draw_figures(sheet, values))
     assert drawn != heads_can_be_computed(shapes, sheet.architecture.d), shapes
 
 
@@ -128,16 +125,16 @@ def test_repeated_keys_are_a_deck_of_as_many_cards_as_queries() -> None:
     """Of 2 key/value heads two cards are drawn; copied for 14 query heads they are as deep a deck as the queries."""
     figures = draw_figures(GROUPED, dict(GROUPED.key))
     keys, repeated, queries = (deck(figures, key) for key in ("keys_by_head", "repeated_keys", "queries_by_head"))
-    assert len(keys.card_rectangles) == 2
+    assert len(keys.card_rects) == 2
     assert repeated.depth == pytest.approx(queries.depth)
-    assert repeated.rectangle[2:] == keys.rectangle[2:] == queries.rectangle[2:]
+    assert repeated.rect[2:] == keys.rect[2:] == queries.rect[2:]
 
 
 def test_keys_that_were_not_repeated_break_on_the_queries_cards() -> None:
     """(2, 50, 64) keys beside (14, 50, 64) queries: the sentence and the bracket say 14 and 2."""
     wrong = {**GROUPED.key, Blank("repeated_keys", "dim0"): 2}
     (scores,) = (figure for figure in draw_figures(GROUPED, wrong) if figure.key == "deck-scores")
-    assert [each.text for each in scores.breaks] == ["14 ≠ 2"]
+    assert [each.text for each in scores.brackets] == ["14 ≠ 2"]
     (mismatch,) = scores.mismatches
     assert "Q_head" in mismatch.sentence
     assert "K_rep" in mismatch.sentence
@@ -150,7 +147,7 @@ def test_a_batch_is_as_many_decks_behind_one_another() -> None:
         deck(draw_figures(sheet, {**sheet.key, Blank("queries_by_head", "dim0"): texts}), "queries_by_head")
         for texts in (1, 6)
     )
-    assert len(of_many.card_rectangles) == 3 * len(of_one.card_rectangles)
+    assert len(of_many.card_rects) == 3 * len(of_one.card_rects)
 
 
 def test_a_side_that_the_table_changes_changes_the_drawing() -> None:
@@ -161,7 +158,7 @@ def test_a_side_that_the_table_changes_changes_the_drawing() -> None:
     other = replace(variant)
     other.__dict__["problem"] = changed  # where the property keeps it
     after = deck(draw_figures(other, dict(changed.answers)), "queries_by_head")
-    assert after.height < before.height
+    assert after.rect.height < before.rect.height
     assert after.depth > before.depth
 
 
@@ -177,4 +174,4 @@ def test_merged_heads_in_letters_fit_by_what_they_mean() -> None:
             for name, text in {**written, "queries.columns": columns}.items()
         }
         figures = draw_figures(variant, {blank: each for blank, each in typed.items() if isinstance(each, Answer)})
-        assert any(figure.has_mismatch for figure in figures) != fits
+        assert any(figure.mismatches for figure in figures) != fits

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from app.figures.sketches import SKETCHES
+from app.figures.glossary_drawings import GLOSSARY_DRAWINGS
 from app.sheets.library import Library
 from app.web.practice.glossary_page import glossary_terms
 from app.web.shared.glossary_links import link_terms
@@ -15,7 +15,7 @@ def test_every_term_has_its_own_words_and_a_drawing(library: Library) -> None:
     entries = library.wording.glossary
     words = Counter(word.lower() for entry in entries.values() for word in entry.words)
     assert [word for word, count in words.items() if count > 1] == []
-    assert [term.key for term in glossary_terms(library.wording)] == list(SKETCHES)
+    assert [term.key for term in glossary_terms(library.wording)] == list(GLOSSARY_DRAWINGS)
 
 
 def test_links_change_no_sentence_and_link_each_term_once(library: Library) -> None:

@@ -11,11 +11,11 @@ from typing import Literal
 
 from app.shapes.table import Role
 
-SKETCH_WIDTH, SKETCH_HEIGHT = 120, 64
+DRAWING_WIDTH, DRAWING_HEIGHT = 120, 64
 
 
 @dataclass(frozen=True)
-class SketchBox:
+class DrawnBox:
     """A matrix or vector: its upper left corner, its size, its role, and a letter in its middle.
 
     `fill` is "solid" for an activation, "hatched" for a parameter, "masked" for scores hidden above the diagonal.
@@ -41,7 +41,7 @@ class SketchBox:
 
 
 @dataclass(frozen=True)
-class SketchEdge:
+class DrawnEdge:
     """One side of a matrix in the colour of what it counts: tokens, embedding dimension (model) or head dimension."""
 
     kind: Literal["tokens", "model", "head"]
@@ -52,7 +52,7 @@ class SketchEdge:
 
 
 @dataclass(frozen=True)
-class SketchText:
+class DrawnText:
     """A sign or a word, around a middle."""
 
     x: float
@@ -61,23 +61,22 @@ class SketchText:
 
 
 @dataclass(frozen=True)
-class SketchLine:
+class DrawnLine:
     """A thin line that joins two things, as an SVG path."""
 
     path: str
 
 
-Sketch = tuple[SketchBox | SketchEdge | SketchText | SketchLine, ...]
-_Box, _Edge, _Text, _Line = SketchBox, SketchEdge, SketchText, SketchLine
+GlossaryDrawing = tuple[DrawnBox | DrawnEdge | DrawnText | DrawnLine, ...]
+_Box, _Edge, _Text, _Line = DrawnBox, DrawnEdge, DrawnText, DrawnLine
 
 
-def _parameter(role: Role, x: float, y: float, width: float, height: float, letter: str = "") -> SketchBox:
-    """A hatched box."""
-    return SketchBox(role, x, y, width, height, letter, "hatched")
+def _parameter(role: Role, x: float, y: float, width: float, height: float, letter: str = "") -> DrawnBox:
+    return DrawnBox(role, x, y, width, height, letter, "hatched")
 
 
 # By the glossary's key of the term.
-SKETCHES: Mapping[str, Sketch] = {
+GLOSSARY_DRAWINGS: Mapping[str, GlossaryDrawing] = {
     "token": (
         *(_Box("input", 4 + 38 * i, 22, 34, 20) for i in range(3)),
         *(_Text(21 + 38 * i, 32, word) for i, word in enumerate(("un", "break", "able"))),

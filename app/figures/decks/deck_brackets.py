@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from math import prod
 
 from app.figures.decks.deck import SLANT, Deck
-from app.figures.figures import Break, Point
+from app.figures.figure import MismatchBracket
+from app.figures.geometry import Point
 from app.figures.pen import Pen
 from app.figures.plans import FigurePlan
 from app.shapes.table import Blank
@@ -26,8 +27,8 @@ class _DrawnSide:
     toward: Point
 
 
-def deck_breaks(pen: Pen, plan: FigurePlan, decks: Sequence[Deck]) -> Iterator[Break]:
-    """A break for each pair of sides that should be equal and are not, where a drawing has the longer one."""
+def deck_brackets(pen: Pen, plan: FigurePlan, decks: Sequence[Deck]) -> Iterator[MismatchBracket]:
+    """A bracket for each pair of sides that should be equal and are not, where a drawing has the longer one."""
     shapes = pen.shapes
     for mismatch in shapes.mismatches_in(plan.results):
         first, second = mismatch.left, mismatch.right
@@ -46,31 +47,30 @@ def deck_breaks(pen: Pen, plan: FigurePlan, decks: Sequence[Deck]) -> Iterator[B
 
 
 def _deck_with(blank: Blank, decks: Sequence[Deck]) -> Deck | None:
-    """The deck of a side."""
     return next((deck for deck in decks if deck.box.tensor == blank.tensor), None)
 
 
 def _drawn(blank: Blank, decks: Sequence[Deck]) -> _DrawnSide:
     """A side where it can have a bracket: beside a card, below it, or along the cards behind it."""
     deck = _deck_with(blank, decks)
-    assert deck is not None  # noqa: S101 - asked by deck_breaks
-    box = deck.box
-    left, top, right, bottom = box.x, box.y, box.x + box.width, box.y + box.height
+    assert deck is not None  # noqa: S101 - asked by deck_brackets
+    rect = deck.box.rect
     if blank in (deck.sides.cards, deck.sides.texts):
         edge = next((e for e in deck.edges if e.blank == blank), None)
         is_lower = edge is not None and edge.side == "lower"
-        x1, y1, x2, y2 = deck.ends(blank, "lower" if is_lower else "upper")
         sign = -1.0 if is_lower else 1.0
-        x, y = sign * SLANT[1], sign * SLANT[0]  # towards the cards
-        ends = ((x1 - x * AWAY_PX, y1 - y * AWAY_PX), (x2 - x * AWAY_PX, y2 - y * AWAY_PX))
-        return _DrawnSide(*ends, (x, y))
-    is_horizontal = (blank == deck.sides.columns) != box.transposed
-    if is_horizontal:
-        return _DrawnSide((left, bottom + AWAY_PX), (right, bottom + AWAY_PX), (0.0, -1.0))
-    return _DrawnSide((left - AWAY_PX, bottom), (left - AWAY_PX, top), (1.0, 0.0))
+        toward = Point(sign * SLANT.y, sign * SLANT.x)  # the cards
+        first, last = deck.ends(blank, "lower" if is_lower else "upper")
+        away = (-toward.x * AWAY_PX, -toward.y * AWAY_PX)
+        return _DrawnSide(first.moved(*away), last.moved(*away), toward)
+    if (blank == deck.sides.columns) != deck.box.transposed:
+        y = rect.bottom + AWAY_PX
+        return _DrawnSide(Point(rect.x, y), Point(rect.right, y), Point(0.0, -1.0))
+    x = rect.x - AWAY_PX
+    return _DrawnSide(Point(x, rect.bottom), Point(x, rect.y), Point(1.0, 0.0))
 
 
-def _bracket(side: _DrawnSide, share: float, text: str, result: str) -> Break:
+def _bracket(side: _DrawnSide, share: float, text: str, result: str) -> MismatchBracket:
     """The bracket along a side from that share of it on; never so short that it can't be seen."""
     (x1, y1), (x2, y2), (away_x, away_y) = side.start, side.end, side.toward
     length = math.hypot(x2 - x1, y2 - y1)
@@ -79,5 +79,5 @@ def _bracket(side: _DrawnSide, share: float, text: str, result: str) -> Break:
     if length - start < LEAST_PX:
         start = max(0.0, length - LEAST_PX)
     end = max(length, start + LEAST_PX)
-    ends = [(x1 + along[0] * at, y1 + along[1] * at) for at in (start, end)]
-    return Break(ends[0], ends[1], side.toward, text, products=result)
+    first, last = (Point(x1 + along[0] * at, y1 + along[1] * at) for at in (start, end))
+    return MismatchBracket(first, last, side.toward, text, products=result)

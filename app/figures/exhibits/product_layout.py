@@ -31,7 +31,7 @@ HEADING_PX = 48.0  # above the right operand, for the names of its columns, whic
 
 
 @dataclass(frozen=True)
-class ProductStage:
+class ProductLayout:
     """One product with its lengths, all four of which are known.
 
     How an operand is shown is "apart", then "met" or "bounced", where the inner sides have lost their labels, then
@@ -122,7 +122,7 @@ class ProductStage:
         return self.top + self.axes[2].px + CORNER_GAP_PX
 
     def drawing(self, *parts: Part) -> FrameDrawing:
-        """A drawing of the stage with these parts; in words, both operands with their sizes."""
+        """A drawing of the layout with these parts; in words, both operands with their sizes."""
         left, right = (" × ".join(axis.text for axis in self.axes[at : at + 2]) for at in (0, 2))
         words = _("{left} is {left_size}, {right} is {right_size}.")
         alt_text = words.format(**self.letters, left_size=left, right_size=right)

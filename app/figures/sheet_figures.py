@@ -8,13 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from app.figures.breaks import breaks_in, placed_breaks
 from app.figures.captions import alt_text, captions, mismatch_captions
 from app.figures.count_bars import draw_counts, longest_bars
+from app.figures.figure import Figure
 from app.figures.figure_layout import sketch_figure
-from app.figures.figures import Figure, spread
 from app.figures.flow import differing_plan
-from app.figures.frame import frame_of, mirror_sketch, obstacles
 from app.figures.pen import Pen
 from app.figures.plans import FIGURE_PLANS, FigurePlan
 from app.figures.scale import MatrixSizes, Scale, ScaleName
@@ -64,9 +62,10 @@ def draw_side_by_side(
         return bars
     both = [TypedShapes.of(variant, values) for values in (left, right)]
     smaller = min((Scale.fitting(scale, shapes, plans) for shapes in both), key=lambda fitted: fitted.px_per_unit)
-    pens = [Pen(shapes, MatrixSizes(shapes, smaller)) for shapes in both]
-    plans = tuple(differing_plan(pens[0], pens[1], plan) if plan.layout == "flow" else plan for plan in plans)
-    return (*_differing((_figure(pens[0], plan), _figure(pens[1], plan)) for plan in plans if plan.results), *bars)
+    first, second = (_pen(shapes, smaller) for shapes in both)
+    lengths = (both[0].lengths, both[1].lengths)
+    plans = tuple(differing_plan(first, plan, *lengths) if plan.layout == "flow" else plan for plan in plans)
+    return (*_differing((_figure(first, plan), _figure(second, plan)) for plan in plans if plan.results), *bars)
 
 
 def _differing(pairs: Iterable[tuple[Figure, Figure]]) -> tuple[tuple[Figure, Figure], ...]:
@@ -95,8 +94,7 @@ def _lay_out(shapes: TypedShapes, plans: tuple[FigurePlan, ...], scale: Scale) -
 
     So does the first that has fewer cards than there are.
     """
-    shapes = shapes.with_facts()
-    pen = Pen(shapes, MatrixSizes(shapes, scale))
+    pen = _pen(shapes, scale)
     figures = [_figure(pen, plan) for plan in plans]
     lengthened = [any(map(pen.sizes.lengthens, figure.tensors)) for figure in figures]
     thinned = [any(box.is_thinned for box in figure.boxes) for figure in figures]
@@ -108,35 +106,22 @@ def _lay_out(shapes: TypedShapes, plans: tuple[FigurePlan, ...], scale: Scale) -
     return tuple(figures)
 
 
+def _pen(shapes: TypedShapes, scale: Scale) -> Pen:
+    """What draws these shapes, and the sizes of the input that the sheet's text tells."""
+    shapes = shapes.with_facts()
+    return Pen(shapes, MatrixSizes(shapes, scale))
+
+
 def _figure(pen: Pen, plan: FigurePlan) -> Figure:
     """The figure of a plan with its texts; mirrored on a sheet whose tokens are columns."""
     sketch, shapes = sketch_figure(pen, plan), pen.shapes
-    if not sketch.flow:  # which has its own
-        sketch.breaks = list(dict.fromkeys([*sketch.breaks, *breaks_in(pen, plan, sketch)]))  # one for equal ones
-    if not sketch.is_placed:
-        if shapes.variant.worksheet.tokens_are == "columns":
-            sketch = mirror_sketch(sketch)
-        brackets = [each.bracket_box for each in sketch.breaks] if sketch.flow else []
-        sketch.edges = spread(sketch.edges, [*obstacles(sketch), *brackets])
-        sketch.breaks = placed_breaks(sketch)
-    x, y, width, height = frame_of(sketch)
-    is_shortened = any(box.breaks for box in sketch.boxes)
+    is_shortened = any(box.gaps for box in sketch.boxes)
     shortened = (shapes.variant.wording.say("captions", "shortened"),) if is_shortened else ()
     return Figure(
+        **vars(sketch),
         key=plan.key,
-        x=x,
-        y=y,
-        width=width,
-        height=height,
-        boxes=tuple(sketch.boxes),
-        edges=tuple(sketch.edges),
-        arcs=tuple(sketch.arcs),
+        frame=sketch.extent,
         alt_text=alt_text(shapes, plan, sketch.boxes),
         captions=(*captions(shapes, plan), *shortened),
         mismatches=tuple(mismatch_captions(shapes, plan)),
-        outlines=tuple(sketch.outlines),
-        signs=tuple(sketch.signs),
-        pulled=tuple(sketch.pulled),
-        breaks=tuple(sketch.breaks),
-        flow=sketch.flow,
     )

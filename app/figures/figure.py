@@ -1,0 +1,591 @@
+"""What a drawing consists of: matrices as boxes, their labelled edges, arcs between them, and the figure around them.
+
+svg.py turns it into SVG, handouts into PDF. The origin is the upper left corner of a figure's left operand.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import cache, cached_property
+from itertools import pairwise, starmap
+from typing import Any, Literal, TypeVar
+
+from app.figures.geometry import ORIGIN, Point, Polygon, Rect, mirrored, moved
+from app.figures.lettering import (
+    BASELINE_PX,
+    LETTER_BASELINE_PX,
+    LETTER_LINE_PX,
+    LINE_PX,
+    SPACE_PX,
+    label_px,
+    letter_px,
+)
+from app.shapes.table import Blank
+
+# Where an edge's label is. "under" is the bottom of a left operand, whose label must not reach to the right; "over"
+# is the right side of a right operand, whose label must not reach down; "corner" is at the right end of a top side,
+# "foot" at the lower end of a left side. In a flow, "below" is the bottom and "beside" the right side, with the label
+# always at its middle. Of cards behind one another "upper" is the slanting side at their upper left corners, "lower"
+# that at their lower right corners.
+EdgeSide = Literal[
+    "left", "right", "top", "bottom", "under", "over", "corner", "foot", "below", "beside", "upper", "lower"
+]
+# How much of an edge is drawn: its line and its label; the line alone, or the matrix's letter alone, because the number
+# is elsewhere; or nothing until its box on the sheet has the focus.
+EdgeShown = Literal["label", "line", "letter", "focus"]
+# What an edge's colour says: its number is one of the sizes that the sheet itself tells, or another one, or there is
+# none yet ("unknown"), or it does not fit the edge it should equal ("mismatch").
+EdgeKind = Literal["head", "model", "tokens", "other", "unknown", "mismatch"]
+T = TypeVar("T")  # a dataclass
+
+MARGIN_PX = 6.0  # around everything in a figure
+CLEAR_PX = 3.0  # between a label that was moved and what it was moved away from
+SIGN_SIDE_PX = 16.0  # of the square that a sign takes
+HOOK_PX = 4.0  # of a bracket
+ARC_POINTS = 8  # by which an arc is told from what it must not cross
+VIEW_PX = (250.0, 150.0)  # width and height, at least, of the part of a flow that is looked at
+VIEW_MARGIN_PX = 6.0
+
+# The sides of the mirror image; the slanting sides of cards keep their corners.
+MIRRORED_SIDES: Mapping[EdgeSide, EdgeSide] = {
+    "left": "top", "top": "left", "right": "bottom", "bottom": "right", "under": "over", "over": "under",
+    "corner": "foot", "foot": "corner", "below": "beside", "beside": "below", "upper": "upper", "lower": "lower",
+}  # fmt: skip
+# Whose labels move first: those at the left and at the top, beyond which there is nothing else.
+_MOVING_ORDER: tuple[EdgeSide, ...] = (
+    "upper", "left", "foot", "top", "corner", "lower", "bottom", "below", "under", "right", "over", "beside"
+)  # fmt: skip
+
+
+def fast_replace(part: T, /, **values: Any) -> T:
+    """A part with other values: `dataclasses.replace` in a sixth of the time; a drawing needs it a hundred times."""
+    copy: T = object.__new__(type(part))
+    fields = vars(part)
+    vars(copy).update({name: fields[name] for name in part.__match_args__}, **values)  # type: ignore[attr-defined]
+    return copy
+
+
+def side_ends(rect: Rect, side: EdgeSide) -> tuple[Point, Point]:
+    """Both ends of a side of a rectangle, from left to right or from top to bottom."""
+    x, y, right, bottom = rect.x, rect.y, rect.right, rect.bottom
+    match side:
+        case "left" | "foot":
+            return Point(x, y), Point(x, bottom)
+        case "right" | "over" | "beside":
+            return Point(right, y), Point(right, bottom)
+        case "top" | "corner":
+            return Point(x, y), Point(right, y)
+        case _:
+            return Point(x, bottom), Point(right, bottom)
+
+
+@dataclass(frozen=True)
+class Box:
+    """One matrix as drawn.
+
+    hatched: a parameter of the model. incomplete: rows or columns are not known. masked: what the mask hides of it.
+    transposed: drawn with columns as height, as the keys in Q·Kᵀ. rules: lines between the heads in it. groups: every
+    second key/value head, or every second group of query heads that share one. part: the piece of it that is meant,
+    such as one head's columns or the new token's row; the rest is drawn pale. gaps: cuts through a side that is drawn
+    shortened. cards: how far right and up each card behind it is, from the nearest to the last, of a tensor with
+    more than two sides; odd_cards are those of every second group, and is_thinned says that there are more cards than
+    are drawn. products and state: of a flow (see Flow).
+    """
+
+    tensor: str
+    letter: str
+    role: str
+    rect: Rect
+    hatched: bool = False
+    incomplete: bool = False
+    masked: tuple[Polygon, ...] = ()
+    transposed: bool = False
+    rules: tuple[Polygon, ...] = ()
+    groups: tuple[Polygon, ...] = ()
+    part: Rect | None = None
+    gaps: tuple[Polygon, ...] = ()
+    cards: tuple[Point, ...] = ()
+    odd_cards: tuple[int, ...] = ()
+    is_thinned: bool = False
+    products: str = ""
+    state: str = ""
+
+    @property
+    def depth(self) -> Point:
+        """How far right and up the last of its cards is."""
+        return self.cards[-1] if self.cards else ORIGIN
+
+    @property
+    def extent(self) -> Rect:
+        """The rectangle around it and its cards."""
+        right, up = self.depth
+        return Rect(self.rect.x, self.rect.y - up, self.rect.width + right, self.rect.height + up)
+
+    @property
+    def card_rects(self) -> tuple[Rect, ...]:
+        """The box and each of its cards."""
+        return (self.rect, *(self.rect.moved(right, -up) for right, up in self.cards))
+
+    @property
+    def card_polygons(self) -> tuple[Polygon, ...]:
+        """What can be seen of each card behind: above the one before it, and right of that."""
+        return tuple(starmap(_visible_card, pairwise(self.card_rects)))
+
+    @property
+    def symbol(self) -> str:
+        """Its letter, with a ᵀ if it is drawn transposed."""
+        return f"{self.letter}ᵀ" if self.transposed else self.letter
+
+    @property
+    def letter_fits(self) -> bool:
+        """Whether the letter fits inside; if not, it is beside a label instead."""
+        return self.rect.height >= LETTER_LINE_PX - 2 and self.rect.width >= letter_px(self.symbol) + 4
+
+    def moved(self, x: float, y: float) -> Box:
+        """The same further right and down, with all that is drawn in it."""
+        if not (x or y):
+            return self
+        return self._placed(self.rect.moved(x, y), self.part and self.part.moved(x, y), lambda area: moved(area, x, y))
+
+    @property
+    def mirrored(self) -> Box:
+        """The transposed matrix, with all that is drawn in it; cards are not mirrored."""
+        return self._placed(self.rect.mirrored, self.part and self.part.mirrored, mirrored)
+
+    def _placed(self, rect: Rect, part: Rect | None, place: Callable[[Polygon], Polygon]) -> Box:
+        areas = {name: getattr(self, name) for name in ("masked", "rules", "groups", "gaps")}
+        placed = {name: tuple(map(place, each)) for name, each in areas.items() if each}
+        return fast_replace(self, rect=rect, part=part, **placed)
+
+
+def _visible_card(front: Rect, card: Rect) -> Polygon:
+    left, top, right, bottom = card.x, card.y, card.right, card.bottom
+    if front.right <= left or front.y >= bottom:  # nothing covers it
+        return ((left, top), (right, top), (right, bottom), (left, bottom))
+    inner_x, inner_y = front.right, front.y
+    return ((left, inner_y), (left, top), (right, top), (right, bottom), (inner_x, bottom), (inner_x, inner_y))
+
+
+@dataclass(frozen=True)
+class Edge:
+    """One labelled side of a box: the line, the length typed for it or "?", and what this length counts.
+
+    blank: the box of the sheet that this length belongs to, None for a side that no box asks for, as of a single head.
+    name: "tokens", "embedding" …, or "". letter: the matrix's, if its box is too small to hold it. shift: how far its
+    label is moved outwards, to stand free. given: the number was not typed, the sheet's own text tells it. products and
+    state: of a flow (see Flow).
+    """
+
+    blank: Blank | None
+    side: EdgeSide
+    start: Point
+    end: Point
+    label: str
+    kind: EdgeKind
+    name: str = ""
+    letter: str = ""
+    shift: float = 0.0
+    shown: EdgeShown = "label"
+    given: bool = False
+    products: str = ""
+    state: str = ""
+
+    @property
+    def text_width(self) -> float:
+        """About how wide the label is, in px: its wider line; 0 if it is not shown."""
+        if self.shown != "label":
+            return letter_px(self.letter) if self.shown == "letter" else 0.0
+        space = SPACE_PX if self.letter and self.label else 0.0
+        return max(letter_px(self.letter) + space + label_px(self.label), label_px(self.name))
+
+    @property
+    def line_height(self) -> float:
+        """How high the line of the number is, in px; 0 without a number or a letter."""
+        return LETTER_LINE_PX if self.letter else LINE_PX if self.label else 0.0
+
+    @property
+    def text_height(self) -> float:
+        """How high the label is, in px: a line for the number, and one for the name; 0 if it is not shown."""
+        if self.shown != "label":
+            return self.line_height if self.shown == "letter" else 0.0
+        return self.line_height + LINE_PX * bool(self.name)
+
+    @property
+    def is_cramped(self) -> bool:
+        """Whether a label reaches over the ends of its side, and so might reach over the corner to the next label."""
+        if self.side in ("bottom", "under"):
+            return self.end.x - self.start.x < self.text_width + 4
+        return self.side in ("left", "right", "over") and self.end.y - self.start.y < self.text_height
+
+    @cached_property
+    def text_box(self) -> Rect:
+        """Where the label is; a cramped one ends at the corner of its product, and reaches away from it."""
+        width, height, (x1, y1), (x2, y2) = self.text_width, self.text_height, self.start, self.end
+        x, y = (x1 + x2 - width) / 2, (y1 + y2 - height) / 2
+        if self.is_cramped:
+            x = {"bottom": x1, "under": x2 - width}.get(self.side, x)
+            y = {"right": y1, "over": y2 - height, "left": y2 - height}.get(self.side, y)
+        match self.side:
+            case "left":
+                x = x1 - 7 - width - self.shift
+            case "right" | "over" | "beside":
+                x = x1 + 7 + self.shift
+            case "top":
+                y = y1 - 5 - height - self.shift
+            case "corner":
+                x, y = x2 + 7 + self.shift, y1 - 3 - height
+            case "foot":
+                x, y = x1 - 3 - width - self.shift, y2 + 3
+            case "upper":
+                x, y = (x1 + x2) / 2 - 3 - width, (y1 + y2) / 2 - 1 - height - self.shift
+            case "lower":
+                x, y = (x1 + x2) / 2 + 4 + self.shift, (y1 + y2) / 2 + 2
+            case _:
+                y = y1 + 5 + self.shift
+        return Rect(x, y, width, height)
+
+    @property
+    def anchor(self) -> Literal["start", "middle", "end"]:
+        """Which end of its lines the label is aligned at."""
+        if self.side in ("left", "foot", "upper") or (self.side == "under" and self.is_cramped):
+            return "end"
+        if self.side in ("top", "below"):
+            return "middle"
+        return "middle" if self.side in ("bottom", "under") and not self.is_cramped else "start"
+
+    @property
+    def label_at(self) -> Point:
+        """Where the base line of the number starts, ends or has its middle, by its anchor; the name is a line below."""
+        x, y, width, _ = self.text_box
+        baseline = LETTER_BASELINE_PX if self.letter else BASELINE_PX
+        return Point(x + {"start": 0.0, "middle": width / 2, "end": width}[self.anchor], y + baseline)
+
+    @property
+    def name_y(self) -> float:
+        """The base line of the name, a line below the number if there is one."""
+        return self.text_box.y + self.line_height + BASELINE_PX
+
+    def moved(self, x: float, y: float) -> Edge:
+        """The edge further right and down."""
+        return fast_replace(self, start=self.start.moved(x, y), end=self.end.moved(x, y)) if x or y else self
+
+    @property
+    def mirrored(self) -> Edge:
+        """The edge on the mirrored side, with the blank of the exchanged field."""
+        blank, side = self.blank and self.blank.transposed, MIRRORED_SIDES[self.side]
+        return fast_replace(self, blank=blank, side=side, start=self.start.mirrored, end=self.end.mirrored)
+
+    def moved_past(self, others: Sequence[Rect]) -> Edge:
+        """The edge with its label moved outwards, away from its box, until it lies on none of these."""
+        text = self.text_box
+        match self.side:
+            case "left" | "foot":
+                further = text.right - min(other.x for other in others)
+            case "right" | "over" | "beside" | "corner" | "lower":
+                further = max(other.right for other in others) - text.x
+            case "top" | "upper":
+                further = text.bottom - min(other.y for other in others)
+            case _:
+                further = max(other.bottom for other in others) - text.y
+        return fast_replace(self, shift=self.shift + further + CLEAR_PX)
+
+
+def spread(edges: Iterable[Edge], taken: Sequence[Rect] = ()) -> tuple[Edge, ...]:
+    """The edges, each label that would lie on another one or on what is `taken` moved outwards until it is free."""
+    spread_edges = list(edges)
+    texts = {index: edge.text_box for index, edge in enumerate(spread_edges) if edge.text_height}
+    for index in sorted(texts, key=lambda index: _MOVING_ORDER.index(spread_edges[index].side)):
+        while True:
+            others = [each for other, each in texts.items() if other != index]
+            blocking = texts[index].overlapping(taken) + texts[index].overlapping(others)
+            if not blocking:
+                break
+            spread_edges[index] = spread_edges[index].moved_past(blocking)
+            texts[index] = spread_edges[index].text_box
+    return tuple(spread_edges)
+
+
+@dataclass(frozen=True)
+class Arc:
+    """A quarter of an ellipse at a product's corner, from the left operand's columns to the right operand's rows.
+
+    It says that the two lengths are one. Of lengths that differ, a `mismatch`, it runs as far as the shorter one; a
+    MismatchBracket marks the rest.
+    """
+
+    start: Point
+    end: Point
+    clockwise: bool
+    mismatch: bool
+    is_open: bool = False
+    products: str = ""
+    state: str = ""
+
+    @property
+    def points(self) -> Polygon:
+        """Points along it, from start to end."""
+        (x1, y1), (x2, y2) = self.start, self.end
+        upright = ((x2 - x1) * (y2 - y1) > 0) == self.clockwise  # whether it sets out up or down
+        turns = [math.pi / 2 * step / ARC_POINTS for step in range(ARC_POINTS + 1)]
+        if upright:
+            return tuple((x2 - (x2 - x1) * math.cos(t), y1 + (y2 - y1) * math.sin(t)) for t in turns)
+        return tuple((x1 + (x2 - x1) * math.sin(t), y2 - (y2 - y1) * math.cos(t)) for t in turns)
+
+    def moved(self, x: float, y: float) -> Arc:
+        """The arc further right and down."""
+        return fast_replace(self, start=self.start.moved(x, y), end=self.end.moved(x, y))
+
+    @property
+    def mirrored(self) -> Arc:
+        """The mirror image, which bends the other way."""
+        return fast_replace(self, start=self.start.mirrored, end=self.end.mirrored, clockwise=not self.clockwise)
+
+
+@dataclass(frozen=True)
+class MismatchBracket:
+    """What one of two sides that should be equal has too much: a bracket along it, and "4096 ≠ 128" at `label_at`.
+
+    The bracket runs from where the shorter side ends to the end of the longer one; its hooks point `toward` the matrix.
+    """
+
+    start: Point
+    end: Point
+    toward: Point
+    text: str
+    label_at: Point = ORIGIN
+    products: str = ""
+    state: str = ""
+
+    @property
+    def text_box(self) -> Rect:
+        """Where the text is."""
+        return self.text_box_at(self.label_at)
+
+    def text_box_at(self, middle: Point) -> Rect:
+        """About the rectangle of the text around a middle."""
+        width, height = label_px(self.text), LINE_PX + 2
+        return Rect(middle.x - width / 2, middle.y - height / 2, width, height)
+
+    @property
+    def bracket_box(self) -> Rect:
+        """The rectangle around the bracket."""
+        (x1, y1), (x2, y2) = self.start, self.end
+        return Rect(min(x1, x2) - 1, min(y1, y2) - 1, abs(x2 - x1) + 2, abs(y2 - y1) + 2)
+
+    def moved(self, x: float, y: float) -> MismatchBracket:
+        """The bracket further right and down; its label is not placed yet."""
+        return fast_replace(self, start=self.start.moved(x, y), end=self.end.moved(x, y)) if x or y else self
+
+    @property
+    def mirrored(self) -> MismatchBracket:
+        """The mirror image; its label is not placed yet."""
+        return fast_replace(self, start=self.start.mirrored, end=self.end.mirrored, toward=self.toward.mirrored)
+
+
+@dataclass(frozen=True)
+class Sign:
+    """A sign between two matrices, such as +, with its middle `at` a point, and lines of words above it."""
+
+    text: str
+    at: Point
+    products: str = ""
+    state: str = ""
+    words: tuple[str, ...] = ()
+
+    @property
+    def text_box(self) -> Rect:
+        """The rectangle around it and its words."""
+        width, above = max([SIGN_SIDE_PX, *map(label_px, self.words)]), LINE_PX * len(self.words)
+        return Rect(self.at.x - width / 2, self.at.y - SIGN_SIDE_PX / 2 - above, width, SIGN_SIDE_PX + above)
+
+    @property
+    def lines(self) -> tuple[tuple[float, str], ...]:
+        """Each line of its words with the y of its base line."""
+        top = self.text_box.y + BASELINE_PX
+        return tuple((top + LINE_PX * at, line) for at, line in enumerate(self.words))
+
+    def moved(self, x: float, y: float) -> Sign:
+        """The sign further right and down."""
+        return fast_replace(self, at=self.at.moved(x, y))
+
+    @property
+    def mirrored(self) -> Sign:
+        """The sign in the mirror image, upright all the same."""
+        return fast_replace(self, at=self.at.mirrored)
+
+
+@dataclass(frozen=True)
+class Flow:
+    """What a figure has besides if it is one lane of matrices, from the input to the output, product by product.
+
+    A product has the key of its result. Its parts name it in `products`, separated by spaces, and have a `state`: "on"
+    if theirs is the product being worked on, the first that isn't fully answered, "done" if it is fully answered,
+    or both; every part is on once the whole sheet is filled in.
+
+    lanes: the band of the tokens, or a band for each of two texts. frames: for each product the part of the figure to
+    look at; products that are seen together have the same. axes: for each product the lane's number and name, at their
+    place in its frame.
+    """
+
+    lanes: tuple[Rect, ...]
+    frames: dict[str, Rect]
+    axes: dict[str, Edge]
+
+    @property
+    def axis_labels(self) -> tuple[tuple[str, Edge], ...]:
+        """The labels of the lane inside the frames, each with its products; without the first, which always shows."""
+        products = dict[Edge, list[str]]()
+        for key, axis in self.axes.items():
+            products.setdefault(axis, []).append(key)
+        return tuple((" ".join(keys), axis) for axis, keys in products.items())[1:]
+
+    def __add__(self, other: Flow) -> Flow:
+        """Both lanes; the first label of the other one always shows, so it belongs to no frame."""
+        first = next(iter(other.axes.values()))
+        axes = {key: axis for key, axis in other.axes.items() if axis != first}
+        return Flow(self.lanes + other.lanes, self.frames | other.frames, self.axes | axes)
+
+    def moved(self, x: float, y: float) -> Flow:
+        """The lane further right and down."""
+        frames = {key: frame.moved(x, y) for key, frame in self.frames.items()}
+        axes = {key: axis.moved(x, y) for key, axis in self.axes.items()}
+        return Flow(tuple(lane.moved(x, y) for lane in self.lanes), frames, axes)
+
+    @property
+    def mirrored(self) -> Flow:
+        """The lane running down."""
+        frames = {key: frame.mirrored for key, frame in self.frames.items()}
+        axes = {key: axis.mirrored for key, axis in self.axes.items()}
+        return Flow(tuple(lane.mirrored for lane in self.lanes), frames, axes)
+
+
+def view_of(rects: Iterable[Rect], *, is_mirrored: bool = False) -> Rect:
+    """The part of a flow around these rectangles, of a size that suits a phone; the flow may yet be mirrored."""
+    least = VIEW_PX[::-1] if is_mirrored else VIEW_PX
+    return Rect(*(round(side, 1) for side in Rect.around(rects, VIEW_MARGIN_PX).at_least(*least)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sketch:
+    """What is drawn, anywhere; two sketches add up to one with all that is in both.
+
+    outlines: around a matrix that cannot be added to another one, the size it would need. pulled: for each head that
+    is drawn on its own, the band to it from its place in the whole matrix.
+    """
+
+    boxes: tuple[Box, ...] = ()
+    edges: tuple[Edge, ...] = ()
+    arcs: tuple[Arc, ...] = ()
+    outlines: tuple[Rect, ...] = ()
+    signs: tuple[Sign, ...] = ()
+    pulled: tuple[Polygon, ...] = ()
+    brackets: tuple[MismatchBracket, ...] = ()
+    flow: Flow | None = None
+
+    def __add__(self, other: Sketch) -> Sketch:
+        """All that is in both."""
+        both = ((each.name, getattr(self, each.name), getattr(other, each.name)) for each in fields(Sketch))
+        return Sketch(**{name: first + second if first and second else first or second for name, first, second in both})
+
+    def moved(self, x: float, y: float) -> Sketch:
+        """All of it further right and down."""
+        if not (x or y):
+            return self
+        return self._placed(lambda each: each.moved(x, y), lambda band: moved(band, x, y))
+
+    @property
+    def mirrored(self) -> Sketch:
+        """The sketch of the transposed product, (A·B)ᵀ = Bᵀ·Aᵀ: its mirror image, with rows and columns exchanged."""
+        return self._placed(lambda each: each.mirrored, mirrored)
+
+    def _placed(self, place: Callable[[Any], Any], place_polygon: Callable[[Polygon], Polygon]) -> Sketch:
+        """All of it at another place; `place` finds it for a part, an outline or the flow."""
+        names = ("boxes", "edges", "arcs", "outlines", "signs", "brackets")
+        placed = {name: tuple(map(place, parts)) for name in names if (parts := getattr(self, name))}
+        return Sketch(**placed, pulled=tuple(map(place_polygon, self.pulled)), flow=self.flow and place(self.flow))
+
+    def with_states(self, working: str, is_done: Callable[[str], bool]) -> Sketch:
+        """The sketch with the state of each part (see Flow); `working` is the product worked on, "" if all is done."""
+
+        @cache
+        def state(products: str) -> str:
+            keys = products.split()
+            words = (("on", not working or working in keys), ("done", any(map(is_done, keys))))
+            return " ".join(word for word, holds in words if holds)
+
+        parts = {name: getattr(self, name) for name in ("boxes", "edges", "arcs", "signs", "brackets")}
+        stated = {
+            name: tuple(_with_state(each, state(each.products)) for each in elements)
+            for name, elements in parts.items()
+        }
+        return Sketch(**stated, outlines=self.outlines, pulled=self.pulled, flow=self.flow)
+
+    @property
+    def extent(self) -> Rect:
+        """The rectangle around all of it, labels included, with MARGIN_PX around it."""
+        return Rect.around(self._rects(), MARGIN_PX)
+
+    def _rects(self) -> Iterator[Rect]:
+        yield from (box.extent for box in self.boxes)
+        yield from self.outlines
+        yield from (edge.text_box for edge in self.edges)
+        yield from self.flow.lanes if self.flow else ()
+        yield from (Rect(*point, 0.0, 0.0) for arc in self.arcs for point in (arc.start, arc.end))
+        yield from (rect for each in self.brackets for rect in (each.bracket_box, each.text_box))
+        yield from (sign.text_box for sign in self.signs)
+
+    @property
+    def obstacles(self) -> list[Rect]:
+        """What no label may cover: matrices, signs, the dashes of outlines, and arcs, by points along them."""
+        taken = [rect for box in self.boxes for rect in box.card_rects]
+        taken += [sign.text_box for sign in self.signs]
+        for x, y, width, height in self.outlines:
+            taken += [Rect(x, end - 1, width, 2.0) for end in (y, y + height)]
+            taken += [Rect(end - 1, y, 2.0, height) for end in (x, x + width)]
+        return taken + [Rect(x - 1.5, y - 1.5, 3.0, 3.0) for arc in self.arcs for x, y in arc.points]
+
+
+def _with_state(part: T, state: str) -> T:
+    """A part of a flow in another state, with the places that it has worked out."""
+    copy: T = object.__new__(type(part))
+    vars(copy).update(vars(part), state=state)
+    return copy
+
+
+@dataclass(frozen=True)
+class MismatchCaption:
+    """What does not fit in a figure: a sentence, and what of the sheet it is about.
+
+    about: the boxes that the compared lengths come from ('queries.columns'), then the tensor whose equation breaks.
+    """
+
+    sentence: str
+    about: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figure(Sketch):
+    """A sketch in its frame, with its texts: one product, or several with the same left operand or in a chain.
+
+    alt_text: the figure in words. captions: sentences below it. mismatches: what does not fit. has_scale: whether a
+    choice of scales changes it.
+    """
+
+    key: str
+    frame: Rect
+    alt_text: str
+    captions: tuple[str, ...]
+    mismatches: tuple[MismatchCaption, ...] = ()
+    has_scale: bool = True
+
+    @property
+    def labels(self) -> frozenset[tuple[Blank | None, str]]:
+        """Every side with its label; equal for two drawings of the same numbers at different scales."""
+        return frozenset((edge.blank, edge.label) for edge in self.edges)
+
+    @property
+    def tensors(self) -> tuple[str, ...]:
+        """The keys of the matrices in it, each once, in the order of its boxes."""
+        return tuple(dict.fromkeys(box.tensor for box in self.boxes))

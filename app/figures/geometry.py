@@ -1,0 +1,91 @@
+"""Points and rectangles of a drawing in pixels, x to the right and y down."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+
+class Point(NamedTuple):
+    """A point, or how far something is from something else."""
+
+    x: float
+    y: float
+
+    def moved(self, x: float, y: float) -> Point:
+        """The point so far to the right and down."""
+        return Point(self.x + x, self.y + y)
+
+    @property
+    def mirrored(self) -> Point:
+        """The point with x and y exchanged."""
+        return Point(self.y, self.x)
+
+
+ORIGIN = Point(0.0, 0.0)
+Polygon = tuple[tuple[float, float], ...]  # its corners; plain pairs, since a drawing has hundreds
+
+
+def moved(polygon: Polygon, x: float, y: float) -> Polygon:
+    """A polygon so far to the right and down."""
+    return tuple((corner_x + x, corner_y + y) for corner_x, corner_y in polygon)
+
+
+def mirrored(polygon: Polygon) -> Polygon:
+    """A polygon with x and y exchanged."""
+    return tuple((y, x) for x, y in polygon)
+
+
+class Rect(NamedTuple):
+    """A rectangle by its upper left corner and its size."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+
+    @classmethod
+    def around(cls, rects: Iterable[Rect], margin: float = 0.0) -> Rect:
+        """The smallest rectangle that holds all of these, with a margin on each side; ValueError if there are none."""
+        xs, ys, rights, bottoms = zip(*((x, y, x + width, y + height) for x, y, width, height in rects), strict=True)
+        x, y = min(xs) - margin, min(ys) - margin
+        return cls(x, y, max(rights) + margin - x, max(bottoms) + margin - y)
+
+    @property
+    def right(self) -> float:
+        """The x of the right side."""
+        return self.x + self.width
+
+    @property
+    def bottom(self) -> float:
+        """The y of the lower side."""
+        return self.y + self.height
+
+    @property
+    def centre(self) -> Point:
+        """The middle."""
+        return Point(self.x + self.width / 2, self.y + self.height / 2)
+
+    @property
+    def mirrored(self) -> Rect:
+        """The rectangle with x and y exchanged, so its width is its height."""
+        return Rect(self.y, self.x, self.height, self.width)
+
+    def moved(self, x: float, y: float) -> Rect:
+        """The rectangle so far to the right and down."""
+        return Rect(self.x + x, self.y + y, self.width, self.height)
+
+    def at_least(self, width: float, height: float) -> Rect:
+        """The rectangle grown around its centre to this size, where it is smaller."""
+        more_x, more_y = max(0.0, width - self.width) / 2, max(0.0, height - self.height) / 2
+        return Rect(self.x - more_x, self.y - more_y, self.width + 2 * more_x, self.height + 2 * more_y)
+
+    def overlapping(self, others: Iterable[Rect]) -> list[Rect]:
+        """Those of the others that share more than an edge with this rectangle."""
+        x, y, right, bottom = self.x, self.y, self.right, self.bottom
+        return [o for o in others if x < o[0] + o[2] and o[0] < right and y < o[1] + o[3] and o[1] < bottom]
+
+    def holds(self, other: Rect) -> bool:
+        """Whether the other one lies inside this rectangle."""
+        inside_x = self.x <= other.x and other.right <= self.right
+        return inside_x and self.y <= other.y and other.bottom <= self.bottom

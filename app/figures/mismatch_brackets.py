@@ -1,0 +1,154 @@
+"""Where a product or a sum breaks: a bracket along the part of the longer side that has no partner, and both lengths.
+
+Nothing here says which of the two is wrong: the longer one has the bracket because its part is there to be seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import count, product
+
+from app.figures.captions import head_label
+from app.figures.figure import Box, MismatchBracket, Sketch, fast_replace, side_ends, spread
+from app.figures.geometry import Point, Rect
+from app.figures.lettering import LINE_PX, label_px
+from app.figures.pen import CORNER_PX, Pen
+from app.figures.plans import FigurePlan
+from app.shapes.consistency import DimensionMismatch
+from app.shapes.table import Blank
+
+BRACKET_PX = CORNER_PX / 2  # between a side and its bracket
+MIN_BRACKET_PX = 6.0
+ROOM_PX = 3.0  # at either end of a label: its width is an estimate
+STEP_PX = 3.0  # by which a label moves away from its bracket until it is free
+
+
+@dataclass(frozen=True)
+class Side:
+    """The rows or columns of a box as drawn, with the length written there: "4096"."""
+
+    box: Box
+    vertical: bool
+    label: str
+    labelled_before: bool = False  # on the left of the box, or above it
+
+    @property
+    def px(self) -> float:
+        """How long it is drawn."""
+        return self.box.rect.height if self.vertical else self.box.rect.width
+
+
+def brackets_in(pen: Pen, plan: FigurePlan, sketch: Sketch) -> Iterator[MismatchBracket]:
+    """A bracket for each pair of sides in a figure that should be equal and are not, with tokens as rows.
+
+    Of a matrix that is drawn twice it is at the one next to its partner. An output that cannot be added to the input
+    has it against its outline.
+    """
+    for mismatch in pen.shapes.mismatches_in(plan.results):
+        yield from brackets_of(pen, mismatch, sketch)
+
+
+def brackets_of(pen: Pen, mismatch: DimensionMismatch, sketch: Sketch) -> tuple[MismatchBracket, ...]:
+    """The bracket of one such pair; none if the figure doesn't draw both."""
+    first, second = (list(_sides(pen, blank, sketch)) for blank in (mismatch.left, mismatch.right))
+    if mismatch.added and sketch.outlines:
+        x, y, *_ = second[0].box.rect
+        needed = fast_replace(second[0].box, rect=Rect(x, y, *sketch.outlines[0][2:]))
+        first = [replace(second[0], box=needed, label=pen.shapes.label(mismatch.left))]
+    pairs = sorted(product(first, second), key=lambda pair: _distance(*pair))
+    return tuple(_bracket_between(*pair) for pair in pairs[:1])
+
+
+def head_brackets(pen: Pen, first: Box, second: Box) -> tuple[MismatchBracket, ...]:
+    """The bracket between the widths of two single heads that should be equal, if they are known and are not."""
+    widths = {pen.shapes.head_width(box.tensor) for box in (first, second)}
+    if not pen.shapes.tells_mismatches or len(widths) == 1 or None in widths:
+        return ()
+    sides = (Side(b, b.transposed, head_label(pen.shapes, b.tensor)[0], b.role == "value") for b in (first, second))
+    return (_bracket_between(*sides),)
+
+
+def joined_brackets(pen: Pen, joined: Box, parts: Iterable[str]) -> tuple[MismatchBracket, ...]:
+    """The bracket of a matrix that should be as wide as its parts side by side: "512 + 64 ≠ 600"."""
+    blanks, whole = [Blank(key, "columns") for key in parts], Blank(joined.tensor, "columns")
+    lengths = [pen.shapes.lengths.get(blank, 0) for blank in blanks]
+    typed = pen.shapes.lengths.get(whole)
+    if not pen.shapes.tells_mismatches or typed is None or not all(lengths) or sum(lengths) == typed:
+        return ()
+    needed = fast_replace(joined, rect=joined.rect._replace(width=pen.sizes.scale.px(sum(lengths))))
+    added = " + ".join(map(pen.shapes.label, blanks))
+    return (_bracket_between(Side(needed, False, added), Side(joined, False, pen.shapes.label(whole))),)
+
+
+def _bracket_between(first: Side, second: Side) -> MismatchBracket:
+    """The bracket of two sides that should be equal.
+
+    Inner sides of a product run away from its corner, others from the upper left corner of their boxes.
+    """
+    short, long = sorted((first, second), key=lambda side: side.px)
+    rect, away = long.box.rect, first.vertical != second.vertical
+    text = f"{long.label} ≠ {short.label}"
+    end = max(long.px, short.px + MIN_BRACKET_PX)
+    is_after = long.labelled_before and not away  # right of the box, or below it
+    if long.vertical:
+        x = rect.right + BRACKET_PX if is_after else rect.x - BRACKET_PX
+        base, sign = (rect.bottom, -1) if away else (rect.y, 1)
+        ends = (Point(x, base + sign * short.px), Point(x, base + sign * end))
+        return MismatchBracket(*ends, Point(-1.0 if is_after else 1.0, 0.0), text)
+    y = rect.bottom + BRACKET_PX if is_after else rect.y - BRACKET_PX
+    base, sign = (rect.right, -1) if away else (rect.x, 1)
+    ends = (Point(base + sign * short.px, y), Point(base + sign * end, y))
+    return MismatchBracket(*ends, Point(0.0, -1.0 if is_after else 1.0), text)
+
+
+def _sides(pen: Pen, blank: Blank, sketch: Sketch) -> Iterator[Side]:
+    """The places where a figure draws a length; the columns of a single head are no length of its matrix."""
+    for box in sketch.boxes:
+        if box.tensor == blank.tensor and (blank.field == "rows" or box.letter == pen.shapes.letter(box.tensor)):
+            vertical = (blank.field == "rows") != box.transposed
+            ends = side_ends(box.rect, "left" if vertical else "top")
+            before = any((edge.start, edge.end) == ends for edge in sketch.edges)
+            yield Side(box, vertical, pen.shapes.label(blank), before)
+
+
+def _distance(first: Side, second: Side) -> float:
+    (x1, y1), (x2, y2) = first.box.rect.centre, second.box.rect.centre
+    return abs(x1 - x2) + abs(y1 - y2)
+
+
+def with_free_labels(sketch: Sketch) -> Sketch:
+    """The sketch with the labels of its sides moved outwards until they are free, and those of its brackets placed.
+
+    A bracket's label is beside it, or where that is taken, as near to it as is free.
+    """
+    lines = [each.bracket_box for each in sketch.brackets]
+    edges = spread(sketch.edges, [*sketch.obstacles, *(lines if sketch.flow else ())])
+    taken = [*sketch.obstacles, *(edge.text_box for edge in edges), *lines] if sketch.brackets else []
+    placed = list[MismatchBracket]()
+    for each in sketch.brackets:
+        places = (place for steps in count() for place in label_places(each, steps * STEP_PX))
+        free = next(place for place in places if _is_free(place, taken))
+        taken.append(free)
+        placed.append(fast_replace(each, label_at=free.centre))
+    return replace(sketch, edges=edges, brackets=tuple(placed))
+
+
+def _is_free(label: Rect, taken: Iterable[Rect]) -> bool:
+    """Whether a label would touch nothing, with some room at either end."""
+    return not Rect(label.x - ROOM_PX, label.y, label.width + 2 * ROOM_PX, label.height).overlapping(taken)
+
+
+def label_places(each: MismatchBracket, distance: float) -> Iterator[Rect]:
+    """Two places for a bracket's label at a distance: away from the matrix beside the bracket, and beyond its end.
+
+    Beside a short bracket the label reaches beyond the end, never back to where the arc is.
+    """
+    (x1, y1), (x2, y2), (to_x, to_y) = each.start, each.end, each.toward
+    width, height = label_px(each.text), LINE_PX + 2
+    along_x, along_y = (x2 > x1) - (x2 < x1), (y2 > y1) - (y2 < y1)
+    half = max(abs(x2 - x1) + abs(y2 - y1), abs(along_x) * width + abs(along_y) * height + 8) / 2
+    away = 6 + distance + (abs(to_x) * width + abs(to_y) * height) / 2
+    yield each.text_box_at(Point(x1 + along_x * half - to_x * away, y1 + along_y * half - to_y * away))
+    further = 4 + distance + (abs(along_x) * width + abs(along_y) * height) / 2
+    yield each.text_box_at(Point(x2 + along_x * further, y2 + along_y * further))
