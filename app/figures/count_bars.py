@@ -20,8 +20,8 @@ LONGEST_PX, UNKNOWN_PX, MIN_PX = 175.0, 24.0, 1.5
 BAR_PX, ROW_PX = 15.0, 26.0
 # How the keys of the counts of one kind end, its figure's key, and that of the other kind.
 KINDS_OF_COUNTS: Mapping[Bars, tuple[str, str, str]] = {
-    "operations and bytes": ("_flops", "operations", "bytes"),
-    "blocks and widths": ("_parameters", "blocks", "widths"),
+    "operations-and-bytes": ("_flops", "operations", "bytes"),
+    "blocks-and-widths": ("_parameters", "blocks", "widths"),
 }
 
 
@@ -43,7 +43,7 @@ class CountPlan:
 def count_plans(variant: Variant) -> tuple[CountPlan, ...]:
     """One figure for each sum of several counts; where there are no sums, one for each of two kinds of numbers.
 
-    Of costs these are operations and bytes, of a feed-forward width the steps to it, and parameters.
+    Of costs these are operations-and-bytes, of a feed-forward width the steps to it, and parameters.
 
     A sheet in letters has none, because its bars would say nothing.
     """
@@ -84,7 +84,7 @@ def draw_counts(
         if blank.field == "count"
     }
     scales = longest or longest_bars(variant, answers)
-    is_plotted = TOPICS[variant.worksheet.topic].bars == "sums and growth" and variant.worksheet.answers == "numbers"
+    is_plotted = TOPICS[variant.worksheet.topic].bars == "sums-and-growth" and variant.worksheet.answers == "numbers"
     plotted = {key: number for key, number in numbers.items() if number}  # a logarithmic axis has no 0
     plots = (growth_plot(variant, plotted, tells_mismatches=tells_mismatches),) if is_plotted else ()
     bars = (

@@ -10,7 +10,7 @@ PyTorch, what it does to lengths, what it costs and how it is drawn. Nothing rea
 '{split_queries}.transpose(0, 1)'
 >>> Matmul("queries keys", "n h, m h")
 Traceback (most recent call last):
-ValueError: Matmul(queries keys) cannot be 'n h, m h': it has no axes for each operand and the result
+ValueError: Matmul(queries keys) cannot be 'n h, m h': it names the sides of each operand and of the result.
 """
 
 from __future__ import annotations
@@ -66,9 +66,13 @@ class Operation:
 
     def __post_init__(self) -> None:
         """Refuse a pattern that doesn't fit."""
-        is_complete = len(_sides(self.pattern)) == len(self.operands) + 1 > 1
-        if problem := self._problem() if is_complete else "it has no axes for each operand and the result":
-            raise ValueError(f"{type(self).__name__}({self.of}) cannot be '{self.pattern}': {problem}")
+        name = f"{type(self).__name__}({self.of})"
+        if len(_sides(self.pattern)) != len(self.operands) + 1:
+            raise ValueError(
+                f"{name} cannot be '{self.pattern}': it names the sides of each operand and of the result."
+            )
+        if not self._fits():
+            raise ValueError(f"{name} cannot be '{self.pattern}'. {(self.__doc__ or '').splitlines()[0]}")
 
     @property
     def operands(self) -> tuple[str, ...]:
@@ -132,16 +136,16 @@ class Operation:
         """The same of other tensors, for those operands that have another key here."""
         return replace(self, of=" ".join(keys.get(key, key) for key in self.operands))
 
-    def _problem(self) -> str:
-        """Why the pattern is not one of this operation; empty if it is."""
-        return ""
+    def _fits(self) -> bool:
+        """Whether the pattern is one of this operation."""
+        return bool(self.operands)
 
 
 class _Elementwise(Operation):
     """An operation that keeps the shape of all its operands."""
 
-    def _problem(self) -> str:
-        return "" if self.keeps_shape else "all its shapes are the same"
+    def _fits(self) -> bool:
+        return self.keeps_shape
 
 
 class _Rearrange(Operation):
@@ -150,13 +154,6 @@ class _Rearrange(Operation):
     @property
     def relation(self) -> Relation:
         return self.call  # type: ignore[return-value]  # each has a sentence of that name
-
-    def _problem(self) -> str:
-        return "" if len(self.operands) == 1 and self._is_possible() else f"that is no {self.call}"
-
-    def _is_possible(self) -> bool:
-        """Whether the pattern is one of this method."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)
@@ -206,14 +203,13 @@ class Matmul(Operation):
         axes = {*_flat(self.operand_sides[0]), *_flat(self.operand_sides[1])}
         return prod((lengths[axis] for axis in axes), start=Expression.number(2))
 
-    def _problem(self) -> str:
+    def _fits(self) -> bool:
         if len(self.operands) != 2:
-            return "a product has two operands"
+            return False
         left, right = (set(_flat(sides)) for sides in self.operand_sides)
         heads = {axes_in(side)[0] for sides in self.operand_sides for side in sides if "(" in side}
-        if len((left & right) - set(_flat(self.sides)) - heads) != 1:
-            return "one axis of both operands is summed over"
-        return "" if set(_flat(self.sides)) <= left | right | {"h"} else "the result has an axis of no operand"
+        summed = (left & right) - set(_flat(self.sides)) - heads
+        return len(summed) == 1 and set(_flat(self.sides)) <= left | right | {"h"}
 
 
 @dataclass(frozen=True)
@@ -305,8 +301,8 @@ class Rope(Operation):
         rotated, angles = self.operands
         return f"RoPE({{{rotated}}}, {{{angles}}})"
 
-    def _problem(self) -> str:
-        return "" if self.operand_sides[0] == self.sides else "a rotation keeps the shape"
+    def _fits(self) -> bool:
+        return self.operand_sides[0] == self.sides
 
 
 @dataclass(frozen=True)
@@ -337,9 +333,9 @@ class Concat(Operation):
     def code(self, shape: str = "…") -> str:
         return f"cat(({', '.join(f'{{{key}}}' for key in self.operands)}), dim={-2 if self.appends_row else -1})"
 
-    def _problem(self) -> str:
+    def _fits(self) -> bool:
         new = [side for side in self.sides if side not in self.operand_sides[0]]
-        return "" if len(self.operands) == 2 and len(new) == 1 else "one side of the result is as long as two together"
+        return len(self.operands) == 2 and len(new) == 1
 
 
 @dataclass(frozen=True)
@@ -351,8 +347,8 @@ class View(_Rearrange):
     def code(self, shape: str = "…") -> str:
         return f"{{{self.of}}}.view({shape})"
 
-    def _is_possible(self) -> bool:
-        return self.sides == _flat(self.operand_sides[0]) != self.operand_sides[0]
+    def _fits(self) -> bool:
+        return len(self.operands) == 1 and self.sides == _flat(self.operand_sides[0]) != self.operand_sides[0]
 
 
 @dataclass(frozen=True)
@@ -364,8 +360,8 @@ class Reshape(_Rearrange):
     def code(self, shape: str = "…") -> str:
         return f"{{{self.of}}}.reshape({shape})"
 
-    def _is_possible(self) -> bool:
-        return self.operand_sides[0] == _flat(self.sides) != self.sides
+    def _fits(self) -> bool:
+        return len(self.operands) == 1 and self.operand_sides[0] == _flat(self.sides) != self.sides
 
 
 @dataclass(frozen=True)
@@ -377,8 +373,10 @@ class Transpose(_Rearrange):
     def code(self, shape: str = "…") -> str:
         return f"{{{self.of}}}.transpose({', '.join(map(str, _places(self)))})"
 
-    def _is_possible(self) -> bool:
-        return len(_places(self)) == 2 and sorted(self.sides) == sorted(self.operand_sides[0])
+    def _fits(self) -> bool:
+        return (
+            len(self.operands) == 1 and len(_places(self)) == 2 and sorted(self.sides) == sorted(self.operand_sides[0])
+        )
 
 
 @dataclass(frozen=True)
@@ -390,8 +388,8 @@ class Repeat(_Rearrange):
     def code(self, shape: str = "…") -> str:
         return f"{{{self.of}}}.repeat_interleave({{H}} // {{G}}, dim={_places(self)[0]})"
 
-    def _is_possible(self) -> bool:
-        return len(_places(self)) == 1 and len(self.sides) == len(self.operand_sides[0])
+    def _fits(self) -> bool:
+        return len(self.operands) == 1 and len(_places(self)) == 1 and len(self.sides) == len(self.operand_sides[0])
 
 
 def _places(operation: Operation) -> list[int]:

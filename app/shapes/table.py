@@ -206,8 +206,7 @@ class TensorTable:
         before = {tensor.key: tensor for tensor in self.tensors if tensor.parameter and not tensor.made_by}
         alike = {self.alike[0]: Expression.symbol(self.alike[1])} if self.alike else {}
         for made in self.tensors:
-            if problem := _problem(made, before, alike):
-                raise ValueError(f"{self.key}, {made.key}: {problem}")
+            _check_operation(f"{self.key}, {made.key}", made, before, alike)
             before[made.key] = made
         if len(self.by_key) < len(self.tensors):
             raise ValueError(f"{self.key}: two tensors have one key")
@@ -277,26 +276,25 @@ class TensorTable:
         return {tensor.key: tuple(length.size(sizes) for length in tensor.shape) for tensor in self.tensors}
 
 
-def _problem(made: Tensor, before: Mapping[str, Tensor], alike: Mapping[str, Expression]) -> str:
-    """Why a tensor cannot be made by its operation of the tensors before it; empty if it can."""
+def _check_operation(name: str, made: Tensor, before: Mapping[str, Tensor], alike: Mapping[str, Expression]) -> None:
+    """Raise ValueError for a tensor that its operation cannot make of the tensors before it."""
     operation = made.made_by
     if operation is None:
-        return ""
+        return
     if missing := [key for key in operation.operands if key not in before]:
-        return f"there is no {missing[0]} before it"
+        raise ValueError(f"{name}: there is no {missing[0]} before it")
     shapes = [before[key].shape for key in operation.operands] + [made.shape]
     lengths = dict[str, Expression]()
     for sides, shape in zip((*operation.operand_sides, operation.sides), shapes, strict=True):
         if len(sides) != len(shape):
-            return f"'{operation.pattern}' has {len(sides)} sides for one of {len(shape)}"
+            raise ValueError(f"{name}: '{operation.pattern}' has {len(sides)} sides for one of {len(shape)}")
         for side, length in zip(sides, (length.substitute(alike) for length in shape), strict=True):
             if lengths.setdefault(side, length) != length:
-                return f"{side} is {lengths[side]} and {length} in '{operation.pattern}'"
+                raise ValueError(f"{name}: {side} is {lengths[side]}, then {length}, in '{operation.pattern}'")
     for side, length in lengths.items():
         parts = [lengths[axis] for axis in axes_in(side) if axis in lengths]
         if len(parts) == len(axes_in(side)) and prod(parts, start=ONE) != length:
-            return f"{side} is {length}, and not the product of its parts, in '{operation.pattern}'"
-    return ""
+            raise ValueError(f"{name}: {side} is {length}, not the product of its parts, in '{operation.pattern}'")
 
 
 def tensor(

@@ -86,7 +86,7 @@ BATCH_SIZES = (3, 6, 9, 10, 11, 13, 15)
 COMMON_SYMBOLS = ("N", "M", "W", "d_rot")  # of sizes that sheets of every topic may have beside the model's
 _MODEL_SYMBOLS = frozenset(symbol for family in FAMILIES.values() for symbol in family.sizes)
 Subject = Literal["head", "softmax", "layer", "parameters", "model", "counts"]
-Bars = Literal["sums", "operations and bytes", "blocks and widths", "sums and growth"]
+Bars = Literal["sums", "operations-and-bytes", "blocks-and-widths", "sums-and-growth"]
 
 
 @dataclass(frozen=True)
@@ -464,7 +464,7 @@ TOPICS: Mapping[str, TopicSpec] = {
             "counts",
             lambda architecture, _tokens: TensorTable("feed-forward-width", counts=width_counts(architecture)),
             all_of(require_one_stack, require_no_experts, require_layers_of_one_shape, require_known_width),
-            bars="blocks and widths",
+            bars="blocks-and-widths",
             extra_sizes=width_sizes,
             counts=(
                 "width block_parameters gated_width four_d two_thirds multiplied multiples gated_parameters "
@@ -514,7 +514,7 @@ TOPICS: Mapping[str, TopicSpec] = {
             "counts",
             _costs_table,
             all_of(_PLAIN_LAYERS, require_scores_of_queries_and_keys, require_cache_of_known_length),
-            bars="operations and bytes",
+            bars="operations-and-bytes",
             extra_sizes=_total_parameters,
             counts=(
                 "queries_flops keys_flops values_flops scores_flops context_flops output_flops "
@@ -527,7 +527,7 @@ TOPICS: Mapping[str, TopicSpec] = {
             "counts",
             lambda architecture, tokens: TensorTable("growth", counts=tuple(growth_counts(architecture, tokens))),
             all_of(_PLAIN_LAYERS, require_scores_of_queries_and_keys, require_attention_to_all),
-            bars="sums and growth",
+            bars="sums-and-growth",
             counts=(
                 "projections_flops pairwise_flops prefill_flops crossing crossing_of_layer projections_doubled "
                 "pairwise_doubled score_entries_doubled kv_cache_doubled decode_flops cache_of_token"

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
-from functools import cache
 
 import pytest
 from hypothesis import given, settings
@@ -18,28 +16,8 @@ from app.models.parameter_specs import ParameterSpec
 from app.models.read_config import build_architecture
 from app.shapes.requirements import visible_keys
 from app.shapes.topics import TOPICS, refusal, sizes_for, topic_for
+from tests.helpers.every_family import TOKENS, possible
 from tests.helpers.families_cases import CASES
-
-TOKENS = 10  # fewer than every position table of the cases has rows
-
-
-@cache
-def architectures() -> tuple[Architecture, ...]:
-    """Every config of every family's case, with odd sizes and every setting that changes a shape."""
-    configs = [({**config, "architectures": [name]}) for case in CASES for config, name in case.configs()]
-    return tuple(build_architecture(config, f"{config['model_type']} {at}") for at, config in enumerate(configs))
-
-
-def possible(topic: str) -> Iterator[Architecture]:
-    """The models that a topic is not refused for; the refusal of every other is a sentence that names the model."""
-    for a in architectures():
-        reason = refusal(topic, a, TOKENS)
-        if reason is None:
-            yield a
-        else:
-            assert a.name in reason
-            assert "choose" in reason.lower()
-            assert reason.endswith(".")
 
 
 def count_rows(a: Architecture) -> dict[str, int]:

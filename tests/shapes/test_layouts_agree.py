@@ -7,7 +7,6 @@ compared by place and shape, whatever a tensor is called.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cache
 from math import prod
 
 import pytest
@@ -15,14 +14,12 @@ import pytest
 from app.algebra.expression import ZERO, Expression
 from app.models.architecture import Architecture
 from app.models.parameter_specs import Bucket, ParameterSpecs
-from app.models.read_config import build_architecture
 from app.shapes.table import TensorTable
 from app.shapes.topics import TOPICS, refusal, sizes_for, topic_for
-from tests.helpers.families_cases import CASES
+from tests.helpers.every_family import TOKENS, architectures
 
 Matrix = tuple[Expression, ...]  # rows and columns in the orientation of x·W; of experts, E before them
 
-TOKENS = 10  # fewer than every position table of the cases has rows
 ONE_HEAD = ("single-head", "bidirectional-head", "decode-step", "cross-attention", "head-parameters")
 ALL_HEADS = ("attention-layer", "three-dimensions", "four-dimensions", "head-parameters", "layer-parameters")
 FEED_FORWARD = ("layer-parameters", "whole-model")
@@ -34,13 +31,6 @@ BLOCK = ("W_gate", "W_up", "W_down")
 OF_DECODER = {"H": "H_dec", "G": "H_dec", "d_h": "d_h_dec", "d_v": "d_h_dec"}  # beside an encoder, in its layout
 # Two sizes that a layout may write as one where its models have them alike.
 ALIKE = (("G", "H"), ("d_v", "d_h"), ("H_dec", "H"), ("d_h_dec", "d_h"))
-
-
-@cache
-def architectures() -> list[Architecture]:
-    """Every config of every family's cases, with odd sizes and every setting that changes a shape."""
-    configs = [{**config, "architectures": [name]} for case in CASES for config, name in case.configs()]
-    return [build_architecture(config, f"{config['model_type']} {at}") for at, config in enumerate(configs)]
 
 
 def tables(topic: str) -> Iterator[tuple[Architecture, TensorTable]]:

@@ -34,7 +34,7 @@ from app.shapes.operation import (
 from app.shapes.table import Tensor, TensorTable, learned, tensor
 from app.shapes.tables import SINGLE_HEAD
 from app.shapes.topics import TOPICS, sizes_for, topic_for
-from tests.shapes.test_every_family import possible
+from tests.helpers.every_family import possible
 
 TOKENS = 12  # sent to experts evenly in every family
 WORDS = {"norm": "layer_norm", "attention": "same", "activation": "gelu", "scaled-scores": "({scores} / {d_h} ** 0.5)"}
@@ -197,7 +197,7 @@ def test_a_pattern_that_an_operation_cannot_have_is_an_error(kind: type[Operatio
     ("wrong", "said"),
     [
         (tensor("keys", "K", "N, d_h", "key", Matmul("inptu W_K", "n d, d h -> n h")), "inptu"),
-        (tensor("keys", "K", "N, d_v", "key", Matmul("input W_K", "n d, d h -> n h")), "h is d_h and d_v"),
+        (tensor("keys", "K", "N, d_v", "key", Matmul("input W_K", "n d, d h -> n h")), "h is d_h, then d_v"),
         (tensor("keys", "K", "H, N, d_h", "key", Matmul("input W_K", "n d, d h -> n h")), "2 sides"),
         (tensor("keys", "K", "N, H, d_h", "key", View("input", "n (h e) -> n h e")), "product of its parts"),
     ],

@@ -12,6 +12,8 @@ from app.models.read_config import build_architecture
 from app.shapes.requirements import TopicError
 from app.shapes.tables import ATTENTION_LAYER, BIDIRECTIONAL_HEAD, SINGLE_HEAD
 from app.shapes.topics import TOPICS, possible_tokens, sizes_for, topic_for
+from tests.helpers import every_family
+from tests.helpers.every_family import architectures
 from tests.helpers.families_cases import CASES, Case
 from tests.helpers.shipped import MODELS
 
@@ -36,7 +38,8 @@ def test_a_topic_is_refused_or_has_a_size_for_every_symbol(topic: str, model: st
 def test_a_topic_knows_its_boxes_and_symbols(topic: str) -> None:
     """Those of every model are among them, and every count is that of some model, of some length."""
     spec, counts = TOPICS[topic], set[str]()
-    for architecture, tokens in product(MODELS.values(), (7, 32, TOKENS, 10_000)):
+    shipped = product(MODELS.values(), (7, 32, TOKENS, 10_000))
+    for architecture, tokens in (*shipped, *product(architectures(), (every_family.TOKENS,))):
         length = possible_tokens(topic, architecture, tokens)
         with suppress(TopicError):
             table = topic_for(topic, architecture, length)

@@ -1,0 +1,32 @@
+"""The models of every family, and those of them that a topic is true of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+
+from app.models.architecture import Architecture
+from app.models.read_config import build_architecture
+from app.shapes.topics import refusal
+from tests.helpers.families_cases import CASES
+
+TOKENS = 10  # fewer than every position table of the cases has rows
+
+
+@cache
+def architectures() -> tuple[Architecture, ...]:
+    """Every config of every family's case, with odd sizes and every setting that changes a shape."""
+    configs = [({**config, "architectures": [name]}) for case in CASES for config, name in case.configs()]
+    return tuple(build_architecture(config, f"{config['model_type']} {at}") for at, config in enumerate(configs))
+
+
+def possible(topic: str) -> Iterator[Architecture]:
+    """The models that a topic is not refused for; the refusal of every other is a sentence that names the model."""
+    for a in architectures():
+        reason = refusal(topic, a, TOKENS)
+        if reason is None:
+            yield a
+        else:
+            assert a.name in reason
+            assert "choose" in reason.lower()
+            assert reason.endswith(".")
