@@ -30,7 +30,7 @@ from app.sheets.authoring.worksheet_settings import check_settings
 from app.sheets.exit_tickets import check_ticket
 from app.sheets.library import Library
 from app.sheets.numbers import MAX_ANSWER_CHARACTERS
-from app.sheets.reading import MAX_BOX_TEXT, Typed
+from app.sheets.reading import MAX_BOX_TEXT, Answer
 from app.sheets.symbols import MAX_CHARACTERS
 from app.sheets.variant import Variant
 from app.sheets.worksheet import MAX_FORMULA, MAX_MARKDOWN, WorksheetError
@@ -252,7 +252,7 @@ def _filled(variant: Variant, *, drawn: bool = True) -> Callable[[str], object]:
         hint = write_hint(variant, report, 3)
         if not drawn:
             return hint
-        typed = {blank: answer for blank in variant.blanks if isinstance(answer := variant.read(blank, text), Typed)}
+        typed = {blank: answer for blank in variant.blanks if isinstance(answer := variant.read(blank, text), Answer)}
         return hint, draw_figures(variant, typed, "root")
 
     return check

@@ -47,7 +47,7 @@ def test_every_sentence_of_a_template_is_marked() -> None:
 
 
 # The app's errors whose sentence only its programmers read; every other one is shown somewhere.
-INTERNAL_ERRORS = {"ExpressionError", "CatalogueError", "RouteNameError"}
+INTERNAL_ERRORS = {"DividedBySumError", "ExpressionError", "CatalogueError", "RouteNameError"}
 # Packages whose modules have no texts for programs, such as classes of CSS, and so no phrase that stays in English.
 SPOKEN = {"models", "shapes", "misconceptions", "sheets", "grading", "practice", "cli"}
 PHRASE = re.compile(r"(?<![\w.-])[A-Za-z’]{2,}(?: [a-z’]{2,}){2,}(?![\w.-])")  # three words or more

@@ -9,8 +9,8 @@ False
 >>> Expression.parse("(G - H)*d") == Expression.parse("G*d - H*d")
 True
 >>> d, H = Expression.symbol("d"), Expression.symbol("H")
->>> str(d / H), (d / H * H) == d
-('d/H', True)
+>>> str(d / H), (d / H * H) == d, str(1 - d * 3)
+('d/H', True, '-3*d + 1')
 """
 
 from __future__ import annotations
@@ -21,11 +21,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, cached_property, reduce
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Union
 
 from app.algebra.parser import CannotReadError, ExpressionParser
 
 Rounding = Literal["never", "up", "down"]
+Operand = Union["Expression", int, Fraction]  # of an operation with an expression
+Sizes = Mapping[str, int | Fraction]
 _ROUNDING: Mapping[str, Rounding] = {"floor": "down", "ceil": "up"}
 _TOKEN = re.compile(r"\s*([A-Za-z][A-Za-z_]*|[0-9]+|[-+*/^()])")
 
@@ -33,11 +35,15 @@ _TOKEN = re.compile(r"\s*([A-Za-z][A-Za-z_]*|[0-9]+|[-+*/^()])")
 class ExpressionError(ValueError):
     """A text that is no expression, a symbol without a size, a division by a sum, or a size that isn't whole."""
 
-    def __init__(self, problem: str, pattern: str, sizes: Mapping[str, int] | None = None) -> None:
+    def __init__(self, problem: str, pattern: str, sizes: Sizes | None = None) -> None:
         self.pattern = pattern
         self.sizes = dict(sizes or {})
         known = f" (sizes given: {', '.join(f'{k}={v}' for k, v in self.sizes.items())})" if sizes else ""
         super().__init__(f"{problem} in '{pattern}'{known}")
+
+
+class DividedBySumError(ExpressionError):
+    """A division by a sum of several terms, which is no sum of products and quotients."""
 
 
 @dataclass(frozen=True)
@@ -60,12 +66,16 @@ class Formula:
                 return Formula(Expression.parse(text.removeprefix(name)), rounded)
         return Formula(Expression.parse(text))
 
-    def number(self, sizes: Mapping[str, int]) -> int | None:
-        """The whole number that the formula comes to; None if it isn't whole, or if one of its symbols has no size."""
+    def number(self, sizes: Sizes) -> int | None:
+        """The whole number that the formula comes to; None if it isn't whole, or if it divides by 0.
+
+        Raises ExpressionError naming the symbols without a size.
+        """
         try:
-            return self.expression.size(sizes, self.rounded)
-        except ExpressionError:
+            value = self.expression.value(sizes)
+        except ZeroDivisionError:
             return None
+        return None if value.denominator != 1 and self.rounded == "never" else _rounded(value, self.rounded)
 
 
 class Term(NamedTuple):
@@ -139,13 +149,11 @@ class Expression:
             number = self._evaluate(sizes)
         except KeyError:
             raise self._without_size(sizes) from None
-        if number.denominator == 1:
-            return int(number)
-        if rounded == "never":
+        if number.denominator != 1 and rounded == "never":
             raise ExpressionError(f"{number} is not a whole number", str(self), sizes)
-        return math.ceil(number) if rounded == "up" else math.floor(number)
+        return _rounded(number, rounded)
 
-    def value(self, sizes: Mapping[str, int]) -> Fraction:
+    def value(self, sizes: Sizes) -> Fraction:
         """The exact number that this expression comes to; raises ExpressionError naming symbols without a size."""
         try:
             return Fraction(self._evaluate(sizes))
@@ -171,32 +179,39 @@ class Expression:
         (parts,) = product.terms
         return Expression(_collect(_fold(term, parts.symbols, symbol) for term in self.terms))
 
-    def __add__(self, other: Expression) -> Expression:
-        return Expression(_collect(self.terms + other.terms))
+    def __add__(self, other: Operand) -> Expression:
+        return Expression(_collect(self.terms + _expression(other).terms))
 
     def __neg__(self) -> Expression:
         return Expression(tuple(term._replace(factor=-term.factor) for term in self.terms))
 
-    def __sub__(self, other: Expression) -> Expression:
+    def __sub__(self, other: Operand) -> Expression:
         return self + -other
 
-    def __mul__(self, other: Expression | int | Fraction) -> Expression:
-        if not isinstance(other, Expression):
-            other = Expression.number(other)
-        return Expression(_collect([_multiply(a, b) for a in self.terms for b in other.terms]))
+    def __rsub__(self, other: Operand) -> Expression:
+        return -self + other
 
-    def __truediv__(self, other: Expression) -> Expression:
+    def __mul__(self, other: Operand) -> Expression:
+        return Expression(_collect([_multiply(a, b) for a in self.terms for b in _expression(other).terms]))
+
+    def __truediv__(self, other: Operand) -> Expression:
         """Divide by a single term; raises ExpressionError for a sum and ZeroDivisionError for zero."""
-        if len(other.terms) != 1:
-            raise ExpressionError("cannot divide by a sum", str(other))
-        factor, symbols, divisors = other.terms[0]
+        divisor = _expression(other)
+        if len(divisor.terms) != 1:
+            raise DividedBySumError("cannot divide by a sum", str(divisor))
+        factor, symbols, divisors = divisor.terms[0]
         inverse = Term(Fraction(1) / factor, divisors, symbols)
         return Expression(_collect([_multiply(term, inverse) for term in self.terms]))
+
+    def __rtruediv__(self, other: Operand) -> Expression:
+        return _expression(other) / self
+
+    __radd__, __rmul__ = __add__, __mul__
 
     def __str__(self) -> str:
         return " + ".join(map(str, self.terms))
 
-    def _evaluate(self, sizes: Mapping[str, int]) -> int | Fraction:
+    def _evaluate(self, sizes: Sizes) -> int | Fraction:
         """The exact number that this expression comes to; raises KeyError for a symbol without a size."""
         total: int | Fraction = 0
         for product, symbols, divisors in self.terms:
@@ -207,15 +222,23 @@ class Expression:
             total += product
         return total
 
-    def _without_size(self, sizes: Mapping[str, int]) -> ExpressionError:
+    def _without_size(self, sizes: Sizes) -> ExpressionError:
         missing = ", ".join(sorted(self.symbols - sizes.keys()))
         return ExpressionError(f"no size for {missing}", str(self), sizes)
 
 
+def _rounded(number: int | Fraction, rounded: Rounding) -> int:
+    return math.ceil(number) if rounded == "up" else math.floor(number)
+
+
+def _expression(operand: Operand) -> Expression:
+    return operand if isinstance(operand, Expression) else Expression.number(operand)
+
+
 def _tokens(text: str) -> list[str]:
     """The symbols, numbers and signs of a text; raises ExpressionError for anything else, such as the product 2d."""
-    tokens, position = list[str](), 0
-    while text[position:].strip():
+    tokens, position, end = list[str](), 0, len(text.rstrip())
+    while position < end:
         match = _TOKEN.match(text, position)
         if match is None:
             raise ExpressionError(f"cannot read '{text[position:].strip()}'", text)
@@ -279,7 +302,7 @@ def _substitute(term: Term, meanings: Mapping[str, Expression]) -> Expression:
             symbols += meaning.terms[0].symbols
             divisors += meaning.terms[0].divisors
     for symbol in term.divisors:
-        inverse = ONE / meanings[symbol] if symbol in meanings else None
+        inverse = 1 / meanings[symbol] if symbol in meanings else None
         factor *= inverse.terms[0].factor if inverse else 1
         symbols += inverse.terms[0].symbols if inverse else ()
         divisors += inverse.terms[0].divisors if inverse else (symbol,)

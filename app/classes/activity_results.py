@@ -23,7 +23,7 @@ from app.grading.item_analysis import (
 from app.misconceptions.predictions import expectations
 from app.shapes.table import Blank
 from app.sheets.library import Library
-from app.sheets.reading import Typed
+from app.sheets.reading import Answer
 from app.sheets.variant import Row, Variant, box_texts
 from app.store import Activity, ClassAttempt, Content, Course, FrozenWorksheet, Store, Student
 from app.translation import alternatives
@@ -207,7 +207,7 @@ def _wrong_answer_text(variant: Variant, box: str, text: str, symbol_alone: bool
     """
     blank = variant.blanks_by_name[box]
     read = variant.read(blank, text)
-    if not isinstance(read, Typed):
+    if not isinstance(read, Answer):
         return ""
     if read.meaning is not None:
         return text.strip()

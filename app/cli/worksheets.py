@@ -270,7 +270,7 @@ def _sentences(variant: Variant) -> Iterator[tuple[str, str]]:
         yield f"{topic}: nudges", f"{blank}: {text.nudge(variant.in_table_orientation(blank))}"
     for key in dict.fromkeys(expected.misconception for expected in expectations(variant.problem)):
         for kind in ("nudge", "hint", "explanation"):
-            if sentence := text.misconception(key, kind):  # an author's own one has no hint
+            if sentence := text.misconception(key, kind):  # an author's has no hint
                 yield "misconceptions", sentence
     for figure in draw_figures(variant, variant.key):
         yield "drawings", figure.alt_text.rpartition(". ")[0]  # without the shapes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from math import prod
 
 from app.algebra.expression import Expression
 from app.algebra.number_text import format_number
@@ -146,9 +147,9 @@ def mismatch_captions(shapes: TypedShapes, plan: FigurePlan) -> Iterator[Mismatc
     others = [other for other in FIGURE_PLANS[shapes.table.key] if other is not plan and other.draws_products]
     drawn_elsewhere = {result for other in others for result in other.results if not plan.draws_products}
     for mismatch in shapes.mismatches_in(plan.results):
-        if mismatch.added or mismatch.result not in drawn_elsewhere:
-            sides = (mismatch.first[0], mismatch.second[0], *mismatch.parts)
-            yield MismatchCaption(_mismatch_caption(shapes, mismatch), _about(shapes, mismatch.result, sides))
+        if mismatch.added or mismatch.at not in drawn_elsewhere:
+            sides = (mismatch.left, mismatch.right, *mismatch.parts)
+            yield MismatchCaption(_mismatch_caption(shapes, mismatch), _about(shapes, mismatch.at, sides))
     for part in shapes.part_mismatches:
         if part.result in plan.results:
             sides = tuple(blank for blank, _ in part.sides)
@@ -172,7 +173,7 @@ def _mismatch_caption(shapes: TypedShapes, mismatch: DimensionMismatch) -> str:
     if mismatch.parts:
         return _merged_caption(shapes, mismatch)
     words = dict[str, str]()
-    for name, (blank, _) in (("first", mismatch.first), ("second", mismatch.second)):
+    for name, blank in (("first", mismatch.left), ("second", mismatch.right)):
         words[name] = shapes.letter(blank.tensor)
         words[f"{name}_length"] = shapes.label(blank)
         words[f"{name}_axis"] = _axis(shapes, blank)
@@ -181,7 +182,7 @@ def _mismatch_caption(shapes: TypedShapes, mismatch: DimensionMismatch) -> str:
     if shapes.variant.has_dimensions:
         key = "dimensions-added" if mismatch.added else "dimensions"
     say = shapes.variant.wording.say
-    return say("drawing", key, equation="" if mismatch.added else _equation(shapes, mismatch.result), **words)
+    return say("drawing", key, equation="" if mismatch.added else _equation(shapes, mismatch.at), **words)
 
 
 def _merged_caption(shapes: TypedShapes, mismatch: DimensionMismatch) -> str:
@@ -189,14 +190,14 @@ def _merged_caption(shapes: TypedShapes, mismatch: DimensionMismatch) -> str:
 
     On a sheet in letters the product is not worked out.
     """
-    whole, part = mismatch.first[0], mismatch.second[0]
+    whole, part = mismatch.left, mismatch.right
     product = " · ".join(map(shapes.label, mismatch.parts))
     if shapes.variant.worksheet.answers != "letters":
-        product += f" = {format_number(mismatch.second[1])}"
+        product += f" = {format_number(prod(shapes.lengths[part] for part in mismatch.parts))}"
     return shapes.variant.wording.say(
         "drawing",
         "merged",
-        equation=_equation(shapes, mismatch.result),
+        equation=_equation(shapes, mismatch.at),
         product=product,
         first=shapes.letter(whole.tensor),
         first_length=shapes.label(whole),

@@ -13,7 +13,7 @@ from app.figures.growth_plot import growth_plot
 from app.figures.typed_shapes import Answers
 from app.shapes.table import Blank, Count
 from app.shapes.topics import TOPICS, Bars
-from app.sheets.reading import Typed
+from app.sheets.reading import Answer
 from app.sheets.variant import Variant
 
 LONGEST_PX, UNKNOWN_PX, MIN_PX = 175.0, 24.0, 1.5
@@ -79,7 +79,7 @@ def draw_counts(
     Without `tells_mismatches`, nothing is said of parts that do not add up, or of lines that meet elsewhere.
     """
     numbers = {
-        blank.tensor: answer.value if isinstance(answer, Typed) else answer
+        blank.tensor: answer.value if isinstance(answer, Answer) else answer
         for blank, answer in answers.items()
         if blank.field == "count"
     }
@@ -96,7 +96,9 @@ def draw_counts(
 
 def longest_bars(variant: Variant, answers: Answers) -> dict[str, int]:
     """The number that fills the width of each figure, by the key of its last row."""
-    numbers = {blank.tensor: answer.value if isinstance(answer, Typed) else answer for blank, answer in answers.items()}
+    numbers = {
+        blank.tensor: answer.value if isinstance(answer, Answer) else answer for blank, answer in answers.items()
+    }
     longest = dict[str, int]()
     for plan in count_plans(variant):
         lengths = [numbers.get(key, 0) for key in plan.rows]

@@ -326,7 +326,7 @@ class _Lane:
         return self._edge(blank, "right", box, "line" if self._is_mismatched(blank) else "label")
 
     def _is_mismatched(self, blank: Blank) -> bool:
-        return any(blank in (each.first[0], each.second[0]) for each in self.pen.shapes.mismatches)
+        return any(blank in (each.left, each.right) for each in self.pen.shapes.mismatches)
 
     @cached_property
     def _lane_name(self) -> str:
@@ -440,10 +440,10 @@ class _Lane:
                 yield MismatchBracket(*ends, toward, self._differ(*each.inner), products=each.result)
         shown = [set(each.inner) for each in products]
         for mismatch in self.pen.shapes.mismatches_in(self.plan.results):
-            pair = {mismatch.first[0], mismatch.second[0]}
+            pair = {mismatch.left, mismatch.right}
             if pair not in shown and not all(b.field == "rows" and b.tensor in self.keys for b in pair):
                 for bracket in brackets_of(self.pen, mismatch, sketch):
-                    yield fast_replace(self._clear(bracket, sketch), products=mismatch.result)
+                    yield fast_replace(self._clear(bracket, sketch), products=mismatch.at)
 
     def _clear(self, bracket: MismatchBracket, sketch: Sketch) -> MismatchBracket:
         """A bracket above a matrix, where that is free; else below it."""

@@ -51,11 +51,11 @@ def brackets_in(pen: Pen, plan: FigurePlan, sketch: Sketch) -> Iterator[Mismatch
 
 def brackets_of(pen: Pen, mismatch: DimensionMismatch, sketch: Sketch) -> tuple[MismatchBracket, ...]:
     """The bracket of one such pair; none if the figure doesn't draw both."""
-    first, second = (list(_sides(pen, blank, sketch)) for blank, _ in (mismatch.first, mismatch.second))
+    first, second = (list(_sides(pen, blank, sketch)) for blank in (mismatch.left, mismatch.right))
     if mismatch.added and sketch.outlines:
         x, y, *_ = second[0].box.rect
         needed = fast_replace(second[0].box, rect=Rect(x, y, *sketch.outlines[0][2:]))
-        first = [replace(second[0], box=needed, label=pen.shapes.label(mismatch.first[0]))]
+        first = [replace(second[0], box=needed, label=pen.shapes.label(mismatch.left))]
     pairs = sorted(product(first, second), key=lambda pair: _distance(*pair))
     return tuple(_bracket_between(*pair) for pair in pairs[:1])
 

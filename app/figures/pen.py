@@ -140,7 +140,7 @@ class Pen:
 
     def outlines(self, boxes: Iterable[Box]) -> tuple[Rect, ...]:
         """For each box that cannot be added to what came in, the size it would need, from its upper left corner."""
-        unlike = {mismatch.result for mismatch in self.shapes.mismatches if mismatch.added}
+        unlike = {mismatch.at for mismatch in self.shapes.mismatches if mismatch.added}
         sizes = ((box.rect, self.sizes.size_needed(box.tensor)) for box in boxes if box.tensor in unlike)
         return tuple(Rect(rect.x, rect.y, *size) for rect, size in sizes if size[0])
 

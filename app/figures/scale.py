@@ -128,9 +128,9 @@ class MatrixSizes:
         A field that does not differ keeps the result's own length.
         """
         needed = {
-            mismatch.second[0]: mismatch.first[0]
+            mismatch.right: mismatch.left
             for mismatch in self.shapes.mismatches
-            if mismatch.added and mismatch.result == result
+            if mismatch.added and mismatch.at == result
         }
         rows, columns = self.shapes.table[result].sides[-2:]
         if not needed.keys() & {rows, columns}:

@@ -15,11 +15,11 @@ from app.figures.plans import MULTIPLIED_MATRICES
 from app.shapes.consistency import DimensionMismatch, Values, mismatches, typed_source_of
 from app.shapes.operation import Concat, Matmul
 from app.shapes.table import Blank, TensorTable
-from app.sheets.reading import Typed
+from app.sheets.reading import Answer
 from app.sheets.variant import Variant
 
 _INPUTS = ("input", "encoded", "embedded")  # what the description tells the tokens and the dimension of
-Answers = Mapping[Blank, int | Typed]  # what was typed; a number alone where nothing was typed, as for the key
+Answers = Mapping[Blank, int | Answer]  # what was typed; a number alone where nothing was typed, as for the key
 
 
 @dataclass(frozen=True)
@@ -155,9 +155,9 @@ class TypedShapes:
         if blank not in self.lengths or not self.names_sizes:
             return None
         if blank not in self._named:
-            typed = Typed(self.lengths[blank], self.meanings.get(blank))
+            typed = Answer(self.lengths[blank], self.meanings.get(blank))
             sizes = (self._expression(blank), *self._sizes)
-            self._named[blank] = next((each for each in sizes if self.variant.reader.means(typed, each)), None)
+            self._named[blank] = next((each for each in sizes if self.variant.reader.is_equivalent(typed, each)), None)
         return self._named[blank]
 
     @cached_property
@@ -207,7 +207,7 @@ class TypedShapes:
 
     def mismatches_in(self, results: tuple[str, ...]) -> list[DimensionMismatch]:
         """The mismatches in the equations that make these matrices."""
-        return [mismatch for mismatch in self.mismatches if mismatch.result in results]
+        return [mismatch for mismatch in self.mismatches if mismatch.at in results]
 
     @cached_property
     def part_mismatches(self) -> tuple[PartMismatch, ...]:
@@ -239,7 +239,7 @@ class TypedShapes:
                     yield PartMismatch(tensor.key, "joined", tuple(parts))
 
 
-def _known(variant: Variant, answers: Answers) -> tuple[TensorTable, dict[Blank, Typed]]:
+def _known(variant: Variant, answers: Answers) -> tuple[TensorTable, dict[Blank, Answer]]:
     """The table of the drawing, and its sides that are known: those typed, and those that follow from them."""
     table = MULTIPLIED_MATRICES.get(variant.table.key, variant.table)
     typed = {
@@ -248,7 +248,7 @@ def _known(variant: Variant, answers: Answers) -> tuple[TensorTable, dict[Blank,
         if blank.field != "count"
     }
     if table is not variant.table:
-        one_token = Typed(1, ONE if variant.worksheet.answers == "letters" else None)  # the x of x · W
+        one_token = Answer(1, ONE if variant.worksheet.answers == "letters" else None)  # the x of x · W
         typed |= {Blank(tensor.key, "rows"): one_token for tensor in table.activations}
     asked = frozenset(variant.worksheet.rows)
     is_told = "d" not in variant.text.unstated
@@ -263,13 +263,13 @@ def _known(variant: Variant, answers: Answers) -> tuple[TensorTable, dict[Blank,
     return table, known
 
 
-def _lengths_and_meanings(known: Mapping[Blank, Typed]) -> tuple[dict[Blank, int], dict[Blank, Expression]]:
+def _lengths_and_meanings(known: Mapping[Blank, Answer]) -> tuple[dict[Blank, int], dict[Blank, Expression]]:
     """The number of each side, and the expression of those that have one."""
     lengths = {blank: answer.value for blank, answer in known.items()}
     return lengths, {blank: answer.meaning for blank, answer in known.items() if answer.meaning is not None}
 
 
-def _plain_keys(variant: Variant, typed: Mapping[Blank, Typed]) -> dict[Blank, Typed]:
+def _plain_keys(variant: Variant, typed: Mapping[Blank, Answer]) -> dict[Blank, Answer]:
     """With latent attention, the width of all keys without their rotary part, where the whole and that part are known.
 
     Example: 16 heads of 192 = 3072 columns of keys, each with 64 rotary ones, leave 3072 - 16 · 64 = 2048.
@@ -280,17 +280,17 @@ def _plain_keys(variant: Variant, typed: Mapping[Blank, Typed]) -> dict[Blank, T
     width = keys.value - variant.architecture.H * rotary.value
     in_symbols = keys.meaning - Expression.symbol("H") * rotary.meaning if keys.meaning and rotary.meaning else None
     both = (Blank("plain_keys", "columns"), Blank("W_UK", "columns"))
-    return dict.fromkeys(both, Typed(width, in_symbols)) if width > 0 else {}
+    return dict.fromkeys(both, Answer(width, in_symbols)) if width > 0 else {}
 
 
-def _context(variant: Variant, typed: Mapping[Blank, Typed]) -> dict[Blank, Typed]:
+def _context(variant: Variant, typed: Mapping[Blank, Answer]) -> dict[Blank, Answer]:
     """In a layer, the width of the context of all query heads, if it is not asked: each is as wide as its values."""
     blank, values = Blank("context", "columns"), typed.get(Blank("values", "columns"))
     if values is None or blank.tensor in variant.worksheet.rows or not _has_shared_values(variant.table):
         return {}
     width, rest = divmod(values.value, variant.architecture.G)
     in_symbols = values.meaning / Expression.symbol("G") * Expression.symbol("H") if values.meaning else None
-    return {blank: Typed(width * variant.architecture.H, in_symbols)} if not rest else {}
+    return {blank: Answer(width * variant.architecture.H, in_symbols)} if not rest else {}
 
 
 def _has_shared_values(table: TensorTable) -> bool:
@@ -299,9 +299,9 @@ def _has_shared_values(table: TensorTable) -> bool:
     return made_by is not None and made_by.is_by_head and made_by.operand_sides[1] != made_by.sides
 
 
-def _merged(table: TensorTable, known: Mapping[Blank, Typed], asked: frozenset[str]) -> dict[Blank, Typed]:
+def _merged(table: TensorTable, known: Mapping[Blank, Answer], asked: frozenset[str]) -> dict[Blank, Answer]:
     """The sides of tensors that are not asked and that merge known ones: 32 heads of 128 make 4096 columns."""
-    merged = dict[Blank, Typed]()
+    merged = dict[Blank, Answer]()
     for sides in table.merged_sides.values():
         for whole, parts in sides.items():
             if whole.tensor not in asked and all(part in known for part in parts):
@@ -309,14 +309,16 @@ def _merged(table: TensorTable, known: Mapping[Blank, Typed], asked: frozenset[s
     return merged
 
 
-def _product(parts: Sequence[Typed]) -> Typed:
+def _product(parts: Sequence[Answer]) -> Answer:
     """The product of lengths; without a meaning unless each of them has one."""
     meanings = [part.meaning for part in parts if part.meaning is not None]
-    return Typed(prod(part.value for part in parts), prod(meanings, start=ONE) if len(meanings) == len(parts) else None)
+    return Answer(
+        prod(part.value for part in parts), prod(meanings, start=ONE) if len(meanings) == len(parts) else None
+    )
 
 
 def _mismatches(
-    variant: Variant, known: Mapping[Blank, Typed], compared: Mapping[Blank, int]
+    variant: Variant, known: Mapping[Blank, Answer], compared: Mapping[Blank, int]
 ) -> Iterator[DimensionMismatch]:
     """What does not fit, in the order of computation; on a sheet in letters a merged side by what its parts mean."""
     table = MULTIPLIED_MATRICES.get(variant.table.key, variant.table)
@@ -331,33 +333,32 @@ def _mismatches(
                 value = prod(factor.value for factor in factors)
                 # Sums of many products take long to multiply, so their numbers are compared first.
                 meaning = _product(factors).meaning if known[whole].value == value else None
-                if meaning is None or not variant.reader.means(known[whole], meaning):
-                    second = (parts[-1], value)
-                    yield DimensionMismatch(result, (whole, known[whole].value), second, parts=parts)
+                if meaning is None or not variant.reader.is_equivalent(known[whole], meaning):
+                    yield DimensionMismatch(result, whole, parts[-1], parts=parts)
 
 
-def _read(variant: Variant, blank: Blank, answer: int | Typed) -> Typed:
+def _read(variant: Variant, blank: Blank, answer: int | Answer) -> Answer:
     """An answer with its meaning; a number alone has one only on a sheet in letters, where a symbol has that size.
 
     The box's own expression comes first, then those of the table and the model's symbols.
     """
-    if isinstance(answer, Typed) or variant.worksheet.answers != "letters":
-        return answer if isinstance(answer, Typed) else Typed(answer)
+    if isinstance(answer, Answer) or variant.worksheet.answers != "letters":
+        return answer if isinstance(answer, Answer) else Answer(answer)
     sides = [length for entry in variant.table.tensors for length in entry.shape]
     candidates = [variant.expression(blank), *sides, *map(Expression.symbol, variant.sizes)]
     meaning = next((each for each in candidates if each.size(variant.sizes) == answer), None)
     if meaning and variant.architecture.d_v == variant.architecture.d_h:
         meaning = meaning.substitute({"d_v": Expression.symbol("d_h")})
-    return Typed(answer, meaning)
+    return Answer(answer, meaning)
 
 
-def _by_meaning(variant: Variant, known: Mapping[Blank, Typed]) -> dict[Blank, int]:
+def _by_meaning(variant: Variant, known: Mapping[Blank, Answer]) -> dict[Blank, int]:
     """A number for each length of a sheet in letters, one number for all that mean the same in this model."""
-    meanings = list[Typed]()
+    meanings = list[Answer]()
 
-    def number(answer: Typed) -> int:
+    def number(answer: Answer) -> int:
         for index, meaning in enumerate(meanings):
-            if meaning.meaning and answer.meaning and variant.reader.means(meaning, answer.meaning):
+            if meaning.meaning and answer.meaning and variant.reader.is_equivalent(meaning, answer.meaning):
                 return index
         meanings.append(answer)
         return len(meanings) - 1

@@ -12,35 +12,23 @@ from typing import Literal
 from app.misconceptions.predictions import expectations
 from app.shapes.table import Blank
 from app.sheets.answer_tokens import PREFIXES
-from app.sheets.numbers import decimal_prefix, is_within
-from app.sheets.reading import Typed
+from app.sheets.numbers import decimal_prefix
+from app.sheets.reading import Answer
 from app.sheets.variant import Variant
 
 
-def is_right(variant: Variant, blank: Blank, typed: Typed) -> bool:
+def is_right(variant: Variant, blank: Blank, typed: Answer) -> bool:
     """Whether an answer is right: by its number, up to its rounding, or on a sheet in letters by its meaning."""
     if typed.meaning is None:
         key = variant.key[blank]
-        return typed.value == key or is_close(variant, blank, typed, key)
-    return variant.reader.means(typed, variant.expression(blank))
-
-
-def is_close(variant: Variant, blank: Blank, typed: Typed, number: int) -> bool:
-    """Whether a typed count of parameters, operations or bytes stands for that number, though it may be rounded.
-
-    By 13.5 GB every number from 13.45 to 13.55 GB may be meant, and by a tolerance of 0.01 every number that is at most
-    1 % away. Rows, columns and letters are never rounded.
-    """
-    tolerance = variant.worksheet.tolerance
-    if blank.field != "count" or typed.meaning is not None or not (typed.margin or tolerance):
-        return False
-    return is_within(typed.value, number, tolerance, typed.margin)
+        return typed.value == key or variant.within_rounding(blank, typed, key)
+    return variant.reader.is_equivalent(typed, variant.expression(blank))
 
 
 NearMiss = Literal["close", "close-or-rounded", "binary", "prefix"]
 
 
-def near_miss(variant: Variant, blank: Blank, typed: Typed, text: str) -> NearMiss | None:
+def near_miss(variant: Variant, blank: Blank, typed: Answer, text: str) -> NearMiss | None:
     """How a wrong number just misses the key of its box, or may have been meant as another one; None on most sheets.
 
     "binary": right if its prefix were one of 1024, as 25 MB for 25 MiB. "close", or where rounded numbers are right,
@@ -66,18 +54,16 @@ def near_miss(variant: Variant, blank: Blank, typed: Typed, text: str) -> NearMi
     return "prefix" if prefix and text.rstrip().endswith(prefix) else None
 
 
-def number_meant(variant: Variant, blank: Blank, typed: Typed, *, right: bool) -> int:
+def number_meant(variant: Variant, blank: Blank, typed: Answer, *, right: bool) -> int:
     """The number that an answer is compared by in `variant.problem_for_marking`: the key's where it is right.
 
     A rounded number that is close to what a misconception predicts counts as that.
     """
     in_table = variant.in_table_orientation(blank)
     if right:
-        return variant.problem_for_marking.key[in_table]
+        return variant.problem_for_marking.answers[in_table]
     if typed.meaning is not None:
         return typed.meaning.size(variant.problem_for_marking.sizes, "up")  # N/3 is whole at the sheet’s length alone
-    if blank.field != "count" or not (typed.margin or variant.worksheet.tolerance):
-        return typed.value
     predicted = (expected.wrong_answers.get(in_table) for expected in expectations(variant.problem))
-    close = [number for number in predicted if number is not None and is_close(variant, blank, typed, number)]
+    close = [number for number in predicted if number is not None and variant.within_rounding(blank, typed, number)]
     return min(close, key=lambda number: abs(number - typed.value), default=typed.value)

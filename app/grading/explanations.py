@@ -21,7 +21,7 @@ from app.misconceptions.predictions import (
     wrong_expression,
 )
 from app.shapes.table import Blank
-from app.sheets.reading import Typed
+from app.sheets.reading import Answer
 from app.sheets.variant import Variant
 
 MAX_ATTEMPTS_EXPLAINED = 20  # of a sheet, the latest, which are looked through for a misconception
@@ -29,7 +29,7 @@ MAX_ATTEMPTS_EXPLAINED = 20  # of a sheet, the latest, which are looked through 
 
 @dataclass(frozen=True)
 class Explanation:
-    """A misconception explained. The message of an author's own one is Markdown.
+    """A misconception explained. The message of an author's is Markdown.
 
     figures: pairs of the same figure, left as the misconception has it and right as it is; only those that differ.
     """
@@ -90,14 +90,14 @@ def mistaken_expression(variant: Variant, expected: Expectation, blank: Blank) -
     return meaning if meaning.symbols <= set(variant.reader.symbols) else None
 
 
-def _mistaken(variant: Variant, misconception: str, values: Mapping[Blank, int]) -> Mapping[Blank, int | Typed]:
+def _mistaken(variant: Variant, misconception: str, values: Mapping[Blank, int]) -> Mapping[Blank, int | Answer]:
     """The sheet as the misconception has it, in the table's orientation; on a sheet in letters with what it writes."""
     sheet = predicted_sheet(variant.problem, misconception, values)
     nearest = nearest_expectation(variant.problem, misconception, values)
     if variant.worksheet.answers != "letters" or nearest is None:
         return sheet
     written = {blank: mistaken_expression(variant, nearest, blank) for blank in nearest.wrong_answers}
-    return {**sheet, **{blank: Typed(sheet[blank], meaning) for blank, meaning in written.items() if meaning}}
+    return {**sheet, **{blank: Answer(sheet[blank], meaning) for blank, meaning in written.items() if meaning}}
 
 
 def _frame_alike(pair: tuple[Figure, Figure]) -> tuple[Figure, Figure]:

@@ -16,19 +16,19 @@ from app.shapes.consistency import Values
 from app.shapes.problem import Problem
 from app.shapes.table import Blank, Count, Tensor
 
-IsClose = Callable[[Blank, int], bool]
+WithinRounding = Callable[[Blank, int], bool]
 
 
 def follow_through(
-    problem: Problem, values: Values, is_close: IsClose = lambda _blank, _number: False
+    problem: Problem, values: Values, within_rounding: WithinRounding = lambda _blank, _number: False
 ) -> dict[Blank, Blank | None]:
     """The wrong blanks that count as follow-through, each with the blank whose mistake it repeats.
 
     That is None for a blank that is right given the student's own earlier answers.
 
     `values` are the numbers typed, by the problem's blanks, in which tokens are rows. Empty and unreadable boxes are
-    not in them, and nothing follows from these. `is_close` says whether a count that may be rounded stands for a number
-    that differs from it.
+    not in them, and nothing follows from these. `within_rounding` says whether a count that may be rounded stands for a
+    number that differs from it.
 
     Nothing follows unless some box is right with another number. Otherwise whoever wrote one number into every box
     would get marks for all of them.
@@ -36,13 +36,13 @@ def follow_through(
     Example: queries 90 × 128 and keys 90 × 128 after an input of 100 rows: keys.rows repeats queries.rows, and scores
     of 90 × 90 follow, in both fields.
     """
-    wrong = {blank: value for blank, value in values.items() if value != problem.key[blank]}
+    wrong = {blank: value for blank, value in values.items() if value != problem.answers[blank]}
     right_numbers = {value for blank, value in values.items() if blank not in wrong}
     counted = {
         **dict(_carried_lengths(problem.upstream_blanks, values, wrong)),
-        **dict.fromkeys(_products_of_sides(problem, values, wrong, is_close)),
+        **dict.fromkeys(_products_of_sides(problem, values, wrong, within_rounding)),
         **dict.fromkeys(_merged_and_split_sides(problem, values, wrong)),
-        **dict.fromkeys(_totals_of_parts(problem, values, wrong, is_close)),
+        **dict.fromkeys(_totals_of_parts(problem, values, wrong, within_rounding)),
     }
     return {blank: repeated for blank, repeated in counted.items() if right_numbers - {wrong[blank]}}
 
@@ -73,13 +73,15 @@ def _carried_lengths(
             yield blank, None
 
 
-def _products_of_sides(problem: Problem, values: Values, wrong: Values, is_close: IsClose) -> Iterator[Blank]:
+def _products_of_sides(
+    problem: Problem, values: Values, wrong: Values, within_rounding: WithinRounding
+) -> Iterator[Blank]:
     """Wrong counts of a tensor that are the product of its sides as typed; all of these must be there."""
     for blank in wrong:
         tensor = problem.table.asked[blank.tensor]
         if blank.field == "count" and isinstance(tensor, Tensor) and values.keys() >= set(tensor.sides):
             product = prod(values[side] for side in tensor.sides)
-            if values[blank] == product or is_close(blank, product):
+            if values[blank] == product or within_rounding(blank, product):
                 yield blank
 
 
@@ -101,11 +103,13 @@ def _merged_and_split_sides(problem: Problem, values: Values, wrong: Values) -> 
                 yield wrong_parts[0]
 
 
-def _totals_of_parts(problem: Problem, values: Values, wrong: Values, is_close: IsClose) -> Iterator[Blank]:
+def _totals_of_parts(
+    problem: Problem, values: Values, wrong: Values, within_rounding: WithinRounding
+) -> Iterator[Blank]:
     """Wrong totals that their formula gives for the sum of their parts as typed; none if a part is empty."""
     for blank, value in wrong.items():
         total = _total_as_typed(problem, values, blank)
-        if total is not None and (value == total or is_close(blank, total)):
+        if total is not None and (value == total or within_rounding(blank, total)):
             yield blank
 
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
 from app.algebra.number_text import format_number
-from app.grading.compare import is_close, is_right, near_miss, number_meant
+from app.grading.compare import is_right, near_miss, number_meant
 from app.grading.follow_through import follow_through
 from app.misconceptions.diagnosis import Diagnosis, diagnose
 from app.shapes.consistency import DimensionMismatch, Values, mismatches, typed_source_of
 from app.shapes.table import Blank
 from app.sheets.numbers import Unreadable, decimal_prefix
-from app.sheets.reading import Typed
+from app.sheets.reading import Answer
 from app.sheets.variant import Variant
 from app.translation import gettext as _
 
@@ -48,42 +48,6 @@ class Mark:
 
 
 @dataclass(frozen=True)
-class FirstMismatch:
-    """The first two boxes, in the order of computation, whose typed lengths an equation makes equal and are not.
-
-    at: the key of the matrix whose equation it is. left, right: the boxes they were typed into.
-    """
-
-    at: str
-    left: Blank
-    right: Blank
-    message: str
-
-    def as_json(self) -> dict[str, str]:
-        """As the API gives it: at, left and right as text ('queries.columns'), message."""
-        return {"at": self.at, "left": str(self.left), "right": str(self.right), "message": self.message}
-
-
-@dataclass(frozen=True)
-class SheetDiagnosis:
-    """The misconception that explains a sheet, by its key in the catalogue.
-
-    message: its nudge, which points without telling. explains: the boxes it explains, as the sheet names them. also:
-    the key of a second misconception held at the same time, or empty.
-    """
-
-    key: str
-    message: str
-    explains: tuple[Blank, ...]
-    also: tuple[str, ...] = ()
-
-    def as_json(self) -> dict[str, object]:
-        """The diagnosis as the API and the terminal give it; boxes by their names."""
-        explains = [str(blank) for blank in self.explains]
-        return {"key": self.key, "message": self.message, "explains": explains, "also": list(self.also)}
-
-
-@dataclass(frozen=True)
 class Report:
     """The marks of a whole sheet, box by box.
 
@@ -94,8 +58,8 @@ class Report:
 
     marks: Mapping[Blank, Mark]
     follow_share: float = 0.5
-    first_mismatch: FirstMismatch | None = None
-    diagnosis: SheetDiagnosis | None = None
+    first_mismatch: DimensionMismatch | None = None
+    diagnosis: Diagnosis | None = None
     points: Mapping[str, int] = field(default_factory=dict)
 
     @property
@@ -151,18 +115,17 @@ class Report:
         return sum(self.points.get(blank.tensor, 1) for blank, mark in self.marks.items() if mark.kind in kinds)
 
     def as_json(self) -> dict[str, object]:
-        """The report as the API and the terminal give it: score, out_of, marks, first_break and diagnosis.
+        """The report as the API and the terminal give it: score, out_of, marks, first_mismatch and diagnosis.
 
-        "marks" has mark, read_as, message and repeats of each box by its name, such as 'queries.rows'. "first_break" is
-        the first mismatch; it and "diagnosis" are None if there is none.
+        "marks" has mark, read_as, message and repeats of each box by its name, such as 'queries.rows'. "first_mismatch"
+        and "diagnosis" are None if there is none.
         """
         marks = {str(blank): mark.as_json() for blank, mark in self.marks.items()}
-        first_break = self.first_mismatch.as_json() if self.first_mismatch else None
         return {
             "score": self.score,
             "out_of": self.out_of,
             "marks": marks,
-            "first_break": first_break,
+            "first_mismatch": self.first_mismatch.as_json() if self.first_mismatch else None,
             "diagnosis": self.diagnosis.as_json() if self.diagnosis else None,
         }
 
@@ -182,7 +145,7 @@ def grade(variant: Variant, answers: Mapping[str, str]) -> Report:
     # From here on as the table has it, tokens as rows; marks and messages name the sheet's own boxes again.
     to_table = variant.in_table_orientation
     marks = {blank: _mark(variant, blank, text, read[blank]) for blank, text in texts.items()}
-    typed = {to_table(blank): answer for blank, answer in read.items() if isinstance(answer, Typed)}
+    typed = {to_table(blank): answer for blank, answer in read.items() if isinstance(answer, Answer)}
     values = {
         blank: number_meant(variant, to_table(blank), answer, right=marks[to_table(blank)].kind == "right")
         for blank, answer in typed.items()
@@ -190,14 +153,17 @@ def grade(variant: Variant, answers: Mapping[str, str]) -> Report:
     counted_in_part = follow_through(
         variant.problem_for_marking,
         values,
-        lambda blank, number: is_close(variant, to_table(blank), typed[blank], number),
+        lambda blank, number: variant.within_rounding(to_table(blank), typed[blank], number),
     )
     for in_table, repeated in counted_in_part.items():
         blank = to_table(in_table)
         if marks[blank].kind == "wrong":
             marks[blank] = _follow_through_mark(variant, blank, marks[blank], to_table(repeated) if repeated else None)
     following = {blank for blank, repeated in counted_in_part.items() if repeated is None}
-    diagnosis = _sheet_diagnosis(variant, diagnose(variant.problem_for_marking, values, following))
+    diagnosis = diagnose(variant.problem_for_marking, values, following)
+    if diagnosis:
+        explains = tuple(map(to_table, diagnosis.explains))
+        diagnosis = replace(diagnosis, explains=explains, message=variant.text.misconception(diagnosis.key, "nudge"))
     mismatch = find_first_mismatch(variant, values, texts) if variant.worksheet.show_mismatches else None
     return Report(marks, variant.worksheet.follow_share, mismatch, diagnosis, variant.points)
 
@@ -232,7 +198,7 @@ def with_kind(variant: Variant, blank: Blank, mark: Mark, kind: MarkKind) -> Mar
     return replace(mark, kind=kind, message=feedback(variant, blank, kind), repeats=None)
 
 
-def _mark(variant: Variant, blank: Blank, text: str, typed: Typed | Unreadable | None) -> Mark:
+def _mark(variant: Variant, blank: Blank, text: str, typed: Answer | Unreadable | None) -> Mark:
     """The mark of one box by the key, from its text and what that was read as (None: empty)."""
     if typed is None:
         return Mark("empty", text, None, "")
@@ -243,7 +209,7 @@ def _mark(variant: Variant, blank: Blank, text: str, typed: Typed | Unreadable |
     return Mark("wrong", text, typed.value, _message(variant, blank, text, typed))
 
 
-def _message(variant: Variant, blank: Blank, text: str, typed: Typed) -> str:
+def _message(variant: Variant, blank: Blank, text: str, typed: Answer) -> str:
     """What is said of a wrong number: that it just misses the right one, or its nudge, after how 4k was read."""
     missed = near_miss(variant, blank, typed, text)
     if missed is None:
@@ -285,15 +251,7 @@ def nudge(variant: Variant, blank: Blank) -> str:
     return variant.text.nudge(variant.in_table_orientation(blank))
 
 
-def _sheet_diagnosis(variant: Variant, diagnosis: Diagnosis | None) -> SheetDiagnosis | None:
-    """The diagnosis with its nudge, and its boxes as the sheet names them; None for None."""
-    if diagnosis is None:
-        return None
-    explains = tuple(map(variant.in_table_orientation, diagnosis.explains))
-    return SheetDiagnosis(diagnosis.key, variant.text.misconception(diagnosis.key, "nudge"), explains, diagnosis.also)
-
-
-def find_first_mismatch(variant: Variant, values: Values, texts: Mapping[Blank, str]) -> FirstMismatch | None:
+def find_first_mismatch(variant: Variant, values: Values, texts: Mapping[Blank, str]) -> DimensionMismatch | None:
     """The first mismatch in the order of computation, from what was typed alone; None if everything fits.
 
     The values are in the table's orientation; the mismatch names the sheet's boxes, and on a sheet in letters their
@@ -306,37 +264,37 @@ def find_first_mismatch(variant: Variant, values: Values, texts: Mapping[Blank, 
     found = mismatches(variant.table, lengths)
 
     def is_plain(mismatch: DimensionMismatch) -> bool:
-        sides = (mismatch.first[0], mismatch.second[0])
+        sides = (mismatch.left, mismatch.right)
         columns = {variant.column_of(source_of[blank].field) for blank in sides}
         return all(source_of[blank] == blank for blank in sides) or len(columns) == 1 or not variant.has_dimensions
 
     first = next(filter(is_plain, found), next(iter(found), None))
     if first is None:
         return None
-    (left, left_length), (right, right_length) = first.first, first.second
-    left_box, right_box = (variant.in_table_orientation(source_of[blank]) for blank in (left, right))
+    left_box, right_box = (variant.in_table_orientation(source_of[blank]) for blank in (first.left, first.right))
 
-    def written(blank: Blank, length: int) -> str:
+    def written(blank: Blank) -> str:
         in_letters = variant.worksheet.answers == "letters"
-        return texts[variant.in_table_orientation(source_of[blank])].strip() if in_letters else format_number(length)
+        text = texts[variant.in_table_orientation(source_of[blank])].strip()
+        return text if in_letters else format_number(lengths[blank])
 
     # Only where the boxes are the very matrices that are added may the sentence speak of adding.
-    adds = "residual" if first.added and left_box.tensor == left.tensor else _adds(variant, first)
+    adds = "residual" if first.added and left_box.tensor == first.left.tensor else _adds(variant, first)
     size = "" if is_plain(first) else variant.text.size_in_words(str(variant.expression(left_box)))
     message = variant.wording.say(
         "chain",
         "merged" if first.parts else adds or ("one-size" if size else "mismatch"),
         size=size,
-        **_side_words(variant, "left", left_box, written(left, left_length)),
-        **_side_words(variant, "right", right_box, written(right, right_length)),
-        product=" · ".join(written(part, lengths[part]) for part in first.parts),
+        **_side_words(variant, "left", left_box, written(first.left)),
+        **_side_words(variant, "right", right_box, written(first.right)),
+        product=" · ".join(map(written, first.parts)),
     )
-    return FirstMismatch(first.result, left_box, right_box, message)
+    return replace(first, left=left_box, right=right_box, message=message)
 
 
 def _adds(variant: Variant, mismatch: DimensionMismatch) -> str:
     """What is added where it does not fit, "mask" or "residual"; empty unless the differing boxes are its summands."""
-    made_by, operands = variant.table[mismatch.result].made_by, {mismatch.first[0].tensor, mismatch.second[0].tensor}
+    made_by, operands = variant.table[mismatch.at].made_by, {mismatch.left.tensor, mismatch.right.tensor}
     if made_by is None or operands != set(made_by.operands) or not operands <= variant.problem.asked:
         return ""
     return made_by.adds

@@ -52,7 +52,7 @@ def write_hint(variant: Variant, report: Report, level: HintLevel) -> Hint | Non
     unsolved = _left_to_put_right(report)
     if not report.has_readable_answer or not unsolved or not variant.worksheet.show_hints:
         return None
-    if level == 1 and (own := _own_hint(variant, report)):
+    if level == 1 and (own := _author_hint(variant, report)):
         return own
     writer = HintWriter(variant, report)
     if report.diagnosis:
@@ -69,11 +69,11 @@ def next_hint_level(variant: Variant, report: Report | None, given: Hint | None)
     """
     if report is None or report.complete or not report.has_readable_answer or not variant.worksheet.show_hints:
         return None
-    before = given.level if given else 0 if _own_hint(variant, report) else 1
+    before = given.level if given else 0 if _author_hint(variant, report) else 1
     return next((level for level in HINT_LEVELS if level > before), None)
 
 
-def _own_hint(variant: Variant, report: Report) -> Hint | None:
+def _author_hint(variant: Variant, report: Report) -> Hint | None:
     """The worksheet's own hint for the row of the box that hints are about, if it has one."""
     unsolved = _left_to_put_right(report)
     explained = [blank for blank in unsolved if report.diagnosis and blank in report.diagnosis.explains]
@@ -103,7 +103,7 @@ class HintWriter:
         """The misconception's nudge at level 1, its hint at level 2; at level 3 which boxes to look at again.
 
         These are the wrong ones among the boxes it explains, or all it explains if none of them is wrong. An author's
-        own misconception has no hint: at level 2 the first of these boxes has the one that it has without a diagnosis.
+        misconception has no hint: at level 2 the first of these boxes has the one that it has without a diagnosis.
         """
         # Boxes that follow from the mistake are right again once the wrong ones are.
         boxes = tuple(blank for blank in explains if self.report.marks[blank].kind == "wrong") or explains
@@ -149,7 +149,7 @@ class HintWriter:
         equation makes has none: its size comes from the description.
         """
         variant = self.variant
-        to_table, key = variant.in_table_orientation, variant.problem.key
+        to_table, key = variant.in_table_orientation, variant.problem.answers
         own = to_table(blank)
         if not variant.table.equal_sides.get(own.tensor):
             return

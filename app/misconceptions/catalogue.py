@@ -1,111 +1,28 @@
 """The catalogue of misconceptions: what each makes a student write, in symbols.
 
-A misconception is one row. A blank that the row doesn't mention keeps its right number, so a sheet filled in by a
-misconception is the right sheet with a few blanks changed.
+A misconception is one row; `app.misconceptions.misconception` says what can stand in it, and checks it on import.
 
 >>> MISCONCEPTIONS[0].key
 'head-as-wide-as-model'
 >>> group_of("softmax-collapses")
 'scores'
-
-What a row says is checked when this module is imported: a symbol, row or box that no sheet of the topic has raises a
-CatalogueError which names it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Iterable, Mapping
 from typing import get_args
 
-from app.algebra.expression import Expression, Formula
+from app.misconceptions.misconception import Group, Misconception, Prediction
 from app.models.architecture import Architecture
-from app.models.parameter_specs import number_of_parameters
 from app.shapes.experts import shared_expert_parameters
-from app.shapes.problem import Problem
-from app.shapes.rotary import other_partner
 from app.shapes.table import MATRIX_FIELDS, Blank, BlankField, side_fields
 from app.shapes.topics import TOPICS
 
-# Topics by the names that the rows use for them.
 HEADS = tuple(topic.key for topic in TOPICS.values() if topic.subject == "head")
-LAYER, MATRICES, COUNT, COSTS, WALK = "attention-layer", "layer-parameters", "parameter-count", "costs", "whole-model"
-DECODE, CROSS, SOFTMAX, HEAD_MATRICES = "decode-step", "cross-attention", "scale-mask-softmax", "head-parameters"
-THREE, FOUR = "three-dimensions", "four-dimensions"
-MIXTURE, ROTARY, GROWTH = "experts", "rotary-pairs", "growth"
-INNER_WIDTH = "feed-forward-width"
-HEADS_AND_LAYER = (*HEADS, LAYER)
-HEADS_AND_SOFTMAX = (*HEADS_AND_LAYER, SOFTMAX)
-ALL_TOKENS_AT_ONCE = (*(topic for topic in HEADS if topic != DECODE), LAYER)
-
-
-@dataclass(frozen=True)
-class Prediction:
-    """One way in which a misconception fills in a sheet; either `transposed`, or `overrides` and `substitutions`.
-
-    `overrides` give blanks, by name, another size: {"scores.columns": "d_h"}. `substitutions` give a symbol another
-    size in every other blank: {"G": "H"}, {"d_h": "d/H"}. `transposed` are the tensors whose rows and columns change
-    places, "*" for all of them. A size is a Formula in the symbols of the sheet, the keys of its counts, and
-    FORMULA_SYMBOLS. Where it isn't whole, or the model has no such size, the prediction doesn't apply.
-    """
-
-    overrides: Mapping[str, str] = field(default_factory=dict)
-    substitutions: Mapping[str, str] = field(default_factory=dict)
-    transposed: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        """Read the formulas; raises ExpressionError, which has its text, for one that can't be read."""
-        self.written  # noqa: B018 - read and kept
-        self.meanings  # noqa: B018
-
-    @cached_property
-    def written(self) -> Mapping[str, Formula]:
-        """What `overrides` write, by the name of the blank."""
-        return {blank: Formula.parse(size) for blank, size in self.overrides.items()}
-
-    @cached_property
-    def meanings(self) -> Mapping[str, Formula]:
-        """What `substitutions` take each symbol for."""
-        return {symbol: Formula.parse(size) for symbol, size in self.substitutions.items()}
-
-
-@dataclass(frozen=True)
-class Misconception:
-    """One row of the catalogue: its key, its group, what it predicts on sheets of each topic, and for which models."""
-
-    key: str
-    group: str
-    predictions: Mapping[str, tuple[Prediction, ...]] = field(default_factory=dict)
-    applies_to: Callable[[Architecture], bool] = lambda _architecture: True
-
-    @property
-    def topics(self) -> tuple[str, ...]:
-        """The keys of the topics on whose sheets it can show."""
-        return tuple(self.predictions)
-
-
-def _kv_heads(architecture: Architecture) -> Expression:
-    """The key/value heads of the real model: G, or their number where the sheet's G is another one."""
-    return Expression.symbol("G") if architecture.real_G is None else Expression.number(architecture.real_G)
-
-
-# What a formula may use besides sizes and counts: the right size of the blank that is written into; the right size of
-# the other side of the same matrix; how many key/value heads the real model has, also where a sheet gives each query
-# head its own; how many output projections have a bias, 0 or 1; the parameters of the LM head; the partner of a
-# dimension in the other convention of rotary pairs; and the operations of attention for N + 1 tokens at once, on a
-# sheet on growth.
-FORMULA_SYMBOLS: Mapping[str, Callable[[Problem, Blank], Expression]] = {
-    "right": lambda problem, blank: problem.table.asked[blank.tensor].expression(blank.field),
-    "other_side": lambda problem, blank: problem.table.asked[blank.tensor].expression(blank.transposed.field),
-    "kv_heads": lambda problem, _blank: _kv_heads(problem.architecture),
-    "output_biases": lambda problem, _blank: Expression.number(int("o" in problem.architecture.biases)),
-    "lm_head": lambda problem, _blank: number_of_parameters(problem.architecture.outside_rows.get("output_head", ())),
-    "other_partner": lambda problem, _blank: other_partner(problem.architecture),
-    "prefill_of_next": lambda problem, _blank: (
-        problem.table.asked["prefill_flops"].expression("count").substitute({"N": Expression.parse("N + 1")})
-    ),
-}
+HEADS_AND_LAYER = (*HEADS, "attention-layer")
+HEADS_AND_SOFTMAX = (*HEADS_AND_LAYER, "scale-mask-softmax")
+ALL_TOKENS_AT_ONCE = (*(topic for topic in HEADS if topic != "decode-step"), "attention-layer")
 
 
 def _each(size: str, *blanks: str) -> dict[str, str]:
@@ -113,9 +30,9 @@ def _each(size: str, *blanks: str) -> dict[str, str]:
     return dict.fromkeys(blanks, size)
 
 
-def _on(topics: Iterable[str], *predictions: Prediction) -> dict[str, tuple[Prediction, ...]]:
-    """The same predictions for each of these topics."""
-    return dict.fromkeys(topics, predictions)
+def _on(topics: str | Iterable[str], *predictions: Prediction) -> dict[str, tuple[Prediction, ...]]:
+    """The same predictions for each of these topics, or for one."""
+    return dict.fromkeys([topics] if isinstance(topics, str) else topics, predictions)
 
 
 def _in_dimensions(*ways: Mapping[str, str]) -> dict[str, tuple[Prediction, ...]]:
@@ -124,7 +41,7 @@ def _in_dimensions(*ways: Mapping[str, str]) -> dict[str, tuple[Prediction, ...]
     Example: {"scores": "N, H, H"} writes B, N, H, H in four dimensions, where B stays right.
     """
     predictions = dict[str, tuple[Prediction, ...]]()
-    for topic, before in ((THREE, 0), (FOUR, 1)):
+    for topic, before in (("three-dimensions", 0), ("four-dimensions", 1)):
         sizes = [[(key, shape.split(", ")) for key, shape in way.items()] for way in ways]
         overrides = [
             {
@@ -152,7 +69,7 @@ def _on_products(size: str, *ways: tuple[BlankField, ...]) -> dict[str, tuple[Pr
     masked = [_each(size, *(f"mask.{field}" for field in way)) for way in ways]
     with_mask = [Prediction({**sides, **mask}) for sides, mask in zip(alone, masked, strict=True)]
     predictions = [Prediction(sides) for sides in alone]
-    return {**_on(HEADS_AND_LAYER, *predictions), **_on((SOFTMAX,), *predictions, *with_mask)}
+    return {**_on(HEADS_AND_LAYER, *predictions), **_on("scale-mask-softmax", *predictions, *with_mask)}
 
 
 def _is_causal(architecture: Architecture) -> bool:
@@ -278,7 +195,7 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
                 _each("right, right, d", "split_queries", "queries_by_head", *_SPLIT_KV, *_KV_BY_HEAD, *_REPEATED)
                 | _each("right, right, d", "context", "context_by_token"),
             ),
-            **_on((HEAD_MATRICES,), Prediction(substitutions=_AS_WIDE_AS_MODEL), Prediction(_SQUARE_PARTS)),
+            **_on("head-parameters", Prediction(substitutions=_AS_WIDE_AS_MODEL), Prediction(_SQUARE_PARTS)),
         },
     ),
     Misconception(
@@ -287,16 +204,19 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
         {
             **_on(HEADS, *_with_or_without_context(_each("H*d", *_QKV_COLUMNS))),
             **_on(
-                (LAYER,),
+                "attention-layer",
                 Prediction(substitutions=_AS_WIDE_AS_MODEL),
                 Prediction({"context.columns": "right"}, _AS_WIDE_AS_MODEL),
             ),
             **_on(
-                (MATRICES,),
+                "layer-parameters",
                 Prediction(substitutions=_AS_WIDE_AS_MODEL),
                 Prediction(_each("right", "W_O.rows", "W_O.count"), _AS_WIDE_AS_MODEL),
             ),
-            **_on((COUNT, COSTS, THREE, FOUR), Prediction(substitutions=_AS_WIDE_AS_MODEL)),
+            **_on(
+                ("parameter-count", "costs", "three-dimensions", "four-dimensions"),
+                Prediction(substitutions=_AS_WIDE_AS_MODEL),
+            ),
         },
     ),
     Misconception("input-sliced", "input", _on(HEADS_AND_LAYER, Prediction(_each("d_h", *_INPUT_COLUMNS)))),
@@ -323,7 +243,11 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
         },
     ),
     Misconception("keys-already-transposed", "tokens", _on(HEADS_AND_LAYER, Prediction(transposed=("keys",)))),
-    Misconception("columns-are-tokens", "tokens", _on((*HEADS_AND_LAYER, WALK, ROTARY), Prediction(transposed=("*",)))),
+    Misconception(
+        "columns-are-tokens",
+        "tokens",
+        _on((*HEADS_AND_LAYER, "whole-model", "rotary-pairs"), Prediction(transposed=("*",))),
+    ),
     # Parameters as in the product x·W, or as frameworks store them.
     Misconception(
         "weights-for-activations",
@@ -338,8 +262,8 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
         "stored-layout",
         "tokens",
         {
-            **_on((MATRICES, HEAD_MATRICES), Prediction(transposed=("*",))),
-            **_on((MIXTURE,), Prediction(transposed=("W_router", "W_gate", "W_up", "W_down"))),
+            **_on(("layer-parameters", "head-parameters"), Prediction(transposed=("*",))),
+            **_on("experts", Prediction(transposed=("W_router", "W_gate", "W_up", "W_down"))),
         },
     ),
     Misconception(
@@ -347,14 +271,14 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
         "back",
         {
             **_on(HEADS, Prediction({"output.columns": "d_v"})),
-            **_on((LAYER,), Prediction({"output.columns": "H*d_v"})),
+            **_on("attention-layer", Prediction({"output.columns": "H*d_v"})),
             **_in_dimensions({"output": "right, H*d_v"}),
         },
     ),
     Misconception(
         "whole-output-projection",
         "back",
-        _on((HEAD_MATRICES,), Prediction({"W_O.rows": "H*d_v", "W_O.count": "H*d_v*d"})),
+        _on("head-parameters", Prediction({"W_O.rows": "H*d_v", "W_O.count": "H*d_v*d"})),
         lambda architecture: architecture.H > 1,
     ),
     Misconception("full-width-values", "width", _on(HEADS, *_with_or_without_context({"values.columns": "d"}))),
@@ -362,7 +286,17 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
         "one-kv-per-query-head",
         "shared",
         _on(
-            (LAYER, MATRICES, HEAD_MATRICES, COUNT, COSTS, THREE, FOUR, ROTARY, GROWTH),
+            (
+                "attention-layer",
+                "layer-parameters",
+                "head-parameters",
+                "parameter-count",
+                "costs",
+                "three-dimensions",
+                "four-dimensions",
+                "rotary-pairs",
+                "growth",
+            ),
             Prediction(substitutions={"G": "H"}),
         ),
         _has_grouped_queries,
@@ -372,9 +306,9 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
         "shared",
         {
             **_on(HEADS, *_with_or_without_context(_each("d/kv_heads", *_KV_COLUMNS))),
-            **_on((LAYER,), Prediction(_each("d/kv_heads", *_KV_COLUMNS))),
+            **_on("attention-layer", Prediction(_each("d/kv_heads", *_KV_COLUMNS))),
             **_on(
-                (HEAD_MATRICES,),
+                "head-parameters",
                 Prediction(
                     _each("d/kv_heads", "W_K.columns", "W_V.columns") | _each("d*d/kv_heads", "W_K.count", "W_V.count")
                 ),
@@ -392,12 +326,12 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
         "shrunken-output-projection",
         "shared",
         {
-            **_on((LAYER,), Prediction({"context.columns": "G*d_v"})),
+            **_on("attention-layer", Prediction({"context.columns": "G*d_v"})),
             **_in_dimensions({"joined_context": "right, G*d_v"}),
-            **_on((MATRICES,), Prediction({"W_O.rows": "G*d_v", "W_O.count": "G*d_v*d"})),
-            **_on((HEAD_MATRICES,), Prediction({"layer_W_O.rows": "G*d_v", "layer_W_O.count": "G*d_v*d"})),
-            **_on((COUNT,), Prediction(_counted("attention", "(G - H)*d*d_v"))),
-            **_on((COSTS,), Prediction({"output_flops.count": "2*N*G*d_v*d"})),
+            **_on("layer-parameters", Prediction({"W_O.rows": "G*d_v", "W_O.count": "G*d_v*d"})),
+            **_on("head-parameters", Prediction({"layer_W_O.rows": "G*d_v", "layer_W_O.count": "G*d_v*d"})),
+            **_on("parameter-count", Prediction(_counted("attention", "(G - H)*d*d_v"))),
+            **_on("costs", Prediction({"output_flops.count": "2*N*G*d_v*d"})),
         },
         _has_grouped_queries,
     ),
@@ -405,7 +339,15 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
         "width-always-divided",
         "width",
         _on(
-            (*HEADS_AND_LAYER, MATRICES, HEAD_MATRICES, COUNT, COSTS, THREE, FOUR),
+            (
+                *HEADS_AND_LAYER,
+                "layer-parameters",
+                "head-parameters",
+                "parameter-count",
+                "costs",
+                "three-dimensions",
+                "four-dimensions",
+            ),
             Prediction(substitutions=_EVEN_SHARES),
         ),
         _is_no_even_share,
@@ -415,18 +357,29 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
         "input",
         {
             **_on(
-                (*HEADS_AND_SOFTMAX, WALK, COSTS, THREE, FOUR, MIXTURE, ROTARY),
+                (
+                    *HEADS_AND_SOFTMAX,
+                    "whole-model",
+                    "costs",
+                    "three-dimensions",
+                    "four-dimensions",
+                    "experts",
+                    "rotary-pairs",
+                ),
                 Prediction(substitutions={"N": "C", "M": "C"}),
             ),
             # In a decode step a cache padded to the context length is full with the new token in it.
-            **_on((DECODE,), Prediction(_each("C", *_KEY_SIDE)), Prediction(substitutions={"N": "C"})),
+            **_on("decode-step", Prediction(_each("C", *_KEY_SIDE)), Prediction(substitutions={"N": "C"})),
         },
         _has_context_length,
     ),
     Misconception(
         "embedding-table-as-input",
         "input",
-        {**_on(HEADS_AND_LAYER, Prediction({"input.rows": "V"})), **_on((WALK,), Prediction({"embedded.rows": "V"}))},
+        {
+            **_on(HEADS_AND_LAYER, Prediction({"input.rows": "V"})),
+            **_on("whole-model", Prediction({"embedded.rows": "V"})),
+        },
         _looks_tokens_up,
     ),
     Misconception("all-heads-stacked", "scores", _on_products("H*right", ("rows",), ("columns",))),
@@ -438,12 +391,12 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
             **_in_dimensions({"weights": "right, right, 1"}),
         },
     ),
-    Misconception("scale-by-model-width", "scores", _on((SOFTMAX,), Prediction({"under_root.count": "d"}))),
+    Misconception("scale-by-model-width", "scores", _on("scale-mask-softmax", Prediction({"under_root.count": "d"}))),
     Misconception(
         "decode-step-square",
         "cache",
         _on(
-            ("decode-step",),
+            "decode-step",
             Prediction(_each("N", *_PRODUCTS)),
             Prediction(_each("1", *_PRODUCTS)),
             Prediction(_each("N + 1", *_PRODUCTS)),
@@ -453,9 +406,9 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
         "heads-change-parameters",
         "parameters",
         {
-            **_on((MATRICES,), Prediction(_each("H*right", "W_Q.count", "W_K.count", "W_V.count", "W_O.count"))),
+            **_on("layer-parameters", Prediction(_each("H*right", "W_Q.count", "W_K.count", "W_V.count", "W_O.count"))),
             **_on(
-                (COUNT,),
+                "parameter-count",
                 Prediction(_counted("attention", "(H - 1)*attention")),
                 Prediction({"attention.count": "H*right"}),
             ),
@@ -466,8 +419,8 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
         "positions-are-parameters",
         "parameters",
         {
-            **_on((COUNT,), Prediction(_each("right + C*d", "embedding.count", *_WHOLE))),
-            **_on((ROTARY,), Prediction(_each("C", *_ANGLE_ROWS) | _each("d", *_ANGLE_COLUMNS))),
+            **_on("parameter-count", Prediction(_each("right + C*d", "embedding.count", *_WHOLE))),
+            **_on("rotary-pairs", Prediction(_each("C", *_ANGLE_ROWS) | _each("d", *_ANGLE_COLUMNS))),
         },
         _has_rope_alone,
     ),
@@ -475,7 +428,7 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
         "cache-forgets-factor",
         "costs",
         _on(
-            (COSTS,),
+            "costs",
             # Scaled from the right number, in which a sliding window counts no token that it drops.
             Prediction(_each("right*H/G", *_CACHE)),
             Prediction(_each("right/2", *_CACHE)),
@@ -487,21 +440,21 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
         "flops-are-macs",
         "costs",
         {
-            **_on((COSTS,), Prediction(_each("right/2", *_FLOPS))),
-            **_on((GROWTH,), Prediction(_each("right/2", *_GROWING_FLOPS))),
+            **_on("costs", Prediction(_each("right/2", *_FLOPS))),
+            **_on("growth", Prediction(_each("right/2", *_GROWING_FLOPS))),
         },
     ),
     Misconception(
         "tied-embedding-twice",
         "parameters",
-        _on((COUNT,), Prediction(_each("right + V*d", *_WHOLE))),
+        _on("parameter-count", Prediction(_each("right + V*d", *_WHOLE))),
         lambda architecture: architecture.tied_embeddings,
     ),
     # The LM head taken for tied, as in GPT-2, where it is a matrix of its own.
     Misconception(
         "separate-head-forgotten",
         "parameters",
-        _on((COUNT,), Prediction({"output_head.count": "0"} | _each("right - lm_head", *_WHOLE))),
+        _on("parameter-count", Prediction({"output_head.count": "0"} | _each("right - lm_head", *_WHOLE))),
         lambda architecture: not architecture.tied_embeddings,
     ),
     # From here on: reasoned from what each sheet makes easy to mix up, where no source is named.
@@ -511,8 +464,8 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
         "context-in-weights",
         "parameters",
         {
-            **_on((MATRICES,), Prediction({"W_O.rows": "C*H*d_v", "W_O.count": "C*H*d_v*d"})),
-            **_on((COUNT,), Prediction(_counted("attention", "(C - 1)*H*d_v*d"))),
+            **_on("layer-parameters", Prediction({"W_O.rows": "C*H*d_v", "W_O.count": "C*H*d_v*d"})),
+            **_on("parameter-count", Prediction(_counted("attention", "(C - 1)*H*d_v*d"))),
         },
         _has_context_length,
     ),
@@ -521,14 +474,14 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
         "tokens-in-weights",
         "parameters",
         _on(
-            (MATRICES,),
+            "layer-parameters",
             Prediction(
                 _each("N", "W_Q.rows", "W_K.rows", "W_V.rows")
                 | {"W_Q.count": "N*H*d_h", "W_K.count": "N*G*d_h", "W_V.count": "N*G*d_v"}
             ),
         )
         | _on(
-            (HEAD_MATRICES,),
+            "head-parameters",
             Prediction(
                 _each("N", "W_Q.rows", "W_K.rows", "W_V.rows")
                 | {"W_Q.count": "N*d_h", "W_K.count": "N*d_h", "W_V.count": "N*d_v"}
@@ -541,7 +494,7 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
         "parameters",
         {
             **_on(
-                (MATRICES,),
+                "layer-parameters",
                 Prediction(
                     _each("d_h", "W_Q.rows", "W_K.rows", "W_Q.columns", "W_K.columns", "W_V.rows")
                     | {"W_V.columns": "d_v", "W_V.count": "d_h*d_v"}
@@ -553,14 +506,14 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
                 ),
             ),
             **_on(
-                (HEAD_MATRICES,),
+                "head-parameters",
                 Prediction(
                     _each("d_h", "W_Q.rows", "W_K.rows", "W_V.rows")
                     | {"W_Q.count": "d_h*d_h", "W_K.count": "d_h*d_h", "W_V.count": "d_h*d_v"}
                 ),
             ),
             **_on(
-                (COUNT,),
+                "parameter-count",
                 Prediction(_counted("attention", "(d_h - d)*(H*d_h + G*d_h + G*d_v)")),
                 # The formula of that question: for each head, four matrices of head_dim × head_dim.
                 Prediction(
@@ -577,16 +530,16 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
     Misconception(
         "output-projection-forgotten",
         "parameters",
-        _on((COUNT,), Prediction(_counted("attention", "-(H*d_v + output_biases)*d"))),
+        _on("parameter-count", Prediction(_counted("attention", "-(H*d_v + output_biases)*d"))),
     ),
     # The block of 2017 has two matrices, and textbooks show that one.
     Misconception(
         "gate-forgotten",
         "feed-forward",
         {
-            **_on((COUNT,), Prediction(_counted("feed_forward", "-d*d_ff"))),
-            **_on((INNER_WIDTH,), Prediction({"gated_parameters.count": "2*d*d_ff"})),
-            **_on((COSTS,), Prediction({"feed_forward_flops.count": "4*N*d*d_ff"})),
+            **_on("parameter-count", Prediction(_counted("feed_forward", "-d*d_ff"))),
+            **_on("feed-forward-width", Prediction({"gated_parameters.count": "2*d*d_ff"})),
+            **_on("costs", Prediction({"feed_forward_flops.count": "4*N*d*d_ff"})),
         },
         lambda architecture: architecture.gated and not _has_experts(architecture),
     ),
@@ -595,8 +548,11 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
         "feed-forward-four-d",
         "feed-forward",
         {
-            **_on((MATRICES, WALK, COUNT, COSTS), Prediction(substitutions={"d_ff": "4*d"})),
-            **_on((INNER_WIDTH,), Prediction({"width.count": "4*d", "gated_parameters.count": "12*d*d"})),
+            **_on(
+                ("layer-parameters", "whole-model", "parameter-count", "costs"),
+                Prediction(substitutions={"d_ff": "4*d"}),
+            ),
+            **_on("feed-forward-width", Prediction({"width.count": "4*d", "gated_parameters.count": "12*d*d"})),
         },
         lambda architecture: architecture.d_ff != 4 * architecture.d and not _has_experts(architecture),
     ),
@@ -604,7 +560,7 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
     Misconception(
         "gate-and-up-concatenated",
         "feed-forward",
-        _on((WALK,), Prediction({"hidden.columns": "2*d_ff"})),
+        _on("whole-model", Prediction({"hidden.columns": "2*d_ff"})),
         lambda architecture: architecture.gated,
     ),
     # Code repeats the angles so that cos and sin are as wide as the head; there is one angle for two dimensions.
@@ -613,14 +569,16 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
         "angle-per-dimension",
         "width",
         {
-            **_on((WALK,), Prediction({"angles.columns": "d_rot"})),
-            **_on((ROTARY,), Prediction(_each("d_rot", *_ANGLE_COLUMNS) | {"layer_angles.count": "N*d_rot"})),
+            **_on("whole-model", Prediction({"angles.columns": "d_rot"})),
+            **_on("rotary-pairs", Prediction(_each("d_rot", *_ANGLE_COLUMNS) | {"layer_angles.count": "N*d_rot"})),
         },
         lambda architecture: architecture.rotary is not None,
     ),
     # The last vectors are taken for the prediction itself.
     Misconception(
-        "logits-as-wide-as-model", "back", _on((WALK,), Prediction(_each("d", "logits.columns", "last_logits.columns")))
+        "logits-as-wide-as-model",
+        "back",
+        _on("whole-model", Prediction(_each("d", "logits.columns", "last_logits.columns"))),
     ),
     # The 32 of "32 heads" is the number at hand when a width is asked.
     Misconception("head-count-as-width", "width", _on(HEADS, *_with_or_without_context(_each("H", *_QKV_COLUMNS)))),
@@ -628,9 +586,19 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
         "one-head-for-layer",
         "width",
         {
-            **_on((LAYER, MATRICES, HEAD_MATRICES, COUNT, THREE, FOUR), Prediction(substitutions=_ONE_HEAD)),
             **_on(
-                (COSTS,),
+                (
+                    "attention-layer",
+                    "layer-parameters",
+                    "head-parameters",
+                    "parameter-count",
+                    "three-dimensions",
+                    "four-dimensions",
+                ),
+                Prediction(substitutions=_ONE_HEAD),
+            ),
+            **_on(
+                "costs",
                 Prediction(substitutions=_ONE_HEAD),
                 Prediction({"scores_flops.count": "2*N*N*d_h", "context_flops.count": "2*N*N*d_v"}),
             ),
@@ -649,7 +617,7 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
                     | {"context.columns": "H*d_v"}
                 ),
             ),
-            **_on((HEAD_MATRICES,), Prediction(_LAYER_IN_QKV), Prediction(_LAYER_IN_QKV | _LAYER_IN_W_O)),
+            **_on("head-parameters", Prediction(_LAYER_IN_QKV), Prediction(_LAYER_IN_QKV | _LAYER_IN_W_O)),
         },
         _has_layer_unlike_model,
     ),
@@ -659,17 +627,21 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
         "tokens",
         {
             **_on(ALL_TOKENS_AT_ONCE, Prediction(_each("1", *_QUERY_SIDE))),
-            **_on((WALK,), Prediction({"logits.rows": "1"}), Prediction(_each("1", "final.rows", "logits.rows"))),
+            **_on("whole-model", Prediction({"logits.rows": "1"}), Prediction(_each("1", "final.rows", "logits.rows"))),
         },
     ),
     Misconception("projections-transposed", "tokens", _on(HEADS_AND_LAYER, Prediction(transposed=_QKV))),
     # In a decode step one of the two sides is 1, in cross-attention the two texts differ: KQᵀ shows where N×N hides it.
-    Misconception("scores-transposed", "scores", _on((DECODE, CROSS), Prediction(transposed=("scores", "weights")))),
+    Misconception(
+        "scores-transposed",
+        "scores",
+        _on(("decode-step", "cross-attention"), Prediction(transposed=("scores", "weights"))),
+    ),
     Misconception(
         "texts-swapped",
         "scores",
         _on(
-            (CROSS,),
+            "cross-attention",
             Prediction(_each("N", *_QUERY_SIDE) | _each("M", *_KEY_SIDE)),
             Prediction(_each("N", *_QUERY_SIDE[:-1]) | _each("M", *_KEY_SIDE)),
         ),
@@ -678,39 +650,39 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
     Misconception(
         "one-text-alone",
         "scores",
-        _on((CROSS,), Prediction(_each("M", *_KEY_SIDE)), Prediction(_each("N", *_QUERY_SIDE))),
+        _on("cross-attention", Prediction(_each("M", *_KEY_SIDE)), Prediction(_each("N", *_QUERY_SIDE))),
     ),
     # Off by one: the new token's own key and value are left out.
-    Misconception("new-key-left-out", "cache", _on((DECODE,), Prediction(_each("right - 1", *_KEY_SIDE)))),
+    Misconception("new-key-left-out", "cache", _on("decode-step", Prediction(_each("right - 1", *_KEY_SIDE)))),
     # The cache is forgotten: every token is processed again.
     Misconception(
         "all-queries-recomputed",
         "cache",
         _on(
-            (DECODE,),
+            "decode-step",
             Prediction(_each("N + 1", "input.rows", *_QUERY_SIDE)),
             Prediction(_each("N + 1", *_QUERY_SIDE)),
         ),
     ),
-    Misconception("only-the-new-key", "cache", _on((DECODE,), Prediction(_each("1", *_KEY_SIDE)))),
+    Misconception("only-the-new-key", "cache", _on("decode-step", Prediction(_each("1", *_KEY_SIDE)))),
     # The cache of multi-head attention expected from latent attention, which exists to avoid it (arXiv:2405.04434).
     Misconception(
         "latent-cache-of-full-keys",
         "cache",
-        _on((LAYER,), Prediction({"cache.columns": "H*d_h + H*d_v"})),
+        _on("attention-layer", Prediction({"cache.columns": "H*d_h + H*d_v"})),
         _has_latent_attention,
     ),
     Misconception(
         "cache-without-rotary-key",
         "cache",
-        _on((LAYER,), Prediction({"cache.columns": "r_kv"})),
+        _on("attention-layer", Prediction({"cache.columns": "r_kv"})),
         _has_latent_attention,
     ),
     Misconception(
         "rotary-key-for-each-head",
         "shared",
         _on(
-            (LAYER,),
+            "attention-layer",
             Prediction({"rotary_key.columns": "H*d_rope"}),
             Prediction({"rotary_key.columns": "H*d_rope", "cache.columns": "r_kv + H*d_rope"}),
         ),
@@ -720,7 +692,7 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
         "keys-without-rotary-part",
         "width",
         _on(
-            (LAYER,),
+            "attention-layer",
             Prediction({"keys.columns": "H*d_nope"}),
             Prediction(_each("H*d_nope", "queries.columns", "keys.columns")),
         ),
@@ -730,7 +702,7 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
         "bits-for-bytes",
         "costs",
         _on(
-            (COSTS,),
+            "costs",
             Prediction(_each("8*right", *_WEIGHTS_BYTES, *_CACHE)),
             Prediction(_each("8*right", *_WEIGHTS_BYTES)),
         ),
@@ -740,7 +712,7 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
         "all-layers-for-one",
         "costs",
         _on(
-            (COSTS,),
+            "costs",
             Prediction(_each("L*right", *_FLOPS)),
             Prediction(_each("L*right", "scores_flops.count", "context_flops.count")),
         ),
@@ -749,7 +721,7 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
         "mask-forgotten",
         "mask",
         _on(
-            (SOFTMAX,),
+            "scale-mask-softmax",
             Prediction(_each("N", *_SEEN) | {"masked.count": "0", "all_weights.count": "N*N"}),
             Prediction(_each("N", *_SEEN) | {"all_weights.count": "N*N"}),
             Prediction(_each("N", *_SEEN)),
@@ -760,7 +732,7 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
     Misconception(
         "causal-mask-everywhere",
         "mask",
-        _on((SOFTMAX,), Prediction({_SEEN[0]: "1", _SEEN[1]: "i", "all_weights.count": "N*(N + 1)/2"})),
+        _on("scale-mask-softmax", Prediction({_SEEN[0]: "1", _SEEN[1]: "i", "all_weights.count": "N*(N + 1)/2"})),
         lambda architecture: not architecture.causal,
     ),
     # "No token sees what it predicts" taken to hide the token itself.
@@ -768,7 +740,7 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
         "diagonal-masked",
         "mask",
         _on(
-            (SOFTMAX,),
+            "scale-mask-softmax",
             Prediction({"masked.count": "right + N", "all_weights.count": "right - N"}),
             Prediction({"masked.count": "right + N", "all_weights.count": "right - N", **_each("right - 1", *_SEEN)}),
         ),
@@ -777,24 +749,26 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
     Misconception(
         "half-of-all-masked",
         "mask",
-        _on((SOFTMAX,), Prediction(_each("floor(N*N/2)", "masked.count", "all_weights.count"))),
+        _on("scale-mask-softmax", Prediction(_each("floor(N*N/2)", "masked.count", "all_weights.count"))),
         _is_causal,
     ),
-    Misconception("all-entries-masked", "mask", _on((SOFTMAX,), Prediction({"masked.count": "N*N"})), _is_causal),
+    Misconception(
+        "all-entries-masked", "mask", _on("scale-mask-softmax", Prediction({"masked.count": "N*N"})), _is_causal
+    ),
     Misconception(
         "mask-hides-earlier",
         "mask",
-        _on((SOFTMAX,), Prediction({_SEEN[0]: "N", _SEEN[1]: "N - i + 1", _SEEN[2]: "1"})),
+        _on("scale-mask-softmax", Prediction({_SEEN[0]: "N", _SEEN[1]: "N - i + 1", _SEEN[2]: "1"})),
         _is_causal,
     ),
     # The padding mask of frameworks has one number for each token.
     Misconception(
         "mask-per-token",
         "mask",
-        _on((SOFTMAX,), Prediction({"mask.rows": "1"}), Prediction({"mask.columns": "1"})),
+        _on("scale-mask-softmax", Prediction({"mask.rows": "1"}), Prediction({"mask.columns": "1"})),
         _is_causal,
     ),
-    Misconception("softmax-over-all", "scores", _on((SOFTMAX,), Prediction({"weights_sum.count": "1"}))),
+    Misconception("softmax-over-all", "scores", _on("scale-mask-softmax", Prediction({"weights_sum.count": "1"}))),
     # Heads and the batch as dimensions. Repeat in place of repeat_interleave (onnx/onnx#7274), and a reshape that mixes
     # tokens, give the right shapes with the wrong numbers in them: no sheet shows these.
     Misconception(
@@ -856,7 +830,7 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
         "batch-merged-with-heads",
         "dimensions",
         _on(
-            (FOUR,),
+            "four-dimensions",
             Prediction(_HEADS_AND_BATCH),
             Prediction({**_HEADS_AND_BATCH, **{f"{name.rpartition('.')[0]}.dim0": "1" for name in _HEADS_AND_BATCH}}),
         ),
@@ -866,7 +840,7 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
         "heads-before-batch",
         "dimensions",
         _on(
-            (FOUR,),
+            "four-dimensions",
             Prediction(
                 {
                     **{name.replace(".dim1", ".dim0"): "H" for name in _QUERY_HEADS if name.endswith(".dim1")},
@@ -880,7 +854,7 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
         "tokens-across-batch",
         "dimensions",
         _on(
-            (FOUR,),
+            "four-dimensions",
             Prediction(_each("B*N", "scores.dim2", "scores.dim3", "weights.dim2", "weights.dim3")),
             Prediction(_each("B*N", "scores.dim3", "weights.dim3")),
         ),
@@ -890,7 +864,7 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
         "all-experts-active",
         "experts",
         _on(
-            (MIXTURE,),
+            "experts",
             Prediction(substitutions={"k": "E"}),
             Prediction(_each("right", *_CHOOSING_SHAPES), {"k": "E"}),
         ),
@@ -900,7 +874,7 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
         "whole-model-per-expert",
         "experts",
         _on(
-            (MIXTURE,),
+            "experts",
             Prediction({"total.count": "right + (E - 1)*rest", "used.count": "right + (k - 1)*rest"}),
             Prediction({"total.count": "right + (E - 1)*rest"}),
         ),
@@ -910,7 +884,7 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
         "one-expert-per-token",
         "experts",
         _on(
-            (MIXTURE,),
+            "experts",
             Prediction(_each("ceil(N/E)", *_EXPERT_ROWS), {"k": "1"}),
             Prediction(_each("right", *_CHOOSING_SHAPES), {"k": "1"}),
             Prediction(_each("ceil(N/E)", *_EXPERT_ROWS)),
@@ -922,7 +896,7 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
         "router-as-wide-as-expert",
         "experts",
         _on(
-            (MIXTURE,),
+            "experts",
             Prediction(_each("d_exp", "W_router.columns", "router_logits.columns")),
         ),
     ),
@@ -931,20 +905,20 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
         "one-choice-for-all-tokens",
         "experts",
         _on(
-            (MIXTURE,),
+            "experts",
             Prediction(_each("1", "router_logits.rows", "chosen.rows") | _each("N", *_EXPERT_ROWS)),
             Prediction(_each("1", "router_logits.rows", "chosen.rows")),
         ),
     ),
     # The experts taken for slices of one block of the stated width.
     Misconception(
-        "experts-share-the-width", "experts", _on((MIXTURE,), Prediction(substitutions={"d_exp": "floor(d_exp/E)"}))
+        "experts-share-the-width", "experts", _on("experts", Prediction(substitutions={"d_exp": "floor(d_exp/E)"}))
     ),
     Misconception(
         "expert-gate-forgotten",
         "experts",
         _on(
-            (MIXTURE,),
+            "experts",
             Prediction(
                 {
                     "one_expert.count": "right - d*d_exp",
@@ -959,14 +933,14 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
     Misconception(
         "shared-experts-forgotten",
         "experts",
-        _on((MIXTURE,), Prediction(_each("right - shared_experts", "block_stored.count", "block_active.count"))),
+        _on("experts", Prediction(_each("right - shared_experts", "block_stored.count", "block_active.count"))),
         lambda architecture: shared_expert_parameters(architecture) > 0,
     ),
     # Seen in LTX-Video#224.
     Misconception(
         "angles-as-wide-as-model",
         "rotary",
-        _on((ROTARY,), Prediction(_each("d/2", *_ANGLE_COLUMNS) | {"layer_angles.count": "N*d/2"})),
+        _on("rotary-pairs", Prediction(_each("d/2", *_ANGLE_COLUMNS) | {"layer_angles.count": "N*d/2"})),
         lambda architecture: architecture.d != architecture.d_h,
     ),
     # Seen in rotary-embedding-torch#4.
@@ -974,7 +948,7 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
         "all-dimensions-rotated",
         "rotary",
         _on(
-            (ROTARY,),
+            "rotary-pairs",
             Prediction(
                 _each("d_h/2", *_ANGLE_COLUMNS)
                 | {"layer_angles.count": "N*d_h/2", "layer_rotated.count": "N*H*d_h + N*G*d_h", "unrotated.count": "0"}
@@ -986,38 +960,38 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
     Misconception(
         "pairs-of-the-other-kind",
         "rotary",
-        _on((ROTARY,), Prediction({"partner.count": "other_partner"})),
+        _on("rotary-pairs", Prediction({"partner.count": "other_partner"})),
     ),
     # Seen in mistral-inference#147.
     Misconception(
         "values-rotated-too",
         "rotary",
-        _on((ROTARY,), Prediction({"layer_rotated.count": "N*H*d_rot + 2*N*G*d_rot"})),
+        _on("rotary-pairs", Prediction({"layer_rotated.count": "N*H*d_rot + 2*N*G*d_rot"})),
     ),
     Misconception(
         "angles-for-each-head",
         "rotary",
-        _on((ROTARY,), Prediction({"layer_angles.count": "N*H*d_rot/2"})),
+        _on("rotary-pairs", Prediction({"layer_angles.count": "N*H*d_rot/2"})),
         lambda architecture: architecture.H > 1,
     ),
     # W_O is written like the other three, from d to d_v.
     Misconception(
         "output-like-the-others",
         "back",
-        _on((HEAD_MATRICES,), Prediction(transposed=("W_O",)), Prediction(transposed=("W_O", "layer_W_O"))),
+        _on("head-parameters", Prediction(transposed=("W_O",)), Prediction(transposed=("W_O", "layer_W_O"))),
     ),
     # A square matrix is taken to be invertible.
     Misconception(
         "product-of-full-rank",
         "parameters",
-        _on((HEAD_MATRICES,), Prediction(_each("d", "rank_W_QK.count", "rank_W_VO.count"))),
+        _on("head-parameters", Prediction(_each("d", "rank_W_QK.count", "rank_W_VO.count"))),
     ),
     # The inner dimension of the product is kept in place of the outer ones.
     Misconception(
         "product-as-small-as-head",
         "parameters",
         _on(
-            (HEAD_MATRICES,),
+            "head-parameters",
             Prediction(_each("d_h", "W_QK.rows", "W_QK.columns") | _each("d_v", "W_VO.rows", "W_VO.columns")),
         ),
     ),
@@ -1025,18 +999,18 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
     Misconception(
         "everything-quadratic",
         "costs",
-        _on((GROWTH,), Prediction(_each("4", "projections_doubled.count", "kv_cache_doubled.count"))),
+        _on("growth", Prediction(_each("4", "projections_doubled.count", "kv_cache_doubled.count"))),
     ),
     Misconception(
         "everything-linear",
         "costs",
-        _on((GROWTH,), Prediction(_each("2", "pairwise_doubled.count", "score_entries_doubled.count"))),
+        _on("growth", Prediction(_each("2", "pairwise_doubled.count", "score_entries_doubled.count"))),
     ),
     Misconception(
         "decoding-costs-a-prefill",
         "costs",
         _on(
-            (GROWTH,),
+            "growth",
             Prediction({"decode_flops.count": "prefill_of_next"}),
             Prediction({"decode_flops.count": "prefill_flops"}),
         ),
@@ -1045,55 +1019,50 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
     Misconception(
         "rounded-down-to-multiple",
         "feed-forward",
-        _on((INNER_WIDTH,), Prediction({"multiples.count": "floor(g/m)", "width.count": "right - m"})),
+        _on("feed-forward-width", Prediction({"multiples.count": "floor(g/m)", "width.count": "right - m"})),
         _is_rounded_up,
     ),
     Misconception(
         "not-rounded-to-multiple",
         "feed-forward",
-        _on((INNER_WIDTH,), Prediction({"width.count": "g"})),
+        _on("feed-forward-width", Prediction({"width.count": "g"})),
         _is_rounded_up,
     ),
     # Two thirds of d, where 8/3 of d are meant.
     Misconception(
         "two-thirds-of-d",
         "feed-forward",
-        _on((INNER_WIDTH,), Prediction(_each("floor(2*d/3)", "two_thirds.count", "gated_width.count"))),
+        _on("feed-forward-width", Prediction(_each("floor(2*d/3)", "two_thirds.count", "gated_width.count"))),
     ),
     # Gate and up are taken for the two halves of what was one matrix.
     Misconception(
         "gate-is-half-of-up",
         "feed-forward",
-        _on((INNER_WIDTH,), Prediction(_each("2*d", "two_thirds.count", "gated_width.count"))),
+        _on("feed-forward-width", Prediction(_each("2*d", "two_thirds.count", "gated_width.count"))),
     ),
     # Both blocks are given the inner dimension of this model.
     Misconception(
         "one-width-for-both-blocks",
         "feed-forward",
-        {
-            **_on(
-                (INNER_WIDTH,),
-                Prediction({"ungated_parameters.count": "2*d*d_ff"}),
-                Prediction({"gated_width.count": "4*d"}),
-            ),
-        },
+        _on(
+            "feed-forward-width",
+            Prediction({"ungated_parameters.count": "2*d*d_ff"}),
+            Prediction({"gated_width.count": "4*d"}),
+        ),
     ),
     Misconception(
         "one-matrix-for-block",
         "feed-forward",
-        _on((INNER_WIDTH,), Prediction({"block_parameters.count": "4*d*d"})),
+        _on("feed-forward-width", Prediction({"block_parameters.count": "4*d*d"})),
         lambda architecture: not architecture.gated,
     ),
 )
 
 
-# The groups that students see by name, in the order in which they are met; each with the keys of its misconceptions.
+# Each group with the keys of its misconceptions.
 MISCONCEPTION_GROUPS: Mapping[str, tuple[str, ...]] = {
     group: tuple(misconception.key for misconception in MISCONCEPTIONS if misconception.group == group)
-    for group in (
-        *("input", "width", "tokens", "scores", "mask", "back", "shared", "cache"),
-        *("dimensions", "parameters", "feed-forward", "costs", "experts", "rotary"),
-    )
+    for group in get_args(Group)
 }
 _GROUP_OF = {misconception.key: misconception.group for misconception in MISCONCEPTIONS}
 
@@ -1101,49 +1070,3 @@ _GROUP_OF = {misconception.key: misconception.group for misconception in MISCONC
 def group_of(misconception: str) -> str:
     """The group of a misconception, by its key; raises KeyError if there is no such misconception."""
     return _GROUP_OF[misconception]
-
-
-ANSWER_KEY = "right"  # in pairs of what a sheet can't tell apart: the correct sheet. No misconception has this key.
-_SIDES = frozenset(get_args(BlankField))
-
-
-class CatalogueError(ValueError):
-    """A row of the catalogue that names something no sheet of its topics has."""
-
-
-def check_row(misconception: Misconception) -> None:
-    """Raise CatalogueError for a topic, row, box or symbol of a misconception that isn't there, or a reserved key.
-
-    Of a prediction for several topics, each row and symbol must be there in one of them.
-    """
-    if misconception.key == ANSWER_KEY:
-        raise CatalogueError(f"A misconception can't have the key “{ANSWER_KEY}”: it is reserved.")
-    topics_of = dict[int, tuple[Prediction, list[str]]]()
-    for topic, predictions in misconception.predictions.items():
-        for prediction in predictions:
-            topics_of.setdefault(id(prediction), (prediction, []))[1].append(topic)
-    for prediction, topics in topics_of.values():
-        if unknown := next(_unknown_names(prediction, topics), None):
-            where = ", ".join(topics)
-            raise CatalogueError(f"The misconception “{misconception.key}” (on {where}): there is no {unknown}.")
-
-
-def _unknown_names(prediction: Prediction, topics: Iterable[str]) -> Iterator[str]:
-    """What a prediction names that no sheet of the topics has, each with its kind: 'row “quiries”'."""
-    yield from (f"topic “{topic}”" for topic in topics if topic not in TOPICS)
-    specs = [TOPICS[topic] for topic in topics if topic in TOPICS]
-    formulas = (*prediction.written.values(), *prediction.meanings.values())
-    for symbol in sorted(frozenset(prediction.substitutions).union(*(each.expression.symbols for each in formulas))):
-        if symbol not in FORMULA_SYMBOLS and not any(symbol in spec.symbols for spec in specs):
-            yield f"symbol “{symbol}”"
-    rows = [row for row in prediction.transposed if row != "*"]
-    for box in prediction.overrides:
-        row, _dot, side = box.partition(".")
-        rows.append(row)
-        if side not in _SIDES:
-            yield f"box “{box}”"
-    yield from (f"row “{row}”" for row in rows if not any(row in spec.rows for spec in specs))
-
-
-for _row in MISCONCEPTIONS:
-    check_row(_row)

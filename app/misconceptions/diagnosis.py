@@ -23,12 +23,19 @@ SLIP_COST, SECOND_MISCONCEPTION_COST, CONTRADICTED_COST, UNEXPLAINED_COST = 1.0,
 class Diagnosis:
     """The misconception that explains a sheet, the wrong blanks that it explains, and `also` a second one held with it.
 
-    `key` and `also` are keys of the catalogue; the blanks stand in the order of the sheet.
+    `key` and `also` are keys of misconceptions; the blanks are in the order of the sheet. `message` is the nudge of the
+    first, which points without telling; a problem alone has no words for it.
     """
 
     key: str
     explains: tuple[Blank, ...]
     also: tuple[str, ...] = ()
+    message: str = ""
+
+    def as_json(self) -> dict[str, object]:
+        """The diagnosis as the API and the terminal give it; boxes by their names."""
+        explains = [str(blank) for blank in self.explains]
+        return {"key": self.key, "message": self.message, "explains": explains, "also": list(self.also)}
 
 
 @dataclass(frozen=True)
@@ -79,11 +86,11 @@ def diagnose(problem: Problem, values: Values, following: Collection[Blank] = ()
     Best is the lowest cost: wrong blanks left unexplained, right blanks where a wrong number was predicted, a slip, and
     a second misconception each add to it. Two at once are only tried if no single one fits at no cost. None as well if
     nothing is wrong, if the only wrong blank is a slip of one digit, or if other misconceptions explain the same blanks
-    just as well: nobody can tell which of them the student holds. The author's own go before those of the catalogue.
+    just as well: nobody can tell which of them the student holds. The author's go before those of the catalogue.
     Blanks missing from `values` don't count.
     """
-    wrong = {blank: number for blank, number in values.items() if number != problem.key[blank]}
-    if not wrong or is_single_slip(problem.key, wrong):
+    wrong = {blank: number for blank, number in values.items() if number != problem.answers[blank]}
+    if not wrong or is_single_slip(problem.answers, wrong):
         return None
     answers = _Answers(problem, values, wrong, frozenset(following))
     fits = [*_fits_alone(answers)]
@@ -91,17 +98,17 @@ def diagnose(problem: Problem, values: Values, following: Collection[Blank] = ()
         fits += _fits_of_two(answers)
         fits += _fits_transposed(answers)
     best = min(fits, key=lambda fit: fit.rank, default=None)
-    return _diagnosis_of(problem, best) if best and not _has_rival(best, fits) else None
+    return _diagnosis_of(problem, best) if best and not _has_rival(problem, best, fits) else None
 
 
-def _has_rival(best: _Fit, fits: Iterable[_Fit]) -> bool:
+def _has_rival(problem: Problem, best: _Fit, fits: Iterable[_Fit]) -> bool:
     """Whether another fit, of other misconceptions, explains the same blanks as well as the best one, of the catalogue.
 
     Example: each head's four matrices as d_h × d_h, and a single head counted for the layer, where d is H·d_h.
     """
     alike = (fit for fit in fits if fit.rank == best.rank and fit.explained == best.explained)
-    is_own = any(expectation.prediction is None for expectation in best.held)
-    return not is_own and any(fit.misconceptions != best.misconceptions for fit in alike)
+    is_of_author = not best.misconceptions.isdisjoint(problem.author_misconceptions)
+    return not is_of_author and any(fit.misconceptions != best.misconceptions for fit in alike)
 
 
 def _diagnosis_of(problem: Problem, fit: _Fit) -> Diagnosis:
@@ -146,14 +153,14 @@ def _fits_transposed(answers: _Answers) -> Iterator[_Fit]:
         meant = {blank: blank.transposed if _transposes(transposing, blank) else blank for blank in values}
         moved = {blank for blank in values if values.get(meant[blank]) != values[blank]}
         back = {meant[blank]: number for blank, number in values.items()}
-        wrong = {blank: number for blank, number in back.items() if number != problem.key[blank]}
+        wrong = {blank: number for blank, number in back.items() if number != problem.answers[blank]}
         # Blanks that are right as they were typed, before anything is transposed back.
-        contradicted = sum(values.get(blank) == problem.key[blank] for blank in transposing.wrong_answers)
+        contradicted = sum(values.get(blank) == problem.answers[blank] for blank in transposing.wrong_answers)
         for fit in _fits_alone(_Answers(problem, back, wrong)) if moved else ():
             (other,) = fit.held
             # A number is accounted for if it is right where it was meant, or explained there.
             accounted = {blank for blank in values if meant[blank] not in wrong or meant[blank] in fit.explained}
-            explained = frozenset(blank for blank in accounted if values[blank] != problem.key[blank])
+            explained = frozenset(blank for blank in accounted if values[blank] != problem.answers[blank])
             mostly = 2 * len(moved - accounted) < len(moved) and contradicted <= len(explained) // 2
             if mostly and explained - _confirmed(other, values) and other.misconception != transposing.misconception:
                 yield _Fit((transposing, other), explained, fit.cost + SECOND_MISCONCEPTION_COST, fit.unseen)
@@ -175,7 +182,7 @@ def _worked_out_with_both(problem: Problem, wrong: Values, first: Expectation, s
     Example: where 10 is right, and alone they predict 20 and 30, the number is 40 or 60.
     """
     for blank in first.wrong_answers.keys() & second.wrong_answers.keys() & wrong.keys():
-        right, by_first, by_second = problem.key[blank], first.wrong_answers[blank], second.wrong_answers[blank]
+        right, by_first, by_second = problem.answers[blank], first.wrong_answers[blank], second.wrong_answers[blank]
         added, multiplied = by_first + by_second - right, by_first * by_second
         if blank.field == "count" and (wrong[blank] == added or wrong[blank] * right == multiplied):
             yield blank
@@ -190,7 +197,7 @@ def _fit(answers: _Answers, held: tuple[Expectation, ...], explained: frozenset[
     Nothing either if all that is explained is one slip of a right number.
     """
     problem, values, wrong = answers.problem, answers.values, answers.wrong
-    if len(explained) == 1 and is_single_slip(problem.key, {blank: wrong[blank] for blank in explained}):
+    if len(explained) == 1 and is_single_slip(problem.answers, {blank: wrong[blank] for blank in explained}):
         return
     predicted = {blank for e in held for blank in e.wrong_answers}
     contradicted = sum(blank in values and blank not in wrong for blank in predicted)
@@ -217,4 +224,4 @@ def _fit(answers: _Answers, held: tuple[Expectation, ...], explained: frozenset[
 def _meant_numbers(problem: Problem, blank: Blank, held: Iterable[Expectation]) -> list[int]:
     """The numbers that a slipped blank may have been meant to hold: those predicted for it, else the right one."""
     predicted = [e.wrong_answers[blank] for e in held if blank in e.wrong_answers]
-    return predicted or [problem.key[blank]]
+    return predicted or [problem.answers[blank]]

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
 from typing import NamedTuple
 
-from app.algebra.expression import Expression, ExpressionError, Formula
+from app.algebra.expression import DividedBySumError, Expression, Formula
 from app.algebra.parser import MAX_VALUE
-from app.misconceptions.catalogue import FORMULA_SYMBOLS, MISCONCEPTIONS, Misconception, Prediction
+from app.misconceptions.catalogue import MISCONCEPTIONS
+from app.misconceptions.misconception import FORMULA_SYMBOLS, Prediction
 from app.misconceptions.slips import is_single_slip
 from app.shapes.consistency import Values
 from app.shapes.problem import Problem
@@ -21,28 +22,48 @@ PROBLEMS_REMEMBERED = 4096
 
 @dataclass(frozen=True)
 class Expectation:
-    """The blanks of one sheet that a misconception fills in wrongly, each with the number it writes.
-
-    `transposed` are the tensors whose rows and columns it swaps, "*" for all of them. `prediction` is that of the
-    catalogue, None for one of the author's own misconceptions.
-    """
+    """What one prediction of a misconception comes to on one sheet: the blanks it gets wrong, with their numbers."""
 
     misconception: str
     wrong_answers: Mapping[Blank, int]
-    transposed: tuple[str, ...] = ()
-    prediction: Prediction | None = None
+    prediction: Prediction
+
+    @property
+    def transposed(self) -> tuple[str, ...]:
+        """The tensors whose rows and columns it swaps, "*" for all of them."""
+        return self.prediction.transposed
 
 
 @lru_cache(maxsize=PROBLEMS_REMEMBERED)
 def expectations(problem: Problem) -> tuple[Expectation, ...]:
     """Every misconception that shows on this sheet, once for each different way it fills it in.
 
-    The author's own come first, so that the sheet filled in alike by another one too is put down to them; then those of
-    the catalogue, in its order. A misconception that would write only right numbers here has none.
+    The author's come first, so that a sheet that others fill in alike is attributed to them; then those of the
+    catalogue, in its order. A misconception that would write only right numbers here has none.
     """
-    own = tuple(_own_expectations(problem)) if problem.own_misconceptions else ()
-    applicable = (m for m in MISCONCEPTIONS if problem.topic in m.predictions and m.applies_to(problem.architecture))
-    return (*own, *(expectation for each in applicable for expectation in _expectations_of(each, problem)))
+    expected = list[Expectation]()
+    for key, predictions in _predictions_on(problem).items():
+        ways = list[Mapping[Blank, int]]()
+        for prediction in predictions:
+            wrong_answers = _wrong_answers(prediction, problem)
+            if wrong_answers and wrong_answers not in ways:
+                ways.append(wrong_answers)
+                expected.append(Expectation(key, wrong_answers, prediction))
+    return tuple(expected)
+
+
+def _predictions_on(problem: Problem) -> dict[str, tuple[Prediction, ...]]:
+    """The predictions for this topic and model by misconception, the author's first; some may change nothing here."""
+    of_author = {
+        key: (Prediction({str(blank): Formula(size) for blank, size in sizes.items()}),)
+        for key, sizes in problem.author_misconceptions.items()
+    }
+    of_catalogue = {
+        each.key: each.predictions[problem.topic]
+        for each in MISCONCEPTIONS
+        if problem.topic in each.predictions and each.applies_to(problem.architecture)
+    }
+    return {**of_author, **of_catalogue}
 
 
 @lru_cache(maxsize=PROBLEMS_REMEMBERED)
@@ -65,74 +86,47 @@ def confirmed_expectations(problem: Problem, values: Values) -> list[tuple[Expec
     return [(expected[place], frozenset(blanks[place])) for place in sorted(blanks)]
 
 
-def _own_expectations(problem: Problem) -> Iterator[Expectation]:
-    """One Expectation for each of the author's own misconceptions that shows on this sheet.
+def number_written(problem: Problem, blank: Blank, formula: Formula) -> int | None:
+    """The number that a formula writes into a blank of the sheet, which may be the right one.
 
-    None for one of which some size comes to no number that can be written into a box.
+    None if no box can hold it: only a whole number from 1 (a count from 0) to MAX_VALUE can be typed, so not d/7 where
+    d is 4096. Raises ExpressionError for a symbol that has no size on this sheet.
     """
-    for key, overrides in problem.own_misconceptions.items():
-        written = {blank: own_number(problem, blank, size) for blank, size in overrides.items()}
-        wrong_answers = {b: number for b, number in written.items() if number is not None and number != problem.key[b]}
-        if wrong_answers and None not in written.values():
-            yield Expectation(key, wrong_answers)
+    meanings = _meanings(formula.expression, problem, blank)
+    number = formula.number({**problem.sizes, **{name: size.value(problem.sizes) for name, size in meanings.items()}})
+    return number if number is not None and _least(blank) <= number <= MAX_VALUE else None
 
 
-def own_number(problem: Problem, blank: Blank, size: Expression) -> int | None:
-    """The number that an author's own misconception writes into a blank of the sheet, which may be the right one.
-
-    None if it is no whole number from 1 to MAX_VALUE (a count from 0), as d/7 is not where d is 4096, or if a symbol
-    has no size in this model. `size` may use the sheet's sizes and FORMULA_SYMBOLS.
-    """
-    try:
-        number = Formula(in_sizes(size, problem, blank)).number(problem.sizes)
-    except (ExpressionError, ZeroDivisionError):  # it is divided by a sum, or by nothing
-        return None
-    least = 0 if blank.field == "count" else 1
-    return number if number is not None and least <= number <= MAX_VALUE else None
+def _least(blank: Blank) -> int:
+    return 0 if blank.field == "count" else 1
 
 
-def in_sizes(size: Expression, problem: Problem, blank: Blank) -> Expression:
-    """What a formula for a blank means in the symbols of the sheet, with FORMULA_SYMBOLS and counts worked out.
-
-    The key of a count that this sheet's table lacks stays, and so has no size. Raises ExpressionError where a formula
-    is divided by a sum.
-    """
-    counts = {key: problem.table.asked.get(key) for key in size.symbols - problem.sizes.keys()}
-    meanings = {key: count.total for key, count in counts.items() if isinstance(count, Count)}
-    boxes = {symbol: FORMULA_SYMBOLS[symbol](problem, blank) for symbol in size.symbols & FORMULA_SYMBOLS.keys()}
-    return size.substitute({**meanings, **boxes}) if meanings or boxes else size
-
-
-def _expectations_of(misconception: Misconception, problem: Problem) -> list[Expectation]:
-    """One Expectation for each way in which a misconception fills in the problem, in the order of its predictions.
-
-    Predictions that change no blank, or the same blanks to the same numbers as an earlier one, have none.
-    """
-    expected = list[Expectation]()
-    for prediction in misconception.predictions[problem.topic]:
-        wrong_answers = _wrong_answers(prediction, problem)
-        if wrong_answers and all(other.wrong_answers != wrong_answers for other in expected):
-            expected.append(Expectation(misconception.key, wrong_answers, prediction.transposed, prediction))
-    return expected
+def _meanings(size: Expression, problem: Problem, blank: Blank) -> dict[str, Expression]:
+    """What the symbols of a formula for a blank mean that are no sizes: FORMULA_SYMBOLS, and counts of the table."""
+    counts = {key: count for key, count in problem.table.asked.items() if isinstance(count, Count)}
+    return {
+        symbol: FORMULA_SYMBOLS[symbol](problem, blank) if symbol in FORMULA_SYMBOLS else counts[symbol].total
+        for symbol in size.symbols - problem.sizes.keys()
+        if symbol in FORMULA_SYMBOLS or symbol in counts
+    }
 
 
 def _wrong_answers(prediction: Prediction, problem: Problem) -> dict[Blank, int]:
     """The wrong numbers that a prediction writes, by blank; blanks in which it writes the right number are left out.
 
-    Empty if one of its sizes isn't whole in this model, such as d/H where H does not divide d, or if the model has no
-    such size.
+    Empty if one of its numbers isn't whole in this model, such as d/H where H does not divide d.
     """
-    meanings = {symbol: formula.number(problem.sizes) for symbol, formula in prediction.meanings.items()}
-    known = {symbol: size for symbol, size in meanings.items() if size is not None}
-    if len(known) < len(meanings):
-        return {}
-    sizes = {**problem.sizes, **known}
+    substituted = dict(problem.sizes)
+    for symbol, formula in prediction.meanings.items():
+        if (meant := formula.number(problem.sizes)) is None:
+            return {}
+        substituted[symbol] = meant
     wrong = dict[Blank, int]()
     for blank in _affected_blanks(prediction, problem):
-        number = _predicted_number(prediction, problem, blank, sizes)
+        number = _predicted_number(prediction, problem, blank, substituted)
         if number is None:
             return {}
-        if number != problem.key[blank]:
+        if number != problem.answers[blank]:
             wrong[blank] = number
     return wrong
 
@@ -161,32 +155,29 @@ def _predicted_number(
     the blank's own expression at the sizes that the prediction has `substituted`.
     """
     if formula := prediction.written.get(str(blank)):
-        return replace(formula, expression=in_sizes(formula.expression, problem, blank)).number(problem.sizes)
+        return number_written(problem, blank, formula)
     if prediction.transposed:
-        return problem.key[blank.transposed]
+        return problem.answers[blank.transposed]
     return Formula(problem.table.asked[blank.tensor].expression(blank.field)).number(substituted)
 
 
 def wrong_expression(problem: Problem, expected: Expectation, blank: Blank) -> Expression | None:
     """What a misconception writes into a blank that it gets wrong, in the symbols of the sheet: 4·d, or G·d_v.
 
-    None for a number that is no product or sum of them, such as a half that is rounded.
+    None for a number that is no product or sum of them: one that is rounded, or divided by a sum.
     """
-    asked, prediction = problem.table.asked, expected.prediction
-    size = asked[blank.tensor].expression(blank.field)
+    prediction = expected.prediction
+    size = problem.table.asked[blank.tensor].expression(blank.field)
+    meanings: Mapping[str, Expression] = {symbol: meant.expression for symbol, meant in prediction.meanings.items()}
+    if formula := prediction.written.get(str(blank)):
+        size, meanings = formula.expression, _meanings(formula.expression, problem, blank)
+    elif prediction.transposed:
+        size = problem.table.asked[blank.tensor].expression(blank.transposed.field)
     try:
-        if prediction is None:
-            size = in_sizes(problem.own_misconceptions[expected.misconception][blank], problem, blank)
-        elif formula := prediction.written.get(str(blank)):
-            size = in_sizes(formula.expression, problem, blank)
-        elif prediction.transposed:
-            size = asked[blank.tensor].expression(blank.transposed.field)
-        else:
-            size = size.substitute({symbol: formula.expression for symbol, formula in prediction.meanings.items()})
-    except ExpressionError:  # what is divided by a sum is no product or sum
+        size = size.substitute(meanings)
+    except DividedBySumError:
         return None
-    is_known = size.symbols <= problem.sizes.keys() and size.value(problem.sizes) == expected.wrong_answers[blank]
-    return size if is_known else None
+    return size if size.value(problem.sizes) == expected.wrong_answers[blank] else None
 
 
 class Confusion(NamedTuple):
@@ -205,9 +196,8 @@ def cannot_tell_apart(problem: Problem) -> tuple[Confusion, ...]:
     in one of their ways.
     """
     expected = expectations(problem)
-    shown = {e.misconception for e in expected if not is_single_slip(problem.key, e.wrong_answers)}
-    of_topic = (m.key for m in MISCONCEPTIONS if problem.topic in m.predictions and m.applies_to(problem.architecture))
-    hidden = [Confusion(key, None) for key in (*problem.own_misconceptions, *of_topic) if key not in shown]
+    shown = {e.misconception for e in expected if not is_single_slip(problem.answers, e.wrong_answers)}
+    hidden = [Confusion(key, None) for key in _predictions_on(problem) if key not in shown]
     return (*hidden, *dict.fromkeys(_alike(expected)))
 
 
@@ -236,4 +226,4 @@ def predicted_sheet(problem: Problem, misconception: str, answers: Values) -> Ma
     If it doesn't show here, the right sheet.
     """
     nearest = nearest_expectation(problem, misconception, answers)
-    return {**problem.key, **(nearest.wrong_answers if nearest else {})}
+    return {**problem.answers, **(nearest.wrong_answers if nearest else {})}

@@ -18,7 +18,7 @@ from app.misconceptions.catalogue import MISCONCEPTION_GROUPS, MISCONCEPTIONS, g
 from app.misconceptions.predictions import Expectation, expectations
 from app.shapes.table import Blank
 from app.sheets.codes import read_code
-from app.sheets.reading import Typed
+from app.sheets.reading import Answer
 from app.sheets.variant import Variant
 from app.translation import gettext as _
 
@@ -86,7 +86,7 @@ def first_readable_answers(variant: Variant, attempts: Iterable[Mapping[str, str
     first = dict[str, str]()
     for answers in attempts:
         for box, blank in variant.blanks_by_name.items():
-            if box not in first and isinstance(variant.read(blank, answers.get(box, "")), Typed):
+            if box not in first and isinstance(variant.read(blank, answers.get(box, "")), Answer):
                 first[box] = answers[box]
     return first
 
@@ -103,7 +103,7 @@ def sheet_result(variant: Variant, answers: Mapping[str, str]) -> SheetResult | 
     if report.complete:
         return SheetResult(variant.code, True)
     diagnosed = (report.diagnosis.key, *report.diagnosis.also) if report.diagnosis else ()
-    held = tuple(key for key in diagnosed if key in _MISCONCEPTION_KEYS)  # and no author's own one
+    held = tuple(key for key in diagnosed if key in _MISCONCEPTION_KEYS)  # and no author's
     # Expectations are in the table's orientation, tokens as rows.
     marks = {variant.in_table_orientation(blank): mark for blank, mark in report.marks.items()}
     values = {blank: mark.read_as for blank, mark in marks.items()}

@@ -2,8 +2,8 @@
 
 >>> from .tables import SINGLE_HEAD
 >>> typed = {Blank("queries", "columns"): 128, Blank("keys", "columns"): 4096}
->>> [(clash.result, clash.first[1], clash.second[1]) for clash in mismatches(SINGLE_HEAD, typed)]
-[('scores', 128, 4096)]
+>>> [(clash.at, str(clash.left), str(clash.right)) for clash in mismatches(SINGLE_HEAD, typed)]
+[('scores', 'queries.columns', 'keys.columns')]
 """
 
 from __future__ import annotations
@@ -22,17 +22,23 @@ ADDED_BACK = ("input", "output")
 
 @dataclass(frozen=True)
 class DimensionMismatch:
-    """Two sides that an operation requires to be equal, and are not, each with its length.
+    """Two sides that an operation requires to be equal, and are not.
 
-    `result` is the tensor that cannot be made. With `added`, it is the output, which cannot be added to the input.
-    With `parts`, the first side should be the product of these, and the second stands for them with that product.
+    `at` is the tensor that cannot be made. With `added`, it is the output, which cannot be added to the input. With
+    `parts`, the left side should be the product of these, and the right one is the last of them. `message` is what a
+    student is told; a table alone has no words for it.
     """
 
-    result: str
-    first: tuple[Blank, int]
-    second: tuple[Blank, int]
+    at: str
+    left: Blank
+    right: Blank
     added: bool = False
     parts: tuple[Blank, ...] = ()
+    message: str = ""
+
+    def as_json(self) -> dict[str, str]:
+        """As the API gives it: at, left and right as text ('queries.columns'), message."""
+        return {"at": self.at, "left": str(self.left), "right": str(self.right), "message": self.message}
 
 
 def mismatches(table: TensorTable, values: Values) -> list[DimensionMismatch]:
@@ -45,8 +51,9 @@ def mismatches(table: TensorTable, values: Values) -> list[DimensionMismatch]:
     clashes = []
     for result, groups in table.equal_sides.items():
         for blanks in groups:
-            known = [(blank, values[blank]) for blank in blanks if blank in values]
-            clashes += [DimensionMismatch(result, known[0], other) for other in known[1:] if other[1] != known[0][1]]
+            known = [blank for blank in blanks if blank in values]
+            different = (blank for blank in known if values[blank] != values[known[0]])
+            clashes += [DimensionMismatch(result, known[0], blank) for blank in different]
         clashes += _product_mismatches(result, table.merged_sides.get(result, {}), values)
     return [*clashes, *_residual_mismatches(table, values)]
 
@@ -67,17 +74,15 @@ def _product_mismatches(
 ) -> Iterator[DimensionMismatch]:
     """Merged sides that are not the product of their parts, where all are known: a view keeps every number."""
     for merged, parts in merged_sides.items():
-        if values.keys() >= {merged, *parts}:
-            product = prod(values[part] for part in parts)
-            if values[merged] != product:
-                yield DimensionMismatch(result, (merged, values[merged]), (parts[-1], product), parts=parts)
+        if values.keys() >= {merged, *parts} and values[merged] != prod(values[part] for part in parts):
+            yield DimensionMismatch(result, merged, parts[-1], parts=parts)
 
 
 def _residual_mismatches(table: TensorTable, values: Values) -> Iterator[DimensionMismatch]:
     """Sides in which the output differs from the input, where both are known."""
     for before, after in added_back(table):
         if before in values and after in values and values[before] != values[after]:
-            yield DimensionMismatch(after.tensor, (before, values[before]), (after, values[after]), added=True)
+            yield DimensionMismatch(after.tensor, before, after, added=True)
 
 
 def typed_source_of(table: TensorTable, values: Values, asked: frozenset[str]) -> dict[Blank, Blank]:

@@ -59,8 +59,7 @@ def _gated(architecture: Architecture, rule: WidthRule) -> Iterator[Count]:
 
 def _two_thirds(key: str, d: int, part: str) -> Count:
     """2/3 of another count, which is 4·d, rounded down for this d: 8·d/3 - 2/3 for 4096."""
-    exact = Expression.symbol("d") * Fraction(8, 3)
-    total = exact - Expression.number(Fraction(8 * d % 3, 3)) if d % 3 else exact
+    total = Expression.symbol("d") * Fraction(8, 3) - Fraction(8 * d % 3, 3)
     return _step(key, total, f"2/3 · {{{part}}}, {{rounded-down}}", _part_of(part, 2, 3), rounds=d % 3 > 0)
 
 
@@ -68,10 +67,9 @@ def _percent_of(before: Count, d: int, rule: WidthRule) -> Count:
     """The rule's percentage of the step before, rounded down."""
     exact = before.total * Fraction(rule.percent, WHOLE_PERCENT)
     dropped = exact.value({"d": d}) % 1
-    total = exact - Expression.number(dropped) if dropped else exact
     formula = f"{{percent}}/100 · {{{before.key}}}, {{rounded-down}}"
     made_from = _part_of(before.key, rule.percent, WHOLE_PERCENT)
-    return _step("multiplied", total, formula, made_from, rounds=before.rounds or dropped > 0)
+    return _step("multiplied", exact - dropped, formula, made_from, rounds=before.rounds or dropped > 0)
 
 
 def _part_of(part: str, share: int, whole: int) -> FromParts:

@@ -3,7 +3,7 @@
 >>> from app.models.read_config import read_config
 >>> gpt2 = read_config('{"model_type": "gpt2", "n_embd": 768, "n_head": 12, "n_layer": 12, "vocab_size": 50257}')
 >>> problem = problem_for("single-head", gpt2, ("queries", "scores"), tokens=100)
->>> {str(blank): number for blank, number in problem.key.items()}
+>>> {str(blank): number for blank, number in problem.answers.items()}
 {'queries.rows': 100, 'queries.columns': 64, 'scores.rows': 100, 'scores.columns': 100}
 """
 
@@ -24,8 +24,8 @@ from app.shapes.topics import sizes_for, topic_for
 class Problem:
     """A table of tensors, a size for each of its symbols, and the rows that are asked.
 
-    `own_misconceptions` are those that the sheet's author described, beside the catalogue: by key, the size that each
-    writes into some of the blanks.
+    `author_misconceptions` are those that the sheet's author described in addition to the catalogue: by key, the size
+    that each writes into some of the blanks.
 
     Two problems are equal only if they are one object, so that what is worked out for a problem can be cached by it.
     """
@@ -35,7 +35,7 @@ class Problem:
     table: TensorTable
     sizes: Mapping[str, int]
     rows: tuple[str, ...]
-    own_misconceptions: Mapping[str, Mapping[Blank, Expression]] = field(default_factory=dict)
+    author_misconceptions: Mapping[str, Mapping[Blank, Expression]] = field(default_factory=dict)
 
     @cached_property
     def asked(self) -> frozenset[str]:
@@ -53,7 +53,7 @@ class Problem:
         return {str(blank): blank for blank in self.blanks}
 
     @cached_property
-    def key(self) -> Mapping[Blank, int]:
+    def answers(self) -> Mapping[Blank, int]:
         """The right number for every blank."""
         return {blank: self.table.asked[blank.tensor].size(blank.field, self.sizes) for blank in self.blanks}
 

@@ -9,7 +9,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from fractions import Fraction
 
 from app.algebra.expression import Expression
 from app.models.architecture import Architecture
@@ -46,7 +45,7 @@ def _masked(architecture: Architecture, tokens: int) -> Iterator[Count]:
     """The entries that hide later tokens: n - 1 of them before the n-th; and those before a window of W tokens."""
     if not architecture.causal:
         return
-    masked, formula = _triangle(_N - _ONE), "{N} · ({N} − 1)/2"
+    masked, formula = _triangle(_N - 1), "{N} · ({N} − 1)/2"
     if _window(architecture, tokens):
         masked += _triangle(_N - _W)
         formula += " + ({N} − {W}) · ({N} − {W} + 1)/2"
@@ -76,7 +75,7 @@ def _weights_above_zero(architecture: Architecture, tokens: int) -> Iterator[Cou
 
 def _triangle(side: Expression) -> Expression:
     """1 + 2 + … + side: side · (side + 1)/2."""
-    return side * (side + _ONE) * Fraction(1, 2)
+    return side * (side + 1) / 2
 
 
 def _entries(key: str, total: Expression, formula: str, made_from: FromParts | None = None) -> Count:

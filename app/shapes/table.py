@@ -16,7 +16,7 @@ from functools import cached_property
 from math import prod
 from typing import Literal, NamedTuple
 
-from app.algebra.expression import ONE, Expression, Rounding
+from app.algebra.expression import ONE, Expression, Formula, Rounding
 from app.shapes.operation import Operation, axes_in
 
 BlankField = Literal["rows", "columns", "dim0", "dim1", "dim2", "dim3", "count"]
@@ -149,9 +149,7 @@ class FromParts:
 
     def number(self, sizes: Mapping[str, int], parts: Mapping[str, int]) -> int | None:
         """What the formula comes to with these numbers for the parts; None if that isn't whole, and isn't rounded."""
-        known = {**sizes, **parts, "parts": sum(parts.values())}
-        value = self.formula.value(known)
-        return None if value.denominator != 1 and self.rounded == "never" else self.formula.size(known, self.rounded)
+        return Formula(self.formula, self.rounded).number({**sizes, **parts, "parts": sum(parts.values())})
 
 
 @dataclass(frozen=True)

@@ -55,7 +55,7 @@ from app.shapes.requirements import (
 )
 from app.shapes.rotary import require_rotary_pairs, rotary_table
 from app.shapes.softmax_counts import chosen_token, softmax_counts
-from app.shapes.table import Count, TensorTable
+from app.shapes.table import Blank, Count, TensorTable
 from app.shapes.tables import (
     ATTENTION_LAYER,
     BATCHED_GROUPED_HEADS,
@@ -125,9 +125,16 @@ class TopicSpec:
     bars: Bars = "sums"
 
     @cached_property
+    def boxes(self) -> frozenset[str]:
+        """The boxes, by name, that the sheet of some model can ask for: 'queries.rows', 'total.count'."""
+        entries = (item for table in self.tables for item in table.asked.items())
+        sides = (str(Blank(key, field)) for key, entry in entries for field in entry.fields)
+        return frozenset((*sides, *(f"{count}.count" for count in self.counts.split())))
+
+    @property
     def rows(self) -> frozenset[str]:
-        """The keys of the tensors and counts that some model's table has."""
-        return frozenset(self.counts.split()).union(*(table.by_key for table in self.tables))
+        """The keys of the rows that these boxes are in."""
+        return frozenset(box.partition(".")[0] for box in self.boxes)
 
     @cached_property
     def symbols(self) -> frozenset[str]:

@@ -19,15 +19,15 @@ from app.algebra.number_text import format_number
 from app.misconceptions.predictions import cannot_tell_apart, expectations
 from app.models.architecture import TokensError
 from app.shapes.topics import TOPICS, check_topic_tokens, possible_tokens
-from app.sheets.authoring.own_misconceptions import own_findings
+from app.sheets.authoring.author_misconceptions import author_findings
 from app.sheets.library import Library
-from app.sheets.numbers import is_within
+from app.sheets.reading import Answer
 from app.sheets.seeds import ConfusedPairs, possible_lengths, unavoidable_confusions
 from app.sheets.variant import Row, Variant
-from app.sheets.worksheet import OWN_MISCONCEPTION_PREFIX, Model, Worksheet
+from app.sheets.worksheet import AUTHOR_MISCONCEPTION_PREFIX, Model, Worksheet
 
 FindingKind = Literal[
-    "hides", "must-hide", "range-hides", "own", "must-own", "coincides", "must-coincide", "same-answer",
+    "hides", "must-hide", "range-hides", "author", "must-author", "coincides", "must-coincide", "same-answer",
     "must-have-same-answer", "tolerates", "unstated", "wording",
 ]  # fmt: skip
 FARTHEST_PROPOSED = 60  # tokens away that another length may be
@@ -71,7 +71,7 @@ def findings(library: Library) -> Iterator[Finding]:
 def findings_on(library: Library, variant: Variant) -> tuple[Finding, ...]:
     """Every finding about one sheet; the library has the models that its words may name, or that seeds may draw.
 
-    Misconceptions that it cannot show or tell apart, the author's own among them, symbols of equal size and rows with
+    Misconceptions that it cannot show or tell apart, the author's among them, symbols of equal size and rows with
     one answer, misconceptions that its tolerance lets pass, facts that it needs and hides, then words about other
     models or sizes. What takes time is remembered for as long as the questions stay, so that an author can be told at
     each pause in typing.
@@ -79,7 +79,7 @@ def findings_on(library: Library, variant: Variant) -> tuple[Finding, ...]:
     key, proposed = variant.worksheet.key, _confusions(_Questions.of(variant)).proposed_tokens
     messages = (
         *_hidden_misconceptions(variant),
-        *_own_misconceptions(variant),
+        *_author_misconceptions(variant),
         *_equal_sizes(variant),
         *_rows_with_one_answer(variant),
     )
@@ -189,19 +189,19 @@ def _hidden_misconceptions(variant: Variant) -> Iterator[tuple[FindingKind, str]
     """(kind, sentence) for the misconceptions that the sheet cannot show or tell apart from each other.
 
     The kind is "hides" for those that another number of tokens would show, which come first, and "must-hide" for those
-    that this model hides whatever the tokens. These say nothing of the author's own ones; see `_own_misconceptions`.
+    that this model hides whatever the tokens. These say nothing of the author's; see `_author_misconceptions`.
     """
     confusions = _confusions(_Questions.of(variant))
     here, unavoidable = confusions.here, confusions.unavoidable
-    of_model = frozenset(pair for pair in here & unavoidable if not any(_is_own(key) for key in pair if key))
+    of_model = frozenset(pair for pair in here & unavoidable if not any(_is_authors(key) for key in pair if key))
     yield from (("hides", sentence) for sentence in _confusion_sentences(variant, "hides", here - unavoidable))
     yield from (("must-hide", sentence) for sentence in _confusion_sentences(variant, "must-hide", of_model))
 
 
-def _own_misconceptions(variant: Variant) -> Iterator[tuple[FindingKind, str]]:
-    """(kind, sentence) for what this model hides of the author's own misconceptions, whatever the tokens.
+def _author_misconceptions(variant: Variant) -> Iterator[tuple[FindingKind, str]]:
+    """(kind, sentence) for what this model hides of the author's misconceptions, whatever the tokens.
 
-    The kind is "own" for one that doesn't show, and "must-own" for one that shows and hides another. What another
+    The kind is "author" for one that doesn't show, and "must-author" for one that shows and hides another. What another
     number of tokens or no tolerance would mend is said with the others.
     """
     if not variant.worksheet.misconceptions:
@@ -209,16 +209,16 @@ def _own_misconceptions(variant: Variant) -> Iterator[tuple[FindingKind, str]]:
     confusions = _confusions(_Questions.of(variant))
     avoidable = confusions.here - confusions.unavoidable
     changes_numbers = {expected.misconception for expected in expectations(variant.problem)}
-    for finding in own_findings(variant):
+    for finding in author_findings(variant):
         pairs = {(finding.key, finding.other or None), (finding.other, finding.key)}
         is_tolerated = finding.kind == "right" and finding.key in changes_numbers
         if not is_tolerated and (finding.kind == "formula" or pairs.isdisjoint(avoidable)):
-            yield "must-own" if finding.shows else "own", finding.message
+            yield "must-author" if finding.shows else "author", finding.message
 
 
-def _is_own(misconception: str) -> bool:
-    """Whether the key is one of an author's own misconception."""
-    return misconception.startswith(OWN_MISCONCEPTION_PREFIX)
+def _is_authors(misconception: str) -> bool:
+    """Whether the key is that of an author's misconception."""
+    return misconception.startswith(AUTHOR_MISCONCEPTION_PREFIX)
 
 
 def _hidden_in_range(variant: Variant, models: Mapping[str, Model]) -> Iterator[tuple[FindingKind, str]]:
@@ -318,16 +318,11 @@ def _unstated_facts(variant: Variant) -> Iterator[Finding]:
 
 def _tolerated_misconceptions(variant: Variant) -> Iterator[tuple[FindingKind, str]]:
     """("tolerates", sentence) if the worksheet's tolerance makes every wrong number of some misconceptions right."""
-    tolerance, key = variant.worksheet.tolerance, variant.problem.key
+    tolerance, right = variant.worksheet.tolerance, variant.problem.answers
     tolerated = {
         f"“{expected.misconception}”"
         for expected in expectations(variant.problem)
-        if tolerance
-        and expected.wrong_answers
-        and all(
-            blank.field == "count" and is_within(number, key[blank], tolerance)
-            for blank, number in expected.wrong_answers.items()
-        )
+        if all(variant.within_rounding(b, Answer(number), right[b]) for b, number in expected.wrong_answers.items())
     }
     if tolerated:
         words = {"percent": f"{100 * tolerance:g}", "misconceptions": ", ".join(sorted(tolerated))}

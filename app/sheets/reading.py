@@ -8,6 +8,7 @@ from functools import cached_property, lru_cache
 
 from app.algebra.expression import Expression, ExpressionError
 from app.algebra.parser import CannotReadError
+from app.misconceptions.misconception import BOX_SYMBOLS
 from app.shapes.problem import Problem
 from app.shapes.table import Blank, Count
 from app.sheets.notation import OTHER_NAMES, Notation
@@ -15,13 +16,11 @@ from app.sheets.numbers import MAX_VALUE, BoxUnit, Unreadable, check_least, read
 from app.sheets.symbols import read_symbols
 
 MAX_BOX_TEXT = 200  # characters of one box that are stored, twice as many as can be read
-# What an author's formula may use besides sizes: the box's right number, and that of the other side of its matrix.
-BOX_SYMBOLS = ("right", "other_side")
 FORMULAS_REMEMBERED = 1024
 
 
 @dataclass(frozen=True)
-class Typed:
+class Answer:
     """What an answer was read as: its number and, on a sheet in letters, the expression it was computed from.
 
     `margin` is by how much the true number may differ from one that was typed rounded, such as 13.5 GB.
@@ -40,7 +39,7 @@ class AnswerReader:
     notation: Notation
     in_letters: bool
 
-    def read(self, blank: Blank, text: str) -> Typed | Unreadable | None:
+    def read(self, blank: Blank, text: str) -> Answer | Unreadable | None:
         """What a text in that box means; None for an empty one, Unreadable with a reason for one that is no length.
 
         On a sheet in numbers it is a number without a meaning in symbols, though symbols may stand in it; in letters,
@@ -52,14 +51,14 @@ class AnswerReader:
         number = read_answer(text, self._size_by_name, box)
         if not isinstance(number, int):
             return number
-        return Typed(number, margin=rounding_margin(text, box) if box in ("operations", "bytes") else 0)
+        return Answer(number, margin=rounding_margin(text, box) if box in ("operations", "bytes") else 0)
 
     def unit(self, blank: Blank) -> BoxUnit:
         """What the number of a box counts: "side" for rows and columns, else parameters, operations or bytes."""
         entry = self.problem.table.asked.get(blank.tensor)
         return "side" if blank.field != "count" else entry.unit if isinstance(entry, Count) else "parameters"
 
-    def _read_letters(self, blank: Blank, text: str) -> Typed | Unreadable | None:
+    def _read_letters(self, blank: Blank, text: str) -> Answer | Unreadable | None:
         """What a text means on a sheet in letters; an unknown letter is refused with the sheet's own in the reason."""
         meaning = read_symbols(text, self.symbol_by_name)
         if isinstance(meaning, Unreadable) and meaning.reason == "unknown-letter":
@@ -72,7 +71,7 @@ class AnswerReader:
         if value > MAX_VALUE:
             return Unreadable("too-large")
         try:
-            return Typed(check_least(int(value), self.unit(blank)), meaning)
+            return Answer(check_least(int(value), self.unit(blank)), meaning)
         except CannotReadError as error:
             return error.unreadable
 
@@ -93,7 +92,7 @@ class AnswerReader:
         others = {**{symbol: symbol for symbol in sizes}, **{self.notation.symbol(symbol): symbol for symbol in sizes}}
         return tuple({**others, **self.symbol_by_name, **{name: name for name in BOX_SYMBOLS}}.items())
 
-    def means(self, typed: Typed, length: Expression) -> bool:
+    def is_equivalent(self, typed: Answer, length: Expression) -> bool:
         """Whether an answer equals a length: one in numbers by its size, one in letters by its meaning in this model.
 
         By meaning, H·d_h is d where every head has d/H numbers, but N is not d_h even where both are 64. A number may

@@ -18,7 +18,7 @@ from app.sheets.notation import NOTATIONS, without_own_name
 from app.sheets.parameter_sentences import inventory_sentences
 from app.sheets.reading import AnswerReader
 from app.sheets.wording import MisconceptionText, TopicWording, Wording, words_of
-from app.sheets.worksheet import Model, OwnMisconception, Worksheet
+from app.sheets.worksheet import AuthorMisconception, Model, Worksheet
 
 # What a part of the description tells in words where its sentence has no {number} for it, such as "a single token".
 _TOLD_IN_WORDS: Mapping[str, frozenset[str]] = {
@@ -232,23 +232,23 @@ class SheetText:
     def misconception(self, key: str, kind: MisconceptionText) -> str:
         """A misconception's "nudge", "hint" or "explanation" as this sheet says it, in its letters.
 
-        Of an own misconception of the worksheet it is its author's question and explanation, and nothing as a hint.
+        Of an author's misconception it is the author's question and explanation, and nothing as a hint.
         """
-        if own := self._own_misconception(key):
-            return {"nudge": own.question, "explanation": own.explanation}.get(kind, "")
+        if described := self._author_misconception(key):
+            return {"nudge": described.question, "explanation": described.explanation}.get(kind, "")
         sentence = self.wording.misconception(key, kind, self.worksheet.tokens_are)
         notation = NOTATIONS[self.worksheet.notation]
         return re.sub(r"W_\w+", lambda match: notation.letter(match[0], match[0]), sentence)
 
     def misconception_name(self, key: str) -> str:
         """A misconception in a few words, such as 'Head as wide as the model'; raises KeyError for an unknown one."""
-        if own := self._own_misconception(key):
-            return own.name
+        if described := self._author_misconception(key):
+            return described.name
         return self.wording.misconception_name(key)
 
-    def _own_misconception(self, key: str) -> OwnMisconception | None:
-        """The worksheet's own misconception of that key, if it has one."""
-        return next((own for own in self.worksheet.misconceptions if own.key == key), None)
+    def _author_misconception(self, key: str) -> AuthorMisconception | None:
+        """The author's misconception of that key, if the worksheet has one."""
+        return next((each for each in self.worksheet.misconceptions if each.key == key), None)
 
     def _sentences(self, kind: Literal["description", "assumptions"]) -> Iterator[tuple[str, str, str]]:
         """Part, key and sentence of the topic's description or assumptions, as far as they fit the model.

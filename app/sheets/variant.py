@@ -13,11 +13,11 @@ from app.shapes.problem import Problem, problem_for
 from app.shapes.table import DIMENSIONS, MATRIX_FIELDS, Blank, BlankField, TensorTable
 from app.sheets.codes import write_code
 from app.sheets.notation import NOTATIONS, Notation
-from app.sheets.numbers import Unreadable
-from app.sheets.reading import AnswerReader, Typed
+from app.sheets.numbers import Unreadable, is_within
+from app.sheets.reading import Answer, AnswerReader
 from app.sheets.sheet_text import SheetText
 from app.sheets.wording import FigureWording, TopicWording, Wording
-from app.sheets.worksheet import Model, OwnMisconception, Worksheet
+from app.sheets.worksheet import AuthorMisconception, Model, Worksheet
 from app.translation import ngettext
 
 # Lengths that no other size equals. N and M are twice a prime, so that half of them is a whole number, too.
@@ -94,15 +94,15 @@ class Variant:
 
     @cached_property
     def problem(self) -> Problem:
-        """Table, sizes, blanks and key of this sheet with tokens as rows; raises TopicError without that topic."""
+        """Table, sizes, blanks and answers of this sheet with tokens as rows; raises TopicError without that topic."""
         decoder_tokens = self.decoder_tokens or self.worksheet.decoder_tokens
         sheet = self.worksheet
         problem = problem_for(sheet.topic, self.architecture, sheet.rows, self.tokens, decoder_tokens)
         if not sheet.misconceptions:
             return problem
         reader = AnswerReader(problem, NOTATIONS[sheet.notation].for_sizes(problem.sizes), in_letters=True)
-        own = {each.key: _predicted_sizes(sheet, reader, each) for each in sheet.misconceptions}
-        return replace(problem, own_misconceptions=own)
+        predicted = {each.key: _predicted_sizes(sheet, reader, each) for each in sheet.misconceptions}
+        return replace(problem, author_misconceptions=predicted)
 
     @property
     def table(self) -> TensorTable:
@@ -222,7 +222,7 @@ class Variant:
     def key(self) -> Mapping[Blank, int]:
         """The right number for every box."""
         if self.worksheet.tokens_are == "rows":
-            return self.problem.key
+            return self.problem.answers
         return {blank: self.answer(blank) for blank in self.blanks}
 
     def expression(self, blank: Blank) -> Expression:
@@ -240,9 +240,20 @@ class Variant:
         """Reads what is typed into the boxes of this sheet."""
         return AnswerReader(self.problem, self.notation, in_letters=self.worksheet.answers == "letters")
 
-    def read(self, blank: Blank, text: str) -> Typed | Unreadable | None:
+    def read(self, blank: Blank, text: str) -> Answer | Unreadable | None:
         """What a text in that box means; None for an empty box."""
         return self.reader.read(blank, text)
+
+    def within_rounding(self, blank: Blank, answer: Answer, number: int) -> bool:
+        """Whether a count of parameters, operations, bytes or entries stands for that number, though it may be rounded.
+
+        By 13.5 GB every number from 13.45 to 13.55 GB may be meant, and by a tolerance of 0.01 every number from which
+        it differs by 1 % or less. Rows, columns and symbols are never rounded.
+        """
+        tolerance = self.worksheet.tolerance
+        if blank.field != "count" or self.worksheet.answers != "numbers" or not (answer.margin or tolerance):
+            return False
+        return is_within(answer.value, number, tolerance, answer.margin)
 
     @cached_property
     def problem_for_marking(self) -> Problem:
@@ -268,13 +279,15 @@ class Variant:
         return self.text.title
 
 
-def _predicted_sizes(sheet: Worksheet, reader: AnswerReader, own: OwnMisconception) -> Mapping[Blank, Expression]:
+def _predicted_sizes(
+    sheet: Worksheet, reader: AnswerReader, misconception: AuthorMisconception
+) -> Mapping[Blank, Expression]:
     """What one of the author's misconceptions writes into the blanks of the reader's problem, with tokens as rows.
 
     Boxes that this model's table lacks are left out. Empty if one of the formulas has no meaning on this sheet.
     """
     sizes, blanks = dict[Blank, Expression](), reader.problem.blanks_by_name
-    for box, formula in own.boxes.items():
+    for box, formula in misconception.boxes.items():
         if box in blanks:
             size, blank = reader.read_formula(formula), blanks[box]
             if not isinstance(size, Expression):

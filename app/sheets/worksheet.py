@@ -42,7 +42,7 @@ from app.sheets.notation import NOTATIONS, NotationKey
 from app.translation import gettext as _
 
 MAX_SHORT_TEXT, MAX_MARKDOWN, MAX_FORMULA = 200, 4000, 200  # characters; a short text is on one line
-MAX_QUESTIONS, MAX_OWN_MISCONCEPTIONS, MAX_MISCONCEPTION_BOXES = 10, 10, 40
+MAX_QUESTIONS, MAX_AUTHOR_MISCONCEPTIONS, MAX_MISCONCEPTION_BOXES = 10, 10, 40
 MAX_POINTS = 10  # for each box of a row
 MAX_NAMES = 500  # of rows, models or facts, more than there are
 MAX_TOLERANCE = 0.1  # with more, the number of a mistake could count as right
@@ -50,7 +50,7 @@ MAX_MISCONCEPTION_KEY, MAX_MISCONCEPTION_NAME = 80, 80  # characters; a name sta
 MAX_REPEATED = 60  # characters of an unknown name or formula, in the sentence that refuses it
 CUT = "~"  # in the key of a cut worksheet, between that of the whole one and the number of its rows
 OWN_WORKSHEET_PREFIX = "own-"  # of the keys of worksheets that a teacher wrote in the browser
-OWN_MISCONCEPTION_PREFIX = "own-"  # of the keys of misconceptions that are not in the catalogue
+AUTHOR_MISCONCEPTION_PREFIX = "own-"  # of the keys of misconceptions that are not in the catalogue
 _MAX_SLUG = 40
 # They change the order of the letters around them, and so what a reader sees.
 _BIDI_CONTROLS = frozenset(map(chr, (*range(0x202A, 0x202F), *range(0x2066, 0x206A))))
@@ -212,18 +212,18 @@ class OpenQuestion:
 
 
 @checked_dataclass(frozen=True, config=_SETTINGS)
-class OwnMisconception:
-    """A misconception that a teacher describes for one worksheet; its key begins with OWN_MISCONCEPTION_PREFIX.
+class AuthorMisconception:
+    """A misconception that a teacher describes for one worksheet; its key begins with AUTHOR_MISCONCEPTION_PREFIX.
 
     key: follows from the name where none is given.
     boxes: what it makes a student write, by the box of the sheet, as a formula in the sheet's symbols:
-    {"queries.columns": "H*d"}. `app.sheets.authoring.own_misconceptions.read_formula` reads the formula.
+    {"queries.columns": "H*d"}. `app.sheets.authoring.author_misconceptions.read_formula` reads the formula.
     question: what a student is asked who seems to hold it. explanation: Markdown, once the answers are shown.
     """
 
     key: Annotated[
         _Text,
-        AfterValidator(partial(_checked_key, longest=MAX_MISCONCEPTION_KEY, prefix=OWN_MISCONCEPTION_PREFIX)),
+        AfterValidator(partial(_checked_key, longest=MAX_MISCONCEPTION_KEY, prefix=AUTHOR_MISCONCEPTION_PREFIX)),
         _must(
             _("{setting} must be “own-” and lower-case letters and digits with hyphens, at most {most} characters."),
             most=MAX_MISCONCEPTION_KEY,
@@ -253,7 +253,7 @@ class OwnMisconception:
     def __post_init__(self) -> None:
         """Derive the key."""
         if not self.key:
-            object.__setattr__(self, "key", derived_key(self.name, OWN_MISCONCEPTION_PREFIX))
+            object.__setattr__(self, "key", derived_key(self.name, AUTHOR_MISCONCEPTION_PREFIX))
 
 
 @checked_dataclass(frozen=True, config=_SETTINGS)
@@ -312,12 +312,12 @@ class Worksheet:
     misconceptions: Annotated[
         tuple[
             Annotated[
-                OwnMisconception, _must(_("{setting} must be a table with key, name, boxes, question, explanation."))
+                AuthorMisconception, _must(_("{setting} must be a table with key, name, boxes, question, explanation."))
             ],
             ...,
         ],
-        Field(max_length=MAX_OWN_MISCONCEPTIONS),
-        _must(_("{setting} must be a list of at most {most} misconceptions."), most=MAX_OWN_MISCONCEPTIONS),
+        Field(max_length=MAX_AUTHOR_MISCONCEPTIONS),
+        _must(_("{setting} must be a list of at most {most} misconceptions."), most=MAX_AUTHOR_MISCONCEPTIONS),
     ] = ()
 
     def __post_init__(self) -> None:

@@ -100,8 +100,10 @@ def test_a_size_is_whole_or_rounded_on_purpose() -> None:
     with pytest.raises(ExpressionError, match=r"9/2 is not a whole number in '1/2\*N'"):
         half.size({"N": 9})
     assert (half.size({"N": 9}, "down"), half.size({"N": 9}, "up"), half.size({"N": 8})) == (4, 5, 4)
-    formulas = map(Formula.parse, ("N/2", "floor(N/2)", "ceil(N/2)", "floor((N - 1)*(N + 1)/3)", "N*E"))
-    assert [formula.number({"N": 9}) for formula in formulas] == [None, 4, 5, 26, None]
+    formulas = map(Formula.parse, ("N/2", "floor(N/2)", "ceil(N/2)", "floor((N - 1)*(N + 1)/3)", "N/Z"))
+    assert [formula.number({"N": 9, "Z": 0}) for formula in formulas] == [None, 4, 5, 26, None]
+    with pytest.raises(ExpressionError, match="no size for E"):
+        Formula.parse("N*E").number({"N": 9})
 
 
 def test_a_symbol_without_a_size_is_named() -> None:
@@ -117,6 +119,15 @@ def test_quotients_and_differences_are_exact(terms: list[list[str]], product: li
     a, b = Expression.parse(written(terms)), Expression.parse(written([product]))
     assert (a / b).value(SIZES) == Fraction(counted(terms), counted([product]))
     assert (a / b * b, a - a) == (a, ZERO)
+
+
+@given(SUMS, st.fractions(min_value=1, max_value=99, max_denominator=9))
+def test_numbers_are_operands_on_either_side(terms: list[list[str]], number: Fraction) -> None:
+    """Of + - * and /, whole or a fraction, as if they were expressions."""
+    a, as_expression = Expression.parse(written(terms)), Expression.number(number)
+    assert (a + number, number + a, a - number) == (a + as_expression, as_expression + a, a - as_expression)
+    assert (number - a, a * number, number * a) == (as_expression - a, a * as_expression, as_expression * a)
+    assert (a / number, number / Expression.symbol("N")) == (a / as_expression, as_expression / Expression.symbol("N"))
 
 
 def test_what_is_divided_by_is_cancelled() -> None:

@@ -26,7 +26,7 @@ from app.models.read_config import build_architecture
 from app.shapes.requirements import TopicError
 from app.shapes.table import Blank
 from app.shapes.topics import TOPICS
-from app.sheets.reading import Typed
+from app.sheets.reading import Answer
 from app.sheets.variant import Variant
 from tests.helpers.rectangles import touch
 from tests.helpers.shipped import LIBRARY
@@ -325,7 +325,7 @@ def test_letters_do_not_fit_because_their_numbers_are_equal() -> None:
     variant = LIBRARY.variant("letters-llama-7b", tokens=128)
     written = {Blank("queries", "columns"): "T", Blank("keys", "columns"): "d_h"}
     typed = {blank: variant.read(blank, text) for blank, text in written.items()}
-    scores = draw_figures(variant, {blank: answer for blank, answer in typed.items() if isinstance(answer, Typed)})[0]
+    scores = draw_figures(variant, {blank: answer for blank, answer in typed.items() if isinstance(answer, Answer)})[0]
     assert [arc.products for arc in scores.arcs if arc.mismatch] == ["scores"]
     assert [each.text for each in scores.brackets] in (["T ≠ d_h"], ["d_h ≠ T"])
     sentence = scores.mismatches[0].sentence

@@ -9,7 +9,7 @@ import pytest
 from app.grading.compare import near_miss
 from app.grading.grade import Report, grade, nudge
 from app.sheets.library import Library
-from app.sheets.reading import Typed
+from app.sheets.reading import Answer
 from app.sheets.variant import Variant
 
 
@@ -54,7 +54,7 @@ def test_a_number_that_just_misses_is_told_apart(
     variant = library.variant(worksheet)
     blank = variant.blanks_by_name[box]
     typed = variant.read(blank, text)
-    assert isinstance(typed, Typed)
+    assert isinstance(typed, Answer)
     assert near_miss(variant, blank, typed, text) == missed
     mark = grade(variant, {box: text}).marks[blank]
     assert mark.kind == "wrong"

@@ -18,21 +18,21 @@ from tests.helpers.answer_keys import LLAMA
 from tests.helpers.shipped import LIBRARY
 
 
-def first_break(variant: Variant, answers: dict[str, int]) -> object:
-    return grade(variant, {box: str(size) for box, size in answers.items()}).as_json()["first_break"]
+def first_mismatch(variant: Variant, answers: dict[str, int]) -> object:
+    return grade(variant, {box: str(size) for box, size in answers.items()}).as_json()["first_mismatch"]
 
 
 def test_a_right_sheet_has_no_break(library: Library) -> None:
     """Nor has an empty one, nor one whose wrong shapes fit each other."""
     variant = library.variant("llama-7b")
-    assert first_break(variant, LLAMA) is None
-    assert first_break(variant, {}) is None
-    assert first_break(variant, LLAMA | {"queries.columns": 4096, "keys.columns": 4096}) is None
+    assert first_mismatch(variant, LLAMA) is None
+    assert first_mismatch(variant, {}) is None
+    assert first_mismatch(variant, LLAMA | {"queries.columns": 4096, "keys.columns": 4096}) is None
 
 
 def test_wide_keys_are_named_with_the_queries_they_should_meet(library: Library) -> None:
     """Queries of 128 columns, keys of 4096: the scores cannot be computed."""
-    mismatch = first_break(library.variant("llama-7b"), {"queries.columns": 128, "keys.columns": 4096})
+    mismatch = first_mismatch(library.variant("llama-7b"), {"queries.columns": 128, "keys.columns": 4096})
     assert isinstance(mismatch, dict)
     assert (mismatch["at"], mismatch["left"], mismatch["right"]) == ("scores", "queries.columns", "keys.columns")
     assert "“Queries” has 128 columns but “Keys” has 4096 columns" in mismatch["message"]
@@ -40,7 +40,7 @@ def test_wide_keys_are_named_with_the_queries_they_should_meet(library: Library)
 
 def test_the_first_in_order_of_computation_is_named(library: Library) -> None:
     """An input of 1 row breaks at the queries already, whatever comes after."""
-    mismatch = first_break(library.variant("llama-7b"), LLAMA | {"input.rows": 1, "keys.columns": 4096})
+    mismatch = first_mismatch(library.variant("llama-7b"), LLAMA | {"input.rows": 1, "keys.columns": 4096})
     assert isinstance(mismatch, dict)
     assert (mismatch["at"], mismatch["left"], mismatch["right"]) == ("queries", "input.rows", "queries.rows")
     assert "has 1 row but" in mismatch["message"]
@@ -48,7 +48,7 @@ def test_the_first_in_order_of_computation_is_named(library: Library) -> None:
 
 def test_a_row_left_out_is_named_by_the_box_it_comes_from(library: Library) -> None:
     """Weights of 100 rows, output of 90: the context between them is not on the sheet."""
-    mismatch = first_break(library.variant("llama-7b"), LLAMA | {"output.rows": 90})
+    mismatch = first_mismatch(library.variant("llama-7b"), LLAMA | {"output.rows": 90})
     assert isinstance(mismatch, dict)
     assert (mismatch["at"], mismatch["left"], mismatch["right"]) == ("output", "weights.rows", "output.rows")
 
@@ -72,7 +72,7 @@ def test_dimensions_that_no_equation_on_the_sheet_joins_are_not_compared(workshe
             groups = [set(group) for groups in variant.table.equal_sides.values() for group in groups]
             assert is_one_dimension or any(both <= group for group in groups), mismatch.message
     if worksheet == "three-dimensions-llama-7b":
-        found = first_break(variant, {"queries.rows": 100, "keys_by_head.dim1": 128})
+        found = first_mismatch(variant, {"queries.rows": 100, "keys_by_head.dim1": 128})
         assert isinstance(found, dict)
         assert variant.text.size_in_words("N") in found["message"]
 
@@ -153,7 +153,7 @@ def test_a_sum_that_breaks_is_said_by_what_is_added() -> None:
 
 def test_a_sum_is_named_by_what_was_asked(library: Library) -> None:
     """Where the input is not asked, the queries stand for its rows, and the sentence speaks of edges that meet."""
-    mismatch = first_break(library.variant("decode-gpt2"), {"queries.rows": 1, "output.rows": 5})
+    mismatch = first_mismatch(library.variant("decode-gpt2"), {"queries.rows": 1, "output.rows": 5})
     assert isinstance(mismatch, dict)
     assert (mismatch["left"], mismatch["right"]) == ("queries.rows", "output.rows")
     assert "cannot be added" not in mismatch["message"]
@@ -163,7 +163,7 @@ def test_a_sum_is_named_by_what_was_asked(library: Library) -> None:
 def test_no_key_has_a_break(library: Library, key: str) -> None:
     """The truth of every shipped worksheet fits together."""
     variant = library.variant(key)
-    assert first_break(variant, {str(blank): size for blank, size in variant.key.items()}) is None
+    assert first_mismatch(variant, {str(blank): size for blank, size in variant.key.items()}) is None
 
 
 @settings(max_examples=200, deadline=None)
@@ -173,8 +173,8 @@ def test_the_break_is_computed_from_what_was_typed_alone(data: st.DataObject) ->
     variant = LIBRARY.variant(data.draw(st.sampled_from(sorted(LIBRARY.worksheets))))
     boxes = {str(blank): st.integers(1, 3) for blank in variant.blanks}
     answers = data.draw(st.fixed_dictionaries({}, optional=boxes))
-    mismatch = first_break(variant, answers)
-    assert first_break(LIBRARY.variant(variant.worksheet.key, tokens=64), answers) == mismatch
+    mismatch = first_mismatch(variant, answers)
+    assert first_mismatch(LIBRARY.variant(variant.worksheet.key, tokens=64), answers) == mismatch
     if isinstance(mismatch, dict):
         is_product = " · " in mismatch["message"]  # of the sides that are merged into one
         assert is_product or answers[mismatch["left"]] != answers[mismatch["right"]]

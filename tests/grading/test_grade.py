@@ -114,8 +114,8 @@ def test_a_box_that_is_not_on_the_sheet_is_refused(library: Library, box: str) -
 def test_the_report_as_json_has_the_promised_shape(library: Library) -> None:
     """Score, out_of, marks by box with mark, read_as and message, the first broken link and a diagnosis."""
     report = grade(library.variant("llama-7b"), {"queries.rows": "100", "queries.columns": "4096"}).as_json()
-    assert set(report) == {"score", "out_of", "marks", "first_break", "diagnosis"}
-    assert (report["score"], report["out_of"], report["first_break"]) == (1, 14, None)
+    assert set(report) == {"score", "out_of", "marks", "first_mismatch", "diagnosis"}
+    assert (report["score"], report["out_of"], report["first_mismatch"]) == (1, 14, None)
     marks = report["marks"]
     assert isinstance(marks, dict)
     assert list(marks) == list(LLAMA)

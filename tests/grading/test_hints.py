@@ -75,7 +75,7 @@ def misconception_reports(variant: Variant) -> Iterator[tuple[str, Report]]:
     for key, boxes in misconception_sheets(with_tokens_as_rows(variant)):
         yield key, grade(variant, texts(variant, boxes))
     for expectation in expectations(variant.problem):
-        boxes = {str(blank): size for blank, size in {**variant.problem.key, **expectation.wrong_answers}.items()}
+        boxes = {str(blank): size for blank, size in {**variant.problem.answers, **expectation.wrong_answers}.items()}
         yield expectation.misconception, grade(variant, texts(variant, boxes))
 
 

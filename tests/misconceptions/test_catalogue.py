@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import random
 import re
 from contextlib import suppress
@@ -10,20 +11,15 @@ from typing import Any
 
 import pytest
 
-from app.algebra.expression import ExpressionError
 from app.grading.follow_through import follow_through
 from app.grading.grade import grade
-from app.misconceptions.catalogue import (
-    ANSWER_KEY,
-    MISCONCEPTIONS,
-    CatalogueError,
-    Misconception,
-    Prediction,
-    check_row,
-)
+from app.misconceptions import catalogue
+from app.misconceptions.catalogue import MISCONCEPTIONS
 from app.misconceptions.diagnosis import Diagnosis, diagnose
+from app.misconceptions.misconception import CatalogueError, Misconception, Prediction
 from app.misconceptions.predictions import cannot_tell_apart, expectations, wrong_expression
 from app.models.architecture import TokensError
+from app.models.read_config import build_architecture
 from app.shapes.problem import problem_for
 from app.shapes.requirements import TopicError
 from app.shapes.table import Blank
@@ -33,6 +29,7 @@ from app.sheets.variant import Variant
 from simulation.misconception_students import FilledSheet, misconception_sheets, right_sheet, with_slip
 from simulation.simulated_sheets import SimulatedSheet
 from tests.helpers.answer_keys import LLAMA
+from tests.helpers.families_cases import CASES, Case
 from tests.helpers.shipped import FIRST_OF_TOPIC, LIBRARY, MODELS
 
 # In numbers, with tokens as rows; letters and tokens as columns are in tests/sheets/test_symbols.py.
@@ -71,8 +68,10 @@ def test_a_key_stands_for_one_misconception() -> None:
     ("topic", "prediction", "named"),
     [
         ("single-head", {"overrides": {"queries.columns": "H*d_hh"}}, "d_hh"),
-        ("single-head", {"overrides": {"quiries.columns": "d"}}, "quiries"),
+        ("single-head", {"overrides": {"quiries.columns": "d"}}, "quiries.columns"),
         ("single-head", {"overrides": {"queries.colums": "d"}}, "queries.colums"),
+        ("single-head", {"overrides": {"queries.count": "d"}}, "queries.count"),  # no sheet asks for it
+        ("single-head", {"overrides": {"W_Q.columns": "d"}}, "W_Q.columns"),
         ("single-head", {"overrides": {"queries.columns": "params"}}, "params"),  # of another topic
         ("single-head", {"substitutions": {"G_kv": "H"}}, "G_kv"),
         ("single-head", {"substitutions": {"G": "heads"}}, "heads"),
@@ -80,25 +79,50 @@ def test_a_key_stands_for_one_misconception() -> None:
         ("single-heads", {"transposed": ("*",)}, "single-heads"),
     ],
 )
-def test_a_typo_in_the_catalogue_is_an_error_that_names_it(topic: str, prediction: dict[str, Any], named: str) -> None:
-    """And the misconception; it would make the prediction vanish."""
+def test_a_typo_in_a_row_is_an_error_that_names_it(topic: str, prediction: dict[str, Any], named: str) -> None:
+    """And the misconception; otherwise the prediction would never show."""
     with pytest.raises(CatalogueError, match=f"“mine” .*“{named}”"):
-        check_row(Misconception("mine", "width", {topic: (Prediction(**prediction),)}))
+        Misconception("mine", "width", {topic: (Prediction(**prediction),)})
 
 
-def test_no_misconception_can_be_mistaken_for_the_correct_sheet() -> None:
-    """Pairs of what a sheet can't tell apart name that by a key of its own."""
-    with pytest.raises(CatalogueError, match=ANSWER_KEY):
-        check_row(Misconception(ANSWER_KEY, "width"))
+@pytest.mark.parametrize("formula", ["H*", "2d", "floor(d", "round(d)", "1.5*d", "d/(d + 1)", "d/0", ""])
+def test_a_formula_that_cannot_be_read_is_an_error_that_names_it(formula: str) -> None:
+    """And the misconception, wherever the formula stands."""
+    read = "d + 1" if "+" in formula else formula.removeprefix("floor")  # what could not be
+    for prediction in (Prediction({"queries.columns": formula}), Prediction(substitutions={"G": formula})):
+        with pytest.raises(CatalogueError, match=f"“mine” .*'{re.escape(read)}'"):
+            Misconception("mine", "width", {"single-head": (prediction,)})
 
 
-@pytest.mark.parametrize("formula", ["H*", "2d", "floor(d", "round(d)", "1.5*d", ""])
-def test_a_formula_that_cannot_be_read_is_an_error_where_it_is_written(formula: str) -> None:
-    """When the row is made, which is at import."""
-    with pytest.raises(ExpressionError):
-        Prediction({"queries.columns": formula})
-    with pytest.raises(ExpressionError):
-        Prediction(substitutions={"G": formula})
+@pytest.mark.parametrize(
+    ("right", "typo", "key"),
+    [
+        ('{"under_root.count": "d"}', '{"under_root.count": "D"}', "scale-by-model-width"),
+        ('{"under_root.count": "d"}', '{"under_root.count": "d+"}', "scale-by-model-width"),
+        ('{"mask.rows": "1"}', '{"mask.row": "1"}', "mask-per-token"),
+        ('transposed=("W_O",)', 'transposed=("W_0",)', "output-like-the-others"),
+        ('_on("growth", Prediction(_each("4"', '_on("growths", Prediction(_each("4"', "everything-quadratic"),
+        ('"projections-transposed", "tokens"', '"projections-transposed", "token"', "projections-transposed"),
+    ],
+)
+def test_the_catalogue_is_not_imported_with_a_typo(right: str, typo: str, key: str) -> None:
+    """In a symbol, a formula, a box, the key of a tensor, a topic or a group: the error names the row."""
+    source = inspect.getsource(catalogue)
+    assert source.count(right) == 1
+    with pytest.raises(CatalogueError, match=key):
+        exec(compile(source.replace(right, typo), "catalogue", "exec"), {"__name__": "catalogue"})  # noqa: S102
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.model_type)
+def test_where_a_misconception_applies_it_has_all_sizes(case: Case) -> None:
+    """Of every family, in every form of it: nothing but a number that isn't whole keeps it from showing."""
+    for config, name in case.configs():
+        architecture = build_architecture({**config, "architectures": [name]}, "The model")
+        for topic in TOPICS:
+            with suppress(TopicError):
+                tokens = possible_tokens(topic, architecture, 20)
+                rows = tuple(topic_for(topic, architecture, tokens).asked)
+                assert expectations(problem_for(topic, architecture, rows, tokens))
 
 
 def test_every_box_that_the_catalogue_names_is_on_some_sheet() -> None:
@@ -132,7 +156,7 @@ def test_numbers_and_symbols_of_a_prediction_agree(topic: str) -> None:
             for expected in expectations(problem):
                 for blank, number in expected.wrong_answers.items():
                     size = wrong_expression(problem, expected, blank)
-                    formula = expected.prediction and expected.prediction.written.get(str(blank))
+                    formula = expected.prediction.written.get(str(blank))
                     rounded = problem.table.asked[blank.tensor].key in ("multiples", "weights_4_bit") or (
                         formula and formula.rounded != "never"
                     )
@@ -276,7 +300,7 @@ def test_of_two_misconceptions_that_fill_in_a_sheet_alike_neither_is_named() -> 
                     both = [e.wrong_answers for e in expectations(problem) if e.misconception == first]
                     theirs = [e.wrong_answers for e in expectations(problem) if e.misconception == second]
                     for wrong in (each for each in both if each in theirs):
-                        values = {**problem.key, **wrong}
+                        values = {**problem.answers, **wrong}
                         following = [b for b, repeated in follow_through(problem, values).items() if repeated is None]
                         named = diagnose(problem, values, following)
                         assert named is None, (worksheet.topic, model, first, second)

@@ -95,7 +95,7 @@ def test_rows_in_one_expert_are_asked_only_where_its_tokens_are_a_whole_number()
     lite = MODELS["deepseek-v2-lite"]
     problem = problem_for("experts", lite, ("router_logits", "expert_input"), 100)
     assert problem.rows == ("router_logits",)
-    assert problem_for("experts", lite, ("expert_input",), 96).key[Blank("expert_input", "rows")] == 96 * 6 // 64
+    assert problem_for("experts", lite, ("expert_input",), 96).answers[Blank("expert_input", "rows")] == 96 * 6 // 64
     assert (possible_tokens("experts", lite, 100), possible_tokens("single-head", lite, 100)) == (96, 100)
 
 

@@ -17,7 +17,7 @@ GROWING = [key for key, architecture in MODELS.items() if refusal("growth", arch
 def answers(model: str, tokens: int) -> dict[str, int]:
     """Every answer of a model's sheet, by the keys of its rows."""
     rows = tuple(topic_for("growth", MODELS[model], tokens).asked)
-    return {blank.tensor: n for blank, n in problem_for("growth", MODELS[model], rows, tokens).key.items()}
+    return {blank.tensor: n for blank, n in problem_for("growth", MODELS[model], rows, tokens).answers.items()}
 
 
 @pytest.mark.parametrize(

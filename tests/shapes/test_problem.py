@@ -28,14 +28,14 @@ def test_rows_that_the_table_lacks_are_left_out() -> None:
 def test_a_parameter_is_asked_for_its_count_too() -> None:
     """4096 × 11,008 numbers in W_up of LLaMA 7B."""
     problem = problem_for("layer-parameters", LLAMA, ("W_up",), 100)
-    assert list(problem.key.values()) == [4096, 11_008, 4096 * 11_008]
+    assert list(problem.answers.values()) == [4096, 11_008, 4096 * 11_008]
 
 
 def test_without_decoder_tokens_the_decoder_reads_as_many_as_the_encoder() -> None:
     """M is N."""
     t5 = next(model.architecture for model in LIBRARY.models.values() if model.architecture.encoder_decoder)
     assert problem_for("cross-attention", t5, ("queries",), 40).sizes["M"] == 40
-    assert problem_for("cross-attention", t5, ("queries",), 40, 30).key[Blank("queries", "rows")] == 30
+    assert problem_for("cross-attention", t5, ("queries",), 40, 30).answers[Blank("queries", "rows")] == 30
 
 
 def test_a_decoder_reads_no_more_tokens_than_it_has_positions() -> None:
@@ -51,7 +51,7 @@ def test_a_problem_is_equal_to_itself_alone() -> None:
     """So that predictions can be cached by it; a refused topic is no problem at all."""
     first, second = (problem_for("single-head", LLAMA, ("queries",), 100) for _ in range(2))
     assert first != second
-    assert first.key == second.key
+    assert first.answers == second.answers
     with pytest.raises(TopicError):
         problem_for("cross-attention", LLAMA, ("queries",), 100)
 
@@ -61,5 +61,5 @@ def test_a_sheet_with_tokens_as_columns_has_the_key_of_its_problem_transposed(sh
     """Row lengths under columns and the other way round; counts stay."""
     variant = LIBRARY.variant(sheet)
     turn = variant.worksheet.tokens_are == "columns"
-    expected = {blank.transposed if turn else blank: number for blank, number in variant.problem.key.items()}
+    expected = {blank.transposed if turn else blank: number for blank, number in variant.problem.answers.items()}
     assert variant.key == expected

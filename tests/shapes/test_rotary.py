@@ -47,7 +47,7 @@ def test_partner_and_unrotated_dimensions_are_those_of_transformers(family: str)
     (partner,) = [dimension for dimension in range(WIDTH) if dimension != 2 and change[2, dimension].abs() > 1e-6]
     model = build_architecture({**config, "architectures": [name]}, "tiny")
     rows = ("angles", "partner", "unrotated", "layer_rotated")
-    key = {str(blank): number for blank, number in problem_for("rotary-pairs", model, rows, TOKENS).key.items()}
+    key = {str(blank): number for blank, number in problem_for("rotary-pairs", model, rows, TOKENS).answers.items()}
     assert changed == list(range(2 * key["angles.columns"]))
     assert key["partner.count"] == partner
     assert key.get("unrotated.count", 0) == WIDTH - len(changed)

@@ -35,7 +35,7 @@ def test_a_topic_is_refused_or_has_a_size_for_every_symbol(topic: str, model: st
 
 
 @pytest.mark.parametrize("topic", TOPICS)
-def test_a_topic_knows_its_rows_and_symbols(topic: str) -> None:
+def test_a_topic_knows_its_boxes_and_symbols(topic: str) -> None:
     """Those of every model are among them, and every count is that of some model, of some length."""
     spec, counts = TOPICS[topic], set[str]()
     shipped = product(MODELS.values(), (7, 32, TOKENS, 10_000))
@@ -44,7 +44,7 @@ def test_a_topic_knows_its_rows_and_symbols(topic: str) -> None:
         with suppress(TopicError):
             table = topic_for(topic, architecture, length)
             counts |= {count.key for count in table.counts}
-            assert spec.rows >= table.asked.keys() | table.by_key.keys()
+            assert spec.boxes >= {f"{key}.{field}" for key, entry in table.asked.items() for field in entry.fields}
             assert spec.symbols >= sizes_for(topic, architecture, length, 10).keys()
     assert counts == set(spec.counts.split())
 

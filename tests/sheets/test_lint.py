@@ -204,7 +204,7 @@ def test_every_sentence_of_the_sheets_can_be_printed(
     assert not [said for sentences in printed.values() for said in sentences if "{" in said or "None" in said]
 
 
-def test_what_an_own_misconception_cannot_show_is_reported(tmp_path: Path) -> None:
+def test_what_an_authors_misconception_cannot_show_is_reported(tmp_path: Path) -> None:
     """What depends on the tokens is said like that of the built-in ones; the rest by the author's own name for it."""
 
     def kinds(folder: str, tokens: int, **boxes: str) -> list[tuple[str, bool]]:
@@ -214,10 +214,10 @@ def test_what_an_own_misconception_cannot_show_is_reported(tmp_path: Path) -> No
         return [(finding.kind, "“own-mine”" in finding.message) for finding in told]
 
     assert kinds("shown", 100, queries_columns="H*d", keys_columns="2*d") == []
-    assert kinds("right", 100, queries_columns="d/H") == [("own", False)]
+    assert kinds("right", 100, queries_columns="d/H") == [("author", False)]
     assert ("hides", True) in kinds("tokens", 128, queries_columns="N", keys_columns="N")
     alike = {f"{row}_columns": "d" for row in ("queries", "keys", "values")}
     assert kinds("alike", 100, **alike) == []  # it goes before the built-in one
     library = load_library(tmp_path / "alike")
-    [same] = [finding.message for finding in findings(library) if finding.kind == "must-own"]
+    [same] = [finding.message for finding in findings(library) if finding.kind == "must-author"]
     assert library.wording.misconception_name("head-as-wide-as-model") in same

@@ -9,7 +9,7 @@ from app.models.architecture import MAX_TOKENS
 from app.sheets.library import Library
 from app.sheets.notation import NOTATIONS
 from app.sheets.numbers import Unreadable
-from app.sheets.reading import Typed
+from app.sheets.reading import Answer
 from app.sheets.variant import Variant
 
 
@@ -76,7 +76,7 @@ def test_every_symbol_of_a_sheet_in_numbers_is_read_in_its_boxes(library: Librar
             for name, symbol in variant.reader.symbol_by_name.items():
                 size = variant.sizes[symbol]
                 for text, number in {name: size, f"2·{name}": 2 * size, f"3x{name} x 2": 6 * size}.items():
-                    if variant.read(blank, text) != Typed(number):
+                    if variant.read(blank, text) != Answer(number):
                         unread.add((key, text))
     assert not unread
 

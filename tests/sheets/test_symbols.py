@@ -24,7 +24,7 @@ from app.shapes.topics import possible_tokens, topic_for
 from app.sheets.answer_tokens import answer_tokens
 from app.sheets.library import Library
 from app.sheets.numbers import Unreadable
-from app.sheets.reading import AnswerReader, Typed
+from app.sheets.reading import Answer, AnswerReader
 from app.sheets.symbols import read_symbols
 from app.sheets.variant import Variant
 from tests.helpers.processor_time import processor_time_s
@@ -372,7 +372,7 @@ def test_an_answer_with_numbers_in_place_of_sizes_means_what_the_definition_says
                 for other in lengths:
                     value = typed.value(sizes)
                     if typed.symbols and value == other.value(sizes):
-                        assert reader.means(Typed(int(value), typed), other) == _means_by_definition(
+                        assert reader.is_equivalent(Answer(int(value), typed), other) == _means_by_definition(
                             reader, typed, other
                         )
 
@@ -413,7 +413,7 @@ def test_no_answer_takes_long_to_compare(key: str) -> None:
     right = {str(blank): variant.notation.write(variant.expression(blank)) for blank in variant.blanks}
     for answers in ({blank: f"{text} + {zero}" for blank, text in right.items()}, dict.fromkeys(right, of_all)):
         typed = {blank: variant.read(blank, answers[str(blank)]) for blank in variant.blanks}
-        lengths = {blank: length for blank, length in typed.items() if isinstance(length, Typed)}
+        lengths = {blank: length for blank, length in typed.items() if isinstance(length, Answer)}
         assert len(lengths) > len(right) / 2
         assert processor_time_s(partial(grade, variant, answers)) < 0.5
         assert processor_time_s(partial(draw_figures, variant, lengths, "root")) < 0.5
@@ -457,7 +457,7 @@ def test_free_sizes_never_coincide_on_a_sheet_in_symbols() -> None:
         assert len({sizes[symbol] for symbol in free}) == len(free)
         assert not {sizes[symbol] for symbol in free} & {size for symbol, size in sizes.items() if symbol not in free}
         meanings = dict[int, list[Expression]]()
-        for blank, number in variant.problem_for_marking.key.items():
+        for blank, number in variant.problem_for_marking.answers.items():
             seen |= (size := variant.problem.table.asked[blank.tensor].expression(blank.field)).symbols & set(free)
             meanings.setdefault(number, []).append(canonical(size))
         for alike in meanings.values():
@@ -475,4 +475,4 @@ def test_the_width_of_a_window_is_no_embedding_dimension() -> None:
     blank = Blank("keys", "rows")
     report = grade(variant, {str(blank): variant.notation.symbol("d")})
     assert report.marks[blank].kind == "wrong"
-    assert variant.problem_for_marking.key[blank] != variant.problem_for_marking.sizes["d"]
+    assert variant.problem_for_marking.answers[blank] != variant.problem_for_marking.sizes["d"]

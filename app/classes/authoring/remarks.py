@@ -45,7 +45,7 @@ def remarks_on(library: Library, worksheet: Worksheet) -> tuple[Remark, ...]:
         Remark(
             _with_names(finding.message, names),
             tuple(_proposals(library, variant, finding)),
-            finding.to_mend or finding.kind == "must-own",  # its author can describe it otherwise
+            finding.to_mend or finding.kind == "must-author",  # its author can describe it otherwise
         )
         for finding in findings_on(library, variant)
     ]
@@ -70,7 +70,7 @@ def _proposals(library: Library, variant: Variant, finding: Finding) -> Iterator
         yield Proposal(_("State it again"), f"state {finding.part}")
     elif finding.kind == "tolerates":
         yield Proposal(_("Allow no rounding"), "set tolerance 0")
-    elif finding.kind in ("own", "must-own"):
+    elif finding.kind in ("author", "must-author"):
         held = [own.name for own in sheet.misconceptions if f"“{own.name}”" in finding.message]
         yield from (Proposal(_("Remove “{name}”").format(name=name), f"forget {name}") for name in held[:1])
     elif finding.kind == "wording":

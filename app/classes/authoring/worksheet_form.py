@@ -23,16 +23,16 @@ from app.sheets.authoring.worksheet_settings import (
 )
 from app.sheets.library import Library
 from app.sheets.worksheet import (
+    AUTHOR_MISCONCEPTION_PREFIX,
+    MAX_AUTHOR_MISCONCEPTIONS,
     MAX_FORMULA,
     MAX_MARKDOWN,
     MAX_MISCONCEPTION_BOXES,
     MAX_MISCONCEPTION_NAME,
-    MAX_OWN_MISCONCEPTIONS,
     MAX_POINTS,
     MAX_QUESTIONS,
     MAX_SHORT_TEXT,
     MAX_TOLERANCE,
-    OWN_MISCONCEPTION_PREFIX,
     Worksheet,
     derived_key,
 )
@@ -80,7 +80,7 @@ class QuestionTexts:
 
 @dataclass(frozen=True)
 class MisconceptionTexts:
-    """An own misconception; `key` is empty for a new one, `boxes` holds a line such as "queries.columns = H*d" each."""
+    """An author's misconception; `key` is empty for a new one, `boxes` has lines such as "queries.columns = H*d"."""
 
     key: str = ""
     name: str = ""
@@ -253,15 +253,15 @@ def _questions(texts: Sequence[QuestionTexts]) -> list[dict[str, Any]]:
 
 def _misconceptions(texts: Sequence[MisconceptionTexts]) -> list[dict[str, Any]]:
     """The misconceptions of which anything was typed."""
-    if len(texts) > MAX_OWN_MISCONCEPTIONS:
-        sentence = _("A sheet has at most {most} misconceptions: remove some.").format(most=MAX_OWN_MISCONCEPTIONS)
+    if len(texts) > MAX_AUTHOR_MISCONCEPTIONS:
+        sentence = _("A sheet has at most {most} misconceptions: remove some.").format(most=MAX_AUTHOR_MISCONCEPTIONS)
         raise WorksheetFormError("misconceptions", sentence)
     misconceptions = [
         _misconception(each, f"misconceptions.{at}")
         for at, each in enumerate(texts)
         if not is_empty_misconception(each)
     ]
-    return _with_keys(misconceptions, "name", OWN_MISCONCEPTION_PREFIX)
+    return _with_keys(misconceptions, "name", AUTHOR_MISCONCEPTION_PREFIX)
 
 
 def _with_keys(entries: Sequence[dict[str, Any]], named_by: str, prefix: str = "") -> list[dict[str, Any]]:
@@ -475,7 +475,7 @@ def arrange(texts: EditorTexts, action: str) -> EditorTexts:
     if kind == "question":
         return replace(texts, questions=_changed(texts.questions, act, place, QuestionTexts, MAX_QUESTIONS))
     if kind == "misconception":
-        changed = _changed(texts.misconceptions, act, place, MisconceptionTexts, MAX_OWN_MISCONCEPTIONS)
+        changed = _changed(texts.misconceptions, act, place, MisconceptionTexts, MAX_AUTHOR_MISCONCEPTIONS)
         return replace(texts, misconceptions=changed)
     return texts
 

@@ -13,7 +13,7 @@ from functools import cache
 from app.classes.frozen.frozen_library import library_of, worksheet_of
 from app.sheets.library import Library
 from app.sheets.wording import Wording
-from app.sheets.worksheet import OWN_MISCONCEPTION_PREFIX, OwnMisconception
+from app.sheets.worksheet import AUTHOR_MISCONCEPTION_PREFIX, AuthorMisconception
 from app.store import Activity, Content, Store
 
 
@@ -21,20 +21,20 @@ from app.store import Activity, Content, Store
 class MisconceptionWords:
     """The names and explanations of misconceptions by their keys.
 
-    `own` finds a teacher's own misconception; None for a key that is none, or that no sheet has.
+    `author` finds a misconception that a teacher described; None for a key that is none, or that no sheet has.
     """
 
     wording: Wording
-    own: Callable[[str], OwnMisconception | None]
+    author: Callable[[str], AuthorMisconception | None]
 
     def name(self, key: str) -> str:
         """A misconception in a few words, such as 'Head as wide as the model'; its key if it is known no longer."""
-        words = self.own(key) or self.wording.misconceptions.get(key)
+        words = self.author(key) or self.wording.misconceptions.get(key)
         return words.name if words else key
 
     def explanation(self, key: str) -> str:
         """The text that explains a misconception; '' for one that is not known, or known no longer."""
-        words = self.own(key) or self.wording.misconceptions.get(key)
+        words = self.author(key) or self.wording.misconceptions.get(key)
         return words.explanation if words else ""
 
 
@@ -43,18 +43,18 @@ def misconception_words(
 ) -> MisconceptionWords:
     """The words of an activity as its newest revision has them; `wording` is that of another one of its revisions.
 
-    A teacher's own misconception that the newest revision lacks is looked up in what attempts were marked by: corrected
+    An author's misconception that the newest revision lacks is looked up in what attempts were marked by: corrected
     definitions and earlier revisions, the newest first.
     """
 
     @cache
-    def own(key: str) -> OwnMisconception | None:
-        if not key.startswith(OWN_MISCONCEPTION_PREFIX):
+    def author(key: str) -> AuthorMisconception | None:
+        if not key.startswith(AUTHOR_MISCONCEPTION_PREFIX):
             return None
         sheets = (worksheet_of(item) for content in _contents(store, activity) for item in content.items)
-        return next((own for sheet in sheets for own in sheet.misconceptions if own.key == key), None)
+        return next((each for sheet in sheets for each in sheet.misconceptions if each.key == key), None)
 
-    return MisconceptionWords(wording or library_of(library, store, activity.content).wording, own)
+    return MisconceptionWords(wording or library_of(library, store, activity.content).wording, author)
 
 
 def _contents(store: Store, activity: Activity) -> Iterator[Content]:

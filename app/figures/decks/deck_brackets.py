@@ -31,7 +31,7 @@ def deck_brackets(pen: Pen, plan: FigurePlan, decks: Sequence[Deck]) -> Iterator
     """A bracket for each pair of sides that should be equal and are not, where a drawing has the longer one."""
     shapes = pen.shapes
     for mismatch in shapes.mismatches_in(plan.results):
-        first, second = mismatch.first[0], mismatch.second[0]
+        first, second = mismatch.left, mismatch.right
         sides = [(shapes.lengths[first], first, shapes.label(first))]
         if mismatch.parts:  # the last of them stands for their product
             product = prod(shapes.lengths[part] for part in mismatch.parts)
@@ -43,7 +43,7 @@ def deck_brackets(pen: Pen, plan: FigurePlan, decks: Sequence[Deck]) -> Iterator
             side = first if side == second else second
         if _deck_with(side, decks):
             share = pen.sizes.scale.px(short) / pen.sizes.scale.px(long)
-            yield _bracket(_drawn(side, decks), share, f"{longer} ≠ {shorter}", mismatch.result)
+            yield _bracket(_drawn(side, decks), share, f"{longer} ≠ {shorter}", mismatch.at)
 
 
 def _deck_with(blank: Blank, decks: Sequence[Deck]) -> Deck | None:

@@ -19,7 +19,7 @@ from app.figures.exhibits.frames import DrawnMark, FrameDrawing, Part, PathMark,
 from app.figures.exhibits.products import Product
 from app.figures.lettering import LABEL_PX, label_px
 from app.figures.typed_shapes import TypedShapes
-from app.sheets.reading import Typed
+from app.sheets.reading import Answer
 from app.translation import gettext as _
 
 CORNER_GAP_PX = 14.0  # between an operand and the place of the result
@@ -65,8 +65,8 @@ class ProductLayout:
         inner, inner_rows = self.product.blanks[1:3]
         if inner not in self.shapes.meanings:
             return self.axes[1].length == self.axes[2].length
-        typed = Typed(self.axes[1].length, self.shapes.meanings[inner])
-        return self.shapes.variant.reader.means(typed, self.shapes.meanings[inner_rows])
+        typed = Answer(self.axes[1].length, self.shapes.meanings[inner])
+        return self.shapes.variant.reader.is_equivalent(typed, self.shapes.meanings[inner_rows])
 
     @cached_property
     def letters(self) -> Mapping[str, str]:

@@ -14,16 +14,16 @@ from app.models.architecture import Architecture, TokensError
 from app.names import clean_line
 from app.shapes.requirements import TopicError
 from app.shapes.topics import check_decoder_tokens, check_topic_tokens, possible_tokens, topic_for
+from app.sheets.authoring.author_misconceptions import box_problem
 from app.sheets.authoring.markdown import check_markdown
-from app.sheets.authoring.own_misconceptions import box_problem
 from app.sheets.variant import Variant
 from app.sheets.wording import Wording
 from app.sheets.worksheet import (
     MAX_REPEATED,
     WORKSHEETS,
+    AuthorMisconception,
     Model,
     OpenQuestion,
-    OwnMisconception,
     Worksheet,
     WorksheetError,
     unknown_name,
@@ -33,7 +33,7 @@ from app.translation import gettext as _
 _SETTINGS = tuple(each.name for each in fields(Worksheet) if each.name != "key")
 _ENTRIES: Mapping[str | int, tuple[str, ...]] = {
     "questions": tuple(each.name for each in fields(OpenQuestion)),
-    "misconceptions": tuple(each.name for each in fields(OwnMisconception)),
+    "misconceptions": tuple(each.name for each in fields(AuthorMisconception)),
 }
 _NO_SETTING = _("there is no setting “{setting}”; there are: {known}.")
 

@@ -201,7 +201,7 @@ class GradeReport(BaseModel):
     score: int | float = Field(description="Right boxes, and a share of those consistent with an earlier mistake.")
     out_of: int
     marks: dict[str, MarkEntry]
-    first_break: MismatchEntry | None
+    first_mismatch: MismatchEntry | None
     diagnosis: DiagnosisEntry | None
     hint: HintEntry | None = Field(None, description="If asked for; null if all is right or no box holds a number.")
 

@@ -30,7 +30,7 @@ from app.shapes.tables import SINGLE_HEAD
 from app.shapes.topics import topic_for
 from app.sheets.formulas import write_formula
 from app.sheets.library import Library
-from app.sheets.reading import MAX_BOX_TEXT, Typed
+from app.sheets.reading import MAX_BOX_TEXT, Answer
 from app.sheets.variant import Variant
 from app.sheets.worksheet import Worksheet, WorksheetError
 from app.store import Visitor
@@ -238,10 +238,10 @@ class _Slide:
         return TypedShapes.of(self.variant, self._read).with_facts()
 
     @cached_property
-    def _read(self) -> Mapping[Blank, Typed]:
+    def _read(self) -> Mapping[Blank, Answer]:
         """The texts of the sheet's boxes that can be read."""
         read = {blank: self.variant.read(blank, self.typed.get(str(blank), "")) for blank in self.variant.blanks}
-        return {blank: answer for blank, answer in read.items() if isinstance(answer, Typed)}
+        return {blank: answer for blank, answer in read.items() if isinstance(answer, Answer)}
 
     @cached_property
     def exhibit(self) -> Exhibit | None:

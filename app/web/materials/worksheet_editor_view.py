@@ -223,7 +223,7 @@ def setting_labels() -> dict[str, str]:
         "footnote": _("Footnote"), "row_names": _("Names of rows"), "row_hints": _("Hints of rows"),
         "row_points": _("Points of rows"), "show_hints": _("Hints"), "show_drawing": _("Drawing"),
         "show_mismatches": _("Sides that don’t meet"), "questions": _("Open questions"),
-        "misconceptions": _("Own misconceptions"),
+        "misconceptions": _("Misconceptions to look for"),
     }  # fmt: skip
 
 

@@ -91,12 +91,12 @@ def _right_text(variant: Variant, blank: Blank) -> str:
 
 
 def _wrong_attempts(variant: Variant) -> Iterator[tuple[Mapping[str, str], str]]:
-    """The sheet as each misconception that shows on it fills it in, with its name; the author's own ones first."""
-    formulas = {own.key: own.boxes for own in variant.worksheet.misconceptions}
+    """The sheet as each misconception that shows on it fills it in, with its name; the author's first."""
+    formulas = {each.key: each.boxes for each in variant.worksheet.misconceptions}
     for expected in expectations(variant.problem):
-        own = formulas.get(expected.misconception, {}) if variant.worksheet.answers == "letters" else {}
+        typed = formulas.get(expected.misconception, {}) if variant.worksheet.answers == "letters" else {}
         wrong = [variant.in_table_orientation(blank) for blank in expected.wrong_answers]
-        texts = {blank: own.get(str(blank)) or _wrong_text(variant, expected, blank) for blank in wrong}
+        texts = {blank: typed.get(str(blank)) or _wrong_text(variant, expected, blank) for blank in wrong}
         if all(texts.values()):
             answers = {str(blank): texts.get(blank) or _right_text(variant, blank) for blank in variant.blanks}
             yield answers, variant.text.misconception_name(expected.misconception)

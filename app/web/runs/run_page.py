@@ -24,7 +24,7 @@ from app.machine.work_queue import Client
 from app.metrics import timed_job
 from app.shapes.table import Blank
 from app.sheets.library import Library
-from app.sheets.reading import Typed
+from app.sheets.reading import Answer
 from app.sheets.variant import Row, Variant
 from app.sheets.wording import Wording
 from app.store import Answers, Run, Store
@@ -526,7 +526,7 @@ def _compare_field(variant: Variant, answers: Answers, blank: Blank, shapes: dic
     typed, in_torch = answers.get(str(blank), ""), variant.in_table_orientation(blank)
     observed = dict(zip(variant.table[in_torch.tensor].sides, shapes[in_torch.tensor], strict=True))[in_torch]
     read = variant.read(blank, typed)
-    if isinstance(read, Typed):
+    if isinstance(read, Answer):
         return ComparedField(typed, "same" if read.value == observed else "differs")
     return ComparedField(typed, "unreadable" if read else "empty")
 

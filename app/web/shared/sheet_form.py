@@ -17,7 +17,7 @@ from app.figures.scale import ScaleName
 from app.figures.sheet_figures import draw_figures
 from app.grading.hints import HINT_LEVELS, HintLevel
 from app.shapes.problem import Problem
-from app.sheets.reading import MAX_BOX_TEXT, Typed
+from app.sheets.reading import MAX_BOX_TEXT, Answer
 from app.sheets.variant import Variant
 from app.store import Answers, Stamp, question_name
 from app.web.shared.forms import FormReader
@@ -159,7 +159,7 @@ def _draw(drawn: _Drawn) -> Drawing | None:
     """The drawing of `draw_typed`, kept."""
     variant = drawn.variant
     read = {blank: variant.read(blank, text) for blank, text in zip(variant.blanks, drawn.texts, strict=True)}
-    typed = {blank: answer for blank, answer in read.items() if isinstance(answer, Typed)}
+    typed = {blank: answer for blank, answer in read.items() if isinstance(answer, Answer)}
     figures = draw_figures(
         variant, typed, drawn.scale, names_sizes=drawn.names_sizes, tells_mismatches=drawn.tells_mismatches
     )

@@ -18,7 +18,7 @@ from app.shapes.requirements import TopicError
 from app.shapes.table import Blank
 from app.shapes.topics import TOPICS
 from app.sheets.formulas import FormulaPiece, formula_pieces
-from app.sheets.reading import Typed
+from app.sheets.reading import Answer
 from app.sheets.variant import Row, Variant
 from app.store import question_name
 from app.translation import gettext as _
@@ -225,7 +225,7 @@ def first_to_mend(rows: Iterable[RowView]) -> str:
 
 def has_readable_answer(variant: Variant, answers: Mapping[str, str]) -> bool:
     """Whether the text of at least one blank can be read: `Report.has_readable_answer` without the grading."""
-    return any(isinstance(variant.read(blank, answers.get(str(blank), "")), Typed) for blank in variant.blanks)
+    return any(isinstance(variant.read(blank, answers.get(str(blank), "")), Answer) for blank in variant.blanks)
 
 
 def hint_letters(variant: Variant) -> tuple[str, ...]:

@@ -29,7 +29,7 @@ from app.sheets.authoring.markdown import (
     read_markdown,
 )
 from app.sheets.formulas import FormulaPiece
-from app.sheets.worksheet import OWN_MISCONCEPTION_PREFIX
+from app.sheets.worksheet import AUTHOR_MISCONCEPTION_PREFIX
 from app.translation import LANGUAGE, gettext, ngettext
 from app.web.shared.cookies import who_asks
 from app.web.shared.glossary_links import linked_sheet
@@ -173,7 +173,7 @@ def markdown(text: str) -> Markup:
 
 def explanation_of(text: str, misconception: str) -> Markup:
     """The text that explains the misconception of that key: a paragraph, or an author's own words in Markdown."""
-    if misconception.startswith(OWN_MISCONCEPTION_PREFIX):
+    if misconception.startswith(AUTHOR_MISCONCEPTION_PREFIX):
         return Markup('<div class="own-words">{}</div>').format(markdown(text))
     return Markup("<p>{}</p>").format(text)
 

@@ -128,6 +128,6 @@ def _spotlight_view(services: Services, activity: Activity, spotlight: Spotlight
         return None
     variant = own_variant(services.library, services.store, activity, spotlight.sheet_number)
     explanation = explain_misconception(variant, key)
-    message = explanation.message or words.explanation(key)  # an own one may be of another sheet
+    message = explanation.message or words.explanation(key)  # an author's may be of another sheet
     pairs = explanation.figures[:1] if spotlight.shows_drawing else ()
     return SpotlightView(key, words.name(key), message, bool(explanation.figures), pairs)

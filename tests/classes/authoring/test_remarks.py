@@ -11,12 +11,12 @@ import pytest
 from app.classes.authoring.remarks import remarks_on
 from app.classes.authoring.worksheet_form import arrange, read_worksheet_form, texts_of_worksheet
 from app.sheets.library import Library
-from app.sheets.worksheet import OwnMisconception
+from app.sheets.worksheet import AuthorMisconception
 
 
-def own(key: str, boxes: Mapping[str, str]) -> tuple[OwnMisconception, ...]:
+def own(key: str, boxes: Mapping[str, str]) -> tuple[AuthorMisconception, ...]:
     """One misconception that writes into these boxes."""
-    return (OwnMisconception(key.title(), boxes, "Really?", "No.", key=f"own-{key}"),)
+    return (AuthorMisconception(key.title(), boxes, "Really?", "No.", key=f"own-{key}"),)
 
 
 WIDE = {f"{row}.columns": "d" for row in ("queries", "keys", "values")}

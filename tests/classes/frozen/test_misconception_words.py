@@ -15,7 +15,7 @@ from app.classes.materials import library_with_materials
 from app.classes.student_sheet import freeze
 from app.practice.record import sheet_result
 from app.sheets.library import Library
-from app.sheets.worksheet import OwnMisconception
+from app.sheets.worksheet import AuthorMisconception
 from app.store import Plan
 from app.web.shared.services import Services
 from tests.helpers.answer_keys import KEY, boxes
@@ -25,7 +25,7 @@ from tests.helpers.school import ONE_SHEET, TWO_SHEETS, School
 from tests.helpers.sent_form import SentForm
 
 NAME = '<script>alert("1")</script> =HYPERLINK("x") {7*7}'
-OWN = OwnMisconception(
+OWN = AuthorMisconception(
     NAME,
     {"queries.columns": "H*d", "values.columns": "d_head/2"},
     'Whose <b>columns</b> are these, "{0}"?',
@@ -36,7 +36,7 @@ EXPLAINED = "Every head has <strong>its own</strong>"  # of its Markdown, whose 
 BESIDE = {**KEY, "queries.columns": "131072", "values.columns": "64"}
 
 
-def with_own_misconception(library: Library, keys: tuple[str, ...] = ONE_SHEET) -> Library:
+def with_author_misconception(library: Library, keys: tuple[str, ...] = ONE_SHEET) -> Library:
     """The library, had the author of these sheets described a misconception."""
     sheets = {key: replace(library.worksheets[key], misconceptions=(OWN,)) for key in keys}
     return replace(library, worksheets={**library.worksheets, **sheets})
@@ -46,24 +46,24 @@ def with_own_misconception(library: Library, keys: tuple[str, ...] = ONE_SHEET) 
 def describing_it(app: FastAPI) -> Iterator[Library]:
     """The app with that library."""
     services: Services = app.state.services
-    app.state.services = replace(services, library=with_own_misconception(services.library))
+    app.state.services = replace(services, library=with_author_misconception(services.library))
     try:
         yield app.state.services.library
     finally:
         app.state.services = services
 
 
-def classroom_with_own_misconception(app: FastAPI) -> MarkedClassroom:
+def classroom_with_author_misconception(app: FastAPI) -> MarkedClassroom:
     """A classroom whose activity froze a sheet with the misconception, which today's library lacks."""
     classroom = MarkedClassroom(app)
-    library = with_own_misconception(classroom.school.library)
+    library = with_author_misconception(classroom.school.library)
     classroom.store.activities.revise(classroom.activity, freeze(library, ONE_SHEET, None))
     return classroom
 
 
 def test_teachers_see_it_by_its_name(app: FastAPI) -> None:
     """Live, on the projector, in results, a student's results, the summary and the files; as text, whatever it says."""
-    classroom = classroom_with_own_misconception(app)
+    classroom = classroom_with_author_misconception(app)
     kim, lou = classroom.student("Kim"), classroom.student("Lou")
     attempt = classroom.hand_in(kim, BESIDE)
     classroom.hand_in(lou, KEY)
@@ -87,7 +87,7 @@ def test_teachers_see_it_by_its_name(app: FastAPI) -> None:
 
 def test_it_is_explained_with_a_drawing_of_what_it_predicts(app: FastAPI) -> None:
     """On the live view and on the projector, in the teacher's words; a key that no sheet has is refused."""
-    classroom = classroom_with_own_misconception(app)
+    classroom = classroom_with_author_misconception(app)
     classroom.hand_in(classroom.student("Kim"), BESIDE)
     with classroom.instructor as browser:
         for page in ("live", "present"):
@@ -104,7 +104,7 @@ def test_it_is_explained_with_a_drawing_of_what_it_predicts(app: FastAPI) -> Non
 
 def test_a_student_reads_the_teachers_words_and_no_others(app: FastAPI) -> None:
     """The question beside the sheet while it is wrong, the explanation once it is right."""
-    classroom = classroom_with_own_misconception(app)
+    classroom = classroom_with_author_misconception(app)
     kim = classroom.student("Kim")
     classroom.send(kim, "check", BESIDE)
     sheet, _ = classroom.seen_by(kim)
@@ -150,7 +150,7 @@ def test_one_that_is_described_later_is_found_by_a_regrade(app: FastAPI) -> None
 def test_the_same_one_on_two_sheets_is_counted_together(app: FastAPI) -> None:
     """Kim shows it on the first sheet and Lou on the second; Mo, who shows it on both, counts once."""
     classroom = MarkedClassroom(app, sheets=TWO_SHEETS)
-    library = with_own_misconception(classroom.school.library, TWO_SHEETS)
+    library = with_author_misconception(classroom.school.library, TWO_SHEETS)
     classroom.store.activities.revise(classroom.activity, freeze(library, TWO_SHEETS, None))
     qwen = {box: str(size) for box, size in boxes(TWO_SHEETS[1]).items()}
     qwen |= {"queries.columns": "12544", "values.columns": "32"}  # 14 heads of 64

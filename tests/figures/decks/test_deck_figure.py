@@ -18,7 +18,7 @@ from app.figures.scale import ScaleName
 from app.figures.sheet_figures import draw_figures
 from app.shapes.requirements import TopicError
 from app.shapes.table import Blank
-from app.sheets.reading import Typed
+from app.sheets.reading import Answer
 from app.sheets.variant import Variant
 from tests.helpers.rectangles import touch
 from tests.helpers.shipped import LIBRARY
@@ -157,7 +157,7 @@ def test_a_side_that_the_table_changes_changes_the_drawing() -> None:
     changed = replace(variant.problem, table=with_shapes(variant.table, {"queries_by_head": "N, H, d_h"}))
     other = replace(variant)
     other.__dict__["problem"] = changed  # where the property keeps it
-    after = deck(draw_figures(other, dict(changed.key)), "queries_by_head")
+    after = deck(draw_figures(other, dict(changed.answers)), "queries_by_head")
     assert after.rect.height < before.rect.height
     assert after.depth > before.depth
 
@@ -173,5 +173,5 @@ def test_merged_heads_in_letters_fit_by_what_they_mean() -> None:
             variant.blanks_by_name[name]: variant.read(variant.blanks_by_name[name], text)
             for name, text in {**written, "queries.columns": columns}.items()
         }
-        figures = draw_figures(variant, {blank: each for blank, each in typed.items() if isinstance(each, Typed)})
+        figures = draw_figures(variant, {blank: each for blank, each in typed.items() if isinstance(each, Answer)})
         assert any(figure.mismatches for figure in figures) != fits

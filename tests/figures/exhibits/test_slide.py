@@ -19,7 +19,7 @@ from app.models.architecture import TokensError
 from app.shapes.requirements import TopicError
 from app.shapes.table import Blank
 from app.sheets.library import Library
-from app.sheets.reading import Typed
+from app.sheets.reading import Answer
 from tests.helpers.tables import with_shapes
 
 
@@ -240,7 +240,7 @@ def test_letters_fit_where_they_mean_the_same(library: Library) -> None:
         texts_of_boxes = {"queries.rows": "N", "queries.columns": "d", "keys.rows": "N", "keys.columns": inner}
         typed = {variant.blanks_by_name[name]: letters[text] for name, text in texts_of_boxes.items()}
         read = {blank: variant.read(blank, text) for blank, text in typed.items()}
-        shapes = TypedShapes.of(variant, {blank: each for blank, each in read.items() if isinstance(each, Typed)})
+        shapes = TypedShapes.of(variant, {blank: each for blank, each in read.items() if isinstance(each, Answer)})
         [product] = [each for each in products_of(shapes.table) if each.result == "scores"]
         exhibit = slide_exhibit(shapes, product)
         assert exhibit.frames[1].key == key

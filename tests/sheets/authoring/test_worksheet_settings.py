@@ -17,7 +17,7 @@ from app.models.architecture import TokensError
 from app.settings import PROJECT
 from app.shapes.requirements import TopicError
 from app.shapes.topics import TOPICS, possible_tokens
-from app.sheets.authoring.own_misconceptions import read_formula
+from app.sheets.authoring.author_misconceptions import read_formula
 from app.sheets.authoring.worksheet_settings import (
     SettingError,
     check_settings,

@@ -152,8 +152,8 @@ def graded(client: TestClient, answers: dict[str, str], **more: Any) -> dict[str
 def test_grades_have_the_promised_shape(client: TestClient) -> None:
     """One right, one wrong, one unreadable, eleven empty; the wrong one is as wide as the model."""
     result = graded(client, {"queries.rows": "100", "queries.columns": "4,096", "keys.rows": "many"})
-    assert set(result) == {"score", "out_of", "marks", "first_break", "diagnosis"}
-    assert (result["score"], result["out_of"], result["first_break"]) == (1, 14, None)
+    assert set(result) == {"score", "out_of", "marks", "first_mismatch", "diagnosis"}
+    assert (result["score"], result["out_of"], result["first_mismatch"]) == (1, 14, None)
     assert set(result["diagnosis"]) == {"key", "message", "explains", "also"}
     assert (result["diagnosis"]["key"], result["diagnosis"]["explains"]) == (
         "head-as-wide-as-model",
@@ -174,9 +174,9 @@ def test_grades_have_the_promised_shape(client: TestClient) -> None:
 def test_a_break_is_named_in_the_grades(client: TestClient) -> None:
     """Queries of 128 columns cannot meet keys of 64; a sheet without wrong boxes has neither break nor diagnosis."""
     result = graded(client, {"queries.columns": "128", "keys.columns": "64"})
-    assert (result["first_break"]["at"], result["first_break"]["right"]) == ("scores", "keys.columns")
+    assert (result["first_mismatch"]["at"], result["first_mismatch"]["right"]) == ("scores", "keys.columns")
     result = graded(client, {"queries.columns": "128"})
-    assert (result["first_break"], result["diagnosis"]) == (None, None)
+    assert (result["first_mismatch"], result["diagnosis"]) == (None, None)
 
 
 def test_a_hint_comes_where_it_is_asked_for(client: TestClient) -> None:
@@ -418,7 +418,7 @@ def test_openapi_lists_every_route_of_the_api(client: TestClient) -> None:
         "score",
         "out_of",
         "marks",
-        "first_break",
+        "first_mismatch",
         "diagnosis",
         "hint",
     }

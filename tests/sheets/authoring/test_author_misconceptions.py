@@ -11,20 +11,20 @@ import pytest
 from app.grading.grade import grade
 from app.misconceptions.catalogue import MISCONCEPTIONS
 from app.misconceptions.predictions import cannot_tell_apart
-from app.sheets.authoring.own_misconceptions import OwnFinding, own_findings, read_formula
+from app.sheets.authoring.author_misconceptions import AuthorFinding, author_findings, read_formula
 from app.sheets.variant import Variant
-from app.sheets.worksheet import OwnMisconception, derived_key
+from app.sheets.worksheet import AuthorMisconception, derived_key
 from tests.helpers.shipped import LIBRARY
 
 WIDE = {"queries.columns": "H*d", "keys.columns": "H*d + 1"}
 
 
-def own(boxes: Mapping[str, str], name: str = "Mine") -> OwnMisconception:
+def own(boxes: Mapping[str, str], name: str = "Mine") -> AuthorMisconception:
     """A misconception that writes these formulas into these boxes."""
-    return OwnMisconception(name, boxes, f"{name}?", f"{name}.", key=derived_key(name, "own-"))
+    return AuthorMisconception(name, boxes, f"{name}?", f"{name}.", key=derived_key(name, "own-"))
 
 
-def sheet_with(variant: Variant, *misconceptions: OwnMisconception, **changes: object) -> Variant:
+def sheet_with(variant: Variant, *misconceptions: AuthorMisconception, **changes: object) -> Variant:
     """The sheet, had its author described these misconceptions."""
     return replace(variant, worksheet=replace(variant.worksheet, misconceptions=misconceptions, **changes))  # type: ignore[arg-type]
 
@@ -41,13 +41,13 @@ def held(variant: Variant, boxes: Mapping[str, str]) -> str:
     return report.diagnosis.key if report.diagnosis else ""
 
 
-def findings_by_kind(*misconceptions: OwnMisconception, **changes: object) -> dict[str, OwnFinding]:
+def findings_by_kind(*misconceptions: AuthorMisconception, **changes: object) -> dict[str, AuthorFinding]:
     """What is found on the sheet of LLaMA 7B."""
     sheet = sheet_with(LIBRARY.variant("llama-7b"), *misconceptions, **changes)
-    return {finding.kind: finding for finding in own_findings(sheet)}
+    return {finding.kind: finding for finding in author_findings(sheet)}
 
 
-def random_own(variant: Variant, random: Random) -> OwnMisconception:
+def random_own(variant: Variant, random: Random) -> AuthorMisconception:
     """A misconception that writes random products and sums into some boxes of the sheet."""
     boxes = [str(blank) for blank in variant.blanks]
     names = variant.reader.written_symbols
@@ -68,9 +68,9 @@ def test_a_sheet_filled_in_as_one_says_is_put_down_to_it(seed: int) -> None:
     orientation = random.choice(("rows", "columns"))
     described = [random_own(plain, random) for _ in range(4)]
     variant = sheet_with(plain, *described, tokens_are=orientation, tolerance=random.choice((0, 0, 0.05)))
-    hidden = {finding.key for finding in own_findings(variant) if not finding.shows}
+    hidden = {finding.key for finding in author_findings(variant) if not finding.shows}
     for each in described:
-        if not any(finding.kind == "formula" and finding.key == each.key for finding in own_findings(variant)):
+        if not any(finding.kind == "formula" and finding.key == each.key for finding in author_findings(variant)):
             assert (held(variant, each.boxes) == each.key) == (each.key not in hidden), each
 
 
@@ -96,7 +96,7 @@ def test_on_a_sheet_in_letters_formulas_are_compared_by_meaning() -> None:
     report = grade(variant, answers)
     assert report.diagnosis is not None
     assert report.diagnosis.key == "own-mine"
-    assert own_findings(variant) == ()
+    assert author_findings(variant) == ()
 
 
 def test_a_formula_may_use_more_than_students_may() -> None:
@@ -106,7 +106,7 @@ def test_a_formula_may_use_more_than_students_may() -> None:
     for formula, number in (("2", 2), ("2*right", 256), ("other_side", 100), ("d_ff", 11008), ("d_model/H", 128)):
         boxes = {str(blank): formula, "keys.columns": "7"}
         changed = sheet_with(variant, own(boxes))
-        [(_, predicted)] = [pair for pair in changed.problem.own_misconceptions.items() if pair[0] == "own-mine"]
+        [(_, predicted)] = [pair for pair in changed.problem.author_misconceptions.items() if pair[0] == "own-mine"]
         assert predicted.keys() == {blank, variant.blanks_by_name["keys.columns"]}
         sheet = {**{str(b): str(n) for b, n in variant.key.items()}, str(blank): str(number), "keys.columns": "7"}
         report = grade(changed, sheet)

@@ -1,6 +1,6 @@
-"""What an author should know of her own misconceptions: formulas that mean nothing, and sheets that don't show them.
+"""What an author should know of her misconceptions: formulas that mean nothing, and sheets that don't show them.
 
-A misconception shows on a sheet if the sheet, filled in as it says, is put down to it. That is tried out here, by the
+A misconception shows on a sheet if the sheet, filled in as it says, is attributed to it. That is tried out here, by the
 diagnosis that students' sheets get.
 """
 
@@ -10,38 +10,39 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from app.algebra.expression import Expression
+from app.algebra.expression import Expression, Formula
 from app.misconceptions.diagnosis import diagnose
-from app.misconceptions.predictions import expectations, own_number
+from app.misconceptions.predictions import expectations, number_written
 from app.misconceptions.slips import is_single_slip
 from app.shapes.problem import Problem
 from app.shapes.table import Blank
-from app.sheets.numbers import Unreadable, is_within
+from app.sheets.numbers import Unreadable
+from app.sheets.reading import Answer
 from app.sheets.variant import Variant
-from app.sheets.worksheet import MAX_REPEATED, OwnMisconception, WorksheetError
+from app.sheets.worksheet import MAX_REPEATED, AuthorMisconception, WorksheetError
 from app.translation import gettext as _
 
-OwnFindingKind = Literal["formula", "right", "slip", "same", "hidden"]
+AuthorFindingKind = Literal["formula", "right", "slip", "same", "hidden"]
 
 
 @dataclass(frozen=True)
-class OwnFinding:
-    """One thing about one own misconception on one sheet.
+class AuthorFinding:
+    """One thing about one author's misconception on one sheet.
 
     kind: "formula", which can't be read or computed there, in `box`; "right", if it leaves the sheet right, "slip", if
-    it changes but one digit, "hidden", if the sheet is put down to another one or to none: it then doesn't show;
+    it changes but one digit, "hidden", if the sheet is attributed to another one or to none: it then doesn't show;
     "same", if it shows, and the misconception of the key `other` fills the sheet in like it, which then doesn't.
     """
 
     key: str
-    kind: OwnFindingKind
+    kind: AuthorFindingKind
     message: str
     box: str = ""
     other: str = ""
 
     @property
     def shows(self) -> bool:
-        """Whether the sheet, filled in as the misconception says, is put down to it."""
+        """Whether the sheet, filled in as the misconception says, is attributed to it."""
         return self.kind == "same"
 
 
@@ -71,39 +72,45 @@ def box_problem(variant: Variant, box: str, formula: str) -> str:
         meaning = read_formula(variant, formula)
     except WorksheetError as error:
         return str(error)
-    if own_number(variant.problem, blank, meaning) is None:
+    if number_written(variant.problem, blank, Formula(meaning)) is None:
         return variant.wording.unreadable(Unreadable("no-length"))
     return ""
 
 
-def own_findings(variant: Variant) -> tuple[OwnFinding, ...]:
-    """Everything about the worksheet's own misconceptions on this sheet, in their order.
+def author_findings(variant: Variant) -> tuple[AuthorFinding, ...]:
+    """Everything about the author's misconceptions on this sheet, in their order.
 
-    One without a finding, or with "same" ones alone, is recognised: the sheet filled in as it says is put down to it.
+    One without a finding, or with "same" ones alone, is recognised: the sheet filled in as it says is attributed to it.
     Boxes that this model's table lacks are passed over.
     """
-    return tuple(finding for own in variant.worksheet.misconceptions for finding in _findings_about(variant, own))
+    return tuple(
+        finding
+        for misconception in variant.worksheet.misconceptions
+        for finding in _findings_about(variant, misconception)
+    )
 
 
-def _findings_about(variant: Variant, own: OwnMisconception) -> Iterator[OwnFinding]:
+def _findings_about(variant: Variant, misconception: AuthorMisconception) -> Iterator[AuthorFinding]:
     """What is to be known of one of them."""
     known = variant.blanks_by_name
-    unusable = [(box, box_problem(variant, box, text)) for box, text in own.boxes.items() if box in known]
+    unusable = [(box, box_problem(variant, box, text)) for box, text in misconception.boxes.items() if box in known]
     if any(reason for _box, reason in unusable):
-        yield from (OwnFinding(own.key, "formula", reason, box) for box, reason in unusable if reason)
+        yield from (AuthorFinding(misconception.key, "formula", reason, box) for box, reason in unusable if reason)
         return
-    key = variant.problem_for_marking.key
-    written = _as_marked(variant, _wrong_answers(variant.problem_for_marking, own.key))
+    key = variant.problem_for_marking.answers
+    written = _as_marked(variant, _wrong_answers(variant.problem_for_marking, misconception.key))
     if not written:
         message = _("“{name}” changes nothing on this sheet: every box keeps a number that counts as correct.")
-        yield OwnFinding(own.key, "right", message.format(name=own.name))
+        yield AuthorFinding(misconception.key, "right", message.format(name=misconception.name))
     elif is_single_slip(key, written):
         message = _("“{name}” changes one number by one digit here, which counts as a slip and not as a misconception.")
-        yield OwnFinding(own.key, "slip", message.format(name=own.name))
+        yield AuthorFinding(misconception.key, "slip", message.format(name=misconception.name))
     else:
         diagnosis = diagnose(variant.problem_for_marking, {**key, **written})
         held = diagnosis.key if diagnosis and not diagnosis.also else ""
-        yield from _alike(variant, own) if held == own.key else (_hidden(variant, own, held),)
+        yield from (
+            _alike(variant, misconception) if held == misconception.key else (_hidden(variant, misconception, held),)
+        )
 
 
 def _wrong_answers(problem: Problem, key: str) -> Mapping[Blank, int]:
@@ -113,33 +120,27 @@ def _wrong_answers(problem: Problem, key: str) -> Mapping[Blank, int]:
 
 def _as_marked(variant: Variant, wrong: Mapping[Blank, int]) -> dict[Blank, int]:
     """Those of the numbers that the worksheet's tolerance does not count as right."""
-    key, tolerance = variant.problem_for_marking.key, variant.worksheet.tolerance
-    if variant.worksheet.answers == "letters":
-        return dict(wrong)
-    return {
-        blank: number
-        for blank, number in wrong.items()
-        if blank.field != "count" or not is_within(number, key[blank], tolerance)
-    }
+    right = variant.problem_for_marking.answers
+    return {b: number for b, number in wrong.items() if not variant.within_rounding(b, Answer(number), right[b])}
 
 
-def _hidden(variant: Variant, own: OwnMisconception, held: str) -> OwnFinding:
-    """That the sheet filled in as `own` says is put down to the misconception with the key `held`; "" for none."""
+def _hidden(variant: Variant, misconception: AuthorMisconception, held: str) -> AuthorFinding:
+    """That the sheet filled in as the misconception says is attributed to the one with the key `held`; "" for none."""
     if held:
         message = _("On this sheet “{name}” is taken for “{other}”.")
-        words = {"name": own.name, "other": variant.text.misconception_name(held)}
-        return OwnFinding(own.key, "hidden", message.format(**words), other=held)
+        words = {"name": misconception.name, "other": variant.text.misconception_name(held)}
+        return AuthorFinding(misconception.key, "hidden", message.format(**words), other=held)
     message = _("On this sheet “{name}” is not recognised: too few of its boxes count as wrong.")
-    return OwnFinding(own.key, "hidden", message.format(name=own.name))
+    return AuthorFinding(misconception.key, "hidden", message.format(name=misconception.name))
 
 
-def _alike(variant: Variant, own: OwnMisconception) -> Iterator[OwnFinding]:
-    """A finding for each other misconception that fills the sheet in like `own`, to which the sheet is put down."""
+def _alike(variant: Variant, misconception: AuthorMisconception) -> Iterator[AuthorFinding]:
+    """A finding for each other misconception that fills in the sheet like this one, which it is attributed to."""
     problem = variant.problem_for_marking
-    wrong = _wrong_answers(problem, own.key)
+    wrong = _wrong_answers(problem, misconception.key)
     alike = (each.misconception for each in expectations(problem) if each.wrong_answers == wrong)
     for other in dict.fromkeys(alike):
-        if other != own.key:
+        if other != misconception.key:
             message = _("“{name}” fills in this sheet like “{other}”: students who do so are counted under “{name}”.")
-            words = {"name": own.name, "other": variant.text.misconception_name(other)}
-            yield OwnFinding(own.key, "same", message.format(**words), other=other)
+            words = {"name": misconception.name, "other": variant.text.misconception_name(other)}
+            yield AuthorFinding(misconception.key, "same", message.format(**words), other=other)

@@ -1,0 +1,137 @@
+"""A misconception: what it makes a student write on the sheets of each topic, in symbols.
+
+A blank that a misconception doesn't mention keeps its right number, so a sheet filled in by a misconception is the
+right sheet with a few blanks changed. What a misconception says is checked when it is made, which for the catalogue is
+when it is imported: a topic, symbol, row or box that no sheet has raises a CatalogueError which names it.
+
+>>> Misconception("no-softmax", "scores", {"single-head": (Prediction({"weights.colums": "1"}),)})
+Traceback (most recent call last):
+app.misconceptions.misconception.CatalogueError: The misconception “no-softmax” (on single-head): there is no box \
+“weights.colums”.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal, get_args
+
+from app.algebra.expression import Expression, ExpressionError, Formula
+from app.models.architecture import Architecture
+from app.models.parameter_specs import number_of_parameters
+from app.shapes.problem import Problem
+from app.shapes.rotary import other_partner
+from app.shapes.table import Blank
+from app.shapes.topics import TOPICS
+
+# The groups that students see by name, in the order in which they are met.
+Group = Literal[
+    "input", "width", "tokens", "scores", "mask", "back", "shared", "cache",
+    "dimensions", "parameters", "feed-forward", "costs", "experts", "rotary",
+]  # fmt: skip
+
+# What any formula may use besides sizes: the right size of the blank that is written into, and that of the other side
+# of the same matrix.
+BOX_SYMBOLS: Mapping[str, Callable[[Problem, Blank], Expression]] = {
+    "right": lambda problem, blank: problem.table.asked[blank.tensor].expression(blank.field),
+    "other_side": lambda problem, blank: problem.table.asked[blank.tensor].expression(blank.transposed.field),
+}
+# What the catalogue may use as well: how many key/value heads the real model has, also where a sheet gives each query
+# head its own; how many output projections have a bias, 0 or 1; the parameters of the LM head; the partner of a
+# dimension in the other convention of rotary pairs; and the operations of attention for N + 1 tokens at once, on a
+# sheet on growth.
+FORMULA_SYMBOLS: Mapping[str, Callable[[Problem, Blank], Expression]] = {
+    **BOX_SYMBOLS,
+    "kv_heads": lambda problem, _blank: _kv_heads(problem.architecture),
+    "output_biases": lambda problem, _blank: Expression.number(int("o" in problem.architecture.biases)),
+    "lm_head": lambda problem, _blank: number_of_parameters(problem.architecture.outside_rows.get("output_head", ())),
+    "other_partner": lambda problem, _blank: other_partner(problem.architecture),
+    "prefill_of_next": lambda problem, _blank: (
+        problem.table.asked["prefill_flops"].expression("count").substitute({"N": Expression.parse("N + 1")})
+    ),
+}
+
+
+def _kv_heads(architecture: Architecture) -> Expression:
+    """The key/value heads of the real model: G, or their number where the sheet's G is another one."""
+    return Expression.symbol("G") if architecture.real_G is None else Expression.number(architecture.real_G)
+
+
+class CatalogueError(ValueError):
+    """A misconception of a group that isn't there, or that names something no sheet of its topics has."""
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """One way in which a misconception fills in a sheet; either `transposed`, or `overrides` and `substitutions`.
+
+    `overrides` give blanks, by name, another size: {"scores.columns": "d_h"}. `substitutions` give a symbol another
+    size in every other blank: {"G": "H"}, {"d_h": "d/H"}. `transposed` are the tensors whose rows and columns change
+    places, "*" for all of them. A size is a Formula in the symbols of the sheet, the keys of its counts, and
+    FORMULA_SYMBOLS. The prediction doesn't apply where a size isn't whole, such as d/H in some models, or where a box
+    cannot hold what would override it.
+    """
+
+    overrides: Mapping[str, str | Formula] = field(default_factory=dict)
+    substitutions: Mapping[str, str] = field(default_factory=dict)
+    transposed: tuple[str, ...] = ()
+
+    @cached_property
+    def written(self) -> Mapping[str, Formula]:
+        """What `overrides` write, by the name of the blank; raises ExpressionError."""
+        return {blank: Formula.parse(size) if isinstance(size, str) else size for blank, size in self.overrides.items()}
+
+    @cached_property
+    def meanings(self) -> Mapping[str, Formula]:
+        """What `substitutions` take each symbol for; raises ExpressionError."""
+        return {symbol: Formula.parse(size) for symbol, size in self.substitutions.items()}
+
+
+@dataclass(frozen=True)
+class Misconception:
+    """One row of the catalogue: its key, its group, what it predicts on sheets of each topic, and for which models.
+
+    Raises CatalogueError for a formula that can't be read, and for a topic, row, box or symbol that isn't there. Where
+    topics share a prediction, each row, box and symbol must be there in one of them.
+    """
+
+    key: str
+    group: Group
+    predictions: Mapping[str, tuple[Prediction, ...]] = field(default_factory=dict)
+    applies_to: Callable[[Architecture], bool] = lambda _architecture: True
+
+    def __post_init__(self) -> None:
+        if self.group not in get_args(Group):
+            raise CatalogueError(f"The misconception “{self.key}”: there is no group “{self.group}”.")
+        topics_of = dict[int, tuple[Prediction, list[str]]]()
+        for topic, predictions in self.predictions.items():
+            for prediction in predictions:
+                topics_of.setdefault(id(prediction), (prediction, []))[1].append(topic)
+        for prediction, topics in topics_of.values():
+            where = f"“{self.key}” (on {', '.join(topics)})"
+            try:
+                unknown = next(_unknown_names(prediction, topics), None)
+            except ExpressionError as error:
+                raise CatalogueError(f"The misconception {where}: {error}.") from None
+            if unknown:
+                raise CatalogueError(f"The misconception {where}: there is no {unknown}.")
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """The keys of the topics on whose sheets it can show."""
+        return tuple(self.predictions)
+
+
+def _unknown_names(prediction: Prediction, topics: Iterable[str]) -> Iterator[str]:
+    """What a prediction names that no sheet of the topics has, each with its kind: 'box “quiries.rows”'."""
+    yield from (f"topic “{topic}”" for topic in topics if topic not in TOPICS)
+    specs = [TOPICS[topic] for topic in topics if topic in TOPICS]
+    boxes = frozenset[str]().union(*(spec.boxes for spec in specs))
+    symbols = FORMULA_SYMBOLS.keys() | frozenset[str]().union(*(spec.symbols for spec in specs))
+    formulas = (*prediction.written.values(), *prediction.meanings.values())
+    used = frozenset(prediction.substitutions).union(*(formula.expression.symbols for formula in formulas))
+    yield from (f"symbol “{symbol}”" for symbol in sorted(used - symbols))
+    yield from (f"box “{box}”" for box in prediction.overrides if box not in boxes)
+    rows = {"*"}.union(*(spec.rows for spec in specs))
+    yield from (f"row “{row}”" for row in prediction.transposed if row not in rows)
