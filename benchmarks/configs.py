@@ -11,7 +11,7 @@ from typing import Any
 from app.models.parameter_count import parameters_json
 from app.models.read_config import build_architecture
 from app.settings import PROJECT
-from app.shapes.shapes_json import shapes
+from app.topics.shapes_json import shapes
 
 ROUNDS = 21
 

@@ -12,12 +12,12 @@ from collections.abc import Iterator, Sequence
 from itertools import takewhile
 
 from app.misconceptions.catalogue import MISCONCEPTIONS
-from app.practice.levels import LEVELS
 from app.practice.record import PracticeRecord, SheetResult
 from app.practice.scheduler import Practice
 from app.settings import PROJECT
 from app.sheets.library import Library
 from app.sheets.worksheet_files import load_library
+from app.topics.registry import LEVELS
 from simulation.beginners import Beginner
 
 BEGINNERS, BEGINNERS_TO_TOP = 10_000, 300

@@ -14,6 +14,7 @@ import pytest
 
 from app.models.families import FAMILIES, FAMOUS
 from app.settings import PROJECT
+from app.topics.registry import TOPICS
 from tests.helpers.source_code import (
     app_modules,
     duplicates,
@@ -31,13 +32,14 @@ from tests.helpers.source_code import (
 # Each package of app/ (or module, for main and settings), and the packages it may import from besides itself.
 # All of them may import SHARED modules, which import nothing of the app.
 SHARED = {"logs", "metrics", "names", "translation"}
-BELOW_SHEETS = {"algebra", "models", "shapes", "misconceptions"}
+BELOW_SHEETS = {"algebra", "models", "shapes", "topics", "misconceptions"}
 CORE = {*BELOW_SHEETS, "sheets", "figures", "forward", "grading", "machine", "practice"}
 MAY_IMPORT: Mapping[str, set[str]] = {
     "algebra": set(),
     "models": {"algebra"},
     "shapes": {"algebra", "models"},
-    "misconceptions": {"algebra", "models", "shapes"},
+    "topics": {"algebra", "models", "shapes"},
+    "misconceptions": {"algebra", "models", "shapes", "topics"},
     "sheets": BELOW_SHEETS,
     "figures": {*BELOW_SHEETS, "sheets"},
     "machine": set(),
@@ -208,14 +210,33 @@ def test_only_its_row_knows_a_family() -> None:
     assert named == {("app.models.families", name) for name in FAMOUS}
 
 
+def test_only_its_module_knows_a_topic() -> None:
+    """What is particular to a topic is in its module; only the rows of the catalogue say which topics they are about.
+
+    Topics of one word are left out: experts, costs and growth are also other things.
+    """
+    keys = {key for key in TOPICS if "-" in key}
+    named = {
+        (name, node.value)
+        for name, tree in app_modules().items()
+        if not name.startswith(("app.topics.", "app.misconceptions.catalogue"))
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and node.value in keys
+    }
+    assert named == {
+        ("app.figures.glossary_drawings", "cross-attention"),  # the term of the glossary
+        ("app.cli.models", "cross-attention"),  # in a table of the terminal
+    }
+
+
 def test_no_two_public_classes_share_a_name() -> None:
     """A search for a class finds one."""
     assert duplicates(public_classes()) == set()
 
 
 def test_no_public_constant_is_defined_twice() -> None:
-    """A constant's name says what it limits, so that the same name never means two things."""
-    assert duplicates(public_constants()) == set()
+    """A constant's name says what it limits, so that the same name never means two things; each topic has a TOPIC."""
+    assert duplicates(public_constants()) == {"TOPIC"}
 
 
 # Pages, templates and tests

@@ -17,11 +17,11 @@ from pydantic_core import PydanticCustomError
 from app.classes.frozen.offered_worksheets import Offer
 from app.classes.student_sheet import ChosenWorksheet, choice_of
 from app.models.architecture import TokensError
-from app.shapes.requirements import TopicError
 from app.sheets.library import Library
 from app.sheets.worksheet import WorksheetError
 from app.store import Content, Plan, Policies
 from app.store.activities import MAX_ATTEMPTS_ALLOWED, MAX_MINUTES, Feedback, Running, Variants
+from app.topics.requirements import TopicError
 from app.translation import gettext as _
 
 T = TypeVar("T")

@@ -19,9 +19,9 @@ from app.grading.grade import AnswersError
 from app.handout.options import HandoutError
 from app.models.architecture import TokensError
 from app.models.config_fields import ConfigError
-from app.shapes.requirements import TopicError
 from app.sheets.seeds import SeedError
 from app.sheets.worksheet import WorksheetError
+from app.topics.requirements import TopicError
 from app.translation import gettext as _
 
 from .terminal import Commands, InputError, Parser, refuse

@@ -13,7 +13,7 @@ from app.forward.run import run_head
 from app.models.architecture import Architecture
 from app.models.parameter_count import parameters_json
 from app.models.read_config import build_architecture, read_config
-from app.shapes.shapes_json import shapes
+from app.topics.shapes_json import shapes
 from app.translation import gettext as _
 from app.translation import ngettext
 

@@ -19,7 +19,6 @@ from app.grading.hints import HINT_LEVELS, Hint, write_hint
 from app.misconceptions.predictions import cannot_tell_apart, expectations
 from app.models.architecture import TokensError
 from app.models.read_config import MAX_CONFIG_BYTES
-from app.shapes.requirements import TopicError
 from app.sheets.codes import read_code
 from app.sheets.formulas import write_formula
 from app.sheets.library import Library
@@ -27,6 +26,7 @@ from app.sheets.lint import findings
 from app.sheets.sheet_json import variant_json
 from app.sheets.variant import Variant
 from app.sheets.worksheet import Worksheet
+from app.topics.requirements import TopicError
 from app.translation import gettext as _
 from app.translation import ngettext
 

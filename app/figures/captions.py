@@ -9,11 +9,12 @@ from app.algebra.expression import Expression
 from app.algebra.number_text import format_number
 from app.figures.figure import Box, EdgeKind, MismatchCaption
 from app.figures.mask import is_causal, shared_limits, some_layers_hide_more
-from app.figures.plans import FIGURE_PLANS, FigurePlan
 from app.figures.typed_shapes import PartMismatch, TypedShapes
 from app.shapes.consistency import DimensionMismatch, typed_source_of
 from app.shapes.table import Blank
 from app.sheets.formulas import write_formula
+from app.topics.registry import FIGURE_PLANS
+from app.topics.topic import FigurePlan
 
 _KINDS: dict[str, EdgeKind] = {"N": "tokens", "M": "tokens", "W": "tokens", "1": "tokens", "d": "model"}
 

@@ -12,9 +12,10 @@ from app.figures.geometry import Rect
 from app.figures.growth_plot import growth_plot
 from app.figures.typed_shapes import Answers
 from app.shapes.table import Blank, Count
-from app.shapes.topics import TOPICS, Bars
 from app.sheets.reading import Answer
 from app.sheets.variant import Variant
+from app.topics.registry import TOPICS
+from app.topics.topic import Bars
 
 LONGEST_PX, UNKNOWN_PX, MIN_PX = 175.0, 24.0, 1.5
 BAR_PX, ROW_PX = 15.0, 26.0

@@ -22,9 +22,9 @@ from app.figures.flow import sketch_flow
 from app.figures.geometry import Point, Rect
 from app.figures.mismatch_brackets import brackets_in, head_brackets, joined_brackets, with_free_labels
 from app.figures.pen import CORNER_PX, PULLED_PX, Pen, corner_arcs, pulled_out
-from app.figures.plans import FigureLayout, FigurePlan
 from app.shapes.operation import Concat, LastRow, Operation
 from app.shapes.table import Blank
+from app.topics.topic import FigureLayout, FigurePlan
 
 GAP_PX = 22.0  # between a label and the next matrix
 STACK_PX = 40.0  # between two matrices of a stack, for the label of the upper one

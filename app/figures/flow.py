@@ -43,9 +43,10 @@ from app.figures.figure import (
 from app.figures.geometry import Point, Rect
 from app.figures.mismatch_brackets import BRACKET_PX, MIN_BRACKET_PX, brackets_of, label_places
 from app.figures.pen import Pen
-from app.figures.plans import FIGURE_PLANS, FigurePlan
 from app.shapes.consistency import Values
 from app.shapes.table import MATRIX_FIELDS, Blank
+from app.topics.registry import FIGURE_PLANS
+from app.topics.topic import FigurePlan
 
 UNKNOWN_FLOW_PX = 24.0  # of a length not typed yet
 ABOVE_PX = 8.0  # between the lane and a right operand above it

@@ -8,7 +8,7 @@ from app.figures.figure import Box
 from app.figures.geometry import Polygon
 from app.figures.typed_shapes import TypedShapes
 from app.models.architecture import Architecture
-from app.shapes.topics import TOPICS
+from app.topics.registry import TOPICS
 
 
 def masked_areas(shapes: TypedShapes, box: Box) -> Iterator[Polygon]:

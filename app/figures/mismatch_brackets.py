@@ -14,9 +14,9 @@ from app.figures.figure import Box, MismatchBracket, Sketch, fast_replace, side_
 from app.figures.geometry import Point, Rect
 from app.figures.lettering import LINE_PX, label_px
 from app.figures.pen import CORNER_PX, Pen
-from app.figures.plans import FigurePlan
 from app.shapes.consistency import DimensionMismatch
 from app.shapes.table import Blank
+from app.topics.topic import FigurePlan
 
 BRACKET_PX = CORNER_PX / 2  # between a side and its bracket
 MIN_BRACKET_PX = 6.0

@@ -9,10 +9,10 @@ from typing import Literal
 
 from app.figures.captions import token_names
 from app.figures.lettering import label_px
-from app.figures.plans import FigurePlan
 from app.figures.typed_shapes import TypedShapes
 from app.shapes.table import Blank, Tensor
 from app.sheets.variant import Variant
+from app.topics.topic import FigurePlan
 
 ScaleName = Literal["root", "true"]
 

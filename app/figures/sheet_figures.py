@@ -14,10 +14,11 @@ from app.figures.figure import Figure
 from app.figures.figure_layout import sketch_figure
 from app.figures.flow import differing_plan
 from app.figures.pen import Pen
-from app.figures.plans import FIGURE_PLANS, FigurePlan
 from app.figures.scale import MatrixSizes, Scale, ScaleName
 from app.figures.typed_shapes import Answers, TypedShapes
 from app.sheets.variant import Variant
+from app.topics.registry import FIGURE_PLANS
+from app.topics.topic import FigurePlan
 
 
 def draw_figures(

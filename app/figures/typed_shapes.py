@@ -11,12 +11,12 @@ from typing import Literal
 
 from app.algebra.expression import ONE, Expression
 from app.algebra.number_text import format_number
-from app.figures.plans import MULTIPLIED_MATRICES
 from app.shapes.consistency import DimensionMismatch, Values, mismatches, typed_source_of
 from app.shapes.operation import Concat, Matmul
 from app.shapes.table import Blank, TensorTable
 from app.sheets.reading import Answer
 from app.sheets.variant import Variant
+from app.topics.registry import DRAWN_WITH
 
 _INPUTS = ("input", "encoded", "embedded")  # what the description tells the tokens and the dimension of
 Answers = Mapping[Blank, int | Answer]  # what was typed; a number alone where nothing was typed, as for the key
@@ -241,7 +241,7 @@ class TypedShapes:
 
 def _known(variant: Variant, answers: Answers) -> tuple[TensorTable, dict[Blank, Answer]]:
     """The table of the drawing, and its sides that are known: those typed, and those that follow from them."""
-    table = MULTIPLIED_MATRICES.get(variant.table.key, variant.table)
+    table = DRAWN_WITH.get(variant.table.key, variant.table)
     typed = {
         variant.in_table_orientation(blank): _read(variant, blank, answer)
         for blank, answer in answers.items()
@@ -321,7 +321,7 @@ def _mismatches(
     variant: Variant, known: Mapping[Blank, Answer], compared: Mapping[Blank, int]
 ) -> Iterator[DimensionMismatch]:
     """What does not fit, in the order of computation; on a sheet in letters a merged side by what its parts mean."""
-    table = MULTIPLIED_MATRICES.get(variant.table.key, variant.table)
+    table = DRAWN_WITH.get(variant.table.key, variant.table)
     in_letters = variant.worksheet.answers == "letters"
     for each in mismatches(table, compared):
         if not (each.parts and in_letters):

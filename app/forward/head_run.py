@@ -9,9 +9,9 @@ from app.forward.process import RunnerBusy, RunnerFailed, RunTooLong
 from app.forward.program import check_modelled, is_layer, runnable_table
 from app.machine.work_queue import THE_APP, Client
 from app.models.architecture import Architecture
-from app.shapes.tables import SINGLE_HEAD
 from app.sheets.variant import Variant
 from app.sheets.wording import Wording
+from app.topics.single_head import SINGLE_HEAD
 
 NotRunReason = Literal["refused", "busy", "too-long", "stopped"]
 REASON_OF_FAILURE: dict[type[Exception], NotRunReason] = {

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from app.forward.program import BYTES_BY_DTYPE, is_layer, runnable_table
 from app.forward.rope import rotated_pairs
 from app.models.architecture import Architecture
-from app.shapes.tables import SINGLE_HEAD
+from app.topics.single_head import SINGLE_HEAD
 
 COMPUTED_LAST = ("scores", "weights", "context", "output")  # not there yet while queries and keys are made
 BYTES_OF_NORM = 12  # a number: RMSNorm holds a copy, the squares and the result, each in 4 bytes

@@ -77,10 +77,11 @@ from app.forward.lines import ForwardError, ProgramLine, made_line
 from app.forward.rope import angle_lines, apply_rope, check_rotary, rotated_pairs, scaling_type
 from app.forward.scores import has_chunks, has_window, needs_positions, position_bias_lines, score_lines
 from app.models.architecture import Architecture, TokensError
-from app.shapes.requirements import TopicError
 from app.shapes.table import TensorTable
-from app.shapes.tables import ATTENTION_LAYER, SINGLE_HEAD
-from app.shapes.topics import TOPICS, topic_for
+from app.topics.attention_layer import ATTENTION_LAYER
+from app.topics.registry import TOPICS, topic_for
+from app.topics.requirements import TopicError
+from app.topics.single_head import SINGLE_HEAD
 from app.translation import gettext as _
 
 BYTES_BY_DTYPE: Mapping[str, int] = {"float32": 4, "bfloat16": 2, "float16": 2}

@@ -26,7 +26,7 @@ from app.forward.lines import ForwardError, ProgramLine
 from app.forward.memory import bytes_needed
 from app.forward.program import is_layer, notes, program, runnable_table, variable_names
 from app.models.architecture import Architecture
-from app.shapes.tables import SINGLE_HEAD
+from app.topics.single_head import SINGLE_HEAD
 from app.translation import gettext as _
 
 MAX_PICTURE_CELLS = 100  # rows and columns of a picture

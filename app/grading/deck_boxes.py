@@ -10,10 +10,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from app.grading.grade import MarkKind, grade
-from app.shapes.layer_heads import BY_HEAD, LayerHeads
-from app.shapes.problem import Problem
-from app.shapes.topics import TOPICS, sizes_for
 from app.sheets.variant import Variant
+from app.topics import costs, three_dimensions
+from app.topics.layer_heads import BY_HEAD, LayerHeads
+from app.topics.problem import Problem
+from app.topics.registry import TOPICS, sizes_for
 from app.translation import gettext as _
 
 DECKS = ("queries", "keys", "scores")  # in the order in which the exhibit asks for them
@@ -52,7 +53,7 @@ def mark_deck(variant: Variant, heads: LayerHeads, key: str, texts: Sequence[str
     """The three sides typed for a deck of cards, of the variant's layer with these heads; symbols stand for numbers."""
     architecture = replace(variant.architecture, G=heads.count("keys"))
     worksheet = replace(
-        variant.worksheet, topic="three-dimensions", rows=(BY_HEAD.get(key, key),), kv_head_per_query_head=False
+        variant.worksheet, topic=three_dimensions.TOPIC.key, rows=(BY_HEAD.get(key, key),), kv_head_per_query_head=False
     )
     sheet = replace(variant, worksheet=worksheet, model=replace(variant.model, architecture=architecture))
     return _marked(sheet, texts, _right_deck(heads, key))
@@ -60,7 +61,7 @@ def mark_deck(variant: Variant, heads: LayerHeads, key: str, texts: Sequence[str
 
 def mark_cache(variant: Variant, text: str) -> AskedBoxes:
     """The bytes typed for the KV cache of all layers; rounded ones such as 3.9 MB may be right."""
-    worksheet = replace(variant.worksheet, topic="costs", rows=("cache_16_bit",))
+    worksheet = replace(variant.worksheet, topic=costs.TOPIC.key, rows=("cache_16_bit",))
     sheet = _CacheSheet(worksheet, variant.model, variant.tokens, variant.wording)
     right = _("Right: the keys and values of every layer, token and key/value head.")
     if sheet.text.cached:  # windows are full

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator, Mapping
 from math import prod
 
 from app.shapes.consistency import Values
-from app.shapes.problem import Problem
 from app.shapes.table import Blank, Count, Tensor
+from app.topics.problem import Problem
 
 WithinRounding = Callable[[Blank, int], bool]
 

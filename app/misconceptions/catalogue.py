@@ -15,9 +15,9 @@ from typing import get_args
 
 from app.misconceptions.misconception import Group, Misconception, Prediction
 from app.models.architecture import Architecture
-from app.shapes.experts import shared_expert_parameters
 from app.shapes.table import MATRIX_FIELDS, Blank, BlankField, side_fields
-from app.shapes.topics import TOPICS
+from app.topics.experts import shared_expert_parameters
+from app.topics.registry import TOPICS
 
 HEADS = tuple(topic.key for topic in TOPICS.values() if topic.subject == "head")
 HEADS_AND_LAYER = (*HEADS, "attention-layer")

@@ -9,8 +9,8 @@ from itertools import combinations
 from app.misconceptions.predictions import Expectation, confirmed_expectations, expectations
 from app.misconceptions.slips import is_single_slip, is_slip
 from app.shapes.consistency import Values
-from app.shapes.problem import Problem
 from app.shapes.table import Blank
+from app.topics.problem import Problem
 
 # What a fit costs for each. Two misconceptions that leave nothing open are likelier than one that predicts a wrong
 # number where the right one stands. A blank that follows from a slip is cheap, but not free: a misconception that

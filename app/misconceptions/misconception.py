@@ -20,10 +20,10 @@ from typing import Literal, get_args
 from app.algebra.expression import Expression, ExpressionError, Formula
 from app.models.architecture import Architecture
 from app.models.parameter_specs import number_of_parameters
-from app.shapes.problem import Problem
-from app.shapes.rotary import other_partner
 from app.shapes.table import Blank
-from app.shapes.topics import TOPICS
+from app.topics.problem import Problem
+from app.topics.registry import TOPICS
+from app.topics.rotary_pairs import other_partner
 
 # The groups that students see by name, in the order in which they are met.
 Group = Literal[

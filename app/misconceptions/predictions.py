@@ -14,8 +14,8 @@ from app.misconceptions.catalogue import MISCONCEPTIONS
 from app.misconceptions.misconception import FORMULA_SYMBOLS, Prediction
 from app.misconceptions.slips import is_single_slip
 from app.shapes.consistency import Values
-from app.shapes.problem import Problem
 from app.shapes.table import Blank, Count
+from app.topics.problem import Problem
 
 PROBLEMS_REMEMBERED = 4096
 

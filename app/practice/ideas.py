@@ -11,10 +11,10 @@ from typing import Literal
 from app.misconceptions.catalogue import MISCONCEPTION_GROUPS, group_of
 from app.misconceptions.predictions import PROBLEMS_REMEMBERED, cannot_tell_apart, expectations
 from app.practice.record import PracticeRecord, SheetResult
-from app.shapes.problem import Problem
 from app.sheets.library import Library
 from app.sheets.variant import Variant
 from app.sheets.worksheet import WorksheetError
+from app.topics.problem import Problem
 
 SHEETS_TO_SOLID = 3  # all right, that could have shown a misconception of the group
 FAILURES_TO_LOOK_AGAIN = 2  # sheets in a row that leave a group in doubt, though no misconception was named

@@ -10,10 +10,11 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from app.shapes.topics import TOPICS
 from app.sheets.library import Library
 from app.sheets.variant import Variant
 from app.sheets.worksheet import Worksheet
+from app.topics.registry import LEVELS, TOPICS
+from app.topics.topic import LevelSpec, Rows
 
 LETTERS_SUFFIX = "-letters"  # ends the key of a level whose sheets are answered in symbols
 LATENT_SUFFIX = "-latent"  # follows the topic in the key of a level whose sheets are about latent attention
@@ -21,169 +22,6 @@ LATENT_SUFFIX = "-latent"  # follows the topic in the key of a level whose sheet
 LADDERS_REMEMBERED = 32
 
 WHOLE_SHEET = ()  # in place of the rows of a step: all that a worksheet asks for
-Rows = tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class LevelSpec:
-    """One level: its topic, the levels that have to be passed before it, and its steps.
-
-    Each step is the rows of one short sheet: together they ask for what is new, once. A level is passed when each of
-    its steps was right. Of a level that `begins_whole` the first sheet is a whole one, which covers the first step.
-    """
-
-    key: str
-    topic: str
-    after: tuple[str, ...]
-    steps: tuple[Rows, ...]
-    begins_whole: bool = False
-
-
-def _in_numbers(topic: str, *after: str, steps: tuple[Rows, ...], begins_whole: bool = False) -> LevelSpec:
-    """The level of a topic in numbers, which comes after these."""
-    return LevelSpec(topic, topic, after, steps, begins_whole)
-
-
-def _in_letters(topic: str, *after: str, rows: Rows) -> LevelSpec:
-    """The level of a topic in letters, which comes after the one in numbers and these; it is one sheet."""
-    return LevelSpec(f"{topic}{LETTERS_SUFFIX}", topic, (topic, *after), (rows,))
-
-
-# In the order in which they are practised, which is not quite that in which topics are taught (app/shapes/topics.py):
-# letters some time after the same topic in numbers, the whole model before its matrices are counted. Whatever a level
-# comes after stands above it.
-LEVELS: tuple[LevelSpec, ...] = (
-    _in_numbers(
-        "single-head",
-        steps=(("input", "queries", "keys", "scores"), ("queries", "values", "weights", "output")),
-        begins_whole=True,
-    ),
-    _in_numbers("bidirectional-head", "single-head", steps=(("queries", "weights", "output"),)),
-    _in_numbers(
-        "attention-layer",
-        "single-head",
-        steps=(("queries", "keys", "scores", "output"), ("keys", "values", "context", "output")),
-    ),
-    _in_numbers(
-        "decode-step",
-        *("single-head", "attention-layer"),
-        steps=(("queries", "keys", "scores"), ("queries", "values", "output")),
-    ),
-    _in_numbers(
-        "scale-mask-softmax",
-        *("single-head", "bidirectional-head"),
-        steps=(("under_root", "mask", "masked", "chosen_weights", "row_sum", "weights_sum"),),
-    ),
-    _in_letters("single-head", rows=("queries", "scores", "output")),
-    _in_numbers(
-        "three-dimensions",
-        "attention-layer",
-        steps=(("queries", "split_queries", "queries_by_head"), ("keys_by_head", "scores", "joined_context")),
-    ),
-    _in_letters("attention-layer", "single-head-letters", rows=("queries", "keys", "scores", "output")),
-    _in_numbers(
-        "cross-attention",
-        *("single-head", "bidirectional-head"),
-        steps=(("queries", "keys", "scores", "output"),),
-    ),
-    _in_letters("decode-step", "attention-layer-letters", rows=("queries", "keys", "scores")),
-    _in_letters("cross-attention", "single-head-letters", rows=("queries", "keys", "scores")),
-    _in_numbers("whole-model", "attention-layer", steps=(("embedded", "angles", "hidden", "fed_forward", "logits"),)),
-    _in_numbers(
-        "rotary-pairs",
-        *("attention-layer", "whole-model"),
-        steps=(("angles", "rotated_queries", "partner", "layer_angles", "layer_rotated"),),
-    ),
-    _in_numbers(
-        "head-parameters",
-        "attention-layer",
-        steps=(("W_K", "W_O", "layer_W_K"), ("W_Q", "layer_W_Q", "W_VO", "rank_W_VO")),
-    ),
-    _in_numbers(
-        "layer-parameters",
-        *("attention-layer", "whole-model"),
-        steps=(("W_K", "W_O", "W_down"), ("W_Q", "W_up")),
-    ),
-    _in_numbers(
-        "feed-forward-width",
-        "layer-parameters",
-        steps=(
-            ("two_thirds", "multiplied", "width", "gated_parameters", "ungated_parameters"),
-            ("block_parameters", "gated_width"),
-        ),
-    ),
-    _in_numbers(
-        "parameter-count",
-        "layer-parameters",
-        steps=(("embedding", "attention", "feed_forward", "all_layers", "total"),),
-    ),
-    _in_letters("layer-parameters", "attention-layer-letters", rows=("W_K", "W_O", "W_down")),
-    _in_numbers(
-        "experts",
-        "parameter-count",
-        steps=(("router_logits", "chosen", "expert_input", "W_up", "block_active", "total"),),
-    ),
-    _in_numbers(
-        "costs",
-        *("decode-step", "parameter-count"),
-        steps=(("keys_flops", "scores_flops", "output_flops", "feed_forward_flops", "weights_16_bit", "cache_16_bit"),),
-    ),
-    _in_numbers(
-        "growth",
-        "costs",
-        steps=(
-            (
-                *("crossing", "projections_doubled", "pairwise_doubled", "score_entries_doubled", "kv_cache_doubled"),
-                "decode_flops",
-            ),
-        ),
-    ),
-    LevelSpec(
-        "attention-layer-latent",
-        "attention-layer",
-        after=("attention-layer", "decode-step"),
-        steps=(("queries", "rotary_key", "cache", "keys", "context"),),
-    ),
-    _in_numbers("four-dimensions", "three-dimensions", steps=(("queries_by_head", "scores", "joined_context"),)),
-    _in_letters("bidirectional-head", "single-head-letters", rows=("queries", "weights", "output")),
-    _in_letters(
-        "scale-mask-softmax",
-        "single-head-letters",
-        rows=("under_root", "masked", "chosen_weights", "row_sum", "weights_sum"),
-    ),
-    _in_letters("three-dimensions", "attention-layer-letters", rows=("queries_by_head", "scores", "joined_context")),
-    _in_letters("four-dimensions", "three-dimensions-letters", rows=("queries_by_head", "scores", "joined_context")),
-    _in_letters("whole-model", "attention-layer-letters", rows=("embedded", "hidden", "fed_forward", "logits")),
-    _in_letters(
-        "rotary-pairs",
-        "whole-model-letters",
-        rows=("angles", "rotated_queries", "layer_angles", "layer_rotated"),
-    ),
-    _in_letters("head-parameters", "attention-layer-letters", rows=("W_K", "W_O", "W_VO", "rank_W_VO")),
-    _in_letters("feed-forward-width", "layer-parameters-letters", rows=("two_thirds", "multiples", "width")),
-    _in_letters(
-        "parameter-count",
-        "layer-parameters-letters",
-        rows=("embedding", "attention", "feed_forward", "total"),
-    ),
-    _in_letters(
-        "experts",
-        "parameter-count-letters",
-        rows=("router_logits", "chosen", "expert_input", "W_up", "block_active"),
-    ),
-    _in_letters(
-        "costs",
-        "layer-parameters-letters",
-        rows=("keys_flops", "scores_flops", "output_flops", "feed_forward_flops", "cache_16_bit"),
-    ),
-    _in_letters("growth", "costs-letters", rows=("pairwise_flops", "crossing", "decode_flops", "cache_of_token")),
-    LevelSpec(
-        "attention-layer-latent-letters",
-        "attention-layer",
-        after=("attention-layer-latent", "attention-layer-letters"),
-        steps=(("queries", "rotary_key", "cache", "keys", "context"),),
-    ),
-)
 
 
 def check_levels(levels: Iterable[LevelSpec]) -> dict[str, LevelSpec]:

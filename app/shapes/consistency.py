@@ -1,6 +1,6 @@
 """Shapes checked against each other along the operations, never against the answer key.
 
->>> from .tables import SINGLE_HEAD
+>>> from app.topics.single_head import SINGLE_HEAD
 >>> typed = {Blank("queries", "columns"): 128, Blank("keys", "columns"): 4096}
 >>> [(clash.at, str(clash.left), str(clash.right)) for clash in mismatches(SINGLE_HEAD, typed)]
 [('scores', 'queries.columns', 'keys.columns')]

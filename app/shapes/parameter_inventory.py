@@ -18,7 +18,6 @@ from dataclasses import dataclass, field
 
 from app.models.architecture import Architecture, LayerKind
 from app.models.parameter_specs import ModelPart, ParameterSpec, ParameterSpecs, Row, inner_width, number_of_parameters
-from app.shapes.experts import expert_sizes
 
 
 @dataclass(frozen=True)
@@ -50,14 +49,14 @@ def parameter_inventory(architecture: Architecture) -> Iterator[Fact]:
     yield from _after_layers(architecture, outside)
 
 
-def experts_inventory(architecture: Architecture) -> Iterator[Fact]:
+def experts_inventory(architecture: Architecture, own: Mapping[str, int]) -> Iterator[Fact]:
     """What a sheet about a mixture of experts tells of it: how many experts, of which size, and what else there is.
 
-    Only for models that the topic "experts" is true of.
+    `own` are the sizes that only such a sheet has. Only for models that the topic is true of.
     """
     kinds = architecture.stacks[0].kinds
     kind = next(kind for kind in kinds if kind.has_experts)
-    sizes = {**architecture.all_sizes, **expert_sizes(architecture)}
+    sizes = {**architecture.all_sizes, **own}
     layers = "experts-in-all-layers" if len(kinds) == 1 else "experts-in-some-layers"
     yield Fact(layers, {symbol: sizes[symbol] for symbol in ("L", "L_exp", "E", "k")})
     if _has_biases(kind.rows["router"]):

@@ -8,13 +8,13 @@ from functools import cached_property, lru_cache, partial, wraps
 from typing import Concatenate, ParamSpec, TypeVar
 
 from app.models.architecture import TokensError
-from app.shapes.requirements import TopicError
-from app.shapes.topics import check_decoder_tokens, check_topic_tokens, possible_tokens, topic_for
 from app.sheets.codes import Code, check_letters, model_letters, read_code, short_hash
 from app.sheets.seeds import ConfusedPairs, check_seed, draw_variant, max_versions, unavoidable_confusions
 from app.sheets.variant import Variant
 from app.sheets.wording import Wording
 from app.sheets.worksheet import CUT, Model, Worksheet, WorksheetError
+from app.topics.registry import check_decoder_tokens, check_topic_tokens, possible_tokens, topic_for
+from app.topics.requirements import TopicError
 from app.translation import gettext as _
 
 P = ParamSpec("P")

@@ -18,13 +18,13 @@ from app.algebra.expression import Expression
 from app.algebra.number_text import format_number
 from app.misconceptions.predictions import cannot_tell_apart, expectations
 from app.models.architecture import TokensError
-from app.shapes.topics import TOPICS, check_topic_tokens, possible_tokens
 from app.sheets.authoring.author_misconceptions import author_findings
 from app.sheets.library import Library
 from app.sheets.reading import Answer
 from app.sheets.seeds import ConfusedPairs, possible_lengths, unavoidable_confusions
 from app.sheets.variant import Row, Variant
 from app.sheets.worksheet import AUTHOR_MISCONCEPTION_PREFIX, Model, Worksheet
+from app.topics.registry import TOPICS, check_topic_tokens, possible_tokens
 
 FindingKind = Literal[
     "hides", "must-hide", "range-hides", "author", "must-author", "coincides", "must-coincide", "same-answer",

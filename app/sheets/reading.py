@@ -9,11 +9,11 @@ from functools import cached_property, lru_cache
 from app.algebra.expression import Expression, ExpressionError
 from app.algebra.parser import CannotReadError
 from app.misconceptions.misconception import BOX_SYMBOLS
-from app.shapes.problem import Problem
 from app.shapes.table import Blank, Count
 from app.sheets.notation import OTHER_NAMES, Notation
 from app.sheets.numbers import MAX_VALUE, BoxUnit, Unreadable, check_least, read_answer, rounding_margin
 from app.sheets.symbols import read_symbols
+from app.topics.problem import Problem
 
 MAX_BOX_TEXT = 200  # characters of one box that are stored, twice as many as can be read
 FORMULAS_REMEMBERED = 1024

@@ -12,8 +12,8 @@ from hashlib import sha256
 
 from app.misconceptions.predictions import Confusion, cannot_tell_apart
 from app.models.architecture import MAX_TOKENS, TokensError
-from app.shapes.topics import TOPICS, possible_tokens
 from app.sheets.variant import Variant
+from app.topics.registry import TOPICS, possible_tokens
 from app.translation import gettext as _
 
 TOKENS = range(12, 200)  # two or three digits: short to write, and more than any small count of heads

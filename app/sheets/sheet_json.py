@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from app.misconceptions.predictions import cannot_tell_apart
-from app.shapes.topics import TOPICS
 from app.sheets.variant import Row, Variant
+from app.topics.registry import TOPICS
 
 
 def variant_json(variant: Variant) -> dict[str, Any]:

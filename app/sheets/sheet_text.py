@@ -11,14 +11,14 @@ from typing import Literal
 from app.algebra.number_text import format_number
 from app.models.architecture import Architecture
 from app.shapes.parameter_inventory import Fact
-from app.shapes.problem import Problem
 from app.shapes.table import Blank, Count
-from app.shapes.topics import TOPICS
 from app.sheets.notation import NOTATIONS, without_own_name
 from app.sheets.parameter_sentences import inventory_sentences
 from app.sheets.reading import AnswerReader
 from app.sheets.wording import MisconceptionText, TopicWording, Wording, words_of
 from app.sheets.worksheet import AuthorMisconception, Model, Worksheet
+from app.topics.problem import Problem
+from app.topics.registry import TOPICS
 
 # What a part of the description tells in words where its sentence has no {number} for it, such as "a single token".
 _TOLD_IN_WORDS: Mapping[str, frozenset[str]] = {

@@ -9,7 +9,6 @@ from typing import get_args
 
 from app.algebra.expression import Expression
 from app.models.architecture import Architecture
-from app.shapes.problem import Problem, problem_for
 from app.shapes.table import DIMENSIONS, MATRIX_FIELDS, Blank, BlankField, TensorTable
 from app.sheets.codes import write_code
 from app.sheets.notation import NOTATIONS, Notation
@@ -18,6 +17,7 @@ from app.sheets.reading import Answer, AnswerReader
 from app.sheets.sheet_text import SheetText
 from app.sheets.wording import FigureWording, TopicWording, Wording
 from app.sheets.worksheet import AuthorMisconception, Model, Worksheet
+from app.topics.problem import Problem, problem_for
 from app.translation import ngettext
 
 # Lengths that no other size equals. N and M are twice a prime, so that half of them is a whole number, too.

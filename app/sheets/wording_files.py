@@ -19,9 +19,9 @@ from pydantic import ValidationError
 
 from app.misconceptions.catalogue import MISCONCEPTION_GROUPS
 from app.shapes.table import BlankField
-from app.shapes.topics import TOPICS
 from app.sheets.wording import InterfaceSection, SheetSection, Wording, laid_over
 from app.sheets.worksheet import WorksheetError
+from app.topics.registry import TOPICS
 from app.translation import gettext as _
 
 ENGLISH = "en"

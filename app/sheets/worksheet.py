@@ -35,10 +35,10 @@ from pydantic_core import PydanticCustomError
 from app.algebra.expression import ONE
 from app.models.architecture import Architecture
 from app.names import clean_line, normal_form
-from app.shapes.requirements import TopicError
 from app.shapes.table import Count, TensorTable
-from app.shapes.topics import TOPICS
 from app.sheets.notation import NOTATIONS, NotationKey
+from app.topics.registry import TOPICS
+from app.topics.requirements import TopicError
 from app.translation import gettext as _
 
 MAX_SHORT_TEXT, MAX_MARKDOWN, MAX_FORMULA = 200, 4000, 200  # characters; a short text is on one line

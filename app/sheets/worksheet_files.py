@@ -16,12 +16,12 @@ from pydantic import BaseModel, ConfigDict
 
 from app.models.config_fields import ConfigError
 from app.models.read_config import build_architecture
-from app.shapes.topics import TOPICS
 from app.sheets.authoring.worksheet_settings import SettingError, read_settings
 from app.sheets.library import Library
 from app.sheets.wording import Wording
 from app.sheets.wording_files import read_toml, read_wording
 from app.sheets.worksheet import Model, Worksheet, WorksheetError
+from app.topics.registry import TOPICS
 from app.translation import LANGUAGE
 from app.translation import gettext as _
 

@@ -2,22 +2,31 @@
 
 A multiplication and an addition are two operations (FLOPs), as in Kaplan et al. (arXiv:2001.08361, section 2.1).
 
->>> from .tables import SINGLE_HEAD
+>>> from app.topics.single_head import SINGLE_HEAD
 >>> str(product_flops(SINGLE_HEAD, "scores"))
 '2*N*N*d_h'
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from functools import cache
 
 from app.algebra.expression import ZERO, Expression
 from app.models.architecture import Architecture
+from app.models.parameter_count import parameter_counts
 from app.shapes.operation import Matmul
 from app.shapes.table import PARTS_SUM, Count, FromParts, TensorTable
-from app.shapes.tables import LAYER_PARAMETERS, SINGLE_HEAD
+from app.topics.layer_parameters import LAYER_PARAMETERS
+from app.topics.requirements import (
+    PLAIN_LAYERS,
+    all_of,
+    require_cache_of_known_length,
+    require_scores_of_queries_and_keys,
+)
+from app.topics.single_head import SINGLE_HEAD
+from app.topics.topic import LevelSpec, Topic
 
 # In how many heads a layer computes each product of a head: queries and what follows from them in H query heads, keys
 # and values in G key/value heads.
@@ -130,3 +139,43 @@ def _memory_count(what: str, bits: str, numbers: Expression, formula: str) -> Co
     halved = FromParts(HALF_OF, (f"{what}_{doubled}_bit",), "up") if doubled in BYTES_PER_NUMBER else None
     total = numbers * BYTES_PER_NUMBER[bits]
     return Count(f"{what}_{bits}_bit", total, formula, halved, unit="bytes", rounded="up")
+
+
+def _total_parameters(architecture: Architecture, _tokens: int) -> Mapping[str, int]:
+    """The symbol `params`: the number of all parameters of the model."""
+    return {"params": parameter_counts(architecture).total}
+
+
+def _costs_table(architecture: Architecture, tokens: int) -> TensorTable:
+    """FLOPs of one layer, then bytes of parameters and, if the model has one, of its KV cache; no matrices."""
+    cached = cached_numbers(architecture, tokens) if architecture.has_kv_cache else None
+    return TensorTable("costs", counts=(*layer_costs(architecture.gated), *memory_costs(cached)))
+
+
+TOPIC = Topic(
+    "costs",
+    "counts",
+    _costs_table,
+    all_of(PLAIN_LAYERS, require_scores_of_queries_and_keys, require_cache_of_known_length),
+    bars="operations-and-bytes",
+    extra_sizes=_total_parameters,
+    counts="queries_flops keys_flops values_flops scores_flops context_flops output_flops "
+    "feed_forward_flops weights_16_bit weights_8_bit weights_4_bit cache_16_bit cache_8_bit",
+    extra_symbols="params",
+    levels=(
+        LevelSpec(
+            "costs",
+            "costs",
+            after=("decode-step", "parameter-count"),
+            steps=(
+                ("keys_flops", "scores_flops", "output_flops", "feed_forward_flops", "weights_16_bit", "cache_16_bit"),
+            ),
+        ),
+        LevelSpec(
+            "costs-letters",
+            "costs",
+            after=("costs", "layer-parameters-letters"),
+            steps=(("keys_flops", "scores_flops", "output_flops", "feed_forward_flops", "cache_16_bit"),),
+        ),
+    ),
+)

@@ -13,9 +13,10 @@ import math
 from collections.abc import Mapping
 
 from app.algebra.expression import ZERO, Expression
-from app.shapes.costs import HEADS_COMPUTING, product_flops
 from app.shapes.table import TensorTable
-from app.shapes.tables import DECODE_STEP, SINGLE_HEAD, WINDOWED_DECODE_STEP
+from app.topics.costs import HEADS_COMPUTING, product_flops
+from app.topics.decode_step import DECODE_STEP, WINDOWED_DECODE_STEP
+from app.topics.single_head import SINGLE_HEAD
 
 # In how many heads a layer computes each product of one more token: q and what follows in H query heads, its key and
 # value in G key/value heads.

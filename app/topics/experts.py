@@ -20,11 +20,13 @@ from app.algebra.expression import Expression
 from app.models.architecture import Architecture, LayerKind
 from app.models.parameter_count import parameter_counts
 from app.models.parameter_specs import inner_width, number_of_parameters
-from app.shapes.operation import AddExperts
+from app.shapes.operation import AddExperts, LargestWeights, Matmul, SelectRows
+from app.shapes.parameter_inventory import experts_inventory
 from app.shapes.parameter_rows import added_up, parameter_rows
-from app.shapes.requirements import TopicError
-from app.shapes.table import PARTS_SUM, Count, FromParts, TensorTable
-from app.shapes.tables import EXPERTS
+from app.shapes.table import PARTS_SUM, Count, FromParts, TensorTable, learned, tensor
+from app.topics.requirements import TopicError, all_of, require_named_parts, require_one_stack
+from app.topics.single_head import INPUT
+from app.topics.topic import FigurePlan, LevelSpec, Topic
 from app.translation import gettext as _
 
 IN_ONE_EXPERT = ("expert_input", "expert_hidden", "expert_output")  # have a row for each token that it gets
@@ -32,6 +34,31 @@ OF_LAYER = ("router", "one_expert", "experts", "shared_experts")  # rows of a pa
 # What is stored and what is active for one token, in one layer and in the model, by the experts that it counts.
 BLOCKS = (("block_stored", "experts"), ("block_active", "chosen_experts"))
 MODELS = (("total", "experts"), ("used", "chosen_experts"))
+
+
+EXPERTS = TensorTable(
+    "experts",
+    (
+        INPUT,
+        learned("W_router", "d, E", "score", counted=False, letter="W_r"),
+        tensor("router_logits", "R", "N, E", "score", Matmul("input W_router", "n d, d e -> n e")),
+        tensor("chosen", "P", "N, k", "score", LargestWeights("router_logits", "n e -> n k")),
+        learned("W_gate", "d, d_exp", "hidden", counted=False),
+        learned("W_up", "d, d_exp", "hidden", counted=False),
+        learned("W_down", "d_exp, d", "hidden", counted=False),
+        tensor("expert_input", "X_e", "N*k/E, d", "input", SelectRows("input", "n d -> m d")),
+        tensor(
+            "expert_hidden",
+            "B_e",
+            "N*k/E, d_exp",
+            "hidden",
+            Matmul("expert_input W_up", "m d, d f -> m f", gated_by="W_gate"),
+        ),
+        tensor("expert_output", "Y_e", "N*k/E, d", "output", Matmul("expert_hidden W_down", "m f, f d -> m d")),
+        tensor("output", "O", "N, d", "output", AddExperts("expert_output", "m d -> n d")),
+    ),
+    asks_parameters=True,
+)
 
 
 def require_experts_alike(architecture: Architecture, tokens: int) -> None:
@@ -124,3 +151,40 @@ def _in_all_layers(key: str, experts: Count, layers: str) -> Count:
     factor, rest = Expression.symbol(layers), Expression.symbol("rest")
     formula = f"{{{layers}}} · {{{experts.key}}} + {{all-else}}"
     return Count(key, factor * experts.total + rest, formula, FromParts(factor * PARTS_SUM + rest, (experts.key,)))
+
+
+_ROUTER = FigurePlan("router", "input", ("router_logits",))
+
+TOPIC = Topic(
+    "experts",
+    "parameters",
+    experts_table,
+    all_of(require_one_stack, require_experts_alike, require_named_parts),
+    extra_sizes=lambda architecture, _tokens: expert_sizes(architecture),
+    token_step=even_tokens,
+    inventory=lambda architecture: experts_inventory(architecture, expert_sizes(architecture)),
+    tables=(EXPERTS,),
+    counts="router one_expert experts shared_experts chosen_experts block_stored block_active total used",
+    extra_symbols="L_exp rest",
+    figures={
+        EXPERTS.key: (
+            _ROUTER,
+            FigurePlan("expert-up", "expert_input", ("expert_hidden",)),
+            FigurePlan("expert-down", "expert_hidden", ("expert_output",)),
+        ),
+    },
+    levels=(
+        LevelSpec(
+            "experts",
+            "experts",
+            after=("parameter-count",),
+            steps=(("router_logits", "chosen", "expert_input", "W_up", "block_active", "total"),),
+        ),
+        LevelSpec(
+            "experts-letters",
+            "experts",
+            after=("experts", "parameter-count-letters"),
+            steps=(("router_logits", "chosen", "expert_input", "W_up", "block_active"),),
+        ),
+    ),
+)

@@ -9,7 +9,16 @@ from fractions import Fraction
 from app.algebra.expression import Expression
 from app.models.architecture import Architecture
 from app.models.width_rules import WHOLE_PERCENT, WidthRule
-from app.shapes.table import PARTS_SUM, Count, FromParts
+from app.shapes.table import PARTS_SUM, Count, FromParts, TensorTable
+from app.topics.requirements import (
+    TopicError,
+    all_of,
+    require_layers_of_one_shape,
+    require_no_experts,
+    require_one_stack,
+)
+from app.topics.topic import LevelSpec, Topic
+from app.translation import gettext as _
 
 
 def width_sizes(architecture: Architecture, _tokens: int) -> dict[str, int]:
@@ -82,3 +91,44 @@ def _step(
 ) -> Count:
     """A number on the way to the inner dimension."""
     return Count(key, total, formula, made_from, unit="entries", rounds=rounds)
+
+
+def require_known_width(architecture: Architecture, tokens: int) -> None:
+    """Refuse an inner dimension that is neither 4·d in an ungated block nor what LLaMA's rule gives in a gated one."""
+    is_four_d = not architecture.gated and architecture.d_ff == 4 * architecture.d
+    if architecture.width_rule is None and not is_four_d:
+        message = _(
+            "The inner dimension of {model}, {d_ff}, follows no rule that this sheet knows: choose a model such as "
+            "LLaMA 7B or GPT-2."
+        )
+        raise TopicError(message.format(model=architecture.name, d_ff=f"{architecture.d_ff:,}"))
+
+
+TOPIC = Topic(
+    "feed-forward-width",
+    "counts",
+    lambda architecture, _tokens: TensorTable("feed-forward-width", counts=width_counts(architecture)),
+    all_of(require_one_stack, require_no_experts, require_layers_of_one_shape, require_known_width),
+    bars="blocks-and-widths",
+    extra_sizes=width_sizes,
+    counts="width block_parameters gated_width four_d two_thirds multiplied multiples gated_parameters "
+    "ungated_parameters",
+    extra_symbols="m percent g",
+    levels=(
+        LevelSpec(
+            "feed-forward-width",
+            "feed-forward-width",
+            after=("layer-parameters",),
+            steps=(
+                ("two_thirds", "multiplied", "width", "gated_parameters", "ungated_parameters"),
+                ("block_parameters", "gated_width"),
+            ),
+        ),
+        LevelSpec(
+            "feed-forward-width-letters",
+            "feed-forward-width",
+            after=("feed-forward-width", "layer-parameters-letters"),
+            steps=(("two_thirds", "multiples", "width"),),
+        ),
+    ),
+)

@@ -18,11 +18,12 @@ from fractions import Fraction
 
 from app.algebra.expression import ZERO, Expression
 from app.models.architecture import Architecture
-from app.shapes.costs import BYTES_PER_NUMBER, CACHED_OF_TOKEN, layer_costs
-from app.shapes.decode_costs import step_flops
-from app.shapes.requirements import TopicError
-from app.shapes.table import PARTS_SUM, Count, FromParts
-from app.shapes.tables import DECODE_STEP
+from app.shapes.table import PARTS_SUM, Count, FromParts, TensorTable
+from app.topics.costs import BYTES_PER_NUMBER, CACHED_OF_TOKEN, layer_costs
+from app.topics.decode_costs import step_flops
+from app.topics.decode_step import DECODE_STEP
+from app.topics.requirements import PLAIN_LAYERS, TopicError, all_of, require_scores_of_queries_and_keys
+from app.topics.topic import LevelSpec, Topic
 from app.translation import gettext as _
 
 PROJECTIONS = ("queries_flops", "keys_flops", "values_flops", "output_flops")
@@ -92,3 +93,39 @@ def _crossing_in_symbols(architecture: Architecture, with_feed_forward: bool) ->
         matrices = 3 if architecture.gated else 2
         tokens += Expression.parse("d*d_ff/H/d_h") * Fraction(matrices, 2)
     return tokens
+
+
+TOPIC = Topic(
+    "growth",
+    "counts",
+    lambda architecture, tokens: TensorTable("growth", counts=tuple(growth_counts(architecture, tokens))),
+    all_of(PLAIN_LAYERS, require_scores_of_queries_and_keys, require_attention_to_all),
+    bars="sums-and-growth",
+    counts="projections_flops pairwise_flops prefill_flops crossing crossing_of_layer projections_doubled "
+    "pairwise_doubled score_entries_doubled kv_cache_doubled decode_flops cache_of_token",
+    levels=(
+        LevelSpec(
+            "growth",
+            "growth",
+            after=("costs",),
+            steps=(
+                (
+                    *(
+                        "crossing",
+                        "projections_doubled",
+                        "pairwise_doubled",
+                        "score_entries_doubled",
+                        "kv_cache_doubled",
+                    ),
+                    "decode_flops",
+                ),
+            ),
+        ),
+        LevelSpec(
+            "growth-letters",
+            "growth",
+            after=("growth", "costs-letters"),
+            steps=(("pairwise_flops", "crossing", "decode_flops", "cache_of_token"),),
+        ),
+    ),
+)

@@ -13,8 +13,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from app.models.architecture import Architecture
-from app.shapes.costs import BYTES_PER_NUMBER, cached_numbers
-from app.shapes.requirements import (
+from app.shapes.table import TensorTable
+from app.topics.costs import BYTES_PER_NUMBER, cached_numbers
+from app.topics.requirements import (
     Requirement,
     TopicError,
     all_of,
@@ -23,8 +24,7 @@ from app.shapes.requirements import (
     require_own_projections,
     require_scores_of_queries_and_keys,
 )
-from app.shapes.table import TensorTable
-from app.shapes.tables import GROUPED_HEADS
+from app.topics.three_dimensions import GROUPED_HEADS
 from app.translation import gettext as _
 
 # Of a tensor that GROUPED_HEADS has both with its heads side by side and by head: the one and the other.

@@ -17,7 +17,7 @@ from app.algebra.expression import Expression
 from app.models.architecture import Architecture
 from app.shapes.consistency import upstream_blanks
 from app.shapes.table import Blank, TensorTable
-from app.shapes.topics import sizes_for, topic_for
+from app.topics.registry import sizes_for, topic_for
 
 
 @dataclass(frozen=True, eq=False)

@@ -206,17 +206,6 @@ def require_attention_of_one_shape(architecture: Architecture, tokens: int) -> N
         raise TopicError(message.format(model=architecture.name))
 
 
-def require_known_width(architecture: Architecture, tokens: int) -> None:
-    """Refuse an inner dimension that is neither 4·d in an ungated block nor what LLaMA's rule gives in a gated one."""
-    is_four_d = not architecture.gated and architecture.d_ff == 4 * architecture.d
-    if architecture.width_rule is None and not is_four_d:
-        message = _(
-            "The inner dimension of {model}, {d_ff}, follows no rule that this sheet knows: choose a model such as "
-            "LLaMA 7B or GPT-2."
-        )
-        raise TopicError(message.format(model=architecture.name, d_ff=f"{architecture.d_ff:,}"))
-
-
 def require_next_token(architecture: Architecture, tokens: int) -> None:
     """Refuse a model without logits over the vocabulary at each position, or whose tokens see later ones."""
     logits = tuple(str(dim) for dim in architecture.task_head.logits or ())
@@ -272,3 +261,6 @@ def _differ_in_feed_forward_or_norms(kinds: Sequence[LayerKind]) -> bool:
     may_differ = {"feed_forward", "router", "experts", "shared_experts"} if mixed else {"norms"}
     rest = {tuple(spec for spec in kind.parameters if spec.part.row not in may_differ) for kind in kinds}
     return len(rest) == 1 and len(kinds) <= 2
+
+
+PLAIN_LAYERS = all_of(require_one_stack, require_own_projections, require_no_experts, require_layers_of_one_shape)

@@ -16,9 +16,11 @@ from dataclasses import replace
 
 from app.algebra.expression import Expression
 from app.models.architecture import Architecture
-from app.shapes.requirements import TopicError
-from app.shapes.table import Count, TensorTable
-from app.shapes.tables import ROTARY_PAIRS
+from app.shapes.operation import Apply, Rope
+from app.shapes.table import Count, TensorTable, tensor
+from app.topics.requirements import TopicError, all_of, require_one_stack, require_own_projections
+from app.topics.single_head import QUERIES_AND_KEYS
+from app.topics.topic import FigurePlan, LevelSpec, Topic
 from app.translation import gettext as _
 
 # The dimension, counted from 0, whose partner a sheet asks for. Of a half-split pair it is in the first half if there
@@ -27,6 +29,21 @@ ASKED_DIMENSION = 2
 NEXT_DIMENSION, IN_SECOND_HALF = (
     Expression.number(ASKED_DIMENSION + 1),
     Expression.parse(f"d_rot/2 + {ASKED_DIMENSION}"),
+)
+
+
+# Rotary positions (Su et al., arXiv:2104.09864) rotate d_rot of a query's and a key's numbers, in pairs: one angle for
+# each token and pair.
+ROTARY_PAIRS = TensorTable(
+    "rotary-pairs",
+    (
+        *QUERIES_AND_KEYS,
+        tensor("angles", "θ", "N, d_rot/2", "hidden", hint="pairs"),
+        tensor("cosines", "cos", "N, d_rot/2", "hidden", Apply("angles", "n p -> n p", "cos")),
+        tensor("sines", "sin", "N, d_rot/2", "hidden", Apply("angles", "n p -> n p", "sin")),
+        tensor("rotated_queries", "Q'", "N, d_h", "query", Rope("queries angles", "n h, n p -> n h")),
+        tensor("rotated_keys", "K'", "N, d_h", "key", Rope("keys angles", "n h, n p -> n h")),
+    ),
 )
 
 
@@ -77,3 +94,33 @@ def rotary_counts(architecture: Architecture) -> Iterator[Count]:
     yield Count("layer_angles", Expression.parse("N*d_rot/2"), "{N} · {d_rot}/2", unit="entries")
     rotated = Expression.parse("N*H*d_rot + N*G*d_rot")
     yield Count("layer_rotated", rotated, "{N} · ({H} + {G}) · {d_rot}", unit="entries")
+
+
+TOPIC = Topic(
+    "rotary-pairs",
+    "layer",
+    rotary_table,
+    all_of(require_one_stack, require_own_projections, require_rotary_pairs),
+    tables=(ROTARY_PAIRS,),
+    counts="partner unrotated layer_angles layer_rotated",
+    figures={
+        ROTARY_PAIRS.key: (
+            FigurePlan("rotated-queries", "queries", ("angles", "rotated_queries"), "row"),
+            FigurePlan("rotated-keys", "keys", ("angles", "rotated_keys"), "row"),
+        ),
+    },
+    levels=(
+        LevelSpec(
+            "rotary-pairs",
+            "rotary-pairs",
+            after=("attention-layer", "whole-model"),
+            steps=(("angles", "rotated_queries", "partner", "layer_angles", "layer_rotated"),),
+        ),
+        LevelSpec(
+            "rotary-pairs-letters",
+            "rotary-pairs",
+            after=("rotary-pairs", "whole-model-letters"),
+            steps=(("angles", "rotated_queries", "layer_angles", "layer_rotated"),),
+        ),
+    ),
+)

@@ -9,10 +9,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from app.algebra.expression import Expression
 from app.models.architecture import Architecture
-from app.shapes.table import PARTS_SUM, Count, FromParts
+from app.shapes.operation import Softmax
+from app.shapes.table import PARTS_SUM, Count, FromParts, TensorTable, tensor
+from app.topics.requirements import (
+    all_of,
+    require_one_mask_for_all_layers,
+    require_scores_of_queries_and_keys,
+    require_weights_that_sum_to_one,
+)
+from app.topics.single_head import QUERIES_AND_KEYS, SINGLE_HEAD, UNMASKED_WEIGHTS
+from app.topics.topic import FigurePlan, LevelSpec, Topic
 
 _N, _W, _ONE = Expression.symbol("N"), Expression.symbol("W"), Expression.number(1)
 
@@ -81,3 +91,60 @@ def _triangle(side: Expression) -> Expression:
 def _entries(key: str, total: Expression, formula: str, made_from: FromParts | None = None) -> Count:
     """A count of entries of a matrix, or a number that is worked out from them."""
     return Count(key, total, formula, made_from, unit="entries")
+
+
+MASKED_SOFTMAX = TensorTable(
+    "masked-softmax",
+    (
+        *QUERIES_AND_KEYS,
+        SINGLE_HEAD["scores"],
+        tensor("mask", "M", "N, N", "score"),
+        tensor("weights", "A", "N, N", "score", Softmax("scores mask", "n m, n m -> n m", masked=True)),
+    ),
+)
+
+# The same without a mask, as in an encoder.
+UNMASKED_SOFTMAX = TensorTable("unmasked-softmax", (*QUERIES_AND_KEYS, SINGLE_HEAD["scores"], UNMASKED_WEIGHTS))
+
+_PRODUCT_OF_SCORES = FigurePlan("product", "queries", ("scores",))
+
+
+def _softmax_table(architecture: Architecture, tokens: int) -> TensorTable:
+    """From the scores of one head to its weights, with a mask if the model is causal; then what there is to count."""
+    table = MASKED_SOFTMAX if architecture.causal else UNMASKED_SOFTMAX
+    return replace(table, counts=softmax_counts(architecture, tokens))
+
+
+TOPIC = Topic(
+    "scale-mask-softmax",
+    "softmax",
+    _softmax_table,
+    all_of(
+        require_scores_of_queries_and_keys,
+        require_weights_that_sum_to_one,
+        require_one_mask_for_all_layers,
+    ),
+    masked=True,
+    extra_sizes=lambda _architecture, tokens: {"i": chosen_token(tokens)},
+    tables=(MASKED_SOFTMAX, UNMASKED_SOFTMAX),
+    counts="under_root masked first_weights chosen_weights last_weights all_weights row_sum weights_sum",
+    extra_symbols="i",
+    figures={
+        MASKED_SOFTMAX.key: (_PRODUCT_OF_SCORES, FigurePlan("masking", "scores", ("mask", "weights"), "row")),
+        UNMASKED_SOFTMAX.key: (_PRODUCT_OF_SCORES, FigurePlan("softmax", "scores", ("weights",), "row")),
+    },
+    levels=(
+        LevelSpec(
+            "scale-mask-softmax",
+            "scale-mask-softmax",
+            after=("single-head", "bidirectional-head"),
+            steps=(("under_root", "mask", "masked", "chosen_weights", "row_sum", "weights_sum"),),
+        ),
+        LevelSpec(
+            "scale-mask-softmax-letters",
+            "scale-mask-softmax",
+            after=("scale-mask-softmax", "single-head-letters"),
+            steps=(("under_root", "masked", "chosen_weights", "row_sum", "weights_sum"),),
+        ),
+    ),
+)

@@ -13,8 +13,12 @@ from typing import Any
 
 from app.models.architecture import Architecture
 from app.shapes.table import TensorTable
-from app.shapes.tables import ATTENTION_LAYER, CROSS_ATTENTION, SINGLE_HEAD
-from app.shapes.topics import check_decoder_tokens, decode_step_table, whole_model_table
+from app.topics.attention_layer import ATTENTION_LAYER
+from app.topics.cross_attention import CROSS_ATTENTION
+from app.topics.decode_step import decode_step_table
+from app.topics.registry import check_decoder_tokens
+from app.topics.single_head import SINGLE_HEAD
+from app.topics.whole_model import whole_model_table
 
 HEAD_ROWS = ("input", "queries", "keys", "values", "scores", "weights", "context", "output")
 STEP_ROWS = HEAD_ROWS[1:]

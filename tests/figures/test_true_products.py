@@ -19,15 +19,14 @@ from hypothesis import strategies as st
 from app.figures.figure import Box, Figure
 from app.figures.geometry import Polygon
 from app.figures.mismatch_brackets import MIN_BRACKET_PX
-from app.figures.plans import FIGURE_PLANS
 from app.figures.scale import ScaleName
 from app.figures.sheet_figures import draw_figures
 from app.models.read_config import build_architecture
-from app.shapes.requirements import TopicError
 from app.shapes.table import Blank
-from app.shapes.topics import TOPICS
 from app.sheets.reading import Answer
 from app.sheets.variant import Variant
+from app.topics.registry import FIGURE_PLANS, TOPICS
+from app.topics.requirements import TopicError
 from tests.helpers.rectangles import touch
 from tests.helpers.shipped import LIBRARY
 

@@ -25,7 +25,7 @@ from app.forward.program import BYTES_BY_DTYPE, notes, program
 from app.forward.run import execute, run_head
 from app.models.architecture import Architecture, Rotary
 from app.models.read_config import build_architecture
-from app.shapes.tables import SINGLE_HEAD
+from app.topics.single_head import SINGLE_HEAD
 
 Floats = NDArray[np.float64]
 WEIGHTS = ("X", "W_Q", "W_K", "W_V", "W_O")

@@ -26,9 +26,9 @@ from app.forward.run import execute, run_head
 from app.machine.work_queue import THE_APP, Client
 from app.models.architecture import Architecture, Rotary
 from app.models.read_config import build_architecture
-from app.shapes.tables import ATTENTION_LAYER
-from app.shapes.topics import sizes_for, topic_for
 from app.sheets.variant import Variant
+from app.topics.attention_layer import ATTENTION_LAYER
+from app.topics.registry import sizes_for, topic_for
 from tests.helpers.shipped import LIBRARY
 
 LAYER = "attention-layer"

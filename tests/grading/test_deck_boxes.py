@@ -7,10 +7,10 @@ import re
 import pytest
 
 from app.grading.deck_boxes import DECKS, AskedBoxes, mark_cache, mark_deck
-from app.shapes.layer_heads import LayerHeads, cache_bytes, cache_refusal, possible_kv_heads, require_heads
-from app.shapes.requirements import TopicError
 from app.sheets.library import Library
 from app.sheets.variant import Variant
+from app.topics.layer_heads import LayerHeads, cache_bytes, cache_refusal, possible_kv_heads, require_heads
+from app.topics.requirements import TopicError
 from app.web.exhibits.exhibit_view import LAYER_WORKSHEET
 
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from app.grading.grade import grade
 from app.handout.answer_key import answer_text
 from app.shapes.table import Blank
-from app.shapes.topics import TOPICS
 from app.sheets.library import Library
 from app.sheets.variant import Variant
+from app.topics.registry import TOPICS
 from tests.helpers.answer_keys import LLAMA
 from tests.helpers.shipped import LIBRARY
 

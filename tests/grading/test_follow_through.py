@@ -15,11 +15,11 @@ from app.figures.count_bars import count_plans
 from app.grading.grade import Report, feedback, grade
 from app.models.architecture import TokensError
 from app.settings import PROJECT
-from app.shapes.requirements import TopicError
 from app.sheets.library import Library
 from app.sheets.variant import Variant
 from app.sheets.worksheet import WorksheetError
 from app.sheets.worksheet_files import load_library
+from app.topics.requirements import TopicError
 from tests.helpers.answer_keys import LLAMA
 from tests.helpers.shipped import LIBRARY
 

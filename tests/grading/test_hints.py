@@ -20,11 +20,11 @@ from app.handout.answer_key import answer_text
 from app.misconceptions.catalogue import MISCONCEPTIONS
 from app.misconceptions.predictions import expectations
 from app.models.architecture import TokensError
-from app.shapes.requirements import TopicError
 from app.shapes.table import MATRIX_FIELDS, Blank, Count
 from app.sheets.library import Library
 from app.sheets.variant import Variant
 from app.sheets.worksheet import Answers, TokensAre
+from app.topics.requirements import TopicError
 from simulation.misconception_students import FilledSheet, misconception_sheets, with_tokens_as_rows
 from tests.helpers.answer_keys import LLAMA
 from tests.helpers.own_sheets import own_sheet

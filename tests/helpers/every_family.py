@@ -7,7 +7,7 @@ from functools import cache
 
 from app.models.architecture import Architecture
 from app.models.read_config import build_architecture
-from app.shapes.topics import refusal
+from app.topics.registry import refusal
 from tests.helpers.families_cases import CASES
 
 TOKENS = 10  # fewer than every position table of the cases has rows

@@ -6,13 +6,13 @@ from random import Random
 from typing import Any
 
 from app.models.architecture import TokensError
-from app.shapes.requirements import TopicError
 from app.shapes.table import MATRIX_FIELDS
-from app.shapes.topics import check_topic_tokens, topic_for
 from app.sheets.authoring.worksheet_settings import check_settings, possible_rows
 from app.sheets.library import Library
 from app.sheets.notation import NOTATIONS
 from app.sheets.worksheet import MAX_MISCONCEPTION_BOXES
+from app.topics.registry import check_topic_tokens, topic_for
+from app.topics.requirements import TopicError
 
 # Markup of every kind that a page, paper or table could mistake it for, and none of which is an error.
 HOSTILE_TEXTS = (

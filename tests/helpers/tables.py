@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import fields, replace
 
 from app.algebra.expression import Expression
-from app.shapes import tables
 from app.shapes.table import TensorTable
+from app.topics.registry import TOPICS
 
-TABLES = {table.key: table for table in vars(tables).values() if isinstance(table, TensorTable)}
+TABLES = {table.key: table for topic in TOPICS.values() for table in topic.tables}
 
 
 def with_shapes(table: TensorTable, shapes: Mapping[str, str]) -> TensorTable:

@@ -20,12 +20,12 @@ from app.misconceptions.misconception import CatalogueError, Misconception, Pred
 from app.misconceptions.predictions import cannot_tell_apart, expectations, wrong_expression
 from app.models.architecture import TokensError
 from app.models.read_config import build_architecture
-from app.shapes.problem import problem_for
-from app.shapes.requirements import TopicError
 from app.shapes.table import Blank
-from app.shapes.topics import TOPICS, possible_tokens, topic_for
 from app.sheets.library import Library
 from app.sheets.variant import Variant
+from app.topics.problem import problem_for
+from app.topics.registry import TOPICS, possible_tokens, topic_for
+from app.topics.requirements import TopicError
 from simulation.misconception_students import FilledSheet, misconception_sheets, right_sheet, with_slip
 from simulation.simulated_sheets import SimulatedSheet
 from tests.helpers.answer_keys import LLAMA

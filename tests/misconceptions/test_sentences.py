@@ -9,9 +9,9 @@ from dataclasses import replace
 import pytest
 
 from app.misconceptions.predictions import expectations
-from app.shapes.topics import TOPICS
 from app.sheets.variant import Variant
 from app.sheets.wording import MisconceptionText
+from app.topics.registry import TOPICS
 from tests.helpers.shipped import FIRST_OF_TOPIC, LIBRARY, MODELS
 
 KINDS: tuple[MisconceptionText, ...] = ("nudge", "hint", "explanation")

@@ -11,7 +11,7 @@ import pytest
 
 from app.grading.grade import grade
 from app.misconceptions.catalogue import MISCONCEPTIONS
-from app.shapes.topics import TOPICS
+from app.topics.registry import TOPICS
 from tests.helpers.shipped import LIBRARY
 
 Boxes = dict[str, int]

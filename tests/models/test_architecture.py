@@ -15,17 +15,12 @@ from app.models.config_fields import MAX_SIZE, ConfigError
 from app.models.families import REFUSED
 from app.models.parameter_count import parameter_counts, parameters_json
 from app.models.read_config import build_architecture, read_config
-from app.shapes.shapes_json import shapes
 from app.shapes.table import TensorTable
-from app.shapes.tables import (
-    ATTENTION_LAYER,
-    BATCHED_HEADS,
-    DIRECT_LATENT_ATTENTION,
-    HEADS_AS_DIMENSION,
-    LATENT_ATTENTION,
-    WINDOWED_DECODE_STEP,
-)
-from app.shapes.topics import decode_step_table
+from app.topics.attention_layer import ATTENTION_LAYER, DIRECT_LATENT_ATTENTION, LATENT_ATTENTION
+from app.topics.decode_step import WINDOWED_DECODE_STEP, decode_step_table
+from app.topics.four_dimensions import BATCHED_HEADS
+from app.topics.shapes_json import shapes
+from app.topics.three_dimensions import HEADS_AS_DIMENSION
 from tests.helpers.families_cases import BART, CASES, LATENT, LLAMA, Case
 from tests.helpers.tables import TABLES
 

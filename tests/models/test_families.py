@@ -15,7 +15,7 @@ from app.models.families.family import YES
 from app.models.parameter_count import layer_counts, parameter_counts, parameter_tensors
 from app.models.parameter_specs import ModelPart
 from app.models.read_config import build_architecture
-from app.shapes.shapes_json import shapes
+from app.topics.shapes_json import shapes
 from tests.helpers.families_cases import CASES, GPT, LATENT, LLAMA, MOE, Case, Config
 from tests.helpers.reference import Shapes, attention_of_a_step, built, by_pattern, per_layer
 from tests.helpers.slow import one_in

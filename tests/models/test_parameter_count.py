@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from app.models.architecture import Architecture
 from app.models.parameter_count import parameter_counts, parameter_tensors, parameters_json
 from app.models.read_config import build_architecture
-from app.shapes.tables import SINGLE_HEAD
+from app.topics.single_head import SINGLE_HEAD
 from tests.helpers.families_cases import CASES, Case
 from tests.helpers.reference import built
 

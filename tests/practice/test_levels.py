@@ -12,12 +12,12 @@ import pytest
 
 from app.misconceptions.catalogue import MISCONCEPTIONS
 from app.misconceptions.predictions import Confusion, cannot_tell_apart
-from app.practice.levels import LEVELS, check_levels, level_after, practice_levels
+from app.practice.levels import check_levels, level_after, practice_levels
 from app.practice.record import PracticeRecord, SheetResult
 from app.practice.scheduler import Practice, record_result
-from app.shapes.topics import TOPICS
 from app.sheets.library import Library
 from app.sheets.variant import Variant
+from app.topics.registry import LEVELS, TOPICS
 from simulation.beginners import Beginner, typed_texts
 from simulation.misconception_students import right_sheet
 from tests.helpers.shipped import LIBRARY

@@ -6,7 +6,8 @@ import pytest
 
 from app.shapes.consistency import DimensionMismatch, Values, mismatches, typed_source_of, upstream_blanks
 from app.shapes.table import Blank, BlankField, TensorTable, side_fields
-from app.shapes.tables import ATTENTION_LAYER, SINGLE_HEAD
+from app.topics.attention_layer import ATTENTION_LAYER
+from app.topics.single_head import SINGLE_HEAD
 from tests.helpers.tables import TABLES
 
 

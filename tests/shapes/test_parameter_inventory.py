@@ -10,8 +10,8 @@ from app.models.architecture import Architecture
 from app.models.parameter_count import parameter_counts
 from app.models.read_config import build_architecture
 from app.shapes.parameter_inventory import Fact, parameter_inventory
-from app.shapes.requirements import TopicError
-from app.shapes.topics import topic_for
+from app.topics.registry import topic_for
+from app.topics.requirements import TopicError
 from tests.helpers.families_cases import CASES, Case
 
 

@@ -15,13 +15,13 @@ from app.figures.sheet_figures import draw_figures
 from app.models.architecture import Architecture, TokensError
 from app.models.config_fields import ConfigError
 from app.models.read_config import build_architecture
-from app.shapes.requirements import TopicError
 from app.shapes.table import MATRIX_FIELDS, Blank, BlankField
-from app.shapes.topics import TOPICS, topic_for
 from app.sheets.library import Library
 from app.sheets.notation import NOTATIONS, NotationKey
 from app.sheets.variant import Variant
 from app.sheets.worksheet import Answers, Model, TokensAre, Worksheet
+from app.topics.registry import TOPICS, topic_for
+from app.topics.requirements import TopicError
 from tests.helpers.families_cases import CASES, LATENT
 from tests.helpers.own_sheets import own_sheet
 from tests.helpers.reference import running

@@ -18,15 +18,15 @@ from app.figures.sheet_figures import draw_figures
 from app.grading.explanations import mistaken_expression
 from app.grading.grade import grade
 from app.misconceptions.predictions import expectations
-from app.shapes.requirements import TopicError
 from app.shapes.table import Blank, Count
-from app.shapes.topics import possible_tokens, topic_for
 from app.sheets.answer_tokens import answer_tokens
 from app.sheets.library import Library
 from app.sheets.numbers import Unreadable
 from app.sheets.reading import Answer, AnswerReader
 from app.sheets.symbols import read_symbols
 from app.sheets.variant import Variant
+from app.topics.registry import possible_tokens, topic_for
+from app.topics.requirements import TopicError
 from tests.helpers.processor_time import processor_time_s
 from tests.helpers.shipped import FIRST_OF_TOPIC, LIBRARY, MODELS, UNLIKE_MODELS
 

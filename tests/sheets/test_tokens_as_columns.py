@@ -10,10 +10,10 @@ import pytest
 
 from app.figures.sheet_figures import draw_figures
 from app.misconceptions.predictions import expectations
-from app.shapes.requirements import TopicError
 from app.sheets.formulas import write_formula
 from app.sheets.library import Library
 from app.sheets.variant import Variant
+from app.topics.requirements import TopicError
 from tests.helpers.shipped import FIRST_OF_TOPIC, LIBRARY, UNLIKE_MODELS
 
 # What is true of one orientation only. A line of the sheet is called a row, too.

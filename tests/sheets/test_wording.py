@@ -16,7 +16,6 @@ import pytest
 
 from app.figures.count_bars import KINDS_OF_COUNTS
 from app.figures.glossary_drawings import GLOSSARY_DRAWINGS
-from app.figures.plans import FIGURE_PLANS
 from app.forward.head_run import REASON_OF_FAILURE
 from app.grading.compare import NearMiss
 from app.models.architecture import Architecture, NormKind, PositionBias
@@ -28,14 +27,14 @@ from app.practice.ideas import GroupState
 from app.practice.scheduler import NextReason
 from app.settings import PROJECT
 from app.shapes.operation import Relation
-from app.shapes.requirements import TopicError
 from app.shapes.table import Blank, TensorTable
-from app.shapes.topics import TOPICS, topic_for
 from app.sheets.library import Library
 from app.sheets.sheet_text import sentence_forms
 from app.sheets.wording import InterfaceSection, MisconceptionText, SheetSection, Wording, WordingPart
 from app.sheets.wording_files import read_wording
 from app.sheets.worksheet import WorksheetError
+from app.topics.registry import FIGURE_PLANS, TOPICS, topic_for
+from app.topics.requirements import TopicError
 from app.web.models.model_page import NINE
 from tests.helpers.asked_sentences import asked_keys, constructed_keys
 from tests.helpers.families_cases import CASES

@@ -10,12 +10,12 @@ import pytest
 from app.algebra.expression import Expression
 from app.algebra.number_text import format_number
 from app.models.architecture import TokensError
-from app.shapes.requirements import TopicError
 from app.shapes.table import Blank
 from app.sheets.library import Library
 from app.sheets.notation import NOTATIONS
 from app.sheets.variant import Variant
 from app.sheets.worksheet import WorksheetError
+from app.topics.requirements import TopicError
 
 CLASSIC_ROWS = ["input", "queries", "keys", "values", "scores", "weights", "output"]
 SHEETS = ("llama-7b", "qwen2.5-0.5b", "qwen2.5-0.5b-grouped")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from app.models.read_config import build_architecture
-from app.shapes.costs import product_flops
 from app.shapes.table import TensorTable
-from app.shapes.topics import sizes_for, topic_for
+from app.topics.costs import product_flops
+from app.topics.registry import sizes_for, topic_for
 from tests.helpers.tables import TABLES
 
 # A length for every symbol, all different, so that no product comes out right by chance.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from app.shapes.decode_costs import flops_with_cache, flops_without_cache, recomputed_flops, step_flops
-from app.shapes.tables import DECODE_STEP, WINDOWED_DECODE_STEP
+from app.topics.decode_costs import flops_with_cache, flops_without_cache, recomputed_flops, step_flops
+from app.topics.decode_step import DECODE_STEP, WINDOWED_DECODE_STEP
 
 LLAMA_7B = {"d": 4096, "d_h": 128, "d_v": 128, "H": 32, "G": 32}
 SMALL = {"d": 12, "d_h": 3, "d_v": 5, "H": 4, "G": 2}

@@ -15,8 +15,8 @@ import pytest
 import torch
 from torch.overrides import TorchFunctionMode
 
-from app.shapes.problem import Problem, problem_for
 from app.sheets.library import Library
+from app.topics.problem import Problem, problem_for
 
 TOKENS = 12
 # Multi-head, in an encoder and in an encoder-decoder too; then grouped, some with a head width of their own.

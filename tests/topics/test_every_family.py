@@ -14,8 +14,8 @@ from app.models.config_fields import ConfigError
 from app.models.parameter_count import parameter_counts
 from app.models.parameter_specs import ParameterSpec
 from app.models.read_config import build_architecture
-from app.shapes.requirements import visible_keys
-from app.shapes.topics import TOPICS, refusal, sizes_for, topic_for
+from app.topics.registry import TOPICS, refusal, sizes_for, topic_for
+from app.topics.requirements import visible_keys
 from tests.helpers.every_family import TOKENS, possible
 from tests.helpers.families_cases import CASES
 

@@ -9,12 +9,12 @@ import torch
 
 from app.models.parameter_count import parameter_counts
 from app.models.read_config import build_architecture
-from app.shapes.problem import problem_for
-from app.shapes.requirements import TopicError
 from app.shapes.table import Blank, Count
-from app.shapes.topics import possible_tokens, sizes_for, topic_for
 from app.sheets.library import Library
 from app.sheets.seeds import possible_lengths
+from app.topics.problem import problem_for
+from app.topics.registry import possible_tokens, sizes_for, topic_for
+from app.topics.requirements import TopicError
 from tests.helpers.reference import running
 from tests.helpers.shipped import MODELS
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from app.models.width_rules import LLAMA_RULE, WidthRule
-from app.shapes.topics import refusal, sizes_for, topic_for
+from app.topics.registry import refusal, sizes_for, topic_for
 from tests.helpers.shipped import MODELS
 
 TOPIC = "feed-forward-width"

@@ -6,9 +6,9 @@ from fractions import Fraction
 
 import pytest
 
-from app.shapes.problem import problem_for
-from app.shapes.requirements import TopicError
-from app.shapes.topics import refusal, sizes_for, topic_for
+from app.topics.problem import problem_for
+from app.topics.registry import refusal, sizes_for, topic_for
+from app.topics.requirements import TopicError
 from tests.helpers.shipped import MODELS
 
 GROWING = [key for key, architecture in MODELS.items() if refusal("growth", architecture, 10) is None]

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from app.models.read_config import build_architecture
-from app.shapes.topics import refusal, sizes_for, topic_for
+from app.topics.registry import refusal, sizes_for, topic_for
 
 TOPIC = "head-parameters"
 LLAMA = {"model_type": "llama", "num_hidden_layers": 2, "intermediate_size": 96, "vocab_size": 99}

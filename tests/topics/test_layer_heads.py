@@ -7,17 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from app.shapes.layer_heads import (
-    LayerHeads,
-    cache_bytes,
-    cache_refusal,
-    possible_kv_heads,
-    require_heads,
-)
-from app.shapes.requirements import TopicError
-from app.shapes.tables import GROUPED_HEADS
-from app.shapes.topics import sizes_for, topic_for
 from app.sheets.library import Library
+from app.topics.layer_heads import LayerHeads, cache_bytes, cache_refusal, possible_kv_heads, require_heads
+from app.topics.registry import sizes_for, topic_for
+from app.topics.requirements import TopicError
+from app.topics.three_dimensions import GROUPED_HEADS
 from tests.helpers.tables import with_shapes
 
 TOKENS = 5

@@ -15,7 +15,7 @@ from app.algebra.expression import ZERO, Expression
 from app.models.architecture import Architecture
 from app.models.parameter_specs import Bucket, ParameterSpecs
 from app.shapes.table import TensorTable
-from app.shapes.topics import TOPICS, refusal, sizes_for, topic_for
+from app.topics.registry import TOPICS, refusal, sizes_for, topic_for
 from tests.helpers.every_family import TOKENS, architectures
 
 Matrix = tuple[Expression, ...]  # rows and columns in the orientation of x·W; of experts, E before them

@@ -32,8 +32,8 @@ from app.shapes.operation import (
     View,
 )
 from app.shapes.table import Tensor, TensorTable, learned, tensor
-from app.shapes.tables import SINGLE_HEAD
-from app.shapes.topics import TOPICS, sizes_for, topic_for
+from app.topics.registry import TOPICS, sizes_for, topic_for
+from app.topics.single_head import SINGLE_HEAD
 from tests.helpers.every_family import possible
 
 TOKENS = 12  # sent to experts evenly in every family

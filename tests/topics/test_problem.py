@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from app.shapes.problem import problem_for
-from app.shapes.requirements import TopicError
 from app.shapes.table import Blank
+from app.topics.problem import problem_for
+from app.topics.requirements import TopicError
 from tests.helpers.shipped import LIBRARY
 
 LLAMA = LIBRARY.models["llama-7b"].architecture

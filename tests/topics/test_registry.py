@@ -1,4 +1,4 @@
-"""Each topic is one TopicSpec: what it refuses, which table it means for a model, what can be drawn and run."""
+"""Each topic is one Topic: what it refuses, which table it means for a model, what can be drawn and run."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import pytest
 import transformers
 
 from app.models.read_config import build_architecture
-from app.shapes.requirements import TopicError
-from app.shapes.tables import ATTENTION_LAYER, BIDIRECTIONAL_HEAD, SINGLE_HEAD
-from app.shapes.topics import TOPICS, possible_tokens, sizes_for, topic_for
+from app.topics.attention_layer import ATTENTION_LAYER
+from app.topics.registry import TOPICS, possible_tokens, sizes_for, topic_for
+from app.topics.requirements import TopicError
+from app.topics.single_head import BIDIRECTIONAL_HEAD, SINGLE_HEAD
 from tests.helpers import every_family
 from tests.helpers.every_family import architectures
 from tests.helpers.families_cases import CASES, Case

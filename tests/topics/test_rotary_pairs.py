@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from app.models.read_config import build_architecture
-from app.shapes.problem import problem_for
-from app.shapes.requirements import TopicError
-from app.shapes.topics import topic_for
+from app.topics.problem import problem_for
+from app.topics.registry import topic_for
+from app.topics.requirements import TopicError
 from tests.helpers.reference import running
 from tests.helpers.shipped import MODELS
 

@@ -9,8 +9,8 @@ import torch
 
 from app.models.architecture import Architecture
 from app.models.read_config import build_architecture
-from app.shapes.requirements import TopicError
-from app.shapes.topics import refusal, sizes_for, topic_for
+from app.topics.registry import refusal, sizes_for, topic_for
+from app.topics.requirements import TopicError
 from tests.helpers.shipped import MODELS
 
 TOPIC = "scale-mask-softmax"

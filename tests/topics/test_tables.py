@@ -10,7 +10,8 @@ import pytest
 from app.models.architecture import Architecture
 from app.models.read_config import build_architecture
 from app.shapes.table import Blank, Tensor
-from app.shapes.tables import ATTENTION_LAYER, SINGLE_HEAD
+from app.topics.attention_layer import ATTENTION_LAYER
+from app.topics.single_head import SINGLE_HEAD
 
 COVERED = {"llama", "qwen2", "qwen3", "mistral", "gpt2"}
 HEAD_KEYS = ("input", "queries", "keys", "values", "scores", "weights", "context", "output")

@@ -13,8 +13,6 @@ from decimal import Decimal
 from typing import Any, TypeVar
 
 from app.models.architecture import MAX_TOKENS
-from app.shapes.requirements import TopicError
-from app.shapes.topics import TOPICS
 from app.sheets.authoring.worksheet_settings import (
     SettingError,
     check_settings,
@@ -36,6 +34,8 @@ from app.sheets.worksheet import (
     Worksheet,
     derived_key,
 )
+from app.topics.registry import TOPICS
+from app.topics.requirements import TopicError
 from app.translation import gettext as _
 
 T = TypeVar("T")

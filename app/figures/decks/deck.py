@@ -22,7 +22,7 @@ from app.figures.geometry import Point, Rect
 from app.figures.pen import Pen
 from app.figures.scale import UNKNOWN_DECK_PX
 from app.shapes.table import Blank
-from app.shapes.topics import TOPICS
+from app.topics.registry import TOPICS
 
 SLANT = Point(0.8, 0.6)  # how far right and up something is that is 1 px further back
 MIN_CARD_PX = 3.2  # from one card to the next

@@ -11,8 +11,8 @@ from app.figures.decks.deck import SLANT, Deck
 from app.figures.figure import MismatchBracket
 from app.figures.geometry import Point
 from app.figures.pen import Pen
-from app.figures.plans import FigurePlan
 from app.shapes.table import Blank
+from app.topics.topic import FigurePlan
 
 AWAY_PX = 5.0  # between a side and its bracket
 LEAST_PX = 8.0  # of a bracket

@@ -18,8 +18,8 @@ from app.figures.figure import Arc, EdgeShown, EdgeSide, Flow, Sign, Sketch, vie
 from app.figures.geometry import Point, Rect
 from app.figures.mismatch_brackets import with_free_labels
 from app.figures.pen import Pen
-from app.figures.plans import FigurePlan
 from app.shapes.table import Blank
+from app.topics.topic import FigurePlan
 
 DECKS_PX = 13.0  # between two decks of a product
 ARC_GAP_PX = 8.0  # between an arc and the deck at its end

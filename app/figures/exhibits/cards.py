@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from app.algebra.number_text import format_number
 from app.figures.exhibits.frames import DrawnMark, Part, RectangleMark, TextMark
-from app.shapes.layer_heads import LayerHeads
+from app.topics.layer_heads import LayerHeads
 from app.translation import gettext as _
 
 WIDTH = 340.0  # of every drawing, so that a phone shows it in its own size

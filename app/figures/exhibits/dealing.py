@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from app.shapes.layer_heads import LayerHeads
+from app.topics.layer_heads import LayerHeads
 
 MOST_GROUPS = 8  # of cards around their key card that are drawn
 

@@ -11,10 +11,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from app.models.architecture import Architecture, LayerRun
-from app.shapes.decode_costs import flops_with_cache, flops_without_cache, recomputed_flops, step_flops
 from app.shapes.table import TensorTable
-from app.shapes.tables import DECODE_STEP, SINGLE_HEAD
-from app.shapes.topics import TOPICS, refusal, sizes_for, topic_for
+from app.topics.decode_costs import flops_with_cache, flops_without_cache, recomputed_flops, step_flops
+from app.topics.decode_step import DECODE_STEP
+from app.topics.registry import TOPICS, refusal, sizes_for, topic_for
+from app.topics.single_head import SINGLE_HEAD
 
 DECODE_TOPIC = DECODE_STEP.key
 

@@ -11,7 +11,7 @@ from app.figures.exhibits.cards import Cards
 from app.figures.exhibits.dealing import Dealing
 from app.figures.exhibits.frames import Exhibit, Frame
 from app.figures.exhibits.heads_drawings import HeadsDrawings
-from app.shapes.layer_heads import LayerHeads
+from app.topics.layer_heads import LayerHeads
 from app.translation import gettext as _
 
 

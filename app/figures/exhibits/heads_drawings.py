@@ -12,7 +12,7 @@ from app.figures.exhibits.cards import CARD_HEIGHT, LEFT, ROOM, WIDTH, Cards, la
 from app.figures.exhibits.dealing import Dealing
 from app.figures.exhibits.frames import FrameDrawing, Part, PathMark, RectangleMark, TextMark
 from app.figures.lettering import LABEL_PX, label_px
-from app.shapes.layer_heads import LayerHeads
+from app.topics.layer_heads import LayerHeads
 from app.translation import gettext as _
 from app.translation import ngettext
 

@@ -14,12 +14,12 @@ from app.algebra.expression import Expression, Formula
 from app.misconceptions.diagnosis import diagnose
 from app.misconceptions.predictions import expectations, number_written
 from app.misconceptions.slips import is_single_slip
-from app.shapes.problem import Problem
 from app.shapes.table import Blank
 from app.sheets.numbers import Unreadable
 from app.sheets.reading import Answer
 from app.sheets.variant import Variant
 from app.sheets.worksheet import MAX_REPEATED, AuthorMisconception, WorksheetError
+from app.topics.problem import Problem
 from app.translation import gettext as _
 
 AuthorFindingKind = Literal["formula", "right", "slip", "same", "hidden"]

@@ -12,8 +12,6 @@ from pydantic_core import ErrorDetails
 
 from app.models.architecture import Architecture, TokensError
 from app.names import clean_line
-from app.shapes.requirements import TopicError
-from app.shapes.topics import check_decoder_tokens, check_topic_tokens, possible_tokens, topic_for
 from app.sheets.authoring.author_misconceptions import box_problem
 from app.sheets.authoring.markdown import check_markdown
 from app.sheets.variant import Variant
@@ -28,6 +26,8 @@ from app.sheets.worksheet import (
     WorksheetError,
     unknown_name,
 )
+from app.topics.registry import check_decoder_tokens, check_topic_tokens, possible_tokens, topic_for
+from app.topics.requirements import TopicError
 from app.translation import gettext as _
 
 _SETTINGS = tuple(each.name for each in fields(Worksheet) if each.name != "key")

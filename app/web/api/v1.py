@@ -15,10 +15,10 @@ from app.grading.hints import write_hint
 from app.misconceptions.catalogue import MISCONCEPTIONS
 from app.models.parameter_count import parameters_json
 from app.models.read_config import build_architecture
-from app.shapes.shapes_json import shapes
 from app.sheets.sheet_json import variant_json
 from app.sheets.variant import Variant
 from app.sheets.worksheet import Model
+from app.topics.shapes_json import shapes
 from app.translation import gettext as _
 from app.web.shared.permissions import QueueClient, require_practice
 from app.web.shared.rate_limits import BYTES_OF_MODEL, BYTES_OF_RUN

@@ -13,10 +13,10 @@ from app.exchange.imported_models import library_with_model
 from app.figures.exhibits.frames import Exhibit
 from app.models.architecture import TokensError
 from app.models.config_fields import ConfigError
-from app.shapes.requirements import TopicError
 from app.sheets.library import Library
 from app.sheets.variant import Variant
 from app.sheets.worksheet import Worksheet, WorksheetError
+from app.topics.requirements import TopicError
 from app.translation import gettext as _
 from app.web.practice.sheet_request import FIRST_WORKSHEET, find_variant
 from app.web.shared.errors import status_of

@@ -15,17 +15,12 @@ from app.exchange.imported_models import library_with_model
 from app.figures.exhibits.dealing import Dealing
 from app.figures.exhibits.heads import HeadsExhibit
 from app.grading.deck_boxes import DECKS, AskedBoxes, mark_cache, mark_deck
-from app.shapes.layer_heads import (
-    LayerHeads,
-    cache_bytes,
-    cache_refusal,
-    possible_kv_heads,
-    require_heads,
-)
-from app.shapes.requirements import TopicError
 from app.sheets.library import Library
 from app.sheets.reading import MAX_BOX_TEXT
 from app.sheets.variant import Variant
+from app.topics import three_dimensions
+from app.topics.layer_heads import LayerHeads, cache_bytes, cache_refusal, possible_kv_heads, require_heads
+from app.topics.requirements import TopicError
 from app.translation import gettext as _
 from app.web.exhibits.exhibit_view import (
     LAYER_WORKSHEET,
@@ -137,7 +132,7 @@ def _groups_problem(variant: Variant, groups: str | None) -> str:
 
 def _sheet_address(library: Library, variant: Variant) -> str:
     """Where the same layer is a sheet on its heads in three dimensions; empty in a library without such a sheet."""
-    worksheet = worksheet_of_topic(library, "three-dimensions")
+    worksheet = worksheet_of_topic(library, three_dimensions.TOPIC.key)
     query = {"model": variant.model.key, "tokens": variant.tokens}
     return url_for("show_sheet", worksheet=worksheet.key, **query) if worksheet else ""
 

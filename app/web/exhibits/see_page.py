@@ -18,8 +18,8 @@ from app.figures.exhibits.slide import slide_exhibit
 from app.figures.exhibits.token import token_exhibit
 from app.figures.typed_shapes import TypedShapes
 from app.grading.deck_boxes import DECKS
-from app.shapes.layer_heads import LayerHeads
 from app.sheets.library import Library
+from app.topics.layer_heads import LayerHeads
 from app.translation import gettext as _
 from app.web.exhibits.exhibit_view import LAYER_WORKSHEET, worksheet_of_topic
 from app.web.practice.sheet_request import FIRST_WORKSHEET

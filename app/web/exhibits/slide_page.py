@@ -26,14 +26,14 @@ from app.figures.exhibits.products import (
 from app.figures.exhibits.slide import slide_exhibit
 from app.figures.typed_shapes import TypedShapes
 from app.shapes.table import MATRIX_FIELDS, Blank
-from app.shapes.tables import SINGLE_HEAD
-from app.shapes.topics import topic_for
 from app.sheets.formulas import write_formula
 from app.sheets.library import Library
 from app.sheets.reading import MAX_BOX_TEXT, Answer
 from app.sheets.variant import Variant
 from app.sheets.worksheet import Worksheet, WorksheetError
 from app.store import Visitor
+from app.topics.registry import topic_for
+from app.topics.single_head import SINGLE_HEAD
 from app.translation import gettext as _
 from app.web.exhibits.exhibit_view import (
     ExhibitAddress,

@@ -23,12 +23,12 @@ from app.handout.print_child import PREVIEW_PAGES
 from app.handout.sheet_plan import check_version_count, plan_sheets
 from app.machine.work_queue import Client
 from app.models.architecture import TokensError
-from app.shapes.requirements import TopicError
 from app.sheets.exit_tickets import Ticket
 from app.sheets.library import Library
 from app.sheets.seeds import SeedError
 from app.sheets.worksheet import Worksheet, WorksheetError, whole_key
 from app.store import Teacher
+from app.topics.requirements import TopicError
 from app.web.handouts.handout_form import HandoutForm, handout_base_url, pdf_response
 from app.web.shared.errors import status_of
 from app.web.shared.model_menu import ModelMenu, model_menu

@@ -15,9 +15,9 @@ from app.exchange.imported_models import library_with_model
 from app.models.architecture import TokensError
 from app.models.config_fields import ConfigError
 from app.names import clean_line
-from app.shapes.requirements import TopicError
 from app.sheets.worksheet import WorksheetError
 from app.store import AuditAction, Course, MaterialKind, Store, Teacher
+from app.topics.requirements import TopicError
 from app.translation import gettext as _
 from app.web.handouts.handout_form import MAX_TYPED_TOKENS
 from app.web.shared.forms import MAX_LINE, FormDep, FormReader, whole_number

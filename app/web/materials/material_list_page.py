@@ -10,10 +10,10 @@ from annotated_doc import Doc
 from fastapi import APIRouter, Request, Response
 
 from app.classes.materials import with_materials
-from app.shapes.topics import TOPICS
 from app.sheets.library import Library
 from app.sheets.worksheet import Worksheet
 from app.store import Material, TaughtCourse, Teacher
+from app.topics.registry import TOPICS
 from app.translation import gettext as _
 from app.translation import ngettext
 from app.web.shared.forms import MAX_LINE, Pager, cut_page

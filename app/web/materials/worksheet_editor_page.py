@@ -25,10 +25,10 @@ from app.classes.materials import library_with_models_of
 from app.exchange import hub
 from app.models.config_fields import ConfigError
 from app.names import clean_line
-from app.shapes.topics import TOPICS
 from app.sheets.library import Library
 from app.sheets.worksheet import WORKSHEETS, Worksheet
 from app.store import AuditAction, Course, Material, Teacher
+from app.topics.registry import TOPICS
 from app.translation import gettext as _
 from app.web.materials.worksheet_editor_view import (
     Conflict,

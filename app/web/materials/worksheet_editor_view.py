@@ -22,12 +22,12 @@ from app.classes.authoring.worksheet_form import (
 )
 from app.exchange import hub
 from app.exchange.imported_models import library_with_model
-from app.shapes.topics import TOPICS
 from app.sheets.library import Library
 from app.sheets.notation import NOTATIONS, NotationKey
 from app.sheets.variant import Variant
 from app.sheets.worksheet import Model, Worksheet
 from app.store import Course, Material
+from app.topics.registry import TOPICS
 from app.translation import gettext as _
 from app.web.materials.worksheet_preview import (
     PREVIEW_KEY,

@@ -17,11 +17,11 @@ from app.figures.parameter_bar import BarGroup, BarPiece, parameter_bar
 from app.models.architecture import MAX_TOKENS, Architecture, LayerRun, SizeSource, TokensError
 from app.models.parameter_count import ParameterCounts, parameter_counts, parameter_tensors
 from app.models.parameter_formula import ParameterFormula, Summand, in_brackets, in_numbers, parameter_formula
-from app.shapes.requirements import TopicError
 from app.sheets.library import Library
 from app.sheets.variant import Variant
 from app.sheets.wording import Wording
 from app.sheets.worksheet import Model, WorksheetError
+from app.topics.requirements import TopicError
 from app.web.practice.sheet_request import sheet_link
 from app.web.shared.permissions import require_practice
 from app.web.shared.services import ServicesDep

@@ -23,11 +23,11 @@ from app.models.architecture import TokensError
 from app.practice.levels import worksheet_after
 from app.practice.progress import PracticePanel, practice_panel
 from app.practice.scheduler import next_sheet
-from app.shapes.requirements import TopicError
 from app.sheets.library import Library
 from app.sheets.variant import Variant
 from app.sheets.worksheet import WorksheetError, whole_key
 from app.store import PracticeDraft, Store, Visitor
+from app.topics.requirements import TopicError
 from app.translation import gettext as _
 from app.web.practice.practice_cookie import record_with_sheet
 from app.web.practice.practice_place import PracticePlace, PracticePlaceDep, practice_place

@@ -28,10 +28,10 @@ from app.logs import REQUEST_ID
 from app.metrics import count_failure
 from app.models.architecture import TokensError
 from app.models.config_fields import ConfigError
-from app.shapes.requirements import TopicError
 from app.sheets.seeds import SeedError
 from app.sheets.worksheet import WorksheetError
 from app.store.limits import Failure, failure_of, is_orphan
+from app.topics.requirements import TopicError
 from app.translation import gettext as _
 from app.translation import ngettext
 from app.web.shared.passwords import PasswordsBusyError

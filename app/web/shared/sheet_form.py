@@ -16,10 +16,10 @@ from app.figures.figure import Figure
 from app.figures.scale import ScaleName
 from app.figures.sheet_figures import draw_figures
 from app.grading.hints import HINT_LEVELS, HintLevel
-from app.shapes.problem import Problem
 from app.sheets.reading import MAX_BOX_TEXT, Answer
 from app.sheets.variant import Variant
 from app.store import Answers, Stamp, question_name
+from app.topics.problem import Problem
 from app.web.shared.forms import FormReader
 from app.web.shared.templating import render_text
 

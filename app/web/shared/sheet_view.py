@@ -13,14 +13,14 @@ from app.figures.exhibits.decode_steps import DECODE_TOPIC
 from app.figures.exhibits.products import products_on
 from app.grading.grade import Mark, MarkKind, Report
 from app.grading.hints import Hint
-from app.shapes.layer_heads import require_heads
-from app.shapes.requirements import TopicError
 from app.shapes.table import Blank
-from app.shapes.topics import TOPICS
 from app.sheets.formulas import FormulaPiece, formula_pieces
 from app.sheets.reading import Answer
 from app.sheets.variant import Row, Variant
 from app.store import question_name
+from app.topics.layer_heads import require_heads
+from app.topics.registry import TOPICS
+from app.topics.requirements import TopicError
 from app.translation import gettext as _
 from app.web.shared.cookies import who_asks
 from app.web.shared.urls import url_for

@@ -25,10 +25,10 @@ from app.classes.frozen.offered_worksheets import Offer, complete_revisions, off
 from app.classes.materials import OwnMaterials, materials_for_course
 from app.exchange.imported_models import library_with_model
 from app.models.architecture import TokensError
-from app.shapes.requirements import TopicError
 from app.sheets.library import Library
 from app.sheets.worksheet import WorksheetError
 from app.store import Activity, AuditAction, Content, Phase, Plan, Store
+from app.topics.requirements import TopicError
 from app.translation import gettext as _
 from app.web.shared.forms import FormDep, FormReader, whole_number
 from app.web.shared.model_menu import ModelMenu, model_menu

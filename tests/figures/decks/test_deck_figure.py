@@ -16,10 +16,10 @@ from app.figures.figure import Box, Figure
 from app.figures.geometry import Rect
 from app.figures.scale import ScaleName
 from app.figures.sheet_figures import draw_figures
-from app.shapes.requirements import TopicError
 from app.shapes.table import Blank
 from app.sheets.reading import Answer
 from app.sheets.variant import Variant
+from app.topics.requirements import TopicError
 from tests.helpers.rectangles import touch
 from tests.helpers.shipped import LIBRARY
 from tests.helpers.tables import with_shapes

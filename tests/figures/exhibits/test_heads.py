@@ -9,10 +9,11 @@ from app.figures.exhibits.dealing import Dealing
 from app.figures.exhibits.frames import Exhibit, Frame, PathMark, TextMark
 from app.figures.exhibits.heads import HeadsExhibit
 from app.grading.deck_boxes import DECKS
-from app.shapes.layer_heads import LayerHeads, possible_kv_heads
-from app.shapes.tables import ATTENTION_LAYER, GROUPED_HEADS
-from app.shapes.topics import sizes_for
 from app.sheets.library import Library
+from app.topics.attention_layer import ATTENTION_LAYER
+from app.topics.layer_heads import LayerHeads, possible_kv_heads
+from app.topics.registry import sizes_for
+from app.topics.three_dimensions import GROUPED_HEADS
 from tests.helpers.tables import with_shapes
 
 LETTERS = {tensor.key: tensor.letter for tensor in ATTENTION_LAYER.tensors}

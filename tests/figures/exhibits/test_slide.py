@@ -16,10 +16,10 @@ from app.figures.exhibits.products import UnmultipliableError, multiplied, produ
 from app.figures.exhibits.slide import slide_exhibit
 from app.figures.typed_shapes import TypedShapes
 from app.models.architecture import TokensError
-from app.shapes.requirements import TopicError
 from app.shapes.table import Blank
 from app.sheets.library import Library
 from app.sheets.reading import Answer
+from app.topics.requirements import TopicError
 from tests.helpers.tables import with_shapes
 
 

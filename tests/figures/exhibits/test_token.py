@@ -11,10 +11,10 @@ import pytest
 
 from app.figures.exhibits.frames import FrameDrawing, Part, PathMark, RectangleMark
 from app.figures.exhibits.token import steps_of, token_exhibit
-from app.shapes import topics
-from app.shapes.tables import DECODE_STEP
 from app.sheets.library import Library
 from app.sheets.variant import Variant
+from app.topics import registry as topics
+from app.topics.decode_step import DECODE_STEP
 from tests.helpers.tables import with_shapes
 
 SHEET = "decode-llama-3.2-1b"

@@ -15,8 +15,6 @@ from hypothesis import strategies as st
 
 from app.models.architecture import TokensError
 from app.settings import PROJECT
-from app.shapes.requirements import TopicError
-from app.shapes.topics import TOPICS, possible_tokens
 from app.sheets.authoring.author_misconceptions import read_formula
 from app.sheets.authoring.worksheet_settings import (
     SettingError,
@@ -26,6 +24,8 @@ from app.sheets.authoring.worksheet_settings import (
 from app.sheets.library import Library
 from app.sheets.variant import Variant
 from app.sheets.worksheet import WORKSHEETS, Worksheet, WorksheetError, derived_key
+from app.topics.registry import TOPICS, possible_tokens
+from app.topics.requirements import TopicError
 from tests.helpers.random_worksheets import random_settings
 from tests.helpers.shipped import LIBRARY
 from tests.helpers.slow import one_in

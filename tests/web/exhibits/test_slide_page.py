@@ -11,10 +11,10 @@ from starlette.testclient import TestClient
 
 from app.classes.student_sheet import freeze
 from app.practice.levels import practice_levels
-from app.shapes.topics import TOPICS
 from app.sheets.library import Library
 from app.sheets.variant import Variant
 from app.store import Plan, Policies
+from app.topics.registry import TOPICS
 from app.web.shared.static_files import static_url
 from tests.helpers.class_sheet import press
 from tests.helpers.html_page import Page

@@ -13,10 +13,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.testclient import TestClient
 
-from app.practice.levels import LEVELS
 from app.practice.record import MAX_RESULTS, PracticeRecord, SheetResult, read_record, write_record
 from app.sheets.library import Library
 from app.sheets.variant import Variant
+from app.topics.registry import LEVELS
 from app.web.practice.practice_cookie import MAX_COOKIE, read_record_cookie, set_record_cookie
 from app.web.practice.sheet_request import sheet_link
 from app.web.shared.cookies import PRACTICE_COOKIE

@@ -1,0 +1,148 @@
+"""A whole layer of attention, its heads side by side; in DeepSeek, with latent attention."""
+
+from __future__ import annotations
+
+from app.models.architecture import Architecture
+from app.shapes.operation import Concat, Matmul
+from app.shapes.table import Tensor, TensorTable, learned, tensor
+from app.topics.requirements import require_scores_of_queries_and_keys
+from app.topics.single_head import INPUT, SINGLE_HEAD
+from app.topics.topic import FigurePlan, LevelSpec, Topic
+
+# A whole layer, with its heads side by side: H query heads read G key/value heads (Ainslie et al., arXiv:2305.13245).
+# Scores and weights are those of one head: (h e) is H heads side by side of e numbers each, (g e) the same for G.
+LAYER_PROJECTIONS = (
+    learned("W_Q", "d, H*d_h", "query"),
+    learned("W_K", "d, G*d_h", "key"),
+    learned("W_V", "d, G*d_v", "value"),
+)
+
+LAYER_W_O = learned("W_O", "H*d_v, d", "output")
+
+LAYER_ATTENTION = (*LAYER_PROJECTIONS, LAYER_W_O)
+
+ATTENTION_LAYER = TensorTable(
+    "attention-layer",
+    (
+        INPUT,
+        *LAYER_PROJECTIONS,
+        tensor("queries", "Q", "N, H*d_h", "query", Matmul("input W_Q", "n d, d q -> n q")),
+        tensor("keys", "K", "N, G*d_h", "key", Matmul("input W_K", "n d, d k -> n k")),
+        tensor("values", "V", "N, G*d_v", "value", Matmul("input W_V", "n d, d v -> n v")),
+        tensor("scores", "S", "N, N", "score", Matmul("queries keys", "n (h e), m (g e) -> n m")),
+        SINGLE_HEAD["weights"],
+        tensor("context", "C", "N, H*d_v", "value", Matmul("weights values", "n m, m (g e) -> n (h e)")),
+        LAYER_W_O,
+        tensor("output", "O", "N, d", "output", Matmul("context W_O", "n c, c d -> n d")),
+    ),
+)
+
+
+# Latent attention (DeepSeek-AI, arXiv:2405.04434): the cache holds r_kv + d_rope numbers a token, for all heads
+# together, and keys (d_h = d_nope + d_rope wide) and values are made from them.
+def _latent_attention(key: str, *queries: Tensor) -> TensorTable:
+    """The table of a layer with latent attention, as in DeepSeek; the given tensors make its queries from the input."""
+    return TensorTable(
+        key,
+        (
+            INPUT,
+            learned("W_DKV", "d, r_kv", "key"),
+            learned("W_KR", "d, d_rope", "key"),
+            learned("W_UK", "r_kv, H*d_nope", "key"),
+            learned("W_UV", "r_kv, H*d_v", "value"),
+            *queries,
+            tensor("latent", "C_KV", "N, r_kv", "key", Matmul("input W_DKV", "n d, d r -> n r")),
+            tensor("rotary_key", "K_R", "N, d_rope", "key", Matmul("input W_KR", "n d, d p -> n p", rotated=True)),
+            tensor("cache", "cache", "N, r_kv + d_rope", "key", Concat("latent rotary_key", "n r, n p -> n a")),
+            tensor("plain_keys", "K_C", "N, H*d_nope", "key", Matmul("latent W_UK", "n r, r u -> n u")),
+            tensor("keys", "K", "N, H*d_h", "key", Concat("plain_keys rotary_key", "n (h u), n p -> n (h k)")),
+            tensor("values", "V", "N, H*d_v", "value", Matmul("latent W_UV", "n r, r c -> n c")),
+            ATTENTION_LAYER["scores"],
+            ATTENTION_LAYER["weights"],
+            tensor("context", "C", "N, H*d_v", "value", Matmul("weights values", "n m, m (h e) -> n (h e)")),
+            LAYER_W_O,
+            ATTENTION_LAYER["output"],
+        ),
+    )
+
+
+LATENT_ATTENTION = _latent_attention(
+    "latent-attention",
+    learned("W_DQ", "d, r_q", "query"),
+    learned("W_UQ", "r_q, H*d_h", "query"),
+    tensor("latent_queries", "C_Q", "N, r_q", "query", Matmul("input W_DQ", "n d, d q -> n q")),
+    tensor("queries", "Q", "N, H*d_h", "query", Matmul("latent_queries W_UQ", "n q, q k -> n k")),
+)
+
+# The same without a latent for the queries, as in DeepSeek V2 Lite.
+DIRECT_LATENT_ATTENTION = _latent_attention("direct-latent-attention", LAYER_PROJECTIONS[0], ATTENTION_LAYER["queries"])
+
+ONE_HEAD_OF_LAYER = (
+    FigurePlan("head-scores", "queries", ("scores", "weights"), "head-scores"),
+    FigurePlan("head-context", "weights", ("context",), "head-context"),
+    FigurePlan("layer-output", "context", ("output",)),
+)
+
+_LATENT = (
+    FigurePlan("latent", "input", ("latent", "rotary_key")),
+    FigurePlan("latent-cache", "latent", ("rotary_key", "cache"), "row"),
+    FigurePlan("latent-keys-values", "latent", ("plain_keys", "values")),
+    *ONE_HEAD_OF_LAYER,
+)
+
+
+def _layer_table(architecture: Architecture, _tokens: int) -> TensorTable:
+    """The layer with latent attention if the model has it: with or without a latent for the queries (r_q)."""
+    if not architecture.has_latent_attention:
+        return ATTENTION_LAYER
+    return LATENT_ATTENTION if architecture.has_latent_queries else DIRECT_LATENT_ATTENTION
+
+
+TOPIC = Topic(
+    "attention-layer",
+    "layer",
+    _layer_table,
+    require_scores_of_queries_and_keys,
+    masked=True,
+    runnable_table=ATTENTION_LAYER,
+    tables=(ATTENTION_LAYER, LATENT_ATTENTION, DIRECT_LATENT_ATTENTION),
+    figures={
+        ATTENTION_LAYER.key: (
+            FigurePlan("layer-queries", "input", ("queries",)),
+            FigurePlan("layer-keys-values", "input", ("keys", "values")),
+            *ONE_HEAD_OF_LAYER,
+        ),
+        LATENT_ATTENTION.key: (
+            FigurePlan("latent-queries", "input", ("latent_queries",)),
+            FigurePlan("layer-queries", "latent_queries", ("queries",)),
+            *_LATENT,
+        ),
+        DIRECT_LATENT_ATTENTION.key: (FigurePlan("layer-queries", "input", ("queries",)), *_LATENT),
+    },
+    levels=(
+        LevelSpec(
+            "attention-layer",
+            "attention-layer",
+            after=("single-head",),
+            steps=(("queries", "keys", "scores", "output"), ("keys", "values", "context", "output")),
+        ),
+        LevelSpec(
+            "attention-layer-letters",
+            "attention-layer",
+            after=("attention-layer", "single-head-letters"),
+            steps=(("queries", "keys", "scores", "output"),),
+        ),
+        LevelSpec(
+            "attention-layer-latent",
+            "attention-layer",
+            after=("attention-layer", "decode-step"),
+            steps=(("queries", "rotary_key", "cache", "keys", "context"),),
+        ),
+        LevelSpec(
+            "attention-layer-latent-letters",
+            "attention-layer",
+            after=("attention-layer-latent", "attention-layer-letters"),
+            steps=(("queries", "rotary_key", "cache", "keys", "context"),),
+        ),
+    ),
+)

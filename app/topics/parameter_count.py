@@ -1,0 +1,41 @@
+"""The parameters of a whole model, counted."""
+
+from __future__ import annotations
+
+from app.models.architecture import Architecture
+from app.shapes.parameter_inventory import parameter_inventory
+from app.shapes.parameter_rows import parameter_rows
+from app.shapes.table import TensorTable
+from app.topics.requirements import all_of, require_named_parts, require_one_stack
+from app.topics.topic import LevelSpec, Topic
+
+
+def _parameter_count_table(architecture: Architecture, _tokens: int) -> TensorTable:
+    """The parameters of the whole model as counts; no matrices."""
+    return TensorTable("parameter-count", counts=parameter_rows(architecture))
+
+
+TOPIC = Topic(
+    "parameter-count",
+    "counts",
+    _parameter_count_table,
+    all_of(require_one_stack, require_named_parts),
+    inventory=parameter_inventory,
+    counts="embedding patch_embedding embedding_norm attention sinks feed_forward router one_expert "
+    "experts shared_experts dense_feed_forward norms all_norms dense_layers expert_layers "
+    "all_layers final_norm head_transform output_head task_head total used embedding_projection pooler",
+    levels=(
+        LevelSpec(
+            "parameter-count",
+            "parameter-count",
+            after=("layer-parameters",),
+            steps=(("embedding", "attention", "feed_forward", "all_layers", "total"),),
+        ),
+        LevelSpec(
+            "parameter-count-letters",
+            "parameter-count",
+            after=("parameter-count", "layer-parameters-letters"),
+            steps=(("embedding", "attention", "feed_forward", "total"),),
+        ),
+    ),
+)

@@ -1,0 +1,84 @@
+"""One head of attention, with the mask of a causal model or without one."""
+
+from __future__ import annotations
+
+from app.models.architecture import Architecture
+from app.shapes.operation import Matmul, Softmax
+from app.shapes.table import TensorTable, learned, tensor
+from app.topics.requirements import all_of, require_own_projections, require_scores_of_queries_and_keys
+from app.topics.topic import FigurePlan, LevelSpec, Topic
+
+# One head: Vaswani et al., "Attention Is All You Need" (arXiv:1706.03762), section 3.2. W_O here is this head's own
+# d_v rows of the layer's output projection, so that the heads' outputs add up to the layer's.
+INPUT = tensor("input", "X", "N, d", "input")
+
+HEAD_PROJECTIONS = (
+    learned("W_Q", "d, d_h", "query"),
+    learned("W_K", "d, d_h", "key"),
+    learned("W_V", "d, d_v", "value"),
+)
+
+HEAD_W_O = learned("W_O", "d_v, d", "output")
+
+SINGLE_HEAD = TensorTable(
+    "single-head",
+    (
+        INPUT,
+        *HEAD_PROJECTIONS,
+        tensor("queries", "Q", "N, d_h", "query", Matmul("input W_Q", "n d, d h -> n h")),
+        tensor("keys", "K", "N, d_h", "key", Matmul("input W_K", "n d, d h -> n h")),
+        tensor("values", "V", "N, d_v", "value", Matmul("input W_V", "n d, d v -> n v")),
+        tensor("scores", "S", "N, N", "score", Matmul("queries keys", "n h, m h -> n m")),
+        tensor("weights", "A", "N, N", "score", Softmax("scores", "n m -> n m", masked=True)),
+        tensor("context", "C", "N, d_v", "value", Matmul("weights values", "n m, m v -> n v")),
+        HEAD_W_O,
+        tensor("output", "O", "N, d", "output", Matmul("context W_O", "n v, v d -> n d")),
+    ),
+)
+
+# The same head without a mask, as in an encoder: every token may look at every other. The values change, no shape does.
+UNMASKED_WEIGHTS = tensor("weights", "A", "N, N", "score", Softmax("scores", "n m -> n m"))
+
+BIDIRECTIONAL_HEAD = TensorTable(
+    "bidirectional-head", tuple(UNMASKED_WEIGHTS if t.key == "weights" else t for t in SINGLE_HEAD.tensors)
+)
+
+# From scores to weights in one head (arXiv:1706.03762, section 3.2): each score gets the mask's entry added, which is 0
+# or −∞, before the softmax. All heads of a layer share the mask.
+QUERIES_AND_KEYS = (tensor("queries", "Q", "N, d_h", "query"), tensor("keys", "K", "N, d_h", "key"))
+
+HEAD_FIGURES = (
+    FigurePlan("flow", "input", ("values", "keys", "queries", "scores", "weights", "context", "output"), "flow"),
+)
+
+
+def _head_table(architecture: Architecture, _tokens: int) -> TensorTable:
+    """One head, with a mask if the model is causal, else without."""
+    return SINGLE_HEAD if architecture.causal else BIDIRECTIONAL_HEAD
+
+
+TOPIC = Topic(
+    "single-head",
+    "head",
+    _head_table,
+    all_of(require_own_projections, require_scores_of_queries_and_keys),
+    masked=True,
+    runnable_table=SINGLE_HEAD,
+    tables=(SINGLE_HEAD, BIDIRECTIONAL_HEAD),
+    figures={
+        SINGLE_HEAD.key: HEAD_FIGURES,
+        BIDIRECTIONAL_HEAD.key: HEAD_FIGURES,
+    },
+    levels=(
+        LevelSpec(
+            "single-head",
+            "single-head",
+            after=(),
+            steps=(("input", "queries", "keys", "scores"), ("queries", "values", "weights", "output")),
+            begins_whole=True,
+        ),
+        LevelSpec(
+            "single-head-letters", "single-head", after=("single-head",), steps=(("queries", "scores", "output"),)
+        ),
+    ),
+)
