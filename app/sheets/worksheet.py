@@ -3,9 +3,8 @@
 `Worksheet` is at once what a file says, what the editor's form means, what the database stores and what the library
 holds. A value that it cannot have raises pydantic's ValidationError when it is made.
 
->>> Worksheet("mine", "One head", "llama-7b", "single-head", 5, rows=("input",), tokens_are="columns").settings
-{'title': 'One head', 'model': 'llama-7b', 'topic': 'single-head', 'tokens': 5, 'rows': ['input'],
- 'tokens_are': 'columns'}
+>>> Worksheet("mine", "One head", "llama-7b", "single-head", 5, rows=("input",)).settings
+{'title': 'One head', 'model': 'llama-7b', 'topic': 'single-head', 'tokens': 5, 'rows': ['input']}
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from app.figures.exhibits.frames import FrameDrawing, Part, PathMark, RectangleM
 from app.figures.exhibits.token import steps_of, token_exhibit
 from app.sheets.library import Library
 from app.sheets.variant import Variant
-from app.topics import registry as topics
+from app.topics import decode_step
 from app.topics.decode_step import DECODE_STEP
 from tests.helpers.tables import with_shapes
 
@@ -52,7 +52,7 @@ def test_a_changed_table_changes_the_exhibit(library: Library, monkeypatch: pyte
     """No shape is written into the exhibit."""
     variant = library.variant(SHEET, "llama-7b", 100)
     before = token_exhibit(variant)
-    monkeypatch.setattr(topics, "DECODE_STEP", with_shapes(DECODE_STEP, {"keys": "N + 1, 3*d_h"}))
+    monkeypatch.setattr(decode_step, "DECODE_STEP", with_shapes(DECODE_STEP, {"keys": "N + 1, 3*d_h"}))
     after = token_exhibit(variant)
     assert "× 128" in before.frames[0].drawing.alt_text
     assert "× 384" not in before.frames[0].drawing.alt_text
