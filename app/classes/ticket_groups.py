@@ -83,7 +83,11 @@ def choice_counts(question: TicketQuestion, answers: Iterable[TicketAnswer]) -> 
 def written_answers(
     questions: Mapping[str, TicketQuestion], answers: Iterable[TicketAnswer]
 ) -> tuple[TicketAnswer, ...]:
-    """The answers that are no choice of their question as it is asked now, such as free texts."""
+    """The answers to show as written text, in the given order: free texts and choices no longer offered.
+
+    An answer is left out only if all its lines are choices of its question as it is asked now; an answer to a question
+    that is not in `questions` is kept.
+    """
     return tuple(
         answer
         for answer in answers

@@ -268,7 +268,11 @@ def _practised(record: str | None) -> CsvRow:
 
 
 def _override_rows(files: CourseFiles) -> Iterator[CsvRow]:
-    """Yield OVERRIDES_HEADER, then one row for each override of the students on the roster."""
+    """Yield OVERRIDES_HEADER, then one row for each override, ordered by activity id, then student id.
+
+    Overrides are left out if their student is no longer on the roster or their activity is not among
+    `files.activities`. Times are in the course's time zone.
+    """
     yield OVERRIDES_HEADER
     titles, zone = {activity.id: activity.plan.title for activity in files.activities}, ZoneInfo(files.course.time_zone)
     for override in files.overrides:

@@ -23,7 +23,11 @@ def figure_svg(figure: Figure) -> str:
 
 
 def _elements(figure: Figure) -> Iterator[str]:
-    """The element's parts, from the lowest layer to the uppermost."""
+    """Yield the whole <svg> element as markup: opening tag with the alt text, the layers bottom to top, closing tag.
+
+    The layers are: lanes of a flow, arcs, pulled bands, boxes, outlines, signs, edges, brackets, axis labels of a flow,
+    and last the breaks in boxes that are too long to draw.
+    """
     x, y, width, height = (f"{number:.1f}" for number in figure.frame)
     flow = figure.flow
     frames = f' class="flow" data-frames="{escaped(json.dumps(flow.frames, sort_keys=True))}"' if flow else ""

@@ -29,11 +29,13 @@ NearMiss = Literal["close", "close-or-rounded", "binary", "prefix"]
 
 
 def near_miss(variant: Variant, blank: Blank, typed: Answer, text: str) -> NearMiss | None:
-    """How a wrong number just misses the key of its box, or may have been meant as another one; None on most sheets.
+    """How a wrong number just misses its key, or may have been misread; None otherwise, and on sheets in letters.
 
-    "binary": right if its prefix were one of 1024, as 25 MB for 25 MiB. "close", or where rounded numbers are right,
-    too, "close-or-rounded": a count that is the right one rounded, to two digits or more, where that is not allowed.
-    "prefix": a number with a prefix and no unit, such as 4k, which may have been meant as 4096 and was read as 4000.
+    Tried in this order:
+    - "binary": in a box of bytes, right if the decimal prefix were the binary one (25 MB for 25 MiB).
+    - "close" or, in a box of bytes or operations, "close-or-rounded": a count with no tolerance, typed with two or more
+      significant digits and at least one trailing zero, less than one unit of its last significant digit from the key.
+    - "prefix": any other wrong number with a decimal prefix and no unit: 4k was read as 4000, but may have meant 4096.
     """
     if typed.meaning is not None:
         return None

@@ -284,9 +284,11 @@ class HintWriter:
         return self.variant.row_name(key)
 
     def _boxes(self, blanks: Iterable[Blank]) -> str:
-        """Boxes in a list, row by row: “Queries” (columns), “Keys” (rows and columns) and “Values” (columns).
+        """Boxes in a list, one entry a row: “Queries” (columns), “Keys” (rows and columns) and “Values” (columns).
 
-        Of more than MAX_NAMED_ROWS rows, only so many are named, with "and the boxes that go with them" behind.
+        Boxes of a row are joined only if they are next to each other. A row whose count is among them is named without
+        sides: “W_Q”. If there are more than MAX_NAMED_ROWS rows, the first MAX_NAMED_ROWS are named, then "and the
+        boxes that go with them".
         """
         rows = [list(group) for _, group in groupby(blanks, key=lambda blank: blank.tensor)]
         names = [self._box(row[0]) if len(row) == 1 else self._several_of_a_row(row) for row in rows]

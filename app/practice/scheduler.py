@@ -251,9 +251,11 @@ def _sheet_coming_back(practice: Practice) -> NextSheet | None:
 
 
 def _sheet_of_level_showing(practice: Practice, level: PracticeLevel, waiting: Sequence[str]) -> Variant | None:
-    """A sheet of the level that shows the first of these misconceptions; None if the level has none.
+    """A sheet of the level that shows `waiting[0]`, and if possible the later ones too; None if no sheet shows it.
 
-    Sheets of steps go before whole ones, which have more boxes, and those before other models.
+    None, too, if the level's topic cannot show `waiting[0]`. Sheets of the level's steps are tried first, then its
+    whole worksheets, which have more boxes. Both come before new sheets with any other model of these worksheets, where
+    only `waiting[0]` counts.
     """
     if level.topic not in _TOPICS_OF[waiting[0]]:
         return None

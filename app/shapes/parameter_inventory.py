@@ -139,7 +139,11 @@ def _feed_forward(a: Architecture, specs: ParameterSpecs, *, beside_experts: boo
 
 
 def _experts(a: Architecture, layer: Mapping[Row, ParameterSpecs]) -> Iterator[Fact]:
-    """The mixture of experts of a layer: router, experts, and shared experts if there are any."""
+    """Facts about a layer's experts: the router with d, E and k; one expert with its width; and any shared experts.
+
+    One Fact each: "router" or "router-bias", then "expert", then those of `_shared_experts`. The layer must have the
+    rows "router" and "experts".
+    """
     router, experts = layer["router"], layer["experts"]
     sizes = {symbol: a.all_sizes[symbol] for symbol in ("d", "E", "k")}
     yield Fact("router-bias" if _has_biases(router) else "router", sizes)

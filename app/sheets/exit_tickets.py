@@ -210,7 +210,11 @@ _SENTENCES = {
 
 
 def picking_rule(ticket: Ticket) -> str:
-    """How many questions students have to pick, as they are told; empty where the ticket leaves that to them."""
+    """The sentence that tells students at least how many questions to answer: "Answer at least 2 questions."
+
+    If the ticket has required questions, it starts "Besides the required ones," and they do not count. Empty if
+    `pick_at_least` is 0.
+    """
     if not ticket.pick_at_least:
         return ""
     if any(question.required for question in ticket.questions):

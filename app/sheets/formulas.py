@@ -25,7 +25,10 @@ class FormulaPiece(NamedTuple):
 
 
 def formula_pieces(variant: Variant, key: str) -> tuple[FormulaPiece, ...]:
-    """How the tensor or count of this key is computed, in the sheet's letters; empty for a matrix that is given.
+    """The formula of a tensor or count in the sheet's notation, cut into symbols and text; empty for a given matrix.
+
+    Tensors appear by letter, sizes by symbol, other counts by the name of their row. With tokens as columns, the
+    factors of a product come in reverse order. Raises KeyError for an unknown key.
 
     Example: the scores of a head in the classic notation are "Q", " · ", "K", "ᵀ".
     """

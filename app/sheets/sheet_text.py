@@ -230,9 +230,11 @@ class SheetText:
             return ""
 
     def misconception(self, key: str, kind: MisconceptionText) -> str:
-        """A misconception's "nudge", "hint" or "explanation" as this sheet says it, in its letters.
+        """A misconception's "nudge", "hint" or "explanation" in the sheet's notation; KeyError for an unknown key.
 
-        Of an author's misconception it is the author's question and explanation, and nothing as a hint.
+        For an author's misconception: the author's question as the nudge, their explanation unchanged, and "" as the
+        hint. Otherwise the wording's text in the form for the sheet's tokens as rows or as columns, with the notation's
+        letters for weight matrices such as W_Q.
         """
         if described := self._author_misconception(key):
             return {"nudge": described.question, "explanation": described.explanation}.get(kind, "")

@@ -87,7 +87,11 @@ def _unknown(known: Any, words: Any, place: Place = ()) -> Iterator[Place]:
 
 
 def _mismatches(wording: Wording) -> Iterator[tuple[Place, str]]:
-    """Topics, rows, nudges, misconceptions and sections that are missing, or that the code doesn't have."""
+    """Yield the place and reason of each key that the wording lacks or that the code does not know.
+
+    Checked in this order: topics, with the rows and nudges of each; misconception groups, with their misconceptions;
+    sections of sheets; sections of the interface; axes. Rows and nudges may be missing: only unknown ones are reported.
+    """
     fields = get_args(BlankField)
     yield from _differences(("topics",), wording.topics, TOPICS)
     for key, topic in wording.topics.items():

@@ -373,6 +373,11 @@ class Classwork(QueryBase):
                "marked_by": key.sheet_key, "late": late}  # fmt: skip
 
         def write(connection: sa.Connection) -> Any:
+            """Save the draft if `keep_draft`, then insert the attempt; its row, or None for a repeated client_id.
+
+            Raises NoAttemptsLeftError, which rolls everything back, if the sheet then has more than `allowed` attempts
+            (0: any).
+            """
             if allowed and self.engine.dialect.name == "postgresql":
                 # Two requests of one student take turns, so that neither miscounts; on SQLite all writers do.
                 connection.execute(sa.select(students.c.id).where(students.c.id == key.student_id).with_for_update())

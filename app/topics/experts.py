@@ -132,7 +132,12 @@ def _are_gated(kind: LayerKind) -> bool:
 
 
 def _counts(architecture: Architecture) -> tuple[Count, ...]:
-    """The parameters of the layer's block, stored and active for one token, part by part; then those of the model."""
+    """The counts in row order: parts of one layer, its block stored and active, the whole model stored and active.
+
+    The parts are router, one expert, all experts, shared experts and the k chosen experts; shared experts only if the
+    model has them. "Active" counts the k chosen experts in place of all of them, with router and shared experts. The
+    model's two counts take the experts of all L layers (L_exp if only some have experts), plus all other parameters.
+    """
     kind = _kind_with_experts(architecture)
     assert kind is not None  # noqa: S101 - `require_experts_alike` has refused the others
     rows = {row.key: row for row in parameter_rows(architecture)}

@@ -26,9 +26,10 @@ UP_AND_DOWN = (learned("W_up", "d, d_ff", "hidden"), learned("W_down", "d_ff, d"
 
 
 def _whole_model(key: str, *feed_forward: Tensor) -> TensorTable:
-    """The table of a model from tokens to logits, in which one layer stands for all L.
+    """The table of a model from token ids to the last token's logits; one layer represents all L.
 
-    `feed_forward` are the tensors of the layer's feed-forward block, from normed_residual to fed_forward.
+    Attention is a single step, normed to attended. `feed_forward` are the tensors after normed_residual, which the
+    table has already, up to and including fed_forward, which the second residual connection adds.
     """
     return TensorTable(
         key,

@@ -153,7 +153,12 @@ def complete_rows(library: Library, texts: EditorTexts) -> EditorTexts:
 
 
 def rows_of_topic(library: Library, texts: EditorTexts) -> tuple[str, ...]:
-    """The keys of the rows that a sheet of this topic and model can ask for; none where it cannot be made."""
+    """The keys of the rows that a sheet on this topic with this model can ask for, in the order of the topic's table.
+
+    The model is taken with a key/value head per query head if the form says so. A number of tokens that is not in
+    1..MAX_TOKENS counts as the default, 100. Empty if topic or model is unknown, or the topic cannot take the model.
+    Rows that the wording does not name are left out.
+    """
     topic, model = texts.fields["topic"], library.models.get(texts.fields["model"])
     if topic not in TOPICS or model is None:
         return ()

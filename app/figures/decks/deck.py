@@ -125,9 +125,11 @@ def _odd_cards(pen: Pen, sides: DeckSides, count: int, stacks: int) -> Iterator[
 def with_edges(
     pen: Pen, deck: Deck, sides: Sequence[tuple[Blank | None, EdgeSide, EdgeShown]], named: set[str]
 ) -> Deck:
-    """The deck with a label at each of these of its sides; a name that is in `named` is not said again.
+    """The deck with a label at each of `sides`; entries whose blank is None are skipped.
 
-    If its card is too small to hold its letter, that stands below it where its cards are named below, else above it.
+    The name of what a side counts is written only if `shown` is "label" and the name is not in `named`; names written
+    are added to `named`. The letter of a card that is too small to hold it goes with the label of the "under" side if
+    `sides` has one, else above the deck.
     """
     edges, box = list[Edge](), deck.box
     letter = "" if box.letter_fits else box.symbol

@@ -156,7 +156,13 @@ def _with_heads(asked: AskedSheet, services: Services) -> AskedSheet:
 
 
 def _table(variant: Variant, typed: Mapping[str, str]) -> tuple[HeadsTable, HeadsExhibit]:
-    """What stands around the frames, and the frames, for what the address says."""
+    """The heads page for the query parameters in `typed`: the controls and boxes around the frames, and the frames.
+
+    "groups" is the number of key/value heads; anything but a divisor of the query heads means the model's number.
+    "dealt" is how many cards are dealt (else 0), "key" the key card tried (else none). The dimensions typed for each
+    deck and the typed KV cache size are marked. The cache size for the model's own number of heads is shown only once
+    the typed one is right; a model that `cache_refusal` refuses shows no cache sizes at all, and asks for none.
+    """
     architecture = variant.architecture
     possible = possible_kv_heads(architecture.H)
     wanted = _whole(typed.get("groups", ""))

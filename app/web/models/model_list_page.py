@@ -65,10 +65,11 @@ def list_models(services: ServicesDep) -> Response:
 def import_model(
     request: Request, services: ServicesDep, typed: Annotated[ImportForm, Depends(read_import_form)]
 ) -> Response:
-    """Import one model and redirect to its page; where that fails, show the form again with a sentence by the field.
+    """Import one model and redirect to its page (303); if that fails, show the form again with the reason by the field.
 
-    Everything typed is still there, but for the file. 422 for an empty field or an unreadable config, else the status
-    of the HubError.
+    `import_way` decides which field counts. The status is 422 if that field is empty or the config cannot be read, else
+    that of the HubError. The form keeps all typed text, but not the chosen file. A filled field charges the network's
+    storage budget before the import is tried, even if it then fails; raises BudgetSpentError if too little is left.
     """
     way = import_way(typed)
     problem, status = empty_field(way), 422

@@ -204,7 +204,10 @@ def _blocks(blocks: Iterable[MarkdownBlock]) -> Markup:
 
 
 def _spans(spans: Iterable[MarkdownSpan]) -> Markup:
-    """The runs of text of a paragraph, each in its style."""
+    """The runs of text of a paragraph as HTML, text escaped: code in <code>, emphasis in <em>, strong in <strong>.
+
+    Styles nest, with <strong> outermost. "\\n" becomes <br>; a formula becomes <span class="formula">, whatever its text.
+    """
     written = Markup("")
     for span in spans:
         if span.formula:
@@ -232,9 +235,10 @@ def _formula_nodes(nodes: Iterable[FormulaNode]) -> Markup:
 
 
 def _symbol(text: str) -> Markup:
-    """A symbol in italics with its subscript: 'd_h' becomes <i>d</i><sub>h</sub>; the ᵀ of K_1ᵀ stands above it.
+    """A symbol in italics with its subscript: 'd_h' becomes <i>d</i><sub>h</sub>, "X'" becomes <i>X′</i>.
 
-    A text whose part before the first underscore is not letters alone, primes aside, is only escaped: '128', 'W2'.
+    A ᵀ at the end of the subscript follows it as <sup>T</sup>: K_1ᵀ. If the part before the first underscore has
+    anything but letters and apostrophes, the whole text is only escaped: '128', 'W2', 'd′' (already a prime).
     """
     base, _, below = text.partition("_")
     if not base.replace("'", "").isalpha():

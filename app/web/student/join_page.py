@@ -151,12 +151,13 @@ def suggest_names(request: Request, services: ServicesDep, code: str, name: str 
 def join_activity(
     request: Request, services: ServicesDep, visitor: VisitorInClass, form: FormDep, code: str
 ) -> Response:
-    """Enrol this browser under the name that was picked or typed, and redirect to the resume code if it is new.
+    """Enrol this browser under the picked or typed name, count the student as present, and redirect (303).
 
-    Without a new code, redirect to the activity. The same form sent twice enrols one student. A name that cannot be
-    used, or of which there are several or similar ones, comes back with a question (422), and so does one that is not
-    on the roster after very many such names from that network (429); an unknown join code leads to the form for the
-    code (404).
+    A name that is not on the roster becomes a new student, at once or, if it resembles one there, when the form says
+    so. The redirect goes to the resume code if one was issued, else to the activity; the same form sent twice enrols
+    one student. A missing or taken name, or one that several or similar students have, shows the form again with a
+    question or reason (422), and so does a new name when the network has brought too many (429, with Retry-After). An
+    unknown join code leads to the form for the code (404).
     """
     joinable = _find_by_code(request, services.store, services.limits, code)
     if joinable is None:

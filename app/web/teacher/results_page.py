@@ -251,9 +251,10 @@ def _mean_score(sheet: SheetResults | None) -> str:
 
 
 def _student_line(sheet: SheetResults | None, student: Student) -> StudentLine:
-    """A student's attempts on the sheet: how many, whether any was handed in, and the last one's score and row states.
+    """One student's line on a sheet: the number of attempts, whether any was handed in, and how the last one went.
 
-    Without a sheet or an attempt the score is empty and every state None.
+    Of the last attempt: its score, row states, and whether it was taken in at closing or is late. Without an attempt
+    the score is "", both flags are False and the state of every row is None; without a sheet there are no states.
     """
     attempts = sheet.attempts.get(student.id, ()) if sheet else ()
     if sheet is None or not attempts:

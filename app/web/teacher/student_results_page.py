@@ -133,7 +133,11 @@ def _is_graded(activity: Activity) -> bool:
 
 
 def _student_results_page(services: Services, access: permissions.StudentResultsAccess) -> StudentResultsPage:
-    """The page of a student in an activity as it is now."""
+    """A student's results in an activity, read afresh: attempts and written answers on each sheet they attempted.
+
+    Sheets without an attempt are left out. An attempt also shows the marks it had before a regrade. The gradebook
+    column is None for a draft and for an activity without worksheets.
+    """
     store, activity, student = services.store, access.at.activity, access.student
     time_zone = access.at.course.time_zone
     old_marks = store.regrades.old_marks(activity.id, student.id)
