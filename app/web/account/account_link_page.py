@@ -118,7 +118,7 @@ def _account_link_page(
     typed: _NewAccount | None = None,
     problem: str = "",
 ) -> AccountLinkPage:
-    """The page of a link: the course that it invites to, and what was typed, but for the password.
+    """The page of a link with the course it invites to, if any, and what was typed except the password.
 
     It also tells whether the link's e-mail address has an account with a password already.
     """
@@ -129,7 +129,7 @@ def _account_link_page(
 
 
 def _find_link(services: Services, token: str) -> AccountLink:
-    """The link with that token; raises 404 where it is used up, too old or never existed."""
+    """The link with that token; raises 404 if it is used up, too old or never existed."""
     link = services.store.people.find_link(token)
     if link is None:
         raise _void_link()

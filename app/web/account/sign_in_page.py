@@ -88,9 +88,10 @@ def _verify_and_sign_in(
 
 
 def _counted_as(request: Request, services: Services, email: str) -> tuple[tuple[Limit, str], ...]:
-    """The buckets that a wrong password counts in: that of a browser that is known to the account, or a stranger's.
+    """The buckets that a wrong password counts in, the account's bucket for this browser or network first.
 
-    The first is that of this account here.
+    A browser that is known to the account has a single bucket; any other counts for the account from this network, for
+    the account, and for the network.
     """
     account, network = email.lower(), client_network(request)
     if browser := known_browser(request, services.store, account):
@@ -99,7 +100,7 @@ def _counted_as(request: Request, services: Services, email: str) -> tuple[tuple
 
 
 def _first_refusal(services: Services, guesses: tuple[tuple[Limit, str], ...]) -> TooManyGuessesError | None:
-    """The error of the first bucket that is empty, None where there is none."""
+    """The error of the first bucket that is empty; None if none is."""
     try:
         for limit, key in guesses:
             services.limits.check(limit, key)

@@ -193,7 +193,10 @@ def _heads_of(variant: Variant, count: int) -> LayerHeads:
 
 
 def _choice(variant: Variant, count: int, chosen: LayerHeads, shows_own: bool, has_cache: bool) -> GroupChoice:
-    """What the layer would be with so many key/value heads."""
+    """The layer with `count` key/value heads: its columns of keys, and the parameters of W_K and W_V.
+
+    The cache size is None without a cache, and for the model's own number of heads unless `shows_own`.
+    """
     heads, architecture = _heads_of(variant, count), variant.architecture
     is_own = count == architecture.G
     shown = has_cache and (shows_own or not is_own)

@@ -79,7 +79,7 @@ def _heads(library: Library) -> ExhibitLine:
 
 
 def _token(library: Library) -> ExhibitLine:
-    """A decode step, with the triangle half built."""
+    """A decode step, shown by the exhibit's middle frame."""
     sheet = worksheet_of_topic(library, DECODE_TOPIC)
     assert sheet is not None  # noqa: S101 - the library has sheets on a decode step
     exhibit = token_exhibit(library.variant(sheet.key))

@@ -175,7 +175,7 @@ def _like_own(library: Library, worksheet: Worksheet, wanted: Mapping[str, str])
 
 
 def _topics(library: Library, chosen: str) -> tuple[SlideChoice, ...]:
-    """The topics that have products to slide together, and the chosen one."""
+    """The topics that have products to slide together, in the library's order; the chosen one even if it has none."""
     return tuple(
         SlideChoice(topic, library.wording.topics[topic].name, topic == chosen)
         for topic in library.topics
@@ -231,7 +231,7 @@ class _Slide:
 
     @cached_property
     def shapes(self) -> TypedShapes:
-        """The sheet with the lengths that are shown."""
+        """The sheet with the lengths that were typed if the address says `typed`, else with the true ones."""
         if not self.is_typed:
             shapes = TypedShapes.of(self.variant, {})
             return replace(shapes, lengths=true_lengths(shapes))
@@ -321,7 +321,7 @@ class _Slide:
 
     @property
     def back(self) -> str:
-        """The address of the sheet whose numbers are shown."""
+        """The address of the student's sheet, of a class or of practice; "" unless the lengths were typed."""
         if not self.is_typed:
             return ""
         if self.class_sheet:

@@ -211,7 +211,7 @@ def _handout_page(
 
 
 def _length_remark(library: Library, options: HandoutOptions) -> str:
-    """What to know of the length that was asked for; empty where none was."""
+    """The remark that the tokens exceed the model's context length; empty if not, or if no number was given."""
     if options.tokens is None:
         return ""
     sheet = library.variant(options.worksheet, options.model or None, options.tokens, options.decoder_tokens)

@@ -151,7 +151,7 @@ Preview = Annotated[PreviewAccess, Depends(preview_access)]
 
 @router.get("/activities/{activity_id:int}/preview")
 def preview_activity(access: Preview) -> Response:
-    """What students find first: the sheets and the exit ticket, or the one thing that there is."""
+    """The list of sheets and the exit ticket; redirects if there is only one sheet and no ticket, or only a ticket."""
     content = access.activity.content
     if len(content.items) == 1 and content.ticket is None:
         return RedirectResponse(access.links.sheet(1), 303)

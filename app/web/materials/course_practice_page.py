@@ -150,7 +150,10 @@ def save_course_practice(services: ServicesDep, access: EditableCourse, form: Fo
 
 
 def _problem(library: Library, practice: CoursePractice) -> str:
-    """The sentence about what cannot be practised; empty where it can."""
+    """Why these choices cannot be practised, or ""; the first of: too many worksheets, worksheets left out, no choice.
+
+    Worksheets are left out if they are in no level of practice, because their tokens are columns.
+    """
     if len(practice.worksheets) > MAX_PRACTICE_SHEETS:
         return _("Choose at most {most} own worksheets.").format(most=MAX_PRACTICE_SHEETS)
     in_rows = {key for level in practice_levels(library) for key in level.worksheets}
@@ -191,7 +194,10 @@ def _practice_page(
 def _students(
     services: Services, course: Course, practice: CoursePractice, roster: tuple[Student, ...]
 ) -> tuple[StudentPractice, ...]:
-    """How far each student is who has practised."""
+    """How far each student is, in the roster's order; students without a record of practice are left out.
+
+    Empty if the practice has no levels.
+    """
     records = services.store.roster.practice_records(course)
     library = practice_library(services.library, services.store, course, practice)
     if not practice_levels(library):

@@ -78,9 +78,10 @@ def show_new_worksheet(
 
 @router.post("/worksheets")
 def add_worksheet(request: Request, services: ServicesDep, teacher: SignedIn, form: FormDep) -> Response:
-    """Store a new worksheet and go on editing it; 422 with everything typed where a field cannot be used.
+    """Store a new worksheet and go on editing it; 422 with everything typed if a field cannot be used.
 
-    So too where the checker finds something that the form has not shown yet.
+    422, too, if the checker has remarks that the form has not shown yet. With `arrange` in the form, nothing is stored:
+    the editor comes back after that change.
     """
     place = _place(form)
     owner = owner_of_new(services, teacher, place.course_id)
@@ -111,10 +112,12 @@ def show_worksheet_editor(services: ServicesDep, access: EditableMaterial, saved
 
 @router.post("/worksheets/{material_id:int}")
 def save_worksheet(request: Request, services: ServicesDep, access: MaterialToSave, form: FormDep) -> Response:
-    """Save another version and go on editing; 422 with everything typed where a field cannot be used.
+    """Save another version and go on editing; 422 with everything typed if a field cannot be used.
 
-    409 where somebody saved a version after the one that was opened, or removed the worksheet: nothing is stored, and
-    the page says so above what was typed.
+    422, too, for remarks of the checker that the form has not shown yet. 409 if somebody removed the worksheet, or
+    saved a version after the one that was opened, unless the form's `overwrite` names it: nothing is stored, and the
+    page says so above what was typed. With `arrange` in the form, nothing is stored: the editor comes back after that
+    change.
     """
     material, store = _worksheet_only(access.material), services.store
     place = replace(_place_of(material), version=whole_number(form.raw("version"), LARGEST_ID) or 0)
@@ -328,7 +331,9 @@ def _differences(newest: Material, typed: Worksheet) -> tuple[Difference, ...]:
 
 
 def _told(value: Any) -> str:
-    """A setting in words: "–" for one that is as usual."""
+    """A setting in words, cut after MAX_TOLD characters: "–" if it is empty, "yes" or "no" for a bool, lists with
+    commas.
+    """
     if value in (None, "", [], {}):
         return "–"
     if isinstance(value, bool):

@@ -75,7 +75,11 @@ def make_preview(library: Library, worksheet: Worksheet, view: PreviewView) -> P
 
 
 def _attempt(variant: Variant, view: PreviewView) -> tuple[Mapping[str, str], str]:
-    """What stands in the boxes in a view, by their names, and the name of the misconception that has written it."""
+    """The texts in the boxes, by name, and the name of the misconception that produced them, "" if none did.
+
+    "right" fills in every answer; "wrong" is the first attempt of `_wrong_attempts`. All other views, and "wrong" if no
+    misconception shows, have empty boxes.
+    """
     if view == "right":
         return {str(blank): _right_text(variant, blank) for blank in variant.blanks}, ""
     if view == "wrong":
@@ -126,7 +130,7 @@ def _paper_address(worksheet: Worksheet) -> str:
 
 
 def unpack_settings(packed: str) -> dict[str, Any]:
-    """The settings that an address holds; raises 404 for what is none."""
+    """The settings packed into an address; raises 404 if they cannot be unpacked or are not an object."""
     try:
         data = base64.urlsafe_b64decode(packed[:MAX_PACKED] + "=" * (-len(packed) % 4))
         unpacked = zlib.decompressobj().decompress(data, MAX_UNPACKED)

@@ -50,9 +50,9 @@ class ClosingNotice:
 
 
 def activity_steps(access: StudentAccess, progress: Mapping[str, SheetProgress], current: int = 0) -> tuple[Step, ...]:
-    """Every sheet of the activity in order, with its link, title and state; one that `progress` lacks is "new".
+    """Every sheet of the activity in order, with its link, title and state; a sheet that `progress` lacks is "new".
 
-    `progress` is by sheet key; `current` is the number, from 1, of the sheet on this page, 0 for none.
+    `progress` is by sheet key; `current` is the number, from 1, of the sheet on this page, or 0 if it shows none.
     """
     activity = access.activity
     sheets = zip(activity.content.items, worksheet_titles(activity.content), strict=True)
@@ -76,9 +76,10 @@ class NextStep:
 
 
 def next_step(access: StudentAccess, steps: Sequence[Step], ticket_in: bool, current: int = 0) -> NextStep:
-    """The first sheet after the current one that is not handed in, then those before it, then the exit ticket.
+    """The first sheet after the current one that is not handed in, then the first before it, then the exit ticket.
 
-    The page of all their work, where none of these is left to do. `current` is a number as for `activity_steps`.
+    The exit ticket is left out if the activity has none or `ticket_in` is True. If nothing is left, the page with all
+    of the student's work. `current` is a number as for `activity_steps`; that sheet itself is never the next step.
     """
     others = (*steps[current:], *steps[: max(current - 1, 0)])
     if left := next((step for step in others if step.state != "handed-in"), None):
@@ -94,7 +95,11 @@ def student_progress(store: Store, access: StudentAccess) -> Mapping[str, SheetP
 
 
 def closing_notice(store: Store, access: StudentAccess, *, is_update: bool = False) -> ClosingNotice:
-    """When the activity closes for this student, extra time included, or what became of their work when it closed."""
+    """When the activity closes for this student, extra time included, or what became of their work when it closed.
+
+    The state is "late" while late work is taken, else the phase if that is "closing" or "closed", else "open". Sheets
+    taken in are listed only once the activity is closed. A preview never polls.
+    """
     activity, phase, now = access.activity, access.phase, access.now
     late = phase == "closing" and activity.is_writable(now)
     return ClosingNotice(
@@ -127,7 +132,7 @@ def _taken_in(store: Store, access: StudentAccess) -> tuple[str, ...]:
 
 
 def _short_time(moment: datetime | None, now: datetime, time_zone: str) -> str:
-    """The time of day of a moment of today, '10:50', or with the day for another, '3 April, 10:50'; empty for None."""
+    """A moment today as '10:50', on any other day with the day: '3 April, 10:50'; empty for None."""
     if moment is None:
         return ""
     near = local_time(moment, time_zone).partition(",")[0] == local_time(now, time_zone).partition(",")[0]
@@ -135,9 +140,8 @@ def _short_time(moment: datetime | None, now: datetime, time_zone: str) -> str:
 
 
 def _step_state(progress: SheetProgress | None) -> StepState:
-    """The first that holds of "handed-in" (any attempt), "checked" (one attempt or more), and "begun" (only typed on).
-
-    "new" for None: a sheet that the student has typed nothing on.
+    """The state of a sheet: "handed-in" if any attempt was, else "checked" after an attempt, else "begun"; "new" for
+    None.
     """
     if progress is None:
         return "new"

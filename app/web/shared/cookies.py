@@ -80,7 +80,11 @@ def note_request(scope: Scope) -> None:
 
 
 def who_asks() -> Asker:
-    """Who asked for the page that is being rendered; a visitor of the start page where there is no request."""
+    """Who asked for the page that is being rendered; outside a request, a visitor of the start page.
+
+    Somebody is a teacher if the request has a teacher's cookie, valid or not. Practice is open to teachers, and to
+    everybody if the settings say so. A request arrives from elsewhere if Sec-Fetch-Site is there and not "same-origin".
+    """
     scope = _scope.get()
     if scope is None:
         return Asker()

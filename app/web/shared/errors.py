@@ -78,8 +78,8 @@ def status_of(error: Exception) -> int:
 def register_exception_handlers(app: FastAPI) -> None:
     """Answer every error with its status and one sentence: JSON below /api/, a page everywhere else.
 
-    The errors of STATUS have their status there. Any exception without a handler of its own is a 500 whose sentence
-    says nothing about it. All of them answer on the event loop, so that errors are told also while every thread waits.
+    The errors in STATUS have the status given there. An exception without a handler is a 500 whose sentence says
+    nothing about it. All handlers run on the event loop, so that errors are reported even while every thread is busy.
     """
     for kind in STATUS:
         app.add_exception_handler(kind, _core_error)
@@ -96,9 +96,10 @@ def register_exception_handlers(app: FastAPI) -> None:
 
 
 def _error_response(request: Request, status: int, sentence: str, headers: dict[str, str] | None = None) -> Response:
-    """The sentence as {"detail": ...} below /api/, on the error page everywhere else, with these headers too.
+    """The sentence as {"detail": ...} below /api/, on the error page elsewhere, with the status and these headers.
 
-    A character that cannot be sent becomes a question mark.
+    A page view with a status from 429 up gets a link to try again; a form not sent by htmx, a note on what was typed; a
+    500, the request's id. A character that cannot be encoded becomes a question mark.
     """
     sentence = sentence.encode(errors="replace").decode()  # half a character from a JSON escape cannot be sent
     if request.url.path.startswith("/api/"):
@@ -114,7 +115,10 @@ def _error_response(request: Request, status: int, sentence: str, headers: dict[
 
 
 def _came_from(request: Request) -> str:
-    """The page of this site that the browser came from; for a form, the page that it stands on. Empty for no other."""
+    """The page of this site, with its query, that the Referer header names; for a form, the page with the form.
+
+    Empty without the header, for another site, and if it has the path of this request.
+    """
     referer = urlsplit(request.headers.get("referer", ""))
     if referer.netloc != request.headers.get("host") or referer.path == request.url.path:
         return ""
@@ -126,9 +130,9 @@ async def _core_error(request: Request, error: Exception) -> Response:
 
 
 async def _http_exception(request: Request, error: Exception) -> Response:
-    """The status, headers and sentence of an HTTPException; a 404 or 405 without a sentence of its own gets ours.
+    """The status, headers and sentence of an HTTPException; a 404 or 405 without a sentence gets a default one.
 
-    An address that only takes forms, opened in a browser, leads to the page above it.
+    A GET of an address that only takes forms redirects to the page above it (303), except below /api/ and for htmx.
     """
     assert isinstance(error, HTTPException)  # noqa: S101 - registered for this class alone
     path = request.url.path
@@ -141,7 +145,7 @@ async def _http_exception(request: Request, error: Exception) -> Response:
 
 
 def _wrong_method(request: Request) -> str:
-    """The sentence of a 405: below /api/ with the methods of every route that has this address."""
+    """The sentence of a 405; below /api/ it lists the methods of all routes with this address, alphabetically."""
     if not request.url.path.startswith("/api/"):
         problem = _("This address doesn’t accept {method} requests: go back, and use the form on the page.")
         return problem.format(method=request.method)
@@ -178,7 +182,10 @@ async def _too_many_guesses(request: Request, error: Exception) -> Response:
 
 
 async def _budget_spent(request: Request, error: Exception) -> Response:
-    """429 where somebody has stored as much as they may within an hour, with the seconds to wait as Retry-After."""
+    """429 if somebody has stored as much as they may within an hour; it tells the minutes to wait, rounded up.
+
+    The header Retry-After has the seconds.
+    """
     assert isinstance(error, BudgetSpentError)  # noqa: S101 - registered for this class alone
     minutes = -(-error.seconds // 60)
     sentence = ngettext(
@@ -203,9 +210,9 @@ async def _hub_error(request: Request, error: Exception) -> Response:
 
 
 async def _invalid_request(request: Request, error: Exception) -> Response:
-    """422 with the first invalid field and its problem; a body that is no JSON, or not sent as JSON, has its sentence.
+    """422 with the first invalid field and its problem: 'answers.keys.rows must be a text.'
 
-    Example: 'answers.keys.rows must be a text.'
+    A body that is not JSON, or is sent with another content type, gets its own sentence instead.
     """
     assert isinstance(error, RequestValidationError)  # noqa: S101 - registered for this class alone
     first = error.errors()[0]
@@ -220,9 +227,9 @@ async def _invalid_request(request: Request, error: Exception) -> Response:
 
 
 def problem_in_words(error: Mapping[str, Any]) -> str:
-    """What is wrong with a value that pydantic refuses, to be said behind its name: "must be a whole number".
+    """What is wrong with a value that pydantic refuses, to follow the value's name: "must be a whole number".
 
-    `error` is one of the `errors()` of its ValidationError. A kind that has no sentence here keeps pydantic's.
+    `error` is one of the `errors()` of its ValidationError. A kind of error without a sentence here keeps pydantic's.
     """
     sentences = {
         "missing": _("is missing"),
@@ -245,9 +252,10 @@ def problem_in_words(error: Mapping[str, Any]) -> str:
 
 
 async def _database_error(request: Request, error: Exception) -> Response:
-    """503 while the database does not answer, or keeps nothing that it is given; 404 where something was deleted.
+    """503 with Retry-After while the database does not respond or cannot save; 404 if the parent of a new row is gone.
 
-    Every other error of a statement is a bug: it is raised again, becomes a 500, and is logged with its traceback.
+    Every other error is a bug: it is raised again, becomes a 500, and is logged with its traceback. The failures that
+    get a 503 are logged at most once in LOG_INTERVAL_S for each kind, and counted.
     """
     if is_orphan(error):
         return _error_response(request, 404, _("This has been deleted in the meantime, so nothing can be added to it."))

@@ -84,9 +84,9 @@ def clean_lines(text: str, longest: int) -> str:
 
 
 def whole_number(text: str, highest: int, *, lowest: int = 0) -> int | None:
-    """The number that a text of ASCII digits writes, from `lowest` to `highest`, both included; None for anything else.
+    """The number in a text of ASCII digits, from `lowest` to `highest` inclusive; None for anything else.
 
-    A text with more digits than `highest` has is None too, so that nothing long is ever converted.
+    A text with more digits than `highest` is None too, leading zeros included, so that nothing long is ever converted.
 
     Example:
         whole_number("12", 99)    12

@@ -42,11 +42,11 @@ class LinkedSheet:
 
 
 def linked_sheet(variant: Variant) -> LinkedSheet:
-    """A sheet's sentences from top to bottom; the first place that names a term links to it, and no later one.
+    """A sheet's sentences and row names; the first mention of a glossary term, from top to bottom, links to it.
 
-    The links open a new tab, so that nothing that is typed on the sheet is lost, with or without a script. Those in
-    names of rows are no stops of the Tab key, which leads from box to box. Where the glossary is closed to this
-    browser, nothing is linked.
+    The links open a new tab, so that nothing typed on the sheet is lost, with or without a script. Links in names of
+    rows are skipped by the Tab key, which goes from box to box. If practice is closed to this browser, nothing is
+    linked.
     """
     text = variant.text
     sentences = (text.description, text.task, *text.assumptions)
@@ -67,7 +67,7 @@ def _linked_texts(wording: Wording, sentences: tuple[str, ...], rows: tuple[str,
 
 
 def _markup(pieces: Iterable[LinkedText], *, tab_stop: bool) -> Markup:
-    """One text as HTML, its links reached by the Tab key or not."""
+    """Pieces of a text as escaped HTML; a piece with a term is a link, which Tab reaches only if `tab_stop`."""
     link = Markup('<a class="term" href="{}#{}" tabindex="{}" target="_blank" rel="noopener" title="{}">{}</a>')
     page, title, order = url_for("show_glossary"), _("Glossary, in a new tab"), 0 if tab_stop else -1
     return Markup("").join(
@@ -94,7 +94,10 @@ def _pattern(words: tuple[str, ...]) -> re.Pattern[str]:
 
 
 def _pieces(text: str, pattern: re.Pattern[str], keys: Mapping[str, str], linked: set[str]) -> Iterator[LinkedText]:
-    """The pieces of one text; a term that is linked here is added to `linked`, and those in it are not linked again."""
+    """Cut a text into pieces: each term that is not yet in `linked`, and the text between; no piece is empty.
+
+    A term found is added to `linked`, and later mentions of it remain plain text.
+    """
     end = 0
     for match in pattern.finditer(text):
         key = keys[match.group().lower()]

@@ -32,9 +32,10 @@ class ModelMenu:
 
 
 def model_menu(library: Library, worksheet: str, chosen: str) -> ModelMenu:
-    """The menu for a worksheet's key, with one model chosen; all models, if the library has no such worksheet.
+    """The menu of models that a worksheet can use, grouped by kind, in the library's order; no group is empty.
 
-    Models stand in the library's order within their group. Each refusal names its model.
+    Reasons why the other models are refused are listed in the library's order; each names its model. If the library has
+    no such worksheet, all models are possible. `chosen` is the key of the selected model, which may be a refused one.
     """
     known = worksheet in library.worksheets
     reasons = {key: library.refusal(worksheet, key) if known else None for key in library.models}
@@ -55,7 +56,7 @@ def _kind_names() -> tuple[str, ...]:
 
 
 def _kind_name(architecture: Architecture) -> str:
-    """What kind a model is; a mixture of experts is not also listed as decoder-only."""
+    """The first kind that applies: encoder-decoder, mixture of experts, then decoder-only or encoder-only."""
     decoder_only, experts, encoder_only, both = _kind_names()
     if architecture.encoder_decoder:
         return both

@@ -23,7 +23,7 @@ MAX_SLOW, MAX_SLOW_OF_NETWORK = 400, 100  # who waits takes no thread
 
 
 def password_problem(password: str) -> str:
-    """The sentence about a new password that is too short or too long; empty where it can be used."""
+    """The sentence about a new password that is too short or too long; empty if it is neither."""
     if len(password) < MIN_PASSWORD:
         return _("Choose a password of at least {least} characters.").format(least=MIN_PASSWORD)
     too_long = _("Choose a password of at most {most} characters.").format(most=MAX_PASSWORD)
@@ -75,13 +75,13 @@ class Passwords:
         return right and stored is not None
 
     async def wait_for_slow_turn(self, network: str, account: str) -> None:
-        """Wait before a password is verified where many were wrong: SLOW_VERIFY_S, and longer where others came before.
+        """Wait before a password is verified after many wrong ones: SLOW_VERIFY_S, or longer if other turns come first.
 
-        Turns for one account from one network are SLOW_VERIFY_S apart, those of one network NETWORK_PACE_S, and all
-        others PACE_S, so that guesses at one account keep nobody out of another. `account` may also be a browser that
-        is known to it. Raises PasswordsBusyError where the turn would be later than MAX_SLOW_WAIT_S, but only after
-        that time: whoever asks again and again has no advantage over somebody who asks once. At once it raises only
-        where MAX_SLOW wait, or MAX_SLOW_OF_NETWORK from there.
+        Turns for one account from one network are SLOW_VERIFY_S apart, turns of one network NETWORK_PACE_S, and all
+        others PACE_S, so that guesses at one account keep nobody out of another. `account` may also be a browser known
+        to the account. Raises PasswordsBusyError at once if MAX_SLOW are waiting, or MAX_SLOW_OF_NETWORK from this
+        network. If the turn would be later than MAX_SLOW_WAIT_S, raises it after that time: asking again and again is
+        no advantage.
         """
         with self._slow_lock:
             if self._slow.total() >= MAX_SLOW or self._slow[network] >= MAX_SLOW_OF_NETWORK:
@@ -97,7 +97,10 @@ class Passwords:
             raise PasswordsBusyError
 
     def _reserve_turn(self, network: str, account: str) -> float:
-        """Reserve the first free turn of an account from a network, unless it is too late; the seconds until then."""
+        """The seconds until the first free turn for an account from a network, at least SLOW_VERIFY_S.
+
+        The turn is reserved unless it is more than MAX_SLOW_WAIT_S away.
+        """
         now = self._clock()
         self._turns = sorted(turn for turn in self._turns if turn.at > now)
         at = now + SLOW_VERIFY_S
@@ -115,7 +118,7 @@ class Passwords:
 
     @contextmanager
     def _wait_for_turn(self) -> Iterator[None]:
-        """Run the block once fewer than two others are running; raises PasswordsBusyError where eight wait already."""
+        """Run the block once fewer than MAX_HASHES_AT_ONCE others run; PasswordsBusyError if MAX_WAITING wait."""
         if not self._room.acquire(blocking=False):
             raise PasswordsBusyError
         try:

@@ -107,7 +107,7 @@ MaybeTeacher = Annotated[Teacher | None, Depends(teacher_of)]
 def queue_client(request: Request, services: ServicesDep) -> Client:
     """Whose work this request starts in a child process: a signed-in teacher's, an enrolled student's, or a visitor's.
 
-    Visitors are known by their network. Where the database is not asked, as without a cookie, this costs nothing.
+    They are tried in this order; visitors are known by their network. Without cookies the database is not asked.
     """
     if teacher := teacher_of(request, services):
         return Client(f"teacher {teacher.id}")
@@ -183,9 +183,9 @@ EditableCourse = Annotated[CourseAccess, Depends(editable_course)]
 
 
 def editable_student(services: ServicesDep, access: EditableCourse, student_id: int) -> RosterStudentAccess:
-    """A student on the roster of a course, for its instructors, to change it; 404 for one of another course or none.
+    """A student on the roster of a course, for an instructor to change; 404 if there is none, or in another course.
 
-    Before that, 404 for teachers who are not on its staff, 403 for assistants, 409 for an archived course.
+    First come the errors of EditableCourse: 404 for teachers not on the staff, 403 for assistants, 409 if archived.
     """
     student = services.store.roster.find_student(_valid_id(student_id))
     if student is None or student.course_id != access.course.id:
@@ -197,9 +197,9 @@ EditableStudent = Annotated[RosterStudentAccess, Depends(editable_student)]
 
 
 def staff_activity(services: ServicesDep, teacher: SignedIn, activity_id: int) -> ActivityAccess:
-    """An activity, also a draft, for the instructors and assistants of its course; others get 404, as for no activity.
+    """An activity, drafts included, for its course's instructors and assistants; 404 for others, and if there is none.
 
-    NotSignedInError comes first where nobody is signed in.
+    NotSignedInError comes first if nobody is signed in.
     """
     activity = services.store.activities.find(_valid_id(activity_id))
     if activity is None:
@@ -220,7 +220,7 @@ class StudentResultsAccess:
 
 
 def staff_student_results(services: ServicesDep, access: StaffActivity, student_id: int) -> StudentResultsAccess:
-    """A student and an activity of one course, for the staff of that course; 404 for a student of another course."""
+    """A student and an activity of one course, for its staff; 404 for no student or one of another course."""
     student = services.store.roster.find_student(_valid_id(student_id))
     if student is None or student.course_id != access.course.id:
         raise HTTPException(404)
@@ -287,7 +287,7 @@ class MaterialAccess:
 
 
 def readable_material(services: ServicesDep, teacher: SignedIn, material_id: int) -> MaterialAccess:
-    """A material for the teacher whose it is or the staff of its course, to read and copy; 404 for all others."""
+    """A material for its teacher or its course's staff, to read and copy; 404 for others, and if it was removed."""
     material = services.store.materials.find(_valid_id(material_id))
     if material is None:
         raise HTTPException(404)
@@ -307,7 +307,10 @@ EditableMaterial = Annotated[MaterialAccess, Depends(editable_material)]
 
 
 def material_to_save(services: ServicesDep, teacher: SignedIn, material_id: int) -> MaterialAccess:
-    """The same to save what was typed, also where somebody removed it meanwhile: its page then says so."""
+    """A material to save, for its editors, even if somebody removed it in the meantime: its page then says so.
+
+    404 if there is no such material, or the teacher may not know of it.
+    """
     materials = services.store.materials
     material = materials.find(_valid_id(material_id)) or materials.find_removed(material_id)
     if material is None:
@@ -319,7 +322,7 @@ MaterialToSave = Annotated[MaterialAccess, Depends(material_to_save)]
 
 
 def removed_material(services: ServicesDep, teacher: SignedIn, material_id: int) -> MaterialAccess:
-    """A material that was removed, for those who could edit it, to put it back."""
+    """A material that was removed, for those who may edit it, to restore; 404 if there is no such removed material."""
     material = services.store.materials.find_removed(_valid_id(material_id))
     if material is None:
         raise HTTPException(404)
@@ -332,7 +335,7 @@ RemovedMaterial = Annotated[MaterialAccess, Depends(removed_material)]
 
 
 def shared_material(services: ServicesDep, _teacher: SignedIn, token: str) -> Material:
-    """The material that a link shares, for every signed-in teacher; 404 where the link was withdrawn."""
+    """The material that a link shares, for every signed-in teacher; 404 if the link was withdrawn."""
     material = services.store.materials.find_shared(token)
     if material is None:
         raise HTTPException(404, _("This link doesn’t work any more: it was withdrawn, or replaced by a newer one."))
@@ -343,9 +346,10 @@ SharedMaterial = Annotated[Material, Depends(shared_material)]
 
 
 def owner_of_new(services: Services, teacher: Teacher, course: str) -> Course | Teacher:
-    """Whose a new worksheet or exit ticket is: the course's, if one is given and they may edit it, else the teacher's.
+    """Who a new worksheet or exit ticket belongs to: the course if `course` is given, else the teacher.
 
-    `course` is its number as a form has it. Errors are those of `editable_course`.
+    `course` is its number as typed in a form, or "". The teacher must be allowed to edit the course: errors are those
+    of `staff_course`, `instructor_course` and `editable_course`; what is no number gets 404.
     """
     if not course:
         return teacher
@@ -363,8 +367,10 @@ def require_student(request: Request, services: ServicesDep, activity_id: int) -
 
 
 def require_run(request: Request, services: ServicesDep, open_to_practice: PracticeOpen, run_id: str) -> None:
-    """Raise 404 for a run of an activity unless this browser is enrolled in its course, or on its staff, and 403 for
-    one of practice where that is closed: a run shows the true shapes. One that does not exist is left to the handler.
+    """Raise 404 for an activity's run unless this browser is enrolled in the activity's course or on its staff.
+
+    Raise 403 for a run of practice if practice is closed to this browser: a run shows the true shapes. A run that does
+    not exist passes; the handler refuses it.
     """
     run = services.store.find_run(run_id)
     if run is None:
@@ -393,9 +399,10 @@ def _not_enrolled() -> HTTPException:
 
 
 def student_access(request: Request, services: Services, activity_id: int, sheet_key: str) -> StudentAccess:
-    """What `require_student` returns or raises, with the student's draft of the sheet that has this key, if any.
+    """Access as this browser's student to an activity, with their draft of the sheet that has this key, if any.
 
-    Reading both at once saves a round trip to the database.
+    404 without an enrolment in the course, and for an activity that is still a draft. Reading both at once saves a
+    round trip to the database.
     """
     token = request.cookies.get(VISITOR_COOKIE)
     valid = token is not None and 0 < activity_id <= LARGEST_ID
@@ -419,7 +426,7 @@ class EnrolmentAccess:
 
 
 def own_enrolment(services: ServicesDep, visitor: VisitorInClass, student_id: int) -> EnrolmentAccess:
-    """The enrolment of this browser as that student; raises 404 where it is not enrolled as them."""
+    """The enrolment of this browser as that student; 404 if it is not enrolled as them."""
     enrolments = services.store.roster.enrolments(visitor.id) if visitor else ()
     own = next((enrolment for enrolment in enrolments if enrolment.student.id == student_id), None)
     if own is None or visitor is None:
@@ -431,7 +438,10 @@ OwnEnrolment = Annotated[EnrolmentAccess, Depends(in_threads("class")(own_enrolm
 
 
 def _material_access(services: Services, teacher: Teacher, material: Material) -> MaterialAccess:
-    """What a teacher may do with a material; raises 404 where they may not know of it."""
+    """A material with its course and whether the teacher may edit it.
+
+    404 for a colleague's material, and for a course's if the teacher is not on its staff.
+    """
     if material.course_id is None:
         if material.teacher_id != teacher.id:
             raise HTTPException(404)
@@ -448,10 +458,7 @@ def _require_editor(access: MaterialAccess) -> None:
 
 
 def _require_staff(services: Services, course_id: int, teacher: Teacher) -> tuple[Role, Course]:
-    """A teacher's role in a course, instructor or assistant, and the course; raises 404 where they have no role in it.
-
-    404 too for an id that no course has.
-    """
+    """A teacher's role in a course, instructor or assistant, and the course; 404 without a role or a course."""
     role = services.store.courses.role(_valid_id(course_id), teacher)
     course = services.store.courses.find(course_id) if role else None
     if role is None or course is None:

@@ -17,7 +17,7 @@ QUEUES_NOTED_EVERY_S = 1.0
 
 @asynccontextmanager
 async def watch_queues(services: Services) -> AsyncIterator[None]:
-    """Note the queues every QUEUES_NOTED_EVERY_S in this `async with`; nothing where no metrics are kept."""
+    """Update the metrics of the queues every QUEUES_NOTED_EVERY_S in this `async with`; nothing without metrics."""
     kept = meters()
     if kept is None:
         yield

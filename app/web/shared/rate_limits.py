@@ -91,10 +91,7 @@ class RateLimits:
         self._lock = threading.Lock()
 
     def check(self, limit: Limit, key: str) -> None:
-        """Raise TooManyGuessesError, with the seconds until there is a whole token, where less than one is left.
-
-        Takes no token.
-        """
+        """Raise TooManyGuessesError, with the seconds to wait, if less than one token is left; takes none."""
         with self._lock:
             tokens = self._tokens_now(limit, key)
         if tokens < 1:
@@ -103,7 +100,7 @@ class RateLimits:
     def record_failure(self, limit: Limit, key: str) -> None:
         """Take one token, or what is left of one; never raises.
 
-        Beyond MAX_BUCKETS keys, those whose last failure is longest ago are forgotten, and so have full buckets again.
+        Beyond MAX_BUCKETS keys, those that failed longest ago are forgotten, and their buckets are full again.
         """
         with self._lock:
             self._tokens[limit, key] = (max(self._tokens_now(limit, key) - 1, 0), self._clock())
@@ -158,9 +155,10 @@ class StorageBudget:
     def charge_sheet(
         self, network: str, visitor: str, sheet_key: str, answers: Mapping[str, str], *, again: bool
     ) -> None:
-        """Count a visitor's sheet when it is stored for the first time, and with `again` every time.
+        """Charge the network for a visitor's sheet the first time it is stored, and once more, each time, if `again`.
 
-        A save replaces the one before and takes no more room; an attempt is one more row.
+        A save replaces the one before and takes no more room; an attempt is one more row. Without a visitor ("") every
+        sheet counts as new. Raises BudgetSpentError if too little is left; the sheet then still counts as not stored.
         """
         with self._lock:
             is_new = (visitor, sheet_key) not in self._sheets or not visitor
@@ -171,7 +169,7 @@ class StorageBudget:
             _keep_newest(self._sheets, (visitor, sheet_key))
 
     def _take(self, key: str, part: float, share: float = 1) -> None:
-        """Take a part of a budget, which fills again within an hour; raises BudgetSpentError where less is left."""
+        """Take a part of a budget, refilled within an hour; BudgetSpentError, and nothing taken, above `share`."""
         with self._lock:
             taken, taken_at = self._taken.get(key, (0.0, self._clock()))
             taken = max(0.0, taken - (self._clock() - taken_at) / 3600) + part

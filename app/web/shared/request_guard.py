@@ -107,8 +107,9 @@ class Guard:
         await self._with_size_limit(scope, receive, send)
 
     async def _with_size_limit(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Run the app; 413 for a body over the limit of its path: without running it where the stated length is over it
-        already, else as soon as too much has come. 503 where all bodies together are over MAX_BODIES.
+        """Run the app; 413 for a body over the limit of its path, 503 while all bodies together exceed MAX_BODIES.
+
+        If the Content-Length is over the limit, the app does not run; else it is stopped once too much has come.
         """
         most = body_limit(scope["path"])
         length = Headers(scope=scope).get("content-length", "")
@@ -154,7 +155,7 @@ def _is_too_long(scope: Scope) -> bool:
 
 
 def _without_escaped_cookies(scope: Scope) -> Scope:
-    """The request without cookies that have a backslash, which none of ours has.
+    """The request without cookies that contain a backslash; the app sets none with one.
 
     Python before 3.11.10 and 3.12.6 takes time that grows with the square of their number to read them.
     """
@@ -168,7 +169,7 @@ def _without_escaped_cookies(scope: Scope) -> Scope:
 
 
 def _body_refusal(scope: Scope, status: int, most: int) -> Response:
-    """The response to a body that is refused; the connection, on which more of it may come, is closed."""
+    """The response to a refused body, with the limit in bytes for a 413; it closes the connection, as more may come."""
     sentence = (
         _("This request may have at most {most:,} bytes: send less at once.").format(most=most)
         if status == 413
@@ -187,10 +188,10 @@ def _refusal_response(scope: Scope, sentence: str, status: int) -> Response:
 
 
 def _is_cross_site(headers: Headers) -> bool:
-    """Whether a browser says that another site sent this; a sister subdomain is another.
+    """Whether a browser says that this was sent from another site; a sister subdomain is another site.
 
-    Sec-Fetch-Site decides where it is there: a proxy may change Host, but not this. Otherwise Origin must be this host.
-    False without either header, because only browsers send them.
+    If there is a Sec-Fetch-Site, it decides: a proxy may change Host, but not this. Otherwise the Origin must be this
+    host. False without either header, because only browsers send them.
     """
     if site := headers.get("sec-fetch-site"):
         return site not in ("same-origin", "none")
@@ -204,9 +205,7 @@ def _is_kept(path: str) -> bool:
 
 
 def _with_headers(send: Send, *, may_keep: bool) -> Send:
-    """A `send` that adds HEADERS to a response, except those that the response has set itself. Unless the browser
-    `may_keep` it, it stores nothing of it.
-    """
+    """A `send` that adds HEADERS to a response, except those that it has already; also no-store unless `may_keep`."""
 
     async def send_with_headers(message: Message) -> None:
         """Send a message, with HEADERS where it is the start of a response."""

@@ -48,7 +48,10 @@ class RequestLog:
             self._note(scope, status, perf_counter() - began)
 
     def _note(self, scope: Scope, status: int, seconds: float) -> None:
-        """Write down a request that has been answered, where that is due."""
+        """Count an answered request, if there are metrics, and log it: a 500 as an error, a slow one as a warning.
+
+        All others are logged only if `log_all` is set.
+        """
         if kept := meters():
             route = route_of(scope)
             kept.requests.labels(scope["method"], route, status).inc()
@@ -73,9 +76,9 @@ def route_of(scope: Scope) -> str:
 
 
 def _line(scope: Scope, status: int, seconds: float) -> str:
-    """What the log says of a request: "POST /class/12/1/check 200 231 ms".
+    """A request's line in the log: "POST /class/12/1/check 200 231 ms".
 
-    Only numbers are filled into the route: codes, tokens and keys open something.
+    Only numbers are filled into the route's path: codes, tokens and keys give access.
     """
     values = scope.get("path_params") or {}
     numbers = {name: str(value) for name, value in values.items() if str(value).isdecimal()}

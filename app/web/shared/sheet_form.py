@@ -47,9 +47,10 @@ def _question_names(variant: Variant) -> tuple[str, ...]:
 
 
 def read_changed(form: FormReader, variant: Variant) -> dict[str, Stamp] | None:
-    """Which boxes and answers to questions the page has changed, by name; None for a form that was sent without script.
+    """The boxes and answers that changed on the page, by name; None if the form was sent without the script.
 
-    The field `stamps` lists them as "box:page:number". What is not written like that, or is no box, is left out.
+    The field `stamps` lists them as "box:page:number". Left out: anything not in this form, names that are neither a
+    box nor a question of the sheet, and numbers above MAX_NUMBER.
 
     Example: 'keys.rows:k3x9v2aa:17 keys.columns:k3x9v2aa:18'
     """
@@ -75,10 +76,10 @@ class SavedDraft(Protocol):
 
 
 def kept_json(stored: SavedDraft | None, changed: Mapping[str, Stamp] | None = None) -> str:
-    """What the server has of a sheet, as JSON for the script of the page that sent `changed`.
+    """The stored draft as JSON for the script of the page that sent `changed`.
 
-    `version` counts the saves, `answers` has the text of every box, and `pages` the highest number that was taken from
-    each page in the request: a change with a higher one is not stored. Before the first save it is '{"version":0}'.
+    `version` counts the saves, `answers` has the text of every box. `pages` has the highest number stored for each page
+    in `changed` (0 if none): a change with a higher number is not stored. Before the first save: '{"version":0}'.
     """
     kept: dict[str, object] = {"version": stored.version if stored else 0}
     if stored:
@@ -156,7 +157,7 @@ def draw_typed(
 
 @lru_cache(MAX_DRAWINGS)
 def _draw(drawn: _Drawn) -> Drawing | None:
-    """The drawing of `draw_typed`, kept."""
+    """The drawing of a sheet's readable texts, unreadable ones left out; None if the sheet has no figure."""
     variant = drawn.variant
     read = {blank: variant.read(blank, text) for blank, text in zip(variant.blanks, drawn.texts, strict=True)}
     typed = {blank: answer for blank, answer in read.items() if isinstance(answer, Answer)}

@@ -134,11 +134,11 @@ def row_views(
     pointed_at: Collection[Blank] = (),
     notes: Iterable[Note] = (),
 ) -> tuple[RowView, ...]:
-    """Every row of a sheet, top to bottom, with the texts in its blanks; a mark stands only beside the text it is for.
+    """Every row of a sheet, top to bottom, with the texts in its boxes; a mark goes only with the text it was for.
 
-    `report` has the marks, None before the first; a blank whose text has changed since then has none. `truth` is the
-    sheet whose answers are shown, None while none may be; a row that it does not have shows none. `pointed_at` are the
-    blanks that a hint points to, and each of the `notes` stands below its row.
+    `report` has the marks, None before the first check. `truth` is the sheet whose answers are shown, None while none
+    may be; a row that is not on it shows none. `pointed_at` are the boxes that a hint points to. A note in `notes` goes
+    below the row it names.
     """
     answered = {row.key for row in truth.rows} if truth else ()
     views = []
@@ -171,11 +171,11 @@ def sheet_notes(
     *,
     mismatch: bool = False,
 ) -> tuple[Note, ...]:
-    """What a marked sheet says besides its marks, each below the first row that it is about; the last goes to the bar.
+    """What a marked sheet says besides its marks, each note below the first row it is about; none without a report.
 
-    First the sentence that many unreadable boxes share, then, where `mismatch` asks for it, the first mismatch unless
-    the diagnosis or the hint speaks about one of its sides, then the diagnosis, then the hint. The diagnosis is left
-    out once every box that it explains holds another text than the one that was marked.
+    In this order: the sentence that many unreadable boxes share; if `mismatch`, the first mismatch, unless the
+    diagnosis or the hint is about one of its sides; the diagnosis, unless every box that it explains has changed since;
+    the hint.
     """
     if report is None:
         return ()
@@ -239,7 +239,7 @@ def hint_letters(variant: Variant) -> tuple[str, ...]:
 
 
 def length_remark(variant: Variant) -> str:
-    """What to know beside the number of tokens: that the model's config states fewer; empty where that is not so."""
+    """The remark that the number of tokens exceeds the context length in the model's config; empty if it does not."""
     if not variant.text.exceeds_context:
         return ""
     most = format_number(variant.architecture.all_sizes["C"])
@@ -261,9 +261,9 @@ class ExhibitLink:
 
 
 def exhibit_link(variant: Variant) -> ExhibitLink | None:
-    """The exhibit of a sheet on a decode step, or on heads that can be dealt as cards.
+    """The exhibit for a sheet on a decode step, or for a layer whose heads can be dealt as cards.
 
-    None for a sheet on something else, and where practice is closed to this browser.
+    None for any other sheet, and if practice is closed to this browser.
     """
     if not who_asks().may_practise:
         return None
@@ -289,13 +289,11 @@ class SlideLink:
 
 
 def slide_links(variant: Variant, rows: Iterable[RowView], **sheet: object) -> Iterator[SlideLink]:
-    """A link for each product of a sheet that its boxes can fill; none where practice is closed to this browser.
+    """Yield a link for each product on a sheet, with the texts typed; none if practice is closed to this browser.
 
-    A worksheet that a teacher wrote is shown as one of its topic that asks for its rows, so it has links only if it is
-    written alike.
-
-    `rows` are the sheet's with what stands in their boxes. `sheet` says where the exhibit leads back to: practice=1 for
-    a round of practice, activity and number for a sheet of a class.
+    An author's worksheet links to a slide of its topic with its rows, so it has links only if it asks for numbers with
+    tokens as rows. `rows` are the sheet's, with their texts. `sheet` says where the exhibit leads back to: practice=1
+    for a round of practice, activity and number for a sheet of a class.
     """
     worksheet = variant.worksheet
     differs = worksheet.is_own and (worksheet.answers, worksheet.tokens_are) != ("numbers", "rows")
@@ -315,9 +313,9 @@ def slide_links(variant: Variant, rows: Iterable[RowView], **sheet: object) -> I
 
 
 def _box_view(variant: Variant, row: Row, blank: Blank, text: str, report: Report | None) -> BoxView:
-    """A blank with its label and text, and the report's mark if that was given for this very text.
+    """A blank with its label and text, and the report's mark if it was given for this very text.
 
-    It is explained by the diagnosis, if that is about this blank, or by the sentence that is said once for many.
+    The sentence that explains it is the diagnosis if that is about this blank, else the sentence that many boxes share.
     """
     mark = report.marks.get(blank) if report else None
     axis = variant.axis(blank.field)
@@ -330,7 +328,11 @@ def _box_view(variant: Variant, row: Row, blank: Blank, text: str, report: Repor
 
 
 def _cells(variant: Variant, row: Row, boxes: tuple[BoxView, ...], answer: AnswerView | None) -> tuple[CellView, ...]:
-    """The cells of a row, one for each column of the sheet and one behind the last."""
+    """The cells of a row: one for each column of the sheet, then one with the last sign.
+
+    A count among shapes has one cell. Signs around the row are left out on sheets without dimensions. Without an
+    `answer` no cell has one.
+    """
     if variant.is_count_among_shapes(row):
         return (CellView(None, boxes[0], answer.fields[0] if answer else None),)
     columns = [variant.column_of(field) for field in row.fields]
@@ -345,7 +347,7 @@ def _cells(variant: Variant, row: Row, boxes: tuple[BoxView, ...], answer: Answe
 
 
 def _answer_view(variant: Variant, row: Row) -> AnswerView:
-    """The number and the symbols of each blank of a row, with the formula in the letters of this sheet."""
+    """Number and symbols of each blank of a row, and the row's formula unless that is only a name, such as "biases"."""
     fields = tuple(
         (format_number(variant.answer(blank)), variant.notation.write(variant.expression(blank)))
         for blank in row.blanks

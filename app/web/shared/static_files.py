@@ -36,7 +36,7 @@ BUNDLES = {  # what is served as one file, in this order
 
 @cache
 def _contents() -> dict[str, bytes]:
-    """Every file under static/ by its path there, and the bundles, read once: no request has to wait for a thread."""
+    """Every file below static/ by its path there, and the bundles, read once: no request has to wait for a thread."""
     files = {path.relative_to(STATIC).as_posix(): path.read_bytes() for path in STATIC.rglob("*") if path.is_file()}
     for bundle, parts in BUNDLES.items():
         folder, kind = bundle.partition("/")[0], bundle.rpartition(".")[2]
@@ -82,9 +82,10 @@ class HashedStaticFiles(StaticFiles):
         self.config_checked = True  # the folder was read: checking it at the first request would take a thread
 
     async def get_response(self, path: str, scope: Scope) -> Response:
-        """The file, with how long it may be cached; an outdated hash gets the present file, to be revalidated.
+        """The file, immutable in the cache if the address has its present hash, to be revalidated otherwise.
 
-        304 where the browser has it already, 404 where there is none.
+        Gzipped if the browser accepts that and it is shorter. 304 if the browser has it already, 404 if there is no
+        such file, 405 for anything but GET and HEAD.
         """
         if scope["method"] not in ("GET", "HEAD"):
             raise HTTPException(405)

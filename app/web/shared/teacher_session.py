@@ -18,9 +18,10 @@ SESSION_COOKIE_MAX_AGE_S = 30 * 24 * 3600
 
 
 def start_session(request: Request, store: Store, teacher: Teacher, path: str) -> Response:
-    """Sign the teacher in in this browser, where any session it had ends, and redirect (303) to that path of this site.
+    """Sign the teacher in in this browser, end any session that it had, and redirect (303) to `path`.
 
-    The browser gets a cookie for 30 days. The audit log records it. The path is not checked here: `path_on_this_site`.
+    The browser gets a session cookie for 30 days, and a cookie by which it is known to the account. The audit log
+    records it. The path is not checked here: use `path_on_this_site`.
     """
     if token := request.cookies.get(TEACHER_COOKIE):
         store.people.end_session(token)
@@ -50,9 +51,9 @@ def _browser_signature(store: Store, nonce: str, email: str) -> str:
 
 
 def end_session(request: Request, store: Store, teacher: Teacher, *, everywhere: bool) -> Response:
-    """Sign the teacher out in this browser alone, or in every browser, and redirect (303) to the sign-in page.
+    """Sign the teacher out in this browser or, if `everywhere`, in every browser; redirect (303) to the sign-in page.
 
-    This browser's cookie and its cache are cleared, and the audit log records it.
+    This browser's session cookie and its cache are cleared, and the audit log records it.
     """
     if everywhere:
         store.people.end_sessions(teacher)

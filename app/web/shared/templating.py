@@ -51,7 +51,7 @@ class _Templates(FileSystemLoader):
         name: str,
         globals: MutableMapping[str, Any] | None = None,  # noqa: A002
     ) -> Template:
-        """The template of that name, which the environment has not found among those that it keeps."""
+        """The template of that name, compiled by one thread at most and then kept."""
         with self._lock:
             if name not in self._compiled:
                 self._compiled[name] = super().load(environment, name, globals)
@@ -149,7 +149,7 @@ def symbol(text: str) -> Markup:
 
 
 def formula(pieces: Iterable[FormulaPiece]) -> Markup:
-    """A formula with its symbols as mathematics: Q · Kᵀ."""
+    """A formula as HTML, symbols in italics, other text escaped; each ᵀ becomes <sup>T</sup>: Q · Kᵀ."""
     return Markup("").join(
         _symbol(piece.text) if piece.is_symbol else escape(piece.text).replace("ᵀ", Markup("<sup>T</sup>"))
         for piece in pieces
@@ -180,7 +180,7 @@ def explanation_of(text: str, misconception: str) -> Markup:
 
 @lru_cache(500)
 def markdown_list(text: str) -> tuple[Markup, ...]:
-    """The same as items of one list, each without a paragraph around it where it is only one."""
+    """The list items of a Markdown text as HTML; an item that is a single paragraph has no <p> around it."""
     items = markdown_items(text)
     return tuple(
         _spans(item[0].spans) if len(item) == 1 and not isinstance(item[0], MarkdownList) else _blocks(item)
@@ -189,7 +189,7 @@ def markdown_list(text: str) -> tuple[Markup, ...]:
 
 
 def _blocks(blocks: Iterable[MarkdownBlock]) -> Markup:
-    """Paragraphs and lists, one after the other."""
+    """Paragraphs as <p>, lists as <ul>, or as <ol> with the first number; items of lists hold blocks in turn."""
     written = Markup("")
     for block in blocks:
         if isinstance(block, MarkdownList):
@@ -206,7 +206,8 @@ def _blocks(blocks: Iterable[MarkdownBlock]) -> Markup:
 def _spans(spans: Iterable[MarkdownSpan]) -> Markup:
     """The runs of text of a paragraph as HTML, text escaped: code in <code>, emphasis in <em>, strong in <strong>.
 
-    Styles nest, with <strong> outermost. "\\n" becomes <br>; a formula becomes <span class="formula">, whatever its text.
+    Styles nest, with <strong> outermost. "\\n" becomes <br>; a formula becomes <span class="formula">, whatever its
+    text.
     """
     written = Markup("")
     for span in spans:
@@ -222,7 +223,7 @@ def _spans(spans: Iterable[MarkdownSpan]) -> Markup:
 
 
 def _formula_nodes(nodes: Iterable[FormulaNode]) -> Markup:
-    """A formula in the same letters as everywhere: letters in italics, subscripts, raised letters, and roots."""
+    """A formula as HTML: letters in italics, other characters escaped, with <sub> and <sup>; roots as √ with a bar."""
     written = Markup("")
     for node in nodes:
         if isinstance(node, FormulaRoot):

@@ -38,10 +38,10 @@ _routes: dict[str, _Route] = {}  # of the one set of routers that the app has, f
 
 
 def register_routes(routes: Iterable[BaseRoute]) -> None:
-    """Read the name and address of every route, once at start, in place of any read before.
+    """Read the name and address of every route, once at start, in place of any read before; mounts are left out.
 
-    Raises RouteNameError where two routes share a name. A name is that of the handler unless its decorator gives
-    another one. Mounts are left out.
+    A route has the name of its handler unless its decorator gives another one. Raises RouteNameError if two routes
+    share a name; then the routes read before are kept.
     """
     named = dict[str, _Route]()
     for route in (route for route in routes if isinstance(route, Route)):
@@ -134,8 +134,8 @@ def public_url(request: Request, settings: Settings) -> str:
 def client_network(request: Request) -> str:
     """Where a request comes from: an IPv4 address, or the /64 network of an IPv6 address, which one customer has.
 
-    Example: '192.0.2.7', also for '::ffff:192.0.2.7', or '2001:db8:1:2::/64' for '2001:db8:1:2::9'. The client's own
-    name where it is neither, such as that of a test; empty where the server names none.
+    Examples: '192.0.2.7', also for '::ffff:192.0.2.7'; '2001:db8:1:2::/64' for '2001:db8:1:2::9'. A name that is no
+    address, such as that of a test, is returned unchanged; empty if the server knows no client.
     """
     host = request.client.host if request.client else ""
     try:
