@@ -151,7 +151,7 @@ def copy_materials(store: Store, course: Course, copy: Course, teacher: Teacher)
 
 
 def with_new_keys(content: Content, keys: Mapping[str, str]) -> Content:
-    """The content of an activity with its worksheets and ticket under the keys of their copies, where they have one."""
+    """The content of an activity, each worksheet and the ticket with its key from `keys`, if that has one."""
     items = tuple(
         FrozenWorksheet({**item.worksheet, "key": keys[item.key]}) if item.key in keys else item
         for item in content.items

@@ -61,9 +61,9 @@ def open_questions(
 
 
 def _texts(attempts: Sequence[ClassAttempt], name: str) -> tuple[WrittenText, ...]:
-    """The answers to a question in a student's attempts, without repeats and before the first one that is not blank.
+    """The answers to a question in a student's attempts, in order, stripped; blank ones before the first text left out.
 
-    An attempt on paper has no answer, which changes nothing.
+    An answer equal to the one before is left out, too; so are attempts without an answer to it, such as those on paper.
     """
     written = list[WrittenText]()
     for attempt in attempts:

@@ -225,7 +225,7 @@ async def _fetch(name: str, cached: _CachedFile | None) -> _CachedFile:
 
 
 def _is_hub_url(url: httpx.URL) -> bool:
-    """Tell whether a redirect leads to the hub's own origin, or over TLS to one of HUB_DOMAINS or a host in it."""
+    """Whether a URL has the hub's scheme, host and port, or is https on one of HUB_DOMAINS or a subdomain of it."""
     import httpx
 
     hub = httpx.URL(_endpoint())

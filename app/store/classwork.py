@@ -413,7 +413,10 @@ class Classwork(QueryBase):
         return last
 
     def add_to_last(self, key: ClassSheetKey, written: Answers) -> None:
-        """Keep these answers to open questions with the last attempt, unless it is handed in; its marks stay."""
+        """Add these answers to open questions to the student's last attempt on the sheet, without marking it again.
+
+        Nothing happens without an attempt, if the last one is handed in, or if it holds these answers already.
+        """
         last = self.last_attempt(key)
         if last and not last.handed_in and not written.items() <= last.answers.items():
             row = sa.update(class_attempts).where(class_attempts.c.id == last.id, ~class_attempts.c.handed_in)

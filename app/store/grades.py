@@ -77,7 +77,11 @@ class Regrades(QueryBase):
     def _replace_marks(
         self, connection: sa.Connection, activity_id: int, regrade_id: int, new: Mapping[int, NewMarks]
     ) -> None:
-        """Keep the marks of these attempts under a regrade, and give the attempts the new ones."""
+        """Store the present marks of the attempts in `new` as old marks of a regrade, then give the attempts their new
+        marks.
+
+        Attempts of another activity are left alone.
+        """
         this = (class_attempts.c.id == sa.bindparam("attempt"), class_attempts.c.activity_id == activity_id)
         marks_now = [class_attempts.c[name] for name in _MARK_COLUMNS]
         before = sa.select(sa.literal(regrade_id), class_attempts.c.id, *marks_now).where(*this)

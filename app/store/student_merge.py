@@ -113,7 +113,9 @@ def _count(connection: sa.Connection, table: sa.Table, student: Student) -> int:
 def _both(
     connection: sa.Connection, table: sa.Table, stays: Student, goes: Student
 ) -> dict[tuple[Any, ...], tuple[Any, Any]]:
-    """The rows of both students, by the rest of the primary key; None for the one who has no such row."""
+    """The rows of both students as (`stays`, `goes`), by the primary key without student_id; None if one has no such
+    row.
+    """
     key = [column.name for column in table.primary_key if column.name != "student_id"]
     pairs = dict[tuple[Any, ...], list[Any]]()
     for row in connection.execute(sa.select(table).where(table.c.student_id.in_((stays.id, goes.id)))):

@@ -23,9 +23,9 @@ class FrozenRun:
 
 
 def freeze_run(variant: Variant, activity: Activity | None = None, sheet_number: int = 0) -> FrozenRun:
-    """What is stored with a run of this sheet: its worksheet, model and sizes, and in a class the activity's wording.
+    """What is stored with a run: its worksheet, sizes and model; in an activity also the activity's wording and models.
 
-    A run in practice has the wording of now.
+    In practice the wording is "": the one in use now.
     """
     model, earlier = model_snapshot(variant.model), activity.content if activity else Content((), None, "")
     models = {**earlier.models, variant.model.key: model.hash}

@@ -273,7 +273,12 @@ def _runs(a: Architecture) -> Sequence[LayerRun]:
 
 
 def _position_keys(a: Architecture) -> Iterator[tuple[str, Mapping[str, object]]]:
-    """The keys of the sentences on positions, with their values: RoPE, a table, a bias of scores, a fixed length."""
+    """The keys of the sentences on positions, with their values: RoPE, else a table shorter than MAX_TOKENS, else
+    others.
+
+    "positions-other" is left out if scores have a bias, which gets its own sentence. A fixed number of tokens comes
+    last.
+    """
     with_rotary = [run for run in _runs(a) if run.rotary]
     if with_rotary:
         yield from _rotary_keys(a, with_rotary)
@@ -291,7 +296,11 @@ def _position_keys(a: Architecture) -> Iterator[tuple[str, Mapping[str, object]]
 
 
 def _rotary_keys(a: Architecture, with_rotary: Sequence[LayerRun]) -> Iterator[tuple[str, Mapping[str, object]]]:
-    """The keys of the sentences on RoPE, with their values: width and base, the base of windows, layers without."""
+    """The keys of the sentences on RoPE, each with its values.
+
+    First "rotary-all" or "rotary-part", by width, with the base of layers without a window; then "rotary-local" if layers
+    with a window have another base, and "rotary-some-layers" if some layers have no RoPE.
+    """
     common = next((run.rotary for run in with_rotary if not run.window), with_rotary[0].rotary)
     local = next((run.rotary for run in with_rotary if run.window), common)
     if common is None or local is None:

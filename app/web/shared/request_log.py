@@ -50,7 +50,7 @@ class RequestLog:
     def _note(self, scope: Scope, status: int, seconds: float) -> None:
         """Count an answered request, if there are metrics, and log it: a 500 as an error, a slow one as a warning.
 
-        All others are logged only if `log_all` is set.
+        All others are logged only if `log_all` is set. A save below 300 and a 500 are counted separately, too.
         """
         if kept := meters():
             route = route_of(scope)

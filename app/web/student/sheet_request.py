@@ -110,9 +110,9 @@ def require_open(access: StudentAccess) -> None:
 
 
 def charge_attempt(services: Services, asked: ClassSheetRequest) -> None:
-    """Count one more attempt in what the student may store; nothing where the activity limits attempts itself.
+    """Charge one more attempt to what the student may store; nothing if the activity limits attempts.
 
-    Raises BudgetSpentError after hundreds within an hour; what was typed is saved before, and taken in at closing.
+    Raises BudgetSpentError after hundreds within an hour, and saves the draft first, so that it is taken in at closing.
     """
     if asked.activity.policies.max_attempts:
         return

@@ -135,9 +135,11 @@ def _back_to_where_it_was_pressed(access: permissions.ActivityAccess, form: Form
 
 @router.post("/activities/{activity_id:int}/extra-time")
 def give_extra_time(request: Request, services: ServicesDep, access: EditableActivity, form: FormDep) -> Response:
-    """Give a student of the course some minutes after the closing time, 0 for none, and go to the overview.
+    """Set a student's extra minutes after the closing time, 0 for none; recorded in the audit log; back to the
+    overview.
 
-    422 with a sentence for another number of minutes, and for no student.
+    422 with the overview and a sentence if `minutes` is not a whole number up to MAX_MINUTES, or `student` is not on
+    the course's roster.
     """
     minutes = whole_number(form.raw("minutes"), MAX_MINUTES)
     students = {str(student.id): student for student in services.store.roster.students(access.course)}
