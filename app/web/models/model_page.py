@@ -298,8 +298,8 @@ def _position_keys(a: Architecture) -> Iterator[tuple[str, Mapping[str, object]]
 def _rotary_keys(a: Architecture, with_rotary: Sequence[LayerRun]) -> Iterator[tuple[str, Mapping[str, object]]]:
     """The keys of the sentences on RoPE, each with its values.
 
-    First "rotary-all" or "rotary-part", by width, with the base of layers without a window; then "rotary-local" if layers
-    with a window have another base, and "rotary-some-layers" if some layers have no RoPE.
+    First "rotary-all" or "rotary-part", by width, with the base of layers without a window; then "rotary-local" if
+    layers with a window have another base, and "rotary-some-layers" if some layers have no RoPE.
     """
     common = next((run.rotary for run in with_rotary if not run.window), with_rotary[0].rotary)
     local = next((run.rotary for run in with_rotary if run.window), common)
