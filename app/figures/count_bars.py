@@ -112,7 +112,8 @@ def _figure(
     variant: Variant, plan: CountPlan, numbers: Mapping[str, int], longest: int, *, tells_mismatches: bool
 ) -> Figure:
     """One figure: a bar for each row with its name on the left and its number on the right."""
-    sketch, x, px = Sketch(), 0.0, LONGEST_PX / longest
+    boxes, edges, outlines = list[Box](), list[Edge](), list[Rect]()
+    x, px = 0.0, LONGEST_PX / longest
     known = [numbers[key] * plan.factor for key in plan.parts if key in numbers]
     is_complete = plan.whole is not None and len(known) == len(plan.parts) and plan.whole.key in numbers
     differs = tells_mismatches and is_complete and sum(known) != numbers[plan.rows[-1]]
@@ -122,10 +123,13 @@ def _figure(
         width = max(MIN_PX, numbers[key] * factor * px) if key in numbers else UNKNOWN_PX
         rect = Rect(x if is_part else 0.0, index * ROW_PX, width, BAR_PX)
         role = "output" if key in numbers and plan.whole and not is_part else "hidden"
-        outlines = (rect._replace(x=0.0, width=sum(known) * px),) if differs and not is_part else ()
+        needed = [rect._replace(x=0.0, width=sum(known) * px)] if differs and not is_part else []
         box = Box(key, "", role, rect, incomplete=key not in numbers)
-        sketch += Sketch(boxes=(box,), edges=_labels(variant, box, numbers, factor, outlines), outlines=outlines)
+        boxes.append(box)
+        edges += _labels(variant, box, numbers, factor, needed)
+        outlines += needed
         x += width if is_part else 0.0
+    sketch = Sketch(boxes=tuple(boxes), edges=tuple(edges), outlines=tuple(outlines))
     words, whole = variant.figure_wording(plan.key), variant.row_name(plan.rows[-1])
     rows = ", ".join(f"{variant.row_name(key)} {_number(numbers, key)}" for key in plan.rows)
     return Figure(

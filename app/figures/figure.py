@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import pairwise, starmap
+from operator import attrgetter, methodcaller
 from typing import Any, Literal, TypeVar
 
 from app.figures.geometry import ORIGIN, Point, Polygon, Rect, mirrored, moved
@@ -62,23 +63,23 @@ _MOVING_ORDER: tuple[EdgeSide, ...] = (
 def fast_replace(part: T, /, **values: Any) -> T:
     """A part with other values: `dataclasses.replace` in a sixth of the time; a drawing needs it a hundred times."""
     copy: T = object.__new__(type(part))
-    fields = vars(part)
-    vars(copy).update({name: fields[name] for name in part.__match_args__}, **values)  # type: ignore[attr-defined]
+    vars(copy).update(vars(part), **values)
+    vars(copy).pop("text_box", None)  # which an edge has worked out for its old place
     return copy
 
 
 def side_ends(rect: Rect, side: EdgeSide) -> tuple[Point, Point]:
     """Both ends of a side of a rectangle, from left to right or from top to bottom."""
-    x, y, right, bottom = rect.x, rect.y, rect.right, rect.bottom
+    x, y, width, height = rect
     match side:
         case "left" | "foot":
-            return Point(x, y), Point(x, bottom)
+            return Point(x, y), Point(x, y + height)
         case "right" | "over" | "beside":
-            return Point(right, y), Point(right, bottom)
+            return Point(x + width, y), Point(x + width, y + height)
         case "top" | "corner":
-            return Point(x, y), Point(right, y)
+            return Point(x, y), Point(x + width, y)
         case _:
-            return Point(x, bottom), Point(right, bottom)
+            return Point(x, y + height), Point(x + width, y + height)
 
 
 @dataclass(frozen=True)
@@ -120,6 +121,8 @@ class Box:
     @property
     def extent(self) -> Rect:
         """The rectangle around it and its cards."""
+        if not self.cards:
+            return self.rect
         right, up = self.depth
         return Rect(self.rect.x, self.rect.y - up, self.rect.width + right, self.rect.height + up)
 
@@ -162,9 +165,9 @@ class Box:
 
 def _visible_card(front: Rect, card: Rect) -> Polygon:
     left, top, right, bottom = card.x, card.y, card.right, card.bottom
-    if front.right <= left or front.y >= bottom:  # nothing covers it
-        return ((left, top), (right, top), (right, bottom), (left, bottom))
     inner_x, inner_y = front.right, front.y
+    if inner_x <= left or inner_y >= bottom:  # nothing covers it
+        return ((left, top), (right, top), (right, bottom), (left, bottom))
     return ((left, inner_y), (left, top), (right, top), (right, bottom), (inner_x, bottom), (inner_x, inner_y))
 
 
@@ -299,7 +302,7 @@ def spread(edges: Iterable[Edge], taken: Sequence[Rect] = ()) -> tuple[Edge, ...
     for index in sorted(texts, key=lambda index: _MOVING_ORDER.index(spread_edges[index].side)):
         while True:
             others = [each for other, each in texts.items() if other != index]
-            blocking = texts[index].overlapping(taken) + texts[index].overlapping(others)
+            blocking = texts[index].overlapping([*taken, *others])
             if not blocking:
                 break
             spread_edges[index] = spread_edges[index].moved_past(blocking)
@@ -361,12 +364,12 @@ class MismatchBracket:
     @property
     def text_box(self) -> Rect:
         """Where the text is."""
-        return self.text_box_at(self.label_at)
+        return self.text_box_at(*self.label_at)
 
-    def text_box_at(self, middle: Point) -> Rect:
+    def text_box_at(self, x: float, y: float) -> Rect:
         """About the rectangle of the text around a middle."""
         width, height = label_px(self.text), LINE_PX + 2
-        return Rect(middle.x - width / 2, middle.y - height / 2, width, height)
+        return Rect(x - width / 2, y - height / 2, width, height)
 
     @property
     def bracket_box(self) -> Rect:
@@ -486,19 +489,19 @@ class Sketch:
 
     def __add__(self, other: Sketch) -> Sketch:
         """All that is in both."""
-        both = ((each.name, getattr(self, each.name), getattr(other, each.name)) for each in fields(Sketch))
+        both = ((name, first, vars(other)[name]) for name, first in vars(self).items())
         return Sketch(**{name: first + second if first and second else first or second for name, first, second in both})
 
     def moved(self, x: float, y: float) -> Sketch:
         """All of it further right and down."""
         if not (x or y):
             return self
-        return self._placed(lambda each: each.moved(x, y), lambda band: moved(band, x, y))
+        return self._placed(methodcaller("moved", x, y), lambda band: moved(band, x, y))
 
     @property
     def mirrored(self) -> Sketch:
         """The sketch of the transposed product, (A·B)ᵀ = Bᵀ·Aᵀ: its mirror image, with rows and columns exchanged."""
-        return self._placed(lambda each: each.mirrored, mirrored)
+        return self._placed(attrgetter("mirrored"), mirrored)
 
     def _placed(self, place: Callable[[Any], Any], place_polygon: Callable[[Polygon], Polygon]) -> Sketch:
         """All of it at another place; `place` finds it for a part, an outline or the flow."""

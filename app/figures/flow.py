@@ -128,17 +128,17 @@ class _Lane:
 
     def sketch(self) -> Sketch:
         """The columns from left to right, then signs, arcs and brackets, and the state of each part."""
-        columns, taken, right = dict[str, Sketch](), list[_Taken](), 0.0
+        columns, taken, right = dict[str, Sketch](), list[tuple[float, float, float, float]](), 0.0
         for before, key in pairwise(("", *self.keys)):
             column = self._column(key)
             own = list(self._taken(key, column))
             x = right + self._gap(key, before, column) if before else 0.0
             for rect, own_room in own:
-                top, bottom = rect.y, rect.bottom
-                for (other_x, other_y, width, height), room in taken:
-                    if top < other_y + height and other_y < bottom:
-                        x = max(x, other_x + width - rect.x + max(room, own_room))
-            taken += [(rect.moved(x, 0.0), room) for rect, room in own]
+                left, top, bottom = rect.x, rect.y, rect.bottom
+                for other_right, other_top, other_bottom, room in taken:
+                    if top < other_bottom and other_top < bottom:
+                        x = max(x, other_right - left + max(room, own_room))
+            taken += [(x + rect.right, rect.y, rect.bottom, room) for rect, room in own]
             columns[key] = column.moved(x, 0.0)
             right = columns[key].boxes[0].rect.right
         boxes = tuple(self.pen.with_inside(box) for column in columns.values() for box in column.boxes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from operator import add
 from typing import NamedTuple
 
 
@@ -47,9 +48,9 @@ class Rect(NamedTuple):
     @classmethod
     def around(cls, rects: Iterable[Rect], margin: float = 0.0) -> Rect:
         """The smallest rectangle that holds all of these, with a margin on each side; ValueError if there are none."""
-        xs, ys, rights, bottoms = zip(*((x, y, x + width, y + height) for x, y, width, height in rects), strict=True)
+        xs, ys, widths, heights = zip(*rects, strict=True)
         x, y = min(xs) - margin, min(ys) - margin
-        return cls(x, y, max(rights) + margin - x, max(bottoms) + margin - y)
+        return cls(x, y, max(map(add, xs, widths)) + margin - x, max(map(add, ys, heights)) + margin - y)
 
     @property
     def right(self) -> float:
@@ -82,7 +83,8 @@ class Rect(NamedTuple):
 
     def overlapping(self, others: Iterable[Rect]) -> list[Rect]:
         """Those of the others that share more than an edge with this rectangle."""
-        x, y, right, bottom = self.x, self.y, self.right, self.bottom
+        x, y, width, height = self
+        right, bottom = x + width, y + height
         return [o for o in others if x < o[0] + o[2] and o[0] < right and y < o[1] + o[3] and o[1] < bottom]
 
     def holds(self, other: Rect) -> bool:

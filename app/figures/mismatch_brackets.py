@@ -123,9 +123,9 @@ def with_free_labels(sketch: Sketch) -> Sketch:
     A bracket's label is beside it, or where that is taken, as near to it as is free.
     """
     lines = [each.bracket_box for each in sketch.brackets]
-    edges = spread(sketch.edges, [*sketch.obstacles, *(lines if sketch.flow else ())])
-    taken = [*sketch.obstacles, *(edge.text_box for edge in edges), *lines] if sketch.brackets else []
-    placed = list[MismatchBracket]()
+    taken, placed = sketch.obstacles, list[MismatchBracket]()
+    edges = spread(sketch.edges, taken + lines if sketch.flow else taken)
+    taken += [*(edge.text_box for edge in edges), *lines]
     for each in sketch.brackets:
         places = (place for steps in count() for place in label_places(each, steps * STEP_PX))
         free = next(place for place in places if _is_free(place, taken))
@@ -149,6 +149,6 @@ def label_places(each: MismatchBracket, distance: float) -> Iterator[Rect]:
     along_x, along_y = (x2 > x1) - (x2 < x1), (y2 > y1) - (y2 < y1)
     half = max(abs(x2 - x1) + abs(y2 - y1), abs(along_x) * width + abs(along_y) * height + 8) / 2
     away = 6 + distance + (abs(to_x) * width + abs(to_y) * height) / 2
-    yield each.text_box_at(Point(x1 + along_x * half - to_x * away, y1 + along_y * half - to_y * away))
+    yield each.text_box_at(x1 + along_x * half - to_x * away, y1 + along_y * half - to_y * away)
     further = 4 + distance + (abs(along_x) * width + abs(along_y) * height) / 2
-    yield each.text_box_at(Point(x2 + along_x * further, y2 + along_y * further))
+    yield each.text_box_at(x2 + along_x * further, y2 + along_y * further)

@@ -81,7 +81,7 @@ def _lines(polygons: Iterable[Polygon]) -> str:
 
 
 def _line(points: Iterable[tuple[float, float]]) -> str:
-    return "M" + " L".join(f"{x:.1f} {y:.1f}" for x, y in points)
+    return "M" + " L".join([f"{x:.1f} {y:.1f}" for x, y in points])
 
 
 def _product(products: str) -> str:
@@ -91,15 +91,15 @@ def _product(products: str) -> str:
 
 def _matrix(box: Box) -> str:
     classes, at = f"{box.role}{' open' * box.incomplete}{' whole' if box.part else ''}", _at(box.rect)
-    odd_cards = [box.card_polygons[index] for index in box.odd_cards]
+    cards = box.card_polygons if box.cards else ()
     parts = [
         f'<g class="matrix {classes} {box.state}" data-tensor="{box.tensor}"{_product(box.products)}>',
-        f'<path class="cards" d="{_areas(box.card_polygons)}"/>' if box.cards else "",
-        f'<path class="groups" d="{_areas(odd_cards)}"/>' if box.odd_cards else "",
+        f'<path class="cards" d="{_areas(cards)}"/>' if cards else "",
+        f'<path class="groups" d="{_areas(cards[at] for at in box.odd_cards)}"/>' if box.odd_cards else "",
         f"<rect {at}/>",
         f'<path class="groups" d="{_areas(box.groups)}"/>' if box.groups else "",
         f'<rect class="part" {_at(box.part)}/>' if box.part else "",
-        f'<path class="rules" d="{" ".join(map(_line, box.rules))}"/>' if box.rules else "",
+        f'<path class="rules" d="{_lines(box.rules)}"/>' if box.rules else "",
         f'<rect class="over" fill="url(#hatch)" {at}/>' if box.hatched else "",
         f'<path class="over" fill="url(#mask)" d="{_areas(box.masked)}"/>' if box.masked else "",
         f'<text class="letter" {_from(*box.rect.centre)}>{svg_symbol(box.symbol)}</text>' if box.letter_fits else "",

@@ -66,6 +66,8 @@ def number_meant(variant: Variant, blank: Blank, typed: Answer, *, right: bool) 
         return variant.problem_for_marking.answers[in_table]
     if typed.meaning is not None:
         return typed.meaning.size(variant.problem_for_marking.sizes, "up")  # N/3 is whole at the sheet’s length alone
+    if not variant.may_be_rounded(blank, typed):
+        return typed.value
     predicted = (expected.wrong_answers.get(in_table) for expected in expectations(variant.problem))
     close = [number for number in predicted if number is not None and variant.within_rounding(blank, typed, number)]
     return min(close, key=lambda number: abs(number - typed.value), default=typed.value)

@@ -52,8 +52,7 @@ def mismatches(table: TensorTable, values: Values) -> list[DimensionMismatch]:
     for result, groups in table.equal_sides.items():
         for blanks in groups:
             known = [blank for blank in blanks if blank in values]
-            different = (blank for blank in known if values[blank] != values[known[0]])
-            clashes += [DimensionMismatch(result, known[0], blank) for blank in different]
+            clashes += [DimensionMismatch(result, known[0], b) for b in known if values[b] != values[known[0]]]
         clashes += _product_mismatches(result, table.merged_sides.get(result, {}), values)
     return [*clashes, *_residual_mismatches(table, values)]
 

@@ -291,8 +291,8 @@ def _check_operation(name: str, made: Tensor, before: Mapping[str, Tensor], alik
         for side, length in zip(sides, (length.substitute(alike) for length in shape), strict=True):
             if lengths.setdefault(side, length) != length:
                 raise ValueError(f"{name}: {side} is {lengths[side]}, then {length}, in '{operation.pattern}'")
-    for side, length in lengths.items():
-        parts = [lengths[axis] for axis in axes_in(side) if axis in lengths]
+    for side in (side for side in lengths if "(" in side):
+        length, parts = lengths[side], [lengths[axis] for axis in axes_in(side) if axis in lengths]
         if len(parts) == len(axes_in(side)) and prod(parts, start=ONE) != length:
             raise ValueError(f"{name}: {side} is {length}, not the product of its parts, in '{operation.pattern}'")
 

@@ -250,10 +250,14 @@ class Variant:
         By 13.5 GB every number from 13.45 to 13.55 GB may be meant, and by a tolerance of 0.01 every number from which
         it differs by 1 % or less. Rows, columns and symbols are never rounded.
         """
-        tolerance = self.worksheet.tolerance
-        if blank.field != "count" or self.worksheet.answers != "numbers" or not (answer.margin or tolerance):
-            return False
-        return is_within(answer.value, number, tolerance, answer.margin)
+        return self.may_be_rounded(blank, answer) and is_within(
+            answer.value, number, self.worksheet.tolerance, answer.margin
+        )
+
+    def may_be_rounded(self, blank: Blank, answer: Answer) -> bool:
+        """Whether an answer may stand for another number than its own: a count that was typed rounded, or may be."""
+        is_count = blank.field == "count" and self.worksheet.answers == "numbers"
+        return is_count and bool(answer.margin or self.worksheet.tolerance)
 
     @cached_property
     def problem_for_marking(self) -> Problem:

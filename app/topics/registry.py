@@ -19,7 +19,7 @@ from dataclasses import replace
 
 from app.models.architecture import Architecture, TokensError
 from app.shapes.operation import Lookup, Operation, Softmax
-from app.shapes.table import TensorTable
+from app.shapes.table import Tensor, TensorTable
 from app.topics import (
     attention_layer,
     bidirectional_head,
@@ -141,9 +141,10 @@ def check_decoder_tokens(architecture: Architecture, tokens: int, decoder_tokens
 def _as_in_the_model(table: TensorTable, architecture: Architecture) -> TensorTable:
     """The table with the softmax and the embedding of this model: its scale, softcap, position bias, sink and so on."""
 
-    def own(operation: Operation | None) -> Operation | None:
+    def own(tensor: Tensor) -> Tensor:
+        operation: Operation | None = tensor.made_by
         if isinstance(operation, Softmax):
-            return replace(
+            operation = replace(
                 operation,
                 masked=operation.masked and architecture.causal,
                 scale=architecture.score_scale.kind,
@@ -153,13 +154,11 @@ def _as_in_the_model(table: TensorTable, architecture: Architecture) -> TensorTa
             )
         if isinstance(operation, Lookup):
             is_scaled, positions = architecture.embedding_scale == "root-d", architecture.has_position_table
-            return replace(operation, scaled=is_scaled, position_table=positions)
-        return operation
+            operation = replace(operation, scaled=is_scaled, position_table=positions)
+        return tensor if operation == tensor.made_by else replace(tensor, made_by=operation)
 
-    made_by = {tensor.key: own(tensor.made_by) for tensor in table.tensors}
-    if all(made_by[tensor.key] == tensor.made_by for tensor in table.tensors):
-        return table
-    return replace(table, tensors=tuple(replace(tensor, made_by=made_by[tensor.key]) for tensor in table.tensors))
+    tensors = tuple(map(own, table.tensors))
+    return table if tensors == table.tensors else replace(table, tensors=tensors)
 
 
 # In the order in which they are taught.

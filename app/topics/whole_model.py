@@ -96,8 +96,7 @@ def _whole_model_with_angles(architecture: Architecture, _tokens: int) -> Tensor
     rotates_pairs = (
         architecture.rotary is not None and architecture.rotary.width > 1 and architecture.rotary.width % 2 == 0
     )
-    angles = (ROTARY_PAIRS["angles"],) if rotates_pairs else ()
-    return replace(table, tensors=(*table.tensors, *angles))
+    return replace(table, tensors=(*table.tensors, ROTARY_PAIRS["angles"])) if rotates_pairs else table
 
 
 TOPIC = Topic(
