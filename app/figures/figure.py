@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache, cached_property
+from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise, starmap
 from operator import attrgetter, methodcaller
 from typing import Any, Literal, TypeVar
@@ -63,8 +63,9 @@ _MOVING_ORDER: tuple[EdgeSide, ...] = (
 def fast_replace(part: T, /, **values: Any) -> T:
     """A part with other values: `dataclasses.replace` in a sixth of the time; a drawing needs it a hundred times."""
     copy: T = object.__new__(type(part))
-    vars(copy).update(vars(part), **values)
-    vars(copy).pop("text_box", None)  # which an edge has worked out for its old place
+    fields = vars(copy)
+    fields.update(vars(part), **values)
+    fields.pop("text_box", None)  # which an edge has worked out for its old place
     return copy
 
 
@@ -92,7 +93,7 @@ class Box:
     such as one head's columns or the new token's row; the rest is drawn pale. gaps: cuts through a side that is drawn
     shortened. cards: how far right and up each card behind it is, from the nearest to the last, of a tensor with
     more than two sides; odd_cards are those of every second group, and is_thinned says that there are more cards than
-    are drawn. products and state: of a flow (see Flow).
+    are drawn. products: of a flow (see Flow).
     """
 
     tensor: str
@@ -111,7 +112,6 @@ class Box:
     odd_cards: tuple[int, ...] = ()
     is_thinned: bool = False
     products: str = ""
-    state: str = ""
 
     @property
     def depth(self) -> Point:
@@ -129,7 +129,8 @@ class Box:
     @property
     def card_rects(self) -> tuple[Rect, ...]:
         """The box and each of its cards."""
-        return (self.rect, *(self.rect.moved(right, -up) for right, up in self.cards))
+        x, y, width, height = self.rect
+        return (self.rect, *[Rect(x + right, y - up, width, height) for right, up in self.cards])
 
     @property
     def card_polygons(self) -> tuple[Polygon, ...]:
@@ -158,8 +159,8 @@ class Box:
         return self._placed(self.rect.mirrored, self.part and self.part.mirrored, mirrored)
 
     def _placed(self, rect: Rect, part: Rect | None, place: Callable[[Polygon], Polygon]) -> Box:
-        areas = {name: getattr(self, name) for name in ("masked", "rules", "groups", "gaps")}
-        placed = {name: tuple(map(place, each)) for name, each in areas.items() if each}
+        names = ("masked", "rules", "groups", "gaps")
+        placed = {name: tuple(map(place, areas)) for name in names if (areas := getattr(self, name))}
         return fast_replace(self, rect=rect, part=part, **placed)
 
 
@@ -177,8 +178,8 @@ class Edge:
 
     blank: the box of the sheet that this length belongs to, None for a side that no box asks for, as of a single head.
     name: "tokens", "embedding" …, or "". letter: the matrix's, if its box is too small to hold it. shift: how far its
-    label is moved outwards, to stand free. given: the number was not typed, the sheet's own text tells it. products and
-    state: of a flow (see Flow).
+    label is moved outwards, to stand free. given: the number was not typed, the sheet's own text tells it. products: of
+    a flow (see Flow).
     """
 
     blank: Blank | None
@@ -193,7 +194,6 @@ class Edge:
     shown: EdgeShown = "label"
     given: bool = False
     products: str = ""
-    state: str = ""
 
     @property
     def text_width(self) -> float:
@@ -324,7 +324,6 @@ class Arc:
     mismatch: bool
     is_open: bool = False
     products: str = ""
-    state: str = ""
 
     @property
     def points(self) -> Polygon:
@@ -359,17 +358,12 @@ class MismatchBracket:
     text: str
     label_at: Point = ORIGIN
     products: str = ""
-    state: str = ""
 
     @property
     def text_box(self) -> Rect:
         """Where the text is."""
-        return self.text_box_at(*self.label_at)
-
-    def text_box_at(self, x: float, y: float) -> Rect:
-        """About the rectangle of the text around a middle."""
         width, height = label_px(self.text), LINE_PX + 2
-        return Rect(x - width / 2, y - height / 2, width, height)
+        return Rect(self.label_at.x - width / 2, self.label_at.y - height / 2, width, height)
 
     @property
     def bracket_box(self) -> Rect:
@@ -394,7 +388,6 @@ class Sign:
     text: str
     at: Point
     products: str = ""
-    state: str = ""
     words: tuple[str, ...] = ()
 
     @property
@@ -423,18 +416,18 @@ class Sign:
 class Flow:
     """What a figure has besides if it is one lane of matrices, from the input to the output, product by product.
 
-    A product has the key of its result. Its parts name it in `products`, separated by spaces, and have a `state`: "on"
-    if theirs is the product being worked on, the first that isn't fully answered, "done" if it is fully answered,
-    or both; every part is on once the whole sheet is filled in.
+    A product has the key of its result. Its parts name it in `products`, separated by spaces.
 
     lanes: the band of the tokens, or a band for each of two texts. frames: for each product the part of the figure to
     look at; products that are seen together have the same. axes: for each product the lane's number and name, at their
-    place in its frame.
+    place in its frame. states: of parts with these products, "on" if one is worked on, which is the first that isn't
+    fully answered, "done" if one is fully answered, or both; all parts are on once the whole sheet is filled in.
     """
 
     lanes: tuple[Rect, ...]
     frames: dict[str, Rect]
     axes: dict[str, Edge]
+    states: dict[str, str] = field(default_factory=dict)
 
     @property
     def axis_labels(self) -> tuple[tuple[str, Edge], ...]:
@@ -448,20 +441,20 @@ class Flow:
         """Both lanes; the first label of the other one always shows, so it belongs to no frame."""
         first = next(iter(other.axes.values()))
         axes = {key: axis for key, axis in other.axes.items() if axis != first}
-        return Flow(self.lanes + other.lanes, self.frames | other.frames, self.axes | axes)
+        return Flow(self.lanes + other.lanes, self.frames | other.frames, self.axes | axes, self.states | other.states)
 
     def moved(self, x: float, y: float) -> Flow:
         """The lane further right and down."""
         frames = {key: frame.moved(x, y) for key, frame in self.frames.items()}
         axes = {key: axis.moved(x, y) for key, axis in self.axes.items()}
-        return Flow(tuple(lane.moved(x, y) for lane in self.lanes), frames, axes)
+        return Flow(tuple(lane.moved(x, y) for lane in self.lanes), frames, axes, self.states)
 
     @property
     def mirrored(self) -> Flow:
         """The lane running down."""
         frames = {key: frame.mirrored for key, frame in self.frames.items()}
         axes = {key: axis.mirrored for key, axis in self.axes.items()}
-        return Flow(tuple(lane.mirrored for lane in self.lanes), frames, axes)
+        return Flow(tuple(lane.mirrored for lane in self.lanes), frames, axes, self.states)
 
 
 def view_of(rects: Iterable[Rect], *, is_mirrored: bool = False) -> Rect:
@@ -509,21 +502,15 @@ class Sketch:
         placed = {name: tuple(map(place, parts)) for name in names if (parts := getattr(self, name))}
         return Sketch(**placed, pulled=tuple(map(place_polygon, self.pulled)), flow=self.flow and place(self.flow))
 
-    def with_states(self, working: str, is_done: Callable[[str], bool]) -> Sketch:
-        """The sketch with the state of each part (see Flow); `working` is the product worked on, "" if all is done."""
-
-        @cache
-        def state(products: str) -> str:
+    def states(self, working: str, is_done: Callable[[str], bool]) -> dict[str, str]:
+        """The states of its parts (see Flow); `working` is the product worked on, "" if all is done."""
+        kinds = (self.boxes, self.edges, self.arcs, self.signs, self.brackets)
+        states = dict[str, str]()
+        for products in {part.products for parts in kinds for part in parts}:
             keys = products.split()
             words = (("on", not working or working in keys), ("done", any(map(is_done, keys))))
-            return " ".join(word for word, holds in words if holds)
-
-        parts = {name: getattr(self, name) for name in ("boxes", "edges", "arcs", "signs", "brackets")}
-        stated = {
-            name: tuple(_with_state(each, state(each.products)) for each in elements)
-            for name, elements in parts.items()
-        }
-        return Sketch(**stated, outlines=self.outlines, pulled=self.pulled, flow=self.flow)
+            states[products] = " ".join(word for word, holds in words if holds)
+        return states
 
     @property
     def extent(self) -> Rect:
@@ -548,13 +535,6 @@ class Sketch:
             taken += [Rect(x, end - 1, width, 2.0) for end in (y, y + height)]
             taken += [Rect(end - 1, y, 2.0, height) for end in (x, x + width)]
         return taken + [Rect(x - 1.5, y - 1.5, 3.0, 3.0) for arc in self.arcs for x, y in arc.points]
-
-
-def _with_state(part: T, state: str) -> T:
-    """A part of a flow in another state, with the places that it has worked out."""
-    copy: T = object.__new__(type(part))
-    vars(copy).update(vars(part), state=state)
-    return copy
 
 
 @dataclass(frozen=True)

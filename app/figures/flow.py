@@ -148,11 +148,10 @@ class _Lane:
             arcs=tuple(arc for each in self.products if each.right for arc in self._arcs(each, columns)),
             outlines=self.pen.outlines(boxes),
             signs=tuple(self._sign(each.result, columns) for each in self.products if not each.right),
-            flow=self._flow(columns),
         )
         beside = [each for column in columns.values() for each in column.brackets]
         sketch = replace(sketch, brackets=(*beside, *dict.fromkeys(self._other_brackets(columns, sketch))))
-        return sketch.with_states(self._working, self._is_done)
+        return replace(sketch, flow=self._flow(columns, sketch.states(self._working, self._is_done)))
 
     @cached_property
     def whole(self) -> FigurePlan:
@@ -285,9 +284,9 @@ class _Lane:
         for bracket in column.brackets:
             yield bracket.bracket_box, 2.0
             if self.pen.is_mirrored:
-                yield next(label_places(bracket.mirrored, 0.0)).mirrored, 2.0
+                yield next(label_places(bracket.mirrored)).mirrored, 2.0
             else:
-                yield next(label_places(bracket, 0.0)), 2.0
+                yield next(label_places(bracket)), 2.0
         width = column.boxes[0].rect.width
         if key in self.product_of and not self.product_of[key].right:
             middle, half = -self._sign_room(column) / 2, SIGN_TEXT_PX / 2
@@ -483,7 +482,7 @@ class _Lane:
         """The first product that isn't fully answered, "" if there is none."""
         return next((key for key, known in self._answered.items() if not known), "")
 
-    def _flow(self, columns: dict[str, Sketch]) -> Flow:
+    def _flow(self, columns: dict[str, Sketch], states: dict[str, str]) -> Flow:
         """The lane, and for each product where to look: together with those that share its left operand."""
         left, right = (columns[self.keys[at]].boxes[0].rect for at in (0, -1))
         lane = Rect(left.x - LANE_PX, -LANE_PX, right.right - left.x + 2 * LANE_PX, self.height + 2 * LANE_PX)
@@ -494,7 +493,7 @@ class _Lane:
             keys = [each.result for each in group] + [self.keys[0]] * (group[0].left == self.keys[0])
             frames |= dict.fromkeys(keys, self._frame(seen, group, axis))
             axes |= dict.fromkeys(keys, axis)
-        return Flow((lane,), frames, axes)
+        return Flow((lane,), frames, axes, states)
 
     def _groups(self) -> Iterator[list[_Product]]:
         """The products that are seen together: of one left operand, or one after the other without a new operand."""

@@ -127,8 +127,7 @@ def with_free_labels(sketch: Sketch) -> Sketch:
     edges = spread(sketch.edges, taken + lines if sketch.flow else taken)
     taken += [*(edge.text_box for edge in edges), *lines]
     for each in sketch.brackets:
-        places = (place for steps in count() for place in label_places(each, steps * STEP_PX))
-        free = next(place for place in places if _is_free(place, taken))
+        free = next(place for place in label_places(each) if _is_free(place, taken))
         taken.append(free)
         placed.append(fast_replace(each, label_at=free.centre))
     return replace(sketch, edges=edges, brackets=tuple(placed))
@@ -139,8 +138,8 @@ def _is_free(label: Rect, taken: Iterable[Rect]) -> bool:
     return not Rect(label.x - ROOM_PX, label.y, label.width + 2 * ROOM_PX, label.height).overlapping(taken)
 
 
-def label_places(each: MismatchBracket, distance: float) -> Iterator[Rect]:
-    """Two places for a bracket's label at a distance: away from the matrix beside the bracket, and beyond its end.
+def label_places(each: MismatchBracket) -> Iterator[Rect]:
+    """Places for a bracket's label, ever further: in turn away from the matrix beside the bracket, and beyond its end.
 
     Beside a short bracket the label reaches beyond the end, never back to where the arc is.
     """
@@ -148,7 +147,9 @@ def label_places(each: MismatchBracket, distance: float) -> Iterator[Rect]:
     width, height = label_px(each.text), LINE_PX + 2
     along_x, along_y = (x2 > x1) - (x2 < x1), (y2 > y1) - (y2 < y1)
     half = max(abs(x2 - x1) + abs(y2 - y1), abs(along_x) * width + abs(along_y) * height + 8) / 2
-    away = 6 + distance + (abs(to_x) * width + abs(to_y) * height) / 2
-    yield each.text_box_at(x1 + along_x * half - to_x * away, y1 + along_y * half - to_y * away)
-    further = 4 + distance + (abs(along_x) * width + abs(along_y) * height) / 2
-    yield each.text_box_at(x2 + along_x * further, y2 + along_y * further)
+    away, beyond = (abs(to_x) * width + abs(to_y) * height) / 2, (abs(along_x) * width + abs(along_y) * height) / 2
+    x1, y1, x2, y2 = x1 + along_x * half - width / 2, y1 + along_y * half - height / 2, x2 - width / 2, y2 - height / 2
+    for distance in count(0.0, STEP_PX):
+        beside, further = 6 + distance + away, 4 + distance + beyond
+        yield Rect(x1 - to_x * beside, y1 - to_y * beside, width, height)
+        yield Rect(x2 + along_x * further, y2 + along_y * further, width, height)

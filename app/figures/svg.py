@@ -30,6 +30,7 @@ def _elements(figure: Figure) -> Iterator[str]:
     """
     x, y, width, height = (f"{number:.1f}" for number in figure.frame)
     flow = figure.flow
+    states = flow.states if flow else {}
     frames = f' class="flow" data-frames="{escaped(json.dumps(flow.frames, sort_keys=True))}"' if flow else ""
     yield (
         f'<svg viewBox="{x} {y} {width} {height}" width="{width}" height="{height}" role="img"{frames} '
@@ -39,13 +40,13 @@ def _elements(figure: Figure) -> Iterator[str]:
         yield from (f'<rect class="lane" {_at(lane)} rx="4"/>' for lane in flow.lanes)
     for arc in figure.arcs:
         classes = "arc" + " mismatch" * arc.mismatch + " open" * arc.is_open
-        yield f'<path class="{classes} {arc.state}"{_product(arc.products)} d="{_arc_path(arc)}"/>'
-    yield from (f'<path class="pulled" d="{_area(band)}"/>' for band in figure.pulled)
-    yield from map(_matrix, figure.boxes)
+        yield f'<path class="{classes} {states.get(arc.products, "")}"{_product(arc.products)} d="{_arc_path(arc)}"/>'
+    yield from (f'<path class="pulled" d="{_areas([band])}"/>' for band in figure.pulled)
+    yield from (_matrix(each, states.get(each.products, "")) for each in figure.boxes)
     yield from (f'<rect class="needed" {_at(outline)}/>' for outline in figure.outlines)
-    yield from map(_sign, figure.signs)
-    yield from map(_edge, figure.edges)
-    yield from map(_bracket, figure.brackets)
+    yield from (_sign(each, states.get(each.products, "")) for each in figure.signs)
+    yield from (_edge(each, states.get(each.products, "")) for each in figure.edges)
+    yield from (_bracket(each, states.get(each.products, "")) for each in figure.brackets)
     if flow:
         yield from (_axis(products, axis) for products, axis in flow.axis_labels)
     yield from (f'<path class="break" d="{_areas(box.gaps)}"/>' for box in figure.boxes if box.gaps)
@@ -67,13 +68,9 @@ def _from(x: float, y: float) -> str:
     return f'x="{x:.1f}" y="{y:.1f}"'
 
 
-def _area(polygon: Polygon) -> str:
-    """A polygon as an SVG path: 'M0.0 0.0 L10.0 0.0 L10.0 10.0 Z'."""
-    return f"{_line(polygon)} Z"
-
-
 def _areas(polygons: Iterable[Polygon]) -> str:
-    return " ".join(map(_area, polygons))
+    """Polygons as an SVG path: 'M0.0 0.0 L10.0 0.0 L10.0 10.0 Z'."""
+    return " ".join([f"{_line(polygon)} Z" for polygon in polygons])
 
 
 def _lines(polygons: Iterable[Polygon]) -> str:
@@ -89,11 +86,11 @@ def _product(products: str) -> str:
     return f' data-product="{products}"' if products else ""
 
 
-def _matrix(box: Box) -> str:
+def _matrix(box: Box, state: str) -> str:
     classes, at = f"{box.role}{' open' * box.incomplete}{' whole' if box.part else ''}", _at(box.rect)
     cards = box.card_polygons if box.cards else ()
     parts = [
-        f'<g class="matrix {classes} {box.state}" data-tensor="{box.tensor}"{_product(box.products)}>',
+        f'<g class="matrix {classes} {state}" data-tensor="{box.tensor}"{_product(box.products)}>',
         f'<path class="cards" d="{_areas(cards)}"/>' if cards else "",
         f'<path class="groups" d="{_areas(cards[at] for at in box.odd_cards)}"/>' if box.odd_cards else "",
         f"<rect {at}/>",
@@ -108,16 +105,16 @@ def _matrix(box: Box) -> str:
     return "".join(parts)
 
 
-def _sign(sign: Sign) -> str:
-    place, classes = _from(*sign.at), f'{sign.state}"{_product(sign.products)}'
+def _sign(sign: Sign, state: str) -> str:
+    place, classes = _from(*sign.at), f'{state}"{_product(sign.products)}'
     words = (f'<text class="words {classes} {_from(sign.at.x, y)}>{escaped(line)}</text>' for y, line in sign.lines)
     return "".join((*words, f'<text class="sign {classes} {place}>{escaped(sign.text)}</text>'))
 
 
-def _edge(edge: Edge) -> str:
+def _edge(edge: Edge, state: str) -> str:
     """A side of a matrix with its label, its number as the data of the element."""
     shows = f" shows-{edge.shown}" if edge.shown != "label" else ""
-    classes = f"{edge.kind} {edge.anchor}{'' if edge.label else ' bare'}{shows}{' given' * edge.given} {edge.state}"
+    classes = f"{edge.kind} {edge.anchor}{'' if edge.label else ' bare'}{shows}{' given' * edge.given} {state}"
     blank = f' data-blank="{edge.blank}"' if edge.blank else ""
     (x1, y1), (x2, y2) = edge.start, edge.end
     size = "?" if edge.given else escaped(edge.label) or "?"
@@ -147,12 +144,12 @@ def _arc_path(arc: Arc) -> str:
     return f"M{x1:.1f} {y1:.1f} A{abs(x2 - x1):.1f} {abs(y2 - y1):.1f} 0 0 {int(arc.clockwise)} {x2:.1f} {y2:.1f}"
 
 
-def _bracket(each: MismatchBracket) -> str:
+def _bracket(each: MismatchBracket, state: str) -> str:
     """The bracket along what has no partner, and both lengths."""
     hook = (HOOK_PX * each.toward.x, HOOK_PX * each.toward.y)
     path = _line((each.start.moved(*hook), each.start, each.end, each.end.moved(*hook)))
     text = f"<text {_from(*each.label_at)}>{svg_expression(each.text)}</text>"
-    return f'<g class="mismatched {each.state}"{_product(each.products)}><path d="{path}"/>{text}</g>'
+    return f'<g class="mismatched {state}"{_product(each.products)}><path d="{path}"/>{text}</g>'
 
 
 def _axis(products: str, axis: Edge) -> str:

@@ -150,7 +150,8 @@ def _fits_transposed(answers: _Answers) -> Iterator[_Fit]:
     problem, values = answers.problem, answers.values
     for transposing in (e for e in expectations(problem) if e.transposed):
         # The blank that each number was meant for, and the sheet with every number put there.
-        meant = {blank: blank.transposed if _transposes(transposing, blank) else blank for blank in values}
+        tensors = transposing.transposed
+        meant = {b: b.transposed if b.tensor in tensors or "*" in tensors else b for b in values}
         moved = {blank for blank in values if values.get(meant[blank]) != values[blank]}
         back = {meant[blank]: number for blank, number in values.items()}
         wrong = {blank: number for blank, number in back.items() if number != problem.answers[blank]}
@@ -164,11 +165,6 @@ def _fits_transposed(answers: _Answers) -> Iterator[_Fit]:
             mostly = 2 * len(moved - accounted) < len(moved) and contradicted <= len(explained) // 2
             if mostly and explained - _confirmed(other, values) and other.misconception != transposing.misconception:
                 yield _Fit((transposing, other), explained, fit.cost + SECOND_MISCONCEPTION_COST, fit.unseen)
-
-
-def _transposes(expectation: Expectation, blank: Blank) -> bool:
-    """Whether the expectation swaps rows and columns of the blank's tensor."""
-    return blank.tensor in expectation.transposed or "*" in expectation.transposed
 
 
 def _confirmed(expectation: Expectation, wrong: Values) -> frozenset[Blank]:

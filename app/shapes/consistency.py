@@ -51,8 +51,8 @@ def mismatches(table: TensorTable, values: Values) -> list[DimensionMismatch]:
     clashes = []
     for result, groups in table.equal_sides.items():
         for blanks in groups:
-            known = [blank for blank in blanks if blank in values]
-            clashes += [DimensionMismatch(result, known[0], b) for b in known if values[b] != values[known[0]]]
+            known = [(blank, values[blank]) for blank in blanks if blank in values]
+            clashes += [DimensionMismatch(result, known[0][0], b) for b, length in known if length != known[0][1]]
         clashes += _product_mismatches(result, table.merged_sides.get(result, {}), values)
     return [*clashes, *_residual_mismatches(table, values)]
 

@@ -271,17 +271,18 @@ def test_the_product_being_worked_on_is_the_first_that_is_not_answered(library: 
     right, typed, on = sizes_by_blank(variant), dict[Blank, int](), list[set[str]]()
     for blank in variant.blanks:
         (figure,) = draw_figures(variant, typed)
-        on.append({box.tensor for box in figure.boxes if "on" in box.state.split()})
+        assert figure.flow
+        on.append({box.tensor for box in figure.boxes if "on" in figure.flow.states[box.products].split()})
         typed[blank] = right[blank]
     assert on[0] == on[1] == {"input"}
     assert on[2] == {"input", "W_Q", "queries"}
     assert on[9] == {"queries", "keys", "scores"}
     (whole,) = draw_figures(variant, right)
-    states = (
-        {box.state for box in whole.boxes} | {arc.state for arc in whole.arcs} | {sign.state for sign in whole.signs}
-    )
-    assert states == {"on done"}
     assert whole.flow
+    assert set(whole.flow.states.values()) == {"on done"}
+    assert {part.products for parts in (whole.boxes, whole.arcs, whole.signs) for part in parts} <= set(
+        whole.flow.states
+    )
     assert set(whole.flow.frames) == set(LANE)
 
 

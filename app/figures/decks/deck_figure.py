@@ -65,8 +65,9 @@ class _DeckFigure:
             brackets=tuple(dict.fromkeys(deck_brackets(self.pen, self.plan, decks))),
             flow=Flow((), {}, {}),
         )
-        sketch = with_free_labels(sketch.with_states(self._working, self.pen.shapes.is_complete))
-        return replace(sketch, flow=Flow((), dict(self._frames(sketch)), {}))
+        sketch = with_free_labels(sketch)
+        states = sketch.states(self._working, self.pen.shapes.is_complete)
+        return replace(sketch, flow=Flow((), dict(self._frames(sketch)), {}, states))
 
     def _deck(self, tensor: str, *, transposed: bool = False) -> Deck:
         """A deck at the origin, with the products that it takes part in."""
