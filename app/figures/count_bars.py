@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from app.algebra.expression import Expression
 from app.algebra.number_text import format_number
 from app.figures.figure import Box, Edge, EdgeKind, Figure, MismatchCaption, Sketch, side_ends
-from app.figures.geometry import Rect
+from app.figures.geometry import Point, Rect
 from app.figures.growth_plot import growth_plot
 from app.figures.typed_shapes import Answers
 from app.shapes.table import Blank, Count
@@ -151,7 +151,7 @@ def _labels(
     """The name on the left of all bars, with its factor, and the number on the right of this one or of its outline."""
     kind: EdgeKind = "mismatch" if outlines else "other" if box.tensor in numbers else "unknown"
     shift = max(0.0, *(outline.right - box.rect.right for outline in outlines), 0.0)
-    start = side_ends(box.rect._replace(x=0.0), "left")
+    start = Point(0.0, box.rect.y), Point(0.0, box.rect.bottom)
     name = variant.row_name(box.tensor) + (f" × {factor}" if factor > 1 else "")
     number = _number(numbers, box.tensor)
     return (

@@ -14,7 +14,6 @@ so that they share their columns. The inner dimension, which is summed away, mee
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 
 from app.figures.decks.deck_figure import sketch_decks
 from app.figures.figure import Sign, Sketch, fast_replace
@@ -39,7 +38,7 @@ def sketch_figure(pen: Pen, plan: FigurePlan) -> Sketch:
     if not sketch.flow:  # which has them already
         sketch += Sketch(outlines=pen.outlines(sketch.boxes))
         both = (*sketch.brackets, *brackets_in(pen, plan, sketch))
-        sketch = replace(sketch, brackets=tuple(dict.fromkeys(both)))  # one for equal ones
+        sketch = fast_replace(sketch, brackets=tuple(dict.fromkeys(both)))  # one for equal ones
     return with_free_labels(sketch.mirrored if pen.is_mirrored else sketch)
 
 
@@ -155,7 +154,7 @@ def _stack(pen: Pen, plan: FigurePlan) -> Sketch:
         labels = map(pen.label_box, sketch.edges)
         y = max(box.rect.bottom + STACK_PX, *(label.bottom + GAP_PX / 3 for label in labels))
     left = min(pen.label_box(edge).x for edge in sketch.edges) - SIGN_PX
-    return replace(sketch, signs=tuple(sign.moved(left, 0.0) for sign in sketch.signs))
+    return fast_replace(sketch, signs=tuple(sign.moved(left, 0.0) for sign in sketch.signs))
 
 
 def _row(pen: Pen, plan: FigurePlan) -> Sketch:

@@ -133,12 +133,12 @@ class _Lane:
             column = self._column(key)
             own = list(self._taken(key, column))
             x = right + self._gap(key, before, column) if before else 0.0
-            for rect, own_room in own:
-                left, top, bottom = rect.x, rect.y, rect.bottom
+            for (left, top, _, height), own_room in own:
+                bottom = top + height
                 for other_right, other_top, other_bottom, room in taken:
                     if top < other_bottom and other_top < bottom:
                         x = max(x, other_right - left + max(room, own_room))
-            taken += [(x + rect.right, rect.y, rect.bottom, room) for rect, room in own]
+            taken += [(left + x + width, top, top + height, room) for (left, top, width, height), room in own]
             columns[key] = column.moved(x, 0.0)
             right = columns[key].boxes[0].rect.right
         boxes = tuple(self.pen.with_inside(box) for column in columns.values() for box in column.boxes)
@@ -150,8 +150,8 @@ class _Lane:
             signs=tuple(self._sign(each.result, columns) for each in self.products if not each.right),
         )
         beside = [each for column in columns.values() for each in column.brackets]
-        sketch = replace(sketch, brackets=(*beside, *dict.fromkeys(self._other_brackets(columns, sketch))))
-        return replace(sketch, flow=self._flow(columns, sketch.states(self._working, self._is_done)))
+        sketch = fast_replace(sketch, brackets=(*beside, *dict.fromkeys(self._other_brackets(columns, sketch))))
+        return fast_replace(sketch, flow=self._flow(columns, sketch.states(self._working, self._is_done)))
 
     @cached_property
     def whole(self) -> FigurePlan:
@@ -216,7 +216,7 @@ class _Lane:
         return boxes
 
     @cached_property
-    def edges(self) -> dict[str, tuple[Edge, Edge]]:
+    def edges(self) -> dict[str, tuple[Edge, ...]]:
         """What is written at each matrix of the lane: its columns, then its rows."""
         return {key: self._lane_edges(box) for key, box in self.boxes.items()}
 
@@ -249,12 +249,13 @@ class _Lane:
     def _column(self, key: str) -> Sketch:
         """A matrix of the lane, its right operand, and the labels and brackets of both."""
         box, product = self.boxes[key], self.product_of.get(key)
-        column = Sketch(boxes=(box,), edges=self.edges[key], brackets=tuple(self._row_brackets(box)))
-        if product and product.right:
-            operand = self.operands[key]
-            brackets = tuple(self._operand_brackets(product, operand))
-            column += Sketch(boxes=(operand,), edges=self._operand_edges(product, operand), brackets=brackets)
-        return column
+        edges, brackets = self.edges[key], tuple(self._row_brackets(box))
+        if product is None or not product.right:
+            return Sketch(boxes=(box,), edges=edges, brackets=brackets)
+        operand = self.operands[key]
+        edges += self._operand_edges(product, operand)
+        brackets += tuple(self._operand_brackets(product, operand))
+        return Sketch(boxes=(box, operand), edges=edges, brackets=brackets)
 
     def _gap(self, key: str, before: str, column: Sketch) -> float:
         """The room between a matrix and the one before it in the lane."""

@@ -130,7 +130,7 @@ def with_free_labels(sketch: Sketch) -> Sketch:
         free = next(place for place in label_places(each) if _is_free(place, taken))
         taken.append(free)
         placed.append(fast_replace(each, label_at=free.centre))
-    return replace(sketch, edges=edges, brackets=tuple(placed))
+    return fast_replace(sketch, edges=edges, brackets=tuple(placed))
 
 
 def _is_free(label: Rect, taken: Iterable[Rect]) -> bool:
@@ -148,8 +148,8 @@ def label_places(each: MismatchBracket) -> Iterator[Rect]:
     along_x, along_y = (x2 > x1) - (x2 < x1), (y2 > y1) - (y2 < y1)
     half = max(abs(x2 - x1) + abs(y2 - y1), abs(along_x) * width + abs(along_y) * height + 8) / 2
     away, beyond = (abs(to_x) * width + abs(to_y) * height) / 2, (abs(along_x) * width + abs(along_y) * height) / 2
-    x1, y1, x2, y2 = x1 + along_x * half - width / 2, y1 + along_y * half - height / 2, x2 - width / 2, y2 - height / 2
+    x1, y1 = x1 + along_x * half, y1 + along_y * half
     for distance in count(0.0, STEP_PX):
         beside, further = 6 + distance + away, 4 + distance + beyond
-        yield Rect(x1 - to_x * beside, y1 - to_y * beside, width, height)
-        yield Rect(x2 + along_x * further, y2 + along_y * further, width, height)
+        yield Rect(x1 - to_x * beside - width / 2, y1 - to_y * beside - height / 2, width, height)
+        yield Rect(x2 + along_x * further - width / 2, y2 + along_y * further - height / 2, width, height)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from itertools import pairwise
 
 from app.figures.captions import axis_name, edge_kind, head_label
@@ -39,7 +40,7 @@ class Pen:
     sizes: MatrixSizes
     sides: dict[Blank, tuple[str, EdgeKind, str]] = field(default_factory=dict)  # label, colour and name of those drawn
 
-    @property
+    @cached_property
     def is_mirrored(self) -> bool:
         """Whether the sheet's tokens are columns, so that what is drawn here with tokens as rows will be mirrored."""
         return self.shapes.variant.worksheet.tokens_are == "columns"

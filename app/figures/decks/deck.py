@@ -15,7 +15,7 @@ one behind the other for each text.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from app.figures.figure import Box, Edge, EdgeShown, EdgeSide, fast_replace, side_ends, spread
 from app.figures.geometry import Point, Rect
@@ -75,7 +75,7 @@ class Deck:
 
     def moved(self, x: float, y: float) -> Deck:
         """The same further right and down."""
-        return replace(self, box=self.box.moved(x, y), edges=tuple(edge.moved(x, y) for edge in self.edges))
+        return fast_replace(self, box=self.box.moved(x, y), edges=tuple(edge.moved(x, y) for edge in self.edges))
 
     def ends(self, blank: Blank, side: EdgeSide) -> tuple[Point, Point]:
         """Both ends of one of its sides, from the front or from the lower left corner."""
@@ -144,4 +144,4 @@ def with_edges(
     if letter and not takes_letter:
         ends = deck.ends(deck.sides.columns, "top")
         edges.append(Edge(None, "top", *ends, "", "unknown", letter=letter, shown="letter", products=box.products))
-    return replace(deck, edges=spread(edges, box.card_rects))
+    return fast_replace(deck, edges=spread(edges, box.card_rects))

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from app.figures.decks.deck import Deck, deck_of, with_edges
 from app.figures.decks.deck_brackets import deck_brackets
-from app.figures.figure import Arc, EdgeShown, EdgeSide, Flow, Sign, Sketch, view_of
+from app.figures.figure import Arc, EdgeShown, EdgeSide, Flow, Sign, Sketch, fast_replace, view_of
 from app.figures.geometry import Point, Rect
 from app.figures.mismatch_brackets import with_free_labels
 from app.figures.pen import Pen
@@ -67,7 +67,7 @@ class _DeckFigure:
         )
         sketch = with_free_labels(sketch)
         states = sketch.states(self._working, self.pen.shapes.is_complete)
-        return replace(sketch, flow=Flow((), dict(self._frames(sketch)), {}, states))
+        return fast_replace(sketch, flow=Flow((), dict(self._frames(sketch)), {}, states))
 
     def _deck(self, tensor: str, *, transposed: bool = False) -> Deck:
         """A deck at the origin, with the products that it takes part in."""
