@@ -6,6 +6,6 @@ from app.figures.geometry import Rect
 
 
 def touch(a: Rect, b: Rect) -> bool:
-    """Whether two rectangles share more than half a pixel."""
+    """Whether two rectangles have a common part, beyond what rounding leaves."""
     overlap_x, overlap_y = min(a.right, b.right) - max(a.x, b.x), min(a.bottom, b.bottom) - max(a.y, b.y)
-    return overlap_x > 0.5 and overlap_y > 0.5
+    return overlap_x > 1e-6 and overlap_y > 1e-6
