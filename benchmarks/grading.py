@@ -37,7 +37,7 @@ def report() -> Iterator[str]:
 
 def _one_sheet(variant: Variant) -> Iterator[str]:
     """The median time to grade a correct sheet, one of products, an unreadable one, and three with mistakes."""
-    right = {str(blank): str(variant.answer(blank)) for blank in variant.blanks}
+    right = {box: str(number) for box, number in variant.key.items()}
     sheets = {
         "right numbers": right,
         "products with spaces": {blank: f"1 * {text} / 1" for blank, text in right.items()},
@@ -67,7 +67,7 @@ def _class(library: Library) -> Iterator[tuple[Variant, Answers]]:
         by_rows = with_tokens_as_rows(variant)
         sheet = sheets.setdefault(by_rows.code + variant.worksheet.key, SimulatedSheet(by_rows))
         boxes = kinds[number // len(worksheets) % len(kinds)](sheet, chance)
-        yield variant, {str(blank): str(boxes[str(variant.in_table_orientation(blank))]) for blank in variant.blanks}
+        yield variant, {box: str(boxes[str(blank)]) for box, blank in variant.blanks_by_name.items()}
 
 
 def _right(sheet: SimulatedSheet, _chance: random.Random) -> FilledSheet:

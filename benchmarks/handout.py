@@ -113,7 +113,7 @@ def _seconds(command: Callable[[Path, list[HandoutSheet]], list[str]], sheets: l
 def _rows(sheet: HandoutSheet, filled: bool) -> list[tuple[str, ...]]:
     """Name and blanks of each row of a sheet, with the right numbers or empty."""
     variant = sheet.variant
-    return [(row.name, *(str(variant.key[p]) if filled else "" for p in row.blanks)) for row in variant.rows]
+    return [(row.name, *(str(variant.answer(p)) if filled else "" for p in row.blanks)) for row in variant.rows]
 
 
 def _write_latex(folder: Path, sheets: list[HandoutSheet]) -> list[str]:

@@ -122,7 +122,7 @@ def _of_authors(library: Library, chance: random.Random) -> Iterator[Kind]:
                 "name": f"M{number}",
                 "question": "?",
                 "explanation": "a *b* $d_h$ " * 300,
-                "boxes": {str(blank): formula for blank in llama.blanks},
+                "boxes": dict.fromkeys(llama.blanks_by_name, formula),
             }
             for number in range(10)
         ]
@@ -131,7 +131,7 @@ def _of_authors(library: Library, chance: random.Random) -> Iterator[Kind]:
         if sheet is None:
             return None
         variant = replace(llama, worksheet=sheet)
-        return grade(variant, {str(blank): "7" for blank in variant.blanks})
+        return grade(variant, dict.fromkeys(variant.blanks_by_name, "7"))
 
     yield "a worksheet with 140 formulas, checked and graded", TEACHER_S, checked, formulas
     yield "a text of an author in Markdown", 0.2, check_markdown, _texts(MARKS, MAX_MARKDOWN, chance)
@@ -248,7 +248,7 @@ def _filled(variant: Variant, *, drawn: bool = True) -> Callable[[str], object]:
     """What a check does with one text in every box: it grades, writes the longest hint, and draws."""
 
     def check(text: str) -> object:
-        report = grade(variant, {str(blank): text for blank in variant.blanks})
+        report = grade(variant, dict.fromkeys(variant.blanks_by_name, text))
         hint = write_hint(variant, report, 3)
         if not drawn:
             return hint

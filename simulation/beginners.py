@@ -41,7 +41,7 @@ def typed_texts(variant: Variant, sizes: Mapping[str, int]) -> dict[str, str]:
     if variant.worksheet.answers != "letters":
         return {box: str(size) for box, size in sizes.items()}
     truth = right_sheet(variant)
-    written = {str(blank): variant.notation.write(variant.expression(blank)) for blank in variant.blanks}
+    written = {box: variant.notation.write(variant.expression(blank)) for box, blank in variant.blanks_by_name.items()}
     by_size = {truth[box]: letters for box, letters in written.items()}
 
     def wrong_text(box: str, size: int) -> str:

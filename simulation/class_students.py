@@ -47,7 +47,7 @@ class ClassStudent:
 
     def __post_init__(self) -> None:
         self.client = HttpClient(self.lesson.server.url)
-        self.boxes = [str(blank) for blank in self.lesson.variant.blanks]
+        self.boxes = list(self.lesson.variant.blanks_by_name)
         self.answers = dict.fromkeys(self.boxes, "")
         self.page = f"{self.number:016}"  # stands for the random id of a page
         self._changed: dict[str, int] = {}  # the number of each change that was not acknowledged yet
@@ -83,7 +83,7 @@ class ClassStudent:
     def _type(self) -> int:
         """Change the answer of the next box, in turn, and return the number of the change, from 1."""
         box = self.boxes[len(self.sent) % len(self.boxes)]
-        truth = next(str(size) for blank, size in self.lesson.variant.key.items() if str(blank) == box)
+        truth = str(self.lesson.variant.key[box])
         self.answers[box] = truth if self._chance.random() < 2 / 3 else str(self._chance.randrange(10_000))
         number = len(self.sent) + 1
         self.sent[number] = dict(self.answers)

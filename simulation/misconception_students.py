@@ -21,14 +21,14 @@ def with_tokens_as_rows(variant: Variant) -> Variant:
 
 def right_sheet(variant: Variant) -> FilledSheet:
     """The right number of every blank."""
-    return {str(blank): variant.answer(blank) for blank in variant.blanks}
+    return dict(variant.key)
 
 
 def misconception_sheets(variant: Variant) -> list[tuple[str, FilledSheet]]:
     """Each misconception's key with the sheet it fills in, once for each way in which it shows."""
-    right, sheet = right_sheet(variant), variant.in_table_orientation
+    right = right_sheet(variant)
     return [
-        (each.misconception, {**right, **{str(sheet(blank)): n for blank, n in each.wrong_answers.items()}})
+        (each.misconception, {**right, **{variant.box(blank): n for blank, n in each.wrong_answers.items()}})
         for each in expectations(variant.problem)
     ]
 

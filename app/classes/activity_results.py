@@ -51,8 +51,8 @@ class SheetResults:
 
     @property
     def blanks(self) -> dict[str, list[str]]:
-        """The blanks of each row by the row's key: {'keys': ['keys.rows', 'keys.columns'], …}."""
-        return {row.key: [str(blank) for blank in row.blanks] for row in self.rows}
+        """The names of the boxes of each row by the row's key: {'keys': ['keys.rows', 'keys.columns'], …}."""
+        return {row.key: list(map(self.variant.box, row.blanks)) for row in self.rows}
 
     @property
     def first(self) -> list[ClassAttempt]:
@@ -189,23 +189,21 @@ def common_wrong_answers(store: Store, activity: Activity, results: SheetResults
     given = dict[str, list[tuple[str, str]]]()
     for attempt in results.first:
         variant = variants[attempt.variant]
-        for blank, kind in attempt.marks.items():
-            if kind == "wrong" and (
-                text := _wrong_answer_text(variant, blank, attempt.answers.get(blank, ""), symbol_alone)
-            ):
-                row, field = variant.blanks_by_name[blank]
-                given.setdefault(row, []).append((variant.axis(field), text))
+        for box, kind in attempt.marks.items():
+            if kind == "wrong":
+                blank = variant.blanks_by_name[box]
+                if text := _wrong_answer_text(variant, blank, attempt.answers.get(box, ""), symbol_alone):
+                    given.setdefault(blank.tensor, []).append((variant.axis(blank), text))
     top = {row: Counter(sorted(answers)).most_common(1)[0] for row, answers in given.items()}
     return {row: WrongAnswer(axis, text, count) for row, ((axis, text), count) in top.items()}
 
 
-def _wrong_answer_text(variant: Variant, box: str, text: str, symbol_alone: bool) -> str:
+def _wrong_answer_text(variant: Variant, blank: Blank, text: str, symbol_alone: bool) -> str:
     """A typed answer as the results show it: '4096 (d_model)', or 'd_model' where `symbol_alone` is set.
 
     A number without a meaning stands alone. An answer typed in symbols stays as it is; an empty or unreadable one gives
     ''.
     """
-    blank = variant.blanks_by_name[box]
     read = variant.read(blank, text)
     if not isinstance(read, Answer):
         return ""
@@ -225,8 +223,7 @@ def _meaning(variant: Variant, blank: Blank, number: int) -> str:
     """
     asked = frozenset[str]().union(*(variant.expression(each).symbols for each in variant.blanks))
     symbols = [symbol for symbol, size in variant.sizes.items() if size == number]
-    in_table = variant.in_table_orientation(blank)
-    led_to = [e.misconception for e in expectations(variant.problem) if e.wrong_answers.get(in_table) == number]
+    led_to = [e.misconception for e in expectations(variant.problem) if e.wrong_answers.get(blank) == number]
     if led_to and asked.isdisjoint(symbols):
         return alternatives(dict.fromkeys(map(variant.text.misconception_name, led_to)))
     return alternatives(

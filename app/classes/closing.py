@@ -165,7 +165,7 @@ def _graded(library: Library, store: Store, activity: Activity, drafts: Iterable
             continue
         if report.has_readable_answer or work.writes(content.items[number - 1].questions):
             key = ClassSheetKey(draft.student_id, activity.id, revision, number, draft.sheet_key)
-            yield TakenIn(key, work, stored_marks(report), late)
+            yield TakenIn(key, work, stored_marks(variant, report), late)
 
 
 def _sheets_by_key(revisions: Mapping[int, Content]) -> dict[str, tuple[int, int, Content]]:

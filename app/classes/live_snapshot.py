@@ -288,7 +288,7 @@ def _grade_drafts(
         if (sheet, draft.variant) not in entry.variants:
             entry.variants[sheet, draft.variant] = variant_of(library, store, worksheets[sheet], draft.variant)
         variant = entry.variants[sheet, draft.variant]
-        marked = stored_marks(grade(variant, box_texts(variant, draft.answers)))
+        marked = stored_marks(variant, grade(variant, box_texts(variant, draft.answers)))
         progress = LiveProgress("typing", _row_states(marked.marks), marked.misconceptions)
         entry.drafts[student_id, sheet] = (draft.version, progress)
     for dropped in set(entry.drafts) - set(versions):

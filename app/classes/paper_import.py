@@ -93,9 +93,11 @@ class ReadLine:
     @cached_property
     def attempt(self) -> PaperAttempt:
         """What is stored of it."""
-        answers = dict(zip(map(str, self.sheet.variant.blanks), self.paper.texts, strict=True))
+        variant = self.sheet.variant
+        answers = dict(zip(variant.blanks_by_name, self.paper.texts, strict=True))
         draft = ClassDraft(answers, 1, self.sheet.sizes)
-        return PaperAttempt(self.sheet.key, _client_id(self.sheet, answers), draft, stored_marks(self.paper.report))
+        marks = stored_marks(variant, self.paper.report)
+        return PaperAttempt(self.sheet.key, _client_id(self.sheet, answers), draft, marks)
 
     @property
     def token(self) -> str:

@@ -197,4 +197,4 @@ def _definition(
 
 def marked_again(variant: Variant, attempt: ClassAttempt, marked_by: str) -> NewMarks:
     """The marks that an attempt's answers get on this sheet; answers to blanks that it does not ask are left out."""
-    return NewMarks(stored_marks(grade(variant, box_texts(variant, attempt.answers))), marked_by)
+    return NewMarks(stored_marks(variant, grade(variant, box_texts(variant, attempt.answers))), marked_by)

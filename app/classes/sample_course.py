@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any
 
 from app.classes.student_sheet import freeze, own_sizes, stored_marks
 from app.grading.grade import grade
 from app.misconceptions.predictions import expectations
+from app.shapes.table import Blank
 from app.sheets.exit_tickets import Ticket
 from app.sheets.library import Library
 from app.sheets.variant import Variant
@@ -106,13 +106,11 @@ def _typed_answers(variant: Variant, student: int | None) -> dict[str, str]:
 
     Without a student (None), all are right.
     """
-    numbers = dict(variant.key)
-    if student is not None:
-        numbers |= _misconception_answers(variant, student)
-    return {str(blank): str(number) for blank, number in numbers.items()}
+    wrong = _misconception_answers(variant, student) if student is not None else {}
+    return {box: str(wrong.get(blank, variant.key[box])) for box, blank in variant.blanks_by_name.items()}
 
 
-def _misconception_answers(variant: Variant, student: int) -> Mapping[Any, int]:
+def _misconception_answers(variant: Variant, student: int) -> Mapping[Blank, int]:
     """The wrong numbers that the student's misconception gives on this sheet, by blank; {} for a student without one.
 
     HOLDERS says how many students hold the first misconception that shows on this sheet, the second, and so on; the
@@ -130,7 +128,7 @@ def _attempt(
     variant: Variant, sheet_number: int, answers: Answers, at: datetime, *, handed_in: bool
 ) -> SimulatedAttempt:
     """An attempt on the sheet of that number, from 1, with the marks that the answers really get."""
-    marks = stored_marks(grade(variant, answers))
+    marks = stored_marks(variant, grade(variant, answers))
     return SimulatedAttempt(sheet_number, own_sizes(variant.worksheet), answers, marks, at, handed_in)
 
 

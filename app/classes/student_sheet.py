@@ -165,14 +165,14 @@ def own_sizes(worksheet: Worksheet) -> VariantSizes:
     return VariantSizes(worksheet.model, worksheet.tokens, worksheet.decoder_tokens)
 
 
-def stored_marks(report: Report) -> Graded:
-    """What of a report is stored with an attempt: mark kinds by blank, misconceptions, the score and its maximum.
+def stored_marks(variant: Variant, report: Report) -> Graded:
+    """What of a report is stored with an attempt: mark kinds by box, misconceptions, the score and its maximum.
 
     The misconceptions begin with the diagnosis; there are none without one.
 
     Example: Graded({'keys.rows': 'right'}, ('head-as-wide-as-model',), 1, 1)
     """
-    marks = {str(blank): mark.kind for blank, mark in report.marks.items()}
+    marks = {variant.box(blank): mark.kind for blank, mark in report.marks.items()}
     diagnosis = report.diagnosis
     misconceptions = (diagnosis.key, *diagnosis.also) if diagnosis else ()
     return Graded(marks, misconceptions, report.score, report.out_of)

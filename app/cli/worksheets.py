@@ -89,7 +89,7 @@ def _show_variant(parsed: argparse.Namespace) -> None:
     """Print the sheet that was named, as text or with --json as one line; its answers only with --key."""
     variant = _sheet(parsed)
     if parsed.json:
-        answers = {"key": {str(blank): size for blank, size in variant.key.items()}} if parsed.key else {}
+        answers = {"key": dict(variant.key)} if parsed.key else {}
         seed = None if parsed.seed is None else whole_number(parsed.seed, "--seed")
         print_json({**variant_json(variant), "seed": seed, **answers})
     else:
@@ -107,10 +107,10 @@ def _print_variant(variant: Variant, key: bool) -> None:
     columns = tuple(
         dict.fromkeys((*variant.fields, *(blank.field for blank in variant.blanks if blank.field == "count")))
     )
-    rows = [("", *map(variant.axis, columns))]
+    rows = [("", *(variant.wording.axes[column].name for column in columns))]
     for row in variant.rows:
         boxes = {
-            variant.column_of(blank.field): (
+            variant.column_of(blank): (
                 f"{format_number(variant.answer(blank))} = {variant.notation.write(variant.expression(blank))}"
                 if key
                 else "____"
@@ -137,10 +137,10 @@ def _grade_answers(parsed: argparse.Namespace) -> None:
     report = grade(variant, _answers(parsed.answers))
     hint = write_hint(variant, report, parsed.hint) if parsed.hint else None
     if parsed.json:
-        with_hint = {"hint": hint and hint.as_json()} if parsed.hint else {}
-        print_json({**report.as_json(), **with_hint})
+        with_hint = {"hint": hint and hint.as_json(variant)} if parsed.hint else {}
+        print_json({**report.as_json(variant), **with_hint})
     else:
-        _print_report(report, hint)
+        _print_report(variant, report, hint)
 
 
 def _answers(name: str) -> dict[str, str]:
@@ -163,9 +163,9 @@ def _answers(name: str) -> dict[str, str]:
     return answers
 
 
-def _print_report(report: Report, hint: Hint | None) -> None:
+def _print_report(variant: Variant, report: Report, hint: Hint | None) -> None:
     """Print a line for each mark, the score, the diagnosis if any, and the hint unless it repeats the diagnosis."""
-    print_table([(blank, mark.kind, mark.text[:40], mark.message) for blank, mark in report.marks.items()])
+    print_table([(variant.box(blank), mark.kind, mark.text[:40], mark.message) for blank, mark in report.marks.items()])
     print(_("{score} of {best}").format(score=report.score, best=report.out_of))
     if report.diagnosis:
         print(report.diagnosis.message)
@@ -266,13 +266,13 @@ def _sentences(variant: Variant) -> Iterator[tuple[str, str]]:
         yield f"{topic}: rows", f"{row.name} ({row.note})" if row.note else row.name
         if formula := write_formula(variant, row.key):
             yield "formulas", f"{row.letter or row.name}: {formula}"
-    for blank in variant.blanks:
-        yield f"{topic}: nudges", f"{blank}: {text.nudge(variant.in_table_orientation(blank))}"
+    for box, blank in variant.blanks_by_name.items():
+        yield f"{topic}: nudges", f"{box}: {text.nudge(blank)}"
     for key in dict.fromkeys(expected.misconception for expected in expectations(variant.problem)):
         for kind in ("nudge", "hint", "explanation"):
             if sentence := text.misconception(key, kind):  # an author's has no hint
                 yield "misconceptions", sentence
-    for figure in draw_figures(variant, variant.key):
+    for figure in draw_figures(variant, variant.problem.answers):
         yield "drawings", figure.alt_text.rpartition(". ")[0]  # without the shapes
         yield from (("captions", caption) for caption in figure.captions)
 

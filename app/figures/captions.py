@@ -162,7 +162,7 @@ def _about(shapes: TypedShapes, result: str, sides: Iterable[Blank]) -> tuple[st
     asked = frozenset(shapes.variant.worksheet.rows)
     typed = {blank: length for blank, length in shapes.lengths.items() if blank.tensor in asked}
     source_of = typed_source_of(shapes.table, typed, asked)
-    boxes = (str(shapes.variant.in_table_orientation(source_of.get(side, side))) for side in sides)
+    boxes = (shapes.variant.box(source_of.get(side, side)) for side in sides)
     return tuple(dict.fromkeys((*boxes, result)))
 
 
@@ -233,4 +233,4 @@ def _head_width(shapes: TypedShapes, blank: Blank) -> str:
 
 def _axis(shapes: TypedShapes, blank: Blank) -> str:
     """The sheet's word for a field: "rows" or "columns"."""
-    return shapes.variant.axis(shapes.variant.in_table_orientation(blank).field)
+    return shapes.variant.axis(blank)

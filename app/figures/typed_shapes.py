@@ -37,7 +37,7 @@ class PartMismatch:
 
 @dataclass(frozen=True)
 class TypedShapes:
-    """A sheet with the lengths known on it, in the table's orientation (tokens as rows). The key is never looked at.
+    """A sheet with the lengths known on it. The key is never looked at.
 
     table: the sheet's own, or for a sheet that asks for matrices alone the one with the activations between them.
     lengths: what was typed, and for matrices the sheet does not ask for (W_Q) what the typed lengths make them.
@@ -66,7 +66,6 @@ class TypedShapes:
     ) -> TypedShapes:
         """The lengths typed into a sheet's boxes, those that follow for rows it does not ask for, and the mismatches.
 
-        `answers` are keyed by the sheet's own boxes, the result by the table's: they differ where tokens are columns.
         Without `tells_mismatches`, or on a worksheet that shows none, there are no mismatches.
         """
         tells_mismatches = tells_mismatches and variant.worksheet.show_mismatches
@@ -242,11 +241,7 @@ class TypedShapes:
 def _known(variant: Variant, answers: Answers) -> tuple[TensorTable, dict[Blank, Answer]]:
     """The table of the drawing, and its sides that are known: those typed, and those that follow from them."""
     table = DRAWN_WITH.get(variant.table.key, variant.table)
-    typed = {
-        variant.in_table_orientation(blank): _read(variant, blank, answer)
-        for blank, answer in answers.items()
-        if blank.field != "count"
-    }
+    typed = {blank: _read(variant, blank, answer) for blank, answer in answers.items() if blank.field != "count"}
     if table is not variant.table:
         one_token = Answer(1, ONE if variant.worksheet.answers == "letters" else None)  # the x of x · W
         typed |= {Blank(tensor.key, "rows"): one_token for tensor in table.activations}

@@ -20,7 +20,7 @@ from app.sheets.variant import Variant
 def is_right(variant: Variant, blank: Blank, typed: Answer) -> bool:
     """Whether an answer is right: by its number, up to its rounding, or on a sheet in letters by its meaning."""
     if typed.meaning is None:
-        key = variant.key[blank]
+        key = variant.answer(blank)
         return typed.value == key or variant.within_rounding(blank, typed, key)
     return variant.reader.is_equivalent(typed, variant.expression(blank))
 
@@ -39,7 +39,7 @@ def near_miss(variant: Variant, blank: Blank, typed: Answer, text: str) -> NearM
     """
     if typed.meaning is not None:
         return None
-    key, unit, prefix = variant.key[blank], variant.reader.unit(blank), decimal_prefix(text)
+    key, unit, prefix = variant.answer(blank), variant.reader.unit(blank), decimal_prefix(text)
     if prefix and unit == "bytes":
         factor = Fraction(PREFIXES[f"{prefix.upper()}i"], PREFIXES[prefix])
         if abs(typed.value * factor - key) <= typed.margin * factor:
@@ -61,13 +61,12 @@ def number_meant(variant: Variant, blank: Blank, typed: Answer, *, right: bool) 
 
     A rounded number that is close to what a misconception predicts counts as that.
     """
-    in_table = variant.in_table_orientation(blank)
     if right:
-        return variant.problem_for_marking.answers[in_table]
+        return variant.problem_for_marking.answers[blank]
     if typed.meaning is not None:
         return typed.meaning.size(variant.problem_for_marking.sizes, "up")  # N/3 is whole at the sheet’s length alone
     if not variant.may_be_rounded(blank, typed):
         return typed.value
-    predicted = (expected.wrong_answers.get(in_table) for expected in expectations(variant.problem))
+    predicted = (expected.wrong_answers.get(blank) for expected in expectations(variant.problem))
     close = [number for number in predicted if number is not None and variant.within_rounding(blank, typed, number)]
     return min(close, key=lambda number: abs(number - typed.value), default=typed.value)

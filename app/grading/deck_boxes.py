@@ -71,7 +71,7 @@ def mark_cache(variant: Variant, text: str) -> AskedBoxes:
 
 def _marked(sheet: Variant, texts: Sequence[str], right: str) -> AskedBoxes:
     """The boxes of a sheet, graded; the sentence is what can't be read, else what is wrong first, else `right`."""
-    report = grade(sheet, dict(zip(map(str, sheet.blanks), texts, strict=True)))
+    report = grade(sheet, dict(zip(sheet.blanks_by_name, texts, strict=True)))
     marks = [report.marks[blank] for blank in sheet.blanks]
     kinds = tuple[MarkKind, ...]("wrong" if mark.kind == "follows" else mark.kind for mark in marks)  # no half credit
     unreadable = next((mark.message for mark in marks if mark.kind == "unreadable"), "")

@@ -46,11 +46,7 @@ def explain_diagnosis(variant: Variant, report: Report, scale: ScaleName = "root
     """
     if report.diagnosis is None:
         return None
-    values = {
-        variant.in_table_orientation(blank): mark.read_as
-        for blank, mark in report.marks.items()
-        if mark.read_as is not None
-    }
+    values = {blank: mark.read_as for blank, mark in report.marks.items() if mark.read_as is not None}
     return _explanation(variant, report.diagnosis.key, values, scale)
 
 
@@ -67,20 +63,17 @@ def explain_misconception(variant: Variant, misconception: str, scale: ScaleName
 def _explanation(variant: Variant, misconception: str, values: Mapping[Blank, int], scale: ScaleName) -> Explanation:
     """The misconception's text, and each figure that differs, as the misconception has it and by the key.
 
-    `values`, the numbers typed in the table's orientation, decide which of several ways of holding it is drawn.
+    `values`, the numbers typed, decide which of several ways of holding it is drawn.
     """
-    mistaken = {
-        variant.in_table_orientation(blank): answer
-        for blank, answer in _mistaken(variant, misconception, values).items()
-    }
-    pairs = draw_side_by_side(variant, mistaken, variant.key, scale)
+    mistaken = _mistaken(variant, misconception, values)
+    pairs = draw_side_by_side(variant, mistaken, variant.problem.answers, scale)
     return Explanation(
         misconception, variant.text.misconception(misconception, "explanation"), tuple(map(_frame_alike, pairs))
     )
 
 
 def mistaken_expression(variant: Variant, expected: Expectation, blank: Blank) -> Expression | None:
-    """What a misconception writes into a blank of the table in symbols that the sheet reads; None if these cannot.
+    """What a misconception writes into a blank in symbols that the sheet reads; None if these cannot.
 
     They cannot say a number alone, except 1.
     """
@@ -91,7 +84,7 @@ def mistaken_expression(variant: Variant, expected: Expectation, blank: Blank) -
 
 
 def _mistaken(variant: Variant, misconception: str, values: Mapping[Blank, int]) -> Mapping[Blank, int | Answer]:
-    """The sheet as the misconception has it, in the table's orientation; on a sheet in letters with what it writes."""
+    """The sheet as the misconception has it; on a sheet in letters with what it writes."""
     sheet = predicted_sheet(variant.problem, misconception, values)
     nearest = nearest_expectation(variant.problem, misconception, values)
     if variant.worksheet.answers != "letters" or nearest is None:

@@ -31,8 +31,8 @@ class Mark:
     """The mark of one box.
 
     text: as typed. read_as: the number the text comes to, None if it is empty or unreadable. message: a sentence for
-    the student, without any number of the sheet; empty for a right or an empty box. repeats: the box whose mistake this
-    one makes again, and only then; its kind is "follows", so it earns the same share of a mark.
+    the student, without any number of the sheet; empty for a right or an empty box. repeats: the blank whose mistake
+    this one makes again, and only then; its kind is "follows", so it earns the same share of a mark.
     """
 
     kind: MarkKind
@@ -41,15 +41,10 @@ class Mark:
     message: str
     repeats: Blank | None = None
 
-    def as_json(self) -> dict[str, object]:
-        """As the API gives it: mark, read_as, message, and the name of the box that it repeats, or None."""
-        repeats = str(self.repeats) if self.repeats else None
-        return {"mark": self.kind, "read_as": self.read_as, "message": self.message, "repeats": repeats}
-
 
 @dataclass(frozen=True)
 class Report:
-    """The marks of a whole sheet, box by box.
+    """The marks of a whole sheet, box by box, by the blanks of these boxes.
 
     follow_share: what a follow-through mark is worth, as a share of a right box. first_mismatch: None if all typed
     lengths fit each other, right or wrong. diagnosis: None if no misconception explains the sheet. points: of each box
@@ -114,20 +109,31 @@ class Report:
         """The points of all boxes that have a mark of these kinds."""
         return sum(self.points.get(blank.tensor, 1) for blank, mark in self.marks.items() if mark.kind in kinds)
 
-    def as_json(self) -> dict[str, object]:
+    def as_json(self, variant: Variant) -> dict[str, object]:
         """The report as the API and the terminal give it: score, out_of, marks, first_mismatch and diagnosis.
 
-        "marks" has mark, read_as, message and repeats of each box by its name, such as 'queries.rows'. "first_mismatch"
-        and "diagnosis" are None if there is none.
+        Boxes have their names on the sheet, such as 'queries.rows'. "first_mismatch", "diagnosis" and what a mark
+        "repeats" are None if there is none.
         """
-        marks = {str(blank): mark.as_json() for blank, mark in self.marks.items()}
+        box, first, diagnosis = variant.box, self.first_mismatch, self.diagnosis
         return {
             "score": self.score,
             "out_of": self.out_of,
-            "marks": marks,
-            "first_mismatch": self.first_mismatch.as_json() if self.first_mismatch else None,
-            "diagnosis": self.diagnosis.as_json() if self.diagnosis else None,
-        }
+            "marks": {
+                box(blank): {
+                    "mark": mark.kind, "read_as": mark.read_as, "message": mark.message,
+                    "repeats": mark.repeats and box(mark.repeats),
+                }
+                for blank, mark in self.marks.items()
+            },
+            "first_mismatch": first and {
+                "at": first.at, "left": box(first.left), "right": box(first.right), "message": first.message,
+            },
+            "diagnosis": diagnosis and {
+                "key": diagnosis.key, "message": diagnosis.message, "explains": list(map(box, diagnosis.explains)),
+                "also": list(diagnosis.also),
+            },
+        }  # fmt: skip
 
 
 def grade(variant: Variant, answers: Mapping[str, str]) -> Report:
@@ -142,28 +148,24 @@ def grade(variant: Variant, answers: Mapping[str, str]) -> Report:
         raise AnswersError(problem.format(name=unknown[0][:60], boxes=", ".join(sorted(blanks))))
     texts = {blank: answers.get(name, "") for name, blank in blanks.items()}
     read = {blank: variant.read(blank, text) for blank, text in texts.items()}
-    # From here on as the table has it, tokens as rows; marks and messages name the sheet's own boxes again.
-    to_table = variant.in_table_orientation
     marks = {blank: _mark(variant, blank, text, read[blank]) for blank, text in texts.items()}
-    typed = {to_table(blank): answer for blank, answer in read.items() if isinstance(answer, Answer)}
+    typed = {blank: answer for blank, answer in read.items() if isinstance(answer, Answer)}
     values = {
-        blank: number_meant(variant, to_table(blank), answer, right=marks[to_table(blank)].kind == "right")
+        blank: number_meant(variant, blank, answer, right=marks[blank].kind == "right")
         for blank, answer in typed.items()
     }
     counted_in_part = follow_through(
         variant.problem_for_marking,
         values,
-        lambda blank, number: variant.within_rounding(to_table(blank), typed[blank], number),
+        lambda blank, number: variant.within_rounding(blank, typed[blank], number),
     )
-    for in_table, repeated in counted_in_part.items():
-        blank = to_table(in_table)
+    for blank, repeated in counted_in_part.items():
         if marks[blank].kind == "wrong":
-            marks[blank] = _follow_through_mark(variant, blank, marks[blank], to_table(repeated) if repeated else None)
+            marks[blank] = _follow_through_mark(variant, blank, marks[blank], repeated)
     following = {blank for blank, repeated in counted_in_part.items() if repeated is None}
     diagnosis = diagnose(variant.problem_for_marking, values, following)
     if diagnosis:
-        explains = tuple(map(to_table, diagnosis.explains))
-        diagnosis = replace(diagnosis, explains=explains, message=variant.text.misconception(diagnosis.key, "nudge"))
+        diagnosis = replace(diagnosis, message=variant.text.misconception(diagnosis.key, "nudge"))
     mismatch = find_first_mismatch(variant, values, texts) if variant.worksheet.show_mismatches else None
     return Report(marks, variant.worksheet.follow_share, mismatch, diagnosis, variant.points)
 
@@ -175,7 +177,8 @@ def with_kept_marks(variant: Variant, report: Report, kinds: Mapping[str, str]) 
     kind, a box without an earlier mark is left out, and there is neither a first mismatch nor a diagnosis, because
     today's may not be what gave the earlier marks.
     """
-    earlier_kinds = {blank: kind for blank in report.marks for kind in MARK_KINDS if kinds.get(str(blank)) == kind}
+    earlier = {blank: kinds.get(variant.box(blank)) for blank in report.marks}
+    earlier_kinds = {blank: kind for blank, kept in earlier.items() for kind in MARK_KINDS if kept == kind}
     if earlier_kinds == {blank: mark.kind for blank, mark in report.marks.items()}:
         return report
     marks = {blank: with_kind(variant, blank, report.marks[blank], kind) for blank, kind in earlier_kinds.items()}
@@ -213,13 +216,13 @@ def _message(variant: Variant, blank: Blank, text: str, typed: Answer) -> str:
     """What is said of a wrong number: that it just misses the right one, or its nudge, after how 4k was read."""
     missed = near_miss(variant, blank, typed, text)
     if missed is None:
-        return nudge(variant, blank)
+        return variant.text.nudge(blank)
     prefix = decimal_prefix(text)
     said = variant.wording.say(
         "near-misses", missed, text=text.strip(), number=format_number(typed.value), decimal=f"{prefix}B",
         binary=f"{prefix.upper()}iB",
     )  # fmt: skip
-    return f"{said} {nudge(variant, blank)}" if missed == "prefix" else said
+    return f"{said} {variant.text.nudge(blank)}" if missed == "prefix" else said
 
 
 def _follow_through_mark(variant: Variant, blank: Blank, wrong: Mark, repeats: Blank | None) -> Mark:
@@ -236,7 +239,7 @@ def feedback(variant: Variant, blank: Blank, kind: MarkKind) -> str:
     """The sentence beside a box: for a wrong one its nudge, for a follow-through what it earns; else empty."""
     if kind == "follows":
         return variant.wording.say("marks", "follows", credit=_credit(variant))
-    return nudge(variant, blank) if kind == "wrong" else ""
+    return variant.text.nudge(blank) if kind == "wrong" else ""
 
 
 def _credit(variant: Variant) -> str:
@@ -246,18 +249,13 @@ def _credit(variant: Variant) -> str:
     return variant.wording.say("credit", key, percent=f"{100 * share:g}")
 
 
-def nudge(variant: Variant, blank: Blank) -> str:
-    """The sentence beside a wrong box: a question that points to the idea, without any number of the sheet."""
-    return variant.text.nudge(variant.in_table_orientation(blank))
-
-
 def find_first_mismatch(variant: Variant, values: Values, texts: Mapping[Blank, str]) -> DimensionMismatch | None:
     """The first mismatch in the order of computation, from what was typed alone; None if everything fits.
 
-    The values are in the table's orientation; the mismatch names the sheet's boxes, and on a sheet in letters their
-    lengths as the `texts` in them say. A mismatch of a row that the sheet does not ask for is told by the boxes whose
-    lengths it was inferred from. Where these are different dimensions, nobody sees what they have to do with each
-    other, so that a later mismatch is told in its place, or else which size both of them are.
+    On a sheet in letters, lengths are told as the `texts` in the boxes say them. A mismatch of a row that the sheet
+    does not ask for is told by the boxes whose lengths it was inferred from. Where these are different dimensions,
+    nobody sees what they have to do with each other, so that a later mismatch is told in its place, or else which size
+    both of them are.
     """
     source_of = typed_source_of(variant.table, values, frozenset(variant.worksheet.rows))
     lengths = {blank: values[source] for blank, source in source_of.items()}
@@ -265,31 +263,31 @@ def find_first_mismatch(variant: Variant, values: Values, texts: Mapping[Blank, 
 
     def is_plain(mismatch: DimensionMismatch) -> bool:
         sides = (mismatch.left, mismatch.right)
-        columns = {variant.column_of(source_of[blank].field) for blank in sides}
+        columns = {variant.column_of(source_of[blank]) for blank in sides}
         return all(source_of[blank] == blank for blank in sides) or len(columns) == 1 or not variant.has_dimensions
 
     first = next(filter(is_plain, found), next(iter(found), None))
     if first is None:
         return None
-    left_box, right_box = (variant.in_table_orientation(source_of[blank]) for blank in (first.left, first.right))
+    left, right = source_of[first.left], source_of[first.right]
 
     def written(blank: Blank) -> str:
         in_letters = variant.worksheet.answers == "letters"
-        text = texts[variant.in_table_orientation(source_of[blank])].strip()
+        text = texts[source_of[blank]].strip()
         return text if in_letters else format_number(lengths[blank])
 
     # Only where the boxes are the very matrices that are added may the sentence speak of adding.
-    adds = "residual" if first.added and left_box.tensor == first.left.tensor else _adds(variant, first)
-    size = "" if is_plain(first) else variant.text.size_in_words(str(variant.expression(left_box)))
+    adds = "residual" if first.added and left.tensor == first.left.tensor else _adds(variant, first)
+    size = "" if is_plain(first) else variant.text.size_in_words(str(variant.expression(left)))
     message = variant.wording.say(
         "chain",
         "merged" if first.parts else adds or ("one-size" if size else "mismatch"),
         size=size,
-        **_side_words(variant, "left", left_box, written(first.left)),
-        **_side_words(variant, "right", right_box, written(first.right)),
+        **_side_words(variant, "left", left, written(first.left)),
+        **_side_words(variant, "right", right, written(first.right)),
         product=" · ".join(map(written, first.parts)),
     )
-    return replace(first, left=left_box, right=right_box, message=message)
+    return replace(first, left=left, right=right, message=message)
 
 
 def _adds(variant: Variant, mismatch: DimensionMismatch) -> str:
@@ -305,6 +303,6 @@ def _side_words(variant: Variant, name: str, blank: Blank, length: str) -> dict[
 
     A length of 1 is in the singular.
     """
-    axis = variant.wording.axes[variant.column_of(blank.field)]
+    axis = variant.wording.axes[variant.column_of(blank)]
     template = axis.length_one if length == "1" else axis.length
     return {name: variant.row_name(blank.tensor), f"{name}_length": template.format(length=length)}

@@ -16,10 +16,10 @@ from itertools import groupby
 from typing import Literal
 
 from app.algebra.expression import Expression
-from app.grading.grade import MarkKind, Report, nudge
+from app.grading.grade import MarkKind, Report
 from app.shapes.consistency import added_back
 from app.shapes.operation import Operation
-from app.shapes.table import MATRIX_FIELDS, Blank, BlankField, Count, Tensor
+from app.shapes.table import MATRIX_FIELDS, Blank, Count, Tensor
 from app.sheets.formulas import write_formula
 from app.sheets.variant import Variant
 
@@ -31,15 +31,15 @@ MAX_NAMED_ROWS = 4  # in one hint; further ones are "the boxes that go with them
 
 @dataclass(frozen=True)
 class Hint:
-    """A hint's message (one or two sentences), its level, and the boxes it points to, which pages highlight."""
+    """A hint's message (one or two sentences), its level, and the blanks it points to, whose boxes pages highlight."""
 
     level: HintLevel
     message: str
-    boxes: tuple[Blank, ...] = ()
+    blanks: tuple[Blank, ...] = ()
 
-    def as_json(self) -> dict[str, object]:
+    def as_json(self, variant: Variant) -> dict[str, object]:
         """As the API gives it; boxes by their names, such as 'queries.rows'."""
-        return {"level": self.level, "message": self.message, "boxes": [str(blank) for blank in self.boxes]}
+        return {"level": self.level, "message": self.message, "boxes": list(map(variant.box, self.blanks))}
 
 
 def write_hint(variant: Variant, report: Report, level: HintLevel) -> Hint | None:
@@ -118,7 +118,7 @@ class HintWriter:
         `wrong` are the boxes to check.
         """
         if level == 1:
-            return Hint(1, self._say("nudge", box=self._box(blank), nudge=nudge(self.variant, blank)), (blank,))
+            return Hint(1, self._say("nudge", box=self._box(blank), nudge=self.variant.text.nudge(blank)), (blank,))
         if level == 2:
             relation = self.relation_sentence(blank)
             return Hint(2, self._say("related", box=self._box(blank), relation=relation), (blank,))
@@ -149,16 +149,14 @@ class HintWriter:
         equation makes has none: its size comes from the description.
         """
         variant = self.variant
-        to_table, key = variant.in_table_orientation, variant.problem.answers
-        own = to_table(blank)
-        if not variant.table.equal_sides.get(own.tensor):
+        if not variant.table.equal_sides.get(blank.tensor):
             return
         groups = [group for groups in variant.table.equal_sides.values() for group in groups]
         candidates = [
-            *sorted(variant.problem.upstream_blanks.get(own, ()), key=list(key).index),
-            *(other for group in (*groups, *added_back(variant.table)) if own in group for other in group),
+            *sorted(variant.problem.upstream_blanks.get(blank, ()), key=variant.problem.blanks.index),
+            *(other for group in (*groups, *added_back(variant.table)) if blank in group for other in group),
         ]
-        yield from (to_table(other) for other in candidates if other in key and other != own)
+        yield from (other for other in candidates if other in self.report.marks and other != blank)
 
     def relation_sentence(self, blank: Blank) -> str:
         """How the number in a box comes about, without any digit.
@@ -169,7 +167,7 @@ class HintWriter:
         """
         entry = self.variant.table.asked[blank.tensor]
         sizes = self._sizes(blank)
-        if isinstance(entry, Tensor) and entry.hint and self.variant.in_table_orientation(blank).field == "columns":
+        if isinstance(entry, Tensor) and entry.hint and blank.field == "columns":
             return self._relation(entry.hint, blank)
         if isinstance(entry, Count):
             if not self.variant.expression(blank).symbols:
@@ -187,7 +185,7 @@ class HintWriter:
             columns = "-columns" if self.variant.worksheet.tokens_are == "columns" else ""
             return self._relation(f"parameter{columns}", blank, sizes=sizes, product=self.variant.text.product)
         made = self._made(blank, entry.made_by)
-        stated = not self.variant.problem.upstream_blanks.get(self.variant.in_table_orientation(blank))
+        stated = not self.variant.problem.upstream_blanks.get(blank)
         return f"{made} {self._relation('stated', blank, sizes=sizes)}" if stated and sizes else made
 
     def _next_step(self, blank: Blank) -> str:
@@ -263,21 +261,21 @@ class HintWriter:
 
     def _relation(self, relation: str, blank: Blank, **words: str) -> str:
         """A sentence of the wording's section "relations" about the row and side of this box."""
-        length = self._length(blank.field)
+        length = self._length(blank)
         return self.variant.wording.say("relations", relation, row=self._row(blank.tensor), length=length, **words)
 
     def _box(self, blank: Blank) -> str:
         """A box by its row and field, “Queries” (columns); a count by its row alone."""
-        axis = self.variant.axis(blank.field)
+        axis = self.variant.axis(blank)
         return self._say("whole" if blank.field == "count" else "one", row=self._row(blank.tensor), axis=axis)
 
     def _side(self, form: str, blank: Blank) -> str:
         """A side as a phrase, the number of columns of “Queries”; `form` is "side" at the start of a sentence."""
-        return self._say(form, length=self._length(blank.field), row=self._row(blank.tensor))
+        return self._say(form, length=self._length(blank), row=self._row(blank.tensor))
 
-    def _length(self, field: BlankField) -> str:
+    def _length(self, blank: Blank) -> str:
         """The length of a side in words: "number of columns", or "size of dim 0"."""
-        return self.variant.wording.axes[self.variant.column_of(field)].size
+        return self.variant.wording.axes[self.variant.column_of(blank)].size
 
     def _row(self, key: str) -> str:
         """The name that sheets of this topic give a matrix, whether this sheet asks for it or not."""
@@ -298,10 +296,10 @@ class HintWriter:
 
     def _several_of_a_row(self, blanks: list[Blank]) -> str:
         """Two or more boxes of one row: “Keys” (rows and columns), or with its count the whole row, “W_Q”."""
-        row, fields = self._row(blanks[0].tensor), [blank.field for blank in blanks]
-        if "count" in fields:
+        row = self._row(blanks[0].tensor)
+        if any(blank.field == "count" for blank in blanks):
             return self._say("whole", row=row)
-        return self._say("one", row=row, axis=self._and([self.variant.axis(field) for field in fields]))
+        return self._say("one", row=row, axis=self._and(list(map(self.variant.axis, blanks))))
 
     def _and(self, names: list[str]) -> str:
         """The names in a list with "and" before the last one; "" for no names."""

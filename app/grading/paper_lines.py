@@ -51,7 +51,7 @@ def mark_lines(variant: Variant, typed: str) -> tuple[MarkedPaper, ...]:
 def _check_first_answer(variant: Variant, answers: str, line_number: int) -> None:
     """Raise AnswersError if the first of these answers is a word that can't be read as one."""
     first = answers.split()[0]
-    mark = grade(variant, {str(variant.blanks[0]): first[:MAX_BOX_TEXT]}).marks[variant.blanks[0]]
+    mark = grade(variant, {variant.box(variant.blanks[0]): first[:MAX_BOX_TEXT]}).marks[variant.blanks[0]]
     if mark.kind == "unreadable" and any(char.isalpha() for char in first):
         problem = _(
             "Line {number} begins with “{word}”, which can’t be read as an answer. If it is a name, put a colon after "
@@ -100,7 +100,7 @@ def mark_line(variant: Variant, name: str, answers: str, line_number: int) -> Ma
         )
         raise AnswersError(problem.format(number=line_number, answers=len(texts), boxes=len(variant.blanks)))
     filled = texts + ("",) * (len(variant.blanks) - len(texts))
-    by_blank = dict(zip(map(str, variant.blanks), texts, strict=False))
+    by_blank = dict(zip(variant.blanks_by_name, texts, strict=False))
     return MarkedPaper(_printable_name(name), filled, grade(variant, by_blank), len(texts))
 
 
@@ -110,7 +110,7 @@ def blank_order(variant: Variant) -> tuple[Mapping[str, str], ...]:
     Example: ({"row": "Q", "axis": "rows"}, {"row": "Q", "axis": "columns"}, …)
     """
     blanks = ((row.letter or row.name, blank) for row in variant.rows for blank in row.blanks)
-    return tuple({"row": name, "axis": variant.axis(blank.field)} for name, blank in blanks)
+    return tuple({"row": name, "axis": variant.axis(blank)} for name, blank in blanks)
 
 
 def _printable_name(name: str) -> str:

@@ -22,7 +22,7 @@ def key_rows(variant: Variant) -> list[dict[str, Any]]:
     """
     return [
         {
-            "blanks": {variant.column_of(blank.field): _filled_box(variant, blank) for blank in row.blanks},
+            "blanks": {variant.column_of(blank): _filled_box(variant, blank) for blank in row.blanks},
             "wrong": _wrong_shapes(variant, row),
         }
         for row in variant.rows
@@ -44,7 +44,7 @@ def answer_text(variant: Variant, blank: Blank) -> str:
     """The right answer of a box: a number, or symbols on a sheet that is answered in symbols."""
     if variant.worksheet.answers == "letters":
         return variant.notation.write(variant.expression(blank))
-    return format_number(variant.key[blank])
+    return format_number(variant.answer(blank))
 
 
 def _filled_box(variant: Variant, blank: Blank) -> dict[str, Any]:
@@ -55,9 +55,9 @@ def _filled_box(variant: Variant, blank: Blank) -> dict[str, Any]:
     entry, dim = variant.table.asked[blank.tensor], variant.expression(blank)
     if variant.worksheet.answers == "letters":
         symbols = SymbolSplitter(variant.worksheet.notation).expression(variant.notation.write(dim))
-        return {"number": symbols, "working": [f"= {format_number(variant.key[blank])}"]}
+        return {"number": symbols, "working": [f"= {format_number(variant.answer(blank))}"]}
     formula = formula_pieces(variant, blank.tensor) if isinstance(entry, Count) else ()
-    return {"number": [format_number(variant.key[blank])], "working": write_working(variant, dim, formula)}
+    return {"number": [format_number(variant.answer(blank))], "working": write_working(variant, dim, formula)}
 
 
 def _wrong_shapes(variant: Variant, row: Row) -> list[dict[str, str]]:
@@ -67,10 +67,9 @@ def _wrong_shapes(variant: Variant, row: Row) -> list[dict[str, str]]:
     are expected.
     """
     misconceptions: dict[tuple[int, ...], list[str]] = {}
-    in_table = [variant.in_table_orientation(blank) for blank in row.blanks]
-    truth = [variant.key[blank] for blank in row.blanks]
+    truth = [variant.answer(blank) for blank in row.blanks]
     for expected in expectations(variant.problem):
-        shape = tuple(expected.wrong_answers.get(blank, size) for blank, size in zip(in_table, truth, strict=True))
+        shape = tuple(expected.wrong_answers.get(blank, size) for blank, size in zip(row.blanks, truth, strict=True))
         if shape != tuple(truth) and expected.misconception not in misconceptions.setdefault(shape, []):
             misconceptions[shape].append(expected.misconception)
     name = variant.text.misconception_name

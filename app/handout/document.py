@@ -291,7 +291,7 @@ def _drawn_figures(variant: Variant, options: HandoutOptions) -> tuple[Figure, .
     """
     if options.figures == "none":
         return ()
-    figures = (figure for figure in draw_figures(variant, variant.key) if figure.has_scale)
+    figures = (figure for figure in draw_figures(variant, variant.problem.answers) if figure.has_scale)
     return tuple(figure for figure in figures if figure.key not in ("deck-projection", "deck-output"))
 
 
@@ -304,7 +304,7 @@ def _rows(variant: Variant, splitter: SymbolSplitter) -> TypstData:
 def _row(variant: Variant, row: Row, splitter: SymbolSplitter) -> TypstData:
     """One row of the table to fill in: letter, name, note, in which columns it has a box, and its signs."""
     names = {"name": _with_breaks(row.name), "note": row.note, "points": row.points_in_words}
-    boxes = {"fields": [variant.column_of(field) for field in row.fields], "signs": variant.signs(row)}
+    boxes = {"fields": list(map(variant.column_of, row.blanks)), "signs": variant.signs(row)}
     return {"letter": splitter.expression(row.letter), **names, **boxes}
 
 
@@ -433,7 +433,7 @@ def _answer_table(variants: Sequence[Variant], names: _NamesByCode) -> TypstData
     columns = [
         {
             "letter": splitter.expression(row.letter) or [row.name],
-            "field": variants[0].column_of(blank.field),
+            "field": variants[0].column_of(blank),
             "first": blank == row.blanks[0],
         }
         for row in rows
@@ -444,7 +444,7 @@ def _answer_table(variants: Sequence[Variant], names: _NamesByCode) -> TypstData
         {
             "code": v.code,
             "names": names.get(v.code, []),
-            "numbers": [answer_text(v, blank) if blank in v.key else "–" for blank in blanks],
+            "numbers": [answer_text(v, blank) if blank in v.problem.answers else "–" for blank in blanks],
         }
         for v in variants
     ]

@@ -15,7 +15,7 @@ def marks_csv(variant: Variant, papers: Sequence[MarkedPaper]) -> str:
     There is one answer and one mark, such as "follows", for each box. Texts that a spreadsheet would run as formulas
     are escaped. The misconception is empty without a diagnosis.
     """
-    boxes = [str(blank) for blank in variant.blanks]
+    boxes = list(variant.blanks_by_name)
     rows: list[Sequence[Cell]] = [
         ("name", "sheet", *boxes, *(f"{box} mark" for box in boxes), "score", "out_of", "misconception")
     ]

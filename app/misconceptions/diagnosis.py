@@ -23,7 +23,7 @@ SLIP_COST, SECOND_MISCONCEPTION_COST, CONTRADICTED_COST, UNEXPLAINED_COST = 1.0,
 class Diagnosis:
     """The misconception that explains a sheet, the wrong blanks that it explains, and `also` a second one held with it.
 
-    `key` and `also` are keys of misconceptions; the blanks are in the order of the sheet. `message` is the nudge of the
+    `key` and `also` are keys of misconceptions; the blanks are in the problem's order. `message` is the nudge of the
     first, which points without telling; a problem alone has no words for it.
     """
 
@@ -31,11 +31,6 @@ class Diagnosis:
     explains: tuple[Blank, ...]
     also: tuple[str, ...] = ()
     message: str = ""
-
-    def as_json(self) -> dict[str, object]:
-        """The diagnosis as the API and the terminal give it; boxes by their names."""
-        explains = [str(blank) for blank in self.explains]
-        return {"key": self.key, "message": self.message, "explains": explains, "also": list(self.also)}
 
 
 @dataclass(frozen=True)

@@ -104,10 +104,8 @@ def sheet_result(variant: Variant, answers: Mapping[str, str]) -> SheetResult | 
         return SheetResult(variant.code, True)
     diagnosed = (report.diagnosis.key, *report.diagnosis.also) if report.diagnosis else ()
     held = tuple(key for key in diagnosed if key in _MISCONCEPTION_KEYS)  # and no author's
-    # Expectations are in the table's orientation, tokens as rows.
-    marks = {variant.in_table_orientation(blank): mark for blank, mark in report.marks.items()}
-    values = {blank: mark.read_as for blank, mark in marks.items()}
-    right = {blank for blank, mark in marks.items() if mark.kind == "right"}
+    values = {blank: mark.read_as for blank, mark in report.marks.items()}
+    right = {blank for blank, mark in report.marks.items() if mark.kind == "right"}
     doubtful = {
         group_of(expectation.misconception)
         for expectation in expectations(variant.problem)

@@ -36,10 +36,6 @@ class DimensionMismatch:
     parts: tuple[Blank, ...] = ()
     message: str = ""
 
-    def as_json(self) -> dict[str, str]:
-        """As the API gives it: at, left and right as text ('queries.columns'), message."""
-        return {"at": self.at, "left": str(self.left), "right": str(self.right), "message": self.message}
-
 
 def mismatches(table: TensorTable, values: Values) -> list[DimensionMismatch]:
     """Every pair of sides that an operation makes equal and `values` doesn't, in the order of computation.

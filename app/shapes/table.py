@@ -33,13 +33,13 @@ def side_fields(sides: int) -> tuple[BlankField, ...]:
 
 
 class Blank(NamedTuple):
-    """One box to fill in: one side of a tensor, or a count. As text it is 'queries.rows' or 'split_queries.dim1'."""
+    """One side of a tensor to fill in, or a count. As text it is 'queries.rows' or 'split_queries.dim1'."""
 
     tensor: str
     field: BlankField
 
     def __str__(self) -> str:
-        """The name in files and API: 'queries.rows'."""
+        """Its name in tables: 'queries.rows'. That of its box is `Variant.box`."""
         return f"{self.tensor}.{self.field}"
 
     @property

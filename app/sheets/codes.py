@@ -13,8 +13,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 
-from app.shapes.table import Blank
-
 CODE_LETTERS = "BCDFGHJKLMNPQRSTVWZ"
 _LETTER = f"[{CODE_LETTERS}]"
 _NUMBER = f"({_LETTER}{{2,6}})"
@@ -67,7 +65,7 @@ def write_code(
     model: str,
     tokens: int,
     decoder_tokens: int | None,
-    key: Mapping[Blank, int],
+    key: Mapping[str, int],
     *,
     own_model: bool,
 ) -> str:
@@ -87,9 +85,9 @@ def write_code(
     return "-".join([*parts, check_letters(worksheet, model, tokens, decoder_tokens, key)])
 
 
-def check_letters(worksheet: str, model: str, tokens: int, decoder_tokens: int | None, key: Mapping[Blank, int]) -> str:
+def check_letters(worksheet: str, model: str, tokens: int, decoder_tokens: int | None, key: Mapping[str, int]) -> str:
     """Two letters that depend on worksheet, model, tokens and every number of the answer key."""
-    answers = (f"{blank}={number}" for blank, number in key.items())
+    answers = (f"{box}={number}" for box, number in key.items())
     return short_hash("/".join((worksheet, model, str(tokens), str(decoder_tokens), *answers)), 2)
 
 

@@ -279,7 +279,7 @@ def _rows_with_one_answer(variant: Variant) -> Iterator[tuple[FindingKind, str]]
         return
     rows_by_numbers = defaultdict[tuple[int, ...], list[Row]](list)
     for row in variant.rows:
-        rows_by_numbers[tuple(variant.key[blank] for blank in row.blanks)].append(row)
+        rows_by_numbers[tuple(map(variant.answer, row.blanks))].append(row)
     for numbers, rows in rows_by_numbers.items():
         meanings = [*dict.fromkeys(_meanings(variant, row) for row in rows)]
         if len(meanings) == 1:

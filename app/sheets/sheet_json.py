@@ -32,15 +32,15 @@ def variant_json(variant: Variant) -> dict[str, Any]:
         "introduction": sheet.introduction,
         "own_assumptions": sheet.own_assumptions,
         "own_footnote": sheet.footnote,
-        "rows": [_row_json(row) for row in variant.rows],
+        "rows": [_row_json(variant, row) for row in variant.rows],
         "questions": [question.text for question in sheet.questions],
         "cannot_tell_apart": [[key, other or "right"] for key, other in cannot_tell_apart(variant.problem)],
     }
 
 
-def _row_json(row: Row) -> dict[str, Any]:
-    """One row, with its blanks by name: ["queries.rows", "queries.columns"]."""
-    boxes = [str(blank) for blank in row.blanks]
+def _row_json(variant: Variant, row: Row) -> dict[str, Any]:
+    """One row, with the names of its boxes: ["queries.rows", "queries.columns"]."""
+    boxes = list(map(variant.box, row.blanks))
     points = 1 if row.points is None else row.points
     return {
         "key": row.key, "letter": row.letter, "name": row.name, "note": row.note, "boxes": boxes, "points": points,

@@ -219,7 +219,7 @@ class SheetText:
         )
 
     def nudge(self, blank: Blank) -> str:
-        """The question that points to what is wrong in a box, which is given as the table's blank."""
+        """The question beside a wrong box, which points to the idea without any number of the sheet."""
         return self._topic.nudge(blank)
 
     def size_in_words(self, symbol: str) -> str:

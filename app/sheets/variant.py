@@ -28,6 +28,7 @@ SENTINEL_LENGTHS = {"N": 2 * 500_009, "M": 2 * 500_029, "W": 700_001, "i": 300_0
 class Row:
     """One line of a sheet: the tensor or count it asks for, its letter in the sheet's notation, name and short note.
 
+    `blanks` are those of its boxes, from left to right, and `fields` what these boxes are called: rows, then columns.
     `points` are those of each box, None on a sheet on which every box counts the same.
     """
 
@@ -35,13 +36,9 @@ class Row:
     letter: str
     name: str
     note: str
-    fields: tuple[BlankField, ...] = MATRIX_FIELDS
+    fields: tuple[BlankField, ...]
+    blanks: tuple[Blank, ...]
     points: int | None = None
-
-    @property
-    def blanks(self) -> tuple[Blank, ...]:
-        """The row's blanks: the sides of a tensor, and a parameter's count."""
-        return tuple(Blank(self.key, field) for field in self.fields)
 
     @property
     def points_in_words(self) -> str:
@@ -57,8 +54,10 @@ class Row:
 class Variant:
     """A worksheet whose sizes are fixed: what a page shows, what a key holds, what answers are graded by.
 
-    `decoder_tokens` are None if they are the worksheet's own. `key`, `expression` and `answer` are in the orientation
-    of the sheet, rows and columns swapped if its tokens are columns; `problem` always has tokens as rows.
+    `decoder_tokens` are None if they are the worksheet's own.
+
+    Every Blank is one of the table, whose tokens are rows. Where the sheet's tokens are columns, the rows of a matrix
+    are typed into its box for columns: `blanks_by_name` leads from boxes to blanks, and `box` back.
     """
 
     worksheet: Worksheet
@@ -101,7 +100,8 @@ class Variant:
         if not sheet.misconceptions:
             return problem
         reader = AnswerReader(problem, NOTATIONS[sheet.notation].for_sizes(problem.sizes), in_letters=True)
-        predicted = {each.key: _predicted_sizes(sheet, reader, each) for each in sheet.misconceptions}
+        blanks = _blanks_by_box(sheet, problem)
+        predicted = {each.key: _predicted_sizes(blanks, reader, each) for each in sheet.misconceptions}
         return replace(problem, author_misconceptions=predicted)
 
     @property
@@ -133,7 +133,9 @@ class Variant:
         """The row of a tensor or count, with its words from the wording and its letter in the sheet's notation."""
         asked, note = self.table.asked[key], self.topic_wording.rows[key].note_for(self.architecture, self.sizes)
         points = self.points.get(key, 1) if self.points else None
-        return Row(key, self.notation.letter(key, asked.letter), self.row_name(key), note, asked.fields, points)
+        blanks = tuple(_turned(self.worksheet, Blank(key, field)) for field in asked.fields)
+        letter = self.notation.letter(key, asked.letter)
+        return Row(key, letter, self.row_name(key), note, asked.fields, blanks, points)
 
     def row_name(self, key: str) -> str:
         """What this sheet calls a tensor or count, whether it asks for it or not: the worksheet's own name, or ours."""
@@ -154,18 +156,19 @@ class Variant:
     def fields(self) -> tuple[BlankField, ...]:
         """The columns of boxes on the sheet, from left to right: rows and columns, or dim0 to dim2, or a count."""
         rows = [row for row in self.rows if row.fields != ("count",)] or self.rows
-        standing = {self.column_of(field) for row in rows for field in row.fields}
+        standing = {self.column_of(blank) for row in rows for blank in row.blanks}
         return tuple(field for field in get_args(BlankField) if field in standing)
 
     def is_count_among_shapes(self, row: Row) -> bool:
         """Whether the row asks for a count alone on a sheet whose other rows ask for shapes: it has no column then."""
         return row.fields == ("count",) and len(self.fields) > 1
 
-    def column_of(self, field: BlankField) -> BlankField:
-        """The column in which the boxes of a field stand: its own.
+    def column_of(self, blank: Blank) -> BlankField:
+        """The column of the sheet in which the box of a blank stands: its own.
 
         On a sheet with tensors of three sides or four, rows and columns of a matrix are dim0 and dim1, as in PyTorch.
         """
+        field = _turned(self.worksheet, blank).field
         return DIMENSIONS[MATRIX_FIELDS.index(field)] if self.has_dimensions and field in MATRIX_FIELDS else field
 
     @cached_property
@@ -179,7 +182,7 @@ class Variant:
         Example: ("", "×", "") for rows and columns; ("(", ",", ",", ")") for three sides, ("(", ",", ")", "") for a
         matrix on the same sheet.
         """
-        columns, signs = {self.column_of(field) for field in row.fields}, list[str]()
+        columns, signs = set(map(self.column_of, row.blanks)), list[str]()
         is_open = False
         for at, column in enumerate((*self.fields, "")):
             is_side = column in columns and column != "count"
@@ -191,9 +194,9 @@ class Variant:
             is_open = is_side
         return tuple(signs)
 
-    def axis(self, field: BlankField) -> str:
-        """The sheet's word for a field: "rows", or "dim 0" on a sheet with tensors of three sides or four."""
-        return self.wording.axes[self.column_of(field)].name
+    def axis(self, blank: Blank) -> str:
+        """The sheet's word for what is typed: "rows", or "dim 0" on a sheet with tensors of three sides or four."""
+        return self.wording.axes[self.column_of(blank)].name
 
     @cached_property
     def letters(self) -> dict[str, str]:
@@ -201,39 +204,32 @@ class Variant:
         entries = {**self.table.by_key, **self.table.asked}
         return {key: self.notation.letter(key, entry.letter) for key, entry in entries.items()}
 
-    @property
+    @cached_property
     def blanks(self) -> tuple[Blank, ...]:
-        """Every box of the sheet, row by row."""
-        return self.problem.blanks
-
-    @property
-    def blanks_by_name(self) -> Mapping[str, Blank]:
-        """Every box by the name that files and API give it, such as 'queries.rows'."""
-        return self.problem.blanks_by_name
-
-    def in_table_orientation(self, blank: Blank) -> Blank:
-        """The table's blank for one of the sheet: rows and columns swapped if the sheet's tokens are columns.
-
-        The swap is its own inverse, so this also turns a blank of the table into one of the sheet. A count stays.
-        """
-        return blank.transposed if self.worksheet.tokens_are == "columns" else blank
+        """The blank of every box of the sheet, row by row."""
+        return tuple(self.blanks_by_name.values())
 
     @cached_property
-    def key(self) -> Mapping[Blank, int]:
-        """The right number for every box."""
-        if self.worksheet.tokens_are == "rows":
-            return self.problem.answers
-        return {blank: self.answer(blank) for blank in self.blanks}
+    def blanks_by_name(self) -> Mapping[str, Blank]:
+        """The blank of every box by the name that files, forms and API give the box, such as 'queries.rows'."""
+        return _blanks_by_box(self.worksheet, self.problem)
+
+    def box(self, blank: Blank) -> str:
+        """The name of the box in which a blank is typed."""
+        return str(_turned(self.worksheet, blank))
+
+    @cached_property
+    def key(self) -> Mapping[str, int]:
+        """The right number for every box, by its name."""
+        return {box: self.problem.answers[blank] for box, blank in self.blanks_by_name.items()}
 
     def expression(self, blank: Blank) -> Expression:
         """The right answer to a blank in symbols, such as H*d_h."""
-        in_table = self.in_table_orientation(blank)
-        return self.table.asked[in_table.tensor].expression(in_table.field)
+        return self.table.asked[blank.tensor].expression(blank.field)
 
     def answer(self, blank: Blank) -> int:
         """The right number for any row, column or count of the table, asked or not."""
-        in_table = self.in_table_orientation(blank)
-        return self.table.asked[in_table.tensor].size(in_table.field, self.sizes)
+        return self.table.asked[blank.tensor].size(blank.field, self.sizes)
 
     @cached_property
     def reader(self) -> AnswerReader:
@@ -283,20 +279,30 @@ class Variant:
         return self.text.title
 
 
+def _turned(sheet: Worksheet, blank: Blank) -> Blank:
+    """The side of the sheet that a side of the table is, and the other way round: they differ if tokens are columns."""
+    return blank.transposed if sheet.tokens_are == "columns" else blank
+
+
+def _blanks_by_box(sheet: Worksheet, problem: Problem) -> dict[str, Blank]:
+    """The blanks of a problem by the names of their boxes, in the order of the boxes."""
+    return {name: _turned(sheet, side) for name, side in problem.blanks_by_name.items()}
+
+
 def _predicted_sizes(
-    sheet: Worksheet, reader: AnswerReader, misconception: AuthorMisconception
+    blanks: Mapping[str, Blank], reader: AnswerReader, misconception: AuthorMisconception
 ) -> Mapping[Blank, Expression]:
-    """What one of the author's misconceptions writes into the blanks of the reader's problem, with tokens as rows.
+    """What one of the author's misconceptions writes into the blanks of a sheet, which come by the names of its boxes.
 
     Boxes that this model's table lacks are left out. Empty if one of the formulas has no meaning on this sheet.
     """
-    sizes, blanks = dict[Blank, Expression](), reader.problem.blanks_by_name
+    sizes = dict[Blank, Expression]()
     for box, formula in misconception.boxes.items():
         if box in blanks:
-            size, blank = reader.read_formula(formula), blanks[box]
+            size = reader.read_formula(formula)
             if not isinstance(size, Expression):
                 return {}
-            sizes[blank.transposed if sheet.tokens_are == "columns" else blank] = size
+            sizes[blanks[box]] = size
     return sizes
 
 

@@ -17,7 +17,7 @@ from tests.helpers.browser import assert_accessible, set_up_link
 from tests.helpers.shipped import LIBRARY
 
 SHEET = LIBRARY.variant("llama-7b")
-RIGHT = {str(blank): str(SHEET.answer(blank)) for blank in SHEET.blanks}
+RIGHT = {SHEET.box(blank): str(SHEET.answer(blank)) for blank in SHEET.blanks}
 
 
 @dataclass

@@ -282,7 +282,7 @@ def test_a_level_that_is_passed_is_said_in_the_bar(browser: Browser, shared_app:
     page.goto("/practice")
     for reached in (False, True):
         variant = LIBRARY.variant_from_code(page.locator(".share a").first.inner_text())
-        fill_in(page, {str(blank): str(variant.answer(blank)) for blank in variant.blanks})
+        fill_in(page, {variant.box(blank): str(variant.answer(blank)) for blank in variant.blanks})
         page.locator("#check").click()
         expect(page.locator(".fresh-score")).to_be_visible()
         expect(page.locator(".dock .reached")).to_have_count(int(reached))

@@ -48,7 +48,7 @@ class Lesson:
         """Hand the first sheet in, on paper without its draft."""
         sheet = student_sheet(self.library, self.store, self.activity, student, 1)
         draft = ClassDraft(answers, 2, sheet.sizes)
-        graded = stored_marks(grade(sheet.variant, answers))
+        graded = stored_marks(sheet.variant, grade(sheet.variant, answers))
         self.store.classwork.record(
             sheet.key, f"{student.id} {len(self.attempts())}", draft, graded, handed_in=True, keep_draft=not on_paper
         )

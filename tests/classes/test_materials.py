@@ -40,7 +40,7 @@ def test_own_worksheets_stand_beside_the_librarys(kept: Store, library: Library)
     own = kept.materials.add("worksheet", ada, ada, {**SHEET, "model": model})
     variant = library_with_materials(library, kept, [own]).variant(own.key)
     assert (variant.title, variant.worksheet.rows) == ("One head", ("input", "queries"))
-    assert {str(blank): size for blank, size in variant.key.items()} == {
+    assert dict(variant.key) == {
         "input.rows": 12, "input.columns": 96, "queries.rows": 12, "queries.columns": 16,
     }  # fmt: skip
     assert own.key not in library.worksheets

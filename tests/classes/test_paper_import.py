@@ -166,7 +166,7 @@ def test_what_a_line_replaces_is_known_before_it_is_stored(paper_activity: Paper
     """Ada's case: 14 of 14 on the screen, three answers on paper. Both attempts are there afterwards."""
     kim, store = paper_activity.listed("Kim Lee"), paper_activity.store
     sheet = student_sheet(library, store, paper_activity.activity, kim, 1)
-    graded = stored_marks(grade(sheet.variant, KEY))
+    graded = stored_marks(sheet.variant, grade(sheet.variant, KEY))
     store.classwork.record(sheet.key, "on-screen", ClassDraft(KEY, 1, sheet.sizes), graded, handed_in=True)
     lines = ("1017: 100 4096 100", f"1017: {RIGHT}", f"1018: {RIGHT}", "Kim Fox: 1 " + "- " * 13)
     (short, second, lou, dashes), _ = paper_activity.paper_import().read_lines(lines)

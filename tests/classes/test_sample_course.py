@@ -29,7 +29,7 @@ def test_simulated_students_write_what_their_misconception_makes_them_write(new_
         for attempt in school.store.classwork.attempts_of_activity(activity.id):
             variant = library.variant(str(activity.content.items[attempt.sheet_number - 1].worksheet["key"]))
             held = [{box: str(n) for box, n in boxes.items()} for _, boxes in misconception_sheets(variant)]
-            right = {str(blank): str(n) for blank, n in variant.key.items()}
+            right = {box: str(n) for box, n in variant.key.items()}
             assert attempt.answers in [right, *held]
             report = grade(variant, attempt.answers)
             assert attempt.marks == {str(blank): mark.kind for blank, mark in report.marks.items()}

@@ -198,7 +198,7 @@ def test_an_output_that_cannot_be_added_stands_in_the_outline_of_the_input(libra
     variant = library.variant(key)
     right = sizes_by_blank(variant)
     assert not any(figure.outlines for figure in draw_figures(variant, right))
-    wide = Blank("output", "columns" if variant.worksheet.tokens_are == "rows" else "rows")
+    wide = Blank("output", "columns")
     (figure,) = draw_figures(variant, right | {wide: 128})
     (outline,) = figure.outlines
     before, after = in_lane(figure, "input"), in_lane(figure, "output")
@@ -324,10 +324,11 @@ def test_a_drawing_that_may_tell_nothing_tells_nothing(library: Library) -> None
         if library.refusal(worksheet.key, model) is None:
             variant = library.variant(worksheet.key, model)
             heads = lcm(*(variant.sizes.get(symbol, 1) for symbol in "HG"))
-            wrong = {blank: size + place * heads for place, (blank, size) in enumerate(variant.key.items(), 1)}
+            right = variant.problem.answers
+            wrong = {blank: size + place * heads for place, (blank, size) in enumerate(right.items(), 1)}
             marked, written = told(variant, wrong)
             assert not marked, variant.code
-            assert told(variant, variant.key) == [marked, written], variant.code
+            assert told(variant, right) == [marked, written], variant.code
 
 
 def test_a_width_that_the_sheet_hides_shows_in_no_drawing(library: Library) -> None:

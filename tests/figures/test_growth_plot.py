@@ -46,7 +46,7 @@ def test_lines_meet_where_both_counts_are_equal(
 def test_lines_that_meet_elsewhere_are_a_mismatch(library: Library) -> None:
     """Whatever the key says; what was not typed is not drawn, and never given away."""
     assert plot(library, projections_flops=10**9, pairwise_flops=10**7, crossing=8192).mismatches
-    right = {blank.tensor: number for blank, number in library.variant(WORKSHEET).key.items()}
+    right = {blank.tensor: number for blank, number in library.variant(WORKSHEET).problem.answers.items()}
     assert not plot(library, **right).mismatches
     unfinished = plot(library, projections_flops=right["projections_flops"])
     assert not unfinished.mismatches

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from app.grading.compare import near_miss
-from app.grading.grade import Report, grade, nudge
+from app.grading.grade import Report, grade
 from app.sheets.library import Library
 from app.sheets.reading import Answer
 from app.sheets.variant import Variant
@@ -20,7 +20,7 @@ def with_tolerance(variant: Variant, tolerance: float) -> Variant:
 
 def filled(variant: Variant, changes: dict[str, str]) -> Report:
     """The report on the sheet's own key with some boxes changed."""
-    return grade(variant, {**{str(blank): str(number) for blank, number in variant.key.items()}, **changes})
+    return grade(variant, {**{box: str(number) for box, number in variant.key.items()}, **changes})
 
 
 def kinds(report: Report) -> dict[str, str]:
@@ -58,7 +58,7 @@ def test_a_number_that_just_misses_is_told_apart(
     assert near_miss(variant, blank, typed, text) == missed
     mark = grade(variant, {box: text}).marks[blank]
     assert mark.kind == "wrong"
-    assert (nudge(variant, blank) in mark.message) == (missed in (None, "prefix"))
+    assert (variant.text.nudge(blank) in mark.message) == (missed in (None, "prefix"))
     if missed == "prefix":
         assert f"“{text}”" in mark.message
         assert "4000" in mark.message
@@ -68,7 +68,7 @@ def test_within_a_tolerance_nothing_is_asked_to_be_exact(library: Library) -> No
     """6.7e9 is farther from the right number than the tolerance, which allows more than the exact number."""
     variant = with_tolerance(library.variant("count-llama-7b"), 0.005)
     mark = grade(variant, {"total.count": "6.7e9"}).marks[variant.blanks_by_name["total.count"]]
-    assert (mark.kind, mark.message) == ("wrong", nudge(variant, variant.blanks_by_name["total.count"]))
+    assert (mark.kind, mark.message) == ("wrong", variant.text.nudge(variant.blanks_by_name["total.count"]))
 
 
 def test_marks_in_letters_do_not_depend_on_a_coincidence_of_the_number_of_tokens(library: Library) -> None:
@@ -81,7 +81,7 @@ def test_marks_in_letters_do_not_depend_on_a_coincidence_of_the_number_of_tokens
         reports = []
         for tokens in (100, 128):
             variant = library.variant("letters-llama-7b", None, tokens)
-            right = {str(blank): variant.notation.write(variant.expression(blank)) for blank in variant.blanks}
+            right = {variant.box(blank): variant.notation.write(variant.expression(blank)) for blank in variant.blanks}
             reports.append(grade(variant, {**right, **changes}))
         assert reports[0].score == reports[1].score
         assert kinds(reports[0]) == kinds(reports[1])

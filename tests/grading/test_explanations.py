@@ -37,7 +37,7 @@ def test_each_misconception_is_drawn_as_it_has_the_sheet_and_as_it_is(sheet: Var
         (key, boxes, report) for key, boxes, report in explained if report.diagnosis and report.diagnosis.key == key
     ]
     assert shown
-    truth = {str(blank): format_number(size) for blank, size in sheet.key.items()}
+    truth = {box: format_number(size) for box, size in sheet.key.items()}
     for key, boxes, report in shown:
         explanation = explain_diagnosis(sheet, report)
         assert explanation is not None
@@ -69,7 +69,7 @@ def test_a_pair_stands_on_one_scale_and_shows_the_mismatch_on_one_side(library: 
 def test_the_way_a_misconception_was_held_is_the_way_it_is_drawn(library: Library) -> None:
     """A decode step written as a square of one by one, or of all the kept keys: each as it was typed."""
     variant = library.variant("decode-gpt2", tokens=80)
-    key = {str(blank): str(size) for blank, size in variant.key.items()}
+    key = {box: str(size) for box, size in variant.key.items()}
     for side in ("80", "1", "81"):
         square = {f"{row}.{axis}": side for row in ("scores", "weights") for axis in ("rows", "columns")}
         explanation = explain_diagnosis(variant, grade(variant, key | square))
@@ -90,7 +90,7 @@ def test_on_a_sheet_with_tokens_as_columns_both_sides_are_mirrored(library: Libr
     """Queries as wide as the model: their width stands in the rows, on both sides."""
     variant = library.variant("columns-qwen3-0.6b")
     wide = dict.fromkeys(("queries.rows", "keys.rows", "values.rows"), "1024")
-    answers = {str(blank): str(size) for blank, size in variant.key.items()} | wide
+    answers = {box: str(size) for box, size in variant.key.items()} | wide
     explanation = explain_diagnosis(variant, grade(variant, answers))
     assert explanation is not None
     mistaken, true = (labels(side) for side in zip(*explanation.figures, strict=True))

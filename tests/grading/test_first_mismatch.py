@@ -19,7 +19,7 @@ from tests.helpers.shipped import LIBRARY
 
 
 def first_mismatch(variant: Variant, answers: dict[str, int]) -> object:
-    return grade(variant, {box: str(size) for box, size in answers.items()}).as_json()["first_mismatch"]
+    return grade(variant, {box: str(size) for box, size in answers.items()}).as_json(variant)["first_mismatch"]
 
 
 def test_a_right_sheet_has_no_break(library: Library) -> None:
@@ -60,15 +60,15 @@ def test_dimensions_that_no_equation_on_the_sheet_joins_are_not_compared(workshe
     If nothing else breaks, the sentence says which size both are.
     """
     variant = LIBRARY.variant(worksheet)
-    right = {str(blank): answer_text(variant, blank) for blank in variant.blanks}
+    right = {variant.box(blank): answer_text(variant, blank) for blank in variant.blanks}
     for tensor in {blank.tensor for blank in variant.blanks}:
-        sides = [str(blank) for blank in variant.blanks if blank.tensor == tensor]
+        sides = [variant.box(blank) for blank in variant.blanks if blank.tensor == tensor]
         for box, other in pairwise(sides):
             mismatch = grade(variant, {**right, box: right[other], other: right[box]}).first_mismatch
             if mismatch is None or " · " in mismatch.message:  # a product of sides that are merged
                 continue
-            both = {variant.in_table_orientation(mismatch.left), variant.in_table_orientation(mismatch.right)}
-            is_one_dimension = len({variant.column_of(blank.field) for blank in both}) == 1
+            both = {mismatch.left, mismatch.right}
+            is_one_dimension = len({variant.column_of(blank) for blank in both}) == 1
             groups = [set(group) for groups in variant.table.equal_sides.values() for group in groups]
             assert is_one_dimension or any(both <= group for group in groups), mismatch.message
     if worksheet == "three-dimensions-llama-7b":
@@ -93,16 +93,13 @@ ADDED = [
 @pytest.mark.parametrize("variant", ADDED, ids=lambda variant: variant.worksheet.key)
 def test_without_the_projection_back_the_output_cannot_be_added(variant: Variant) -> None:
     """The misconception that a head's mixtures leave as they are breaks this one link, whatever the sheet."""
-    axis = "columns" if variant.worksheet.tokens_are == "rows" else "rows"
-    if variant.worksheet.answers == "letters":
-        right = {str(blank): variant.notation.write(variant.expression(blank)) for blank in variant.blanks}
-        report = grade(variant, right | {f"output.{axis}": "d/h"})
-    else:
-        right = {str(blank): str(size) for blank, size in variant.key.items()}
-        report = grade(variant, right | {f"output.{axis}": str(mixed(variant))})
+    left, right = Blank("input", "columns"), Blank("output", "columns")
+    answers = {variant.box(blank): answer_text(variant, blank) for blank in variant.blanks}
+    wrong = "d/h" if variant.worksheet.answers == "letters" else str(mixed(variant))
+    report = grade(variant, answers | {variant.box(right): wrong})
     assert report.first_mismatch is not None
     mismatch = report.first_mismatch
-    assert (mismatch.at, str(mismatch.left), str(mismatch.right)) == ("output", f"input.{axis}", f"output.{axis}")
+    assert (mismatch.at, mismatch.left, mismatch.right) == ("output", left, right)
     assert "cannot be added" in mismatch.message
 
 
@@ -133,12 +130,11 @@ def test_a_sum_that_breaks_is_said_by_what_is_added() -> None:
     """The mask needs an entry for each score, and a residual connection one shape; nothing else on a sheet is added."""
     kinds = set()
     for variant, result, _left, right in SUMS:
-        side = variant.in_table_orientation(Blank(right, "columns"))
+        side = Blank(right, "columns")
         letters = variant.worksheet.answers == "letters"
-        write = variant.notation.write
-        answers = {str(b): write(variant.expression(b)) if letters else str(n) for b, n in variant.key.items()}
+        answers = {variant.box(blank): answer_text(variant, blank) for blank in variant.blanks}
         wrong = "7*d" if letters else str(7 * variant.answer(side))
-        mismatch = grade(variant, answers | {str(side): wrong}).first_mismatch
+        mismatch = grade(variant, answers | {variant.box(side): wrong}).first_mismatch
         assert mismatch is not None
         if mismatch.at != result:  # a product that makes the summand breaks first
             continue
@@ -163,7 +159,7 @@ def test_a_sum_is_named_by_what_was_asked(library: Library) -> None:
 def test_no_key_has_a_break(library: Library, key: str) -> None:
     """The truth of every shipped worksheet fits together."""
     variant = library.variant(key)
-    assert first_mismatch(variant, {str(blank): size for blank, size in variant.key.items()}) is None
+    assert first_mismatch(variant, dict(variant.key)) is None
 
 
 @settings(max_examples=200, deadline=None)
@@ -171,7 +167,7 @@ def test_no_key_has_a_break(library: Library, key: str) -> None:
 def test_the_break_is_computed_from_what_was_typed_alone(data: st.DataObject) -> None:
     """Another model or length under the same numbers gives the same break, between boxes that were typed."""
     variant = LIBRARY.variant(data.draw(st.sampled_from(sorted(LIBRARY.worksheets))))
-    boxes = {str(blank): st.integers(1, 3) for blank in variant.blanks}
+    boxes = {variant.box(blank): st.integers(1, 3) for blank in variant.blanks}
     answers = data.draw(st.fixed_dictionaries({}, optional=boxes))
     mismatch = first_mismatch(variant, answers)
     assert first_mismatch(LIBRARY.variant(variant.worksheet.key, tokens=64), answers) == mismatch

@@ -82,7 +82,7 @@ def test_scores_follow_queries_and_keys(library: Library) -> None:
 def test_what_a_view_splits_and_a_reshape_merges_follows(library: Library) -> None:
     """Half as many features are 32 heads of half the width; sums of half the width merge into half the features."""
     sheet = library.variant("three-dimensions-llama-7b")
-    right = {str(blank): size for blank, size in sheet.key.items()}
+    right = dict(sheet.key)
     split = {"queries.columns": 2048, "split_queries.dim2": 64, "queries_by_head.dim2": 64}
     report = marked(sheet, right | split)
     assert (kinds(report, "wrong"), kinds(report, "follows")) == (
@@ -119,16 +119,17 @@ def repeated(report: Report) -> dict[str, str]:
 def test_a_mistake_made_again_beside_a_right_answer_is_called_that(library: Library) -> None:
     """Queries, keys and values of 4096 rows after an input of 100: keys and values repeat the queries' mistake."""
     wrong = {f"{row}.rows": 4096 for row in ("queries", "keys", "values")}
-    report = marked(library.variant("llama-7b"), LLAMA | wrong)
+    variant = library.variant("llama-7b")
+    report = marked(variant, LLAMA | wrong)
     assert repeated(report) == {"keys.rows": "queries.rows", "values.rows": "queries.rows"}
     assert all("“Queries”" in report.marks[blank].message for blank in report.marks if str(blank) in repeated(report))
-    assert report.as_json()["marks"]["keys.rows"]["repeats"] == "queries.rows"  # type: ignore[index]
+    assert report.as_json(variant)["marks"]["keys.rows"]["repeats"] == "queries.rows"  # type: ignore[index]
 
 
 def test_keys_and_values_of_the_wrong_text_are_one_mistake(library: Library) -> None:
     """The decoder's 25 tokens where the encoder has 90: values repeat keys, and follow from nothing."""
     variant = library.variant("cross-bart-base")
-    key = {str(blank): size for blank, size in variant.key.items()}
+    key = dict(variant.key)
     report = marked(variant, key | {"keys.rows": 25, "values.rows": 25})
     assert (kinds(report, "wrong"), repeated(report)) == ({"keys.rows"}, {"values.rows": "keys.rows"})
 
@@ -136,7 +137,7 @@ def test_keys_and_values_of_the_wrong_text_are_one_mistake(library: Library) -> 
 def test_a_sum_with_one_wrong_part_does_not_follow(library: Library) -> None:
     """Attention of 64 columns added to tokens of 2048: 64 again agrees with one and contradicts the other."""
     variant = library.variant("walk-llama-3.2-1b")
-    key = {str(blank): size for blank, size in variant.key.items()}
+    key = dict(variant.key)
     report = marked(variant, key | {"attended.columns": 64, "residual.columns": 64})
     assert repeated(report) == {"residual.columns": "attended.columns"}
 
@@ -208,7 +209,7 @@ def test_a_total_does_not_follow_where_a_part_is_missing(library: Library) -> No
 def test_what_a_token_uses_follows_from_the_whole_model_and_one_expert_as_typed(library: Library) -> None:
     """Mixtral has 32 layers, in each of which a token is not sent to 6 of the 8 experts."""
     variant = library.variant("count-mixtral-8x7b")
-    truth = {str(blank): size for blank, size in variant.key.items()}
+    truth = dict(variant.key)
     short = {box: truth[box] - 409_600 for box in ("embedding.count", "total.count", "used.count")}
     report = marked(variant, truth | short)
     assert kinds(report, "wrong") == {"embedding.count"}
@@ -225,7 +226,7 @@ def test_all_layers_follow_where_the_layers_differ_in_their_norms(library: Libra
     variant = library.variant("count-bert-base", "modernbert-base")
     rows = ("embedding", "attention", "feed_forward", "all_norms", "all_layers", "total")
     variant = replace(variant, worksheet=replace(variant.worksheet, rows=rows))
-    truth = {str(blank): size for blank, size in variant.key.items()}
+    truth = dict(variant.key)
     times = {"attention": 1, "all_norms": 5, "all_layers": 22 + 5, "total": 22 + 5}
     wrong = {f"{key}.count": truth[f"{key}.count"] + n * 1000 for key, n in times.items()}
     report = marked(variant, truth | wrong)
@@ -262,7 +263,7 @@ def test_a_part_that_a_sheet_does_not_ask_is_taken_as_it_is(library: Library) ->
 
 def test_half_as_many_bits_follow_as_half_the_bytes(library: Library) -> None:
     """A cache without its values, 26,214,400 bytes for 100 tokens: at eight bits half of that, given the first."""
-    truth = {str(blank): size for blank, size in library.variant("costs-llama-7b").key.items()}
+    truth = dict(library.variant("costs-llama-7b").key)
     assert truth["cache_16_bit.count"] == 52_428_800
     wrong = counts(cache_16_bit=26_214_400, cache_8_bit=13_107_200, weights_16_bit=7, weights_8_bit=4, weights_4_bit=2)
     report = marked(library.variant("costs-llama-7b"), truth | wrong)
@@ -274,7 +275,7 @@ def test_half_as_many_bits_follow_as_half_the_bytes(library: Library) -> None:
 def test_one_number_everywhere_earns_nothing_by_following(sheet: Variant) -> None:
     """All ones, all seven, or any number of the sheet in every box: right where it is right, and nothing follows."""
     for number in {1, 7, *sheet.key.values()}:
-        report = marked(sheet, dict.fromkeys(map(str, sheet.blanks), number))
+        report = marked(sheet, dict.fromkeys(sheet.blanks_by_name, number))
         assert kinds(report, "follows") == set()
         assert report.score == sum(number == size for size in sheet.key.values())
 
@@ -310,7 +311,7 @@ def sheets(draw: st.DrawFn) -> tuple[Variant, dict[str, int]]:
     variant = draw(st.sampled_from(SHEETS))
     near = sorted({*variant.key.values(), *(size + 1 for size in variant.key.values())})
     few = draw(st.lists(st.sampled_from(near), min_size=1, max_size=4))
-    boxes = {str(blank): st.sampled_from([*few, size]) for blank, size in variant.key.items()}
+    boxes = {box: st.sampled_from([*few, size]) for box, size in variant.key.items()}
     answers = draw(st.fixed_dictionaries({}, optional=boxes))
     return variant, added_up(variant, answers) if draw(st.booleans()) else answers
 
@@ -338,7 +339,7 @@ TOTALLED = [
 @pytest.mark.parametrize("sheet", TOTALLED, ids=lambda sheet: sheet.worksheet.key)
 def test_right_parts_add_up_to_the_right_totals(sheet: Variant) -> None:
     """The truth of every shipped sheet is what these tests add up by hand."""
-    key = {str(blank): size for blank, size in sheet.key.items()}
+    key = dict(sheet.key)
     assert added_up(sheet, key) == key
 
 
@@ -347,7 +348,7 @@ def test_right_parts_add_up_to_the_right_totals(sheet: Variant) -> None:
 def test_a_sheet_added_up_rightly_keeps_its_totals(data: st.DataObject) -> None:
     """However wrong the parts: every total that is their sum, beside a right box of another number, is not wrong."""
     variant = data.draw(st.sampled_from(TOTALLED))
-    key = {str(blank): size for blank, size in variant.key.items()}
+    key = dict(variant.key)
     parts = {box: data.draw(st.sampled_from([size, size + 1, 2 * size])) for box, size in key.items()}
     answers = added_up(variant, parts)
     report = marked(variant, answers)
@@ -376,7 +377,7 @@ def test_following_never_takes_a_mark_and_never_gives_the_truth_s(filled: tuple[
 def test_putting_an_answer_right_never_costs_marks(filled: tuple[Variant, dict[str, int]], data: st.DataObject) -> None:
     """Whatever else is on the sheet, a wrong answer replaced by the right one does not lower the score."""
     variant, answers = filled
-    key = {str(blank): size for blank, size in variant.key.items()}
+    key = dict(variant.key)
     if wrong := sorted(box for box, size in answers.items() if size != key[box]):
         box = data.draw(st.sampled_from(wrong))
         assert marked(variant, answers | {box: key[box]}).score >= marked(variant, answers).score
@@ -387,7 +388,7 @@ def test_putting_an_answer_right_never_costs_marks(filled: tuple[Variant, dict[s
 def test_putting_a_part_right_never_costs_more_than_its_total(data: st.DataObject) -> None:
     """On a sheet added up from wrong parts, each repair in turn, in any order, leaves the score no lower."""
     variant = data.draw(st.sampled_from(TOTALLED))
-    key = {str(blank): size for blank, size in variant.key.items()}
+    key = dict(variant.key)
     answers = added_up(variant, {box: size + data.draw(st.integers(0, 1)) for box, size in key.items()})
     score = marked(variant, answers).score
     for box in data.draw(st.permutations(sorted(key))):

@@ -44,7 +44,7 @@ def test_a_count_of_zero_is_wrong_and_never_unreadable(worksheet: str) -> None:
     """In numbers and symbols, alone and in all counts: it is drawn, and no message says that a count is above 0."""
     variant = LIBRARY.variant(worksheet)
     counts = [blank for blank in variant.blanks if blank.field == "count"]
-    right = {str(blank): answer_text(variant, blank) for blank in variant.blanks}
+    right = {variant.box(blank): answer_text(variant, blank) for blank in variant.blanks}
     for zeros in ([each] for each in counts) if len(counts) < 2 else (counts, *([each] for each in counts)):
         answers = right | {str(blank): "0" for blank in zeros}
         report = grade(variant, answers)
@@ -113,7 +113,8 @@ def test_a_box_that_is_not_on_the_sheet_is_refused(library: Library, box: str) -
 
 def test_the_report_as_json_has_the_promised_shape(library: Library) -> None:
     """Score, out_of, marks by box with mark, read_as and message, the first broken link and a diagnosis."""
-    report = grade(library.variant("llama-7b"), {"queries.rows": "100", "queries.columns": "4096"}).as_json()
+    variant = library.variant("llama-7b")
+    report = grade(variant, {"queries.rows": "100", "queries.columns": "4096"}).as_json(variant)
     assert set(report) == {"score", "out_of", "marks", "first_mismatch", "diagnosis"}
     assert (report["score"], report["out_of"], report["first_mismatch"]) == (1, 14, None)
     marks = report["marks"]
@@ -168,7 +169,7 @@ def test_marks_that_were_given_stand(library: Library) -> None:
 def test_rows_may_have_points_of_their_own(library: Library) -> None:
     """Of two boxes a row, 3 points each, 0 for the input: a consistent error earns half of its own row's points."""
     variant = own_sheet(library, rows=["input", "keys", "scores"], row_points={"keys": 3, "input": 0})
-    right = {str(blank): str(number) for blank, number in variant.key.items()}
+    right = {box: str(number) for box, number in variant.key.items()}
     report = grade(variant, right)
     assert (report.score, report.out_of, report.boxes, variant.best_score) == (8, 8, 6, 8)
     report = grade(variant, {**right, "keys.rows": "90", "scores.columns": "90", "input.rows": ""})
@@ -202,9 +203,9 @@ def test_whatever_an_author_sets_the_own_key_is_all_right(seed: int) -> None:
     library = replace(LIBRARY, worksheets={"mine": worksheet})
     assume(not library.refusal("mine", worksheet.model))  # letters, for answers that symbols cannot say
     variant = library.variant("mine")
-    report = grade(variant, {str(blank): answer_text(variant, blank) for blank in variant.blanks})
+    report = grade(variant, {variant.box(blank): answer_text(variant, blank) for blank in variant.blanks})
     assert report.complete
     assert report.score == report.out_of == variant.best_score > 0
     assert (report.diagnosis, report.first_mismatch) == (None, None)
-    figures = draw_figures(variant, variant.key)
+    figures = draw_figures(variant, variant.problem.answers)
     assert worksheet.show_drawing or not figures

@@ -48,8 +48,7 @@ LETTERS = {
 
 def texts(variant: Variant, boxes: FilledSheet) -> dict[str, str]:
     """A sheet as its student writes it: transposed if its tokens are columns, in letters if those are asked."""
-    by_blank = {variant.blanks_by_name[box]: size for box, size in boxes.items()}
-    on_sheet = {str(variant.in_table_orientation(blank)): size for blank, size in by_blank.items()}
+    on_sheet = {variant.box(blank): boxes[str(blank)] for blank in variant.blanks if str(blank) in boxes}
     if variant.worksheet.answers == "numbers":
         return {box: str(n) for box, n in on_sheet.items()}
     return {box: in_letters(variant, variant.blanks_by_name[box], n) for box, n in on_sheet.items()}
@@ -59,7 +58,7 @@ def in_letters(variant: Variant, blank: Blank, size: int) -> str:
     """A number in the letters of a sheet: as it is right, or as a share of d."""
     if variant.worksheet.key == "letters-llama-7b":
         return LETTERS[size]
-    if size == variant.key[blank]:
+    if size == variant.answer(blank):
         return variant.notation.write(variant.expression(blank))
     return f"{size}/{variant.architecture.d}*{variant.notation.symbol('d')}"
 
@@ -163,7 +162,7 @@ def test_what_a_hint_says_of_a_box_is_true_of_its_sheet() -> None:
 @ON_EACH_SHEET
 def test_the_last_hint_on_a_count_repeats_no_sentence(sheet: Variant) -> None:
     """How a count comes about is said once; then where to begin, which is true of its formula."""
-    right = {str(blank): answer_text(sheet, blank) for blank in sheet.blanks}
+    right = {sheet.box(blank): answer_text(sheet, blank) for blank in sheet.blanks}
     for blank in (blank for blank in sheet.blanks if blank.field == "count"):
         more = f"7*{sheet.notation.symbol('d')}" if sheet.worksheet.answers == "letters" else "7"
         report = grade(sheet, {**right, str(blank): f"{right[str(blank)]} + {more}"})
@@ -193,7 +192,7 @@ def test_each_level_says_something_else(sheet: Variant) -> None:
             assert hints[0].message == report.diagnosis.message
             assert hints[1].message != hints[0].message
             explained = [blank for blank in report.diagnosis.explains if report.marks[blank].kind == "wrong"]
-            assert hints[2].boxes == tuple(explained)
+            assert hints[2].blanks == tuple(explained)
 
 
 def test_every_misconception_has_a_hint_of_its_own(library: Library) -> None:
@@ -239,7 +238,7 @@ def test_hints_where_nothing_explains_the_sheet(library: Library) -> None:
     """The first wrong box, then how its matrix is made, then every wrong box and what the first must equal."""
     variant = library.variant("llama-7b")
     hints = hints_of(variant, LLAMA | {"scores.columns": 77, "values.rows": 31})
-    assert [list(map(str, hint.boxes)) for hint in hints] == [
+    assert [list(map(str, hint.blanks)) for hint in hints] == [
         ["values.rows"],
         ["values.rows"],
         ["values.rows", "scores.columns"],
@@ -267,7 +266,7 @@ ROWS = [box for box, size in LLAMA.items() if size == 100]
 def test_no_hint_asks_to_compare_boxes_that_agree_already(sheet: str, wrong: dict[str, int]) -> None:
     """A box named as equal to a wrong one is right: never one that is wrong, or follows, with the same number."""
     variant = LIBRARY.variant(sheet)
-    answers = {str(blank): size for blank, size in variant.key.items()} | wrong
+    answers = dict(variant.key) | wrong
     report = grade(variant, {box: str(size) for box, size in answers.items()})
     names = {row.key: row.name for row in variant.rows}
     for hint in hinted(variant, report):
@@ -298,7 +297,7 @@ def test_a_size_that_no_other_row_decides_is_pointed_to_the_description(sheet: s
     report = grade(variant, {box: "d*d" if variant.worksheet.answers == "letters" else "7777"})
     hint = write_hint(variant, report, 2)
     assert hint is not None
-    assert (size in hint.message, list(map(str, hint.boxes))) == (True, [box])
+    assert (size in hint.message, list(map(variant.box, hint.blanks))) == (True, [box])
 
 
 @ON_EACH_SHEET
@@ -313,8 +312,8 @@ def test_an_unfinished_sheet_is_led_on(library: Library) -> None:
     """Nothing wrong, something empty or unreadable: the first of those is hinted at."""
     variant = library.variant("llama-7b")
     report = grade(variant, {"input.rows": "100", "input.columns": "wide"})
-    assert str(hinted(variant, report)[0].boxes[0]) == "input.columns"
-    assert str(hinted(variant, grade(variant, {"input.rows": "100"}))[0].boxes[0]) == "input.columns"
+    assert str(hinted(variant, report)[0].blanks[0]) == "input.columns"
+    assert str(hinted(variant, grade(variant, {"input.rows": "100"}))[0].blanks[0]) == "input.columns"
 
 
 def test_a_right_and_an_empty_sheet_get_no_hint(library: Library) -> None:
@@ -360,13 +359,11 @@ def test_whatever_is_typed_no_hint_tells(data: st.DataObject) -> None:
     """
     variant = data.draw(st.sampled_from(MADE))
     sizes = st.sampled_from(sorted({*map(str, variant.key.values()), "1", "31", "what?"}))
-    report = grade(
-        variant, data.draw(st.fixed_dictionaries({}, optional=dict.fromkeys(map(str, variant.blanks), sizes)))
-    )
+    report = grade(variant, data.draw(st.fixed_dictionaries({}, optional=dict.fromkeys(variant.blanks_by_name, sizes))))
     for found in (write_hint(variant, report, level) for level in HINT_LEVELS):
         assert (found is None) == (not report.has_readable_answer or report.right == report.out_of)
         assert found is None or not numbers(found.message)
-        assert found is None or set(found.boxes) <= set(variant.blanks)
+        assert found is None or set(found.blanks) <= set(variant.blanks)
         for box in boxes_to_equal(variant, found.message if found else ""):
             assert report.marks[box].kind == "right"
 
@@ -374,7 +371,7 @@ def test_whatever_is_typed_no_hint_tells(data: st.DataObject) -> None:
 def test_the_worksheets_own_hint_comes_first() -> None:
     """For the row that hints are about; what it replaces stands beside the box anyway, and the others follow."""
     variant = own_sheet(LIBRARY, row_hints={"keys": "Think of a dictionary."})
-    right = {str(blank): str(number) for blank, number in variant.key.items()}
+    right = {box: str(number) for box, number in variant.key.items()}
     for answers, level in (({**right, "keys.columns": "5"}, 1), ({**right, "values.columns": "5"}, 2)):
         report = grade(variant, answers)
         assert next_hint_level(variant, report, None) == level

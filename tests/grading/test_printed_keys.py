@@ -44,7 +44,7 @@ def shown(variant: Variant) -> dict[str, str]:
     """What "Show the answers" says of each box: its number, or on a sheet in letters its symbols."""
     at = 0 if variant.worksheet.answers == "numbers" else 1
     return {
-        str(box.blank): fields[at]
+        box.name: fields[at]
         for view in row_views(variant, {}, None, truth=variant)
         if view.answer
         for box, fields in zip(view.boxes, view.answer.fields, strict=True)
@@ -103,7 +103,7 @@ def test_the_answers_printed_in_the_key_are_correct_when_typed() -> None:
         pdf = renderer.render_handout(handout_documents(options, planned, {}))
         texts = [text for page in list(pdfium.PdfDocument(pdf)) for text in bold_texts(page)]
         for variant in variants:
-            answers = {str(blank): texts.pop(0) for blank in variant.blanks}
+            answers = {variant.box(blank): texts.pop(0) for blank in variant.blanks}
             marks = grade(variant, answers).marks
             wrong = [(answers[str(blank)], mark) for blank, mark in marks.items() if mark.kind != "right"]
             assert not wrong, (variant.worksheet.key, variant.model.key, form, wrong[0])

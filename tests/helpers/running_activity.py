@@ -52,7 +52,7 @@ class RunningActivity:
         """Hand in a sheet with these answers."""
         sheet = student_sheet(self.library, self.store, self.activity, student, sheet_number)
         draft = ClassDraft(answers, next(_versions), sheet.sizes)
-        marks = stored_marks(grade(sheet.variant, answers))
+        marks = stored_marks(sheet.variant, grade(sheet.variant, answers))
         return self.store.classwork.record(sheet.key, f"form-{draft.version}", draft, marks, handed_in=True)
 
     def change_follow_share(self, share: float) -> None:

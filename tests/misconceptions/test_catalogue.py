@@ -43,7 +43,7 @@ SEEDS = 200
 
 
 def diagnosed(variant: Variant, boxes: FilledSheet) -> Diagnosis | None:
-    values = {blank: boxes[str(blank)] for blank in variant.blanks if str(blank) in boxes}
+    values = {blank: boxes[box] for box, blank in variant.blanks_by_name.items() if box in boxes}
     counted = follow_through(variant.problem, values)
     return diagnose(variant.problem, values, [blank for blank, repeated in counted.items() if repeated is None])
 
@@ -192,7 +192,7 @@ def test_a_factor_that_the_cache_forgets_is_named_where_windows_drop_tokens(
 ) -> None:
     """A cache of the tokens that the layers keep: with query heads, without values, both, and for one layer."""
     variant = LIBRARY.variant("costs-mistral-7b", model, tokens)
-    s, right = variant.sizes, {str(blank): n for blank, n in variant.key.items()}
+    s, right = variant.sizes, dict(variant.key)
     of_keys = 2 * kept_in_all_layers * s["d_h"]
     assert right["cache_16_bit.count"] == 2 * s["G"] * of_keys
     for wrong in (2 * s["H"] * of_keys, s["G"] * of_keys, s["H"] * of_keys, 2 * s["G"] * of_keys // s["L"]):
@@ -314,7 +314,7 @@ def test_the_formula_of_a_student_who_leaves_out_the_embedding_dimension(library
         variant = library.variant("count-llama-7b", model)
         attention = 2 * 32 * 128**2 + 2 * kv_heads * 128**2
         assert model != "llama-7b" or attention == 32 * 4 * 128**2 == 2_097_152
-        right = {str(blank): size for blank, size in variant.key.items()}
+        right = dict(variant.key)
         change = attention - right["attention.count"]
         wrong = {"attention.count": attention}
         wrong |= {box: right[box] + 32 * change for box in ("all_layers.count", "total.count")}
@@ -366,7 +366,8 @@ def test_swapped_rows_and_columns_are_named_as_the_other_convention(library: Lib
 def test_the_diagnosis_as_json(library: Library) -> None:
     """Key, sentence, boxes in the order of the sheet, and further misconceptions."""
     wrong = {"queries.columns": 4096, "keys.columns": 4096, "values.columns": 4096, "weights.columns": 1}
-    found = grade(library.variant("llama-7b"), {box: str(n) for box, n in (LLAMA | wrong).items()}).as_json()
+    variant = library.variant("llama-7b")
+    found = grade(variant, {box: str(n) for box, n in (LLAMA | wrong).items()}).as_json(variant)
     assert found["diagnosis"] == {
         "key": "head-as-wide-as-model",
         "message": library.wording.misconception("head-as-wide-as-model", "nudge"),

@@ -50,7 +50,7 @@ def test_what_a_footnote_on_shared_heads_invites_is_recognised(model: str) -> No
     if LIBRARY.refusal("qwen2.5-0.5b", model):
         return
     variant = LIBRARY.variant("qwen2.5-0.5b", model)
-    real, right = variant.model.architecture, {str(blank): str(size) for blank, size in variant.key.items()}
+    real, right = variant.model.architecture, {box: str(size) for box, size in variant.key.items()}
     if real.G == real.H:
         assert "all-kv-heads-in-one" not in {each.misconception for each in expectations(variant.problem)}
         return

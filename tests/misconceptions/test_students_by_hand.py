@@ -366,7 +366,7 @@ STUDENTS = [
 def test_what_students_write_is_diagnosed_as_what_they_hold(student: Student) -> None:
     """That one misconception, and nothing that only follows from it."""
     variant = LIBRARY.variant(student.worksheet)
-    right = {str(blank): size for blank, size in variant.key.items()}
+    right = dict(variant.key)
     report = grade(variant, {box: str(number) for box, number in {**right, **student.wrong}.items()})
     assert report.diagnosis is not None
     assert (report.diagnosis.key, report.diagnosis.also) == (student.misconception, ())

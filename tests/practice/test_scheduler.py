@@ -96,7 +96,7 @@ def test_failing_again_and_again_is_not_learning() -> None:
     """Wrong numbers that no misconception explains: after two sheets in doubt, a group is to look at again."""
 
     def guess(variant: Variant) -> dict[str, str]:
-        return {box: str(7 + at) for at, box in enumerate(map(str, variant.blanks))}
+        return {box: str(7 + at) for at, box in enumerate(variant.blanks_by_name)}
 
     states = [group_states(record)["scores"] for _, _, record in practise(PracticeRecord(4), guess, 5)]
     assert states[1:] == ["again"] * 4

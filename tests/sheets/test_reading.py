@@ -27,7 +27,7 @@ def test_the_notations_letters_win_over_a_models_own(library: Library) -> None:
     """BERT calls its two token types T; on a sheet in the lecture's letters T is the number of tokens."""
     variant = library.variant("letters-llama-7b", "bert-base")
     assert mark_of(variant, "input.rows", "T").kind == "right"
-    right = {str(blank): variant.notation.write(variant.expression(blank)) for blank in variant.blanks}
+    right = {variant.box(blank): variant.notation.write(variant.expression(blank)) for blank in variant.blanks}
     assert grade(variant, right).complete
 
 
@@ -147,7 +147,7 @@ def test_the_longest_input_is_read(library: Library) -> None:
     """Every answer of every costs sheet with 2^24 tokens, in digits, is right."""
     for worksheet in ("costs-llama-7b", "costs-mistral-7b"):
         variant = library.variant(worksheet, None, MAX_TOKENS)
-        assert grade(variant, {str(blank): str(number) for blank, number in variant.key.items()}).complete
+        assert grade(variant, {box: str(number) for box, number in variant.key.items()}).complete
 
 
 @pytest.mark.parametrize("tokens", [100, 128])

@@ -127,7 +127,7 @@ def test_a_multiple_of_the_width_is_right_only_where_heads_share_it() -> None:
         variant = LIBRARY.variant("letters-layer-mistral-7b", model)
         d, is_shared = variant.sizes["d"], variant.sizes["d"] == variant.sizes["H"] * variant.sizes["d_h"]
         for blank in ("queries.columns", "keys.columns"):
-            ratio = Fraction(variant.key[variant.blanks_by_name[blank]], d)
+            ratio = Fraction(variant.key[blank], d)
             answer = f"{ratio.numerator}*{variant.notation.symbol('d')}/{ratio.denominator}"
             assert (model, mark(variant, blank, answer)) == (model, "right" if is_shared else "wrong")
 
@@ -155,7 +155,7 @@ def test_what_cannot_be_read_is_said(text: str, reason: str) -> None:
 def test_tokens_as_columns_turn_every_matrix(library: Library) -> None:
     """Qwen3 0.6B, 45 tokens, worked by hand: input 1024 × 45, queries 128 × 45, scores 45 × 45."""
     variant = library.variant("columns-qwen3-0.6b")
-    key = {str(blank): variant.answer(blank) for blank in variant.blanks}
+    key = {variant.box(blank): variant.answer(blank) for blank in variant.blanks}
     assert (key["input.rows"], key["input.columns"]) == (1024, 45)
     assert (key["queries.rows"], key["queries.columns"]) == (128, 45)
     assert (key["scores.rows"], key["scores.columns"]) == (45, 45)
@@ -172,7 +172,7 @@ def test_a_sheet_with_tokens_as_columns_is_drawn_as_the_mirror_image(library: Li
     assert boxes["input"].rect.height > boxes["input"].rect.width
     for figure in figures:
         assert all(figure.frame.holds(box.rect) for box in figure.boxes)
-    transposed = {**right, Blank("input", "rows"): 45, Blank("input", "columns"): 1024}
+    transposed = {**right, Blank("input", "rows"): 1024, Blank("input", "columns"): 45}
     assert any(figure.mismatches for figure in draw_figures(variant, transposed))
 
 
@@ -183,16 +183,16 @@ def test_a_sheet_with_tokens_as_columns_is_diagnosed_and_followed_in_its_own_pla
     Scores of 40 tokens after queries and keys of 40 follow.
     """
     variant = library.variant("columns-qwen3-0.6b")
-    right = {str(blank): str(variant.answer(blank)) for blank in variant.blanks}
+    right = {variant.box(blank): str(variant.answer(blank)) for blank in variant.blanks}
     wide = grade(variant, {**right, "queries.rows": "1024", "keys.rows": "1024", "values.rows": "1024"})
     assert wide.diagnosis is not None
     assert wide.diagnosis.key == "head-as-wide-as-model"
-    assert {str(blank) for blank in wide.diagnosis.explains} == {"queries.rows", "keys.rows", "values.rows"}
+    assert set(map(variant.box, wide.diagnosis.explains)) == {"queries.rows", "keys.rows", "values.rows"}
     forty = grade(variant, {**right, **dict.fromkeys(("queries.columns", "scores.rows", "scores.columns"), "40")})
-    kinds = {str(blank): mark.kind for blank, mark in forty.marks.items() if mark.kind != "right"}
+    kinds = {variant.box(blank): mark.kind for blank, mark in forty.marks.items() if mark.kind != "right"}
     assert kinds == {"queries.columns": "wrong", "scores.columns": "follows", "scores.rows": "wrong"}
     assert forty.first_mismatch is not None
-    assert str(forty.first_mismatch.left).endswith("columns")
+    assert variant.box(forty.first_mismatch.left).endswith("columns")
 
 
 @pytest.mark.parametrize(
@@ -289,7 +289,7 @@ def test_whole_layers_and_counts_are_marked_by_meaning(worksheet: str, blank: st
 def test_a_misconception_in_letters_is_named(worksheet: str, typed: dict[str, str], misconception: str) -> None:
     """Beside right answers in every other box."""
     variant = LIBRARY.variant(worksheet)
-    right = {str(blank): variant.notation.write(variant.expression(blank)) for blank in variant.blanks}
+    right = {variant.box(blank): variant.notation.write(variant.expression(blank)) for blank in variant.blanks}
     report = grade(variant, {**right, **typed})
     assert report.diagnosis is not None
     assert report.diagnosis.key == misconception
@@ -304,7 +304,7 @@ def test_what_a_sheet_asks_for_is_no_symbol_to_answer_with() -> None:
             assert "d_ff" not in variant.reader.symbols
             assert "d_ff" not in variant.text.task
             for text in ("d_ff", "3*d_model*d_ff", "d_ff/m"):
-                marks = grade(variant, {str(blank): text for blank in variant.blanks}).marks.values()
+                marks = grade(variant, {variant.box(blank): text for blank in variant.blanks}).marks.values()
                 assert {mark.kind for mark in marks} == {"unreadable"}, (model, text)
     assert tried
 
@@ -410,9 +410,9 @@ def test_no_answer_takes_long_to_compare(key: str) -> None:
     sizes = {name: variant.problem.sizes[variant.reader.symbol_by_name[name]] for name in names}
     zero = "*".join(f"({name} - {sizes[name]})" for name in names[:5])
     of_all = "+".join((*names, "*".join(names)))
-    right = {str(blank): variant.notation.write(variant.expression(blank)) for blank in variant.blanks}
+    right = {variant.box(blank): variant.notation.write(variant.expression(blank)) for blank in variant.blanks}
     for answers in ({blank: f"{text} + {zero}" for blank, text in right.items()}, dict.fromkeys(right, of_all)):
-        typed = {blank: variant.read(blank, answers[str(blank)]) for blank in variant.blanks}
+        typed = {blank: variant.read(blank, answers[variant.box(blank)]) for blank in variant.blanks}
         lengths = {blank: length for blank, length in typed.items() if isinstance(length, Answer)}
         assert len(lengths) > len(right) / 2
         assert processor_time_s(partial(grade, variant, answers)) < 0.5

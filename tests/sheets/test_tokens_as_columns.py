@@ -5,14 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from app.classes.student_sheet import stored_marks
 from app.figures.sheet_figures import draw_figures
+from app.grading.grade import grade, with_kept_marks
+from app.handout.answer_key import answer_text
 from app.misconceptions.predictions import expectations
 from app.sheets.formulas import write_formula
 from app.sheets.library import Library
 from app.sheets.variant import Variant
+from app.sheets.worksheet import Worksheet
 from app.topics.requirements import TopicError
 from tests.helpers.shipped import FIRST_OF_TOPIC, LIBRARY, UNLIKE_MODELS
 
@@ -40,7 +45,7 @@ def sentences(variant: Variant) -> Iterator[tuple[str, str]]:
     yield from ((str(blank), text.nudge(blank)) for blank in variant.problem.blanks)
     for key in dict.fromkeys(expected.misconception for expected in expectations(variant.problem)):
         yield from ((key, text.misconception(key, kind)) for kind in ("nudge", "hint", "explanation"))
-    for figure in draw_figures(variant, variant.key):
+    for figure in draw_figures(variant, variant.problem.answers):
         yield from ((figure.key, caption) for caption in figure.captions)
 
 
@@ -59,6 +64,25 @@ def test_what_is_true_of_one_orientation_is_said_in_one() -> None:
     apart = sorted((place, sentence) for place, text in said_on_both for sentence in re.split(r"(?<=[.?:]) ", text))
     of_one = [each for each in apart if DIRECTIONS.search(each[1])]
     assert [each for each in of_one if not any(phrase in each[1] for phrase in TRUE_OF_BOTH)] == []
+
+
+@pytest.mark.parametrize("sheet", FIRST_OF_TOPIC.values(), ids=lambda sheet: sheet.topic)
+def test_boxes_keep_their_names_and_stand_for_the_other_side(sheet: Worksheet) -> None:
+    """On a sheet of every topic: each box leads to a blank and back, and is marked under its own name everywhere."""
+    variant = LIBRARY.variant(sheet.key)
+    if variant.table.has_more_sides:
+        return
+    as_rows, as_columns = (replace(variant, worksheet=replace(sheet, tokens_are=each)) for each in ("rows", "columns"))
+    assert list(as_rows.blanks_by_name) == list(as_columns.blanks_by_name)
+    for box, blank in as_columns.blanks_by_name.items():
+        assert (as_columns.box(blank), as_rows.box(blank.transposed)) == (box, box)
+        report = grade(as_columns, {box: answer_text(as_columns, blank)})
+        given: Any = report.as_json(as_columns)["marks"]
+        stored = stored_marks(as_columns, report).marks
+        assert {name for name, mark in given.items() if mark["mark"] == "right"} == {box}
+        assert {name for name, kind in stored.items() if kind == "right"} == {box}
+        kept = with_kept_marks(as_columns, report, {box: "wrong"})
+        assert {as_columns.box(blank): mark.kind for blank, mark in kept.marks.items()} == {box: "wrong"}
 
 
 @pytest.mark.parametrize("topic", ["three-dimensions", "four-dimensions"])

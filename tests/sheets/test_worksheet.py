@@ -50,7 +50,7 @@ def test_a_shipped_sheet_asks_the_seven_classic_rows(library: Library, key: str)
     """Input to output without the weighted values, two boxes a row."""
     variant = library.variant(key)
     assert [row.key for row in variant.rows] == CLASSIC_ROWS
-    assert [str(blank) for blank in variant.blanks][:3] == ["input.rows", "input.columns", "queries.rows"]
+    assert [variant.box(blank) for blank in variant.blanks][:3] == ["input.rows", "input.columns", "queries.rows"]
     assert len(variant.blanks) == 14
 
 

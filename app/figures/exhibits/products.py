@@ -123,7 +123,7 @@ def products_on(variant: Variant) -> tuple[Product, ...]:
 
     Of the others a side is neither asked nor follows from what is, and no fact of the sheet tells it.
     """
-    shapes = TypedShapes.unchecked(variant, variant.key).with_facts()
+    shapes = TypedShapes.unchecked(variant, variant.problem.answers).with_facts()
     products = products_of(variant.table, variant.worksheet.tokens_are)
     return tuple(product for product in products if has_every_side(shapes, product))
 

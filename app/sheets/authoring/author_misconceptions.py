@@ -67,12 +67,11 @@ def box_problem(variant: Variant, box: str, formula: str) -> str:
     if box not in variant.blanks_by_name:
         problem = _("This sheet has no box “{box}”: use one of {boxes}.")
         return problem.format(box=box[:MAX_REPEATED], boxes=", ".join(variant.blanks_by_name))
-    blank = variant.in_table_orientation(variant.blanks_by_name[box])
     try:
         meaning = read_formula(variant, formula)
     except WorksheetError as error:
         return str(error)
-    if number_written(variant.problem, blank, Formula(meaning)) is None:
+    if number_written(variant.problem, variant.blanks_by_name[box], Formula(meaning)) is None:
         return variant.wording.unreadable(Unreadable("no-length"))
     return ""
 

@@ -318,9 +318,9 @@ def grade_answers(services: ServicesDep, body: GradeRequest) -> GradeReport:
     variant = _requested_variant(services, body)
     report = grade(variant, body.answers)
     if body.hint is None:
-        return GradeReport.model_validate(report.as_json())
+        return GradeReport.model_validate(report.as_json(variant))
     hinted = write_hint(variant, report, body.hint)
-    return GradeReport.model_validate({**report.as_json(), "hint": hinted and hinted.as_json()})
+    return GradeReport.model_validate({**report.as_json(variant), "hint": hinted and hinted.as_json(variant)})
 
 
 def _requested_variant(services: Services, body: GradeRequest) -> Variant:

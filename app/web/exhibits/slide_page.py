@@ -226,7 +226,7 @@ class _Slide:
     @cached_property
     def typed(self) -> Mapping[str, str]:
         """The texts of the sheet's boxes in the address."""
-        names = map(str, self.variant.blanks) if self.is_typed else ()
+        names = self.variant.blanks_by_name if self.is_typed else ()
         return {name: self.wanted[name][:MAX_BOX_TEXT] for name in names if self.wanted.get(name)}
 
     @cached_property
@@ -240,7 +240,8 @@ class _Slide:
     @cached_property
     def _read(self) -> Mapping[Blank, Answer]:
         """The texts of the sheet's boxes that can be read."""
-        read = {blank: self.variant.read(blank, self.typed.get(str(blank), "")) for blank in self.variant.blanks}
+        blanks = self.variant.blanks_by_name
+        read = {blank: self.variant.read(blank, self.typed.get(box, "")) for box, blank in blanks.items()}
         return {blank: answer for blank, answer in read.items() if isinstance(answer, Answer)}
 
     @cached_property
@@ -287,7 +288,7 @@ class _Slide:
 
         Where each of several rows would tell a side, all of them.
         """
-        key, variant = self.variant.key, self.variant
+        key, variant = self.variant.problem.answers, self.variant
         empty = [blank for blank in variant.blanks if blank not in self._read]
         if not self._is_known_from(key):
             return []
@@ -379,5 +380,5 @@ def _result_boxes(slide: _Slide) -> dict[str, str]:
     sides = [*((slide.shapes, blank) for blank in leading), (shapes, rows), (shapes, columns)]
     in_letters = slide.worksheet.answers == "letters"
     texts = [known.label(blank) if in_letters else str(known.lengths.get(blank, "")) for known, blank in sides]
-    names = [str(blank) for blank in result.sides]
+    names = [str(side) for side in result.sides]  # boxes are named after the sides that a matrix has on the sheet
     return dict(zip(names, texts, strict=True)) if all(texts) else {}

@@ -281,7 +281,7 @@ def _with_attempt(asked: ClassSheetRequest, *, handed_in: bool = False, taken_in
 
 def _attempt(asked: ClassSheetRequest, answers: Mapping[str, str], handed_in: bool) -> ClassAttempt:
     """An attempt on the sheet with these answers, marked."""
-    key, graded = asked.sheet.key, stored_marks(grade(asked.variant, answers))
+    key, graded = asked.sheet.key, stored_marks(asked.variant, grade(asked.variant, answers))
     return ClassAttempt(
         0,
         key.student_id,

@@ -81,7 +81,7 @@ def _attempt(variant: Variant, view: PreviewView) -> tuple[Mapping[str, str], st
     misconception shows, have empty boxes.
     """
     if view == "right":
-        return {str(blank): _right_text(variant, blank) for blank in variant.blanks}, ""
+        return {box: _right_text(variant, blank) for box, blank in variant.blanks_by_name.items()}, ""
     if view == "wrong":
         return next(_wrong_attempts(variant), ({}, ""))
     return {}, ""
@@ -91,7 +91,7 @@ def _right_text(variant: Variant, blank: Blank) -> str:
     """The right answer to a box, as a student would type it."""
     if variant.worksheet.answers == "letters":
         return variant.notation.write(variant.expression(blank))
-    return str(variant.key[blank])
+    return str(variant.answer(blank))
 
 
 def _wrong_attempts(variant: Variant) -> Iterator[tuple[Mapping[str, str], str]]:
@@ -99,19 +99,18 @@ def _wrong_attempts(variant: Variant) -> Iterator[tuple[Mapping[str, str], str]]
     formulas = {each.key: each.boxes for each in variant.worksheet.misconceptions}
     for expected in expectations(variant.problem):
         typed = formulas.get(expected.misconception, {}) if variant.worksheet.answers == "letters" else {}
-        wrong = [variant.in_table_orientation(blank) for blank in expected.wrong_answers]
-        texts = {blank: typed.get(str(blank)) or _wrong_text(variant, expected, blank) for blank in wrong}
+        boxes = {variant.box(blank): blank for blank in expected.wrong_answers}
+        texts = {box: typed.get(box) or _wrong_text(variant, expected, blank) for box, blank in boxes.items()}
         if all(texts.values()):
-            answers = {str(blank): texts.get(blank) or _right_text(variant, blank) for blank in variant.blanks}
-            yield answers, variant.text.misconception_name(expected.misconception)
+            right = {box: _right_text(variant, blank) for box, blank in variant.blanks_by_name.items()}
+            yield {**right, **texts}, variant.text.misconception_name(expected.misconception)
 
 
 def _wrong_text(variant: Variant, expected: Expectation, blank: Blank) -> str:
     """A wrong answer as a student would type it; on a sheet in letters "" where its symbols cannot say it."""
-    in_table = variant.in_table_orientation(blank)
     if variant.worksheet.answers != "letters":
-        return str(expected.wrong_answers[in_table])
-    meaning = mistaken_expression(variant, expected, in_table)
+        return str(expected.wrong_answers[blank])
+    meaning = mistaken_expression(variant, expected, blank)
     return variant.notation.write(meaning) if meaning else ""
 
 

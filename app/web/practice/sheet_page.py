@@ -369,7 +369,7 @@ def _sheet_page(
     """
     variant, answers = asked.variant, asked.answers
     library = library_with_model(services.library, services.store, variant.model.key)
-    truth, pointed_at = variant if answers_shown else None, hinted.boxes if hinted else ()
+    truth, pointed_at = variant if answers_shown else None, hinted.blanks if hinted else ()
     notes = sheet_notes(variant, answers, report, hinted, mismatch=True)
     rows = row_views(variant, answers, report, truth=truth, pointed_at=pointed_at, notes=notes)
     all_right = all_boxes_right(rows)

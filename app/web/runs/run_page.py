@@ -519,12 +519,9 @@ def _compared_rows(variant: Variant, answers: Answers, shapes: dict[str, list[in
 
 
 def _compare_field(variant: Variant, answers: Answers, blank: Blank, shapes: dict[str, list[int]]) -> ComparedField:
-    """The text of a blank, and whether it reads as the number that torch reports there; spaces alone count as empty.
-
-    Torch has tokens as rows, so rows and columns are swapped for a sheet that has them as columns.
-    """
-    typed, in_torch = answers.get(str(blank), ""), variant.in_table_orientation(blank)
-    observed = dict(zip(variant.table[in_torch.tensor].sides, shapes[in_torch.tensor], strict=True))[in_torch]
+    """The text of a blank, and whether it reads as the number that torch reports there; spaces alone count as empty."""
+    typed = answers.get(variant.box(blank), "")
+    observed = dict(zip(variant.table[blank.tensor].sides, shapes[blank.tensor], strict=True))[blank]
     read = variant.read(blank, typed)
     if isinstance(read, Answer):
         return ComparedField(typed, "same" if read.value == observed else "differs")

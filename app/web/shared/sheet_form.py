@@ -31,13 +31,13 @@ _STAMP = re.compile(r"([\w.-]{1,100}):([a-z0-9]{8,40}):([0-9]{1,10})", re.ASCII)
 
 
 def read_answers(form: FormReader, variant: Variant) -> Mapping[str, str]:
-    """The text of every box by its blank, and of every open question; empty where none was sent.
+    """The text of every box by its name, and of every open question; empty where none was sent.
 
     Those of boxes are as typed and cut to a length; see `typed_lines` for the others.
 
     Example: {'queries.rows': '100', 'queries.columns': '', 'question.why-k': 'It has one row per token.'}
     """
-    boxes = {str(blank): form.raw(str(blank), MAX_BOX_TEXT) for blank in variant.blanks}
+    boxes = {box: form.raw(box, MAX_BOX_TEXT) for box in variant.blanks_by_name}
     return boxes | {name: form.typed_lines(name, MAX_ANSWER) for name in _question_names(variant)}
 
 
@@ -151,7 +151,7 @@ def draw_typed(
     Drawings are kept for a while: a save is followed by a check, and in a class
     many students type the same into the same sheet.
     """
-    texts = tuple(answers.get(str(blank), "") for blank in variant.blanks)
+    texts = tuple(answers.get(box, "") for box in variant.blanks_by_name)
     return _draw(_Drawn(variant.problem, texts, scale, names_sizes, tells_mismatches, variant))
 
 

@@ -13,7 +13,7 @@ from app.figures.exhibits.decode_steps import DECODE_TOPIC
 from app.figures.exhibits.products import products_on
 from app.grading.grade import Mark, MarkKind, Report
 from app.grading.hints import Hint
-from app.shapes.table import Blank
+from app.shapes.table import Blank, BlankField
 from app.sheets.formulas import FormulaPiece, formula_pieces
 from app.sheets.reading import Answer
 from app.sheets.variant import Row, Variant
@@ -30,19 +30,20 @@ MANY = 3  # boxes with one sentence
 
 @dataclass(frozen=True)
 class BoxView:
-    """One blank: the word for its side, its label for screen readers, its text, and the mark of that text.
+    """One box: its name and column, the word for its side, its label for screen readers, its text and the text's mark.
 
-    The mark is None where the text was not marked. A note that speaks about this blank, perhaps among others, stands
-    in place of the mark's own sentence: `explained` is what it says.
+    The mark is None where the text was not marked. A note that speaks about this box, perhaps among others, stands in
+    place of the mark's own sentence: `explained` is what it says.
     """
 
-    blank: Blank
+    name: str
+    column: BlankField
     axis: str
     label: str
     text: str
     mark: Mark | None
     explained: str = ""
-    hinted: bool = False  # the hint points to this blank
+    hinted: bool = False  # the hint points to this box
 
     @property
     def kind(self) -> MarkKind | None:
@@ -144,8 +145,7 @@ def row_views(
     views = []
     for row in variant.rows:
         boxes = tuple(
-            replace(_box_view(variant, row, blank, answers.get(str(blank), ""), report), hinted=blank in pointed_at)
-            for blank in row.blanks
+            replace(_box_view(variant, row, blank, answers, report), hinted=blank in pointed_at) for blank in row.blanks
         )
         answer = _answer_view(truth, row) if truth and row.key in answered else None
         below = tuple(note for note in notes if note.row == row.key)
@@ -179,9 +179,9 @@ def sheet_notes(
     """
     if report is None:
         return ()
-    unchanged = [blank for blank, mark in report.marks.items() if mark.text == answers.get(str(blank), "")]
+    unchanged = [blank for blank, mark in report.marks.items() if mark.text == answers.get(variant.box(blank), "")]
     explains = report.diagnosis.explains if report.diagnosis else ()
-    pointed_at = hint.boxes if hint else ()
+    pointed_at = hint.blanks if hint else ()
     notes = []
     if repeated := _repeated_sentence(report):
         unreadable = [blank for blank, mark in report.marks.items() if mark.message == repeated]
@@ -220,12 +220,13 @@ def first_to_mend(rows: Iterable[RowView]) -> str:
     rows = tuple(rows)
     hinted = [row for row in rows if any(note.kind == "hint" for note in row.notes)]
     boxes = [box for row in hinted or rows for box in row.boxes if box.kind not in (None, "right")]
-    return str(min(boxes, key=lambda box: box.kind == "empty").blank) if boxes else ""
+    return min(boxes, key=lambda box: box.kind == "empty").name if boxes else ""
 
 
 def has_readable_answer(variant: Variant, answers: Mapping[str, str]) -> bool:
     """Whether the text of at least one blank can be read: `Report.has_readable_answer` without the grading."""
-    return any(isinstance(variant.read(blank, answers.get(str(blank), "")), Answer) for blank in variant.blanks)
+    boxes = variant.blanks_by_name.items()
+    return any(isinstance(variant.read(blank, answers.get(box, "")), Answer) for box, blank in boxes)
 
 
 def hint_letters(variant: Variant) -> tuple[str, ...]:
@@ -306,25 +307,27 @@ def slide_links(variant: Variant, rows: Iterable[RowView], **sheet: object) -> I
     if worksheet.is_own:
         query["rows"] = ",".join(worksheet.rows)
         query |= {"simplified": 1} if worksheet.kv_head_per_query_head else {}
-    typed = {str(box.blank): box.text for row in rows for box in row.boxes if box.text}
+    typed = {box.name: box.text for row in rows for box in row.boxes if box.text}
     for product in products_on(variant):
         address = url_for("show_slide", product=product.result, **query, **typed)
         yield SlideLink(variant.letters[product.result], formula_pieces(variant, product.result), address)
 
 
-def _box_view(variant: Variant, row: Row, blank: Blank, text: str, report: Report | None) -> BoxView:
-    """A blank with its label and text, and the report's mark if it was given for this very text.
+def _box_view(variant: Variant, row: Row, blank: Blank, answers: Mapping[str, str], report: Report | None) -> BoxView:
+    """A blank's box with its label and text, and the report's mark if it was given for this very text.
 
     The sentence that explains it is the diagnosis if that is about this blank, else the sentence that many boxes share.
     """
     mark = report.marks.get(blank) if report else None
-    axis = variant.axis(blank.field)
+    name, axis = variant.box(blank), variant.axis(blank)
+    text = answers.get(name, "")
     explained = ""
     if report and report.diagnosis and blank in report.diagnosis.explains:
         explained = report.diagnosis.message
     elif report and mark and mark.message == _repeated_sentence(report):
         explained = mark.message
-    return BoxView(blank, axis, f"{row.name}, {axis}", text, mark if mark and mark.text == text else None, explained)
+    mark = mark if mark and mark.text == text else None
+    return BoxView(name, variant.column_of(blank), axis, f"{row.name}, {axis}", text, mark, explained)
 
 
 def _cells(variant: Variant, row: Row, boxes: tuple[BoxView, ...], answer: AnswerView | None) -> tuple[CellView, ...]:
@@ -335,7 +338,7 @@ def _cells(variant: Variant, row: Row, boxes: tuple[BoxView, ...], answer: Answe
     """
     if variant.is_count_among_shapes(row):
         return (CellView(None, boxes[0], answer.fields[0] if answer else None),)
-    columns = [variant.column_of(field) for field in row.fields]
+    columns = [box.column for box in boxes]
     box_in: Mapping[str, BoxView] = dict(zip(columns, boxes, strict=True))
     answer_in: Mapping[str, tuple[str, str]] = dict(zip(columns, answer.fields, strict=True)) if answer else {}
     first, *between, last = variant.signs(row)

@@ -213,7 +213,7 @@ def _store_attempt(
         asked.sheet.key,
         client_id,
         asked.draft,
-        stored_marks(report),
+        stored_marks(asked.variant, report),
         seen=asked.sheet.draft,
         handed_in=handed_in,
         allowed=allowed,

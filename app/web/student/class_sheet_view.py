@@ -144,10 +144,13 @@ def make_class_sheet_page(
     helps = policies.gives_help(phase)
     if report and not helps:
         report = without_help(report)
-    truth, pointed_at = marked if phase == "closed" else None, hinted.boxes if hinted else ()
+    truth, pointed_at = marked if phase == "closed" else None, hinted.blanks if hinted else ()
     steps = activity_steps(access, progress, asked.number)
-    notes = sheet_notes(variant, answers, report, hinted)
-    rows = row_views(variant, answers, report, truth=truth, pointed_at=pointed_at, notes=notes)
+    shown = variant
+    if marked.worksheet.tokens_are != variant.worksheet.tokens_are:  # corrected: boxes mean what they are marked as
+        shown = replace(variant, worksheet=replace(variant.worksheet, tokens_are=marked.worksheet.tokens_are))
+    notes = sheet_notes(shown, answers, report, hinted)
+    rows = row_views(shown, answers, report, truth=truth, pointed_at=pointed_at, notes=notes)
     all_right = all_boxes_right(rows)
     return ClassSheetPage(
         access=access,
@@ -279,7 +282,7 @@ def after_press(asked: ClassSheetRequest, page: ClassSheetPage, said: Said) -> C
 
 def empty_boxes(asked: ClassSheetRequest) -> int:
     """How many boxes are empty."""
-    return sum(not asked.answers.get(str(blank), "").strip() for blank in asked.variant.blanks)
+    return sum(not asked.answers.get(box, "").strip() for box in asked.variant.blanks_by_name)
 
 
 def _notice(services: Services, asked: ClassSheetRequest, last: ClassAttempt | None, marked: Variant) -> str:

@@ -110,7 +110,7 @@ def test_every_tensor_of_a_sheet_is_drawn_with_all_of_its_sides() -> None:
         for model in LIBRARY.models:
             try:
                 variant = LIBRARY.variant(worksheet, model)
-                figures = draw_figures(variant, dict(variant.key))
+                figures = draw_figures(variant, variant.problem.answers)
             except (TopicError, ValueError):
                 continue
             labels = {(edge.blank, edge.label) for figure in figures for edge in figure.edges}
@@ -123,7 +123,7 @@ def test_every_tensor_of_a_sheet_is_drawn_with_all_of_its_sides() -> None:
 
 def test_repeated_keys_are_a_deck_of_as_many_cards_as_queries() -> None:
     """Of 2 key/value heads two cards are drawn; copied for 14 query heads they are as deep a deck as the queries."""
-    figures = draw_figures(GROUPED, dict(GROUPED.key))
+    figures = draw_figures(GROUPED, GROUPED.problem.answers)
     keys, repeated, queries = (deck(figures, key) for key in ("keys_by_head", "repeated_keys", "queries_by_head"))
     assert len(keys.card_rects) == 2
     assert repeated.depth == pytest.approx(queries.depth)
@@ -132,7 +132,7 @@ def test_repeated_keys_are_a_deck_of_as_many_cards_as_queries() -> None:
 
 def test_keys_that_were_not_repeated_break_on_the_queries_cards() -> None:
     """(2, 50, 64) keys beside (14, 50, 64) queries: the sentence and the bracket say 14 and 2."""
-    wrong = {**GROUPED.key, Blank("repeated_keys", "dim0"): 2}
+    wrong = {**GROUPED.problem.answers, Blank("repeated_keys", "dim0"): 2}
     (scores,) = (figure for figure in draw_figures(GROUPED, wrong) if figure.key == "deck-scores")
     assert [each.text for each in scores.brackets] == ["14 ≠ 2"]
     (mismatch,) = scores.mismatches
@@ -144,7 +144,7 @@ def test_a_batch_is_as_many_decks_behind_one_another() -> None:
     """The three texts of GPT-2's sheet that are drawn are three times the heads of one."""
     sheet = LIBRARY.variant("four-dimensions-gpt2")
     of_one, of_many = (
-        deck(draw_figures(sheet, {**sheet.key, Blank("queries_by_head", "dim0"): texts}), "queries_by_head")
+        deck(draw_figures(sheet, {**sheet.problem.answers, Blank("queries_by_head", "dim0"): texts}), "queries_by_head")
         for texts in (1, 6)
     )
     assert len(of_many.card_rects) == 3 * len(of_one.card_rects)
@@ -153,11 +153,11 @@ def test_a_batch_is_as_many_decks_behind_one_another() -> None:
 def test_a_side_that_the_table_changes_changes_the_drawing() -> None:
     """With a table whose transposed queries have their sides the other way round, so has the deck."""
     variant = LIBRARY.variant("three-dimensions-qwen2.5-0.5b", tokens=50)
-    before = deck(draw_figures(variant, dict(variant.key)), "queries_by_head")
+    before = deck(draw_figures(variant, variant.problem.answers), "queries_by_head")
     changed = replace(variant.problem, table=with_shapes(variant.table, {"queries_by_head": "N, H, d_h"}))
     other = replace(variant)
     other.__dict__["problem"] = changed  # where the property keeps it
-    after = deck(draw_figures(other, dict(changed.answers)), "queries_by_head")
+    after = deck(draw_figures(other, changed.answers), "queries_by_head")
     assert after.rect.height < before.rect.height
     assert after.depth > before.depth
 

@@ -32,7 +32,7 @@ def sheet_with(variant: Variant, *misconceptions: AuthorMisconception, **changes
 def filled_in(variant: Variant, boxes: Mapping[str, str]) -> dict[str, str]:
     """The texts of a sheet that is right but for these boxes, in which the formulas' numbers stand."""
     wrong = {box: str(read_formula(variant, formula).size(variant.sizes)) for box, formula in boxes.items()}
-    return {**{str(blank): str(number) for blank, number in variant.key.items()}, **wrong}
+    return {**{box: str(number) for box, number in variant.key.items()}, **wrong}
 
 
 def held(variant: Variant, boxes: Mapping[str, str]) -> str:
@@ -49,7 +49,7 @@ def findings_by_kind(*misconceptions: AuthorMisconception, **changes: object) ->
 
 def random_own(variant: Variant, random: Random) -> AuthorMisconception:
     """A misconception that writes random products and sums into some boxes of the sheet."""
-    boxes = [str(blank) for blank in variant.blanks]
+    boxes = [variant.box(blank) for blank in variant.blanks]
     names = variant.reader.written_symbols
     formulas = [
         random.choice(("{}", "{}*{}", "{} + {}", "2*{}", "{} + 1", "{}*{} / {}")).format(*random.choices(names, k=3))
@@ -87,12 +87,12 @@ def test_on_a_sheet_in_letters_formulas_are_compared_by_meaning() -> None:
     """Whatever the number of tokens happens to be."""
     letters = next(sheet.key for sheet in LIBRARY.worksheets.values() if sheet.answers == "letters")
     plain = LIBRARY.variant(letters)
-    box = next(str(blank) for blank in plain.blanks if "N" not in plain.expression(blank).symbols)
-    other = next(str(blank) for blank in plain.blanks if str(blank) != box)
+    box = next(plain.box(blank) for blank in plain.blanks if "N" not in plain.expression(blank).symbols)
+    other = next(plain.box(blank) for blank in plain.blanks if plain.box(blank) != box)
     symbol = plain.notation.symbol
     formulas = {box: f"{symbol('N')}*{symbol('H')}", other: f"{symbol('N')}*{symbol('d')}"}
     variant = sheet_with(plain, own(formulas))
-    answers = {str(blank): plain.notation.write(plain.expression(blank)) for blank in plain.blanks} | formulas
+    answers = {plain.box(blank): plain.notation.write(plain.expression(blank)) for blank in plain.blanks} | formulas
     report = grade(variant, answers)
     assert report.diagnosis is not None
     assert report.diagnosis.key == "own-mine"
@@ -108,7 +108,7 @@ def test_a_formula_may_use_more_than_students_may() -> None:
         changed = sheet_with(variant, own(boxes))
         [(_, predicted)] = [pair for pair in changed.problem.author_misconceptions.items() if pair[0] == "own-mine"]
         assert predicted.keys() == {blank, variant.blanks_by_name["keys.columns"]}
-        sheet = {**{str(b): str(n) for b, n in variant.key.items()}, str(blank): str(number), "keys.columns": "7"}
+        sheet = {**{box: str(n) for box, n in variant.key.items()}, str(blank): str(number), "keys.columns": "7"}
         report = grade(changed, sheet)
         assert report.diagnosis is not None, formula
         assert report.diagnosis.key == "own-mine", formula

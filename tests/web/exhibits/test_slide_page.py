@@ -129,8 +129,8 @@ def test_every_product_that_a_sheet_leads_to_is_shown_once_its_boxes_are_right(
 def right_answers(variant: Variant) -> dict[str, str]:
     """The answers to a sheet, as it asks for them."""
     if variant.worksheet.answers == "numbers":
-        return {str(blank): str(size) for blank, size in variant.key.items()}
-    return {str(blank): variant.notation.write(variant.expression(blank)) for blank in variant.blanks}
+        return {box: str(size) for box, size in variant.key.items()}
+    return {variant.box(blank): variant.notation.write(variant.expression(blank)) for blank in variant.blanks}
 
 
 def test_what_is_missing_are_rows_of_the_sheet_each_named_once(client: TestClient) -> None:

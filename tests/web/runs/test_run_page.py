@@ -48,8 +48,8 @@ def numbers_in(text: str) -> list[int]:
 def right_answers(variant: Variant) -> dict[str, str]:
     """What belongs in every box, in symbols on a sheet that asks for them."""
     if variant.worksheet.answers == "letters":
-        return {str(blank): variant.notation.write(variant.expression(blank)) for blank in variant.blanks}
-    return {str(blank): str(size) for blank, size in variant.key.items()}
+        return {variant.box(blank): variant.notation.write(variant.expression(blank)) for blank in variant.blanks}
+    return {box: str(size) for box, size in variant.key.items()}
 
 
 def run_of_sheet(client: TestClient, runner: FakeRunner, variant: Variant, answers: dict[str, str]) -> Page:

@@ -17,7 +17,7 @@ from tests.helpers.processor_time import processor_time_s
 def test_a_drawing_is_kept_for_equal_sheets_alone(library: Library) -> None:
     """Another number, another scale, another rule or another sheet has another drawing; the same has the very same."""
     variant = library.variant("llama-7b")
-    typed = {str(blank): str(size) for blank, size in variant.key.items()} | {"keys.columns": "4096"}
+    typed = {box: str(size) for box, size in variant.key.items()} | {"keys.columns": "4096"}
     drawn = draw_typed(variant, typed, "root")
     others = (
         draw_typed(variant, typed | {"keys.rows": ""}, "root"),
@@ -45,4 +45,4 @@ def test_every_box_of_a_page_can_have_a_stamp(library: Library) -> None:
     variant = library.variant("llama-7b")
     stamps = " ".join(f"{blank}:{'p' * 40}:999999999" for blank in variant.blanks)
     read = read_changed(FormReader(FormData([("stamps", stamps)])), variant)
-    assert read == {str(blank): Stamp("p" * 40, 999_999_999) for blank in variant.blanks}
+    assert read == {variant.box(blank): Stamp("p" * 40, 999_999_999) for blank in variant.blanks}

@@ -24,8 +24,8 @@ def test_a_diagnosis_stands_below_the_first_row_that_it_explains(worksheet: str)
     rows = [row for row in sheet.rows if said in [note.message for note in row.notes]]
     explained = [row for row in sheet.rows if said in [box.explained for box in row.boxes]]
     assert [row.row.key for row in rows] == [explained[0].row.key]
-    boxes = {box.blank for row in explained for box in row.boxes if box.explained == said}
-    assert boxes == set(sheet.report.diagnosis.explains)
+    boxes = {box.name for row in explained for box in row.boxes if box.explained == said}
+    assert boxes == set(map(sheet.variant.box, sheet.report.diagnosis.explains))
 
 
 def test_the_last_of_what_is_said_is_the_hint() -> None:
@@ -33,9 +33,9 @@ def test_the_last_of_what_is_said_is_the_hint() -> None:
     variant = LIBRARY.variant("llama-7b")
     sheet = make_preview(LIBRARY, variant.worksheet, "wrong")
     assert sheet.report
-    answers = {str(box.blank): box.text for row in sheet.rows for box in row.boxes}
+    answers = {box.name: box.text for row in sheet.rows for box in row.boxes}
     assert [note.kind for note in sheet_notes(variant, answers, sheet.report)] == ["diagnosis"]
-    changed = answers | {str(blank): "7" for blank in sheet.report.diagnosis.explains}  # type: ignore[union-attr]
+    changed = answers | {variant.box(blank): "7" for blank in sheet.report.diagnosis.explains}  # type: ignore[union-attr]
     assert sheet_notes(variant, changed, sheet.report) == ()
     assert sheet_notes(variant, answers, None) == ()
 

@@ -42,7 +42,7 @@ def test_a_wrong_number_is_named_by_what_leads_to_it_not_by_a_size_that_happens_
     """Keys of 32,768 columns on Mistral 7B are eight times d; its context length is 32,768 too."""
     classroom = MarkedClassroom(app, sheets=("layer-mistral-7b",))
     variant = classroom.school.services.library.variant("layer-mistral-7b")
-    right = {str(blank): str(size) for blank, size in variant.key.items()}
+    right = {box: str(size) for box, size in variant.key.items()}
     wide = {**right, "queries.columns": "131072", "keys.columns": "32768", "values.columns": "32768"}
     classroom.hand_in(classroom.student("Kim"), wide)
     table = {line[0]: line[1:] for line in table_rows(classroom.page("/results"))}
@@ -69,7 +69,7 @@ def test_wrong_answers_of_different_numbers_are_counted_by_their_symbol(app: Fas
         student = classroom.student(f"S{number}")
         services = classroom.school.services
         variant = student_sheet(services.library, services.store, classroom.activity, student, 1).variant
-        wide = {str(blank): str(variant.answer(blank)) for blank in variant.blanks}
+        wide = {variant.box(blank): str(variant.answer(blank)) for blank in variant.blanks}
         wide |= {f"{row}.columns": str(variant.sizes["d"]) for row in ("queries", "keys", "values")}
         classroom.hand_in(student, wide)
         typed.add(str(variant.tokens))
