@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from app.classes.course_files import CourseFiles
 from app.classes.student_sheet import best_scores
-from app.exchange.course_files import CourseFiles
 from app.exchange.gradebook import GradebookColumn, total_score
 from app.names import name_key
 from app.sheets.library import Library

@@ -14,6 +14,17 @@ from functools import cached_property
 from typing import IO, Any
 from zoneinfo import ZoneInfo
 
+from app.exchange.gradebook import (
+    GradebookColumn,
+    canvas_csv,
+    counted_attempts,
+    gradebook_column,
+    gradebook_rows,
+    moodle_csv,
+    sheet_index,
+)
+from app.exchange.spreadsheet import Cell, csv_lines
+from app.exchange.toml_text import write_toml
 from app.store import (
     Activity,
     AttemptScore,
@@ -26,18 +37,6 @@ from app.store import (
     TicketAnswer,
     questions_asked,
 )
-
-from .gradebook import (
-    GradebookColumn,
-    canvas_csv,
-    counted_attempts,
-    gradebook_column,
-    gradebook_rows,
-    moodle_csv,
-    sheet_index,
-)
-from .spreadsheet import Cell, csv_lines
-from .toml_text import write_toml
 
 CsvRow = Sequence[Cell]
 # The header of each table; README.txt in the ZIP explains the columns.
