@@ -18,8 +18,8 @@ from typing import Literal, NamedTuple
 
 from app.classes.activity_results import frozen_item
 from app.classes.frozen.definitions import corrected_definition, defined_variant, frozen_definition
+from app.classes.gradebook import counted_attempts
 from app.classes.student_sheet import stored_marks
-from app.exchange.gradebook import counted_attempts
 from app.grading.grade import grade
 from app.sheets.library import Library
 from app.sheets.variant import Variant, box_texts

@@ -34,7 +34,7 @@ from .classwork import (
 )
 from .courses import Course, Courses, StaffMember, TaughtCourse
 from .exit_tickets import ExitTickets, TicketAnswer
-from .grades import AttemptScore, GradeOverride, Grades, NewMarks, OldMarks, Regrade, Regrades
+from .grades import AttemptedSheet, AttemptScore, GradeOverride, Grades, NewMarks, OldMarks, Regrade, Regrades
 from .live import LastAttempt, Live, Spotlight, StoredMarks
 from .materials import Material, MaterialKind, Materials, MaterialSave, MaterialVersion
 from .people import AccountLink, LinkKind, People, Role, Teacher
@@ -47,6 +47,7 @@ __all__ = [
     "Activity",
     "Answers",
     "AttemptScore",
+    "AttemptedSheet",
     "Attendance",
     "AuditAction",
     "AuditEntry",

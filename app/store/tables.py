@@ -170,7 +170,7 @@ staff = Table(
     "staff",
     metadata,
     Column("course_id", ForeignKey("courses.id", ondelete="CASCADE"), primary_key=True),
-    Column("teacher_id", ForeignKey("teachers.id", ondelete="CASCADE"), primary_key=True),
+    Column("teacher_id", ForeignKey("teachers.id", ondelete="CASCADE"), primary_key=True, index=True),
     Column("role", String(10), nullable=False),  # instructor or assistant
 )
 
@@ -181,7 +181,7 @@ account_links = Table(
     Column("kind", String(10), nullable=False),  # setup, invite or reset
     Column("token_hash", String(64), nullable=False, unique=True),
     Column("email", String(254), nullable=False),  # empty where the follower may choose one
-    Column("course_id", ForeignKey("courses.id", ondelete="CASCADE")),
+    Column("course_id", ForeignKey("courses.id", ondelete="CASCADE"), index=True),
     Column("role", String(10)),
     Column("expires_at", UtcDateTime, nullable=False),
     Column("used_at", UtcDateTime),
@@ -208,7 +208,7 @@ enrolments = Table(
     "enrolments",
     metadata,
     Column("visitor_id", ForeignKey("visitors.id", ondelete="CASCADE"), primary_key=True),
-    Column("course_id", ForeignKey("courses.id", ondelete="CASCADE"), primary_key=True),  # one student for each browser
+    Column("course_id", ForeignKey("courses.id", ondelete="CASCADE"), primary_key=True, index=True),  # one student each
     Column("student_id", ForeignKey("students.id", ondelete="CASCADE"), nullable=False, index=True),
     Column("created_at", UtcDateTime, nullable=False),
 )
@@ -224,7 +224,7 @@ activities = Table(
     Column("state", String(10), nullable=False),  # draft or open; the times below narrow "open"
     Column("policies", JSON, nullable=False),  # see activities.Policies
     Column("opens_at", UtcDateTime),
-    Column("closes_at", UtcDateTime),  # the Close button sets it to now
+    Column("closes_at", UtcDateTime, index=True),  # the Close button sets it to now; looked for every two seconds
     Column("created_at", UtcDateTime, nullable=False),
     Column("answers_shown_at", UtcDateTime),  # when students could first see the answers: later attempts are late
     Column("drafts_taken_at", UtcDateTime),  # when drafts were taken in as attempts after closing; null before
@@ -258,7 +258,7 @@ attendance = Table(
     "attendance",
     metadata,
     Column("activity_id", ForeignKey("activities.id", ondelete="CASCADE"), primary_key=True),
-    Column("student_id", ForeignKey("students.id", ondelete="CASCADE"), primary_key=True),
+    Column("student_id", ForeignKey("students.id", ondelete="CASCADE"), primary_key=True, index=True),
     Column("arrived_at", UtcDateTime, nullable=False),
     Column("ticket_in", Boolean, nullable=False),  # that an exit ticket was handed in, not which
 )
@@ -267,7 +267,7 @@ class_drafts = Table(
     "class_drafts",
     metadata,
     Column("student_id", ForeignKey("students.id", ondelete="CASCADE"), primary_key=True),
-    Column("activity_id", ForeignKey("activities.id", ondelete="CASCADE"), primary_key=True),
+    Column("activity_id", ForeignKey("activities.id", ondelete="CASCADE"), primary_key=True, index=True),
     Column("sheet_key", String(120), primary_key=True),  # see FrozenWorksheet.sheet_key: changes with the questions
     Column("answers", JSON, nullable=False),
     Column("version", BigInteger, nullable=False),
@@ -302,7 +302,8 @@ class_attempts = Table(
     UniqueConstraint("student_id", "client_id"),
     sqlite_autoincrement=True,
 )
-Index(None, class_attempts.c.activity_id, class_attempts.c.student_id)
+# By which the last attempt on a sheet is found, of one student or of a whole course.
+Index(None, *(class_attempts.c[name] for name in ("activity_id", "student_id", "sheet_key", "id")))
 
 ticket_answers = Table(
     "ticket_answers",
@@ -311,7 +312,7 @@ ticket_answers = Table(
     Column("activity_id", ForeignKey("activities.id", ondelete="CASCADE"), nullable=False, index=True),
     Column("question", String(80), nullable=False),
     Column("text", Text, nullable=False),
-    Column("student_id", ForeignKey("students.id", ondelete="CASCADE")),  # null where anonymous
+    Column("student_id", ForeignKey("students.id", ondelete="CASCADE"), index=True),  # null where anonymous
     Column("day", Date, nullable=False),  # not the time, which could identify the student
     Column("starred", Boolean, nullable=False),
     Column("follow_up", Boolean, nullable=False),
@@ -332,7 +333,7 @@ extra_time = Table(
     "extra_time",
     metadata,
     Column("activity_id", ForeignKey("activities.id", ondelete="CASCADE"), primary_key=True),
-    Column("student_id", ForeignKey("students.id", ondelete="CASCADE"), primary_key=True),
+    Column("student_id", ForeignKey("students.id", ondelete="CASCADE"), primary_key=True, index=True),
     Column("minutes", Integer, nullable=False),  # after the activity's closing time
 )
 
@@ -350,11 +351,11 @@ grade_overrides = Table(
     "grade_overrides",
     metadata,
     Column("activity_id", ForeignKey("activities.id", ondelete="CASCADE"), primary_key=True),
-    Column("student_id", ForeignKey("students.id", ondelete="CASCADE"), primary_key=True),
+    Column("student_id", ForeignKey("students.id", ondelete="CASCADE"), primary_key=True, index=True),
     Column("points", Float),  # in place of the points of the attempts; null where excused
     Column("excused", Boolean, nullable=False),
     Column("reason", String(300), nullable=False),
-    Column("teacher_id", ForeignKey("teachers.id", ondelete="SET NULL")),
+    Column("teacher_id", ForeignKey("teachers.id", ondelete="SET NULL"), index=True),
     Column("at", UtcDateTime, nullable=False),
 )
 
@@ -374,7 +375,7 @@ regrades = Table(
     metadata,
     Column("id", Integer, primary_key=True),
     Column("activity_id", ForeignKey("activities.id", ondelete="CASCADE"), nullable=False, index=True),
-    Column("teacher_id", ForeignKey("teachers.id", ondelete="SET NULL")),
+    Column("teacher_id", ForeignKey("teachers.id", ondelete="SET NULL"), index=True),
     Column("at", UtcDateTime, nullable=False),
     Column("definitions", JSON),  # the corrected worksheets that marked, by marked_by; null in old ones
     sqlite_autoincrement=True,
@@ -418,6 +419,6 @@ material_versions = Table(
     Column("material_id", ForeignKey("materials.id", ondelete="CASCADE"), primary_key=True),
     Column("number", Integer, primary_key=True),
     Column("content", JSON, nullable=False),  # the settings of a worksheet file or an exit ticket file
-    Column("teacher_id", ForeignKey("teachers.id", ondelete="SET NULL")),  # who saved it
+    Column("teacher_id", ForeignKey("teachers.id", ondelete="SET NULL"), index=True),  # who saved it
     Column("at", UtcDateTime, nullable=False),
 )

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from app.classes import regrade
-from app.classes.gradebook import course_files
+from app.classes.course_files import course_files
 from app.classes.regrade import PREVIEW_TTL_S, Regrading
 from app.classes.student_sheet import freeze
 from app.grading.grade import Report, grade

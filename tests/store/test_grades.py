@@ -47,6 +47,29 @@ def test_the_room_is_asked_alike_on_both_databases(store: Store) -> None:
         assert store.live.spotlight(activity.id) == light
 
 
+def test_scores_are_those_of_the_last_attempts(store: Store) -> None:
+    """One for each student and sheet of these activities, or of one student's."""
+    activity, kim, _ = activity_of(store)
+    course = store.courses.find(activity.course_id)
+    assert course
+    lou, other = enrol_student(store, course, "Lou")[0], store.activities.add(course, Plan("B"), CONTENT)
+    for number, (student, of, score) in enumerate(
+        ((kim, activity, 1), (kim, activity, 0), (lou, activity, 2), (kim, other, 2))
+    ):
+        marks, draft = replace(HALF, score=score), ClassDraft({}, 1, LLAMA)
+        store.classwork.record(key(student, of), str(number), draft, marks, handed_in=True)
+
+    def scores(ids: list[int], student_id: int | None = None) -> list[tuple[int, float]]:
+        return sorted((each.student_id, each.score) for each in store.grades.last_scores(ids, student_id))
+
+    assert scores([activity.id]) == [(kim.id, 0), (lou.id, 2)]
+    assert scores([activity.id, other.id], kim.id) == [(kim.id, 0), (kim.id, 2)]
+    assert scores([]) == []
+    assert (store.grades.count_attempts(activity.id), store.grades.participants(other.id)) == (3, {kim.id})
+    [sheet] = store.grades.attempted_sheets(activity.id)
+    assert (sheet.sheet_key, sheet.revision, sheet.sheet_number) == (CONTENT.items[0].sheet_key, 1, 1)
+
+
 def test_old_marks_outlive_the_teacher_and_go_with_the_student(store: Store) -> None:
     """A regrade of another activity's attempt changes nothing; without the teacher it has no name."""
     activity, kim, owner = activity_of(store)

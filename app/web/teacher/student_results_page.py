@@ -14,9 +14,9 @@ from fastapi.responses import RedirectResponse
 
 from app.classes.activity_results import SheetResults, activity_results
 from app.classes.frozen.misconception_words import MisconceptionWords, misconception_words
+from app.classes.gradebook import GradebookColumn, gradebook_columns
 from app.classes.student_sheet import best_scores
 from app.classes.written_answers import OpenQuestionResults, open_questions
-from app.exchange.gradebook import GradebookColumn, gradebook_column
 from app.grading.item_analysis import RowState
 from app.store import Activity, AuditAction, ClassAttempt, OldMarks, Student
 from app.translation import gettext as _
@@ -142,7 +142,7 @@ def _student_results_page(services: Services, access: permissions.StudentResults
     time_zone = access.at.course.time_zone
     old_marks = store.regrades.old_marks(activity.id, student.id)
     words = partial(misconception_words, services.library, store, activity)  # as a sheet's revision has them
-    results = activity_results(services.library, store, activity)
+    results = activity_results(services.library, store, activity, student)
     questions = open_questions(store, activity, results)
     histories = tuple(
         SheetHistory(
@@ -154,17 +154,18 @@ def _student_results_page(services: Services, access: permissions.StudentResults
             tuple(
                 _written_history(question, student, time_zone)
                 for question in questions
-                if question.sheet_number == number and question.of(student)
+                if question.sheet_number == sheet.number and question.of(student)
             ),
         )
-        for number, sheet in enumerate(results, start=1)
+        for sheet in results
         if student.id in sheet.attempts
     )
     column = None
     if _is_graded(activity):
         points = best_scores(services.library, store, activity.content)
-        scores, overrides = store.grades.scores(access.at.course), store.grades.overrides(access.at.course)
-        column = gradebook_column(activity, access.at.now, points, scores, overrides)
+        scores = store.grades.last_scores([activity.id], student.id)
+        overrides = [store.grades.find_override(activity.id, student.id)]
+        [column] = gradebook_columns([activity], access.at.now, {activity.id: points}, scores, filter(None, overrides))
     return StudentResultsPage(access.at, student, histories, column)
 
 
