@@ -25,7 +25,7 @@ from app.store import (
     ClassAttempt,
     Content,
     Course,
-    GradeOverride,
+    GradeChange,
     Store,
     Student,
     TicketAnswer,
@@ -91,9 +91,10 @@ class CourseFiles:
         return [PointsColumn(each.title, each.points, each.scores, each.excused) for each in self.gradebook_columns]
 
     @cached_property
-    def overrides(self) -> tuple[GradeOverride, ...]:
-        """Every override of points in the course."""
-        return self.store.grades.overrides(self.course)
+    def overrides(self) -> Sequence[GradeChange]:
+        """The points that teachers gave in place of those of the attempts, by activity and student."""
+        overrides = self.store.grades.overrides([activity.id for activity in self.activities])
+        return sorted(overrides, key=lambda override: (override.activity_id, override.student_id))
 
     def answer_rows(self) -> Iterator[CsvRow]:
         """Yield ANSWERS_HEADER, then one row for each box of each attempt, with the typed answer and its mark."""

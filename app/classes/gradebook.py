@@ -14,7 +14,7 @@ from operator import attrgetter
 from typing import Literal, TypeVar
 
 from app.names import name_key
-from app.store import Activity, AttemptScore, ClassAttempt, GradeOverride, Phase, Student
+from app.store import Activity, AttemptScore, ClassAttempt, GradeChange, Phase, Student
 
 A = TypeVar("A", AttemptScore, ClassAttempt)
 GradebookFilter = Literal["missing", "changed", "excused", ""]
@@ -44,7 +44,7 @@ class GradebookColumn:
     activity_id: int = 0
     sheets: tuple[SheetScores, ...] = ()
     earned: Mapping[int, float] = field(default_factory=dict)
-    overrides: Mapping[int, GradeOverride] = field(default_factory=dict)
+    overrides: Mapping[int, GradeChange] = field(default_factory=dict)
     taken_in: frozenset[int] = frozenset()  # students with an attempt that counts and was a draft taken in at closing
     late: frozenset[int] = frozenset()  # students with an attempt that counts and was late
     phase: Phase = "closed"
@@ -76,7 +76,7 @@ def gradebook_columns(
     at: datetime,
     points: Mapping[int, Sequence[int]],
     attempts: Iterable[AttemptScore],
-    overrides: Iterable[GradeOverride] = (),
+    overrides: Iterable[GradeChange] = (),
 ) -> tuple[GradebookColumn, ...]:
     """The columns of activities, in their order: each student's last attempt on each sheet counts.
 
@@ -88,7 +88,7 @@ def gradebook_columns(
     of_activity = defaultdict[int, list[AttemptScore]](list)
     for attempt in attempts:
         of_activity[attempt.activity_id].append(attempt)
-    given = defaultdict[int, dict[int, GradeOverride]](dict)
+    given = defaultdict[int, dict[int, GradeChange]](dict)
     for override in overrides:
         given[override.activity_id][override.student_id] = override
     return tuple(
@@ -102,7 +102,7 @@ def _column(
     at: datetime,
     points: Sequence[int],
     attempts: Sequence[AttemptScore],
-    overrides: Mapping[int, GradeOverride],
+    overrides: Mapping[int, GradeChange],
 ) -> GradebookColumn:
     last = counted_attempts(activity, attempts)
     on_sheets: list[dict[int, float]] = [{} for _ in points]
@@ -159,7 +159,7 @@ def sheet_index(activity: Activity) -> Callable[[str], int | None]:
     return index
 
 
-def _with_overrides(earned: Mapping[int, float], overrides: Mapping[int, GradeOverride]) -> dict[int, float]:
+def _with_overrides(earned: Mapping[int, float], overrides: Mapping[int, GradeChange]) -> dict[int, float]:
     """The scores that count: those of the overrides, else those earned; none for who is excused."""
     given = {student_id: override.points for student_id, override in overrides.items()}
     return {student_id: score for student_id, score in {**earned, **given}.items() if score is not None}

@@ -34,7 +34,7 @@ from .classwork import (
 )
 from .courses import Course, Courses, StaffMember, TaughtCourse
 from .exit_tickets import ExitTickets, TicketAnswer
-from .grades import AttemptedSheet, AttemptScore, GradeOverride, Grades
+from .grades import AttemptedSheet, AttemptScore, GradeChange, Grades
 from .live import LastAttempt, Live, Spotlight, StoredMarks
 from .materials import Material, MaterialKind, Materials, MaterialSave, MaterialVersion
 from .people import AccountLink, LinkKind, People, Role, Teacher
@@ -64,7 +64,7 @@ __all__ = [
     "ExitTickets",
     "FrozenTicket",
     "FrozenWorksheet",
-    "GradeOverride",
+    "GradeChange",
     "Graded",
     "Grades",
     "LastAttempt",

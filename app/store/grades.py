@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import sqlalchemy as sa
 
-from .courses import Course
 from .people import Teacher
 from .queries import QueryBase, from_row
-from .tables import activities, attendance, class_attempts, grade_overrides, teachers
+from .tables import attendance, class_attempts, grade_changes, teachers
+
+ChangeKind = Literal["points", "excused", "undone"]
 
 
 class AttemptScore(NamedTuple):
@@ -37,33 +38,37 @@ class AttemptedSheet(NamedTuple):
 
 
 @dataclass(frozen=True)
-class GradeOverride:
-    """Points that a teacher gave a student in an activity, in place of those of the attempts.
+class GradeChange:
+    """What a teacher let count for a student in an activity, in place of what counted before.
 
-    `points` is None where the student is excused. `by` is the teacher's name, empty if the account is gone.
+    `points` is None where the student is excused, and where an earlier change was undone, so that the attempts count
+    again. `points_before` is None where nothing counted. `by` is the teacher's name, empty if the account is gone.
     """
 
+    id: int
     activity_id: int
     student_id: int
+    kind: ChangeKind
     points: float | None
-    excused: bool
+    points_before: float | None
     reason: str
     by: str
     at: datetime
 
+    @property
+    def excused(self) -> bool:
+        """Whether the student need not do the activity."""
+        return self.kind == "excused"
 
-_OVERRIDES = (
+
+_CHANGES = (
     sa.select(
-        *(grade_overrides.c[name] for name in ("activity_id", "student_id", "points", "excused", "reason", "at")),
+        *(grade_changes.c[each.name] for each in fields(GradeChange) if each.name != "by"),
         sa.func.coalesce(teachers.c.name, "").label("by"),
     )
-    .join(teachers, teachers.c.id == grade_overrides.c.teacher_id, isouter=True)
-    .order_by(grade_overrides.c.activity_id, grade_overrides.c.student_id)
+    .join(teachers, teachers.c.id == grade_changes.c.teacher_id, isouter=True)
+    .order_by(grade_changes.c.id)
 )
-
-
-def _override_of(activity_id: int, student_id: int) -> tuple[sa.ColumnElement[bool], ...]:
-    return grade_overrides.c.activity_id == activity_id, grade_overrides.c.student_id == student_id
 
 
 class Grades(QueryBase):
@@ -107,26 +112,35 @@ class Grades(QueryBase):
         )
         return int(self._fetch_one(count)[0])
 
-    def overrides(self, course: Course) -> tuple[GradeOverride, ...]:
-        """Every override in a course, by activity and student."""
-        query = _OVERRIDES.join(activities, activities.c.id == grade_overrides.c.activity_id)
-        return tuple(
-            from_row(GradeOverride, row) for row in self._fetch_all(query.where(activities.c.course_id == course.id))
-        )
+    def overrides(self, activity_ids: Collection[int], student_id: int | None = None) -> Sequence[GradeChange]:
+        """The changes that count in these activities, of every student or of this one: the newest unless undone."""
+        newest = sa.select(sa.func.max(grade_changes.c.id)).where(grade_changes.c.activity_id.in_(activity_ids))
+        if student_id is not None:
+            newest = newest.where(grade_changes.c.student_id == student_id)
+        newest = newest.group_by(grade_changes.c.activity_id, grade_changes.c.student_id)
+        rows = self._fetch_all(_CHANGES.where(grade_changes.c.id.in_(newest), grade_changes.c.kind != "undone"))
+        return [from_row(GradeChange, row) for row in rows]
 
-    def find_override(self, activity_id: int, student_id: int) -> GradeOverride | None:
-        """A student's override in an activity; None if there is none."""
-        row = self._fetch_one(_OVERRIDES.where(*_override_of(activity_id, student_id)))
-        return from_row(GradeOverride, row) if row else None
+    def changes(self, activity_id: int, student_id: int) -> Sequence[GradeChange]:
+        """Every change of a student's points in an activity, oldest first."""
+        this = (grade_changes.c.activity_id == activity_id, grade_changes.c.student_id == student_id)
+        return [from_row(GradeChange, row) for row in self._fetch_all(_CHANGES.where(*this))]
 
-    def override(self, activity_id: int, student_id: int, points: float | None, reason: str, teacher: Teacher) -> None:
-        """Give a student these points in an activity, or excuse them (None), in place of any earlier override."""
-        values = {"points": points, "excused": points is None, "reason": reason, "teacher_id": teacher.id,
-                  "at": self.now()}  # fmt: skip
-        insert = self._insert_into(grade_overrides).values(activity_id=activity_id, student_id=student_id, **values)
-        key = [grade_overrides.c.activity_id, grade_overrides.c.student_id]
-        self._execute(insert.on_conflict_do_update(index_elements=key, set_=values))
+    def change(
+        self,
+        activity_id: int,
+        student_id: int,
+        teacher: Teacher,
+        kind: ChangeKind,
+        points: float | None = None,
+        *,
+        points_before: float | None = None,
+        reason: str = "",
+    ) -> None:
+        """Let other points count for a student from now on, excuse them, or undo the change before.
 
-    def remove_override(self, activity_id: int, student_id: int) -> bool:
-        """Let the attempts count again; False if there was no override."""
-        return bool(self._execute(sa.delete(grade_overrides).where(*_override_of(activity_id, student_id))))
+        Nothing of what was stored changes: the earlier changes stay as the history.
+        """
+        row = {"activity_id": activity_id, "student_id": student_id, "teacher_id": teacher.id, "kind": kind,
+               "points": points, "points_before": points_before, "reason": reason, "at": self.now()}  # fmt: skip
+        self._execute(sa.insert(grade_changes).values(row))

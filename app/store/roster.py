@@ -24,7 +24,7 @@ from .tables import (
     courses,
     enrolments,
     extra_time,
-    grade_overrides,
+    grade_changes,
     students,
     ticket_answers,
 )
@@ -70,7 +70,7 @@ def _nothing_in(*tables: sa.Table) -> list[sa.ColumnElement[bool]]:
     return [~sa.exists().where(table.c.student_id == students.c.id) for table in tables]
 
 
-_WORK = (class_attempts, class_drafts, ticket_answers, extra_time, grade_overrides)
+_WORK = (class_attempts, class_drafts, ticket_answers, extra_time, grade_changes)
 _IDLE_NEWCOMER = (
     students.c.joined_at == students.c.created_at,  # who was on a roster joins later
     students.c.roster_key.is_(None),

@@ -347,17 +347,21 @@ undoable_closes = Table(  # what the Close button changed last, so that it can b
     Column("closes_before", UtcDateTime),
 )
 
-grade_overrides = Table(
-    "grade_overrides",
+grade_changes = Table(  # rows are only ever added; the newest of a student and activity says what counts
+    "grade_changes",
     metadata,
-    Column("activity_id", ForeignKey("activities.id", ondelete="CASCADE"), primary_key=True),
-    Column("student_id", ForeignKey("students.id", ondelete="CASCADE"), primary_key=True, index=True),
-    Column("points", Float),  # in place of the points of the attempts; null where excused
-    Column("excused", Boolean, nullable=False),
-    Column("reason", String(300), nullable=False),
+    Column("id", Integer, primary_key=True),
+    Column("activity_id", ForeignKey("activities.id", ondelete="CASCADE"), nullable=False),
+    Column("student_id", ForeignKey("students.id", ondelete="CASCADE"), nullable=False, index=True),
+    Column("kind", String(10), nullable=False),  # points, excused, or undone: then the attempts count again
+    Column("points", Float),  # in place of those of the attempts; null unless of the kind "points"
+    Column("points_before", Float),  # what counted until then; null where nothing did
+    Column("reason", String(300), nullable=False),  # empty where it was undone
     Column("teacher_id", ForeignKey("teachers.id", ondelete="SET NULL"), index=True),
     Column("at", UtcDateTime, nullable=False),
+    sqlite_autoincrement=True,
 )
+Index(None, grade_changes.c.activity_id, grade_changes.c.student_id, grade_changes.c.id)
 
 # What the class is shown, and regrades
 

@@ -13,7 +13,7 @@ from app.classes.gradebook import (
     gradebook_lines,
     total_score,
 )
-from app.store import Activity, AttemptScore, Content, FrozenWorksheet, GradeOverride, Plan, Student
+from app.store import Activity, AttemptScore, Content, FrozenWorksheet, GradeChange, Plan, Student
 from tests.helpers.stored_class import SHEET
 
 NOW = datetime(2026, 3, 2, tzinfo=UTC)
@@ -32,13 +32,13 @@ def attempt(
     return AttemptScore(number, 1, student.id, item.sheet_key, score, out_of, taken_in=False, late=late)
 
 
-def column(*attempts: AttemptScore, of: Activity | None = None, given: Sequence[GradeOverride] = ()) -> GradebookColumn:
+def column(*attempts: AttemptScore, of: Activity | None = None, given: Sequence[GradeChange] = ()) -> GradebookColumn:
     [only] = gradebook_columns([of or activity()], NOW, {1: [10, 20]}, attempts, given)
     return only
 
 
-def given(student: Student, points: float | None) -> GradeOverride:
-    return GradeOverride(1, student.id, points, points is None, "ill", "Ada", NOW)
+def given(student: Student, points: float | None) -> GradeChange:
+    return GradeChange(1, 1, student.id, "excused" if points is None else "points", points, None, "ill", "Ada", NOW)
 
 
 def test_the_last_attempt_on_each_sheet_counts_by_its_share() -> None:
