@@ -25,6 +25,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import TypeDecorator
 
+from app.names import name_key
+
 
 class UtcDateTime(TypeDecorator[datetime]):
     """A column of times that are read as UTC with their zone; SQLite would drop the zone."""
@@ -39,6 +41,14 @@ class UtcDateTime(TypeDecorator[datetime]):
     def process_result_value(self, value: datetime | None, dialect: Any) -> datetime | None:
         """What is read: the time with UTC as its zone, which SQLite has dropped."""
         return value if value is None or value.tzinfo else value.replace(tzinfo=UTC)
+
+
+# Sorted as Python sorts text, whatever the language of the server. Not limited: letters can become several.
+NameKey = Text().with_variant(Text(collation="C"), "postgresql")
+
+
+def _name_key(context: Any) -> str:
+    return name_key(context.get_current_parameters()["name"])
 
 
 # Tables that number their rows have sqlite_autoincrement. Without it, SQLite reuses the id of the newest row once that
@@ -192,8 +202,9 @@ students = Table(
     "students",
     metadata,
     Column("id", Integer, primary_key=True),
-    Column("course_id", ForeignKey("courses.id", ondelete="CASCADE"), nullable=False, index=True),
+    Column("course_id", ForeignKey("courses.id", ondelete="CASCADE"), nullable=False),
     Column("name", String(100), nullable=False),
+    Column("name_key", NameKey, nullable=False, default=_name_key),  # by which names are compared and sorted
     Column("roster_key", String(100)),  # the number that the roster gives, if it gives one
     Column("resume_hash", String(64), unique=True),
     Column("joined_at", UtcDateTime),  # null until somebody has claimed the name
@@ -203,6 +214,11 @@ students = Table(
     UniqueConstraint("course_id", "roster_key"),
     sqlite_autoincrement=True,
 )
+# Of students without a number, whom nothing else could tell apart, only one has a name.
+_UNNUMBERED = students.c.roster_key.is_(None)
+Index("ix_students_unnumbered_name", students.c.course_id, students.c.name_key, unique=True,
+      sqlite_where=_UNNUMBERED, postgresql_where=_UNNUMBERED)  # fmt: skip
+Index(None, students.c.course_id, students.c.name_key)
 
 enrolments = Table(
     "enrolments",
