@@ -13,13 +13,7 @@ from app.algebra.number_text import format_number
 from app.exchange.imported_models import library_with_model
 from app.figures.parameter_bar import BarGroup, BarPiece, parameter_bar
 from app.models.architecture import Architecture, TokensError
-from app.models.parameter_count import ParameterCounts, parameter_counts, parameter_tensors
-from app.models.parameter_formula import ParameterFormula, Summand, in_brackets, parameter_formula
-from app.sheets.library import Library
-from app.sheets.variant import Variant
-from app.sheets.worksheet import Model, WorksheetError
-from app.topics.requirements import TopicError
-from app.web.models.model_sentences import (
+from app.models.model_sentences import (
     bucket_name,
     count_remarks,
     layers_text,
@@ -28,6 +22,12 @@ from app.web.models.model_sentences import (
     size_meanings,
     unstated_reason,
 )
+from app.models.parameter_count import ParameterCounts, parameter_counts, parameter_tensors
+from app.models.parameter_formula import ParameterFormula, Summand, in_brackets, parameter_formula
+from app.sheets.library import Library
+from app.sheets.variant import Variant
+from app.sheets.worksheet import Model, WorksheetError
+from app.topics.requirements import TopicError
 from app.web.practice.sheet_request import sheet_link
 from app.web.shared.permissions import require_practice
 from app.web.shared.services import ServicesDep

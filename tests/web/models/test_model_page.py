@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
+from app.models.model_sentences import count_remarks, property_sentences
 from app.models.parameter_count import parameter_counts, parameters_json
 from app.models.parameter_formula import parameter_formula
 from app.sheets.library import Library
-from app.web.models.model_sentences import count_remarks, property_sentences
 from tests.helpers.families_cases import CASES
 
 
