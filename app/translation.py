@@ -31,7 +31,7 @@ _language: ContextVar[str] = ContextVar("language", default=ENGLISH)
 
 
 @cache
-def _catalogues() -> Mapping[str, catalogues.NullTranslations]:
+def catalogues_by_language() -> Mapping[str, catalogues.NullTranslations]:
     """The compiled catalogue of each language in LOCALES; English needs none."""
     names = sorted(file.parent.parent.name for file in LOCALES.glob(f"*/LC_MESSAGES/{DOMAIN}.mo"))
     found = {name: catalogues.translation(DOMAIN, LOCALES, [name]) for name in names}
@@ -40,7 +40,7 @@ def _catalogues() -> Mapping[str, catalogues.NullTranslations]:
 
 def languages() -> tuple[str, ...]:
     """The languages there are, such as "en" and "de"; English comes first."""
-    return tuple(_catalogues())
+    return tuple(catalogues_by_language())
 
 
 def language() -> str:
@@ -77,7 +77,7 @@ def preferred_language(accepted: str) -> str:
 
 
 def _catalogue() -> catalogues.NullTranslations:
-    return _catalogues().get(_language.get()) or _catalogues()[ENGLISH]
+    return catalogues_by_language().get(_language.get()) or catalogues_by_language()[ENGLISH]
 
 
 def gettext(message: str) -> str:

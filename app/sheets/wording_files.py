@@ -21,9 +21,9 @@ from app.shapes.table import BlankField
 from app.sheets.wording import SheetSection, Wording, laid_over
 from app.sheets.worksheet import WorksheetError
 from app.topics.registry import TOPICS
+from app.translation import ENGLISH
 from app.translation import gettext as _
 
-ENGLISH = "en"
 _FILES = {"glossary": "glossary.toml", "sample-course": "sample-course.toml"}
 _FOLDERS = {"topics": "topics", "misconception-groups": "misconceptions"}
 Place = tuple[str | int, ...]  # where something is in a Wording: field, key, and so on
