@@ -25,10 +25,6 @@ SheetSection = Literal[
     "marks", "credit", "near-misses", "chain", "hints", "relations", "stated-sizes", "formulas",
     "formulas-with-tokens-as-columns", "unreadable", "drawing", "axis-names", "captions",
 ]  # fmt: skip
-InterfaceSection = Literal[
-    "lint", "practice", "misconception-group-states", "page", "run", "run-facts", "run-notes", "sizes", "readings",
-    "why", "kinds", "projections", "parameters", "buckets", "exports",
-]  # fmt: skip
 
 
 class WordingPart(BaseModel):
@@ -167,8 +163,8 @@ class SampleCourseWording(WordingPart):
 class Wording(WordingPart):
     """The sentences of one language; each object is equal to itself alone, so that it can be a key of a cache.
 
-    `sheets` and `interface` are sections of sentences by key. An activity freezes what its sheets say: not `interface`
-    and `sample_course`. A field that comes later has a default, so that what was frozen before can be read.
+    `sheets` are sections of sentences by key, their {words} not filled in. An activity freezes what its sheets say: not
+    `glossary`, which is a page, and not `sample_course`.
     """
 
     topics: Mapping[str, TopicWording] = Field(repr=False)
@@ -178,7 +174,6 @@ class Wording(WordingPart):
     axes: Mapping[str, AxisWording] = Field(repr=False)
     figures: Mapping[str, FigureWording] = Field(repr=False)
     glossary: Mapping[str, GlossaryEntry] = Field(repr=False)
-    interface: Mapping[str, Sentences] = Field(repr=False)
     sample_course: SampleCourseWording = Field(repr=False)
 
     def __eq__(self, other: object) -> bool:
@@ -195,16 +190,11 @@ class Wording(WordingPart):
     @cached_property
     def text(self) -> str:
         """What sheets say, as JSON, from which `frozen` makes the wording again."""
-        return self.model_dump_json(by_alias=True, exclude={"interface", "sample_course"})
+        return self.model_dump_json(by_alias=True, exclude={"glossary", "sample_course"})
 
-    @cached_property
-    def sections(self) -> Mapping[str, Sentences]:
-        """The sections of sheets and interface: sentences by key, their {words} not filled in."""
-        return {**self.sheets, **self.interface}
-
-    def say(self, section: SheetSection | InterfaceSection, key: str, **words: object) -> str:
+    def say(self, section: SheetSection, key: str, **words: object) -> str:
         """The sentence of that section and key with its {words} filled in; raises KeyError if there is none."""
-        return self.sections[section][key].format(**words)
+        return self.sheets[section][key].format(**words)
 
     def topic_section(self, topic: str, section: Literal["description", "assumptions"]) -> Sentences:
         """The sentences of a section, with those of a topic."""
