@@ -122,7 +122,7 @@ def known_keys(wording: Wording) -> Mapping[str, Collection[str]]:
     """The keys of expressions that the code alone doesn't tell; see `Keys`."""
     known: dict[str, Collection[str]] = {
         "captions: mismatch.kind": ("heads", "undivided", "joined"),
-        "grade: made_by.adds": ("mask", "residual"),
+        "grade: made_by.adds": ("mask", "residual", "summand"),
         "grade: near_miss(variant, blank, typed, text)": get_args(NearMiss),
         "head_run: REASON_OF_FAILURE[type(failure)]": REASON_OF_FAILURE.values(),
         "hints: operation.relation": get_args(Relation),
