@@ -8,7 +8,7 @@ from __future__ import annotations
 from app.algebra.expression import Expression
 from app.models.architecture import Architecture
 from app.shapes.operation import Add, Matmul
-from app.shapes.table import Count, TensorTable, learned, tensor
+from app.shapes.table import PARTS_SUM, Count, FromParts, TensorTable, learned, tensor
 from app.topics.attention_layer import LAYER_PROJECTIONS
 from app.topics.requirements import TopicError, all_of, require_attention_of_one_shape
 from app.topics.single_head import INPUT
@@ -30,7 +30,14 @@ LORA = TensorTable(
         tensor("query_update", "ΔQ", "N, H*d_h", "query", Matmul("low_rank lora_B", "n r, r q -> n q")),
         tensor("queries", "Q", "N, H*d_h", "query", Add("frozen_queries query_update", "n q, n q -> n q")),
     ),
-    counts=(Count("trained", Expression.parse("r*d + r*H*d_h"), "{r} · ({d} + {H} · {d_h})"),),
+    counts=(
+        Count(
+            "trained",
+            Expression.parse("r*d + r*H*d_h"),
+            "{r} · ({d} + {H} · {d_h})",
+            FromParts(PARTS_SUM, ("lora_A", "lora_B")),
+        ),
+    ),
     asks_parameters=True,
 )
 

@@ -52,3 +52,11 @@ def test_an_update_of_another_shape_is_no_residual_connection() -> None:
     assert mismatch is not None
     assert "“Update of the queries” (8 columns) cannot be added" in mismatch.message
     assert "residual" not in mismatch.message
+
+
+def test_the_trained_parameters_follow_from_the_matrices_as_typed() -> None:
+    """Somebody who takes r = 16 for both matrices of Qwen3 0.6B, and adds up what that makes, errs once."""
+    variant = LIBRARY.variant("lora-qwen3-0.6b")
+    wrong = {"lora_A.count": "16384", "lora_B.count": "32768", "trained.count": "49152"}
+    marks = grade(variant, {**{variant.box(b): str(variant.answer(b)) for b in variant.blanks}, **wrong}).marks
+    assert str(marks[Blank("trained", "count")].kind) == "follows"
