@@ -341,7 +341,7 @@ def _unstated_facts(variant: Variant) -> Iterator[Finding]:
     key = variant.worksheet.key
     needed = frozenset[str]().union(*(variant.expression(blank).symbols for blank in variant.blanks))
     missing = needed & variant.text.unstated if variant.worksheet.answers == "numbers" else frozenset[str]()
-    names = variant.wording.sheets["stated-sizes"]
+    names = variant.wording.topic_section(variant.worksheet.topic, "stated-sizes")
     for fact in variant.text.facts:
         if fact.hidden and (sizes := [names.get(symbol, symbol) for symbol in sorted(fact.symbols & missing)]):
             symbol = min(fact.symbols & missing)

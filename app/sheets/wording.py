@@ -25,6 +25,7 @@ SheetSection = Literal[
     "marks", "credit", "near-misses", "chain", "hints", "relations", "stated-sizes", "formulas",
     "formulas-with-tokens-as-columns", "unreadable", "drawing", "axis-names", "captions",
 ]  # fmt: skip
+TopicSection = Literal["description", "assumptions", "symbol-names", "stated-sizes", "axis-names"]
 
 
 class WordingPart(BaseModel):
@@ -70,7 +71,8 @@ class TopicWording(WordingPart):
 
     `description_parts` and `assumption_parts` are said in this order. `rows` are those that a worksheet may ask for;
     `nudges` are by blank ("queries.rows"), or by field for blanks without a nudge of their own ("each.rows").
-    `run_button` is empty where the topic can't be run. `axis_names` are by the size in the table.
+    `run_button` is empty where the topic can't be run. `axis_names` are by the size in the table. The sections of
+    sheets.toml that have the same names as `description` to `axis_names` hold what several topics say.
     """
 
     name: str
@@ -86,6 +88,8 @@ class TopicWording(WordingPart):
     assumptions: Sentences = {}
     rows: Mapping[str, RowWording]
     nudges: Sentences
+    symbol_names: Sentences = {}
+    stated_sizes: Sentences = {}
     axis_names: Sentences = {}
     figures: Mapping[str, FigureWording] = {}
 
@@ -196,10 +200,17 @@ class Wording(WordingPart):
         """The sentence of that section and key with its {words} filled in; raises KeyError if there is none."""
         return self.sheets[section][key].format(**words)
 
-    def topic_section(self, topic: str, section: Literal["description", "assumptions"]) -> Sentences:
+    def topic_section(self, topic: str, section: TopicSection) -> Sentences:
         """The sentences of a section, with those of a topic."""
         words = self.topics[topic]
-        return {**self.sheets[section], **(words.description if section == "description" else words.assumptions)}
+        of_topic: Mapping[TopicSection, Sentences] = {
+            "description": words.description,
+            "assumptions": words.assumptions,
+            "symbol-names": words.symbol_names,
+            "stated-sizes": words.stated_sizes,
+            "axis-names": words.axis_names,
+        }
+        return {**self.sheets[section], **of_topic[section]}
 
     def phrases(self, tokens_are: str) -> Sentences:
         """The phrases of formulas on sheets whose tokens are rows or columns."""
@@ -208,7 +219,7 @@ class Wording(WordingPart):
 
     def axis_name(self, topic: str, size: str) -> str:
         """What the length of a side counts on sheets of a topic, by its size in the table; "" where nothing is said."""
-        return self.topics[topic].axis_names.get(size) or self.sheets["axis-names"].get(size, "")
+        return self.topic_section(topic, "axis-names").get(size, "")
 
     def figure(self, topic: str, key: str) -> FigureWording:
         """The title and caption of a figure on sheets of a topic."""
