@@ -205,13 +205,13 @@ def _check_worksheets(parsed: argparse.Namespace) -> None:
             tokens = finding.proposed_tokens
             proposal = " " + library.wording.say("lint", "proposal", tokens=tokens) if tokens else ""
             print(f"{finding.worksheet}: {finding.message}{proposal}")
-        to_mend = len({finding.worksheet for finding in all_findings if finding.to_mend})
+        to_fix = len({finding.worksheet for finding in all_findings if finding.fixable})
         summary = ngettext(
             "Checked {count} worksheet; to fix: {to_fix}.", "Checked {count} worksheets; to fix: {to_fix}.",
             len(library.worksheets),
         )  # fmt: skip
-        print(summary.format(count=len(library.worksheets), to_fix=to_mend))
-    if any(finding.to_mend for finding in all_findings):
+        print(summary.format(count=len(library.worksheets), to_fix=to_fix))
+    if any(finding.fixable for finding in all_findings):
         sys.exit(1)
 
 
