@@ -51,5 +51,5 @@ META_RULES: WidthRules = {
 
 
 def width_rule(rules: WidthRules, L: int, d: int, d_ff: int) -> WidthRule | None:
-    """The rule that gives d_ff in a gated block: LLaMA's if it does, else the one of `rules` for these sizes, or None."""
+    """The rule that gives d_ff in a gated block: LLaMA's if it does, else that of `rules` for these sizes, or None."""
     return LLAMA_RULE if LLAMA_RULE.width(d) == d_ff else rules.get((L, d, d_ff))

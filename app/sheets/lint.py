@@ -110,7 +110,7 @@ class _Questions:
             kv_head_per_query_head=sheet.kv_head_per_query_head,
             decoder_tokens=variant.decoder_tokens or sheet.decoder_tokens,
             notation=sheet.notation, answers=sheet.answers, tokens_are=sheet.tokens_are,
-            misconceptions=tuple(replace(each, name="…", question="…", explanation="…") for each in sheet.misconceptions),
+            misconceptions=tuple(replace(m, name="…", question="…", explanation="…") for m in sheet.misconceptions),
         )  # fmt: skip
         return cls(bare, variant.model.config, variant.tokens, replace(variant, worksheet=bare, decoder_tokens=None))
 
@@ -160,7 +160,7 @@ def _confused_in_marking(variant: Variant) -> ConfusedPairs:
 
 
 def _proposed_tokens(questions: _Questions, unavoidable: ConfusedPairs) -> int | None:
-    """A number of tokens near the sheet's at which it confuses only what is unavoidable, and nothing is equal by chance.
+    """A number of tokens near the sheet's at which it confuses only what is unavoidable; nothing is equal by chance.
 
     Numbers that the model cannot take are skipped; None if none within FARTHEST_PROPOSED is left.
     """
