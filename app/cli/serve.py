@@ -120,10 +120,7 @@ def _start_metrics(settings: Settings) -> None:
 
 
 def _shown_host(host: str) -> str:
-    """Return a host as it is written in a URL: "::1" as "[::1]".
-
-    Addresses that mean every interface become localhost.
-    """
+    """A host as it is written in a URL: "::1" as "[::1]", and one that means every interface as localhost."""
     if host in ("0.0.0.0", "::"):  # noqa: S104 - compared, not bound
         return "localhost"
     return f"[{host}]" if ":" in host else host

@@ -82,10 +82,7 @@ def _add_or_remove_sample(parsed: argparse.Namespace) -> None:
 
 
 def _remove_samples(store: Store, teacher: Teacher) -> None:
-    """Delete every sample course with this teacher on its staff, noted in the audit log.
-
-    Print whether there was any.
-    """
+    """Delete every sample course with this teacher on its staff, note it in the audit log, and print the outcome."""
     samples = [taught.course for taught in store.courses.taught_by(teacher) if taught.course.sample]
     for course in samples:
         store.courses.delete(course)

@@ -25,10 +25,7 @@ class Workers(Multiprocess):
         self._early_ends, self._seen = 0, dict[Any, float]()  # each process, and when it was first seen
 
     def keep_subprocess_alive(self) -> None:
-        """Replace the workers that have ended.
-
-        Once MAX_EARLY_ENDS in a row have ended within EARLY_S, log an error and stop.
-        """
+        """Replace the workers that have ended; log an error and stop after MAX_EARLY_ENDS in a row within EARLY_S."""
         now, before = time.monotonic(), list(self.processes)
         for process in before:
             self._seen.setdefault(process, now)

@@ -269,10 +269,7 @@ def _place(activity: Activity, attempt: ClassAttempt) -> tuple[int, str]:
 
 
 def _practised(record: str | None) -> CsvRow:
-    """Return the practice columns of STUDENTS_HEADER for a stored record.
-
-    Empty cells for None, who has not practised.
-    """
+    """Return level, sheets and right sheets of a stored practice record: three empty cells for None, no practice."""
     if record is None:
         return (None, None, None)
     level, results = (json.loads(record)[place] for place in (2, 4))  # see write_record in app/practice/record.py

@@ -202,7 +202,7 @@ def moodle_csv(students: Sequence[Student], columns: Sequence[GradebookColumn]) 
 
     The cell of an activity not tried, or from which the student is excused, is empty. Students without a number on the
     roster are left out: Moodle would give their grades to the student in the row above. The key column is the e-mail
-    address if every number is one, else the ID number.
+    address if every number is one, else the ID number. A repeated title gets its count: "Quiz (%) [2]".
     """
     numbered = [student for student in students if student.roster_key]
     by_email = bool(numbered) and all("@" in str(student.roster_key) for student in numbered)
@@ -218,10 +218,7 @@ def _canvas_cell(column: GradebookColumn, student: Student) -> Cell:
 
 
 def _percent(column: GradebookColumn, student: Student) -> float | None:
-    """Return the student's score in per cent, rounded to 2 decimals.
-
-    None without a score, or if nothing can be earned.
-    """
+    """Return a student's score in per cent with 2 decimals; None without a score, or if nothing can be earned."""
     score = column.scores.get(student.id)
     return None if score is None or not column.points else round(100 * score / column.points, 2)
 

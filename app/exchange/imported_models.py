@@ -122,10 +122,7 @@ def _is_small(value: object, depth: int) -> bool:
 
 
 def import_text(store: Store, text: str | bytes, source: str, name: str = "") -> Model:
-    """Parse the text of a config.json and store it as `import_config` does.
-
-    Raises ConfigError, also if it is not JSON.
-    """
+    """Store the text of a config.json as `import_config` does; raises ConfigError for one that is not JSON, too."""
     return import_config(store, parse_config(text), source, name)
 
 

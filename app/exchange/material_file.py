@@ -15,10 +15,7 @@ from app.translation import gettext as _
 
 
 class MaterialFileError(ValueError):
-    """A file that is neither a worksheet nor an exit ticket.
-
-    `problems` are sentences that say in which line, and why.
-    """
+    """A file that is neither a worksheet nor an exit ticket; `problems` are sentences that say where, and why."""
 
     def __init__(self, problems: Sequence[str]) -> None:
         super().__init__(" ".join(problems))

@@ -76,9 +76,10 @@ def read_roster(roster: bytes | str, max_names: int = MAX_ROSTER_NAMES) -> tuple
 
 
 def read_roster_rows(roster: bytes | str, max_names: int = MAX_ROSTER_NAMES) -> RosterRows:
-    """Return the entries that `read_roster` returns, with the names of the rows that it left out; raises RosterError.
+    """Return the entries that `read_roster` returns, with the names of the rows that it left out.
 
-    Rows without a name are not among those left out.
+    Rows without a name are not among those left out. Raises RosterError as `read_roster` does, and for more than
+    `max_names`.
     """
     if len(roster) > MAX_ROSTER_BYTES:
         raise RosterError(

@@ -30,10 +30,7 @@ def axis_name(shapes: TypedShapes, blank: Blank) -> str:
 
 
 def size_name(shapes: TypedShapes, expression: Expression) -> str:
-    """The name of a size in this topic, "" if the wording has none.
-
-    For the width of several heads, how many these are.
-    """
+    """The name of a size in this topic, or of how many heads the width of several has; "" if the wording has none."""
     name = shapes.variant.wording.axis_name(shapes.variant.worksheet.topic, str(expression))
     heads = [
         shapes.written(shapes.variant.sizes[symbol], Expression.symbol(symbol))
@@ -60,6 +57,7 @@ def edge_kind(shapes: TypedShapes, blank: Blank) -> EdgeKind:
 
 
 def _kind(expression: Expression | None) -> EdgeKind:
+    """What a length counts, for its colour: tokens of an expert, a head's width, a single symbol's kind, or "other"."""
     symbols = expression.symbols if expression else frozenset()
     if {"N", "E"} <= symbols:  # the tokens of one expert
         return "tokens"

@@ -165,6 +165,7 @@ class Box:
 
 
 def _visible_card(front: Rect, card: Rect) -> Polygon:
+    """The part of a card behind the front card that is not covered: an L, or all of it if they do not overlap."""
     left, top, right, bottom = card.x, card.y, card.right, card.bottom
     inner_x, inner_y = front.right, front.y
     if inner_x <= left or inner_y >= bottom:  # nothing covers it

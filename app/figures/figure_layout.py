@@ -31,10 +31,7 @@ SIGN_PX = 24.0  # for a sign
 
 
 def sketch_figure(pen: Pen, plan: FigurePlan) -> Sketch:
-    """The figure of a plan with its labels placed.
-
-    Mirrored on a sheet whose tokens are columns, unless it has decks.
-    """
+    """The figure of a plan with its labels; mirrored if the sheet's tokens are columns, unless it has decks."""
     if plan.layout == "decks":
         return sketch_decks(pen, plan)
     sketch = _LAYOUTS[plan.layout](pen, plan)
@@ -112,10 +109,7 @@ def _head_scores(pen: Pen, plan: FigurePlan) -> Sketch:
 
 
 def _head_context(pen: Pen, plan: FigurePlan) -> Sketch:
-    """The context of one head: weights times its values, pulled out of those of all heads.
-
-    Then the context of all heads.
-    """
+    """A head's weights times its values, pulled out of those of all heads, and the context of all heads."""
     weights = pen.box("weights", 0.0, 0.0)
     context = pen.head("context", weights.rect.width + CORNER_PX, 0.0)
     value = pen.head("values", context.rect.x, -CORNER_PX - pen.sizes.size("values")[1])
@@ -167,7 +161,7 @@ def _stack(pen: Pen, plan: FigurePlan) -> Sketch:
 
 
 def _row(pen: Pen, plan: FigurePlan) -> Sketch:
-    """Matrices next to each other, with signs between them.
+    """Matrices side by side, with the operation's signs between them, each labelled at its right and bottom.
 
     A concatenation has a bracket if its widths do not add up.
     """

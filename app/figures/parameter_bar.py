@@ -60,6 +60,7 @@ def parameter_bar(formula: ParameterFormula) -> tuple[BarGroup, ...]:
 
 
 def _groups(formula: ParameterFormula) -> Iterator[BarGroup]:
+    """Yield a group of the bar for each summand, from left to right, as long as its share of the parameters."""
     scale, before = BAR_LENGTH / formula.total, 0
     for summand in formula.summands:
         after = before + summand.total

@@ -57,10 +57,7 @@ class Pen:
         return self.with_inside(self.empty_box(tensor, Rect(x, y, *size), transposed=transposed))
 
     def empty_box(self, tensor: str, rect: Rect, *, transposed: bool = False, products: str = "") -> Box:
-        """A matrix without anything drawn inside it.
-
-        Parameters are hatched, and it is incomplete if a side is not known.
-        """
+        """A matrix without anything inside: hatched if it is a parameter, incomplete if a side is not known."""
         entry = self.shapes.table[tensor]
         return Box(
             tensor,
@@ -101,7 +98,10 @@ class Pen:
         return self.box(operand.key, x, y, transposed=self.sizes.is_drawn_transposed(result))
 
     def head(self, tensor: str, x: float, y: float, *, transposed: bool = False) -> Box:
-        """The last head of a matrix as a separate box, with its upper left corner at (x, y): its letter is K_8, say."""
+        """The last head of a matrix as a separate box with its upper left corner at (x, y), its letter K_8 for K.
+
+        `transposed` exchanges width and height. Inside, there are no lines between heads and no tinted groups.
+        """
         width, height = self.sizes.head_size(tensor)
         rect = Rect(x, y, *((height, width) if transposed else (width, height)))
         whole = self.box(tensor, x, y)
@@ -191,9 +191,10 @@ class Pen:
         is_named: bool = True,
         ends: tuple[Point, Point] | None = None,
     ) -> Edge:
-        """A side of a box with its label, its colour, and the name of what it counts if it `is_named`.
+        """A side of a box with its label and its colour, and if it `is_named`, the name of what it counts.
 
-        `ends` replace the ends of the box's side; without a shown label there is no name.
+        Without a shown label there is no name. `letter` is the matrix's, if it goes with this label. `ends` replace the
+        ends of the box's side.
         """
         label, kind, name = self.label(blank)
         return Edge(

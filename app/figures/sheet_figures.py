@@ -31,12 +31,13 @@ def draw_figures(
 ) -> tuple[Figure, ...]:
     """The figures of a sheet, in order, drawn from `answers`: what was typed into its boxes, without empty ones.
 
-    None on a worksheet that shows no drawing. Without `tells_mismatches`, and on a worksheet that shows none, lengths
-    are drawn and not compared: neither with one another nor with what the sheet's text states.
+    None on a worksheet that shows no drawing. Matrices come first, as mirror images on a sheet whose tokens are
+    columns, then bars of counts. `scale` draws sides in proportion to their lengths ("true") or to the square roots of
+    these ("root").
 
-    On a sheet whose tokens are columns they are mirror images. Counts are bars, after any matrices. Unless
-    `names_sizes`, nothing says by name or colour which of the model's sizes a number is: only lengths, and what does
-    not fit.
+    Without `tells_mismatches`, and on a worksheet that shows none, lengths are drawn and not compared: neither with one
+    another nor with what the sheet's text states. Unless `names_sizes`, nothing says by name or colour which of the
+    model's sizes a number is: only lengths, and what does not fit.
     """
     sheet, plans = variant.worksheet, _plans(variant)
     if not sheet.show_drawing:

@@ -167,10 +167,7 @@ def _axis(products: str, axis: Edge) -> str:
 
 @lru_cache(4000)
 def svg_symbol(text: str) -> str:
-    """One symbol for an SVG text: 'd_h' becomes d and a lowered <tspan>h</tspan>, and the ᵀ of 'K_8ᵀ' a raised T.
-
-    Cached.
-    """
+    """One symbol for an SVG text: the h of 'd_h' as a lowered <tspan>, the ᵀ of 'K_8ᵀ' as a raised T. Cached."""
     base, _, below = text.removesuffix("ᵀ").partition("_")
     tail = f'<tspan class="sub" dy="4">{escaped(below)}</tspan>' if below else ""
     if text.endswith("ᵀ"):
@@ -180,10 +177,7 @@ def svg_symbol(text: str) -> str:
 
 @lru_cache(4000)
 def svg_expression(text: str) -> str:
-    """A number, or a product of symbols, for an SVG text: 'h·d_h' with both symbols in italics and the h lowered.
-
-    Cached.
-    """
+    """A number, or a product of symbols, for an SVG text: 'h·d_h' with italic symbols and the h lowered. Cached."""
     written, lowered = "", False
     for piece in filter(None, re.split(r"([A-Za-z]\w*)", text)):
         base, _, below = piece.partition("_")

@@ -69,6 +69,7 @@ class TypedShapes:
         """The lengths typed into a sheet's boxes, those that follow for rows it does not ask for, and the mismatches.
 
         Without `tells_mismatches`, or on a worksheet that shows none, there are no mismatches. Counts are left out.
+        `names_sizes` is only noted, for labels.
         """
         tells_mismatches = tells_mismatches and variant.worksheet.show_mismatches
         table, known = _known(variant, answers)
@@ -119,10 +120,7 @@ class TypedShapes:
         return self.tells_mismatches and known and self.compared[first] != self.compared[second]
 
     def share_number(self, first: Blank, second: Blank) -> bool:
-        """Whether one number is written for two sides, which shows that they are equal.
-
-        Never if lengths are not compared.
-        """
+        """Whether one number is written for two sides, which shows that they are equal; not if none are compared."""
         return self.tells_mismatches and self.lengths.get(first) == self.lengths.get(second)
 
     def is_asked(self, blank: Blank) -> bool:
@@ -354,9 +352,10 @@ def _mismatches(
 
 
 def _read(variant: Variant, blank: Blank, answer: int | Answer) -> Answer:
-    """An answer with its meaning; a number alone has one only on a sheet in letters, if an expression has that size.
+    """The answer of a box with the expression that it means; an Answer is returned as it is.
 
-    The right expression of the box comes first, then those of the table and the model's symbols.
+    A number alone means something only on a sheet in letters: the first expression of its size among the right one of
+    the box, the table's sides and the model's symbols, with d_h for d_v if both are equal; None if there is none.
     """
     if isinstance(answer, Answer) or variant.worksheet.answers != "letters":
         return answer if isinstance(answer, Answer) else Answer(answer)
@@ -373,6 +372,7 @@ def _by_meaning(variant: Variant, known: Mapping[Blank, Answer]) -> dict[Blank, 
     meanings = list[Answer]()
 
     def number(answer: Answer) -> int:
+        """The number of a meaning: equivalent answers have the same one, an answer without a meaning a new one."""
         for index, meaning in enumerate(meanings):
             if meaning.meaning and answer.meaning and variant.reader.is_equivalent(meaning, answer.meaning):
                 return index

@@ -49,7 +49,7 @@ class ProgramLine:
 
 
 def made_line(table: TensorTable, key: str, plus: str = "", comment: str = "") -> ProgramLine:
-    """The timed line that makes a tensor as the table says; `plus` is added to its code: 'Q = X @ W_Q + b_Q'."""
+    """The timed line that makes a tensor as the table says, with `plus` at its end: 'Q = X @ W_Q + b_Q'."""
     tensor, letters = table[key], {each.key: each.letter for each in table.tensors}
     assert tensor.made_by is not None  # noqa: S101 - it is not given
     code = tensor.made_by.code().format(**letters)

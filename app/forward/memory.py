@@ -20,7 +20,7 @@ BYTES_OF_POSITION = 8  # also of an angle, and of a distance or bucket of a rela
 
 
 def bytes_needed(architecture: Architecture, tokens: int, dtype: str = "float32", topic: str = SINGLE_HEAD.key) -> int:
-    """The most bytes alive at once while the program of this topic runs: its tensors, the positions and RoPE's angles.
+    """The most bytes alive at once while the program of a topic runs in `dtype`: tensors, positions, RoPE's angles.
 
     The mask is left out: it takes one byte a score, is gone before the weights are made, and never decides.
     """

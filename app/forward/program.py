@@ -100,9 +100,10 @@ def program(
 ) -> tuple[ProgramLine, ...]:
     """Write the torch program of a topic: of one query head, or for "attention-layer" of all heads of a layer.
 
-    `head` counts from 0; of a layer it is the head whose scores and weights the program looks at in the end. If layers
-    differ, it is the first one. Nothing a person typed goes into the text, not even the model's name. Raises
-    ForwardError if an argument is out of range, or for a model or topic that this program could not be true of.
+    `head` counts from 0; of a layer it is the head whose scores and weights the program looks at in the end. Random
+    numbers have the `seed` and are made in `dtype` on `device`. If layers differ, it is the first one. Nothing a person
+    typed goes into the text, not even the model's name. Raises ForwardError if an argument is out of range, or for a
+    model or topic that this program could not be true of.
     """
     _check_arguments(architecture, tokens, head, dtype, device, seed)
     table = runnable_table(topic, architecture, tokens)
@@ -148,10 +149,7 @@ def check_modelled(architecture: Architecture, topic: str) -> None:
 
 
 def _refusals(a: Architecture, topic: str) -> Iterator[str]:
-    """Yield why this model cannot be run, as sentences with a place for the {model} and its {parts}.
-
-    None if it can be.
-    """
+    """Yield each reason why this model cannot be run: a sentence with a place for {model} and, in one, its {parts}."""
     if a.position_bias == "disentangled":
         yield _("{model} has disentangled attention, which adds scores of relative positions: it cannot run here.")
     if a.not_modelled:
@@ -324,9 +322,9 @@ def _projection_lines(a: Architecture, table: TensorTable) -> Iterator[ProgramLi
 
 
 def _norm_and_rope(a: Architecture, name: str, makes: str | None = None) -> Iterator[ProgramLine]:
-    """Yield the lines that normalize and rotate the variable `name`, in the model's order.
+    """Yield the lines that normalize and rotate the variable `name`, those that the model has, in its order.
 
-    None for what it does not have.
+    `makes` is the table's key of what they make, or None.
     """
     if a.qk_norm == "per-head":
         yield _norm_line(a, name, "d_h", f"g_{name.upper()}, ", makes)
@@ -345,10 +343,7 @@ def _norm_line(a: Architecture, name: str, width: str, gain: str, makes: str | N
 
 
 def _helper_line(code: str, comment: str = "") -> ProgramLine:
-    """A timed line that makes no tensor of the table.
-
-    The first word of its code is the variable whose shape is shown.
-    """
+    """A timed line that makes no tensor of the table; its first word is the variable whose shape is shown."""
     return ProgramLine(code, None, (code.split(" ")[0],), comment, timed=True)
 
 

@@ -84,8 +84,9 @@ def _theta(architecture: Architecture, rotary: Rotary, tokens: int) -> float:
 
 
 def _scaling_lines(architecture: Architecture, rotary: Rotary, tokens: int) -> Iterator[ProgramLine]:
-    """Yield lines that scale `frequency` as the config's rope_scaling says; none for types that leave it as it is.
+    """Yield lines that scale `frequency` as the config's rope_scaling says: "linear", "llama3", "yarn" or "longrope".
 
+    None for other types. "longrope" has one list of factors for texts up to the trained length and one for longer ones.
     Raises ForwardError if a number that the type needs is missing or out of range.
     """
     scaling = scaling_type(rotary)
@@ -186,10 +187,7 @@ def _scaling_number(rotary: Rotary, field: str, default: float | None = None) ->
 
 
 def _scaling_list(rotary: Rotary, field: str) -> list[float]:
-    """A list in the config's rope_scaling with one number above zero for each pair.
-
-    Raises ForwardError for anything else.
-    """
+    """The list in rope_scaling with one number above zero for each pair; raises ForwardError for anything else."""
     stated = rotary.scaling.get(field)
     if isinstance(stated, list) and len(stated) == rotary.width // 2:
         return [_scaling_number(Rotary(1.0, 2, {field: number}), field) for number in stated]

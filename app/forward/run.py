@@ -261,8 +261,9 @@ def _summarize_weights(
 ) -> tuple[tuple[float, float] | None, WeightsPicture | None]:
     """The least and greatest sum of a row of `weights` (…, N, N), and a picture of `head_weights` (N, N).
 
-    A cell of the picture is the mean of a square of weights, so that there are at most MAX_PICTURE_CELLS rows and
-    columns. Both are None if a sum is not finite. Everything is done band by band: no second N × N matrix is made.
+    A cell of the picture is the mean of a square of weights, rounded to 6 decimals; squares are as large as needed for
+    at most MAX_PICTURE_CELLS rows and columns, smaller at the right and lower end. `head` is only noted in the picture.
+    Both results are None if a sum is not finite. Everything is done band by band: no second N × N matrix is made.
     """
     import torch
 
@@ -296,10 +297,7 @@ def _available_device(asked: str | None) -> str:
 def _bytes_that_fit(
     architecture: Architecture, tokens: int, dtype: str, device: str, topic: str, usable_share: float
 ) -> int:
-    """The bytes the program needs.
-
-    Raises ForwardError if they are more than `usable_share` of the device's free bytes.
-    """
+    """The bytes the program needs; raises ForwardError above `usable_share` of the device's free bytes."""
     needed, free = bytes_needed(architecture, tokens, dtype, topic), available_bytes(device)
     if free is not None and needed > usable_share * free:
         raise _too_large_error(needed, free, device, topic, usable_share)

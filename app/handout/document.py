@@ -345,7 +345,8 @@ def _qr_svg(link: str) -> str:
 def _figure(figure: Figure, splitter: SymbolSplitter, *, has_labels: bool) -> TypstData:
     """A drawing for the template: its alt text as "title", frame, matrices, labelled edges, arcs, signs.
 
-    "pulled" has the heads that are drawn pulled out of their matrix. Without labels the frame leaves no room for them.
+    "pulled" has the heads that are drawn pulled out of their matrix. Unless it `has_labels`, the frame leaves no room
+    for them.
     """
     frame = figure.frame if has_labels else _ink_frame(figure)
     return {

@@ -193,6 +193,9 @@ def _fit(answers: _Answers, held: tuple[Expectation, ...], explained: frozenset[
     not count unless an expectation predicts them, and one may be a slip of a digit; the rest may be at most a third as
     many as the explained ones. Right blanks in which they predict a wrong number may be at most half as many. Nothing
     is yielded either if all that is explained is one slip of a right number.
+
+    The fit's cost adds up what is not explained: a slip, blanks that follow, contradicted ones, the rest, and a second
+    expectation.
     """
     problem, values, wrong = answers.problem, answers.values, answers.wrong
     if len(explained) == 1 and is_single_slip(problem.answers, {blank: wrong[blank] for blank in explained}):

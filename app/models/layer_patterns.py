@@ -33,7 +33,9 @@ def every_layer(config: Config, layers: int) -> list[bool]:
 
 
 def all_but_every(period: int, field: str | None = None) -> LayerPattern:
-    """The pattern of all layers except every n-th, where n is `field` if the config has it and `period` otherwise.
+    """The pattern of all layers except every n-th, where n is `field` if the config states it and `period` otherwise.
+
+    Raises ConfigError for a stated n that is no whole number of at least 1.
 
     Example: period 3 and 7 layers -> yes yes no yes yes no yes
     """

@@ -213,10 +213,10 @@ def linear(
     when: str = ALWAYS,
     conv1d: bool = False,
 ) -> ParameterSpecs:
-    """The tensors of x·W + b: a matrix of rows × columns, stored as columns × rows unless it is a Conv1D.
+    """The tensors of x·W + b: `name`.weight, a matrix of rows × columns, and `name`.bias of `columns` numbers.
 
-    They are called `name`.weight and `name`.bias. The matrix exists under the condition `when`; the bias, of `columns`
-    numbers, exists if `bias` is met as well, and never if that is None.
+    The matrix is stored as columns × rows unless it is a `conv1d`. It exists under the condition `when`; the bias if
+    `bias` is met as well, and never if that is None.
     """
     in_out_shape = parse_shape(rows, columns)
     stored_shape = in_out_shape if conv1d else in_out_shape[::-1]

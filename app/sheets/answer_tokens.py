@@ -69,7 +69,7 @@ def answer_tokens(text: str, names: Collection[str], *, prefixes: bool = True) -
 
 
 def number_value(token: str) -> Fraction | None:
-    """The value of a number as it was typed, with its separators, power of ten and prefix; None for any other token."""
+    """The value of a number as it was typed, "1,024", "5e3" or "4k" (4000); None for any other token."""
     if token.isdigit():
         return Fraction(int(token))
     number = _NUMBER.fullmatch(token)

@@ -49,6 +49,7 @@ def _line(longest: int) -> AfterValidator:
     """
 
     def check(text: str) -> str:
+        """Return the text as one line, or refuse it if it is empty, too long or has an invisible character."""
         line = normal_form("NFC", " ".join(text.split()))
         if not line:
             raise _refused(_("Write something here."))

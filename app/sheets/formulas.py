@@ -40,10 +40,7 @@ def formula_pieces(variant: Variant, key: str) -> tuple[FormulaPiece, ...]:
 
 
 def write_formula(variant: Variant, key: str) -> str:
-    """The pieces of `formula_pieces` as one text: "Q · Kᵀ".
-
-    Kept with the sheet, since each of its drawings repeats it.
-    """
+    """The pieces of `formula_pieces` as one text, "Q · Kᵀ"; cached, since each drawing of a sheet repeats it."""
     if key not in variant.written_formulas:
         variant.written_formulas[key] = "".join(piece.text for piece in formula_pieces(variant, key))
     return variant.written_formulas[key]

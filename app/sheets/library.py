@@ -26,16 +26,15 @@ MAX_ROWS_DIGITS = 9  # of the number in the key of a cut worksheet
 
 
 def _cached(size: int) -> Callable[[LibraryMethod[P, R]], LibraryMethod[P, R]]:
-    """A decorator that caches the `size` latest results of a library's method.
-
-    Each library has a cache for each method.
-    """
+    """A decorator that caches the `size` latest results of a library's method, separately in each library."""
 
     def decorate(method: LibraryMethod[P, R]) -> LibraryMethod[P, R]:
+        """The method, with the latest results kept in each library."""
         name = f"_results_of_{method.__name__}"
 
         @wraps(method)
         def cached(self: Library, /, *args: P.args, **kwargs: P.kwargs) -> R:
+            """Return the kept result of the method for these arguments, or call it."""
             results = vars(self)  # past the frozen dataclass
             if name not in results:
                 results.setdefault(name, lru_cache(size)(partial(method, self)))
@@ -73,10 +72,7 @@ class Library:
 
     @_cached(PARTS_REMEMBERED)
     def _part(self, key: str) -> Worksheet:
-        """The cut worksheet with that key; raises WorksheetError if the key or its number of rows is unknown.
-
-        Cached.
-        """
+        """The cut worksheet with that key; raises WorksheetError for an unknown key or number of rows. Cached."""
         whole, cut, number = key.partition(CUT)
         if cut and whole in self.worksheets:
             if number.isascii() and number.isdecimal() and len(number) <= MAX_ROWS_DIGITS:
@@ -180,10 +176,7 @@ class Library:
 
     @_cached(CONFUSIONS_REMEMBERED)
     def unavoidable_confusions(self, worksheet: str, model: str) -> ConfusedPairs:
-        """The pairs of misconceptions that a worksheet cannot distinguish with this model, whatever the tokens.
-
-        Cached.
-        """
+        """The misconceptions, in pairs, that a worksheet cannot distinguish with this model at any length. Cached."""
         return unavoidable_confusions(model, partial(self.variant, worksheet))
 
     def variant_from_code(self, text: str) -> Variant:
@@ -206,7 +199,10 @@ class Library:
 
     @_cached(VARIANTS_REMEMBERED)
     def _variant_from_code(self, code: Code) -> Variant | None:
-        """The first sheet, over all worksheets and models, that has this code; None if no sheet has it. Cached."""
+        """The first sheet with this code, over all worksheets and models in order; None if no sheet has it. Cached.
+
+        A code without a model is looked for with each worksheet's model only.
+        """
         for sheet in self.worksheets.values():
             models = [sheet.model] if code.model is None else self.models
             for model in models if short_hash(sheet.key, 3) == code.worksheet else ():

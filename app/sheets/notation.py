@@ -87,6 +87,8 @@ def _cancelled(factors: Iterable[str], divisors: Iterable[str]) -> _Names:
 def add_up(terms: Iterable[tuple[int | Fraction, Sequence[str], Sequence[str]]], dot: str = "·") -> str:
     """A sum as text, each term a number, the factors it is multiplied by and those it is divided by.
 
+    `dot` goes between factors.
+
     >>> add_up([(Fraction(1, 2), ["N", "N"], []), (Fraction(-1, 2), ["N"], [])])
     'N·N/2 − N/2'
     >>> add_up([(Fraction(3, 2), ["d", "d_ff"], ["H", "d_h"])])

@@ -94,10 +94,7 @@ class AnswerReader:
 
     @cached_property
     def _symbol_in_formulas(self) -> tuple[tuple[str, str], ...]:
-        """Every name that an author's formula may contain, with its symbol.
-
-        Students' meaning of a name wins over others.
-        """
+        """Every name that an author's formula may contain, with its symbol; what it means to students comes first."""
         sizes = self.problem.sizes
         others = {**{symbol: symbol for symbol in sizes}, **{self.notation.symbol(symbol): symbol for symbol in sizes}}
         return tuple({**others, **self.symbol_by_name, **{name: name for name in BOX_SYMBOLS}}.items())
@@ -225,10 +222,7 @@ class AnswerReader:
 
 
 def _substituted(expression: Expression, form: Mapping[str, Expression]) -> Expression:
-    """The expression with these symbols replaced.
-
-    Unchanged if it is divided by one that means a sum, as d_nope does.
-    """
+    """The expression with these symbols replaced; unchanged if it is divided by one that means a sum (d_nope)."""
     try:
         return expression.substitute(form)
     except ExpressionError:

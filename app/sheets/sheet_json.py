@@ -39,10 +39,7 @@ def variant_json(variant: Variant) -> dict[str, Any]:
 
 
 def _row_json(variant: Variant, row: Row) -> dict[str, Any]:
-    """One row, with the names of its boxes: ["queries.rows", "queries.columns"].
-
-    "points" is 1 unless the sheet has points.
-    """
+    """One row, with the names of its boxes, ["queries.rows", "queries.columns"], and its points, by default 1."""
     boxes = list(map(variant.box, row.blanks))
     points = 1 if row.points is None else row.points
     return {

@@ -68,10 +68,7 @@ class SheetText:
 
     @property
     def title(self) -> str:
-        """The worksheet's title.
-
-        With another model than the worksheet's, a title made from the topic and the model's name.
-        """
+        """The worksheet's title; with another model, one made from the topic and the model's name."""
         if self.model.key == self.worksheet.model:
             return self.worksheet.title
         return self._topic.title_for(self.model.name, self.model.architecture)
@@ -94,10 +91,7 @@ class SheetText:
 
     @property
     def _inventory(self) -> tuple[Fact, ...]:
-        """What a sheet that counts parameters also says about its model, none of which can be hidden.
-
-        () for other topics.
-        """
+        """What a sheet that counts parameters also says about its model, never hidden; () for other topics."""
         inventory = TOPICS[self.worksheet.topic].inventory
         return tuple(inventory(self.problem.architecture)) if inventory else ()
 

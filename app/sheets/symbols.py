@@ -49,6 +49,7 @@ def _read_expression(text: str, names: Mapping[str, str], max_steps: int | None)
         return None
 
     def atom(token: str) -> Expression | None:
+        """The expression of a symbol's name or of a number; None for any other token."""
         if symbol := names.get(token):
             return Expression.symbol(symbol)
         number = number_value(token)
@@ -57,6 +58,7 @@ def _read_expression(text: str, names: Mapping[str, str], max_steps: int | None)
     steps = 0  # a step is a product of any sum on the way
 
     def check(meaning: Expression) -> Expression:
+        """The meaning of a part, if it is not too long or too large and no more than `max_steps` terms were made."""
         nonlocal steps
         steps += len(meaning.terms)
         if max_steps is not None and steps > max_steps:

@@ -223,10 +223,7 @@ class Wording(WordingPart):
         return {**self.sheets["formulas"], **columns}
 
     def axis_name(self, topic: str, size: str) -> str:
-        """What the length of a side counts on sheets of a topic, by its size in the table.
-
-        "" if neither topic nor sheets say.
-        """
+        """What a side's length counts on sheets of a topic, by its size; "" if neither topic nor sheets say."""
         return self.topics[topic].axis_names.get(size) or self.sheets["axis-names"].get(size, "")
 
     def figure(self, topic: str, key: str) -> FigureWording:

@@ -53,9 +53,11 @@ def read_wording(folder: Path, language: str) -> Wording:
 
 
 def _read_folder(folder: Path, read: Callable[[Path], dict[str, Any]]) -> dict[str, Any]:
-    """The contents of a language's files, as the fields of a Wording, and the shared `rows`.
+    """The contents of a language's files by the fields of a Wording, and the `rows` shared by all topics.
 
-    `read` reads sheets.toml and the other single files; the files of topics and groups are those that exist.
+    sheets.toml has rows, axes, figures and counted things; what is left in it is the field "sheets". Each file in
+    topics/ is a topic, and each in misconceptions/ a group, with its `name` apart from its misconceptions. `read` reads
+    the single files, such as sheets.toml.
     """
     sheets = read(folder / "sheets.toml")
     groups = {path.stem: read_toml(path) for path in sorted(folder.glob("misconceptions/*.toml"))}

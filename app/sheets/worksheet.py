@@ -87,8 +87,8 @@ class Model:
 def derived_key(text: str, prefix: str = "") -> str:
     """A key made from the text of a question or the name of a misconception; the same text always has the same key.
 
-    Letters lose their accents. A text of more than _MAX_SLUG letters, or with letters of another script, gets a hash at
-    its end.
+    It begins with `prefix`. Letters lose their accents. A text of more than _MAX_SLUG letters, or with letters of
+    another script, gets a hash at its end.
 
     >>> derived_key("Heads are as wide as d", "own-")
     'own-heads-are-as-wide-as-d'
@@ -125,6 +125,7 @@ def _must(sentence: str, **numbers: float) -> WrapValidator:
     """
 
     def check(value: object, validate: ValidatorFunctionWrapHandler) -> Any:
+        """Validate a value; pydantic's message is replaced by `sentence`, a sentence about an entry stays."""
         try:
             return validate(value)
         except ValidationError as error:

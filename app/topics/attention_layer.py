@@ -95,10 +95,7 @@ _LATENT = (
 
 
 def _layer_table(architecture: Architecture, _tokens: int) -> TensorTable:
-    """The table of an attention layer.
-
-    With latent attention if the model has it, with or without a latent for the queries.
-    """
+    """The table of an attention layer, with latent attention if the model has it (and a latent for its queries)."""
     if not architecture.has_latent_attention:
         return ATTENTION_LAYER
     return LATENT_ATTENTION if architecture.has_latent_queries else DIRECT_LATENT_ATTENTION

@@ -152,6 +152,7 @@ def _as_in_the_model(table: TensorTable, architecture: Architecture) -> TensorTa
     """
 
     def as_in_model(tensor: Tensor) -> Tensor:
+        """The tensor with the softmax or lookup that makes it as the model has it; any other tensor unchanged."""
         operation: Operation | None = tensor.made_by
         if isinstance(operation, Softmax):
             operation = replace(

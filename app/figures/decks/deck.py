@@ -97,9 +97,9 @@ class Deck:
 def deck_of(pen: Pen, tensor: str, products: str, *, transposed: bool = False) -> Deck:
     """A tensor with the lower left corner of its front card at (0, 0); no labels, and nothing inside its cards yet.
 
-    A length that is not known is drawn in a fixed size. At most MOST_CARDS cards and MOST_TEXTS decks are drawn, and
-    fewer if they would be too close; the deck is then marked as thinned. `products` are the results that it takes part
-    in.
+    `transposed` cards have their columns from top to bottom. A length that is not known is drawn in a fixed size. At
+    most MOST_CARDS cards and MOST_TEXTS decks are drawn, and fewer if they would be too close; the deck is then marked
+    as thinned. `products` are the results that it takes part in.
     """
     sides, lengths = deck_sides(pen, tensor), pen.shapes.lengths
     width, height = (

@@ -100,10 +100,7 @@ class _DeckFigure:
         return tuple(re.findall(r"[^_]+_?", made_by.call)) if made_by else ()
 
     def _place_product(self, key: str, operand: str) -> None:
-        """Place a result next to its left operand, with its right one above it.
-
-        Far enough right that no labels meet.
-        """
+        """Place a result right of its left operand, as far as labels need, with its right operand above it."""
         left = self.placed[self._operands(key)[0]]
         result, right = self._deck(key), self._deck(operand, transposed=self.pen.sizes.is_drawn_transposed(key))
         result = with_edges(self.pen, result, self._in_corner(key, result), self.named)
@@ -131,10 +128,7 @@ class _DeckFigure:
         ]
 
     def _in_corner(self, key: str, deck: Deck) -> _Sides:
-        """The sides of a result in the corner between two decks with their labels.
-
-        Texts have one only if they differ.
-        """
+        """The sides of a result in the corner between two decks with their labels; texts only if they differ."""
         sides = deck.sides
         return [
             (sides.cards, "lower", "label"),
@@ -202,10 +196,7 @@ class _DeckFigure:
 
 
 def _outer_sides(deck: Deck, *, has_arc: bool = False) -> _Sides:
-    """The labelled sides of a deck that is not in the corner of a product.
-
-    With an arc above, columns leave room for the letter.
-    """
+    """The labelled sides of a deck outside a product's corner; `has_arc`, above it, moves the columns' label."""
     sides = deck.sides
     return [
         (sides.cards, "upper", "label"),

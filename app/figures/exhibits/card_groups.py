@@ -38,10 +38,7 @@ class CardGroups:
 
     @cached_property
     def columns(self) -> dict[int, float]:
-        """The left end of each group, by its key card.
-
-        Between groups that are not neighbours there is room for a sign.
-        """
+        """The left end of each group, by its key card, with room for a sign between groups that are not neighbours."""
         slots = dict[int, float]()
         slot = 0.0
         for before, head in pairwise([-1, *self.key_cards]):

@@ -51,10 +51,7 @@ class Cards:
         return CARD_HEIGHT if self.heads.table[key].role == "score" else self.card_width
 
     def shown(self, key: str) -> list[int | None]:
-        """The heads of a matrix that are drawn, in order.
-
-        Of more than MOST_STRIPES the first and last, with None in between.
-        """
+        """The heads that are drawn, in order; of more than MOST_STRIPES the first and last few around two None."""
         count = self.heads.count(key)
         if count <= MOST_STRIPES:
             return list(range(count))

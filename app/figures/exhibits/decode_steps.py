@@ -108,8 +108,8 @@ def _step(architecture: Architecture, cached: int) -> DecodeStep:
 def _step_of_some_layers(architecture: Architecture, tokens: int) -> Iterator[DecodeStep]:
     """Yield the step at which layers with a sliding window drop their oldest key while others keep all.
 
-    Nothing if no layer or every layer has a window, if windows differ, or if `tokens` or the context length is no
-    shorter than the window allows.
+    Nothing if no layer or every layer has a window, if windows differ, if there are already as many `tokens` as the
+    window, or if the model's context ends before.
     """
     runs = architecture.stacks[-1].runs
     windowed = [run for run in runs if run.window and not run.chunk]

@@ -69,10 +69,7 @@ class HeadsExhibit:
         return _("What are the shapes of the decks of {Q} and {K}?").format(**self._words)
 
     def _fit(self) -> str:
-        """How query cards and key cards go together, and which query card is next.
-
-        The rule alone after the last round.
-        """
+        """The query card that is up, if any is left, and the rule that pairs query cards with key cards."""
         if self.dealing.asked is None:
             sentence = _(
                 "A query card goes with the key card of its own group and no other. Each pair makes one score card."
@@ -155,7 +152,7 @@ class HeadsExhibit:
         return _drawn(_("Of the {count} query heads, {shown} are drawn."), shown, self.heads.count("queries"))
 
     def _groups_left_out(self) -> str:
-        """Sentences, each after a space, about key cards and query cards of a group that are not drawn.
+        """Sentences, each after a space, about key cards and a group's query cards that are not drawn.
 
         "" if all are.
         """

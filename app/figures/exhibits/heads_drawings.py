@@ -124,6 +124,7 @@ class HeadsDrawings:
             yield from groups.card("scores", head, key_head, 132.0, state)
 
     def _fit_in_words(self) -> str:
+        """Which query card is up, unless it already fits, the key cards, and the pairs dealt so far, in sentences."""
         asked = self.dealing.asked
         up = [] if asked is None or self.dealing.fits else [_("Query card {head} is up.").format(head=asked)]
         pair = _("Query card {head} lies on key card {key} and has dealt a score card.")
@@ -206,10 +207,7 @@ class HeadsDrawings:
         yield labels(f"{key}-labels", self.cards.letter(key, x, y - 8), size)
 
     def _deck_text(self, key: str) -> str:
-        """The shape of a deck as PyTorch prints it.
-
-        "(?, ?, ?)" for queries, keys and scores until the visitor has found it.
-        """
+        """A deck's shape as PyTorch prints it, "(?, ?, ?)" for a deck that the visitor has yet to find."""
         asked = key in ("queries", "keys", "scores") and key not in self.dealing.known
         return "(?, ?, ?)" if asked else "({}, {}, {})".format(*self.heads.deck(key))
 

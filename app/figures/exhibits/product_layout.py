@@ -232,10 +232,7 @@ class ProductLayout:
         return Part("verdict", (TextMark(0, 0, sides, "size right", "end"),), x, y)
 
     def overhang(self) -> Part:
-        """A bracket along the part of one inner side that is left over, with the number.
-
-        In letters, that they differ.
-        """
+        """The difference between the inner sides: a bracket with the length left over, or in letters "d_h ≠ N"."""
         left, right = self.axes[1], self.axes[2]
         if self.in_letters:
             x, y = self.x - CORNER_GAP_PX - 10, self.y - CORNER_GAP_PX - right.px / 2
@@ -324,7 +321,7 @@ class ProductLayout:
 
 
 def _label(x: float, y: float, axis: DrawnAxis, anchor: Literal["start", "middle", "end"] = "start") -> list[TextMark]:
-    """What a side counts, on one line or two, from the first line's baseline down."""
+    """What a side counts, on one line or two, the first with its baseline at y; `anchor` is the end or middle at x."""
     return [
         replace(_length(x, y + LABEL_LINE_PX * at, line, f"size {axis.kind}"), anchor=anchor)
         for at, line in enumerate(axis.label_lines)

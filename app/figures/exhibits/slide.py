@@ -124,10 +124,7 @@ class _ProductFrames:
         return self._say(sentence, overhang=format_number(abs(columns - rows)))
 
     def _with_result(self, how: str = "", letter: str | None = None) -> FrameDrawing:
-        """The operands in pencil, and the result between their outer sides.
-
-        `how` and `letter` as in `ProductLayout.result`.
-        """
+        """The operands in pencil, and the result between their outer sides, as `how` and `letter` say: see `result`."""
         layout = self.layout
         operands = (layout.right("pencil"), layout.left("pencil"))
         return layout.drawing(*operands, layout.result(how, letter), *layout.outer_sides())
@@ -229,10 +226,7 @@ class _ProductFrames:
         yield SlideStep("softmax", sentence, self._masked("0", letter, "sums"))
 
     def _softmax_sentence(self) -> str:
-        """What the softmax does with a row of scores, or with a column if tokens are columns.
-
-        And what a sink takes of it.
-        """
+        """What the softmax does with a row of scores (a column if tokens are columns), and what a sink takes of it."""
         if self.product.tokens_are_columns and self.layout.has_sink:
             return _(
                 "Softmax, column by column: the weights that {row} gives to the tokens it attends to and the attention "
@@ -262,10 +256,7 @@ class _ProductFrames:
         return truth[rows] != truth[columns] or self.layout.rows.length == self.layout.columns.length
 
     def _scale_sentence(self) -> str:
-        """What scores are multiplied by, what bounds them and what is added, and that the shape stays.
-
-        "" if nothing is done.
-        """
+        """How scores are multiplied, bounded and added to without changing shape; "" if nothing of this is done."""
         architecture = self.shapes.variant.architecture
         d_h, symbol = self.shapes.variant.sizes["d_h"], self.shapes.variant.notation.symbol("d_h")
         scale = architecture.score_scale

@@ -167,6 +167,7 @@ def _room(grid: _Grid) -> Part:
 
 
 def _names(grid: _Grid, rows: Sequence[_Row]) -> Iterator[Part]:
+    """Yield each row's word twice: left of the rows, and turned above its column of the scores; the last is new."""
     for index, row in enumerate(rows):
         x, y = grid.columns["scores"] + (index + 0.5) * _CELL_PX + 4, grid.top - _TEXT_PX
         css = "tokens axis" + " now" * (index == len(rows) - 1)
@@ -259,6 +260,7 @@ def _alt_text(grid: _Grid, step: DecodeStep) -> str:
 
 
 def _sentence(grid: _Grid, step: DecodeStep) -> str:
+    """What happens to the new token's row in this step, in a sentence with its word and numbers."""
     words = {
         "word": _rows(grid.words, step)[-1].label,
         "cached": format_number(step.cached),

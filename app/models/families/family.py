@@ -234,10 +234,7 @@ def has_word(word: str) -> Callable[[object, str], bool]:
 
 
 def names_gated_activation(value: object, name: str) -> bool:
-    """Flag test: whether an activation is a gated one, such as "gated-gelu".
-
-    Raises ConfigError for anything but text.
-    """
+    """Flag test: whether an activation is gated, such as "gated-gelu"; raises ConfigError for anything but text."""
     if not isinstance(value, str):
         problem = _('"{field}" must name an activation function, not {value}.')
         raise ConfigError(problem.format(field=name, value=quoted(value)))

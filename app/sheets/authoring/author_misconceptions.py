@@ -122,10 +122,7 @@ def _findings_about(variant: Variant, misconception: AuthorMisconception) -> Ite
 
 
 def _wrong_answers(problem: Problem, key: str) -> Mapping[Blank, int]:
-    """The wrong numbers that one of the author's misconceptions writes, with tokens as rows.
-
-    Empty if it writes none.
-    """
+    """The wrong numbers that an author's misconception writes, with tokens as rows; empty if it writes none."""
     return next((each.wrong_answers for each in expectations(problem) if each.misconception == key), {})
 
 

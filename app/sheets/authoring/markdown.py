@@ -95,10 +95,7 @@ MarkdownBlock = MarkdownParagraph | MarkdownList
 
 @lru_cache(500)
 def read_markdown(text: str) -> tuple[MarkdownBlock, ...]:
-    """The blocks of a text; a formula that cannot be read stays the text that was typed, dollar signs included.
-
-    Cached.
-    """
+    """The blocks of a text; a formula that cannot be read stays as it was typed, dollar signs included. Cached."""
     return tuple(_blocks(iter(_parser().parse(text))))
 
 
@@ -188,10 +185,7 @@ def _unreadable(text: str) -> WorksheetError:
 
 @cache
 def _parser() -> MarkdownIt:
-    """The parser of paragraphs, lists, emphasis, code, escapes, line breaks and formulas; nothing else is markup.
-
-    Cached.
-    """
+    """The parser: paragraphs, lists, emphasis, code, escapes, line breaks, formulas, no other markup. Cached."""
     parser = MarkdownIt("zero").enable(["emphasis", "list", "backticks", "escape", "newline"])
     parser.inline.ruler.before("escape", "formula", _formula_rule)
     return parser
@@ -212,7 +206,7 @@ def _formula_rule(state: StateInline, silent: bool) -> bool:
 
 
 def _blocks(tokens: Iterator[Token], closing: str = "") -> Iterator[MarkdownBlock]:
-    """Yield the paragraphs and lists up to the token of type `closing`, or to the end."""
+    """Yield the paragraphs and lists up to the token of type `closing`, or to the end; other tokens are skipped."""
     for token in tokens:
         if token.type == closing:
             return
@@ -233,7 +227,10 @@ def _items(tokens: Iterator[Token], closing: str) -> Iterator[tuple[MarkdownBloc
 
 
 def _spans(tokens: Sequence[Token]) -> Iterator[MarkdownSpan]:
-    """Yield the spans of a paragraph: formulas, and runs of text with their style; a soft line break is a space."""
+    """Yield the spans of a paragraph: formulas, and runs of text in one style.
+
+    A soft line break becomes a space, a hard one "\\n".
+    """
     style = MarkdownSpan("")
     for token in tokens:
         if token.type in ("strong_open", "strong_close"):

@@ -89,10 +89,7 @@ def free_key(key: str, taken: Collection[str]) -> str:
 
 
 def _setting_errors(error: ValidationError) -> tuple[SettingError, ...]:
-    """A SettingError for each setting that is unknown, of a wrong type or missing, missing ones last.
-
-    One for each path.
-    """
+    """An error for each path to a setting that is unknown, of a wrong type or missing, missing ones last."""
     problems = sorted(error.errors(include_url=False), key=lambda problem: problem["type"] == "missing")
     first_by_path = {problem["loc"]: problem for problem in reversed(problems)}
     return tuple(_setting_error(first_by_path[path]) for path in reversed(first_by_path))
