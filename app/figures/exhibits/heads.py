@@ -152,10 +152,7 @@ class HeadsExhibit:
         return _drawn(_("Of the {count} query heads, {shown} are drawn."), shown, self.heads.count("queries"))
 
     def _groups_left_out(self) -> str:
-        """Sentences, each after a space, about key cards and a group's query cards that are not drawn.
-
-        "" if all are.
-        """
+        """Sentences, each after a space, about key cards and a group's query cards of which not all are drawn."""
         fanned = CardGroups(Cards(self.heads, self.letters), self.dealing.key_cards).fanned
         drawn, count = len(self.dealing.key_cards), self.heads.count("keys")
         keys = _drawn(_("Of the {count} key cards, {shown} are drawn."), drawn, count)
