@@ -294,7 +294,7 @@ def find_first_mismatch(variant: Variant, values: Values, texts: Mapping[Blank, 
 
 
 def _adds(variant: Variant, mismatch: DimensionMismatch) -> str:
-    """What is added that does not fit, "mask" or "residual".
+    """What is added that does not fit, "mask", "residual" or "summand".
 
     "" unless the two boxes that differ are the summands, and the sheet asks for both.
     """

@@ -353,5 +353,5 @@ def _not_modelled(family: Family, flags: frozenset[str], qk_norm: QKNorm) -> tup
 
     A LayerNorm on queries and keys comes last.
     """
-    parts = (part for condition, part in family.not_modelled.items() if condition_met(condition, flags))
+    parts = (_(part) for condition, part in family.not_modelled.items() if condition_met(condition, flags))
     return (*parts, *([_("LayerNorm on queries and keys")] if qk_norm == "layer-norm" else []))

@@ -137,8 +137,8 @@ PARTS_SUM = Expression.parse("parts")
 class FromParts:
     """How a count is worked out from other counts of its table: a formula in `parts`, the sum of those counts.
 
-    A formula that needs them one by one has their keys in place of `parts`. The result may be `rounded` up or down to a
-    whole number.
+    A part may also be a matrix, which counts as its number of parameters. A formula that needs the parts one by one has
+    their keys in place of `parts`. The result may be `rounded` up or down to a whole number.
 
     Example: FromParts(L*parts, ("attention", "feed_forward", "norms")) for the parameters of all layers.
     """
