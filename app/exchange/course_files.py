@@ -346,7 +346,7 @@ def _as_text(value: Any) -> Any:
 
 
 def _readme(course: Course) -> str:
-    """What is in the ZIP, file by file."""
+    """What each file in the ZIP is, and in which time zone times are."""
     text = _("""\
 {course}
 exported from Attention Shapes. Times are in {zone} in the CSV files and in UTC in the JSON files.

@@ -67,7 +67,7 @@ def count_plans(variant: Variant) -> tuple[CountPlan, ...]:
 
 
 def _sums(counts: Sequence[Count], asked: frozenset[str], sizes: Mapping[str, int]) -> Iterator[CountPlan]:
-    """Yield a plan for each asked count that is worked out from the sum of several others, all of which are asked."""
+    """Yield a plan for each asked count that is worked out from the sum of several other counts, all of them asked."""
     asked &= {count.key for count in counts}
     for count in counts:
         total = count.made_from

@@ -73,7 +73,7 @@ def run_architecture(runner: Runner, architecture: Architecture, tokens: int, **
 
 
 def why_not_run(reason: FailureReason) -> str:
-    """The sentence on why the runner could not run a head, or not to its end."""
+    """The sentence on why the runner has no result, by its reason, and what to try instead."""
     sentences: dict[FailureReason, str] = {
         "busy": _("Too many runs are in progress. Try again in a minute."),
         "too-long": _(
