@@ -8,7 +8,11 @@
 
   // A sheet that has closed shows what this browser could not save before, so that it can be copied.
   const left = document.querySelector("aside[data-unsaved]");
-  for (const key of left ? Object.keys(localStorage).filter((each) => each.startsWith(`draft ${left.dataset.unsaved} `)) : []) {
+  for (
+    const key of left
+      ? Object.keys(localStorage).filter((each) => each.startsWith(`draft ${left.dataset.unsaved} `))
+      : []
+  ) {
     for (const [name, { text }] of Object.entries(JSON.parse(localStorage.getItem(key)))) {
       const box = document.querySelector(`:is(${BOX})[name="${CSS.escape(name)}"]`);
       if (!box?.readOnly || box.value === text) continue;
@@ -38,14 +42,18 @@
   });
 
   const preview = document.querySelector(".preview-bar ~ form.work"); // where nothing is kept
-  preview?.addEventListener("input", ({ target }) => { if (target.matches("input[data-blank]")) unmark(target); });
+  preview?.addEventListener("input", ({ target }) => {
+    if (target.matches("input[data-blank]")) unmark(target);
+  });
 
   const form = document.querySelector("form[data-keep]");
   if (!form) return;
   const boxes = () => [...form.querySelectorAll(BOX)];
   const output = () => form.querySelector("output.saved");
   const prefix = `draft ${form.dataset.keep} `;
-  const page = Array.from(crypto.getRandomValues(new Uint8Array(8)), (byte) => byte.toString(16).padStart(2, "0")).join("");
+  const page = Array.from(crypto.getRandomValues(new Uint8Array(8)), (byte) => byte.toString(16).padStart(2, "0")).join(
+    "",
+  );
   const changed = new Map(); // by the name of the box: the page and the number of its last change
   const LONGEST_ANSWER_MS = 15000;
   const MOST_BUGS = 3; // answers 500 in a row, after which the same is not sent again by itself
@@ -67,17 +75,23 @@
     if (aloud.textContent !== sentence) aloud.textContent = sentence;
   };
 
-  const tell = (sentence) => { form.querySelector(".result").textContent = sentence; };
+  const tell = (sentence) => {
+    form.querySelector(".result").textContent = sentence;
+  };
 
   const remember = () => {
-    const kept = boxes().filter((box) => changed.has(box.name)).map((box) => [box.name, { text: box.value, ...changed.get(box.name) }]);
+    const kept = boxes().filter((box) => changed.has(box.name)).map((
+      box,
+    ) => [box.name, { text: box.value, ...changed.get(box.name) }]);
     try {
       if (kept.length) localStorage.setItem(prefix + page, JSON.stringify(Object.fromEntries(kept)));
       else localStorage.removeItem(prefix + page);
     } catch { /* storage is full or forbidden: the server still keeps it */ }
   };
 
-  const send = () => { form.dispatchEvent(new Event("keep")); };
+  const send = () => {
+    form.dispatchEvent(new Event("keep"));
+  };
 
   const again = () => {
     clearTimeout(timer);
@@ -101,10 +115,16 @@
   // What earlier pages of this browser could not save: under their own numbers, so that it counts once.
   const adopt = () => {
     let keys = [];
-    try { keys = Object.keys(localStorage).filter((key) => key.startsWith(prefix) && key !== prefix + page); } catch { return; }
+    try {
+      keys = Object.keys(localStorage).filter((key) => key.startsWith(prefix) && key !== prefix + page);
+    } catch {
+      return;
+    }
     for (const key of keys) {
       let kept = {};
-      try { kept = JSON.parse(localStorage.getItem(key)) ?? {}; } catch { /* not ours */ }
+      try {
+        kept = JSON.parse(localStorage.getItem(key)) ?? {};
+      } catch { /* not ours */ }
       for (const box of boxes().filter((each) => !each.readOnly && kept[each.name]?.page && !changed.has(each.name))) {
         const { text, page: typedOn, number: asNumber } = kept[box.name];
         changed.set(box.name, { page: typedOn, number: asNumber });
@@ -136,7 +156,9 @@
 
   // A swap leaves what is typed into alone, and so has to be told what is locked since the last attempt.
   document.addEventListener("htmx:after:swap", () => {
-    for (const box of boxes()) box.readOnly = form.dataset.locked === "all" || (form.dataset.locked === "boxes" && box.matches("[data-blank]"));
+    for (const box of boxes()) {
+      box.readOnly = form.dataset.locked === "all" || (form.dataset.locked === "boxes" && box.matches("[data-blank]"));
+    }
   });
 
   const onlyChanges = (data) => {
@@ -147,7 +169,9 @@
   // `sent` are boxes whose text the server has just taken from here, perhaps without characters that nobody can see.
   // `marked`: marks have come with these answers, and belong to them.
   const show = (answers, sent, marked) => {
-    const differing = boxes().filter((box) => !changed.has(box.name) && box.name in answers && box.value !== answers[box.name]);
+    const differing = boxes().filter((box) =>
+      !changed.has(box.name) && box.name in answers && box.value !== answers[box.name]
+    );
     for (const box of differing.filter((each) => sent.has(each.name))) {
       const { selectionStart: at } = box;
       box.value = answers[box.name];
@@ -168,11 +192,15 @@
     const answer = new DOMParser().parseFromString(ctx.text, "text/html").querySelector("data.kept");
     if (answer) {
       const kept = JSON.parse(answer.value);
-      const sent = new Set([...changed].filter(([, stamp]) => stamp.number <= (kept.pages?.[stamp.page] ?? 0)).map(([name]) => name));
+      const sent = new Set(
+        [...changed].filter(([, stamp]) => stamp.number <= (kept.pages?.[stamp.page] ?? 0)).map(([name]) => name),
+      );
       for (const name of sent) changed.delete(name);
       if (kept.version >= version && kept.answers) show(kept.answers, sent, ctx.sourceElement !== form); // an older answer may come later
       version = Math.max(version, kept.version);
-      try { sessionStorage.setItem(prefix, version); } catch { /* storage is forbidden */ }
+      try {
+        sessionStorage.setItem(prefix, version);
+      } catch { /* storage is forbidden */ }
     }
     remember();
     if (form.querySelector(".result").textContent === apology) tell("");
@@ -230,9 +258,13 @@
     else if (later) failed(ctx);
     else refused(ctx);
   });
-  document.addEventListener("htmx:error", ({ detail: { ctx } }) => { if (ctx && ours(ctx)) failed(ctx); });
+  document.addEventListener("htmx:error", ({ detail: { ctx } }) => {
+    if (ctx && ours(ctx)) failed(ctx);
+  });
 
-  addEventListener("online", () => { if (changed.size) send(); });
+  addEventListener("online", () => {
+    if (changed.size) send();
+  });
   // Coming back to the page: another device may have changed something, and what waits here is tried again.
   let asked = 0;
   const ask = () => {
@@ -242,15 +274,26 @@
   };
   addEventListener("focus", ask);
   document.addEventListener("visibilitychange", ask);
-  addEventListener("pageshow", ({ persisted }) => { if (persisted) ask(); });
+  addEventListener("pageshow", ({ persisted }) => {
+    if (persisted) ask();
+  });
   // Leaving before the pause is over: the last words go along without an answer being awaited.
   addEventListener("pagehide", () => {
-    if (changed.size) navigator.sendBeacon(form.getAttribute("hx-post"), new URLSearchParams(onlyChanges(new FormData(form))));
+    if (changed.size) {
+      navigator.sendBeacon(form.getAttribute("hx-post"), new URLSearchParams(onlyChanges(new FormData(form))));
+    }
   });
   addEventListener("load", () => {
     let known = 0; // the version that the page before this one was told of, perhaps after this one had been written
-    try { version = JSON.parse(form.querySelector("data.kept").value).version; } catch { /* an older page */ }
-    try { known = Number(sessionStorage.getItem(prefix)); } catch { /* storage is forbidden */ }
-    setTimeout(() => { adopt(); if (version < known && !changed.size) send(); }); // htmx begins in such a turn of its own
+    try {
+      version = JSON.parse(form.querySelector("data.kept").value).version;
+    } catch { /* an older page */ }
+    try {
+      known = Number(sessionStorage.getItem(prefix));
+    } catch { /* storage is forbidden */ }
+    setTimeout(() => {
+      adopt();
+      if (version < known && !changed.size) send();
+    }); // htmx begins in such a turn of its own
   });
 })();
