@@ -38,8 +38,8 @@
     fetching.abort();
     fetching = new AbortController();
     const { signal } = fetching;
-    const query = new URLSearchParams(new FormData(form()));
-    if (alone) query.set("alone", 1);
+    const query = new URLSearchParams(/** @type {any} */ (new FormData(form())));
+    if (alone) query.set("alone", "1");
     const answer = await fetch(`${form().action}?${query}`, { signal });
     if (!answer.ok) throw new Error(answer.statusText);
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
@@ -55,7 +55,7 @@
   const settle = () => {
     for (const slider of sliders()) slider.closest(".lift").hidden = false;
     liftAll();
-    const typed = [...new FormData(form())].filter(([, text]) => text);
+    const typed = /** @type {[string, string][]} */ ([...new FormData(form())].filter(([, text]) => text));
     setTimeout(() => history.replaceState(history.state, "", `?${new URLSearchParams(typed)}`));
   };
 

@@ -7,7 +7,7 @@
   const form = ticket.querySelector("form");
   const stored = () => {
     try {
-      return JSON.parse(localStorage.getItem(key)) ?? {};
+      return JSON.parse(localStorage.getItem(key) ?? "{}");
     } catch {
       return {};
     }

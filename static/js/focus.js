@@ -112,7 +112,9 @@
   const show = (blank) => {
     const isBroken = (svg) => Boolean(svg.querySelector(".mismatched"));
     const own = blank &&
-      flows().sort((a, b) => isBroken(b) - isBroken(a)).map((svg) => productOf(svg, blank)).find(Boolean);
+      flows().sort((a, b) => Number(isBroken(b)) - Number(isBroken(a))).map((svg) => productOf(svg, blank)).find(
+        Boolean,
+      );
     product = blank ? own ?? product : isAllRight() ? undefined : product;
     const first = flows().length > 1 && !isAllRight() && !document.querySelector(".figures .current");
     if (first) turn(document.querySelector(".flow .matrix.on")?.dataset.tensor ?? "");
