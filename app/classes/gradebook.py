@@ -33,9 +33,9 @@ class SheetScores:
 class GradebookColumn:
     """An activity in a gradebook: its points, and what each student has of them, by the student's id.
 
-    `scores` are those that count, with overrides; who neither tried nor has an override is missing in it, and so is who
-    is excused. `earned` are those of the attempts alone. Until the activity has closed, nobody is said to have missed
-    it: `phase` says whether it has.
+    `scores` are those that count, with overrides; students who neither tried nor have an override are missing in it,
+    and so are students who are excused. `earned` are those of the attempts alone. Until the activity has closed
+    (`phase`), nobody counts as having missed it.
     """
 
     title: str
@@ -57,7 +57,7 @@ class GradebookColumn:
     def counts_for(self, student_id: int) -> bool:
         """Whether the activity is part of a student's total.
 
-        It isn't where they are excused, and before it has closed where they have no points.
+        It isn't if they are excused, or if it has not closed and they have no points.
         """
         return student_id not in self.excused and (self.phase == "closed" or student_id in self.scores)
 
@@ -67,7 +67,7 @@ class GradebookColumn:
 
     @property
     def mean(self) -> float | None:
-        """The mean of the scores that count, rounded to 2 decimals; None where there are none."""
+        """The mean of the scores that count, rounded to 2 decimals; None if there are none."""
         return round(sum(self.scores.values()) / len(self.scores), 2) if self.scores else None
 
 
@@ -129,7 +129,7 @@ def _column(
 def counted_attempts(activity: Activity, attempts: Iterable[A]) -> dict[tuple[int, int], A]:
     """The attempts on an activity that count: the last of each student on each sheet that it has now.
 
-    The keys are the student's id and the sheet's index from 0.
+    The keys are the student's id and the sheet's index from 0. The last is the one with the greatest id.
     """
     last: dict[tuple[int, int], A] = {}
     index_of = sheet_index(activity)
@@ -160,7 +160,7 @@ def sheet_index(activity: Activity) -> Callable[[str], int | None]:
 
 
 def _with_overrides(earned: Mapping[int, float], overrides: Mapping[int, GradeChange]) -> dict[int, float]:
-    """The scores that count: those of the overrides, else those earned; none for who is excused."""
+    """The scores that count: those of the overrides, else those earned; students who are excused have none."""
     given = {student_id: override.points for student_id, override in overrides.items()}
     return {student_id: score for student_id, score in {**earned, **given}.items() if score is not None}
 

@@ -29,11 +29,11 @@ class PointsColumn:
 def canvas_csv(students: Sequence[Student], columns: Sequence[PointsColumn]) -> str:
     """Return a gradebook as Canvas exports and imports it, with the row of possible points below the header.
 
-    Every student has a row, with an empty cell for an activity not tried, and EX where they are excused. Titles are
-    changed where Canvas would take them for columns of its own.
+    Every student has a row, with an empty cell for an activity not tried, and EX if they are excused. Titles are
+    changed if Canvas would take them for its columns.
 
-    Canvas finds a student by its own ID (unknown here), then by SIS ID, by login and last by name. The number on the
-    roster may be SIS ID or login, so it is written in both columns.
+    Canvas finds a student by its ID (unknown here), then by SIS ID, by login and last by name. The number on the roster
+    may be SIS ID or login, so it is written in both columns.
     """
     titles = unique_titles(_CANVAS_ID.sub(r"[\1]", _CANVAS_TITLE.sub(r"\1-", column.title)) for column in columns)
     rows: list[Sequence[Cell]] = [("Student", "ID", "SIS User ID", "SIS Login ID", "Section", *titles)]
@@ -49,7 +49,7 @@ def moodle_csv(students: Sequence[Student], columns: Sequence[PointsColumn]) -> 
 
     The cell of an activity not tried, or from which the student is excused, is empty. Students without a number on the
     roster are left out: Moodle would give their grades to the student in the row above. The key column is the e-mail
-    address where every number is one, else the ID number.
+    address if every number is one, else the ID number. A repeated title gets its count: "Quiz (%) [2]".
     """
     numbered = [student for student in students if student.roster_key]
     by_email = bool(numbered) and all("@" in str(student.roster_key) for student in numbered)
@@ -65,7 +65,7 @@ def _canvas_cell(column: PointsColumn, student: Student) -> Cell:
 
 
 def _percent(column: PointsColumn, student: Student) -> float | None:
-    """Return the student's score in per cent; None where they did not try, or nothing can be earned."""
+    """Return a student's score in per cent with 2 decimals; None without a score, or if nothing can be earned."""
     score = column.scores.get(student.id)
     return None if score is None or not column.points else round(100 * score / column.points, 2)
 
@@ -73,7 +73,7 @@ def _percent(column: PointsColumn, student: Student) -> float | None:
 def unique_titles(titles: Iterable[str]) -> Iterator[str]:
     """Yield the titles in their order, a repeated one with its count: "A", "B", "A" become "A", "B", "A [2]".
 
-    Gradebooks merge columns of one title.
+    Gradebooks merge columns with the same title.
     """
     counts = dict[str, int]()
     for title in titles:
