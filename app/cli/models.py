@@ -41,7 +41,7 @@ MODEL_HELP = N_("key of a model, path of a config.json, or org/name on the Huggi
 
 
 def add_to(commands: Commands) -> None:
-    """Add the commands `models`, `shapes`, `parameters` and `run`, with their options."""
+    """Add the commands `models`, `shapes`, `parameters` and `run`, with their options; `run` takes one model."""
     commands.add("models", _list_models, _("List the models of the library."))
     shapes_command = commands.add(
         "shapes", _show_shapes, _("Print the shapes of every matrix in a head, a layer and the model.")

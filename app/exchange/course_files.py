@@ -346,7 +346,7 @@ def _as_text(value: Any) -> Any:
 
 
 def _readme(course: Course) -> str:
-    """What each file in the ZIP is, and in which time zone times are."""
+    """README.txt of the ZIP: what each file is, the course's name and its time zone."""
     text = _("""\
 {course}
 exported from Attention Shapes. Times are in {zone} in the CSV files and in UTC in the JSON files.

@@ -78,8 +78,8 @@ def read_roster(roster: bytes | str, max_names: int = MAX_ROSTER_NAMES) -> tuple
 def read_roster_rows(roster: bytes | str, max_names: int = MAX_ROSTER_NAMES) -> RosterRows:
     """Return the entries that `read_roster` returns, with the names of the rows that it left out.
 
-    Rows without a name are not among those left out. Raises RosterError as `read_roster` does, and for more than
-    `max_names`.
+    Rows without a name are not among those. Raises RosterError as `read_roster` does: for more than `max_names`, for
+    example.
     """
     if len(roster) > MAX_ROSTER_BYTES:
         raise RosterError(
@@ -116,7 +116,7 @@ def write_roster(entries: Iterable[RosterEntry]) -> str:
 
 
 def _check_entries(entries: Sequence[RosterEntry], max_names: int) -> None:
-    """Raise RosterError for no names, more than `max_names`, or a name or number that is too long."""
+    """Raise RosterError for no names, more than `max_names`, and text of more than MAX_ENTRY_LENGTH characters."""
     if not entries:
         raise RosterError(_("The class list has no names. Type one name per line."))
     if len(entries) > max_names:

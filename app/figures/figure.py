@@ -198,7 +198,7 @@ class Edge:
 
     @property
     def text_width(self) -> float:
-        """The approximate width of the label in px: its wider line; 0 if it is not shown."""
+        """The approximate width in px of the label's wider line, of the letter if it is shown alone, else 0."""
         if self.shown != "label":
             return letter_px(self.letter) if self.shown == "letter" else 0.0
         space = SPACE_PX if self.letter and self.label else 0.0
@@ -258,7 +258,11 @@ class Edge:
 
     @property
     def anchor(self) -> Literal["start", "middle", "end"]:
-        """The end of its lines at which the label is aligned: the one next to the box, or the middle."""
+        """Which end of the label's lines is at its place: "start", "middle" or "end", by the side.
+
+        A label at the left or upper left ends there, one above or below is centred there unless it is cramped, others
+        start there.
+        """
         if self.side in ("left", "foot", "upper") or (self.side == "under" and self.is_cramped):
             return "end"
         if self.side in ("top", "below"):

@@ -131,7 +131,7 @@ class _Lane:
     left: str
 
     def sketch(self) -> Sketch:
-        """Draw the columns from left to right, then signs, arcs and brackets, and the state of each part."""
+        """Draw each column as far left as the room of those before it allows, then signs, arcs and brackets."""
         columns, taken, right = dict[str, Sketch](), list[tuple[float, float, float, float]](), 0.0
         for before, key in pairwise(("", *self.keys)):
             column = self._column(key)
@@ -257,7 +257,7 @@ class _Lane:
         return rect.bottom if product.is_above else rect.y
 
     def _column(self, key: str) -> Sketch:
-        """A matrix of the lane, its right operand, and the labels and brackets of both."""
+        """A matrix of the lane, the right operand of its product if it is one, and the labels and brackets of both."""
         box, product = self.boxes[key], self.product_of.get(key)
         edges, brackets = self.edges[key], tuple(self._row_brackets(box))
         if product is None or not product.right:
@@ -425,7 +425,7 @@ class _Lane:
         yield Arc(*ends, product.is_above, mismatch, is_open, " ".join(sharing))
 
     def _row_brackets(self, box: Box) -> Iterator[MismatchBracket]:
-        """Yield the bracket right of a matrix with too many or too few rows for the lane, if they are a mismatch."""
+        """Yield the bracket right of a matrix with more or fewer rows than the lane, if it is a mismatch."""
         rows = Blank(box.tensor, "rows")
         if self._has_own_rows(rows) and self._is_mismatched(rows):
             short, long = sorted((box.rect.height, self.height))
@@ -440,7 +440,7 @@ class _Lane:
         return " ≠ ".join(map(self.pen.shapes.label, (first, second)))
 
     def _operand_brackets(self, product: _Product, operand: Box) -> Iterator[MismatchBracket]:
-        """Yield the bracket right of a right operand whose inner side is longer than that of the left one."""
+        """Yield the bracket right of a right operand whose inner side differs from the left one's and is longer."""
         length, left = operand.rect.height, self.boxes[product.left].rect.width
         if not self.pen.shapes.differ(*product.inner) or length <= left:
             return
@@ -478,7 +478,7 @@ class _Lane:
                     yield fast_replace(self._clear(bracket, sketch), products=mismatch.at)
 
     def _clear(self, bracket: MismatchBracket, sketch: Sketch) -> MismatchBracket:
-        """A bracket above a matrix, moved below it if labels are in the way; any other bracket stays."""
+        """The bracket; if it is above a matrix and labels are in the way, moved to the first free place below it."""
         taken = [self.pen.label_box(edge) for edge in sketch.edges if edge.text_height]
         (x1, y), (x2, end_y) = bracket.start, bracket.end
         if y != end_y or not bracket.bracket_box.overlapping(taken):

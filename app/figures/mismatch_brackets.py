@@ -114,7 +114,10 @@ def _bracket_between(first: Side, second: Side) -> MismatchBracket:
 
 
 def _sides(pen: Pen, blank: Blank, sketch: Sketch) -> Iterator[Side]:
-    """Yield the places where a figure draws a length; the columns of a single head are left out."""
+    """Yield the places where a figure draws a length, one for each box of its tensor.
+
+    A side of columns is left out if the box is a single head.
+    """
     for box in sketch.boxes:
         if box.tensor == blank.tensor and (blank.field == "rows" or box.letter == pen.shapes.letter(box.tensor)):
             vertical = (blank.field == "rows") != box.transposed

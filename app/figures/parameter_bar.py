@@ -32,7 +32,7 @@ class BarPiece:
 
     @property
     def idle(self) -> str:
-        """The part of its stripes that no token meets: the experts that it is not routed to; "" if there is none.
+        """An SVG path of the part of its stripes for experts that a token is not routed to; "" if there is none.
 
         It is taken off the top, so that the areas are to scale as well.
         """

@@ -158,7 +158,10 @@ class MatrixSizes:
         return max(sum(widths), 2.4 * model + 2 * tokens)
 
     def content_width(self, plan: FigurePlan) -> float:
-        """The width in px of a figure's matrices, by its layout, without the space around and between them."""
+        """The width in px of a figure's matrices as its layout puts them, without the space around and between them.
+
+        It is the widest in a stack, and the sum in a row; others add what they draw side by side.
+        """
         widths = [self.size(key)[0] for key in plan.tensors]
         match plan.layout:
             case "stack":

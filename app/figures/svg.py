@@ -87,7 +87,10 @@ def _product(products: str) -> str:
 
 
 def _matrix(box: Box, state: str) -> str:
-    """A box with its cards, tints, lines, hatching, mask and letter; `state` is its state in a flow."""
+    """A box as an SVG group, drawn in this order: cards, tints, part, lines, hatching, mask, letter if it fits.
+
+    `state` is its state in a flow, a CSS class.
+    """
     classes, at = f"{box.role}{' open' * box.incomplete}{' whole' if box.part else ''}", _at(box.rect)
     cards = box.card_polygons if box.cards else ()
     parts = [
@@ -115,7 +118,7 @@ def _sign(sign: Sign, state: str) -> str:
 def _edge(edge: Edge, state: str) -> str:
     """A side of a matrix with its label; its number, or "?", is data of the element.
 
-    A number that was not typed but stated by the sheet is "?" there, too.
+    The number is also "?" if the sheet's text states it. The label is left out if it is not to be shown.
     """
     shows = f" shows-{edge.shown}" if edge.shown != "label" else ""
     classes = f"{edge.kind} {edge.anchor}{'' if edge.label else ' bare'}{shows}{' given' * edge.given} {state}"

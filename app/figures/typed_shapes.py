@@ -331,9 +331,9 @@ def _product(parts: Sequence[Answer]) -> Answer:
 def _mismatches(
     variant: Variant, known: Mapping[Blank, Answer], compared: Mapping[Blank, int]
 ) -> Iterator[DimensionMismatch]:
-    """Yield what does not fit, in the order of computation; on a sheet in letters, merged sides come last.
+    """Yield what does not fit, in the order of computation.
 
-    These are compared by what their parts mean; on a sheet in numbers they come with the others.
+    On a sheet in letters, merged sides come last, compared by what their parts mean, and only if all parts are typed.
     """
     table = DRAWN_WITH.get(variant.table.key, variant.table)
     in_letters = variant.worksheet.answers == "letters"

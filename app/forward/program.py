@@ -149,7 +149,11 @@ def check_modelled(architecture: Architecture, topic: str) -> None:
 
 
 def _refusals(a: Architecture, topic: str) -> Iterator[str]:
-    """Yield each reason why this model cannot be run: a sentence with a place for {model} and, in one, its {parts}."""
+    """Yield each reason why this model cannot be run: a sentence with a place for {model} and, in one, its {parts}.
+
+    Reasons are disentangled attention, parts that are not modelled, queries scaled by position without RoPE, latents
+    with biases, and for a topic of one head also latents and a norm over all heads.
+    """
     if a.position_bias == "disentangled":
         yield _("{model} has disentangled attention, which adds scores of relative positions: it cannot run here.")
     if a.not_modelled:

@@ -74,7 +74,11 @@ def score_lines(a: Architecture, tokens: int, *, layer: bool) -> Iterator[Progra
 
 
 def _scale_line(a: Architecture) -> Iterator[ProgramLine]:
-    """Yield the line that scales the scores, by 1/√d_h or as the model's config says; none for unscaled scores."""
+    """Yield the line that scales the scores; none for unscaled ones.
+
+    By kind it divides by √d_h, also multiplies by YaRN's constant, divides by the root of another number, or multiplies
+    by a stated factor.
+    """
     scale = a.score_scale
     if scale.kind == "inverse-sqrt":
         yield _on_scores("S /= d_h**0.5")
@@ -87,7 +91,7 @@ def _scale_line(a: Architecture) -> Iterator[ProgramLine]:
 
 
 def _bias_line(a: Architecture, layer: bool) -> Iterator[ProgramLine]:
-    """The line that adds the position bias to the scores; none without one."""
+    """Yield the line that adds a relative or ALiBi bias to the scores, of all heads if `layer`; none for others."""
     if a.position_bias == "relative":
         # Row i of the scores takes the distances from -i to N - 1 - i: a stretch of `bias` that starts at N - 1 - i.
         yield _on_scores("S += bias.unfold(-1, N, 1).flip(-2)", "row i: the distances from -i to N - 1 - i")

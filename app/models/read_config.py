@@ -50,8 +50,9 @@ def parse_config(text: str | bytes) -> object:
 def build_architecture(config: object, name: str = "this model") -> Architecture:
     """Build the Architecture that an already parsed config.json describes; of a multimodal one, its text part.
 
-    `name` becomes the Architecture's name. Raises ConfigError for anything that cannot be read, such as an unknown
-    family, a missing size, and query heads that cannot share the key/value heads evenly.
+    `name` becomes the Architecture's name. Rotary positions, window and chunk are those of the first layer, d_ff that
+    of a feed-forward block in it. Raises ConfigError for anything that cannot be read, such as an unknown family, a
+    missing size, and query heads that cannot share the key/value heads evenly.
     """
     model = _recognize(config)
     family, reader = model.family, _size_reader(model)
@@ -295,7 +296,8 @@ def _usable_positions(family: Family, flags: frozenset[str], reader: SizeReader)
 def _rotary_per_layer(model: _Recognized, reader: SizeReader, windows: Sequence[int | None]) -> Sequence[Rotary | None]:
     """The rotary positions of each layer of a stack, whose windows are given; None for a layer that rotates nothing.
 
-    Layers with a window may have another base, and some layers no rotary positions: see RotaryRule.
+    Layers with a window have another base if the family's RotaryRule has a default for it. The rule may name the layers
+    that rotate, or only those with a window, if there are any.
     """
     rule, config = model.family.rotary, model.config
     if rule is None or not condition_met(rule.when, model.flags):

@@ -76,7 +76,7 @@ _TABLES = {
 
 
 def _embeddings(a: Architecture, outside: Mapping[Row, ParameterSpecs]) -> Iterator[Fact]:
-    """Yield the tables of embeddings one by one, then patch embedding, norm and projection, if any."""
+    """Yield the tables of embeddings one by one, then the patch embedding, the norm and the projection, if any."""
     for spec in outside.get("embedding", ()):
         rows, width = (dim.size(a.all_sizes) for dim in spec.in_out_shape[-2:])
         yield Fact(_TABLES[spec.part], {"rows": rows, "width": width})
@@ -129,7 +129,7 @@ def _bias_names(biases: str) -> Mapping[str, tuple[Fact, ...]]:
 
 
 def _latent_attention(a: Architecture) -> Iterator[Fact]:
-    """The projections of latent attention (DeepSeek), with the norms of their latents."""
+    """Yield the projections of queries (through a latent or not), of keys and values, and their biases, if any."""
     yield Fact("latent-queries" if a.has_latent_queries else "direct-queries", a.all_sizes)
     yield Fact("latent-projections", a.all_sizes)
     biases = "latent-biases" if a.has_latent_queries else "direct-latent-biases"

@@ -261,7 +261,10 @@ def _hidden_in_range(variant: Variant, models: Mapping[str, Model]) -> Iterator[
 
 
 def _confusion_sentences(variant: Variant, kind: FindingKind, confusions: ConfusedPairs) -> Iterator[str]:
-    """Yield sentences of that kind: one about all misconceptions that do not show, then one for each other pair."""
+    """Yield sentences about `confusions`: one for all that leave the sheet right, then one for each other pair.
+
+    Both are sorted. Those of the kind "must-hide" say that no number of tokens would help, others that another would.
+    """
     if kind == "must-hide":
         right = _("With {model} these misconceptions cannot be seen, whatever the number of tokens: {misconceptions}.")
         alike = _("With {model} “{one}” and “{other}” cannot be told apart, whatever the number of tokens.")

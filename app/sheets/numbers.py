@@ -167,7 +167,7 @@ def _check_one_side(text: str, tidy: str, symbols: Mapping[str, int]) -> None:
 
 
 def _with_x_as_times(text: str, symbols: Collection[str]) -> str:
-    """The text with * for each x, except in the names of symbols: "2*d_exp" for "2xd_exp"."""
+    """The text with * for each x or X that is not in the name of a symbol: "2*d_exp" for "2xd_exp"."""
     if "x" not in text and "X" not in text:
         return text
     names = sorted((re.escape(name) for name in symbols if "x" in name), key=len, reverse=True)

@@ -337,7 +337,7 @@ class _LocalLayers:
 
     @classmethod
     def of(cls, architecture: Architecture) -> _LocalLayers:
-        """The local layers of the model's first stack."""
+        """Count the first stack's layers with a window or chunks, and find the shortest window and chunk."""
         runs = [run for stack in architecture.stacks[:1] for run in stack.runs]
         return cls(
             count=sum(run.count for run in runs if run.window or run.chunk),

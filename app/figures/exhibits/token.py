@@ -87,7 +87,7 @@ class _Grid:
 
     @classmethod
     def of(cls, variant: Variant, steps: Sequence[DecodeStep]) -> _Grid:
-        """A grid with room for the rows, names and shapes of all frames."""
+        """A grid with room for all frames: for the most rows, and for the longest of their words and shapes."""
         words = DECODER_WORDS if variant.architecture.encoder_decoder else ENCODER_WORDS
         rows = [_rows(words, step) for step in steps]
         labels = [label_px(row.label) for each in rows for row in each]

@@ -129,8 +129,9 @@ def _name_errors(sheet: Worksheet, models: Mapping[str, Model], wording: Wording
 def _model_errors(sheet: Worksheet, models: Mapping[str, Model], wording: Wording) -> Iterator[SettingError]:
     """Yield an error for the topic, and for each number of tokens, that one of the sheet's models cannot take.
 
-    A model that cannot take the topic is not checked further. Refused, too, are tokens as columns if the sheet's first
-    model has tensors with more than two sides in the topic, and decoder tokens that this model cannot take.
+    The topic's error is at "topic" for the sheet's first model and at "models" for others; tokens of that model are not
+    checked then. Refused, too, are tokens as columns if the first model has tensors with more than two sides in the
+    topic, and decoder tokens that it cannot take.
     """
     lengths = {name: getattr(sheet, name) for name in ("tokens", "tokens_from", "tokens_to")}
     for model in dict.fromkeys((sheet.model, *sheet.models)):
