@@ -261,10 +261,7 @@ class CourseFiles:
 
 
 def _place(activity: Activity, attempt: ClassAttempt) -> tuple[int, str]:
-    """Return the place of the attempt's worksheet in the activity: (1, "") for its second.
-
-    (2, KEY) for a worksheet that an activity with two no longer has, so that these come last.
-    """
+    """Return (1, "") for the activity's second worksheet; (2, KEY) for one that it no longer has, to come last."""
     index = sheet_index(activity, attempt.sheet_key)
     return (len(activity.content.items), attempt.sheet_key.rpartition("@")[0]) if index is None else (index, "")
 
@@ -324,7 +321,6 @@ def _questions(revisions: Iterable[Content]) -> dict[str, str]:
 
 
 def _without_id(answer: TicketAnswer) -> dict[str, Any]:
-    """Return an exit-ticket answer as JSON without its id, which the student's form made."""
     return {name: value for name, value in asdict(answer).items() if name != "id"}
 
 

@@ -213,7 +213,6 @@ def moodle_csv(students: Sequence[Student], columns: Sequence[GradebookColumn]) 
 
 
 def _canvas_cell(column: GradebookColumn, student: Student) -> Cell:
-    """Return the student's score as Canvas reads it."""
     return "EX" if student.id in column.excused else column.scores.get(student.id)
 
 

@@ -130,7 +130,6 @@ def _check_entries(entries: Sequence[RosterEntry], max_names: int) -> None:
 
 
 def _too_many(count: int, limit: int) -> RosterError:
-    """The error for a list with more names than may be added at once."""
     problem = _("The class list has {count:,} names; at most {limit:,} can be added at once.")
     return RosterError(problem.format(count=count, limit=limit))
 
@@ -220,10 +219,7 @@ def _header_columns(row: Sequence[str]) -> dict[_ColumnKind, int]:
 
 
 def _entry_by_header(row: Sequence[str], columns: Mapping[_ColumnKind, int]) -> tuple[str, str]:
-    """Return name and number of a row from its `columns`, "" for each that it does not have.
-
-    Without a full name, first and last name are joined; "Lee, Kim" becomes "Kim Lee".
-    """
+    """Return name and number of a row by its columns; first and last name are joined if there is no full name."""
     cells = {kind: clean_line(row[index]) if index < len(row) else "" for kind, index in columns.items()}
     name = cells.get("name") or clean_line(f"{cells.get('first', '')} {cells.get('last', '')}")
     return _first_name_first(name), cells.get("number", "")

@@ -135,7 +135,6 @@ def _head_context(pen: Pen, plan: FigurePlan) -> Sketch:
 
 
 def _made_by(pen: Pen, plan: FigurePlan) -> Operation:
-    """The operation that makes the last result of a plan out of the matrices before it."""
     made_by = pen.shapes.table[plan.results[-1]].made_by
     assert made_by is not None  # noqa: S101 - plans of stacks and rows show what an operation does
     return made_by

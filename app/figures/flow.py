@@ -436,7 +436,6 @@ class _Lane:
             yield MismatchBracket(*ends, Point(-1.0, 0.0), self._differ(rows, self.tokens), products=box.products)
 
     def _differ(self, first: Blank, second: Blank) -> str:
-        """The text of a bracket: 4096 ≠ 128."""
         return " ≠ ".join(map(self.pen.shapes.label, (first, second)))
 
     def _operand_brackets(self, product: _Product, operand: Box) -> Iterator[MismatchBracket]:

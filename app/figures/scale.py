@@ -78,7 +78,6 @@ class Scale:
 
 
 def _measure(name: ScaleName, length: int | Fraction) -> float:
-    """What pixels are proportional to: the length, or its square root."""
     return math.sqrt(length) if name == "root" else float(length)
 
 

@@ -64,7 +64,6 @@ def _at(rect: Rect) -> str:
 
 
 def _from(x: float, y: float) -> str:
-    """The attributes of the point where a text begins, ends or has its middle."""
     return f'x="{x:.1f}" y="{y:.1f}"'
 
 
@@ -82,7 +81,6 @@ def _line(points: Iterable[tuple[float, float]]) -> str:
 
 
 def _product(products: str) -> str:
-    """The attribute of a part of a flow that says which products it belongs to."""
     return f' data-product="{products}"' if products else ""
 
 

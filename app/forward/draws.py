@@ -142,5 +142,4 @@ def _gain_line(a: Architecture, letter: str, width: str) -> Iterator[ProgramLine
 
 
 def _helper(code: str, comment: str) -> ProgramLine:
-    """A line that makes no tensor of the table; the first word of its code is the variable whose shape is shown."""
     return ProgramLine(code, None, (code.split(" ")[0],), comment)

@@ -73,5 +73,4 @@ def _query_lines(a: Architecture, table: TensorTable) -> Iterator[ProgramLine]:
 
 
 def _line(code: str, makes: str | None = None) -> ProgramLine:
-    """A timed line; the first word of its code is the variable whose shape is shown."""
     return ProgramLine(code, makes, (code.split(" ")[0],), timed=True)

@@ -320,7 +320,6 @@ def _queries_to_context(a: Architecture, tokens: int) -> Iterator[ProgramLine]:
 
 
 def _projection_lines(a: Architecture, table: TensorTable) -> Iterator[ProgramLine]:
-    """The three lines that make Q, K and V from X, with the biases that the model has."""
     for letter, key in (("Q", "queries"), ("K", "keys"), ("V", "values")):
         yield made_line(table, key, f" + b_{letter}" if letter.lower() in a.biases else "")
 

@@ -150,10 +150,8 @@ def _mask(condition: str, comment: str) -> ProgramLine:
 
 
 def _on_scores(code: str, comment: str = "") -> ProgramLine:
-    """A timed line that changes the scores in place."""
     return ProgramLine(code, None, ("S",), comment, timed=True)
 
 
 def _helper(code: str, comment: str = "") -> ProgramLine:
-    """A line that prepares a variable that is no tensor of the table; its shape is shown next to the line."""
     return ProgramLine(code, None, (code.split(" ")[0],), comment)

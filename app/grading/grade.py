@@ -99,7 +99,6 @@ class Report:
         return any(mark.read_as is not None for mark in self.marks.values())
 
     def _count(self, kind: MarkKind) -> int:
-        """How many boxes have a mark of this kind."""
         return sum(mark.kind == kind for mark in self.marks.values())
 
     def _points(self, *kinds: MarkKind) -> int:
@@ -308,10 +307,7 @@ def _adds(variant: Variant, mismatch: DimensionMismatch) -> str:
 
 
 def _side_words(variant: Variant, name: str, blank: Blank, length: str) -> dict[str, str]:
-    """The words for one side of a mismatch, keyed by its name: {"left": "Queries", "left_length": "128 columns"}.
-
-    A length of 1 is in the singular.
-    """
+    """Words for a side of a mismatch, by its name: {"left": "Queries", "left_length": "128 columns"} or "1 column"."""
     axis = variant.wording.axes[variant.column_of(blank)]
     template = axis.length_one if length == "1" else axis.length
     return {name: variant.row_name(blank.tensor), f"{name}_length": template.format(length=length)}

@@ -249,7 +249,6 @@ def _variant(variant: Variant, options: HandoutOptions, base_url: str) -> TypstD
 
 
 def _markdown(text: str) -> list[TypstData]:
-    """An author's Markdown as blocks of texts and formulas, so that nothing in it is read as Typst markup."""
     return [_block(block) for block in read_markdown(text)]
 
 

@@ -275,5 +275,4 @@ def _most_symbols_first(term: Term) -> tuple[object, ...]:
 
 
 def _with_dots(term: Term) -> str:
-    """A term as a person writes it: "2·d·d_ff"."""
     return str(term).replace("*", "·")

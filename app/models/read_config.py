@@ -200,10 +200,7 @@ def _size_reader(model: _Recognized) -> SizeReader:
 
 
 def _flags_of_sizes(family: Family, reader: SizeReader, first_layer: LayerRun) -> set[str]:
-    """The flags that follow from layers and sizes instead of a field, if they hold: "first_moe", "narrow_embedding".
-
-    The first says that the first layer has experts, the second that the token embedding is not as wide as the model.
-    """
+    """{"first_moe"} if the first layer has experts, and "narrow_embedding" if the embedding is not as wide as d."""
     narrow = "d_emb" in family.sizes and reader.required("d_emb") != reader.required("d")
     flags = {"first_moe": any(spec.routed for spec in first_layer.parameters), "narrow_embedding": narrow}
     return {name for name, holds in flags.items() if holds}
@@ -253,7 +250,6 @@ def _layers(
 
 
 def _existing(parameters: ParameterSpecs, flags: frozenset[str]) -> ParameterSpecs:
-    """The tensors that exist under these flags, in their order."""
     return tuple(parameter for parameter in parameters if condition_met(parameter.when, flags))
 
 
@@ -336,10 +332,7 @@ def _rotary(model: _Recognized, rule: RotaryRule, reader: SizeReader, *, local: 
 
 
 def _softcap(config: Config, rule: SoftcapRule | None) -> float | None:
-    """The c of c·tanh(scores/c), from "attn_logit_softcapping"; None without a rule, or if that is null.
-
-    If the config lacks the field, the rule's default counts, which may be None as well.
-    """
+    """The c of c·tanh(scores/c): from the config, else the rule's default; None if null or without a rule."""
     if rule is None or config.get("attn_logit_softcapping", rule.default) is None:
         return None
     return read_positive_number(config, "attn_logit_softcapping", rule.default)
@@ -351,9 +344,6 @@ def _first_met(answers: Mapping[str, Answer], flags: frozenset[str], default: An
 
 
 def _not_modelled(family: Family, flags: frozenset[str], qk_norm: QKNorm) -> tuple[str, ...]:
-    """The parts of this model's attention that a run cannot compute: its family's whose conditions are met.
-
-    A LayerNorm on queries and keys comes last.
-    """
+    """The parts of attention that a run cannot compute: the family's whose conditions are met, then LayerNorm."""
     parts = (_(part) for condition, part in family.not_modelled.items() if condition_met(condition, flags))
     return (*parts, *([_("LayerNorm on queries and keys")] if qk_norm == "layer-norm" else []))

@@ -68,10 +68,7 @@ def added_back(table: TensorTable) -> list[tuple[Blank, Blank]]:
 def _product_mismatches(
     result: str, merged_sides: Mapping[Blank, tuple[Blank, ...]], values: Values
 ) -> Iterator[DimensionMismatch]:
-    """Yield each merged side that is not the product of its parts, with the last part.
-
-    A merged side is skipped unless it and all its parts have values.
-    """
+    """Yield each merged side that is not the product of its parts, with the last part, if all have values."""
     for merged, parts in merged_sides.items():
         if values.keys() >= {merged, *parts} and values[merged] != prod(values[part] for part in parts):
             yield DimensionMismatch(result, merged, parts[-1], parts=parts)

@@ -260,10 +260,8 @@ def _number_of_norms(norms: Iterable[ParameterSpec]) -> int:
 
 
 def _has_biases(specs: Iterable[ParameterSpec]) -> bool:
-    """Whether one of these tensors is a bias."""
     return any(spec.kind == "bias" for spec in specs)
 
 
 def _with_biases(specs: ParameterSpecs) -> Fact:
-    """The phrase that says whether matrices have biases."""
     return Fact("with-biases" if _has_biases(specs) else "without-biases")

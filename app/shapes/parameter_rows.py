@@ -107,7 +107,6 @@ def _rows_of_used(kinds: Sequence[LayerKind], total: Count) -> Iterator[Count]:
 
 
 def _leaf(key: str, specs: ParameterSpecs) -> Count:
-    """A row that is worked out from sizes alone."""
     return Count(key, number_of_parameters(specs), _summands_in_words(specs))
 
 

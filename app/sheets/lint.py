@@ -228,7 +228,6 @@ def _author_misconceptions(variant: Variant) -> Iterator[tuple[FindingKind, str]
 
 
 def _is_authors(misconception: str) -> bool:
-    """Whether the key is that of an author's misconception."""
     return misconception.startswith(AUTHOR_MISCONCEPTION_PREFIX)
 
 

@@ -123,7 +123,6 @@ def possible_lengths(sheet: Variant) -> range:
 
 
 def _longest_input(sheet: Variant) -> int:
-    """The most tokens that the model can take in the sheet's topic."""
     return possible_tokens(sheet.worksheet.topic, sheet.architecture, MAX_TOKENS)
 
 
@@ -147,7 +146,6 @@ def _multiples(lengths: range, step: int) -> range:
 
 
 def _asks_for(symbol: str, sheet: Variant) -> bool:
-    """Whether the right answer to any blank contains the symbol."""
     return any(symbol in sheet.expression(blank).symbols for blank in sheet.blanks)
 
 

@@ -263,7 +263,6 @@ class SheetText:
         return self.wording.misconception_name(key)
 
     def _author_misconception(self, key: str) -> AuthorMisconception | None:
-        """The author's misconception with that key; None if the worksheet has none."""
         return next((each for each in self.worksheet.misconceptions if each.key == key), None)
 
     def _sentences(self, kind: Literal["description", "assumptions"]) -> Iterator[tuple[str, str, str]]:
@@ -348,7 +347,6 @@ class _LocalLayers:
 
 
 def _number(text: str) -> int:
-    """The number that a match of _NUMBER means."""
     return int(text.replace(",", ""))
 
 

@@ -147,7 +147,6 @@ def _memory_count(what: str, bits: str, numbers: Expression, formula: str) -> Co
 
 
 def _total_parameters(architecture: Architecture, _tokens: int) -> Mapping[str, int]:
-    """The symbol `params`: the number of all parameters of the model."""
     return {"params": parameter_counts(architecture).total}
 
 

@@ -99,7 +99,6 @@ def _part_of(part: str, share: int, whole: int) -> FromParts:
 def _step(
     key: str, total: Expression, formula: str, made_from: FromParts | None = None, *, rounds: bool = False
 ) -> Count:
-    """A number on the way to the inner dimension."""
     return Count(key, total, formula, made_from, unit="entries", rounds=rounds)
 
 

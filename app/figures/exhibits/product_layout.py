@@ -316,7 +316,6 @@ class ProductLayout:
             yield TextMark(x, y, letter, "letter", "middle", is_symbol=True)
 
     def _css(self, tensor: str, how: str = "") -> str:
-        """The classes of a part: the role of its matrix, and how it is shown."""
         return f"{self.shapes.table[tensor].role} {how}".strip()
 
 

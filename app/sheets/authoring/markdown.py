@@ -156,10 +156,7 @@ def _read_nodes(text: str, position: int, roots: int) -> tuple[tuple[FormulaNode
 
 
 def _symbol(token: re.Match[str]) -> FormulaSymbol:
-    """A symbol or number with its subscript and superscript, without braces.
-
-    ' becomes ′, and raised letters such as ᵀ become T.
-    """
+    """A symbol or number, with subscript and superscript without braces, ′ for ' and T for a raised ᵀ."""
     above = _RAISED_LETTERS.get(token["raised"] or token["above"] or "", token["above"] or "")
     return FormulaSymbol(token["base"].replace("'", "′"), (token["below"] or "").strip("{}"), above.strip("{}"))
 
