@@ -50,6 +50,16 @@ class BarGroup:
     end: float
     pieces: tuple[BarPiece, ...]
 
+    @property
+    def left_percent(self) -> float:
+        """Where it starts, in hundredths of the bar."""
+        return 100 * self.start / BAR_LENGTH
+
+    @property
+    def width_percent(self) -> float:
+        """How long it is, in hundredths of the bar."""
+        return 100 * (self.end - self.start) / BAR_LENGTH
+
 
 def parameter_bar(formula: ParameterFormula) -> tuple[BarGroup, ...]:
     """The summands of a formula from left to right; together they are BAR_LENGTH long.
