@@ -59,10 +59,7 @@ class GradebookColumn:
         return frozenset(student_id for student_id, override in self.overrides.items() if override.excused)
 
     def counts_for(self, student_id: int) -> bool:
-        """Whether the activity is part of a student's total.
-
-        It isn't if they are excused, or if it has not closed and they have no points.
-        """
+        """Whether the activity counts in a student's total: not if excused, or if still open and without points."""
         return student_id not in self.excused and (self.phase == "closed" or student_id in self.scores)
 
     def is_missing(self, student_id: int) -> bool:
@@ -223,10 +220,7 @@ def _percent(column: GradebookColumn, student: Student) -> float | None:
 
 
 def _unique_titles(titles: Iterable[str]) -> Iterator[str]:
-    """Yield the titles in their order, a repeated one with its count: "A", "B", "A" become "A", "B", "A [2]".
-
-    Gradebooks merge columns with the same title.
-    """
+    """Yield titles that gradebooks don't merge: "A", "B", "A" become "A", "B", "A [2]"."""
     counts = dict[str, int]()
     for title in titles:
         counts[title] = counts.get(title, 0) + 1

@@ -32,10 +32,7 @@ class MaterialFile:
 
 
 def decode_file(content: bytes) -> str:
-    """The text of a file in UTF-8, with or without a byte order mark.
-
-    Raises MaterialFileError, naming the line, for any other.
-    """
+    """The text of a file in UTF-8, without a byte order mark; raises MaterialFileError, naming the line, for others."""
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -56,10 +56,7 @@ class RosterRows:
 
 
 def read_names(roster: bytes | str) -> tuple[str, ...]:
-    """Return the names of a class list in its order; raises RosterError.
-
-    Names that several students have are followed by the number, so that all differ.
-    """
+    """Return the names of a class list in order, equal ones with their numbers added; raises RosterError."""
     return tuple(told_apart(read_roster(roster)))
 
 
@@ -135,10 +132,7 @@ def _too_many(count: int, limit: int) -> RosterError:
 
 
 def _decode(roster: bytes) -> str:
-    """Return the text of a file: UTF-16 if it begins with the byte order mark, else UTF-8, else Windows-1252.
-
-    Raises RosterError for bytes that are none of these.
-    """
+    """Return a file's text: UTF-16 with a byte order mark, else UTF-8, else Windows-1252, else RosterError."""
     for encoding in ("utf-16",) if roster[:2] in (b"\xff\xfe", b"\xfe\xff") else ("utf-8-sig", "cp1252"):
         try:
             return roster.decode(encoding)

@@ -87,10 +87,7 @@ def head_label(shapes: TypedShapes, tensor: str) -> tuple[str, EdgeKind, str]:
 
 
 def _title(shapes: TypedShapes, plan: FigurePlan) -> str:
-    """The title of a figure, with the equations of its results: 'Scores: S = Q · Kᵀ; A = softmax(S/√d_h)'.
-
-    Without a colon if all its results are given.
-    """
+    """A figure's title and the equations of its results, if any is not given: 'Weights: A = softmax(S/√d_h)'."""
     equations = "; ".join(_equation(shapes, key) for key in plan.results if shapes.table[key].made_by)
     words = shapes.variant.figure_wording(plan.key).title
     return f"{words}: {equations}" if equations else words

@@ -445,10 +445,7 @@ class Flow:
 
     @property
     def axis_labels(self) -> tuple[tuple[str, Edge], ...]:
-        """The labels of the lane inside the frames, each with its products.
-
-        Without the first, which is always visible.
-        """
+        """The labels of the lane inside the frames, without the first, always visible one, each with its products."""
         products = dict[Edge, list[str]]()
         for key, axis in self.axes.items():
             products.setdefault(axis, []).append(key)

@@ -160,10 +160,7 @@ def _stack(pen: Pen, plan: FigurePlan) -> Sketch:
 
 
 def _row(pen: Pen, plan: FigurePlan) -> Sketch:
-    """Matrices side by side, with the operation's signs between them, each labelled at its right and bottom.
-
-    A concatenation has a bracket if its widths do not add up.
-    """
+    """Labelled matrices side by side with signs between them; a bracket if joined widths do not add up."""
     sketch, x, made_by = Sketch(), 0.0, _made_by(pen, plan)
     for key, sign in zip(plan.tensors, " " + made_by.signs, strict=True):
         box = pen.box(key, x, 0.0)

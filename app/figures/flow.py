@@ -268,10 +268,7 @@ class _Lane:
         return Sketch(boxes=(box, operand), edges=edges, brackets=brackets)
 
     def _gap(self, key: str, before: str, column: Sketch) -> float:
-        """The room between a matrix and the one before it in the lane; wider if it is made of that one.
-
-        It then has room for an arc or a sign.
-        """
+        """The room between a matrix and the one before it in the lane; with a sign or arc if it is made of that one."""
         product = self.product_of.get(key)
         if product is None or product.left != before:
             return NEXT_PX
@@ -408,10 +405,7 @@ class _Lane:
     # Arcs and brackets
 
     def _arcs(self, product: _Product, columns: dict[str, Sketch]) -> Iterator[Arc]:
-        """Yield the arc between the inner sides of a product, to the shorter one.
-
-        Products with the same left operand share the arc of the first.
-        """
+        """Yield an arc between the inner sides of a product, to the shorter; one for all with the same left operand."""
         sharing = [each.result for each in self.products if each.left == product.left]
         if sharing[0] != product.result:
             return

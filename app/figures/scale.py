@@ -148,10 +148,7 @@ class MatrixSizes:
         return sum(self.scale.px(lengths[s]) if s in lengths else UNKNOWN_DECK_PX for s in (columns, *behind))
 
     def _lane_width(self, widths: list[float]) -> float:
-        """The width of a flow's matrices, but no less than with an output as wide as the input, and scores.
-
-        So the drawing doesn't jump while the sheet is being filled in.
-        """
+        """A flow's width, no less than with its output and scores, so that it stays as a sheet is filled in."""
         stated = _stated_lengths(self.shapes.variant)
         model, tokens = (self.scale.px(stated[symbol]) if symbol in stated else 0.0 for symbol in ("d", "N"))
         return max(sum(widths), 2.4 * model + 2 * tokens)
@@ -178,10 +175,7 @@ class MatrixSizes:
         return widths[0] + sum(self.column_width(key) for key in plan.results)
 
     def content_room(self, plan: FigurePlan) -> float:
-        """The width that a figure has for its matrices, without the labels and the space between them, by its layout.
-
-        At least MIN_CONTENT_PX, or 120 px for decks.
-        """
+        """The width for a figure's matrices, without labels and space; at least MIN_CONTENT_PX, or 120 px for decks."""
         if plan.layout == "flow":
             return MAX_FLOW_PX
         if plan.layout == "decks":

@@ -85,10 +85,7 @@ def _product(products: str) -> str:
 
 
 def _matrix(box: Box, state: str) -> str:
-    """A box as an SVG group, drawn in this order: cards, tints, part, lines, hatching, mask, letter if it fits.
-
-    `state` is its state in a flow, a CSS class.
-    """
+    """A box with, from below, cards, tints, part, lines, hatching, mask, letter; `state` in a flow is a CSS class."""
     classes, at = f"{box.role}{' open' * box.incomplete}{' whole' if box.part else ''}", _at(box.rect)
     cards = box.card_polygons if box.cards else ()
     parts = [
@@ -131,10 +128,7 @@ def _edge(edge: Edge, state: str) -> str:
 
 
 def _number(edge: Edge) -> str:
-    """The number at a side, after the matrix's letter if that has no room inside.
-
-    Only the letter if that alone is shown.
-    """
+    """The number at a side, or no number if only the letter is shown, after the letter that has no room inside."""
     written = f'<tspan class="letter">{svg_symbol(edge.letter)}</tspan> ' if edge.letter else ""
     if edge.shown == "label":
         back = ' dy="6"' if edge.letter.endswith("ᵀ") else ' dy="-4"' if "_" in edge.letter else ""
@@ -153,7 +147,7 @@ def _arc_path(arc: Arc) -> str:
 
 
 def _bracket(each: MismatchBracket, state: str) -> str:
-    """A bracket with its two hooks, and its text."""
+    """A bracket with its two hooks and its text; `state`, its state in a flow, is a CSS class."""
     hook = (HOOK_PX * each.toward.x, HOOK_PX * each.toward.y)
     path = _line((each.start.moved(*hook), each.start, each.end, each.end.moved(*hook)))
     text = f"<text {_from(*each.label_at)}>{svg_expression(each.text)}</text>"

@@ -109,10 +109,7 @@ def layer_parameter_lines(a: Architecture) -> Iterator[ProgramLine]:
 
 
 def random_normal(a: Architecture, shape: str) -> str:
-    """The call that draws a tensor with the model's initializer_range as its standard deviation.
-
-    `shape` is written in symbols: 'd, d_h', or '' for a single number.
-    """
+    """A call that draws a tensor with initializer_range as its deviation; `shape` is 'd, d_h', '' for a number."""
     size = f"({shape},)" if shape and "," not in shape else f"({shape})"
     return f"torch.normal(0.0, {float(a.initializer_range)!r}, {size}, device=device, dtype=dtype)"
 

@@ -119,10 +119,7 @@ def mask_lines(a: Architecture, tokens: int) -> Iterator[ProgramLine]:
 
 
 def has_window(a: Architecture, tokens: int) -> bool:
-    """Whether a sliding window hides any of `tokens` tokens.
-
-    One to both sides does if it is shorter than 2·tokens - 1.
-    """
+    """Whether a window hides any of `tokens` tokens; one to both sides does if shorter than 2·tokens - 1."""
     return a.window is not None and a.window < (tokens if a.causal else 2 * tokens - 1)
 
 
@@ -132,10 +129,7 @@ def has_chunks(a: Architecture, tokens: int) -> bool:
 
 
 def _weights_line(a: Architecture, layer: bool) -> ProgramLine:
-    """The line of the softmax, over each row of scores.
-
-    A sink is one more score in every row, whose weight is dropped, so that rows sum to less than 1.
-    """
+    """The softmax over each row of scores; the weight of a sink, one more score in each row, is dropped."""
     makes, last = (None, 2) if layer else ("weights", 1)
     if not a.has_sinks:
         return ProgramLine(f"A = torch.softmax(S, dim={last})", makes, ("A",), timed=True)

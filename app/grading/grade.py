@@ -198,10 +198,7 @@ def with_kind(variant: Variant, blank: Blank, mark: Mark, kind: MarkKind) -> Mar
 
 
 def _mark(variant: Variant, blank: Blank, text: str, typed: Answer | Unreadable | None) -> Mark:
-    """The mark of one box by the key: empty (`typed` is None), unreadable, right, or wrong with a message.
-
-    `typed` is what its text was read as.
-    """
+    """The mark of one box by the key; `typed` is what its text was read as, None for an empty box."""
     if typed is None:
         return Mark("empty", text, None, "")
     if isinstance(typed, Unreadable):

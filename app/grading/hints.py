@@ -115,10 +115,7 @@ class HintWriter:
         return Hint(level, message) if message else self.box_hint(boxes[0], boxes, level)
 
     def box_hint(self, blank: Blank, wrong: tuple[Blank, ...], level: HintLevel) -> Hint:
-        """The hint without a diagnosis: the nudge of `blank` at level 1, how it is made at 2, boxes to check at 3.
-
-        `wrong` are the boxes to check.
-        """
+        """Without a diagnosis: the nudge of `blank` at level 1, how it is made at 2, and the `wrong` boxes at 3."""
         if level == 1:
             return Hint(1, self._say("nudge", box=self._box(blank), nudge=self.variant.text.nudge(blank)), (blank,))
         if level == 2:

@@ -51,6 +51,8 @@ def all_but_every(period: int, field: str | None = None) -> LayerPattern:
 def all_but_first_of_every(period: int, field: str) -> LayerPattern:
     """The pattern of all layers except the first of every n, where n is `field` if the config has it, else `period`.
 
+    Raises ConfigError for a stated n that is no whole number of at least 1.
+
     Example: period 3 and 7 layers -> no yes yes no yes yes no
     """
 

@@ -34,10 +34,7 @@ def read_config(text: str | bytes, name: str = "this model") -> Architecture:
 
 
 def parse_config(text: str | bytes) -> object:
-    """Parse the text of a config.json, whatever JSON value it holds.
-
-    Raises ConfigError for text longer than MAX_CONFIG_BYTES and for text that is not JSON.
-    """
+    """Parse the text of a config.json; raises ConfigError if it is longer than MAX_CONFIG_BYTES or not JSON."""
     if len(text) > MAX_CONFIG_BYTES:
         problem = _("A config.json may have at most {most:,} bytes; this one has {count:,}.")
         raise ConfigError(problem.format(most=MAX_CONFIG_BYTES, count=len(text)))
@@ -276,10 +273,7 @@ def _extra_sizes(
 
 
 def _usable_positions(family: Family, flags: frozenset[str], reader: SizeReader) -> int | None:
-    """How many tokens the position table has room for: its rows without the unused ones; None without a table.
-
-    Raises ConfigError if that leaves no row.
-    """
+    """Rows of the position table without unused ones; None without a table, ConfigError if no row is left."""
     if family.position_rows is None or not condition_met(family.position_table_when, flags):
         return None
     rows = reader.required(family.position_rows)

@@ -55,10 +55,7 @@ def mismatches(table: TensorTable, values: Values) -> list[DimensionMismatch]:
 
 
 def added_back(table: TensorTable) -> list[tuple[Blank, Blank]]:
-    """The sides that must be equal so that the output can be added to the input: rows with rows, and so on.
-
-    Empty for a table that has no input or no output.
-    """
+    """The sides that must be equal to add the output to the input; () for a table without an input or output."""
     before, after = ADDED_BACK
     if not {before, after} <= table.equal_sides.keys():
         return []

@@ -127,9 +127,10 @@ def decimal_prefix(text: str) -> str:
 def _read_number(text: str, symbols: Mapping[str, int], box: BoxUnit | None) -> int | None:
     """The whole number that a typed number or calculation comes to; None for a blank text.
 
-    A result with a unit such as GiB is rounded to a whole number. Raises CannotReadError for a text that is too long,
-    other characters, sides of "=" that differ, broken arithmetic, a value above MAX_VALUE at any step, and a result
-    that is not whole, or smaller than the box takes.
+    `symbols` are names that may be typed for their sizes, x is a times sign, and `box`, if given, is what the box
+    counts: it decides on units. A result with a unit such as GiB is rounded. Raises CannotReadError for a text that is
+    too long, other characters, sides of "=" that differ, broken arithmetic, a value above MAX_VALUE at any step, and a
+    result that is not whole, or smaller than the box takes.
     """
     if not text.strip():
         return None

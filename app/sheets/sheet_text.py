@@ -42,10 +42,7 @@ _COMPARED_BLOCKS = (
 
 @dataclass(frozen=True)
 class StatedFact:
-    """A part of a topic's description with its sentence for one model, and whether the sheet leaves it out (`hidden`).
-
-    `symbols` are those of the sizes that it states.
-    """
+    """A part of the description: its sentence, the `symbols` of sizes it states, and whether it is `hidden`."""
 
     part: str
     sentence: str

@@ -97,9 +97,9 @@ class TopicWording(WordingPart):
     figures: Mapping[str, FigureWording] = {}
 
     def title_for(self, name: str, architecture: Architecture) -> str:
-        """The title of a sheet without an author's title, such as "One head of LLaMA 7B"; `name` is the model's.
+        """The title for the model called `name`, "One head of LLaMA 7B".
 
-        An encoder-decoder may have another one.
+        For an encoder-decoder its other form, if any.
         """
         title = (architecture.encoder_decoder and self.title_of_encoder) or self.title
         return title.format(model=name)

@@ -71,10 +71,7 @@ class Part:
 
 @dataclass(frozen=True)
 class FrameDrawing:
-    """The drawing of one frame; all frames of an exhibit have the same width and height.
-
-    `alt_text` describes it in words.
-    """
+    """The drawing of one frame, `alt_text` in words; all frames of an exhibit have the same width and height."""
 
     width: float
     height: float

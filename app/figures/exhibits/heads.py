@@ -88,10 +88,7 @@ class HeadsExhibit:
 
     @property
     def remark(self) -> str:
-        """Whether the key card that was tried fits, and which query cards it belongs to; "" if none was tried.
-
-        If it fits, the score card's size too.
-        """
+        """Whether the tried key card fits, and if so what they make, and whose card it is; "" if none was tried."""
         tried, asked = self.dealing.tried, self.dealing.asked
         if tried is None or asked is None:
             return ""

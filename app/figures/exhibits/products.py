@@ -112,10 +112,7 @@ def multiplied(shapes: TypedShapes, product: Product) -> TypedShapes:
 
 
 def has_every_side(shapes: TypedShapes, product: Product) -> bool:
-    """Whether the shapes have a length for every side of a product, in letters a meaning, so that it can be shown.
-
-    False if the lengths cannot be multiplied head by head.
-    """
+    """Whether every side of a product has a length (in letters, a meaning) that can be multiplied head by head."""
     try:
         multiplied_shapes = multiplied(shapes, product)
     except UnmultipliableError:

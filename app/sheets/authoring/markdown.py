@@ -224,10 +224,7 @@ def _items(tokens: Iterator[Token], closing: str) -> Iterator[tuple[MarkdownBloc
 
 
 def _spans(tokens: Sequence[Token]) -> Iterator[MarkdownSpan]:
-    """Yield the spans of a paragraph: formulas, and runs of text in one style.
-
-    A soft line break becomes a space, a hard one "\\n".
-    """
+    """Yield the spans of a paragraph: formulas and runs in one style; a soft line break is " ", a hard one "\\n"."""
     style = MarkdownSpan("")
     for token in tokens:
         if token.type in ("strong_open", "strong_close"):
