@@ -18,7 +18,7 @@ from .spreadsheet import Cell, plain_csv
 
 A = TypeVar("A", AttemptScore, ClassAttempt)
 
-# Canvas ignores a column whose title holds the title of one of its own columns, such as "Final Score", and takes a
+# Canvas ignores a column whose title holds the title of one of Canvas's columns, such as "Final Score", and takes a
 # number in brackets at the end of a title for the id of an assignment.
 _CANVAS_TITLE = re.compile(r"(Current|Final|Override) (?=Score|Points|Grade|Status)")
 _CANVAS_ID = re.compile(r"\((\d+)\)\s*$")

@@ -104,7 +104,7 @@ def read_sender(text: str) -> Address:
     """
     import email_validator  # not needed where no mail is sent
 
-    email_validator.SPECIAL_USE_DOMAIN_NAMES.clear()  # a campus may have a domain of its own, such as mail.local
+    email_validator.SPECIAL_USE_DOMAIN_NAMES.clear()  # a campus may use one, such as mail.local
 
     try:
         checked = email_validator.validate_email(

@@ -34,7 +34,7 @@ _TITLES: Mapping[_ColumnKind, frozenset[str]] = {
                          "matriculation number", "username", "roster number"}),
 }  # fmt: skip
 _DELIMITERS = "\t;,"
-_EXTRA_LINES = 20  # that a list may have beside its names, such as a header
+_EXTRA_LINES = 20  # that a list may have besides its names, such as a header
 _MOST_CELLS = 20  # of a line without a header
 _HEADER_LENGTH = 20_000  # characters of a header that are looked at
 # Rows of gradebooks that are no students: of Canvas, its test student in either order, and of Moodle.

@@ -45,7 +45,7 @@ MARGIN_PX = 6.0  # around everything in a figure
 CLEAR_PX = 3.0  # between a label that was moved and what it was moved away from
 SIGN_SIDE_PX = 16.0  # of the square that a sign takes
 HOOK_PX = 4.0  # of a bracket
-ARC_POINTS = 8  # by which an arc is told from what it must not cross
+ARC_POINTS = 8  # that show whether an arc crosses something
 VIEW_PX = (250.0, 150.0)  # width and height, at least, of the part of a flow that is looked at
 VIEW_MARGIN_PX = 6.0
 

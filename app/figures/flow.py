@@ -56,7 +56,7 @@ NEXT_PX = 12.0  # between two matrices that are made of one operand
 PRODUCT_PX = 22.0  # between the left operand of a product and its result
 SIGN_ROOM_PX = 34.0  # between two matrices with a sign between them
 SIGN_TEXT_PX = 16.0  # of a sign
-TEXT_PX = 7.0  # between a text and what is beside it
+TEXT_PX = 7.0  # between a text and what is next to it
 LANE_PX = 5.0  # of the lane around its matrices
 LANES_PX = 16.0  # between two lanes with all that is at them
 
@@ -315,9 +315,9 @@ class _Lane:
     # Labels
 
     def _lane_edges(self, box: Box) -> tuple[Edge, Edge]:
-        """The number of columns below a matrix, and its rows: on the left for the lane's, else next to the matrix.
+        """The labels of a matrix: columns below, rows on the left for the lane's, else next to it.
 
-        Labels that would cover each other are moved apart.
+        Apart if they overlap.
         """
         columns = self._edge(Blank(box.tensor, "columns"), "below", box, letter=self.pen.outside_letter(box))
         needed = max((outline.height for outline in self.pen.outlines([box])), default=0.0)

@@ -62,10 +62,7 @@ class BarGroup:
 
 
 def parameter_bar(formula: ParameterFormula) -> tuple[BarGroup, ...]:
-    """The summands of a formula from left to right; together they are BAR_LENGTH long.
-
-    Layers with the same tensors are next to each other, wherever they are in the model.
-    """
+    """The summands of a formula from left to right, layers with the same tensors together, BAR_LENGTH long in all."""
     return tuple(_groups(formula))
 
 

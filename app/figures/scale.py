@@ -20,9 +20,9 @@ Size = tuple[float, float]  # width, height
 
 MAX_SIDE_PX = 200.0  # of the longest length on the sheet
 UNKNOWN_SIDE_PX = 42.0  # of a length not typed yet
-MIN_SIDE_PX = 7.0  # of any length, so that it can be seen beside its coloured edge
+MIN_SIDE_PX = 7.0  # of any length, so that it can be seen next to its coloured edge
 MIN_SHORTENED_RATIO = 4  # from what multiple of everything else the longest length is drawn shortened
-MAX_FIGURE_PX = 520.0  # width of a figure, which is never shown smaller: the place beside a sheet on a laptop
+MAX_FIGURE_PX = 520.0  # width of a figure, which is never shown smaller: the room next to a sheet on a laptop
 MIN_CONTENT_PX = 210.0  # of that, for its matrices
 MAX_FLOW_PX = 318.0  # width of the matrices of a flow
 DECK_STEP_PX, DECK_TEXTS_PX = 145.0, 65.0  # width of labels and signs: of a step from deck to deck, of a batch

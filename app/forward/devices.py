@@ -106,7 +106,7 @@ def peak_bytes_since(device: str, start: tuple[int, int] | None) -> int | None:
         import torch
 
         return torch.cuda.max_memory_allocated() - in_use
-    # Pages of torch's own library files, read in at the first use of an operation, are no tensors.
+    # Pages of torch's library files, read in at the first use of an operation, are no tensors.
     return _status_bytes("VmHWM") - in_use - (_status_bytes("RssFile") - files)
 
 

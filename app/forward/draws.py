@@ -54,9 +54,9 @@ def query_parameter_lines(a: Architecture, head: int) -> Iterator[ProgramLine]:
 
 
 def key_value_parameter_lines(a: Architecture, kv_head: int) -> Iterator[ProgramLine]:
-    """Yield lines that draw the parameters of a key/value head: W_K, W_V, their biases and the norm of keys, if any.
+    """Yield lines that draw W_K, W_V, biases and the gain of keys, if any.
 
-    A comment says which query heads share it.
+    A comment names the query heads of a group.
     """
     group = a.query_heads_per_kv_head
     comment = f"key/value head {kv_head:d}"

@@ -207,10 +207,7 @@ def _is_whole(value: object) -> bool:
 def _head_program(
     a: Architecture, table: TensorTable, tokens: int, head: int, dtype: str, device: str, seed: int
 ) -> Iterator[ProgramLine]:
-    """Yield the program of one query head: sizes, random input and parameters, positions, then the head itself.
-
-    The key/value head is the one that this query head reads.
-    """
+    """Yield a query head's program, with the key/value head it reads: sizes, random input and parameters, head."""
     kv_head = head // a.query_heads_per_kv_head
     yield ProgramLine("", comment="Sizes: tokens, embedding dimension, head dimension of queries and keys, of values")
     yield from size_lines("N, d, d_h, d_v", (tokens, a.d, a.d_h, a.d_v), dtype, device)

@@ -30,8 +30,8 @@ from app.topics.single_head import SINGLE_HEAD
 from app.translation import gettext as _
 
 MAX_PICTURE_CELLS = 100  # rows and columns of a picture
-# On a CPU, programs of at most so many tokens run twice, the first time unmeasured: at larger sizes the first use of
-# an operation costs next to nothing beside the operation itself.
+# On a CPU, programs of at most this many tokens run twice, the first time unmeasured: at larger sizes the first use of
+# an operation costs next to nothing compared with the operation.
 MAX_REHEARSED_TOKENS = 1024
 # The share of the free bytes that a program may plan for: libraries take workspaces, and other processes live here too.
 USABLE_SHARE = 0.9

@@ -182,9 +182,9 @@ def with_kept_marks(variant: Variant, report: Report, kinds: Mapping[str, str]) 
 
 
 def without_help(report: Report) -> Report:
-    """The report with its marks alone: no nudge next to a wrong box, no diagnosis and no first mismatch.
+    """The report without nudges, diagnosis and first mismatch.
 
-    Messages about unreadable boxes and follow-throughs stay.
+    Messages on unreadable boxes and follow-throughs stay.
     """
     marks = {blank: replace(mark, message="") if mark.kind == "wrong" else mark for blank, mark in report.marks.items()}
     return Report(marks, report.follow_share, points=report.points)
@@ -238,7 +238,7 @@ def _follow_through_mark(variant: Variant, blank: Blank, wrong: Mark, repeats: B
 
 
 def feedback(variant: Variant, blank: Blank, kind: MarkKind) -> str:
-    """The sentence beside a box: for a wrong one its nudge, for a follow-through what it earns; else empty."""
+    """The sentence next to a box: the nudge of a wrong one, what a follow-through earns; "" for others."""
     if kind == "follows":
         return variant.wording.say("marks", "follows", credit=_credit(variant))
     return variant.text.nudge(blank) if kind == "wrong" else ""
@@ -293,10 +293,7 @@ def find_first_mismatch(variant: Variant, values: Values, texts: Mapping[Blank, 
 
 
 def _adds(variant: Variant, mismatch: DimensionMismatch) -> str:
-    """What is added that does not fit, "mask", "residual" or "summand".
-
-    "" unless the two boxes that differ are the summands, and the sheet asks for both.
-    """
+    """Return "mask", "residual" or "summand" if both boxes that differ are asked and added, else ""."""
     made_by, operands = variant.table[mismatch.at].made_by, {mismatch.left.tensor, mismatch.right.tensor}
     if made_by is None or operands != set(made_by.operands) or not operands <= variant.problem.asked:
         return ""

@@ -50,15 +50,15 @@ def parameter_inventory(architecture: Architecture) -> Iterator[Fact]:
     yield from _after_layers(architecture, outside)
 
 
-def experts_inventory(architecture: Architecture, own: Mapping[str, int]) -> Iterator[Fact]:
+def experts_inventory(architecture: Architecture, extra: Mapping[str, int]) -> Iterator[Fact]:
     """Yield what a sheet about a mixture of experts says of it: how many experts, of which size, and the rest.
 
-    `own` are the sizes that only such a sheet has; they win over the model's. Of the two kinds of layers in a model
+    `extra` are the sizes that only such a sheet has; they win over the model's. Of the two kinds of layers in a model
     with experts in some layers only, those with experts are described. Only for models that the topic is true of.
     """
     kinds = architecture.stacks[0].kinds
     kind = next(kind for kind in kinds if kind.has_experts)
-    sizes = {**architecture.all_sizes, **own}
+    sizes = {**architecture.all_sizes, **extra}
     layers = "experts-in-all-layers" if len(kinds) == 1 else "experts-in-some-layers"
     yield Fact(layers, {symbol: sizes[symbol] for symbol in ("L", "L_exp", "E", "k")})
     if _has_biases(kind.rows["router"]):

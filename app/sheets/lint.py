@@ -35,7 +35,7 @@ FARTHEST_PROPOSED = 60  # tokens away that another length may be
 ANY_TOKENS = 100  # where the number plays no part
 SHORTEST_PROPOSED = 3  # tokens; with fewer, most sizes coincide
 CONFUSIONS_KEPT = 512
-TRIED_OF_RANGE = 16  # lengths of an author's own range
+TRIED_OF_RANGE = 16  # lengths of an author's range
 _FIXED_BY_TOKENS: frozenset[FindingKind] = frozenset({"hides", "coincides", "same-answer"})
 _BY_LENGTH = frozenset({"N", "M", "B"})  # sizes that another number of tokens changes
 # Parts of a description that decide what is counted, whether or not they state a size.

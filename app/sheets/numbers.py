@@ -33,7 +33,7 @@ BoxUnit = CountUnit | Literal["side"]
 ROUNDED_DIGITS = 3
 
 _NO_SYMBOLS: Mapping[str, int] = MappingProxyType({})
-# What may stand behind the number of a box, whole; a prefix comes first where there can be one.
+# What may follow the number of a box, whole; a prefix comes first where there can be one.
 _UNITS: Mapping[BoxUnit, re.Pattern[str]] = {
     "side": re.compile("()(?:tokens?|rows?|col(?:umn)?s?|numbers?|dim(?:ension)?s?|features?|entries)"),
     "parameters": re.compile("()(?:param(?:eter)?s?|numbers?|weights?|entries)"),

@@ -405,7 +405,7 @@ def sentence_forms(problem: Problem) -> Mapping[str, Mapping[str, bool]]:
             "heads-grouped": True,
         },
         "head-dimension": {
-            "": is_latent,  # said with the heads
+            "": is_latent,  # stated with the heads
             "head-dimensions-differ": width != sizes["d_v"],
             "head-dimension-derived": width * heads == a.d,
             "head-dimension-stated": True,

@@ -1,6 +1,6 @@
 """What an exhibit consists of: numbered frames, each a sentence and a drawing made of parts that move between frames.
 
-Like figure.py this is geometry in pixels, which templates turn into SVG. Every frame is complete on its own: without
+Like figure.py this is geometry in pixels, which templates turn into SVG. Every frame is complete: without
 script and on paper they are below one another. With script one is shown at a time, and a part that two frames share (by
 its key) moves from its place in one to its place in the other.
 """

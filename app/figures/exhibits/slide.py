@@ -38,10 +38,7 @@ class SlideStep(NamedTuple):
 
 
 def slide_exhibit(shapes: TypedShapes, product: Product) -> Exhibit:
-    """The frames of a product with the lengths of these shapes, all four of which must be known.
-
-    Raises UnmultipliableError if the typed lengths do not give a single head.
-    """
+    """The frames of a product whose four lengths are known; UnmultipliableError if they don't give a single head."""
     product_frames = _ProductFrames(multiplied(shapes, product), product, *slices(shapes, product))
     frames = tuple(Frame(number, *step) for number, step in enumerate(product_frames.steps(), 1))
     return Exhibit("slide", _("Slide it together"), product_frames.about, frames)
@@ -58,7 +55,7 @@ class _ProductFrames:
 
     @cached_property
     def layout(self) -> ProductLayout:
-        """Where everything stands."""
+        """The position of everything."""
         return ProductLayout(self.shapes, self.product)
 
     @property

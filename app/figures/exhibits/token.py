@@ -35,7 +35,7 @@ _TEXT_PX = 7.0  # between a name and its row
 _LETTER_PX = 24.0  # the line of the letters above the matrices
 _LINE_PX = 15.0  # between the two lines of a shape
 _MARGIN_PX = 4.0
-_SHAPE_SCALE = 13 / 12  # of the type of shapes beside that of names, as in exhibits.css
+_SHAPE_SCALE = 13 / 12  # of the type of shapes to that of names, as in exhibits.css
 
 
 def token_exhibit(variant: Variant) -> Exhibit:

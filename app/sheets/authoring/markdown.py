@@ -1,6 +1,6 @@
 """What an author writes in Markdown: paragraphs, lists, emphasis and code, with formulas between dollar signs.
 
-It is read once into values, which pages and paper set each in their own way, so that no markup of an author is ever
+It is read once into values, which pages and paper set differently, so that no markup of an author is ever
 evaluated. Headings, links, pictures and HTML are not markup here: they stay the text that was typed.
 
 >>> [(span.text, span.strong) for span in read_markdown("A **single** <b>head</b>")[0].spans]

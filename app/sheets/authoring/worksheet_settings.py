@@ -105,7 +105,7 @@ def _setting_error(problem: ErrorDetails) -> SettingError:
     context = problem.get("ctx", {})
     path = problem["loc"] or (context["setting"],)
     is_within = path[0] in _ENTRIES and len(path) > 1
-    # An entry of a list of names has no name of its own.
+    # An entry of a list of names is called by the list.
     shown = path if is_within or not isinstance(path[-1], int) else path[:1]
     name = ".".join(str(part + 1) if isinstance(part, int) else part for part in shown)
     if problem["type"] == "sentence":
