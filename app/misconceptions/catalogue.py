@@ -31,7 +31,6 @@ def _each(size: str, *blanks: str) -> dict[str, str]:
 
 
 def _on(topics: str | Iterable[str], *predictions: Prediction) -> dict[str, tuple[Prediction, ...]]:
-    """The same predictions for each of these topics, or for one."""
     return dict.fromkeys([topics] if isinstance(topics, str) else topics, predictions)
 
 
@@ -75,7 +74,6 @@ def _on_products(size: str, *ways: tuple[BlankField, ...]) -> dict[str, tuple[Pr
 
 
 def _is_causal(architecture: Architecture) -> bool:
-    """Whether a mask hides later tokens."""
     return architecture.causal
 
 
@@ -86,7 +84,6 @@ def _is_rounded_up(architecture: Architecture) -> bool:
 
 
 def _has_grouped_queries(architecture: Architecture) -> bool:
-    """Whether several query heads share a key/value head."""
     return architecture.G != architecture.H
 
 
@@ -96,12 +93,10 @@ def _is_of_grouped_queries(architecture: Architecture) -> bool:
 
 
 def _has_latent_attention(architecture: Architecture) -> bool:
-    """Whether keys and values are computed from one latent of each token."""
     return architecture.has_latent_attention
 
 
 def _has_experts(architecture: Architecture) -> bool:
-    """Whether the model is a mixture of experts."""
     return architecture.has_experts
 
 
@@ -111,18 +106,12 @@ def _is_no_even_share(architecture: Architecture) -> bool:
 
 
 def _has_layer_unlike_model(architecture: Architecture) -> bool:
-    """Whether the heads of a layer together differ from the embedding in width, for queries or for keys.
-
-    Otherwise writing the layer's width for a head's looks just like heads as wide as the model.
-    """
+    """Whether H·d_h or G·d_h differs from d; if not, a layer's width for a head's looks like the model's."""
     return architecture.H * architecture.d_h != architecture.d or architecture.G != architecture.H
 
 
 def _counted(part: str, change: str) -> dict[str, str]:
-    """Overrides of a parameter count in which one layer's part changes, and all layers and the totals with it.
-
-    `change` is a formula for one layer, such as "-d*d_ff"; the totals change by L times as much.
-    """
+    """Overrides of a count: `change` ("-d*d_ff") in one layer's `part`, and L times as much in the totals."""
     return {f"{part}.count": f"right + {change}", **_each(f"right + L*{change}", "all_layers.count", *_WHOLE)}
 
 
@@ -132,12 +121,10 @@ def _looks_tokens_up(architecture: Architecture) -> bool:
 
 
 def _has_context_length(architecture: Architecture) -> bool:
-    """Whether the config states the longest input."""
     return architecture.C is not None
 
 
 def _has_rope_alone(architecture: Architecture) -> bool:
-    """Whether positions come from RoPE and from no table."""
     return architecture.rotary is not None and not architecture.has_position_table
 
 

@@ -206,7 +206,6 @@ def _window_sentence(a: Architecture) -> str:
 
 
 def _runs(a: Architecture) -> Sequence[LayerRun]:
-    """The runs of layers of all stacks."""
     return [run for stack in a.stacks for run in stack.runs]
 
 

@@ -198,7 +198,6 @@ class SizeReader:
     def _record(
         self, symbol: str, size: int, fields: tuple[str, ...], field: str | None = None, rule: str = "stated"
     ) -> int:
-        """Note where a size came from, and return the size."""
         self.sources[symbol] = SizeSource(symbol, size, field, rule, fields)
         return size
 
