@@ -14,11 +14,13 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from app.activities.content import Snapshot
+from app.activities.work import Answers, MergedBoxes, Stamp, merge_boxes
 from app.secret_key import SecretKey, read_or_make_secret
 
-from .activities import Activities, Snapshot, keep_snapshots
+from .activities import Activities, keep_snapshots
 from .audit import AuditLog
-from .classwork import Answers, Classwork, MergedBoxes, Stamp, merge_boxes
+from .classwork import Classwork
 from .courses import Courses
 from .database import convert_plain_codes, migration_transaction, open_engine, prepare_tables
 from .exit_tickets import ExitTickets

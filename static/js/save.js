@@ -1,7 +1,7 @@
 // Keeps what is typed: in the browser at once, on the server after each pause, and says which of the two it is.
 // Sending is the form's own hx-post; this file sends the boxes that changed, retries with back-off, and shows the state.
 // A change stays "changed" until the server has said that it is stored. The server merges box by box, so the answer to a
-// save also brings what other tabs and devices have changed (see merge_boxes in app/store/classwork.py).
+// save also brings what other tabs and devices have changed (see merge_boxes in app/activities/work.py).
 (() => {
   const BOX = "input[data-blank], textarea[data-question]";
   const nameOf = (box) => box.getAttribute("aria-label") ?? box.labels[0].textContent.trim();

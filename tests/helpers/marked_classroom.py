@@ -8,10 +8,10 @@ from dataclasses import replace
 
 from fastapi import FastAPI
 
+from app.activities.work import ClassDraft
 from app.classes.student_sheet import freeze, student_sheet
 from app.grading.grade import grade
 from app.store import ClassAttempt, Graded, Policies, Student
-from app.store.classwork import ClassDraft
 from tests.helpers.anonymous_tickets import close_and_mix
 from tests.helpers.html_page import Page
 from tests.helpers.school import Classroom

@@ -10,11 +10,11 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from app.activities.work import ClassDraft
 from app.classes.student_sheet import freeze, stored_marks, student_sheet
 from app.grading.grade import grade
 from app.sheets.library import Library
 from app.store import Activity, ClassAttempt, Plan, Policies, Store, Student
-from app.store.classwork import ClassDraft
 from tests.helpers.stored_class import enrol_student, teacher
 
 _versions = itertools.count(1)

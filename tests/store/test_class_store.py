@@ -13,6 +13,7 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
+from app.activities.work import ClassDraft
 from app.store import (
     Activity,
     Content,
@@ -27,7 +28,6 @@ from app.store import (
     Teacher,
     VariantSizes,
 )
-from app.store.classwork import ClassDraft
 from app.store.roster import UNAMBIGUOUS_LETTERS, Roster
 from app.store.tables import account_links, sessions, students, teachers
 from tests.helpers.stored_class import CONTENT, HALF, LLAMA, SHEET, enrol_student, key, teacher

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.activities.work import MAX_PAGES, ClassDraft, MergedBoxes, merge_boxes
 from app.store import Activity, Plan, PracticeDraft, Stamp, Store, Student
-from app.store.classwork import MAX_PAGES, ClassDraft, MergedBoxes, merge_boxes
 from tests.helpers.stored_class import CONTENT, HALF, LLAMA, enrol_student, key, teacher
 
 BOXES = ("input.rows", "queries.rows", "queries.columns")

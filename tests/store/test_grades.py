@@ -9,9 +9,9 @@ import sqlalchemy as sa
 from alembic import command
 from alembic.config import Config
 
+from app.activities.work import ClassDraft
 from app.settings import PROJECT
 from app.store import Activity, NewMarks, Plan, Spotlight, Store, Student, Teacher
-from app.store.classwork import ClassDraft
 from app.store.database import migration_transaction
 from app.store.tables import old_marks, regrades, teachers
 from tests.helpers.stored_class import CONTENT, HALF, LLAMA, enrol_student, key, teacher

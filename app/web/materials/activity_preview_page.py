@@ -15,6 +15,8 @@ from annotated_doc import Doc
 from fastapi import APIRouter, Depends, HTTPException, Request, Response
 from fastapi.responses import RedirectResponse
 
+from app.activities.activity import GRACE
+from app.activities.work import ClassDraft
 from app.classes.frozen.offered_worksheets import content_to_open
 from app.classes.materials import materials_for_course
 from app.classes.promises import rules_in_words
@@ -24,8 +26,6 @@ from app.grading.explanations import MAX_ATTEMPTS_EXPLAINED
 from app.grading.grade import grade
 from app.sheets.reading import MAX_BOX_TEXT
 from app.store import Activity, ClassAttempt, ClassSheetKey, SheetProgress, Student
-from app.store.activities import GRACE
-from app.store.classwork import ClassDraft
 from app.translation import gettext as _
 from app.web.shared import permissions
 from app.web.shared.activity_steps import NextStep, Step, activity_steps, next_step

@@ -12,9 +12,9 @@ from typing import Annotated
 from fastapi import Depends, HTTPException, Request
 from starlette.concurrency import run_in_threadpool
 
+from app.activities.work import ClassDraft
 from app.machine.work_queue import Client
 from app.store import Activity, Course, Enrolment, Material, Phase, Role, Student, Teacher, Visitor
-from app.store.classwork import ClassDraft
 from app.translation import gettext as _
 from app.web.shared.cookies import TEACHER_COOKIE, VISITOR_COOKIE
 from app.web.shared.forms import whole_number

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 from annotated_doc import Doc
 from fastapi import Request, Response
 
+from app.activities.activity import Feedback
 from app.classes.activity_results import report_as_stored
 from app.classes.promises import rules_in_words, sheet_promise
 from app.figures.scale import ScaleName
@@ -17,7 +18,6 @@ from app.grading.grade import Report, without_help
 from app.grading.hints import Hint, HintLevel, next_hint_level, write_hint
 from app.sheets.variant import Variant
 from app.store import ClassAttempt
-from app.store.activities import Feedback
 from app.translation import gettext as _
 from app.translation import ngettext
 from app.web.shared.activity_steps import (

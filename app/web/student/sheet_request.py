@@ -12,12 +12,12 @@ from typing import Annotated, Protocol
 
 from fastapi import Depends, HTTPException
 
+from app.activities.work import ClassDraft, MergedBoxes, merge_boxes
 from app.classes.frozen.frozen_library import library_of
 from app.classes.student_sheet import StudentSheet, sheet_key_of, sheet_with_draft, variant_of
 from app.figures.scale import ScaleName
 from app.sheets.variant import Variant, box_texts
 from app.store import Activity, ClassAttempt, ClassSheetKey, SheetProgress
-from app.store.classwork import ClassDraft, MergedBoxes, merge_boxes
 from app.translation import gettext as _
 from app.web.shared.forms import FormDep, FormReader
 from app.web.shared.permissions import StudentAccess, StudentAccessDep

@@ -11,12 +11,12 @@ from annotated_doc import Doc
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import RedirectResponse
 
+from app.activities.activity import MAX_MINUTES
 from app.classes.closing_menu import ClosingMenu, closing_menu
 from app.classes.frozen.offered_worksheets import content_to_open
 from app.classes.materials import materials_for_course
 from app.classes.student_sheet import worksheet_titles
 from app.store import Activity, AuditAction, Course, Phase, Store, Student
-from app.store.activities import MAX_MINUTES
 from app.translation import gettext as _
 from app.web.shared import permissions
 from app.web.shared.forms import FormDep, FormReader, whole_number
