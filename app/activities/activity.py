@@ -97,6 +97,30 @@ class Plan:
     opens_at: datetime | None = None
     closes_at: datetime | None = None
 
+    def closed_at(self, at: datetime) -> Plan:
+        """The plan with that closing time; an opening time less than a minute before it goes."""
+        opens_at = None if self.opens_at and self.opens_at > at - timedelta(minutes=1) else self.opens_at
+        return replace(self, closes_at=at, opens_at=opens_at)
+
+
+@dataclass(frozen=True)
+class UndoableClose:
+    """A press of Close: when it was, the closing time that it set, and the times that Undo brings back."""
+
+    pressed_at: datetime
+    closes_at: datetime
+    opens_before: datetime | None
+    closes_before: datetime | None
+
+    def can_be_undone(self, activity: Activity, at: datetime) -> bool:
+        """Whether the activity can still be as it was before.
+
+        It can until the time that the press set, and for UNDO_TIME where it closed an activity that was not open yet;
+        but not once the times were changed in another way.
+        """
+        still_set = self.closes_at == activity.plan.closes_at
+        return still_set and at < max(self.closes_at, self.pressed_at + UNDO_TIME)
+
 
 @dataclass(frozen=True)
 class Activity:
@@ -195,11 +219,33 @@ class Activity:
         """Whether it is open for UNDO_TIME at most from that time on, as after a press of Close."""
         return self.phase(at) == "open" and 0 < self.seconds_left(at) <= UNDO_TIME.total_seconds()
 
-    def changed(self, **changes: Any) -> Activity:
-        """The activity with other values; where it ends at another time then, drafts are to be taken in there."""
+    def changed(self, at: datetime, **changes: Any) -> Activity:
+        """The activity with other values from that time on, and what another end of it means.
+
+        Drafts are to be taken in at the new end. Where students could see the answers and the activity is open again,
+        that is noted: what they do from then on is late.
+        """
         after = replace(self, **changes)
         moved = (self.ends_at, self.policies.take_in_drafts) != (after.ends_at, after.policies.take_in_drafts)
-        return replace(after, drafts_taken_at=None) if moved else after
+        after = replace(after, drafts_taken_at=None) if moved else after
+        return replace(after, answers_shown_at=self.answers_shown_at or at) if self.is_reopened_as(after, at) else after
+
+    def close_pressed(self, at: datetime, minutes: int, last: UndoableClose | None) -> UndoableClose | None:
+        """What pressing Close does: the activity closes in so many minutes, at the earliest in UNDO_TIME.
+
+        One that is not open yet closes at once. Nothing happens, and the answer is None, for a draft, for an activity
+        that has closed, and without `minutes` for one that is about to close anyway. `last` is the press before, if it
+        can be undone: two within UNDO_TIME are undone together.
+        """
+        phase, closes_at = self.phase(at), self.plan.closes_at
+        if phase not in ("waiting", "open"):
+            return None
+        new = at if phase == "waiting" else at + max(timedelta(minutes=minutes), UNDO_TIME)
+        if not minutes and closes_at and closes_at <= new:
+            return None
+        if last and at < last.pressed_at + UNDO_TIME:
+            return replace(last, pressed_at=at, closes_at=new)
+        return UndoableClose(at, new, self.plan.opens_at, closes_at)
 
     def is_reopened_as(self, after: Activity, at: datetime) -> bool:
         """Whether students can see the answers at that time, and no longer once the activity is `after`."""

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
-from app.activities.activity import GRACE, UNDO_TIME, Activity, Plan, Policies, State
+from app.activities.activity import Activity, Plan, Policies, State, UndoableClose
 from app.activities.content import Content, Snapshot
 from app.activities.work import ClassDraft
 
@@ -178,12 +178,8 @@ class Activities(QueryBase):
         return tuple(replace(activity, extra_minutes=own.get(activity.id, 0)) for activity in of_course)
 
     def change(self, activity: Activity, plan: Plan) -> None:
-        """Store another plan: title, day, policies and times. The content stays.
-
-        Where students could see the answers and the new plan opens the activity again, that is noted: what they do from
-        then on is late.
-        """
-        self._change_clock(activity, activity.changed(plan=plan), _plan_values(plan))
+        """Store another plan: title, day, policies and times, and what follows from these. The content stays."""
+        self._store_times(activity.changed(self.now(), plan=plan), _plan_values(plan))
 
     def delete(self, activity: Activity) -> None:
         """Delete an activity for good, with its revisions and all that students did in it."""
@@ -194,68 +190,25 @@ class Activities(QueryBase):
         self._execute(sa.update(activities).where(activities.c.id == activity.id).values(state=state))
 
     def close(self, activity: Activity, at: datetime | None = None) -> None:
-        """Set the closing time of an activity, by default to now.
+        """Set the closing time of an activity, by default to now (see Plan.closed_at); the rest of the plan stays."""
+        plan = activity.plan.closed_at(at or self.now())
+        times = {"closes_at": plan.closes_at, "opens_at": plan.opens_at}
+        self._store_times(activity.changed(self.now(), plan=plan), times)
 
-        An opening time that is less than a minute before it goes. Nothing else of the plan is stored.
-        """
-        at, opens_at = at or self.now(), activity.plan.opens_at
-        opens_at = None if opens_at and opens_at > at - timedelta(minutes=1) else opens_at
-        times: dict[str, Any] = {"closes_at": at, "opens_at": opens_at}
-        self._change_clock(activity, activity.changed(plan=replace(activity.plan, **times)), times)
+    def last_close(self, activity: Activity) -> UndoableClose | None:
+        """The last press of Close that was kept; None where there is none."""
+        query = sa.select(*columns(undoable_closes, UndoableClose))
+        row = self._fetch_one(query.where(undoable_closes.c.activity_id == activity.id))
+        return from_row(UndoableClose, row) if row else None
 
-    def close_undoably(self, activity: Activity, minutes: int = 0) -> bool:
-        """Close an activity in so many minutes, at the earliest in UNDO_TIME, so that until then it can be undone.
-
-        One that is not open yet closes at once. Two presses within UNDO_TIME are undone together. Nothing happens, and
-        the answer is False, for a draft, for an activity that has closed, and without `minutes` for one that is about
-        to close anyway.
-        """
-        with self.transaction():
-            current, now = self.locked(activity), self.now()
-            phase = current.phase(now) if current else "draft"
-            if current is None or phase not in ("waiting", "open"):
-                return False
-            at = now if phase == "waiting" else now + max(timedelta(minutes=minutes), UNDO_TIME)
-            if not minutes and current.plan.closes_at and current.plan.closes_at <= at:
-                return False
-            last = self._undoable_close(current)
-            before = {"opens_before": current.plan.opens_at, "closes_before": current.plan.closes_at}
-            if last and now < last.pressed_at + UNDO_TIME:
-                before = {"opens_before": last.opens_before, "closes_before": last.closes_before}
-            self.close(current, at)
-            row = {"pressed_at": now, "closes_at": at, **before}
-            insert = self._insert_into(undoable_closes).values(activity_id=activity.id, **row)
-            self._execute(insert.on_conflict_do_update(index_elements=[undoable_closes.c.activity_id], set_=row))
-        return True
-
-    def can_undo_close(self, activity: Activity) -> bool:
-        """Whether the last press of Close can be undone now.
-
-        It can until the time that it set, and for UNDO_TIME where it closed an activity that was not open yet; but not
-        once the times were changed in another way.
-        """
-        return self._undoable_close(activity) is not None
-
-    def undo_close(self, activity: Activity) -> bool:
-        """Put the opening and closing times back as they were before Close was pressed; False where it is too late.
-
-        Nothing else has to be undone: until then no answers are shown, no draft is taken in, and no work is late.
-        """
-        with self.transaction():
-            current = self.locked(activity)
-            row = self._undoable_close(current) if current else None
-            if current is None or row is None:
-                return False
-            self.change(current, replace(current.plan, opens_at=row.opens_before, closes_at=row.closes_before))
+    def keep_close(self, activity: Activity, press: UndoableClose | None) -> None:
+        """Store a press of Close in place of the one before; None forgets that."""
+        if press is None:
             self._execute(sa.delete(undoable_closes).where(undoable_closes.c.activity_id == activity.id))
-        return True
-
-    def _undoable_close(self, activity: Activity) -> Any:
-        """The row of the last press of Close, None where it can no longer be undone."""
-        row = self._fetch_one(sa.select(undoable_closes).where(undoable_closes.c.activity_id == activity.id))
-        if row is None or row.closes_at != activity.plan.closes_at:
-            return None
-        return row if self.now() < max(row.closes_at, row.pressed_at + UNDO_TIME) else None
+            return
+        insert = self._insert_into(undoable_closes).values(activity_id=activity.id, **asdict(press))
+        key = [undoable_closes.c.activity_id]
+        self._execute(insert.on_conflict_do_update(index_elements=key, set_=asdict(press)))
 
     def extra_times(self, activity_id: int) -> dict[int, int]:
         """The extra minutes of each student of an activity who has some, by the student's id."""
@@ -266,20 +219,20 @@ class Activities(QueryBase):
     def set_extra_time(self, activity: Activity, student_id: int, minutes: int) -> None:
         """Give a student so many minutes after the closing time, in place of what they had; 0 takes them away."""
         of_others = [m for student, m in self.extra_times(activity.id).items() if student != student_id]
-        changed = activity.changed(longest_extra=max([minutes, *of_others]))
+        changed = activity.changed(self.now(), longest_extra=max([minutes, *of_others]))
         this = (extra_time.c.activity_id == activity.id, extra_time.c.student_id == student_id)
         with self.transaction():
             self._execute(sa.delete(extra_time).where(*this))
             if minutes:
                 row = {"activity_id": activity.id, "student_id": student_id, "minutes": minutes}
                 self._execute(sa.insert(extra_time).values(row))
-            self._change_clock(activity, changed, {})
+            self._store_times(changed, {})
 
     def ended(self) -> tuple[int, ...]:
         """The ids of the activities whose drafts may have to be taken in now; `drafts_due` says whether they have."""
         at, taken_at = self.now(), activities.c.drafts_taken_at
         untaken = (activities.c.state == "open", sa.or_(taken_at.is_(None), taken_at > at))
-        query = sa.select(activities.c.id).where(*untaken, activities.c.closes_at <= at - GRACE)
+        query = sa.select(activities.c.id).where(*untaken, activities.c.closes_at <= at)
         return tuple(row.id for row in self._fetch_all(query.order_by(activities.c.id)))
 
     def locked(self, activity: Activity) -> Activity | None:
@@ -291,15 +244,10 @@ class Activities(QueryBase):
         """Store that the drafts of an activity which has ended have been taken in."""
         self._execute(sa.update(activities).where(activities.c.id == activity.id).values(drafts_taken_at=self.now()))
 
-    def _change_clock(self, before: Activity, after: Activity, values: Mapping[str, Any]) -> None:
-        """Store these values of an activity, and what another end of it means.
-
-        Drafts are to be taken in at the new end, and if it was closed and is no longer, its answers have been shown.
-        """
-        now = self.now()
-        shown_at = before.answers_shown_at or now if before.is_reopened_as(after, now) else before.answers_shown_at
-        times = {"drafts_taken_at": after.drafts_taken_at, "answers_shown_at": shown_at}
-        self._execute(sa.update(activities).where(activities.c.id == before.id).values(**values, **times))
+    def _store_times(self, activity: Activity, values: Mapping[str, Any]) -> None:
+        """Store these values of an activity, and since when its drafts are taken in and its answers were shown."""
+        times = {"drafts_taken_at": activity.drafts_taken_at, "answers_shown_at": activity.answers_shown_at}
+        self._execute(sa.update(activities).where(activities.c.id == activity.id).values(**values, **times))
 
     def revise(self, activity: Activity, content: Content) -> int:
         """Store another content; return the number of the revision that holds it now.

@@ -15,6 +15,7 @@ from sqlalchemy.exc import OperationalError
 
 from app.classes import closing
 from app.classes.closing import Closing
+from app.classes.closing_menu import close_undoably, undo_last_close
 from app.classes.student_sheet import freeze, stored_marks, student_sheet
 from app.grading.grade import grade
 from app.sheets.library import Library
@@ -337,14 +338,14 @@ def test_nothing_is_taken_in_before_a_close_can_no_longer_be_undone(lesson: Less
     """After an undo at the last moment the draft is still a draft, and is taken in at the closing that counts."""
     kim = lesson.student("Kim")
     lesson.type(kim, KEY)
-    lesson.store.activities.close_undoably(lesson.activity)
+    close_undoably(lesson.store, lesson.activity)
     clock.pass_seconds(9.9)
     lesson.settle()
-    assert lesson.store.activities.undo_close(lesson.activity)
+    assert undo_last_close(lesson.store, lesson.activity)
     clock.pass_minutes(5)
     lesson.settle()
     assert lesson.attempts() == []
-    lesson.store.activities.close_undoably(lesson.activity)
+    close_undoably(lesson.store, lesson.activity)
     clock.pass_minutes(1)
     lesson.settle()
     assert [(attempt.score, attempt.late) for attempt in lesson.attempts()] == [(14, False)]
