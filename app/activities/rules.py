@@ -14,6 +14,7 @@ class Rules:
 
     `accepts`: whether work that arrives at that moment counts. `is_writable`: whether a page shown at that moment can
     be typed in, which ends a little earlier. `is_late`: whether an attempt made at that moment counts as late.
+    `in_practice`: a hint checks first, and the answers are shown whenever someone wants them after an attempt.
     """
 
     policies: Policies
@@ -21,6 +22,7 @@ class Rules:
     accepts: bool
     is_writable: bool
     is_late: bool
+    in_practice: bool = False
 
     @classmethod
     def of(cls, activity: Activity, at: datetime) -> Rules:
@@ -89,4 +91,4 @@ class Rules:
         return self.is_writable and not (handed_in and self.attempts_left(attempts) == 0)
 
 
-PRACTICE_RULES = Rules(Policies(run="before"), "open", accepts=True, is_writable=True, is_late=False)
+PRACTICE_RULES = Rules(Policies(run="before"), "open", accepts=True, is_writable=True, is_late=False, in_practice=True)

@@ -185,6 +185,24 @@ class SheetProgress:
 
 
 @dataclass(frozen=True)
+class StudentProgress:
+    """How far a student is in an activity: the sheets that they have typed on, by sheet key, and the exit ticket."""
+
+    sheets: Mapping[str, SheetProgress] = field(default_factory=dict)
+    has_arrived: bool = False
+    ticket_in: bool = False
+
+
+@dataclass(frozen=True)
+class ClassSheetWork:
+    """What a student has done on a sheet of an activity: the draft, how many attempts there are, and the last one."""
+
+    draft: ClassDraft | None = None
+    attempts: int = 0
+    last: ClassAttempt | None = None
+
+
+@dataclass(frozen=True)
 class Attendance:
     """That a student opened an activity, when first, and whether they handed in an exit ticket."""
 

@@ -46,7 +46,7 @@ def close_undoably(store: Store, activity: Activity, minutes: int = 0) -> bool:
     """
     with store.transaction():
         current = store.activities.locked(activity)
-        press = current and current.close_pressed(store.now(), minutes, _last_press(store, current))
+        press = current.close_pressed(store.now(), minutes, _last_press(store, current)) if current else None
         if current is None or press is None:
             return False
         store.activities.close(current, press.closes_at)

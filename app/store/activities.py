@@ -14,15 +14,14 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from app.activities.activity import Activity, Plan, Policies, State, UndoableClose
 from app.activities.content import Content, Snapshot
-from app.activities.work import ClassDraft
+from app.activities.work import ClassSheetWork
 
-from .classwork import DRAFT_COLUMNS, draft_of
+from .classwork import select_work, work_of
 from .courses import Course
 from .queries import QueryBase, columns, from_row, hash_secret
 from .roster import Student, new_code, normalised_code
 from .tables import (
     activities,
-    class_drafts,
     courses,
     enrolments,
     extra_time,
@@ -41,15 +40,12 @@ MAX_CODES_TRIED = 5  # of more than a hundred million
 
 @dataclass(frozen=True)
 class VisitorsActivity:
-    """An activity, its course, the student that a browser is there, and their draft of the sheet that was asked for.
-
-    There is no draft before the first save, and where no sheet was asked for.
-    """
+    """An activity, its course, the student that a browser is there, and their work on the sheet that was asked for."""
 
     activity: Activity
     course: Course
     student: Student
-    draft: ClassDraft | None = None
+    work: ClassSheetWork | None = None  # where no sheet was asked for
 
 
 _COLUMNS = [
@@ -88,31 +84,24 @@ _IN_COURSE = activities.join(
 ).join(courses, courses.c.id == activities.c.course_id)
 _SELECT = sa.select(*_COLUMNS).select_from(_IN_COURSE).order_by(activities.c.id.desc())
 _SELECT_WITH_COURSE = sa.select(*_COLUMNS, *columns(courses, Course, "course__")).select_from(_IN_COURSE)
-# Built once: a class runs this with every save, and building it takes as long as executing it.
-_SELECT_OF_VISITOR = (
-    sa.select(
-        *_COLUMNS,
-        sa.func.coalesce(extra_time.c.minutes, 0).label("extra_minutes"),
-        *columns(courses, Course, "course__"),
-        *columns(students, Student, "student__"),
-        *DRAFT_COLUMNS,
-    )
-    .select_from(
-        _IN_COURSE.join(enrolments, enrolments.c.course_id == activities.c.course_id)
-        .join(visitors, visitors.c.id == enrolments.c.visitor_id)
-        .join(students, students.c.id == enrolments.c.student_id)
-        .outerjoin(
-            extra_time, (extra_time.c.activity_id == activities.c.id) & (extra_time.c.student_id == students.c.id)
-        )
-        .outerjoin(
-            class_drafts,
-            (class_drafts.c.activity_id == activities.c.id)
-            & (class_drafts.c.student_id == students.c.id)
-            & (class_drafts.c.sheet_key == sa.bindparam("sheet_key")),
-        )
-    )
-    .where(activities.c.id == sa.bindparam("activity_id"), visitors.c.token_hash == sa.bindparam("token_hash"))
+_OF_VISITOR = (
+    *_COLUMNS,
+    sa.func.coalesce(extra_time.c.minutes, 0).label("extra_minutes"),
+    *columns(courses, Course, "course__"),
+    *columns(students, Student, "student__"),
 )
+_VISITORS_ACTIVITY = (
+    _IN_COURSE.join(enrolments, enrolments.c.course_id == activities.c.course_id)
+    .join(visitors, visitors.c.id == enrolments.c.visitor_id)
+    .join(students, students.c.id == enrolments.c.student_id)
+    .outerjoin(extra_time, (extra_time.c.activity_id == activities.c.id) & (extra_time.c.student_id == students.c.id))
+)
+_IS_VISITORS = (activities.c.id == sa.bindparam("activity_id"), visitors.c.token_hash == sa.bindparam("token_hash"))
+# Built once: a class runs these with every save, and building one takes as long as executing it.
+_SELECT_OF_VISITOR = sa.select(*_OF_VISITOR).select_from(_VISITORS_ACTIVITY).where(*_IS_VISITORS)
+_SELECT_AT_WORK = select_work(
+    _VISITORS_ACTIVITY, _OF_VISITOR, students.c.id, activities.c.id, sa.bindparam("sheet_key")
+).where(*_IS_VISITORS)
 
 
 class Activities(QueryBase):
@@ -152,17 +141,21 @@ class Activities(QueryBase):
     def of_visitor(self, token: str, activity_id: int, sheet_key: str = "") -> VisitorsActivity | None:
         """An activity with the student that the browser with this token is enrolled as there.
 
-        The activity has this student's extra time. None if there is no such activity or visitor, or if the visitor is
-        not enrolled in the course. Drafts and closed activities are found: the caller refuses them.
+        With a sheet key also their work on that sheet. The activity has this student's extra time. None if there is no
+        such activity or visitor, or if the visitor is not enrolled in the course. Drafts and closed activities are
+        found: the caller refuses them.
         """
-        row = self._fetch_one(
-            _SELECT_OF_VISITOR, activity_id=activity_id, token_hash=hash_secret(token), sheet_key=sheet_key
+        this = {"activity_id": activity_id, "token_hash": hash_secret(token)}
+        row = (
+            self._fetch_one(_SELECT_AT_WORK, **this, sheet_key=sheet_key)
+            if sheet_key
+            else self._fetch_one(_SELECT_OF_VISITOR, **this)
         )
         if row is None:
             return None
         activity = replace(_activity(row), extra_minutes=row.extra_minutes)
-        draft = None if row.version is None else draft_of(row)
-        return VisitorsActivity(activity, from_row(Course, row, "course__"), from_row(Student, row, "student__"), draft)
+        course, student = from_row(Course, row, "course__"), from_row(Student, row, "student__")
+        return VisitorsActivity(activity, course, student, work_of(row) if sheet_key else None)
 
     def of_course(self, course: Course) -> tuple[Activity, ...]:
         """The activities of a course in whatever state, newest first."""

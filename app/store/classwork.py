@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import sqlalchemy as sa
 from sqlalchemy.sql.dml import ReturningInsert
@@ -18,11 +18,13 @@ from app.activities.work import (
     ClassAttempt,
     ClassDraft,
     ClassSheetKey,
+    ClassSheetWork,
     Graded,
     NoAttemptsLeftError,
     PaperAttempt,
     SheetProgress,
     StoredClassDraft,
+    StudentProgress,
     TakenIn,
     UnfinishedWork,
     VariantSizes,
@@ -31,7 +33,7 @@ from app.activities.work import (
 
 from .limits import tolerated_failure
 from .queries import QueryBase, columns, from_row
-from .tables import attendance, class_attempts, class_drafts, students
+from .tables import attendance, class_attempts, class_drafts
 
 
 def draft_of(row: Any) -> ClassDraft:
@@ -50,25 +52,55 @@ DRAFT_COLUMNS = (class_drafts.c.answers, class_drafts.c.version, class_drafts.c.
 _DRAFT = sa.select(*DRAFT_COLUMNS).where(
     *_of_student(class_drafts), class_drafts.c.sheet_key == sa.bindparam("sheet_key")
 )
-_LAST_ATTEMPT = (
-    sa.select(*columns(class_attempts, ClassAttempt))
-    .where(*_of_student(class_attempts), class_attempts.c.sheet_key == sa.bindparam("sheet_key"))
-    .order_by(class_attempts.c.id.desc())
-    .limit(1)
-)
-_DRAFTS_AND_ATTEMPTS = sa.union_all(
+_PROGRESS_ROWS = sa.union_all(
     sa.select(class_drafts.c.sheet_key, sa.literal(0).label("attempts"), sa.literal(0).label("handed_in")).where(
         *_of_student(class_drafts)
     ),
     sa.select(class_attempts.c.sheet_key, sa.literal(1), sa.cast(class_attempts.c.handed_in, sa.Integer)).where(
         *_of_student(class_attempts)
     ),
+    # Of no sheet: that the student has come, and whether the exit ticket is in.
+    sa.select(sa.null(), sa.literal(0), sa.cast(attendance.c.ticket_in, sa.Integer)).where(*_of_student(attendance)),
 ).subquery()
 _PROGRESS = sa.select(
-    _DRAFTS_AND_ATTEMPTS.c.sheet_key,
-    sa.func.sum(_DRAFTS_AND_ATTEMPTS.c.attempts),
-    sa.func.max(_DRAFTS_AND_ATTEMPTS.c.handed_in),
-).group_by(_DRAFTS_AND_ATTEMPTS.c.sheet_key)
+    _PROGRESS_ROWS.c.sheet_key,
+    sa.func.sum(_PROGRESS_ROWS.c.attempts).label("attempts"),
+    sa.func.max(_PROGRESS_ROWS.c.handed_in).label("handed_in"),
+).group_by(_PROGRESS_ROWS.c.sheet_key)
+
+
+def select_work(
+    source: sa.FromClause, columns_before: Sequence[sa.ColumnElement[Any]], student: Any, activity: Any, sheet_key: Any
+) -> sa.Select[Any]:
+    """A query on `source` that also reads what `work_of` needs: the draft, the last attempt, and how many there are.
+
+    `student`, `activity` and `sheet_key` are columns of the source, values or bind parameters.
+    """
+
+    def is_on_sheet(table: sa.FromClause) -> sa.ColumnElement[bool]:
+        return sa.and_(table.c.student_id == student, table.c.activity_id == activity, table.c.sheet_key == sheet_key)
+
+    made, last = class_attempts.alias("made"), class_attempts.alias("last")
+    newest = sa.select(sa.func.max(made.c.id)).where(is_on_sheet(made)).scalar_subquery()
+    count = sa.select(sa.func.count(made.c.id)).where(is_on_sheet(made)).scalar_subquery()
+    joined = source.outerjoin(class_drafts, is_on_sheet(class_drafts)).outerjoin(last, last.c.id == newest)
+    of_last = columns(last, ClassAttempt, "last__")
+    return sa.select(*columns_before, *DRAFT_COLUMNS, *of_last, count.label("made")).select_from(joined)
+
+
+def work_of(row: Any) -> ClassSheetWork:
+    """What a student has done on a sheet, from a row of `select_work`."""
+    last = None if row.last__id is None else _attempt(row, "last__")
+    return ClassSheetWork(None if row.version is None else draft_of(row), row.made, last)
+
+
+_WORK = select_work(
+    sa.select(sa.literal(1)).subquery("one"),
+    (),
+    sa.bindparam("student_id"),
+    sa.bindparam("activity_id"),
+    sa.bindparam("sheet_key"),
+)
 
 
 _ON_SHEET = (
@@ -94,6 +126,16 @@ _DRAFTS_BESIDE_ATTEMPTS = (
         class_drafts.c.student_id.in_(sa.bindparam("student_ids", expanding=True)),
     )
 )
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """An attempt that is stored, the draft that is stored with it, and how far the student is then."""
+
+    attempt: ClassAttempt
+    draft: ClassDraft
+    progress: StudentProgress
+    is_new: bool  # not stored before, by a request that was sent twice
 
 
 class Classwork(QueryBase):
@@ -158,6 +200,11 @@ class Classwork(QueryBase):
         row = self._fetch_one(_DRAFT, student_id=key.student_id, activity_id=key.activity_id, sheet_key=key.sheet_key)
         return draft_of(row) if row else None
 
+    def work(self, key: ClassSheetKey) -> ClassSheetWork:
+        """What a student has done on a sheet, in one query."""
+        row = self._fetch_one(_WORK, student_id=key.student_id, activity_id=key.activity_id, sheet_key=key.sheet_key)
+        return work_of(row)
+
     def drafts_of_activity(self, activity_id: int) -> tuple[StoredClassDraft, ...]:
         """Every student's drafts in an activity, by student and sheet, whether they were handed in or not."""
         query = sa.select(*columns(class_drafts, StoredClassDraft)).where(class_drafts.c.activity_id == activity_id)
@@ -176,10 +223,9 @@ class Classwork(QueryBase):
         handed_in: bool,
         seen: ClassDraft | None = None,
         allowed: int = 0,
-        keep_draft: bool = True,
         late: bool = False,
-    ) -> ClassAttempt:
-        """Store one attempt, durable once this returns; and, as `save` does, its draft unless `keep_draft` is off.
+    ) -> Recorded:
+        """Store one attempt and, as `save` does, its draft, durable once this returns.
 
         `seen` is the stored draft as this request has read it, if it has.
 
@@ -191,27 +237,28 @@ class Classwork(QueryBase):
                "answers": dict(draft.answers), "handed_in": handed_in, "created_at": self.now(),
                "marked_by": key.sheet_key, "late": late}  # fmt: skip
 
-        def write(connection: sa.Connection) -> Any:
-            """Save the draft if `keep_draft`, then insert the attempt; its row, or None for a repeated client_id.
+        def write(connection: sa.Connection) -> tuple[Any, ClassDraft, StudentProgress]:
+            """Save the draft, then insert the attempt, and count: its row, None for a repeated client_id, comes back.
 
-            Raises NoAttemptsLeftError, which rolls everything back, if the sheet then has more than `allowed` attempts
-            (0: any).
+            Raises NoAttemptsLeftError, which rolls everything back, if the sheet then has too many attempts.
             """
-            if allowed and self.engine.dialect.name == "postgresql":
-                # Two requests of one student take turns, so that neither miscounts; on SQLite all writers do.
-                connection.execute(sa.select(students.c.id).where(students.c.id == key.student_id).with_for_update())
-            if keep_draft:
-                self.save(key, draft, seen)
+            stored = self.save(key, draft, seen)
+            if allowed and stored is seen and self.engine.dialect.name == "postgresql":
+                # Two requests of one student take turns, so that neither miscounts: by the draft that was written, or
+                # by this lock. On SQLite all writers do.
+                this = (class_drafts.c.student_id == key.student_id, class_drafts.c.activity_id == key.activity_id,
+                        class_drafts.c.sheet_key == key.sheet_key)  # fmt: skip
+                connection.execute(sa.select(class_drafts.c.version).where(*this).with_for_update())
             inserted = connection.execute(self._attempt_insert, row).one_or_none()
-            if inserted and allowed:
-                count = connection.scalar(sa.select(sa.func.count()).select_from(class_attempts).where(*_on_sheet(key)))
-                if (count or 0) > allowed:
-                    raise NoAttemptsLeftError
-            return inserted
+            progress = self.progress(key.activity_id, key.student_id)
+            if inserted and allowed and progress.sheets[key.sheet_key].attempts > allowed:
+                raise NoAttemptsLeftError
+            return inserted, stored, progress
 
-        inserted = self._in_transaction(write)
+        inserted, stored, progress = self.in_transaction(write)
         same_request = (class_attempts.c.student_id == key.student_id, class_attempts.c.client_id == client_id)
-        return _attempt(inserted) if inserted else self._select_attempts(*same_request)[0]
+        attempt = _attempt(inserted) if inserted else self._select_attempts(*same_request)[0]
+        return Recorded(attempt, stored, progress, is_new=inserted is not None)
 
     @cached_property
     def _attempt_insert(self) -> ReturningInsert[Any]:
@@ -220,26 +267,26 @@ class Classwork(QueryBase):
         insert = self._insert_into(class_attempts).on_conflict_do_nothing(index_elements=key)
         return insert.returning(*columns(class_attempts, ClassAttempt))
 
-    def hand_in_last(self, key: ClassSheetKey) -> ClassAttempt | None:
-        """Turn a student's last attempt on a sheet into a submission, and return it; None if there is none.
+    def hand_in(self, attempt: ClassAttempt) -> ClassAttempt:
+        """Turn an attempt into a submission, and return it; nothing else of it changes."""
+        if not attempt.handed_in:
+            self._execute(sa.update(class_attempts).where(class_attempts.c.id == attempt.id).values(handed_in=True))
+        return replace(attempt, handed_in=True)
 
-        Nothing else of it changes, and nothing at all if it was handed in before.
+    def add_answers(self, attempt: ClassAttempt, written: Answers) -> ClassAttempt:
+        """Add these answers to open questions to an attempt, without marking it again, and return it.
+
+        Nothing happens if it has been handed in, or holds these answers already.
         """
-        last = self.last_attempt(key)
-        if last and not last.handed_in:
-            self._execute(sa.update(class_attempts).where(class_attempts.c.id == last.id).values(handed_in=True))
-            return self.last_attempt(key)
-        return last
-
-    def add_to_last(self, key: ClassSheetKey, written: Answers) -> None:
-        """Add these answers to open questions to the student's last attempt on the sheet, without marking it again.
-
-        Nothing happens without an attempt, if the last one is handed in, or if it holds these answers already.
-        """
-        last = self.last_attempt(key)
-        if last and not last.handed_in and not written.items() <= last.answers.items():
-            row = sa.update(class_attempts).where(class_attempts.c.id == last.id, ~class_attempts.c.handed_in)
-            self._execute(row.values(answers={**last.answers, **written}))
+        if attempt.handed_in or written.items() <= attempt.answers.items():
+            return attempt
+        answers = {**attempt.answers, **written}
+        this = (class_attempts.c.id == attempt.id, ~class_attempts.c.handed_in)
+        return (
+            replace(attempt, answers=answers)
+            if self._execute(sa.update(class_attempts).where(*this).values(answers=answers))
+            else attempt
+        )
 
     def attempts(self, key: ClassSheetKey) -> tuple[ClassAttempt, ...]:
         """Every attempt of a student on a sheet, oldest first."""
@@ -247,17 +294,17 @@ class Classwork(QueryBase):
 
     def last_attempt(self, key: ClassSheetKey) -> ClassAttempt | None:
         """The newest attempt of a student on a sheet, which is the one that counts; None if there is none."""
-        student, activity = key.student_id, key.activity_id
-        row = self._fetch_one(_LAST_ATTEMPT, student_id=student, activity_id=activity, sheet_key=key.sheet_key)
-        return _attempt(row) if row else None
+        return self.work(key).last
 
-    def progress(self, activity_id: int, student_id: int) -> dict[str, SheetProgress]:
-        """A student's progress in an activity by sheet key, in any order.
+    def progress(self, activity_id: int, student_id: int) -> StudentProgress:
+        """How far a student is in an activity.
 
         A sheet with only a draft has 0 attempts; one with neither draft nor attempt is left out.
         """
         rows = self._fetch_all(_PROGRESS, activity_id=activity_id, student_id=student_id)
-        return {sheet_key: SheetProgress(count, bool(handed_in)) for sheet_key, count, handed_in in rows}
+        sheets = {row.sheet_key: SheetProgress(row.attempts, bool(row.handed_in)) for row in rows if row.sheet_key}
+        arrived = [row for row in rows if row.sheet_key is None]
+        return StudentProgress(sheets, bool(arrived), any(row.handed_in for row in arrived))
 
     def sheets_with_draft(self, student_id: int) -> set[tuple[int, str]]:
         """Activity id and sheet key of every sheet that a student has typed anything on."""
@@ -364,7 +411,8 @@ def _draft_row(key: ClassSheetKey, draft: ClassDraft, at: datetime) -> dict[str,
             "saved_at": at, "stamps": dict(draft.pages)}  # fmt: skip
 
 
-def _attempt(row: Any) -> ClassAttempt:
+def _attempt(row: Any, prefix: str = "") -> ClassAttempt:
     """The attempt of a row of class_attempts; JSON becomes VariantSizes and a tuple."""
-    values = {**row._mapping, "variant": VariantSizes(**row.variant), "misconceptions": tuple(row.misconceptions)}
-    return ClassAttempt(**values)
+    attempt = from_row(ClassAttempt, row, prefix)
+    variant = VariantSizes(**cast(Mapping[str, Any], attempt.variant))
+    return replace(attempt, variant=variant, misconceptions=tuple(attempt.misconceptions))

@@ -41,7 +41,7 @@ class MarkedClassroom(Classroom):
         graded = Graded(marks, misconceptions, report.score, report.out_of)
         draft = ClassDraft(answers, next(_numbers), sheet.sizes)
         record = self.school.store.classwork.record
-        return record(sheet.key, f"form-{draft.version}", draft, graded, handed_in=True)
+        return record(sheet.key, f"form-{draft.version}", draft, graded, handed_in=True).attempt
 
     def change_follow_share(self, follow_share: float) -> None:
         """The instructor changes what a blank is worth that follows from an earlier mistake."""

@@ -53,7 +53,7 @@ class RunningActivity:
         sheet = student_sheet(self.library, self.store, self.activity, student, sheet_number)
         draft = ClassDraft(answers, next(_versions), sheet.sizes)
         marks = stored_marks(sheet.variant, grade(sheet.variant, answers))
-        return self.store.classwork.record(sheet.key, f"form-{draft.version}", draft, marks, handed_in=True)
+        return self.store.classwork.record(sheet.key, f"form-{draft.version}", draft, marks, handed_in=True).attempt
 
     def change_follow_share(self, share: float) -> None:
         """Change the credit for follow-through."""

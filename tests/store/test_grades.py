@@ -37,7 +37,7 @@ def test_the_room_is_asked_alike_on_both_databases(store: Store) -> None:
     store.classwork.record(here, "a", ClassDraft({}, 6, LLAMA), HALF, handed_in=True)
     newest = store.classwork.record(
         here, "b", ClassDraft({}, 7, LLAMA), replace(HALF, misconceptions=()), handed_in=False
-    )
+    ).attempt
     [last] = store.live.last_attempts(activity.id).values()
     assert (last.id, last.handed_in) == (newest.id, True)
     assert store.live.stored_marks([last.id])[last.id].misconceptions == ()
@@ -50,7 +50,7 @@ def test_the_room_is_asked_alike_on_both_databases(store: Store) -> None:
 def test_old_marks_outlive_the_teacher_and_go_with_the_student(store: Store) -> None:
     """A regrade of another activity's attempt changes nothing; without the teacher it has no name."""
     activity, kim, owner = activity_of(store)
-    one = store.classwork.record(key(kim, activity), "a", ClassDraft({}, 1, LLAMA), HALF, handed_in=True)
+    one = store.classwork.record(key(kim, activity), "a", ClassDraft({}, 1, LLAMA), HALF, handed_in=True).attempt
     new = replace(HALF, score=2)
     store.regrades.apply(activity.id, owner.id, {one.id: NewMarks(new, "x@1"), one.id + 99: NewMarks(new, "x@1")})
     assert store.classwork.attempts(key(kim, activity))[0].score == 2
@@ -69,7 +69,7 @@ def test_what_was_there_before_regrades_stays(database_url: str, tmp_path: Path)
     """A database at the third migration with an attempt in it keeps it, and can be regraded."""
     store = Store(database_url, tmp_path)
     activity, kim, owner = activity_of(store)
-    one = store.classwork.record(key(kim, activity), "a", ClassDraft({}, 1, LLAMA), HALF, handed_in=True)
+    one = store.classwork.record(key(kim, activity), "a", ClassDraft({}, 1, LLAMA), HALF, handed_in=True).attempt
     config = Config()
     config.set_main_option("script_location", str(PROJECT / "app" / "store" / "migrations"))
     with migration_transaction(store.engine) as connection:

@@ -212,7 +212,7 @@ def test_handing_in_while_a_check_is_under_way_hands_in(classroom: Classroom, mo
             assert browser.post(f"/class/{activity.id}/1/check", data=checks.pop()).status_code == 303
         return grade(*asked)
 
-    monkeypatch.setattr("app.web.student.class_sheet_page.grade", grade_later)
+    monkeypatch.setattr("app.classes.sheet_actions.grade", grade_later)
     press(browser, activity, "hand-in", KEY, form_id="one-and-the-same")
     assert attempts_in(classroom, activity) == [(True, 14)]
 
