@@ -185,7 +185,7 @@ class SheetProgress:
 
 
 @dataclass(frozen=True)
-class StudentProgress:
+class ActivityProgress:
     """How far a student is in an activity: the sheets that they have typed on, by sheet key, and the exit ticket."""
 
     sheets: Mapping[str, SheetProgress] = field(default_factory=dict)

@@ -9,12 +9,12 @@ from functools import cached_property
 
 from app.activities.activity import Activity
 from app.activities.work import (
+    ActivityProgress,
     Answers,
     ClassAttempt,
     ClassDraft,
     ClassSheetWork,
     SheetProgress,
-    StudentProgress,
 )
 from app.classes.frozen.frozen_library import library_of
 from app.classes.sheet_actions import NewAttempt, Outcome
@@ -39,7 +39,7 @@ class ClassWork:
     so_far: ClassSheetWork
     charge: Callable[[Answers], None]
     report: Report | None = None
-    known_progress: StudentProgress | None = None
+    known_progress: ActivityProgress | None = None
 
     @property
     def draft(self) -> ClassDraft | None:
@@ -66,7 +66,7 @@ class ClassWork:
         return other.code != self.sheet.variant.code
 
     @cached_property
-    def progress(self) -> StudentProgress:
+    def progress(self) -> ActivityProgress:
         """How far the student is with all sheets of the activity."""
         return self.known_progress or self.store.classwork.progress(self.activity.id, self.sheet.key.student_id)
 
@@ -199,12 +199,12 @@ class PreviewWork:
         return False
 
     @property
-    def progress(self) -> StudentProgress:
+    def progress(self) -> ActivityProgress:
         """How far the made-up student is with this sheet; nobody is anywhere with others."""
         if not self.made:
-            return StudentProgress()
+            return ActivityProgress()
         handed_in = any(attempt.handed_in for attempt in self.made)
-        return StudentProgress({self.sheet.key.sheet_key: SheetProgress(len(self.made), handed_in)})
+        return ActivityProgress({self.sheet.key.sheet_key: SheetProgress(len(self.made), handed_in)})
 
     def newest_attempts(self, most: int) -> Sequence[ClassAttempt]:
         """The newest attempts on the sheet, newest first."""

@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from sqlalchemy.sql.dml import ReturningInsert
 
 from app.activities.work import (
+    ActivityProgress,
     Answers,
     Attendance,
     ClassAttempt,
@@ -24,7 +25,6 @@ from app.activities.work import (
     PaperAttempt,
     SheetProgress,
     StoredClassDraft,
-    StudentProgress,
     TakenIn,
     UnfinishedWork,
     VariantSizes,
@@ -134,7 +134,7 @@ class Recorded:
 
     attempt: ClassAttempt
     draft: ClassDraft
-    progress: StudentProgress
+    progress: ActivityProgress
     is_new: bool  # not stored before, by a request that was sent twice
 
 
@@ -237,7 +237,7 @@ class Classwork(QueryBase):
                "answers": dict(draft.answers), "handed_in": handed_in, "created_at": self.now(),
                "marked_by": key.sheet_key, "late": late}  # fmt: skip
 
-        def write(connection: sa.Connection) -> tuple[Any, ClassDraft, StudentProgress]:
+        def write(connection: sa.Connection) -> tuple[Any, ClassDraft, ActivityProgress]:
             """Save the draft, then insert the attempt, and count: its row, None for a repeated client_id, comes back.
 
             Raises NoAttemptsLeftError, which rolls everything back, if the sheet then has too many attempts.
@@ -296,7 +296,7 @@ class Classwork(QueryBase):
         """The newest attempt of a student on a sheet, which is the one that counts; None if there is none."""
         return self.work(key).last
 
-    def progress(self, activity_id: int, student_id: int) -> StudentProgress:
+    def progress(self, activity_id: int, student_id: int) -> ActivityProgress:
         """How far a student is in an activity.
 
         A sheet with only a draft has 0 attempts; one with neither draft nor attempt is left out.
@@ -304,7 +304,7 @@ class Classwork(QueryBase):
         rows = self._fetch_all(_PROGRESS, activity_id=activity_id, student_id=student_id)
         sheets = {row.sheet_key: SheetProgress(row.attempts, bool(row.handed_in)) for row in rows if row.sheet_key}
         arrived = [row for row in rows if row.sheet_key is None]
-        return StudentProgress(sheets, bool(arrived), any(row.handed_in for row in arrived))
+        return ActivityProgress(sheets, bool(arrived), any(row.handed_in for row in arrived))
 
     def sheets_with_draft(self, student_id: int) -> set[tuple[int, str]]:
         """Activity id and sheet key of every sheet that a student has typed anything on."""

@@ -15,7 +15,7 @@ from fastapi import HTTPException, Request
 
 from app.activities.activity import Activity
 from app.activities.rules import Rules
-from app.activities.work import Answers, ClassAttempt, ClassDraft, Stamp, StudentProgress
+from app.activities.work import ActivityProgress, Answers, ClassAttempt, ClassDraft, Stamp
 from app.classes.promises import sheet_promise
 from app.classes.sheet_actions import Action, Outcome, SentSheet, SheetWork, perform
 from app.classes.sheet_work import ClassWork
@@ -41,7 +41,7 @@ class ActivityWork(SheetWork, Protocol):
     @property
     def report(self) -> Report | None: ...
     @property
-    def progress(self) -> StudentProgress: ...
+    def progress(self) -> ActivityProgress: ...
     def newest_attempts(self, most: int) -> Sequence[ClassAttempt]: ...
     def answers_other_numbers(self, attempt: ClassAttempt) -> bool: ...
 
