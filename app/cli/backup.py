@@ -12,18 +12,19 @@ from sqlalchemy import Engine
 from app.secret_key import SECRET_FILE
 from app.store.backup import BackupError, check_backup, restore_backup, write_backup
 from app.store.database import count_locked, open_engine
+from app.translation import N_
 from app.translation import gettext as _
 
 from .database import keep_private, open_store, report_database_errors
 from .terminal import Commands, InputError, read_settings
 
 BACKUP_PROBLEMS = {
-    "empty": _("There is nothing to back up: the database has no tables yet."),
-    "newer": _("A newer version of this program made {file} or the database: update the program."),
-    "no-backup": _("{file} is not a backup, or is incomplete."),
-    "damaged": _("{file} is damaged. Nothing was changed: use another backup."),
-    "not-empty": _("The database already has data: “restore --replace {file}” replaces it with the backup."),
-    "misfit": _("The contents of {file} do not match its description. Nothing was changed: use another backup."),
+    "empty": N_("There is nothing to back up: the database has no tables yet."),
+    "newer": N_("A newer version of this program made {file} or the database: update the program."),
+    "no-backup": N_("{file} is not a backup, or is incomplete."),
+    "damaged": N_("{file} is damaged. Nothing was changed: use another backup."),
+    "not-empty": N_("The database already has data: “restore --replace {file}” replaces it with the backup."),
+    "misfit": N_("The contents of {file} do not match its description. Nothing was changed: use another backup."),
 }
 
 
@@ -90,7 +91,7 @@ def _as_input_error(file: Path) -> Iterator[None]:
     try:
         yield
     except BackupError as error:
-        raise InputError(BACKUP_PROBLEMS[error.reason].format(file=file)) from None
+        raise InputError(_(BACKUP_PROBLEMS[error.reason]).format(file=file)) from None
 
 
 @contextmanager

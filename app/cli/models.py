@@ -14,8 +14,8 @@ from app.models.architecture import Architecture
 from app.models.parameter_count import parameters_json
 from app.models.read_config import build_architecture, read_config
 from app.topics.shapes_json import shapes
+from app.translation import N_, ngettext
 from app.translation import gettext as _
-from app.translation import ngettext
 
 from .terminal import (
     Commands,
@@ -31,13 +31,13 @@ from .terminal import (
 
 # What shapes_json describes a model in, in the order of printing.
 PART_TITLES = {
-    "head": _("one head"),
-    "layer": _("one layer"),
-    "decode": _("one decoding step with a KV cache"),
-    "cross": _("cross-attention"),
-    "model": _("whole model"),
+    "head": N_("one head"),
+    "layer": N_("one layer"),
+    "decode": N_("one decoding step with a KV cache"),
+    "cross": N_("cross-attention"),
+    "model": N_("whole model"),
 }
-MODEL_HELP = _("key of a model, path of a config.json, or org/name on the Hugging Face Hub")
+MODEL_HELP = N_("key of a model, path of a config.json, or org/name on the Hugging Face Hub")
 
 
 def add_to(commands: Commands) -> None:
@@ -49,8 +49,8 @@ def add_to(commands: Commands) -> None:
     parameters = commands.add("parameters", _show_parameters, _("List and count a model’s parameters."))
     run = commands.add("run", _run_head, _("Run a head or a layer in PyTorch and print the shapes of its tensors."))
     for command in (shapes_command, parameters):
-        command.add_argument("models", metavar="MODEL_OR_CONFIG.json", nargs="+", help=MODEL_HELP)
-    run.add_argument("model", metavar="MODEL_OR_CONFIG.json", help=MODEL_HELP)
+        command.add_argument("models", metavar="MODEL_OR_CONFIG.json", nargs="+", help=_(MODEL_HELP))
+    run.add_argument("model", metavar="MODEL_OR_CONFIG.json", help=_(MODEL_HELP))
     for command in (shapes_command, run):
         command.add_argument(
             "--tokens", help=_("number of input tokens (default 100, or as many as the model can take)")
@@ -100,7 +100,7 @@ def _print_shapes(architecture: Architecture, described: dict[str, Any]) -> None
     print("  ".join(f"{symbol}={size}" for symbol, size in described["sizes"].items() if size is not None))
     for part, title in PART_TITLES.items():
         if shapes_of_part := described.get(part):
-            print(f"\n{title}")
+            print(f"\n{_(title)}")
             print_table([_shape_row(key, shape) for key, shape in shapes_of_part.items() if isinstance(shape, list)])
     print()
 

@@ -41,7 +41,7 @@ def add_to(commands: Commands) -> None:
 def _settings_help() -> str:
     """Return a paragraph for each environment variable, with its sentence indented below it."""
     paragraphs = (
-        f"{variable(name)}\n{textwrap.fill(field.description or '', 90, initial_indent='  ', subsequent_indent='  ')}"
+        f"{variable(name)}\n{textwrap.fill(_(str(field.description)), 90, initial_indent='  ', subsequent_indent='  ')}"
         for name, field in Settings.model_fields.items()
     )
     heading = _("These environment variables hold the settings:")

@@ -203,7 +203,7 @@ def _check_worksheets(parsed: argparse.Namespace) -> None:
     else:
         for finding in all_findings:
             tokens = finding.proposed_tokens
-            proposal = " " + library.wording.say("lint", "proposal", tokens=tokens) if tokens else ""
+            proposal = " " + _("{tokens} tokens would tell them apart.").format(tokens=tokens) if tokens else ""
             print(f"{finding.worksheet}: {finding.message}{proposal}")
         to_mend = len({finding.worksheet for finding in all_findings if finding.to_mend})
         summary = ngettext(

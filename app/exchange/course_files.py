@@ -26,6 +26,7 @@ from app.store import (
     TicketAnswer,
     questions_asked,
 )
+from app.translation import gettext as _
 
 from .gradebook import (
     GradebookColumn,
@@ -153,18 +154,18 @@ class CourseFiles:
         """Return the gradebook as Moodle imports it, which holds only students with a number."""
         return moodle_csv(tuple(self.students.values()), self.gradebook_columns)
 
-    def write_zip(self, file: IO[bytes], readme: str) -> None:
+    def write_zip(self, file: IO[bytes]) -> None:
         """Write everything about the course into one ZIP, except what grants access: join codes, tokens and hashes.
 
-        It holds README.txt with the text `readme`, the tables and the gradebooks as CSV, course.json, a JSON file for
-        each activity, and the course's own worksheets and exit tickets as TOML files.
+        It holds README.txt, which says what each file is, the tables and the gradebooks as CSV, course.json, a JSON
+        file for each activity, and the course's own worksheets and exit tickets as TOML files.
         """
         tables = {"answers": self.answer_rows(), "attempts": self.attempt_rows(),
                   "written-answers": self.written_rows(), "exit-tickets": self.ticket_rows(),
                   "students": self.student_rows(), "gradebook": self.gradebook_rows(),
                   "overrides": _override_rows(self)}  # fmt: skip
         with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-            archive.writestr("README.txt", readme)
+            archive.writestr("README.txt", _readme(self.course))
             for name, rows in tables.items():
                 entry = zipfile.ZipInfo(f"{name}.csv", time.localtime()[:6])  # without a time it would be of 1980
                 entry.compress_type = zipfile.ZIP_DEFLATED
@@ -332,3 +333,44 @@ def _json(value: Any) -> str:
 def _as_text(value: Any) -> Any:
     """Return what JSON has no form for as text: a time in ISO 8601 to the second."""
     return value.isoformat(timespec="seconds") if isinstance(value, datetime) else str(value)
+
+
+def _readme(course: Course) -> str:
+    """What is in the ZIP, file by file."""
+    text = _("""\
+{course}
+exported from Attention Shapes. Times are in {zone} in the CSV files and in UTC in the JSON files.
+
+For a spreadsheet (UTF-8, comma-separated; text that a spreadsheet would read as a formula starts with an apostrophe):
+  answers.csv        one row per box of each attempt: what was typed, and its mark (right, follows, wrong, unreadable,
+                     empty); "follows" is wrong but consistent with an earlier error
+  attempts.csv       one row per attempt: its score, and the keys of the misconceptions it shows
+                     "counts" marks each student's last attempt on a worksheet, the one that counts, whatever version of
+                     the worksheet it was on; "taken in" a draft that was taken in at closing; "late" what was done
+                     after the closing time
+  written-answers.csv   one row per answer to a question that is not graded, in each attempt
+  exit-tickets.csv   one row per answer; anonymous tickets without names and in random order, those of an open activity
+                     only once ten students have handed in, the rest once it is closed; those that came after it was
+                     opened again, only once there are five; several chosen options stand in one cell, one a line, and a
+                     point of a scale is a number from 1 to 5
+  students.csv       the roster, and how far each student is with practice for the course
+  gradebook.csv      one row per student: points on each worksheet, points of each activity as they count, and the total
+  overrides.csv      points that a teacher changed, with the reason, the teacher and the time
+
+For another gradebook:
+  gradebook-canvas.csv   points, EX for excused; Canvas matches students by SIS ID, login or name
+  gradebook-moodle.csv   percentages; only students with a number, by which Moodle matches them
+
+For a program:
+  course.json            the course, its staff, students and activities
+  activities/ID.json     one activity: its settings, what students saw in each revision, who joined, the current
+                         answers, every attempt with its marks, and the exit tickets; student_id is the id in
+                         course.json, null on anonymous tickets; exit_tickets_held_back says how many of these are in
+                         none of the files
+
+What the staff wrote, to be imported again under Worksheets:
+  worksheets/ID.toml     a worksheet of the course, as it was saved last
+  exit-tickets/ID.toml   an exit ticket of the course
+
+None of these files contains join codes, resume codes or passwords.""")
+    return text.format(course=course.title, zone=course.time_zone) + "\n"

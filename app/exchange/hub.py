@@ -18,11 +18,13 @@ import time
 from collections.abc import Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from contextvars import copy_context
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from app.models.read_config import MAX_CONFIG_BYTES
+from app.translation import N_
 from app.translation import gettext as _
 
 if TYPE_CHECKING:
@@ -47,17 +49,17 @@ _fetch_slots = threading.BoundedSemaphore(MAX_FETCHES)
 
 # What can go wrong: the HTTP status that fits, and the sentence to show.
 PROBLEMS: Mapping[str, tuple[int, str]] = {
-    "off": (403, _("Fetching from the Hub is switched off on this server. Import the model’s config.json instead.")),
-    "name": (422, _("“{name}” is not a name on the Hub. Enter organisation and model, such as org/name.")),
-    "missing": (404, _("There is no model “{name}” on the Hub, or it is private. Check the name.")),
-    "gated": (403, _("“{name}” is gated. Sign in to the Hub, download its config.json and import that file.")),
-    "no-config": (404, _("“{name}” has no config.json on the Hub, so its sizes can’t be read.")),
-    "too-large": (422, _("The config.json of “{name}” is larger than {limit:,} bytes, so it was not read.")),
-    "not-json": (422, _("The config.json of “{name}” is not valid JSON.")),
-    "unreachable": (503, _("Could not reach the Hub at {host}. Try again in a moment, or import the config.json.")),
-    "failed": (502, _("The Hub at {host} returned an error ({status}). Try again in a moment.")),
-    "busy": (503, _("Many models are being fetched right now. Try again in a moment.")),
-    "no-room": (503, _("Could not save the config.json of “{name}” in the data folder: {reason}.")),
+    "off": (403, N_("Fetching from the Hub is switched off on this server. Import the model’s config.json instead.")),
+    "name": (422, N_("“{name}” is not a name on the Hub. Enter organisation and model, such as org/name.")),
+    "missing": (404, N_("There is no model “{name}” on the Hub, or it is private. Check the name.")),
+    "gated": (403, N_("“{name}” is gated. Sign in to the Hub, download its config.json and import that file.")),
+    "no-config": (404, N_("“{name}” has no config.json on the Hub, so its sizes can’t be read.")),
+    "too-large": (422, N_("The config.json of “{name}” is larger than {limit:,} bytes, so it was not read.")),
+    "not-json": (422, N_("The config.json of “{name}” is not valid JSON.")),
+    "unreachable": (503, N_("Could not reach the Hub at {host}. Try again in a moment, or import the config.json.")),
+    "failed": (502, N_("The Hub at {host} returned an error ({status}). Try again in a moment.")),
+    "busy": (503, N_("Many models are being fetched right now. Try again in a moment.")),
+    "no-room": (503, N_("Could not save the config.json of “{name}” in the data folder: {reason}.")),
 }
 
 
@@ -67,7 +69,7 @@ class HubError(ValueError):
     def __init__(self, problem: str, **values: object) -> None:
         self.problem = problem
         self.status, sentence = PROBLEMS[problem]
-        super().__init__(sentence.format(host=hub_host(), limit=MAX_CONFIG_BYTES, **values))
+        super().__init__(_(sentence).format(host=hub_host(), limit=MAX_CONFIG_BYTES, **values))
 
 
 def hub_host() -> str:
@@ -194,7 +196,7 @@ def _fetch_or_cached(name: str, path: Path) -> bytes:
 def _run_in_thread(fetching: Coroutine[None, None, _CachedFile]) -> _CachedFile:
     """Run a coroutine to its end and return its result, in a thread of its own: the caller's may have an event loop."""
     with ThreadPoolExecutor(max_workers=1) as thread:
-        return thread.submit(asyncio.run, fetching).result()
+        return thread.submit(copy_context().run, asyncio.run, fetching).result()
 
 
 async def _fetch(name: str, cached: _CachedFile | None) -> _CachedFile:

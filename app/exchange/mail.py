@@ -12,22 +12,25 @@ import ssl
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from contextvars import copy_context
 from dataclasses import dataclass, field
 from email.errors import MessageError
 from email.headerregistry import Address
 from email.message import EmailMessage
 from email.utils import formatdate, make_msgid
+from functools import partial
 from queue import Full, Queue
 from typing import Literal, cast
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+from app.translation import N_
 from app.translation import gettext as _
 
 log = logging.getLogger("attention_shapes")
 
 Security = Literal["tls", "starttls", "none"]
 PORTS: dict[Security, int] = {"tls": 465, "starttls": 587, "none": 25}
-SERVER_URL_HELP = _(
+SERVER_URL_HELP = N_(
     "must look like smtp://user:password@host:587 or smtps://user:password@host; in user and password, write "
     "/ ? # @ : % as %2F %3F %23 %40 %3A %25"
 )
@@ -62,9 +65,9 @@ def read_server(url: str) -> MailServer:
         parts = urlsplit(url)
         port, query = parts.port, dict(parse_qsl(parts.query, keep_blank_values=True))
     except ValueError:
-        raise ValueError(SERVER_URL_HELP) from None
+        raise ValueError(_(SERVER_URL_HELP)) from None
     if parts.scheme not in ("smtp", "smtps") or not parts.hostname or parts.path not in ("", "/") or parts.fragment:
-        raise ValueError(SERVER_URL_HELP)
+        raise ValueError(_(SERVER_URL_HELP))
     if (parts.username is None) != (parts.password is None):
         raise ValueError(_("needs both user and password, or neither"))
     security = _security(parts.scheme, query, parts.hostname)
@@ -124,16 +127,16 @@ class Outbox:
         self._thread: threading.Thread | None = None
 
     def put(self, work: Callable[[], None]) -> bool:
-        """Queue `work` for the thread, which starts with the first piece, and return True without waiting for it.
+        """Queue `work` for the thread, to be done in the language of now, and return True without waiting for it.
 
-        False, and it is dropped, where `capacity` pieces wait already.
+        The thread starts with the first piece. False, and it is dropped, where `capacity` pieces wait already.
         """
         with self._starting:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="mail", daemon=True)
                 self._thread.start()
         try:
-            self._waiting.put_nowait(work)
+            self._waiting.put_nowait(partial(copy_context().run, work))
         except Full:
             return False
         return True

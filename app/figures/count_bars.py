@@ -61,7 +61,8 @@ def count_plans(variant: Variant) -> tuple[CountPlan, ...]:
 
 
 def _sums(counts: Sequence[Count], asked: frozenset[str], sizes: Mapping[str, int]) -> Iterator[CountPlan]:
-    """The counts that are asked and worked out from the sum of several others that are all asked."""
+    """The counts that are asked and worked out from the sum of several other counts that are all asked."""
+    asked &= {count.key for count in counts}
     for count in counts:
         total = count.made_from
         if total is None or "parts" not in total.formula.symbols:

@@ -291,7 +291,7 @@ def find_first_mismatch(variant: Variant, values: Values, texts: Mapping[Blank, 
 
 
 def _adds(variant: Variant, mismatch: DimensionMismatch) -> str:
-    """What is added where it does not fit, "mask" or "residual"; empty unless the differing boxes are its summands."""
+    """What is added and does not fit ("mask", "residual", "summand"); empty unless the boxes that differ are added."""
     made_by, operands = variant.table[mismatch.at].made_by, {mismatch.left.tensor, mismatch.right.tensor}
     if made_by is None or operands != set(made_by.operands) or not operands <= variant.problem.asked:
         return ""

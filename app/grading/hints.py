@@ -237,7 +237,7 @@ class HintWriter:
     def _sizes(self, blank: Blank) -> str:
         """The sizes that the right answer takes, in words: the embedding dimension and the head dimension."""
         symbols = {stated for symbol in self.variant.expression(blank).symbols for stated in self._stated_for(symbol)}
-        named = self.variant.wording.sections["stated-sizes"]
+        named = self.variant.wording.topic_section(self.variant.worksheet.topic, "stated-sizes")
         return self._and(
             list(dict.fromkeys(self.variant.text.size_in_words(symbol) for symbol in named if symbol in symbols))
         )

@@ -33,8 +33,8 @@ from app.sheets.authoring.markdown import (
 )
 from app.sheets.exit_tickets import SCALE_POINTS, Ticket, picking_rule
 from app.sheets.variant import Row, Variant
-from app.translation import LANGUAGE
 from app.translation import gettext as _
+from app.translation import language
 
 TypstData = dict[str, Any]  # a JSON object for the template
 MakeDocument = Callable[[], TypstData]
@@ -82,7 +82,7 @@ def font_check_document(names: Sequence[str], course: str) -> TypstData:
     texts = [_name_data(text) for text in dict.fromkeys((*names, course)) if text]
     header = {"title": "–", "course": "", "date": "", "layout": "full", "paper": "a4", "large": False}
     nothing: TypstData = {"figures": "none", "back": None, "variants": [], "sheets": [], "table": None, "keys": []}
-    return {"lang": LANGUAGE, "labels": _labels(), **header, **nothing, "font-check": texts}
+    return {"lang": language(), "labels": _labels(), **header, **nothing, "font-check": texts}
 
 
 def _chunks(items: Sequence[T]) -> list[Sequence[T]]:
@@ -100,7 +100,7 @@ def _header(options: HandoutOptions, variants: Sequence[Variant], tickets: Mappi
     ticket, first = tickets.get(options.back), variants[0]
     shared_title = len({variant.title for variant in variants}) == 1
     return {
-        "lang": LANGUAGE,
+        "lang": language(),
         "labels": _labels(),
         "title": first.title if shared_title else first.wording.topics[first.worksheet.topic].name,
         "course": printable_line(options.course, field="course"),

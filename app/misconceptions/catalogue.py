@@ -214,7 +214,7 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
                 Prediction(_each("right", "W_O.rows", "W_O.count"), _AS_WIDE_AS_MODEL),
             ),
             **_on(
-                ("parameter-count", "costs", "three-dimensions", "four-dimensions"),
+                ("lora", "parameter-count", "costs", "three-dimensions", "four-dimensions"),
                 Prediction(substitutions=_AS_WIDE_AS_MODEL),
             ),
         },
@@ -263,6 +263,7 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
         "tokens",
         {
             **_on(("layer-parameters", "head-parameters"), Prediction(transposed=("*",))),
+            **_on("lora", Prediction(transposed=("W_Q", "lora_A", "lora_B"))),
             **_on("experts", Prediction(transposed=("W_router", "W_gate", "W_up", "W_down"))),
         },
     ),
@@ -591,6 +592,7 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
                     "attention-layer",
                     "layer-parameters",
                     "head-parameters",
+                    "lora",
                     "parameter-count",
                     "three-dimensions",
                     "four-dimensions",
@@ -994,6 +996,23 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
             "head-parameters",
             Prediction(_each("d_h", "W_QK.rows", "W_QK.columns") | _each("d_v", "W_VO.rows", "W_VO.columns")),
         ),
+    ),
+    # "Low rank" is taken to mean that the update itself is narrow.
+    Misconception(
+        "rank-instead-of-width",
+        "parameters",
+        _on(
+            "lora",
+            Prediction(
+                _each("r", "lora_B.columns", "query_update.columns")
+                | {"lora_B.count": "r*r", "trained.count": "r*d + r*r"}
+            ),
+        ),
+    ),
+    Misconception(
+        "frozen-counted-as-trained",
+        "parameters",
+        _on("lora", Prediction({"trained.count": "right + d*H*d_h"}), Prediction({"trained.count": "d*H*d_h"})),
     ),
     # "Attention is quadratic" taken to hold for all of it.
     Misconception(

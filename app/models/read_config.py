@@ -341,5 +341,5 @@ def _first_met(answers: Mapping[str, Answer], flags: frozenset[str], default: An
 
 def _not_modelled(family: Family, flags: frozenset[str], qk_norm: QKNorm) -> tuple[str, ...]:
     """The parts of this model's attention that a run cannot compute, by its family's conditions."""
-    parts = (part for condition, part in family.not_modelled.items() if condition_met(condition, flags))
+    parts = (_(part) for condition, part in family.not_modelled.items() if condition_met(condition, flags))
     return (*parts, *([_("LayerNorm on queries and keys")] if qk_norm == "layer-norm" else []))

@@ -58,7 +58,7 @@ def find_family(config: Config) -> tuple[str, Family]:
         raise ConfigError(_('This config.json has no "model_type": add it.') + " " + known)
     if model_type in REFUSED:
         problem = _('Models of type "{type}" have {layers} instead of attention with N×N scores: choose another model.')
-        raise ConfigError(problem.format(type=model_type, layers=REFUSED[model_type]))
+        raise ConfigError(problem.format(type=model_type, layers=_(REFUSED[model_type])))
     if model_type not in FAMILIES:
         raise ConfigError(_('Models of type "{type}" are not supported.').format(type=model_type[:40]) + " " + known)
     return model_type, FAMILIES[model_type]

@@ -36,18 +36,19 @@ from app.algebra.expression import Expression
 from app.models.architecture import SizeSource
 from app.models.config_fields import MAX_LAYERS, MAX_POSITIONS, MAX_SIZE, Config, ConfigError, check_whole_number
 from app.models.parameter_specs import condition_met
+from app.translation import N_
 from app.translation import gettext as _
 
 # A spec, or several of which the first whose condition is met counts, by the symbol of the size.
 SizeSpecs = Mapping[str, str | tuple[str, ...]]
 SIZE_NAMES: Mapping[str, str] = {
-    "d": _("the embedding dimension"),
-    "H": _("the number of attention heads"),
-    "L": _("the number of layers"),
-    "V": _("the vocabulary size"),
-    "d_ff": _("the inner dimension of the feed-forward block"),
+    "d": N_("the embedding dimension"),
+    "H": N_("the number of attention heads"),
+    "L": N_("the number of layers"),
+    "V": N_("the vocabulary size"),
+    "d_ff": N_("the inner dimension of the feed-forward block"),
 }
-UNIT_NAMES: Mapping[str, str] = {"H": _("heads"), "H_dec": _("decoder heads"), "p": _("pixels per patch")}
+UNIT_NAMES: Mapping[str, str] = {"H": N_("heads"), "H_dec": N_("decoder heads"), "p": N_("pixels per patch")}
 MAX_BY_SYMBOL: Mapping[str, int] = {"L": MAX_LAYERS, "L_dec": MAX_LAYERS, "L_stored": MAX_LAYERS, "C": MAX_POSITIONS}
 
 
@@ -187,7 +188,10 @@ class SizeReader:
             problem = _("{count:,} {units} do not divide {size:,} evenly: change one of them.")
             if spec.fields:
                 problem = _('{count:,} {units} do not divide {size:,} evenly: add "{field}".')
-            units, field = UNIT_NAMES.get(rule.divisor, rule.divisor), spec.fields[0] if spec.fields else ""
+            units, field = (
+                _(UNIT_NAMES[rule.divisor]) if rule.divisor in UNIT_NAMES else rule.divisor,
+                spec.fields[0] if spec.fields else "",
+            )
             raise ConfigError(problem.format(count=divisor, units=units, size=size, field=field))
         return size // divisor
 
@@ -205,6 +209,6 @@ class SizeReader:
         """
         spec = self._spec(symbol)
         field = spec.fields[0] if spec and spec.fields else symbol
-        size = SIZE_NAMES.get(symbol) or _("the size {symbol}").format(symbol=symbol)
+        size = _(SIZE_NAMES.get(symbol, N_("the size {symbol}"))).format(symbol=symbol)
         problem = _('This config.json does not state {size}: add "{field}".')
         return ConfigError(problem.format(size=size, field=field))

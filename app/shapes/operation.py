@@ -110,7 +110,7 @@ class Operation:
         return "same-shape" if self.keeps_shape else "made"
 
     @property
-    def adds(self) -> Literal["", "mask", "residual"]:
+    def adds(self) -> Literal["", "mask", "residual", "summand"]:
         """What the second operand is, if it is added to the first."""
         return ""
 
@@ -214,16 +214,25 @@ class Matmul(Operation):
 
 @dataclass(frozen=True)
 class Add(_Elementwise):
-    """A residual connection: the second operand is added to the first."""
+    """The second operand is added to the first, elementwise."""
 
     sign, arrow = "+", "="
 
     @property
-    def adds(self) -> Literal["residual"]:
-        return "residual"
+    def adds(self) -> Literal["summand", "residual"]:
+        return "summand"
 
     def code(self, shape: str = "…") -> str:
         return " + ".join(f"{{{key}}}" for key in self.operands)
+
+
+@dataclass(frozen=True)
+class Residual(Add):
+    """A residual connection: what a block returns is added to what it was given."""
+
+    @property
+    def adds(self) -> Literal["residual"]:
+        return "residual"
 
 
 @dataclass(frozen=True)

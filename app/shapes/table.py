@@ -137,8 +137,8 @@ PARTS_SUM = Expression.parse("parts")
 class FromParts:
     """How a count is worked out from other counts of its table: a formula in `parts`, the sum of those counts.
 
-    Where it isn't worked out from their sum, the formula has the keys of the counts in place of `parts`. It may be
-    `rounded` up or down to a whole number.
+    A part may also be a matrix, which counts as its number of parameters. Where a count isn't worked out from the sum
+    of its parts, the formula has their keys in place of `parts`. It may be `rounded` up or down to a whole number.
 
     Example: FromParts(L*parts, ("attention", "feed_forward", "norms")) for the parameters of all layers.
     """

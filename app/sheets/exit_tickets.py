@@ -27,8 +27,8 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 from app.names import JOINERS, normal_form
 from app.sheets.authoring.worksheet_settings import SettingError
 from app.sheets.worksheet import WorksheetError
+from app.translation import N_, ngettext
 from app.translation import gettext as _
-from app.translation import ngettext
 
 QuestionKind = Literal["text", "choose-one", "choose-several", "scale"]
 SCALE_POINTS = ("1", "2", "3", "4", "5")
@@ -184,7 +184,9 @@ def _setting_error(error: ErrorDetails) -> SettingError:
     if kind == "extra_forbidden":
         return _no_setting(path)
     named = [part for part in path if isinstance(part, str)]
-    return SettingError(_SENTENCES[named[-1] if named else "questions"], *(path or ["questions"]))
+    sentence = _(_SENTENCES[named[-1] if named else "questions"])
+    words = {"most": MAX_KEY, "kinds": ", ".join(get_args(QuestionKind))}
+    return SettingError(sentence.format(**words), *(path or ["questions"]))
 
 
 def _no_setting(path: Sequence[int | str]) -> SettingError:
@@ -193,19 +195,19 @@ def _no_setting(path: Sequence[int | str]) -> SettingError:
     return SettingError(sentence.format(name=str(path[-1])[:MAX_KEY], names=", ".join(known)), *path)
 
 
-_NEEDED = _("A ticket needs title, instruction and questions with key and text.")
+_NEEDED = N_("A ticket needs title, instruction and questions with key and text.")
 _SENTENCES = {
     "title": _NEEDED,
     "instruction": _NEEDED,
     "questions": _NEEDED,
     "text": _NEEDED,
-    "key": _("A key has up to {most} letters without accents, digits, - and _.").format(most=MAX_KEY),
-    "kind": _("The kind is one of: {kinds}.").format(kinds=", ".join(get_args(QuestionKind))),
-    "options": _("Options are a list of texts."),
-    "labels": _("Labels are a list of two texts."),
-    "required": _("Required is true or false."),
-    "anonymous": _("Anonymous is true or false."),
-    "pick_at_least": _("Write a whole number, such as 2, or 0."),
+    "key": N_("A key has up to {most} letters without accents, digits, - and _."),
+    "kind": N_("The kind is one of: {kinds}."),
+    "options": N_("Options are a list of texts."),
+    "labels": N_("Labels are a list of two texts."),
+    "required": N_("Required is true or false."),
+    "anonymous": N_("Anonymous is true or false."),
+    "pick_at_least": N_("Write a whole number, such as 2, or 0."),
 }
 
 

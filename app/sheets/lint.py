@@ -25,6 +25,7 @@ from app.sheets.seeds import ConfusedPairs, possible_lengths, unavoidable_confus
 from app.sheets.variant import Row, Variant
 from app.sheets.worksheet import AUTHOR_MISCONCEPTION_PREFIX, Model, Worksheet
 from app.topics.registry import TOPICS, check_topic_tokens, possible_tokens
+from app.translation import gettext as _
 
 FindingKind = Literal[
     "hides", "must-hide", "range-hides", "author", "must-author", "coincides", "must-coincide", "same-answer",
@@ -238,16 +239,32 @@ def _hidden_in_range(variant: Variant, models: Mapping[str, Model]) -> Iterator[
         sheets = (questions.with_tokens(model, tokens, None) for tokens in tried)
         if not any(_confused_in_marking(each) <= unavoidable for each in sheets):
             words = {"first": sheet.tokens_from, "last": sheet.tokens_to, "model": drawn.model.name}
-            yield "range-hides", variant.wording.say("lint", "range-hides", **words)
+            message = _(
+                "With {model}, no number of tokens from {first} to {last} shows every misconception that another "
+                "number would show. Choose a wider range."
+            )
+            yield "range-hides", message.format(**words)
 
 
 def _confusion_sentences(variant: Variant, kind: FindingKind, confusions: ConfusedPairs) -> Iterator[str]:
     """Sentences of that kind: one about all misconceptions that leave the sheet right, then one for each other pair."""
+    if kind == "must-hide":
+        right = _("With {model} these misconceptions cannot be seen, whatever the number of tokens: {misconceptions}.")
+        alike = _("With {model} “{one}” and “{other}” cannot be told apart, whatever the number of tokens.")
+    else:
+        right = _(
+            "With {tokens} tokens these misconceptions cannot be seen, because every box comes out right or one digit "
+            "off: {misconceptions}. Change the number of tokens."
+        )
+        alike = _(
+            "With {tokens} tokens “{one}” and “{other}” cannot be told apart: they lead to the same answers. "
+            "Change the number of tokens."
+        )
     words = {"model": variant.model.name, "tokens": variant.tokens}
     if unseen := sorted(f"“{key}”" for key, other in confusions if other is None):
-        yield variant.wording.say("lint", f"{kind}-right", misconceptions=", ".join(unseen), **words)
+        yield right.format(misconceptions=", ".join(unseen), **words)
     for key, other in sorted((key, other) for key, other in confusions if other is not None):
-        yield variant.wording.say("lint", f"{kind}-other", one=key, other=other, **words)
+        yield alike.format(one=key, other=other, **words)
 
 
 def _equal_sizes(variant: Variant) -> Iterator[tuple[FindingKind, str]]:
@@ -264,9 +281,18 @@ def _equal_sizes(variant: Variant) -> Iterator[tuple[FindingKind, str]]:
     for first, second in combinations(distinct, 2):
         size = variant.sizes[first]
         if size == variant.sizes[second]:
-            kind: FindingKind = "coincides" if {first, second} & _BY_LENGTH else "must-coincide"
             words = {"one": first, "other": second, "size": size, "model": variant.model.name}
-            yield kind, variant.wording.say("lint", kind, **words)
+            if {first, second} & _BY_LENGTH:
+                message = _(
+                    "{one} and {other} are both {size}, so a student who confuses them is marked right. "
+                    "Change the number of tokens."
+                )
+                yield "coincides", message.format(**words)
+            else:
+                message = _(
+                    "In {model}, {one} and {other} are both {size}, so a student who confuses them is marked right."
+                )
+                yield "must-coincide", message.format(**words)
 
 
 def _rows_with_one_answer(variant: Variant) -> Iterator[tuple[FindingKind, str]]:
@@ -288,8 +314,18 @@ def _rows_with_one_answer(variant: Variant) -> Iterator[tuple[FindingKind, str]]
         by_length = any(_BY_LENGTH & (one.symbols ^ other.symbols) for one, other in pairs)
         sides = [number for number, field in zip(numbers, rows[0].fields, strict=True) if field != "count"]
         names, size = ", ".join(f"“{row.name}”" for row in rows), " × ".join(map(format_number, sides or numbers))
-        kind: FindingKind = "same-answer" if by_length else "must-have-same-answer"
-        yield kind, variant.wording.say("lint", kind, model=variant.model.name, rows=names, size=size)
+        if by_length:
+            message = _(
+                "By chance, these rows have the same answer, {size}, so a student who confuses them is marked right: "
+                "{rows}. Change the number of tokens."
+            )
+            yield "same-answer", message.format(rows=names, size=size)
+        else:
+            message = _(
+                "In {model}, these rows have the same answer, {size}, so a student who confuses them is marked right: "
+                "{rows}."
+            )
+            yield "must-have-same-answer", message.format(model=variant.model.name, rows=names, size=size)
 
 
 def _meanings(variant: Variant, row: Row) -> tuple[Expression, ...]:
@@ -302,18 +338,25 @@ def _unstated_facts(variant: Variant) -> Iterator[Finding]:
 
     So is one that decides what is counted.
     """
-    key, say = variant.worksheet.key, variant.wording.say
+    key = variant.worksheet.key
     needed = frozenset[str]().union(*(variant.expression(blank).symbols for blank in variant.blanks))
     missing = needed & variant.text.unstated if variant.worksheet.answers == "numbers" else frozenset[str]()
-    names = variant.wording.sections["stated-sizes"]
+    names = variant.wording.topic_section(variant.worksheet.topic, "stated-sizes")
     for fact in variant.text.facts:
         if fact.hidden and (sizes := [names.get(symbol, symbol) for symbol in sorted(fact.symbols & missing)]):
             symbol = min(fact.symbols & missing)
             example = f"{variant.notation.symbol(symbol)} = {format_number(variant.sizes[symbol])}"
-            words = {"sizes": ", ".join(sizes), "example": example}
-            yield Finding(key, "unstated", say("lint", "unstated", **words), part=fact.part)
+            message = _(
+                "The answers need {sizes}, which nothing on the sheet states. State it again, or give it in the "
+                "introduction with its symbol, as in “{example}”."
+            )
+            yield Finding(key, "unstated", message.format(sizes=", ".join(sizes), example=example), part=fact.part)
         elif fact.hidden and fact.part in _DECIDING_PARTS:
-            yield Finding(key, "unstated", say("lint", "undecided", sentence=fact.sentence), part=fact.part)
+            message = _(
+                "The answers depend on a fact that the sheet hides: “{sentence}” State it again, or say it in the "
+                "introduction."
+            )
+            yield Finding(key, "unstated", message.format(sentence=fact.sentence), part=fact.part)
 
 
 def _tolerated_misconceptions(variant: Variant) -> Iterator[tuple[FindingKind, str]]:
@@ -325,8 +368,11 @@ def _tolerated_misconceptions(variant: Variant) -> Iterator[tuple[FindingKind, s
         if all(variant.within_rounding(b, Answer(number), right[b]) for b, number in expected.wrong_answers.items())
     }
     if tolerated:
-        words = {"percent": f"{100 * tolerance:g}", "misconceptions": ", ".join(sorted(tolerated))}
-        yield "tolerates", variant.wording.say("lint", "tolerates", **words)
+        message = _(
+            "With a tolerance of {percent}%, the numbers of these misconceptions count as correct: {misconceptions}. "
+            "Choose a smaller one."
+        )
+        yield "tolerates", message.format(percent=f"{100 * tolerance:g}", misconceptions=", ".join(sorted(tolerated)))
 
 
 def _foreign_words(models: Mapping[str, Model], variant: Variant) -> Iterator[tuple[FindingKind, str]]:
@@ -336,12 +382,12 @@ def _foreign_words(models: Mapping[str, Model], variant: Variant) -> Iterator[tu
     sizes are those of the sheet and of the unsimplified model, the query heads of a key/value head, and what a
     sheet that counts parameters tells.
     """
-    say = variant.wording.say
     text = " ".join((variant.worksheet.title, variant.text.description, variant.text.footnote or ""))
     # Longest names first, each cut out once it is checked: “GPT-2” is no mention of a model within “GPT-2 medium”.
     for name in sorted((model.name for model in models.values()), key=len, reverse=True):
         if name in text and name != variant.model.name and name not in variant.model.name:
-            yield "wording", say("lint", "other-model", name=name, model=variant.model.name)
+            message = _("The text mentions {name}, but the sheet is about {model}.")
+            yield "wording", message.format(name=name, model=variant.model.name)
         text = text.replace(name, "")
     real = variant.model.architecture
     sizes = {*variant.sizes.values(), *real.all_sizes.values(), real.query_heads_per_kv_head}
@@ -350,4 +396,4 @@ def _foreign_words(models: Mapping[str, Model], variant: Variant) -> Iterator[tu
         sizes |= {number for fact in facts for number in fact.words.values() if isinstance(number, int)}
     for number in re.findall(r"\d+(?:,\d{3})*", text):
         if int(number.replace(",", "")) not in sizes:
-            yield "wording", say("lint", "no-size", number=number)
+            yield "wording", _("The text mentions {number}, which is no size of this sheet.").format(number=number)

@@ -113,7 +113,7 @@ class SheetText:
         if self.footnote:
             visible |= {"H", "G"}
         hidden = frozenset[str]().union(*(fact.symbols for fact in self.facts if fact.hidden))
-        sheet, sizes, sentences = self.worksheet, self.problem.sizes, self.wording.sections["inventory"]
+        sheet, sizes, sentences = self.worksheet, self.problem.sizes, self.wording.sheets["inventory"]
         visible |= {name for fact in self._inventory for name in words_of(sentences[fact.key])}
         for text in (sheet.introduction, sheet.own_assumptions, sheet.footnote):
             visible |= self._sizes_given_in(text, hidden & sizes.keys())
@@ -125,7 +125,8 @@ class SheetText:
         The number must be that of the model, and be written with the symbol, after an equals sign, or with the name
         of the size. A number alone says nothing: in "You have 32 minutes" it isn't the number of heads.
         """
-        plain, names = text.translate(_WITHOUT_MARKUP), self.wording.sections["symbol-names"]
+        plain = text.translate(_WITHOUT_MARKUP)
+        names = self.wording.topic_section(self.worksheet.topic, "symbol-names")
         reader = AnswerReader(self.problem, NOTATIONS[self.worksheet.notation].for_sizes(self.problem.sizes), True)
         given = {
             (reader.symbol_by_name.get(match[1], match[1]), _number(match[2])) for match in _EQUATION.finditer(plain)
@@ -225,7 +226,7 @@ class SheetText:
     def size_in_words(self, symbol: str) -> str:
         """A size as the description of this model names it, "the embedding dimension"; empty for any other symbol."""
         try:
-            return self.wording.sections["stated-sizes"][_size_key(self.problem, symbol)]
+            return self.wording.topic_section(self.worksheet.topic, "stated-sizes")[_size_key(self.problem, symbol)]
         except KeyError:
             return ""
 
@@ -285,7 +286,7 @@ class SheetText:
         told = frozenset[str]().union(*(fact.symbols for fact in self.facts))
         offered = {"H", "d_h", "d_nope", "d_rope"} & told
         symbols = frozenset({"d", *offered}).union(*(expression.symbols for expression in asked))
-        names = self.wording.sections["symbol-names"]
+        names = self.wording.topic_section(self.worksheet.topic, "symbol-names")
         for symbol in names:
             if symbol in symbols - without_own_name(sizes):
                 yield f"{notation.symbol(symbol)}\u00a0= {names[_size_key(self.problem, symbol)]}"

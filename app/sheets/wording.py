@@ -25,10 +25,7 @@ SheetSection = Literal[
     "marks", "credit", "near-misses", "chain", "hints", "relations", "stated-sizes", "formulas",
     "formulas-with-tokens-as-columns", "unreadable", "drawing", "axis-names", "captions",
 ]  # fmt: skip
-InterfaceSection = Literal[
-    "lint", "practice", "misconception-group-states", "page", "run", "run-facts", "run-notes", "sizes", "readings",
-    "why", "kinds", "projections", "parameters", "buckets", "exports",
-]  # fmt: skip
+TopicSection = Literal["description", "assumptions", "symbol-names", "stated-sizes", "axis-names"]
 
 
 class WordingPart(BaseModel):
@@ -74,7 +71,8 @@ class TopicWording(WordingPart):
 
     `description_parts` and `assumption_parts` are said in this order. `rows` are those that a worksheet may ask for;
     `nudges` are by blank ("queries.rows"), or by field for blanks without a nudge of their own ("each.rows").
-    `run_button` is empty where the topic can't be run. `axis_names` are by the size in the table.
+    `run_button` is empty where the topic can't be run. `axis_names` are by the size in the table. The sections of
+    sheets.toml that have the same names as `description` to `axis_names` hold what several topics say.
     """
 
     name: str
@@ -90,6 +88,8 @@ class TopicWording(WordingPart):
     assumptions: Sentences = {}
     rows: Mapping[str, RowWording]
     nudges: Sentences
+    symbol_names: Sentences = {}
+    stated_sizes: Sentences = {}
     axis_names: Sentences = {}
     figures: Mapping[str, FigureWording] = {}
 
@@ -167,8 +167,8 @@ class SampleCourseWording(WordingPart):
 class Wording(WordingPart):
     """The sentences of one language; each object is equal to itself alone, so that it can be a key of a cache.
 
-    `sheets` and `interface` are sections of sentences by key. An activity freezes what its sheets say: not `interface`
-    and `sample_course`. A field that comes later has a default, so that what was frozen before can be read.
+    `sheets` are sections of sentences by key, their {words} not filled in. An activity freezes what its sheets say: not
+    `glossary`, which is a page, and not `sample_course`.
     """
 
     topics: Mapping[str, TopicWording] = Field(repr=False)
@@ -178,7 +178,6 @@ class Wording(WordingPart):
     axes: Mapping[str, AxisWording] = Field(repr=False)
     figures: Mapping[str, FigureWording] = Field(repr=False)
     glossary: Mapping[str, GlossaryEntry] = Field(repr=False)
-    interface: Mapping[str, Sentences] = Field(repr=False)
     sample_course: SampleCourseWording = Field(repr=False)
 
     def __eq__(self, other: object) -> bool:
@@ -195,21 +194,23 @@ class Wording(WordingPart):
     @cached_property
     def text(self) -> str:
         """What sheets say, as JSON, from which `frozen` makes the wording again."""
-        return self.model_dump_json(by_alias=True, exclude={"interface", "sample_course"})
+        return self.model_dump_json(by_alias=True, exclude={"glossary", "sample_course"})
 
-    @cached_property
-    def sections(self) -> Mapping[str, Sentences]:
-        """The sections of sheets and interface: sentences by key, their {words} not filled in."""
-        return {**self.sheets, **self.interface}
-
-    def say(self, section: SheetSection | InterfaceSection, key: str, **words: object) -> str:
+    def say(self, section: SheetSection, key: str, **words: object) -> str:
         """The sentence of that section and key with its {words} filled in; raises KeyError if there is none."""
-        return self.sections[section][key].format(**words)
+        return self.sheets[section][key].format(**words)
 
-    def topic_section(self, topic: str, section: Literal["description", "assumptions"]) -> Sentences:
+    def topic_section(self, topic: str, section: TopicSection) -> Sentences:
         """The sentences of a section, with those of a topic."""
         words = self.topics[topic]
-        return {**self.sheets[section], **(words.description if section == "description" else words.assumptions)}
+        of_topic: Mapping[TopicSection, Sentences] = {
+            "description": words.description,
+            "assumptions": words.assumptions,
+            "symbol-names": words.symbol_names,
+            "stated-sizes": words.stated_sizes,
+            "axis-names": words.axis_names,
+        }
+        return {**self.sheets[section], **of_topic[section]}
 
     def phrases(self, tokens_are: str) -> Sentences:
         """The phrases of formulas on sheets whose tokens are rows or columns."""
@@ -218,7 +219,7 @@ class Wording(WordingPart):
 
     def axis_name(self, topic: str, size: str) -> str:
         """What the length of a side counts on sheets of a topic, by its size in the table; "" where nothing is said."""
-        return self.topics[topic].axis_names.get(size) or self.sheets["axis-names"].get(size, "")
+        return self.topic_section(topic, "axis-names").get(size, "")
 
     def figure(self, topic: str, key: str) -> FigureWording:
         """The title and caption of a figure on sheets of a topic."""

@@ -4,7 +4,6 @@ topics/KEY.toml            what only sheets on this topic say
 misconceptions/GROUP.toml  the name of a group, and a table for each of its misconceptions
 sheets.toml                what sheets on several topics say
 glossary.toml              a table for each term
-interface.toml             what pages and messages say beside the sheets
 sample-course.toml         the sample course
 """
 
@@ -19,13 +18,13 @@ from pydantic import ValidationError
 
 from app.misconceptions.catalogue import MISCONCEPTION_GROUPS
 from app.shapes.table import BlankField
-from app.sheets.wording import InterfaceSection, SheetSection, Wording, laid_over
+from app.sheets.wording import SheetSection, Wording, laid_over
 from app.sheets.worksheet import WorksheetError
 from app.topics.registry import TOPICS
+from app.translation import ENGLISH
 from app.translation import gettext as _
 
-ENGLISH = "en"
-_FILES = {"interface": "interface.toml", "glossary": "glossary.toml", "sample-course": "sample-course.toml"}
+_FILES = {"glossary": "glossary.toml", "sample-course": "sample-course.toml"}
 _FOLDERS = {"topics": "topics", "misconception-groups": "misconceptions"}
 Place = tuple[str | int, ...]  # where something is in a Wording: field, key, and so on
 
@@ -90,7 +89,7 @@ def _mismatches(wording: Wording) -> Iterator[tuple[Place, str]]:
     """Yield the place and reason of each key that the wording lacks or that the code does not know.
 
     Checked in this order: topics, with the rows and nudges of each; misconception groups, with their misconceptions;
-    sections of sheets; sections of the interface; axes. Rows and nudges may be missing: only unknown ones are reported.
+    sections of sheets; axes. Rows and nudges may be missing: only unknown ones are reported.
     """
     fields = get_args(BlankField)
     yield from _differences(("topics",), wording.topics, TOPICS)
@@ -102,7 +101,6 @@ def _mismatches(wording: Wording) -> Iterator[tuple[Place, str]]:
     for key, group in wording.misconception_groups.items():
         yield from _differences(("misconception-groups", key), group.misconceptions, MISCONCEPTION_GROUPS[key])
     yield from _differences(("sheets",), wording.sheets, get_args(SheetSection))
-    yield from _differences(("interface",), wording.interface, get_args(InterfaceSection))
     yield from _differences(("axes",), wording.axes, fields)
 
 

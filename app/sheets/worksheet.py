@@ -38,6 +38,7 @@ from app.shapes.table import Count, TensorTable
 from app.sheets.notation import NOTATIONS, NotationKey
 from app.topics.registry import TOPICS
 from app.topics.requirements import TopicError
+from app.translation import N_
 from app.translation import gettext as _
 
 MAX_SHORT_TEXT, MAX_MARKDOWN, MAX_FORMULA = 200, 4000, 200  # characters; a short text is on one line
@@ -127,7 +128,7 @@ def _must(sentence: str, **numbers: float) -> WrapValidator:
         except ValidationError as error:
             if any(problem["type"] in _NAMED_PROBLEMS for problem in error.errors(include_url=False)):
                 raise
-            raise refused(sentence.format(setting="{setting}", **numbers)) from None
+            raise refused(_(sentence).format(setting="{setting}", **numbers)) from None
 
     return WrapValidator(check)
 
@@ -169,24 +170,24 @@ def _checked_key(key: str, longest: int = MAX_SHORT_TEXT, prefix: str = "") -> s
 
 
 _NAMED_PROBLEMS = frozenset({"sentence", "missing", "unexpected_keyword_argument"})
-_ONE_LINE = _("{setting} must be a text of 1 to {most} characters on one line.")
-_SHARE = _("{setting} must be a number from 0 to {most}.")
-_WHOLE_NUMBER = _must(_("{setting} must be a whole number."))
+_ONE_LINE = N_("{setting} must be a text of 1 to {most} characters on one line.")
+_SHARE = N_("{setting} must be a number from 0 to {most}.")
+_WHOLE_NUMBER = _must(N_("{setting} must be a whole number."))
 _Text = Annotated[str, Strict()]
 _Line = Annotated[_Text, _line(MAX_SHORT_TEXT), _must(_ONE_LINE, most=MAX_SHORT_TEXT)]
-_AT_MOST = _("{setting} must be a text of at most {most:,} characters.")
+_AT_MOST = N_("{setting} must be a text of at most {most:,} characters.")
 _Formula = Annotated[_Text, _line(MAX_FORMULA), _must(_AT_MOST, most=MAX_FORMULA)]
 _Markdown = Annotated[
     _Text,
     AfterValidator(partial(_checked_text, longest=MAX_MARKDOWN, shortest=0, lines=True)),
     _must(_AT_MOST, most=MAX_MARKDOWN),
 ]
-_Switch = Annotated[bool, Strict(), _must(_("{setting} must be true or false."))]
+_Switch = Annotated[bool, Strict(), _must(N_("{setting} must be true or false."))]
 _Number = Annotated[int, Strict(), _WHOLE_NUMBER]
 _OptionalNumber = Annotated[Annotated[int, Strict()] | None, _WHOLE_NUMBER]
-_Names = Annotated[tuple[_Text, ...], Field(max_length=MAX_NAMES), _must(_("{setting} must be a list of texts."))]
+_Names = Annotated[tuple[_Text, ...], Field(max_length=MAX_NAMES), _must(N_("{setting} must be a list of texts."))]
 _LineOfRow = Annotated[Mapping[str, _Line], _must(_ONE_LINE, most=MAX_SHORT_TEXT)]
-_POINTS = _must(_("{setting} must be a whole number from 0 to {most}."), most=MAX_POINTS)
+_POINTS = _must(N_("{setting} must be a whole number from 0 to {most}."), most=MAX_POINTS)
 _SETTINGS = ConfigDict(extra="forbid")
 
 
@@ -200,7 +201,7 @@ class OpenQuestion:
     key: Annotated[
         _Text,
         AfterValidator(_checked_key),
-        _must(_("{setting} must be lower-case letters and digits with hyphens between them.")),
+        _must(N_("{setting} must be lower-case letters and digits with hyphens between them.")),
     ] = field(default="", kw_only=True)
     text: _Line
 
@@ -224,7 +225,7 @@ class AuthorMisconception:
         _Text,
         AfterValidator(partial(_checked_key, longest=MAX_MISCONCEPTION_KEY, prefix=AUTHOR_MISCONCEPTION_PREFIX)),
         _must(
-            _("{setting} must be “own-” and lower-case letters and digits with hyphens, at most {most} characters."),
+            N_("{setting} must be “own-” and lower-case letters and digits with hyphens, at most {most} characters."),
             most=MAX_MISCONCEPTION_KEY,
         ),
     ] = field(default="", kw_only=True)
@@ -237,7 +238,7 @@ class AuthorMisconception:
         Mapping[str, _Formula],
         Field(min_length=1, max_length=MAX_MISCONCEPTION_BOXES),
         _must(
-            _("{setting} must be a table of 1 to {boxes} boxes with a formula each, of at most {most} characters."),
+            N_("{setting} must be a table of 1 to {boxes} boxes with a formula each, of at most {most} characters."),
             boxes=MAX_MISCONCEPTION_BOXES,
             most=MAX_FORMULA,
         ),
@@ -246,7 +247,7 @@ class AuthorMisconception:
     explanation: Annotated[
         _Text,
         AfterValidator(partial(_checked_text, longest=MAX_MARKDOWN, lines=True)),
-        _must(_("{setting} must be a text of 1 to {most:,} characters."), most=MAX_MARKDOWN),
+        _must(N_("{setting} must be a text of 1 to {most:,} characters."), most=MAX_MARKDOWN),
     ]
 
     def __post_init__(self) -> None:
@@ -275,7 +276,7 @@ class Worksheet:
 
     key: str
     title: _Line
-    model: Annotated[_Text, _must(_("{setting} must be a text."))]
+    model: Annotated[_Text, _must(N_("{setting} must be a text."))]
     topic: Annotated[str, _one_of(TOPICS)]
     tokens: _Number
     rows: _Names
@@ -304,19 +305,20 @@ class Worksheet:
     show_drawing: _Switch = True
     show_mismatches: _Switch = True
     questions: Annotated[
-        tuple[Annotated[OpenQuestion, _must(_("{setting} must be a table with key, text."))], ...],
+        tuple[Annotated[OpenQuestion, _must(N_("{setting} must be a table with key, text."))], ...],
         Field(max_length=MAX_QUESTIONS),
-        _must(_("{setting} must be a list of at most {most} questions."), most=MAX_QUESTIONS),
+        _must(N_("{setting} must be a list of at most {most} questions."), most=MAX_QUESTIONS),
     ] = ()
     misconceptions: Annotated[
         tuple[
             Annotated[
-                AuthorMisconception, _must(_("{setting} must be a table with key, name, boxes, question, explanation."))
+                AuthorMisconception,
+                _must(N_("{setting} must be a table with key, name, boxes, question, explanation.")),
             ],
             ...,
         ],
         Field(max_length=MAX_AUTHOR_MISCONCEPTIONS),
-        _must(_("{setting} must be a list of at most {most} misconceptions."), most=MAX_AUTHOR_MISCONCEPTIONS),
+        _must(N_("{setting} must be a list of at most {most} misconceptions."), most=MAX_AUTHOR_MISCONCEPTIONS),
     ] = ()
 
     def __post_init__(self) -> None:

@@ -1,7 +1,7 @@
 """A folder of worksheets, models and wording, read into one Library.
 
 `*.toml` are worksheets, `models/*.json` hold a published config.json each with a name, a sentence and a link,
-`wording/en/` holds every sentence a sheet says, in English.
+`wording/en/` holds every sentence a sheet says, in English, and a folder beside it those of another language.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from app.sheets.wording import Wording
 from app.sheets.wording_files import read_toml, read_wording
 from app.sheets.worksheet import Model, Worksheet, WorksheetError
 from app.topics.registry import TOPICS
-from app.translation import LANGUAGE
+from app.translation import ENGLISH, in_language
 from app.translation import gettext as _
 
 
@@ -44,14 +44,18 @@ class ModelFile(BaseModel):
     source: str = ""
 
 
-def load_library(folder: Path) -> Library:
-    """Read the worksheets of a folder (*.toml), its models (models/*.json) and its wording (wording/en/).
+def load_library(folder: Path, language: str = ENGLISH) -> Library:
+    """Read the worksheets of a folder (*.toml), its models (models/*.json) and its wording in a language.
 
     Worksheets stand in the order in which their topics are taught, those of one topic by key; models by name, so that
     each family's stand together, the smaller ones first. Raises WorksheetError that names a file that cannot be used
     and what to change.
     """
-    wording = read_wording(folder / "wording", LANGUAGE)
+    return in_language(language, _read_library, folder, language)
+
+
+def _read_library(folder: Path, language: str) -> Library:
+    wording = read_wording(folder / "wording", language)
     by_name = sorted(map(_read_model, sorted(folder.glob("models/*.json"))), key=lambda model: _natural_key(model.name))
     models = {model.key: model for model in by_name}
     sheets = [_read_worksheet(path, models, wording) for path in sorted(folder.glob("*.toml"))]

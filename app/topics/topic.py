@@ -14,7 +14,7 @@ from app.shapes.table import Blank, TensorTable
 from app.topics.requirements import Requirement
 
 COMMON_SYMBOLS = ("N", "M", "W", "d_rot")  # of sizes that sheets of every topic may have beside the model's
-_MODEL_SYMBOLS = frozenset(symbol for family in FAMILIES.values() for symbol in family.sizes)
+MODEL_SYMBOLS = frozenset(symbol for family in FAMILIES.values() for symbol in family.sizes)
 Subject = Literal["head", "softmax", "layer", "parameters", "model", "counts"]
 Bars = Literal["sums", "operations-and-bytes", "blocks-and-widths", "sums-and-growth"]
 FigureLayout = Literal["product", "head-scores", "head-context", "stack", "row", "flow", "decks"]
@@ -139,4 +139,4 @@ class Topic:
     def symbols(self) -> frozenset[str]:
         """The symbols that have a size on some model's sheet, and the keys of its counts: what formulas may use."""
         batch = ["B"] if self.batched else []
-        return _MODEL_SYMBOLS.union(COMMON_SYMBOLS, batch, self.extra_symbols.split(), self.counts.split())
+        return MODEL_SYMBOLS.union(COMMON_SYMBOLS, batch, self.extra_symbols.split(), self.counts.split())

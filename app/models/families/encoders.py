@@ -23,7 +23,7 @@ from app.models.layer_patterns import WindowRule, all_but_first_of_every
 from app.models.layouts import encoder_decoders, encoders
 from app.models.score_scale import disentangled, unscaled
 from app.models.size_specs import SizeSpecs
-from app.translation import gettext as _
+from app.translation import N_
 
 _BERT = Family(
     encoders.BERT,
@@ -121,7 +121,7 @@ _T5 = Family(
     tied=True,
     causal=False,
     position_bias={"": "relative"},
-    not_modelled={"other_range": _("a relative position bias over another range than 128 tokens")},
+    not_modelled={"other_range": N_("a relative position bias over another range than 128 tokens")},
     scale=unscaled,
     norm="RMSNorm",
 )

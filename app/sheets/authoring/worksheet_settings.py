@@ -28,6 +28,7 @@ from app.sheets.worksheet import (
 )
 from app.topics.registry import check_decoder_tokens, check_topic_tokens, possible_tokens, topic_for
 from app.topics.requirements import TopicError
+from app.translation import N_
 from app.translation import gettext as _
 
 _SETTINGS = tuple(each.name for each in fields(Worksheet) if each.name != "key")
@@ -35,7 +36,7 @@ _ENTRIES: Mapping[str | int, tuple[str, ...]] = {
     "questions": tuple(each.name for each in fields(OpenQuestion)),
     "misconceptions": tuple(each.name for each in fields(AuthorMisconception)),
 }
-_NO_SETTING = _("there is no setting “{setting}”; there are: {known}.")
+_NO_SETTING = N_("there is no setting “{setting}”; there are: {known}.")
 
 
 class SettingError(WorksheetError):
@@ -71,7 +72,7 @@ def check_settings(
     Settings that depend on others, as rows do on the topic, are checked only once those are right.
     """
     if "key" in values:  # which is the name of the file
-        return None, (SettingError(_NO_SETTING.format(setting="key", known=", ".join(_SETTINGS)), "key"),)
+        return None, (SettingError(_(_NO_SETTING).format(setting="key", known=", ".join(_SETTINGS)), "key"),)
     try:
         sheet = WORKSHEETS.validate_python({**values, "key": key})
     except ValidationError as error:
@@ -105,7 +106,7 @@ def _setting_error(problem: ErrorDetails) -> SettingError:
     if problem["type"] == "sentence":
         sentence = context["sentence"]
     elif problem["type"] == "unexpected_keyword_argument":
-        sentence = _NO_SETTING.replace("{known}", ", ".join(_ENTRIES[path[0]] if is_within else _SETTINGS))
+        sentence = _(_NO_SETTING).replace("{known}", ", ".join(_ENTRIES[path[0]] if is_within else _SETTINGS))
     elif is_within:
         sentence = _("{setting} is missing.")
     else:
