@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
+from typing import Self
 
 from app.activities.activity import Activity
 from app.activities.work import (
@@ -74,10 +75,10 @@ class ClassWork:
         """The newest attempts on the sheet, newest first."""
         return self.store.classwork.attempts(self.sheet.key)[::-1][:most]
 
-    def read_again(self) -> ClassWork:
+    def read_again(self) -> Self:
         return replace(self, so_far=self.store.classwork.work(self.sheet.key), report=None, known_progress=None)
 
-    def kept(self, outcome: Outcome) -> ClassWork:
+    def kept(self, outcome: Outcome) -> Self:
         """The work with an outcome, stored in one transaction; raises what `charge` raises after saving the draft."""
         if outcome.attempt:
             return self._with_attempt(outcome, outcome.attempt)
@@ -93,7 +94,7 @@ class ClassWork:
             draft = self._saved(outcome)
         return replace(self, so_far=ClassSheetWork(draft, self.attempts, last), known_progress=None)
 
-    def _with_attempt(self, outcome: Outcome, attempt: NewAttempt) -> ClassWork:
+    def _with_attempt(self, outcome: Outcome, attempt: NewAttempt) -> Self:
         """The work with one more attempt; one that a repeated request has made before is not added again."""
         allowed, classwork = self.activity.policies.max_attempts, self.store.classwork
         if not allowed:
@@ -153,11 +154,11 @@ class PracticeWork:
         """The newest attempts on the sheet, newest first."""
         return self.store.latest_attempts(self.owner, self.sheet_key, most)
 
-    def read_again(self) -> PracticeWork:
+    def read_again(self) -> Self:
         draft, last = self.store.practice_work(self.owner, self.sheet_key)
         return replace(self, draft=draft, last=last)
 
-    def kept(self, outcome: Outcome) -> PracticeWork:
+    def kept(self, outcome: Outcome) -> Self:
         """The work with an outcome, stored in one transaction."""
         sent = outcome.sent
         if sent is None:
@@ -210,10 +211,10 @@ class PreviewWork:
         """The newest attempts on the sheet, newest first."""
         return self.made[::-1][:most]
 
-    def read_again(self) -> PreviewWork:
+    def read_again(self) -> Self:
         return self
 
-    def kept(self, outcome: Outcome) -> PreviewWork:
+    def kept(self, outcome: Outcome) -> Self:
         """The work with an outcome, as its form will carry it."""
         made = self.made
         if attempt := outcome.attempt:
