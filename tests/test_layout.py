@@ -47,14 +47,15 @@ MAY_IMPORT: Mapping[str, set[str]] = {
     "grading": {*BELOW_SHEETS, "sheets", "figures", "forward"},
     "practice": CORE - {"practice"},
     "secret_key": set(),
-    "store": {"secret_key"},
-    "exchange": {*BELOW_SHEETS, "sheets", "store"},
-    "handout": {*CORE, "store", "exchange"} - {"practice"},
-    "classes": {*CORE, "store", "exchange"} - {"practice"},
+    "activities": set(),
+    "store": {"secret_key", "activities"},
+    "exchange": {*BELOW_SHEETS, "sheets", "activities", "store"},
+    "handout": {*CORE, "activities", "store", "exchange"} - {"practice"},
+    "classes": {*CORE, "activities", "store", "exchange"} - {"practice"},
     "settings": {"exchange"},  # which parses the URL of a mail server
-    "web": {*CORE, "store", "exchange", "handout", "classes", "settings"},
-    "main": {*CORE, "store", "exchange", "handout", "classes", "settings", "web"},
-    "cli": {*CORE, "store", "exchange", "handout", "classes", "settings", "secret_key", "web", "main"},
+    "web": {*CORE, "activities", "store", "exchange", "handout", "classes", "settings"},
+    "main": {*CORE, "activities", "store", "exchange", "handout", "classes", "settings", "web"},
+    "cli": {*CORE, "activities", "store", "exchange", "handout", "classes", "settings", "secret_key", "web", "main"},
 }
 MARKDOWN = {"markdown_it", "mdurl"}
 PYDANTIC = {"pydantic", "pydantic_core", "annotated_types", "typing_extensions", "typing_inspection"}

@@ -9,9 +9,9 @@ import sqlalchemy as sa
 from alembic import command
 from alembic.config import Config
 
+from app.activities.work import ClassDraft
 from app.settings import PROJECT
 from app.store import Activity, NewMarks, Plan, Store, Student, Teacher
-from app.store.classwork import ClassDraft
 from app.store.database import migration_transaction
 from app.store.tables import old_marks, regrades, teachers
 from tests.helpers.stored_class import CONTENT, HALF, LLAMA, enrol_student, key, teacher
@@ -27,7 +27,7 @@ def activity_of(store: Store) -> tuple[Activity, Student, Teacher]:
 def test_old_marks_outlive_the_teacher_and_go_with_the_student(store: Store) -> None:
     """A regrade of another activity's attempt changes nothing; without the teacher it has no name."""
     activity, kim, owner = activity_of(store)
-    one = store.classwork.record(key(kim, activity), "a", ClassDraft({}, 1, LLAMA), HALF, handed_in=True)
+    one = store.classwork.record(key(kim, activity), "a", ClassDraft({}, 1, LLAMA), HALF, handed_in=True).attempt
     new = replace(HALF, score=2)
     store.regrades.apply(activity.id, owner.id, {one.id: NewMarks(new, "x@1"), one.id + 99: NewMarks(new, "x@1")})
     assert store.classwork.attempts(key(kim, activity))[0].score == 2
@@ -46,7 +46,7 @@ def test_what_was_there_before_regrades_stays(database_url: str, tmp_path: Path)
     """A database at the third migration with an attempt in it keeps it, and can be regraded."""
     store = Store(database_url, tmp_path)
     activity, kim, owner = activity_of(store)
-    one = store.classwork.record(key(kim, activity), "a", ClassDraft({}, 1, LLAMA), HALF, handed_in=True)
+    one = store.classwork.record(key(kim, activity), "a", ClassDraft({}, 1, LLAMA), HALF, handed_in=True).attempt
     config = Config()
     config.set_main_option("script_location", str(PROJECT / "app" / "store" / "migrations"))
     with migration_transaction(store.engine) as connection:

@@ -15,8 +15,10 @@ from fastapi import APIRouter, Depends, Form, HTTPException, Request, Response
 from fastapi.responses import RedirectResponse
 from PIL import Image
 
+from app.classes import sheet_actions
 from app.classes.frozen.frozen_library import model_snapshot
 from app.classes.frozen.frozen_run import FrozenRun, freeze_run, sheet_of_run
+from app.classes.sheet_actions import may_run
 from app.forward.head_run import HeadNotRun, run_sheet, why_not_run
 from app.grading.grade import grade
 from app.logs import request_thread
@@ -39,7 +41,7 @@ from app.web.practice.sheet_request import (
     variant_of_key,
 )
 from app.web.shared.cookies import VISITOR_COOKIE
-from app.web.shared.forms import whole_number
+from app.web.shared.forms import FormDep, whole_number
 from app.web.shared.permissions import QueueClient, require_practice, require_run
 from app.web.shared.rate_limits import BYTES_OF_RUN, bytes_of
 from app.web.shared.services import Services, ServicesDep
@@ -48,7 +50,7 @@ from app.web.shared.templating import is_htmx, render, render_page_or_fragment
 from app.web.shared.threads import in_threads
 from app.web.shared.urls import client_network, url_for
 from app.web.shared.visitor import OwnerDep, remember_visitor
-from app.web.student.sheet_request import PostedClassSheet, may_run
+from app.web.student.sheet_request import posted_class_sheet
 
 router = APIRouter(include_in_schema=False)
 log = logging.getLogger("attention_shapes")
@@ -172,7 +174,12 @@ def start_run(
 @router.post("/class/{activity_id:int}/{number:int}/run")
 @in_threads("class")
 def start_class_run(
-    request: Request, services: ServicesDep, asked: PostedClassSheet, options: RunOptionsDep
+    request: Request,
+    services: ServicesDep,
+    form: FormDep,
+    options: RunOptionsDep,
+    activity_id: int,
+    number: int,
 ) -> Response:
     """Start a run beside the answers on a sheet of an activity, at no cost of an attempt; also after it has closed.
 
@@ -182,19 +189,18 @@ def start_class_run(
     """
     if options.in_background and services.runner.is_busy:
         return Response(status_code=204)
-    activity, variant, classwork = asked.activity, asked.variant, services.store.classwork
-    last = classwork.last_attempt(asked.sheet.key)
-    if not may_run(services, asked, last):
+    asked = posted_class_sheet(request, services, form, activity_id, number)
+    activity, variant = asked.activity, asked.variant
+    if not may_run(asked.work, asked.rules):
         raise HTTPException(409, _("In this activity, you can run the head once you can see the marks of an attempt."))
-    if activity.accepts(asked.access.now):
-        classwork.save(asked.sheet.key, asked.draft)
-    attempted = last is not None or has_readable_answer(variant, asked.answers)
+    _outcome, asked = asked.done(sheet_actions.save)
+    attempted = asked.work.last is not None or has_readable_answer(variant, asked.answers)
     if attempted:
         share = SHARE_OF_BACKGROUND if options.in_background else 1
         services.storage.charge_student(asked.access.student.id, BYTES_OF_RUN + bytes_of(asked.answers), share)
-    frozen, client = freeze_run(variant, activity, asked.number), Client(f"student {asked.access.student.id}")
+    frozen, client = freeze_run(variant, activity, number), Client(f"student {asked.access.student.id}")
     run = _start(services, client, variant, asked.answers, options, frozen) if attempted else None
-    link = url_for("show_class_sheet", activity_id=activity.id, number=asked.number)
+    link = url_for("show_class_sheet", activity_id=activity.id, number=number)
     return _respond(request, variant, run, link, options)
 
 
