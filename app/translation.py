@@ -31,6 +31,11 @@ def gettext(message: str) -> str:
     return _catalogue.gettext(message)
 
 
+def N_(message: str) -> str:
+    """The sentence itself, marked to be translated by `gettext` where it is shown: for tables made at import."""
+    return message
+
+
 def ngettext(singular: str, plural: str, number: int) -> str:
     """The form of a sentence that goes with a number.
 

@@ -243,6 +243,16 @@ class Architecture:
         """Whether a decoder reads an encoder through cross attention (T5, BART, Whisper)."""
         return any(stack.spec.decoder for stack in self.stacks)
 
+    @cached_property
+    def runs(self) -> tuple[LayerRun, ...]:
+        """The runs of layers of all stacks, the encoder's first."""
+        return tuple(run for stack in self.stacks for run in stack.runs)
+
+    @cached_property
+    def kinds(self) -> tuple[LayerKind, ...]:
+        """The kinds of layers of all stacks, the encoder's first."""
+        return tuple(kind for stack in self.stacks for kind in stack.kinds)
+
     @property
     def has_latent_attention(self) -> bool:
         """Whether keys and values are made from a latent of r_kv numbers (DeepSeek)."""
@@ -261,7 +271,7 @@ class Architecture:
     @cached_property
     def has_sinks(self) -> bool:
         """Whether each head has an attention sink: a learned score that takes part in the softmax (gpt-oss)."""
-        return any("sinks" in kind.rows for stack in self.stacks for kind in stack.kinds)
+        return any("sinks" in kind.rows for kind in self.kinds)
 
     @property
     def has_lm_head(self) -> bool:

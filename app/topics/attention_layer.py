@@ -5,7 +5,7 @@ from __future__ import annotations
 from app.models.architecture import Architecture
 from app.shapes.operation import Concat, Matmul
 from app.shapes.table import Tensor, TensorTable, learned, tensor
-from app.topics.requirements import require_scores_of_queries_and_keys
+from app.topics.requirements import SCORES_OF_QUERIES_AND_KEYS
 from app.topics.single_head import INPUT, SINGLE_HEAD
 from app.topics.topic import FigurePlan, LevelSpec, Topic
 
@@ -102,7 +102,7 @@ TOPIC = Topic(
     "attention-layer",
     "layer",
     _layer_table,
-    require_scores_of_queries_and_keys,
+    (SCORES_OF_QUERIES_AND_KEYS,),
     masked=True,
     runnable_table=ATTENTION_LAYER,
     tables=(ATTENTION_LAYER, LATENT_ATTENTION, DIRECT_LATENT_ATTENTION),

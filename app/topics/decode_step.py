@@ -5,7 +5,12 @@ from __future__ import annotations
 from app.models.architecture import Architecture
 from app.shapes.operation import Concat, Matmul, Softmax
 from app.shapes.table import TensorTable, tensor
-from app.topics.requirements import all_of, require_kv_cache, require_room_for_one_more
+from app.topics.requirements import (
+    CACHE_OF_KEYS_AND_VALUES,
+    KV_CACHE,
+    ONE_NUMBER_OF_VISIBLE_KEYS,
+    ROOM_FOR_ONE_MORE,
+)
 from app.topics.single_head import HEAD_PROJECTIONS, HEAD_W_O
 from app.topics.topic import FigurePlan, LevelSpec, Topic
 
@@ -80,7 +85,7 @@ TOPIC = Topic(
     "decode-step",
     "head",
     _decode_table,
-    all_of(require_kv_cache, require_room_for_one_more),
+    (KV_CACHE, CACHE_OF_KEYS_AND_VALUES, ROOM_FOR_ONE_MORE, ONE_NUMBER_OF_VISIBLE_KEYS),
     uses_decoder=True,
     adds_token=True,
     tables=(DECODE_STEP, WINDOWED_DECODE_STEP),

@@ -7,7 +7,7 @@ from dataclasses import replace
 from app.algebra.expression import Expression
 from app.models.architecture import Architecture
 from app.shapes.table import Tensor, TensorTable
-from app.topics.requirements import all_of, require_own_projections, require_scores_of_queries_and_keys
+from app.topics.requirements import PLAIN_HEAD
 from app.topics.three_dimensions import GROUPED_HEADS, GROUPED_HEADS_FIGURES, HEADS_AS_DIMENSION, HEADS_FIGURES
 from app.topics.topic import LevelSpec, Topic
 
@@ -37,7 +37,7 @@ TOPIC = Topic(
     "four-dimensions",
     "layer",
     _batched_heads_table,
-    all_of(require_own_projections, require_scores_of_queries_and_keys),
+    PLAIN_HEAD,
     masked=True,
     batched=True,
     tables=(BATCHED_GROUPED_HEADS, BATCHED_HEADS),

@@ -16,10 +16,10 @@ from app.models.architecture import Architecture
 from app.shapes.operation import Softmax
 from app.shapes.table import PARTS_SUM, Count, FromParts, TensorTable, tensor
 from app.topics.requirements import (
-    all_of,
-    require_one_mask_for_all_layers,
-    require_scores_of_queries_and_keys,
-    require_weights_that_sum_to_one,
+    MASK_HIDES_SOMETHING,
+    ONE_MASK_FOR_ALL_LAYERS,
+    SCORES_OF_QUERIES_AND_KEYS,
+    WEIGHTS_THAT_SUM_TO_ONE,
 )
 from app.topics.single_head import QUERIES_AND_KEYS, SINGLE_HEAD, UNMASKED_WEIGHTS
 from app.topics.topic import FigurePlan, LevelSpec, Topic
@@ -119,11 +119,7 @@ TOPIC = Topic(
     "scale-mask-softmax",
     "softmax",
     _softmax_table,
-    all_of(
-        require_scores_of_queries_and_keys,
-        require_weights_that_sum_to_one,
-        require_one_mask_for_all_layers,
-    ),
+    (SCORES_OF_QUERIES_AND_KEYS, WEIGHTS_THAT_SUM_TO_ONE, MASK_HIDES_SOMETHING, ONE_MASK_FOR_ALL_LAYERS),
     masked=True,
     extra_sizes=lambda _architecture, tokens: {"i": chosen_token(tokens)},
     tables=(MASKED_SOFTMAX, UNMASKED_SOFTMAX),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from app.models.architecture import Architecture
 from app.shapes.operation import Matmul, Softmax
 from app.shapes.table import TensorTable, learned, tensor
-from app.topics.requirements import all_of, require_own_projections, require_scores_of_queries_and_keys
+from app.topics.requirements import PLAIN_HEAD
 from app.topics.topic import FigurePlan, LevelSpec, Topic
 
 # One head: Vaswani et al., "Attention Is All You Need" (arXiv:1706.03762), section 3.2. W_O here is this head's own
@@ -61,7 +61,7 @@ TOPIC = Topic(
     "single-head",
     "head",
     _head_table,
-    all_of(require_own_projections, require_scores_of_queries_and_keys),
+    PLAIN_HEAD,
     masked=True,
     runnable_table=SINGLE_HEAD,
     tables=(SINGLE_HEAD, BIDIRECTIONAL_HEAD),

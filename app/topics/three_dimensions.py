@@ -8,7 +8,7 @@ from app.models.architecture import Architecture
 from app.shapes.operation import Matmul, Repeat, Reshape, Softmax, Transpose, View
 from app.shapes.table import TensorTable, tensor
 from app.topics.attention_layer import ATTENTION_LAYER, LAYER_PROJECTIONS, LAYER_W_O
-from app.topics.requirements import all_of, require_own_projections, require_scores_of_queries_and_keys
+from app.topics.requirements import PLAIN_HEAD
 from app.topics.single_head import INPUT
 from app.topics.topic import FigurePlan, LevelSpec, Topic
 
@@ -80,7 +80,7 @@ TOPIC = Topic(
     "three-dimensions",
     "layer",
     _heads_table,
-    all_of(require_own_projections, require_scores_of_queries_and_keys),
+    PLAIN_HEAD,
     masked=True,
     tables=(GROUPED_HEADS, HEADS_AS_DIMENSION),
     figures={

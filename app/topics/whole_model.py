@@ -8,14 +8,13 @@ from app.models.architecture import Architecture
 from app.shapes.operation import Add, Apply, Gate, LastRow, Lookup, Matmul
 from app.shapes.table import Tensor, TensorTable, learned, tensor
 from app.topics.requirements import (
-    all_of,
-    require_layers_of_one_shape,
-    require_next_token,
-    require_no_experts,
-    require_norms_before_blocks,
-    require_plain_sums,
+    LAYERS_OF_ONE_SHAPE,
+    NEXT_TOKEN,
+    NO_EXPERTS,
+    NORMS_BEFORE_BLOCKS,
+    PLAIN_SUMS,
 )
-from app.topics.rotary_pairs import ROTARY_PAIRS
+from app.topics.rotary_pairs import ROTARY_PAIRS, rotates_pairs
 from app.topics.topic import FigurePlan, LevelSpec, Topic
 
 # The matrices of one layer, each in the x·W orientation: attention as above, then the feed-forward block with a gate
@@ -90,26 +89,19 @@ def whole_model_table(architecture: Architecture) -> TensorTable:
     return WHOLE_MODEL if architecture.gated else PLAIN_WHOLE_MODEL
 
 
-def _whole_model_with_angles(architecture: Architecture, _tokens: int) -> TensorTable:
+def _whole_model_with_angles(architecture: Architecture, tokens: int) -> TensorTable:
     """The whole model, and rotary angles if RoPE rotates at least one pair of numbers."""
     table = whole_model_table(architecture)
-    rotates_pairs = (
-        architecture.rotary is not None and architecture.rotary.width > 1 and architecture.rotary.width % 2 == 0
-    )
-    return replace(table, tensors=(*table.tensors, ROTARY_PAIRS["angles"])) if rotates_pairs else table
+    if not rotates_pairs(architecture, tokens):
+        return table
+    return replace(table, tensors=(*table.tensors, ROTARY_PAIRS["angles"]))
 
 
 TOPIC = Topic(
     "whole-model",
     "model",
     _whole_model_with_angles,
-    all_of(
-        require_next_token,
-        require_no_experts,
-        require_layers_of_one_shape,
-        require_norms_before_blocks,
-        require_plain_sums,
-    ),
+    (NEXT_TOKEN, NO_EXPERTS, LAYERS_OF_ONE_SHAPE, NORMS_BEFORE_BLOCKS, PLAIN_SUMS),
     tables=(WHOLE_MODEL, PLAIN_WHOLE_MODEL, ROTARY_PAIRS),
     figures={
         WHOLE_MODEL.key: (

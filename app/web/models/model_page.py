@@ -253,23 +253,18 @@ def _window_key(a: Architecture) -> tuple[str, Mapping[str, object]]:
     They are the window, the widest of several, or the chunk; how many layers have one; and how many layers there are. A
     window that no input within the context length exceeds hides nothing.
     """
-    limits = [run.window or run.chunk for run in _runs(a) for _ in range(run.count)]
+    limits = [run.window or run.chunk for run in a.runs for _ in range(run.count)]
     limited = [limit for limit in limits if limit is not None]
     if not limited:
         return "window-none", {}
     values: dict[str, object] = {"n": len(limited), "L": len(limits), "W": format_number(max(limited))}
-    if any(run.chunk for run in _runs(a)):
+    if any(run.chunk for run in a.runs):
         return "chunks", {**values, "chunk": values["W"]}
     if a.C is not None and min(limited) >= a.C:
         return "window-beyond", values
     if not a.causal:
         return "window-centred", {**values, "side": format_number((max(limited) - 1) // 2)}
     return ("window-all" if len(limited) == len(limits) else "window-some"), values
-
-
-def _runs(a: Architecture) -> Sequence[LayerRun]:
-    """The runs of layers of all stacks."""
-    return [run for stack in a.stacks for run in stack.runs]
 
 
 def _position_keys(a: Architecture) -> Iterator[tuple[str, Mapping[str, object]]]:
@@ -279,7 +274,7 @@ def _position_keys(a: Architecture) -> Iterator[tuple[str, Mapping[str, object]]
     "positions-other" is left out if scores have a bias, which gets its own sentence. A fixed number of tokens comes
     last.
     """
-    with_rotary = [run for run in _runs(a) if run.rotary]
+    with_rotary = [run for run in a.runs if run.rotary]
     if with_rotary:
         yield from _rotary_keys(a, with_rotary)
     elif a.has_position_table and a.max_tokens < MAX_TOKENS:
@@ -309,7 +304,7 @@ def _rotary_keys(a: Architecture, with_rotary: Sequence[LayerRun]) -> Iterator[t
     yield ("rotary-all" if common.width == a.d_h else "rotary-part"), values
     if local.theta != common.theta:
         yield "rotary-local", {"theta": f"{local.theta:,.0f}"}
-    layers, rotating = (sum(run.count for run in runs) for runs in (_runs(a), with_rotary))
+    layers, rotating = (sum(run.count for run in runs) for runs in (a.runs, with_rotary))
     if rotating < layers:
         yield "rotary-some-layers", {"n": layers - rotating, "L": layers}
 
@@ -327,14 +322,13 @@ def _expert_keys(a: Architecture) -> Iterator[tuple[str, Mapping[str, object]]]:
     """The key of the sentence on experts, with its values; none for a model without."""
     if not a.has_experts:
         return
-    kinds = [kind for stack in a.stacks for kind in stack.kinds]
-    counts = {"n": sum(kind.layers for kind in kinds if kind.has_experts), "L": sum(kind.layers for kind in kinds)}
+    counts = {"n": sum(kind.layers for kind in a.kinds if kind.has_experts), "L": sum(kind.layers for kind in a.kinds)}
     yield f"experts{_shared_experts(a)}", counts
 
 
 def _shared_experts(a: Architecture) -> str:
     """The end of a key for the experts that every token uses: "" for none, "-one-shared" or "-shared" for several."""
-    if not any("shared_experts" in kind.rows for stack in a.stacks for kind in stack.kinds):
+    if not any("shared_experts" in kind.rows for kind in a.kinds):
         return ""
     return "-one-shared" if a.all_sizes.get("n_sh", 1) == 1 else "-shared"
 
