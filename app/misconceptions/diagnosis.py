@@ -82,7 +82,8 @@ def diagnose(problem: Problem, values: Values, following: Collection[Blank] = ()
     a second misconception each add to it. Two at once are only tried if no single one fits at no cost. None as well if
     nothing is wrong, if the only wrong blank is a slip of one digit, or if other misconceptions explain the same blanks
     just as well: nobody can tell which of them the student holds. The author's go before those of the catalogue.
-    Blanks missing from `values` don't count.
+    Among fits of other blanks, and among two held at once that explain equally many, the lower number of the catalogue
+    goes first; one that transposes goes before the other. Blanks missing from `values` don't count.
     """
     wrong = {blank: number for blank, number in values.items() if number != problem.answers[blank]}
     if not wrong or is_single_slip(problem.answers, wrong):
