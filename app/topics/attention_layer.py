@@ -66,8 +66,8 @@ def _latent_attention(key: str, *queries: Tensor) -> TensorTable:
     )
 
 
-LATENT_ATTENTION = _latent_attention(
-    "latent-attention",
+LATENT_ATTENTION_LAYER = _latent_attention(
+    "latent-attention-layer",
     learned("W_DQ", "d, r_q", "query"),
     learned("W_UQ", "r_q, H*d_h", "query"),
     tensor("latent_queries", "C_Q", "N, r_q", "query", Matmul("input W_DQ", "n d, d q -> n q")),
@@ -75,7 +75,9 @@ LATENT_ATTENTION = _latent_attention(
 )
 
 # The same without a latent for the queries, as in DeepSeek V2 Lite.
-DIRECT_LATENT_ATTENTION = _latent_attention("direct-latent-attention", LAYER_PROJECTIONS[0], ATTENTION_LAYER["queries"])
+DIRECT_LATENT_ATTENTION_LAYER = _latent_attention(
+    "direct-latent-attention-layer", LAYER_PROJECTIONS[0], ATTENTION_LAYER["queries"]
+)
 
 ONE_HEAD_OF_LAYER = (
     FigurePlan("head-scores", "queries", ("scores", "weights"), "head-scores"),
@@ -95,7 +97,7 @@ def _layer_table(architecture: Architecture, _tokens: int) -> TensorTable:
     """The layer with latent attention if the model has it: with or without a latent for the queries (r_q)."""
     if not architecture.has_latent_attention:
         return ATTENTION_LAYER
-    return LATENT_ATTENTION if architecture.has_latent_queries else DIRECT_LATENT_ATTENTION
+    return LATENT_ATTENTION_LAYER if architecture.has_latent_queries else DIRECT_LATENT_ATTENTION_LAYER
 
 
 TOPIC = Topic(
@@ -105,19 +107,19 @@ TOPIC = Topic(
     (SCORES_OF_QUERIES_AND_KEYS,),
     masked=True,
     runnable_table=ATTENTION_LAYER,
-    tables=(ATTENTION_LAYER, LATENT_ATTENTION, DIRECT_LATENT_ATTENTION),
+    tables=(ATTENTION_LAYER, LATENT_ATTENTION_LAYER, DIRECT_LATENT_ATTENTION_LAYER),
     figures={
         ATTENTION_LAYER.key: (
             FigurePlan("layer-queries", "input", ("queries",)),
             FigurePlan("layer-keys-values", "input", ("keys", "values")),
             *ONE_HEAD_OF_LAYER,
         ),
-        LATENT_ATTENTION.key: (
+        LATENT_ATTENTION_LAYER.key: (
             FigurePlan("latent-queries", "input", ("latent_queries",)),
             FigurePlan("layer-queries", "latent_queries", ("queries",)),
             *_LATENT,
         ),
-        DIRECT_LATENT_ATTENTION.key: (FigurePlan("layer-queries", "input", ("queries",)), *_LATENT),
+        DIRECT_LATENT_ATTENTION_LAYER.key: (FigurePlan("layer-queries", "input", ("queries",)), *_LATENT),
     },
     levels=(
         LevelSpec(

@@ -77,14 +77,14 @@ _GATED_EXPERTS_ALIKE = Requirement(
 def experts_table(architecture: Architecture, tokens: int) -> TensorTable:
     """The shapes and counts of a layer with experts; those in one expert only if N·k/E tokens are a whole number.
 
-    Without them the table has a key of its own, "experts-uneven".
+    Without them the table has a key of its own, "uneven-experts".
     """
     counts = _counts(architecture)
     if tokens % even_tokens(architecture) == 0:
         return replace(EXPERTS, counts=counts)
     tensors = tuple(tensor for tensor in EXPERTS.tensors if tensor.key not in IN_ONE_EXPERT)
     output = replace(tensors[-1], made_by=AddExperts("input", "n d -> n d"))
-    return replace(EXPERTS, key="experts-uneven", tensors=(*tensors[:-1], output), counts=counts)
+    return replace(EXPERTS, key="uneven-experts", tensors=(*tensors[:-1], output), counts=counts)
 
 
 def even_tokens(architecture: Architecture) -> int:

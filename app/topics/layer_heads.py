@@ -22,10 +22,10 @@ from app.topics.requirements import (
     PLAIN_HEAD,
     Requirement,
 )
-from app.topics.three_dimensions import GROUPED_HEADS
+from app.topics.three_dimensions import GROUPED_THREE_DIMENSIONS
 from app.translation import N_
 
-# Of a tensor that GROUPED_HEADS has both with its heads side by side and by head: the one and the other.
+# Of a tensor that GROUPED_THREE_DIMENSIONS has both with its heads side by side and by head: the one and the other.
 HEADS_SIDE_BY_SIDE = {"context": "joined_context"}
 BY_HEAD = {key: f"{key}_by_head" for key in ("queries", "keys", "values")}
 
@@ -39,7 +39,7 @@ class LayerHeads:
     """
 
     sizes: Mapping[str, int]
-    table: TensorTable = GROUPED_HEADS
+    table: TensorTable = GROUPED_THREE_DIMENSIONS
 
     def slab(self, key: str) -> tuple[int, int]:
         """(rows, columns) of a whole matrix."""

@@ -93,8 +93,8 @@ def _entries(key: str, total: Expression, formula: str, made_from: FromParts | N
     return Count(key, total, formula, made_from, unit="entries")
 
 
-MASKED_SOFTMAX = TensorTable(
-    "masked-softmax",
+SCALE_MASK_SOFTMAX = TensorTable(
+    "scale-mask-softmax",
     (
         *QUERIES_AND_KEYS,
         SINGLE_HEAD["scores"],
@@ -111,7 +111,7 @@ _PRODUCT_OF_SCORES = FigurePlan("product", "queries", ("scores",))
 
 def _softmax_table(architecture: Architecture, tokens: int) -> TensorTable:
     """From the scores of one head to its weights, with a mask if the model is causal; then what there is to count."""
-    table = MASKED_SOFTMAX if architecture.causal else UNMASKED_SOFTMAX
+    table = SCALE_MASK_SOFTMAX if architecture.causal else UNMASKED_SOFTMAX
     return replace(table, counts=softmax_counts(architecture, tokens))
 
 
@@ -122,11 +122,11 @@ TOPIC = Topic(
     (SCORES_OF_QUERIES_AND_KEYS, WEIGHTS_THAT_SUM_TO_ONE, MASK_HIDES_SOMETHING, ONE_MASK_FOR_ALL_LAYERS),
     masked=True,
     extra_sizes=lambda _architecture, tokens: {"i": chosen_token(tokens)},
-    tables=(MASKED_SOFTMAX, UNMASKED_SOFTMAX),
+    tables=(SCALE_MASK_SOFTMAX, UNMASKED_SOFTMAX),
     counts="under_root masked first_weights chosen_weights last_weights all_weights row_sum weights_sum",
     extra_symbols="i",
     figures={
-        MASKED_SOFTMAX.key: (_PRODUCT_OF_SCORES, FigurePlan("masking", "scores", ("mask", "weights"), "row")),
+        SCALE_MASK_SOFTMAX.key: (_PRODUCT_OF_SCORES, FigurePlan("masking", "scores", ("mask", "weights"), "row")),
         UNMASKED_SOFTMAX.key: (_PRODUCT_OF_SCORES, FigurePlan("softmax", "scores", ("weights",), "row")),
     },
     levels=(

@@ -16,11 +16,11 @@ from app.models.families import REFUSED
 from app.models.parameter_count import parameter_counts, parameters_json
 from app.models.read_config import build_architecture, read_config
 from app.shapes.table import TensorTable
-from app.topics.attention_layer import ATTENTION_LAYER, DIRECT_LATENT_ATTENTION, LATENT_ATTENTION
+from app.topics.attention_layer import ATTENTION_LAYER, DIRECT_LATENT_ATTENTION_LAYER, LATENT_ATTENTION_LAYER
 from app.topics.decode_step import WINDOWED_DECODE_STEP, decode_step_table
-from app.topics.four_dimensions import BATCHED_HEADS
+from app.topics.four_dimensions import FOUR_DIMENSIONS
 from app.topics.shapes_json import shapes
-from app.topics.three_dimensions import HEADS_AS_DIMENSION
+from app.topics.three_dimensions import THREE_DIMENSIONS
 from tests.helpers.families_cases import BART, CASES, LATENT, LLAMA, Case
 from tests.helpers.tables import TABLES
 
@@ -149,7 +149,7 @@ def test_latent_attention_keeps_a_latent_and_a_rotary_key() -> None:
     """DeepSeek: keys of 10 + 4 numbers, values of 7, and 13 + 4 numbers a token in the cache for all 9 heads."""
     architecture = build_architecture({"model_type": "deepseek_v3", **LLAMA, **LATENT, "q_lora_rank": 14})
     assert (architecture.d_h, architecture.d_v, architecture.G) == (14, 7, 9)
-    for topic in (LATENT_ATTENTION, DIRECT_LATENT_ATTENTION):
+    for topic in (LATENT_ATTENTION_LAYER, DIRECT_LATENT_ATTENTION_LAYER):
         computed = topic.shapes({**architecture.all_sizes, "N": 100})
         assert (computed["cache"], computed["keys"], computed["values"]) == ((100, 17), (100, 9 * 14), (100, 9 * 7))
 
@@ -374,7 +374,7 @@ def test_no_shape_contradicts_the_equation_that_makes_it(case: Case, tokens: int
     sizes = {**architecture.decoder_sizes, "N": tokens, "M": 3, "W": 5, "d_rot": 4}
     for table in TABLES.values():
         needed = {symbol for t in table.tensors for dim in t.shape for symbol in dim.symbols}
-        if table in (HEADS_AS_DIMENSION, BATCHED_HEADS) and sizes["G"] != sizes["H"]:
+        if table in (THREE_DIMENSIONS, FOUR_DIMENSIONS) and sizes["G"] != sizes["H"]:
             continue  # in which no key/value head is repeated
         if needed <= sizes.keys():
             assert_letters_agree(table, sizes)

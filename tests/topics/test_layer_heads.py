@@ -11,7 +11,7 @@ from app.sheets.library import Library
 from app.topics.layer_heads import CACHE_OF_ALL_LAYERS, SEVERAL_HEADS, LayerHeads, cache_bytes, possible_kv_heads
 from app.topics.registry import sizes_for, topic_for
 from app.topics.requirements import TopicError, require, unmet
-from app.topics.three_dimensions import GROUPED_HEADS
+from app.topics.three_dimensions import GROUPED_THREE_DIMENSIONS
 from tests.helpers.tables import with_shapes
 
 TOKENS = 5
@@ -50,7 +50,7 @@ def test_decks_and_slabs_are_read_off_the_table() -> None:
     """With an entry of the table changed, what is read there changes."""
     sizes = {"N": 60, "d": 2048, "H": 32, "G": 8, "d_h": 64, "d_v": 64}
     changed = {"keys": "d, H*d_v", "keys_by_head": "H, N, d_v + d_v"}
-    heads = LayerHeads(sizes, with_shapes(GROUPED_HEADS, changed))
+    heads = LayerHeads(sizes, with_shapes(GROUPED_THREE_DIMENSIONS, changed))
     assert (heads.slab("keys"), heads.deck("keys")) == ((2048, 2048), (32, 60, 128))
     assert (heads.slab("queries"), heads.deck("queries")) == ((60, 2048), (32, 60, 64))
 
