@@ -362,7 +362,7 @@ def run_forward(request: Request, services: ServicesDep, client: QueueClient, bo
     try:
         tokens, wording = architecture.check_tokens(body.tokens), services.library.wording
         services.storage.charge(client_network(request), BYTES_OF_RUN)
-        return run_architecture(services.runner, wording, architecture, tokens, client=client, **options)
+        return run_architecture(services.runner, wording, architecture, tokens, client=client, **options).as_dict()
     except HeadNotRun as problem:
         raise HTTPException(STATUS_OF_REASON[problem.reason], str(problem)) from None
 

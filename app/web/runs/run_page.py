@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from annotated_doc import Doc
 from fastapi import APIRouter, Depends, Form, HTTPException, Request, Response
@@ -18,6 +18,7 @@ from PIL import Image
 from app.classes.frozen.frozen_library import model_snapshot
 from app.classes.frozen.frozen_run import FrozenRun, freeze_run, sheet_of_run
 from app.forward.head_run import HeadNotRun, run_sheet
+from app.forward.run import HEAD_RUNS, HeadRun
 from app.grading.grade import grade
 from app.logs import request_thread
 from app.machine.work_queue import Client
@@ -84,7 +85,7 @@ class RunPage:
     run: Annotated[Run, Doc("The run, with its result once there is one.")]
     variant: Annotated[Variant, Doc("The sheet it was started from.")]
     rows: Annotated[tuple[ComparedRow, ...], Doc("Typed and observed shapes, row by row.")]
-    result: Annotated[dict[str, Any] | None, Doc("What the forward pass reported, none while it runs.")]
+    result: Annotated[HeadRun | None, Doc("What the forward pass reported, none while it runs.")]
     problem: Annotated[str, Doc("Why there will be no result; empty if there is one or it is waited for.")]
     link: Annotated[str, Doc("The address of the sheet.")]
     title: Annotated[str, Doc("The heading.")]
@@ -246,11 +247,11 @@ def show_attention_weights(services: ServicesDep, run_id: str) -> Response:
 
     404 for an unknown run, and for one without a picture: not finished, failed, or without weights.
     """
-    result = _find_run(services, run_id).result
-    if not result or not result["picture"]:
+    result = _result(_find_run(services, run_id))
+    if not result or not result.picture:
         raise HTTPException(404, _("This run has no picture of attention weights."))
     headers = {"Cache-Control": "private, max-age=31536000, immutable"}
-    return Response(_weights_png(result["picture"]["cells"]), media_type="image/png", headers=headers)
+    return Response(_weights_png(result.picture.cells), media_type="image/png", headers=headers)
 
 
 def _sheet_of(library: Library, store: Store, run: Run) -> Variant:
@@ -271,29 +272,35 @@ def _run_page(run: Run, variant: Variant, now: datetime) -> RunPage:
     A run without an end after RUN_ABANDONED_AFTER_S counts as abandoned, which is shown as a problem.
     """
     wording = variant.wording
+    result = _result(run)
     abandoned = not run.finished and run.seconds_waiting(now) > RUN_ABANDONED_AFTER_S
     page = RunPage(
         run=run,
         variant=variant,
         rows=(),
-        result=run.result,
+        result=result,
         problem=wording.say("page", "lost") if abandoned else run.problem or "",
         link=_sheet_address(run, variant),
         title=variant.topic_wording.run_title,
         waiting=wording.say("run", "waiting"),
     )
-    return _with_result(page, wording, run.result) if run.result else page
+    return _with_result(page, wording, result) if result else page
 
 
-def _with_result(page: RunPage, wording: Wording, result: dict[str, Any]) -> RunPage:
+def _result(run: Run) -> HeadRun | None:
+    """What the forward pass reported, as the database keeps it; None while it runs, and where it came to nothing."""
+    return HEAD_RUNS.validate_python(run.result) if run.result else None
+
+
+def _with_result(page: RunPage, wording: Wording, result: HeadRun) -> RunPage:
     """The page with a result: shapes beside the answers, how many of these differ, seed, facts, remarks."""
-    rows = _compared_rows(page.variant, page.run.answers, result["shapes"])
+    rows = _compared_rows(page.variant, page.run.answers, result.shapes)
     return replace(
         page,
         rows=rows,
-        summary=wording.say("run", "random", seed=result["seed"]),
+        summary=wording.say("run", "random", seed=result.seed),
         verdict=" ".join(_verdict(rows)),
-        key_problem="" if result["agrees"] else _difference(wording, result),
+        key_problem="" if result.agrees else _difference(wording, result),
         facts=tuple(_fact_lines(wording, result)),
         remarks=(*_sheet_notes(wording, page.variant), *_remark_sentences(wording, result)),
         picture_text=_picture_text(wording, result, page.variant),
@@ -306,20 +313,20 @@ def _agreement(run: Run, variant: Variant, now: datetime) -> AgreementFragment:
     Nothing is said of a run without result, nor of answers of which one differs or is missing. Where torch contradicts
     the answer key, that is said instead.
     """
-    result, row = run.result, next((row for row in variant.rows if row.key == "output"), variant.rows[-1])
+    result, row = _result(run), next((row for row in variant.rows if row.key == "output"), variant.rows[-1])
     waiting = not run.finished and run.seconds_waiting(now) < RUN_ABANDONED_AFTER_S
-    fragment = AgreementFragment(run.id, waiting, "", (row.letter,), agrees=bool(result and result["agrees"]))
+    fragment = AgreementFragment(run.id, waiting, "", (row.letter,), agrees=bool(result and result.agrees))
     if not result:
         return fragment
-    if not result["agrees"]:
+    if not result.agrees:
         return replace(fragment, sentence=_difference(variant.wording, result))
-    rows = _compared_rows(variant, run.answers, result["shapes"])
+    rows = _compared_rows(variant, run.answers, result.shapes)
     if any(field.result != "same" for line in rows for field in line.fields):
         return fragment
     output = _("{name} is {shape}.")
     if variant.worksheet.tokens_are == "columns":
         output = _("With tokens as rows, {name} is {shape}.")
-    output = output.format(name=row.letter or row.name, shape=_shape_text(result["shapes"][row.key]))
+    output = output.format(name=row.letter or row.name, shape=_shape_text(result.shapes[row.key]))
     return replace(fragment, sentence=" ".join([*_verdict(rows), output]))
 
 
@@ -352,9 +359,9 @@ def _verdict(rows: tuple[ComparedRow, ...]) -> Iterator[str]:
         yield ngettext("{count} box is empty.", "{count} boxes are empty.", empty).format(count=empty)
 
 
-def _difference(wording: Wording, result: dict[str, Any]) -> str:
+def _difference(wording: Wording, result: HeadRun) -> str:
     """The sentence on the matrices whose shape in torch is not the table's, with those of torch: 'scores (99, 100)'."""
-    keys = (f"{key} {_shape_text(result['shapes'][key])}" for key in result["disagreements"])
+    keys = (f"{key} {_shape_text(result.shapes[key])}" for key in result.disagreements)
     return wording.say("run", "differ", keys=", ".join(keys))
 
 
@@ -362,20 +369,20 @@ def _shape_text(shape: Iterable[int]) -> str:
     return f"({', '.join(map(str, shape))})"
 
 
-def _fact_lines(wording: Wording, result: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def _fact_lines(wording: Wording, result: HeadRun) -> Iterator[tuple[str, str]]:
     """Name and value of each fact: device, number format, time, peak of memory, memory needed, sums of weight rows.
 
     Time, peak and sums (the least and the largest) are left out where they were not measured.
     """
-    yield wording.say("run-facts", "device"), f"{result['device_name']} ({result['device']})"
-    yield wording.say("run-facts", "dtype"), result["dtype"]
-    if result["milliseconds"] is not None:
-        yield wording.say("run-facts", "time"), _milliseconds_text(result["milliseconds"])
-    if result["peak_bytes"] is not None:
-        yield wording.say("run-facts", "peak"), _bytes_text(result["peak_bytes"])
-    yield wording.say("run-facts", "needed"), _bytes_text(result["needed_bytes"])
-    if result["row_sums"]:
-        least, most = (f"{end:.6f}" for end in result["row_sums"])
+    yield wording.say("run-facts", "device"), f"{result.device_name} ({result.device})"
+    yield wording.say("run-facts", "dtype"), result.dtype
+    if result.milliseconds is not None:
+        yield wording.say("run-facts", "time"), _milliseconds_text(result.milliseconds)
+    if result.peak_bytes is not None:
+        yield wording.say("run-facts", "peak"), _bytes_text(result.peak_bytes)
+    yield wording.say("run-facts", "needed"), _bytes_text(result.needed_bytes)
+    if result.row_sums:
+        least, most = (f"{end:.6f}" for end in result.row_sums)
         yield wording.say("run-facts", "sums"), least if least == most else f"{least} – {most}"
 
 
@@ -387,33 +394,33 @@ def _sheet_notes(wording: Wording, variant: Variant) -> Iterator[str]:
         yield wording.say("run", "symbols")
 
 
-def _remark_sentences(wording: Wording, result: dict[str, Any]) -> Iterator[str]:
+def _remark_sentences(wording: Wording, result: HeadRun) -> Iterator[str]:
     """Sentences on which query head ran and its key/value head (for one head alone), on device "meta", and the notes.
 
     A note of the result is 'key' or 'key:detail' of wording [run-notes], such as 'window:4096'.
     """
-    if result["head"] is not None:
-        yield wording.say("run", "heads", head=result["head"], kv_head=result["kv_head"])
-    if result["device"] == "meta":
+    if result.head is not None:
+        yield wording.say("run", "heads", head=result.head, kv_head=result.kv_head)
+    if result.device == "meta":
         yield wording.say("run", "meta")
-    for note in result["notes"]:
+    for note in result.notes:
         key, _colon, detail = note.partition(":")
         if key in wording.sections["run-notes"]:  # a run stored by an earlier version may have others
             yield wording.say("run-notes", key, detail=detail)
 
 
-def _picture_text(wording: Wording, result: dict[str, Any], variant: Variant) -> str:
+def _picture_text(wording: Wording, result: HeadRun, variant: Variant) -> str:
     """What the picture of the attention weights shows, for its caption; empty without a picture.
 
     It names the head of a layer, says why a causal picture has an empty corner, and how many weights a pixel averages.
     """
-    if not result["picture"]:
+    if not result.picture:
         return ""
-    side = result["picture"]["side"]
+    side = result.picture.side
     return " ".join(
         [
             wording.say("run", "picture"),
-            *([wording.say("run", "picture-head", head=result["picture"]["head"])] if result["head"] is None else []),
+            *([wording.say("run", "picture-head", head=result.picture.head)] if result.head is None else []),
             *([wording.say("run", "picture-causal")] if variant.architecture.causal else []),
             *([wording.say("run", "picture-cell", side=side)] if side > 1 else []),
         ]
@@ -454,12 +461,12 @@ def _run_and_store(services: Services, run: Run, client: Client, variant: Varian
         log.exception("a run failed")
         _store_end(services, run, None, services.library.wording.say("page", "stopped"))
     else:
-        if not result["agrees"]:
+        if not result.agrees:
             log.error("PyTorch contradicts the answer key: %s", _difference(services.library.wording, result))
         _store_end(services, run, result)
 
 
-def _store_end(services: Services, run: Run, result: dict[str, Any] | None, problem: str | None = None) -> None:
+def _store_end(services: Services, run: Run, result: HeadRun | None, problem: str | None = None) -> None:
     """Store how a run ended, again after each pause while the database takes nothing in.
 
     What cannot be stored at all becomes a sentence on the page of the run, as far as this process is asked for it.
@@ -467,7 +474,7 @@ def _store_end(services: Services, run: Run, result: dict[str, Any] | None, prob
     pauses_s = iter(PAUSES_BEFORE_LOST_S)
     while True:
         try:
-            services.store.finish_run(run.id, result, problem)
+            services.store.finish_run(run.id, result and result.as_dict(), problem)
         except Exception as error:
             pause_s = next(pauses_s, None)
             if failure_of(error) and pause_s is not None:
