@@ -59,8 +59,10 @@ def by_number(misconceptions: Iterable[Misconception]) -> tuple[Misconception, .
         rows_by_name = dict[object, Misconception]()
         for row in rows:
             if (other := rows_by_name.setdefault(getattr(row, name), row)) is not row:
-                message = f"The misconceptions “{other.key}” and “{row.key}” have the same {name}."
-                raise CatalogueError(f"{message} The next free number is {rows[-1].number + 1}.")
+                raise CatalogueError(
+                    f"The misconceptions “{other.key}” and “{row.key}” have the same {name}. "
+                    f"The next free number is {rows[-1].number + 1}."
+                )
     return tuple(rows)
 
 

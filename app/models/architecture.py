@@ -46,18 +46,24 @@ class TokensError(ValueError):
 
 @dataclass(frozen=True)
 class SizeSource:
-    """Where one size of an Architecture came from: a config field, or the rule that filled its absence.
+    """Where one size of an Architecture came from: a config field, or a rule or default that filled its absence.
 
-    `field` is the config field that stated the value, None where a rule gave it. `rule` is "stated", the rule itself
-    ("d/H"), "null: d/H" where the field is null, or "default of llama". `fields` are the config fields that may state
-    this size, empty where it always follows from other sizes.
+    `field` is the config field that stated the value, None where none did. `rule` is what gave it then, such as "d/H";
+    empty for a default of the family, and where a field stated it. With `is_null`, the rule is that for a field which
+    is null. `fields` are the config fields that may state this size, empty where it always follows from other sizes.
     """
 
     symbol: str
     value: int
     field: str | None
-    rule: str = "stated"
+    rule: str = ""
+    is_null: bool = False
     fields: tuple[str, ...] = ()
+
+    @property
+    def is_default(self) -> bool:
+        """Whether neither a field nor a rule gave it, but the family's default."""
+        return self.field is None and not self.rule
 
 
 @dataclass(frozen=True)

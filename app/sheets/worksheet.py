@@ -329,7 +329,7 @@ class Worksheet:
             raise refused(_("{setting} must be at least as much as tokens_from."), "tokens_to")
 
     def __hash__(self) -> int:
-        """Equal worksheets have it in common; a mapping has none of its own."""
+        """The hash of the main fields alone: a mapping has none, and variants are cached by their worksheet."""
         return hash((self.key, self.title, self.model, self.topic, self.tokens, self.rows))
 
     @property

@@ -9,8 +9,6 @@ from app.topics.requirements import SCORES_OF_QUERIES_AND_KEYS
 from app.topics.single_head import INPUT, SINGLE_HEAD
 from app.topics.topic import FigurePlan, LevelSpec, Topic
 
-# A whole layer, with its heads side by side: H query heads read G key/value heads (Ainslie et al., arXiv:2305.13245).
-# Scores and weights are those of one head: (h e) is H heads side by side of e numbers each, (g e) the same for G.
 LAYER_PROJECTIONS = (
     learned("W_Q", "d, H*d_h", "query"),
     learned("W_K", "d, G*d_h", "key"),
@@ -18,9 +16,10 @@ LAYER_PROJECTIONS = (
 )
 
 LAYER_W_O = learned("W_O", "H*d_v, d", "output")
-
 LAYER_ATTENTION = (*LAYER_PROJECTIONS, LAYER_W_O)
 
+# A whole layer, with its heads side by side: H query heads read G key/value heads (Ainslie et al., arXiv:2305.13245).
+# Scores and weights are those of one head: (h e) is H heads side by side of e numbers each, (g e) the same for G.
 ATTENTION_LAYER = TensorTable(
     "attention-layer",
     (
@@ -38,10 +37,12 @@ ATTENTION_LAYER = TensorTable(
 )
 
 
-# Latent attention (DeepSeek-AI, arXiv:2405.04434): the cache holds r_kv + d_rope numbers a token, for all heads
-# together, and keys (d_h = d_nope + d_rope wide) and values are made from them.
 def _latent_attention(key: str, *queries: Tensor) -> TensorTable:
-    """The table of a layer with latent attention, as in DeepSeek; the given tensors make its queries from the input."""
+    """The table of a layer with latent attention (DeepSeek-AI, arXiv:2405.04434), whose queries the given tensors make.
+
+    Its cache holds r_kv + d_rope numbers a token, for all heads together; keys (d_h = d_nope + d_rope wide) and values
+    are made from them.
+    """
     return TensorTable(
         key,
         (

@@ -14,10 +14,7 @@ from app.topics.requirements import (
 from app.topics.single_head import HEAD_PROJECTIONS, HEAD_W_O
 from app.topics.topic import FigurePlan, LevelSpec, Topic
 
-# One head while a text is being written: one new token after N whose keys and values are kept (Pope et al.,
-# arXiv:2211.05102). The new row joins the N cached ones, so there are N + 1 to look at.
 _NEW_TOKEN = tensor("input", "x", "1, d", "input")
-
 _NEW_QUERY = tensor("queries", "q", "1, d_h", "query", Matmul("input W_Q", "o d, d h -> o h"))
 
 _FROM_CONTEXT = (
@@ -26,6 +23,8 @@ _FROM_CONTEXT = (
     tensor("output", "o", "1, d", "output", Matmul("context W_O", "o v, v d -> o d")),
 )
 
+# One head while a text is being written: one new token after N whose keys and values are kept (Pope et al.,
+# arXiv:2211.05102). The new row joins the N cached ones, so there are N + 1 to look at.
 DECODE_STEP = TensorTable(
     "decode-step",
     (

@@ -93,6 +93,8 @@ def _entries(key: str, total: Expression, formula: str, made_from: FromParts | N
     return Count(key, total, formula, made_from, unit="entries")
 
 
+# From scores to weights in one head (arXiv:1706.03762, section 3.2): each score gets the mask's entry added, which is 0
+# or −∞, before the softmax. All heads of a layer share the mask.
 SCALE_MASK_SOFTMAX = TensorTable(
     "scale-mask-softmax",
     (

@@ -17,10 +17,8 @@ from app.topics.requirements import (
 from app.topics.rotary_pairs import ROTARY_PAIRS, rotates_pairs
 from app.topics.topic import FigurePlan, LevelSpec, Topic
 
-# The matrices of one layer, each in the x·W orientation: attention as above, then the feed-forward block with a gate
-# (Shazeer, arXiv:2002.05202) or without one (arXiv:1706.03762, section 3.3). Norms and biases are no matrices.
+# The matrices of a feed-forward block; only a gated one has W_gate.
 W_GATE = learned("W_gate", "d, d_ff", "hidden")
-
 UP_AND_DOWN = (learned("W_up", "d, d_ff", "hidden"), learned("W_down", "d_ff, d", "hidden"))
 
 
@@ -50,11 +48,10 @@ def _whole_model(key: str, *feed_forward: Tensor) -> TensorTable:
     )
 
 
-# A whole model with a gated feed-forward block (Shazeer, arXiv:2002.05202), as in LLaMA.
 _UP = tensor("up", "U", "N, d_ff", "hidden", Matmul("normed_residual W_up", "n d, d f -> n f"))
-
 _DOWN = tensor("fed_forward", "F", "N, d", "output", Matmul("hidden W_down", "n f, f d -> n d"))
 
+# A whole model with a gated feed-forward block (Shazeer, arXiv:2002.05202), as in LLaMA.
 WHOLE_MODEL = _whole_model(
     "whole-model",
     W_GATE,

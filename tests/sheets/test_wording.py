@@ -79,7 +79,7 @@ def tables_of(topic: str) -> frozenset[TensorTable]:
 def reasons_for_sizes(wording: Wording) -> set[str]:
     """The keys in "why" that a size of some family has for itself."""
     sources = {source for each in architectures() for source in each.size_sources if source.field is None}
-    rules = {(source.symbol, source.rule.removeprefix("null: ")) for source in sources}
+    rules = {(source.symbol, source.rule) for source in sources}
     own = {f"{symbol}-share" if "/" in rule else f"{symbol}-{rule}" for symbol, rule in rules}
     return own & wording.sections["why"].keys()
 

@@ -180,26 +180,27 @@ def _unstated_reason(
     """
     if reading.field:
         return ""
-    rule = reading.rule.removeprefix("null: ")
+    rule = reading.rule
     values = {"family": architecture.family, "value": format_number(reading.value), "rule": rule.replace("*", "·")}
-    numbers = "" if rule.startswith("default") else in_numbers(rule, sizes)
-    why = wording.say("why", _why_key(wording, reading.symbol, rule), numbers=numbers, **values)
+    numbers = "" if reading.is_default else in_numbers(rule, sizes)
+    why = wording.say("why", _why_key(wording, reading), numbers=numbers, **values)
     if not reading.fields:
         return wording.say("readings", "follows", why=why)
-    key = "null" if reading.rule.startswith("null: ") else "missing"
+    key = "null" if reading.is_null else "missing"
     return wording.say("readings", key, field=reading.fields[0], why=why)
 
 
-def _why_key(wording: Wording, symbol: str, rule: str) -> str:
+def _why_key(wording: Wording, reading: SizeSource) -> str:
     """The key of the sentence on a rule in wording [why]: one for this symbol if there is one, else one for its kind.
 
     Example: 'd // H' for d_h gives 'd_h-d // H' or 'rounded', '32' gives 'number', 'H' gives 'same'.
     """
+    symbol, rule = reading.symbol, reading.rule
+    if reading.is_default:
+        return "default"
     of_size = f"{symbol}-share" if "/" in rule else f"{symbol}-{rule}"
     if of_size in wording.sections["why"]:
         return of_size
-    if rule.startswith("default"):
-        return "default"
     if "//" in rule:
         return "rounded"
     if rule.isdigit():
