@@ -18,6 +18,7 @@ from app.handout.typst_renderer import TypstRenderer
 from app.machine.child import Message, enter_child
 from app.sheets.exit_tickets import Ticket
 from app.sheets.library import Library
+from app.translation import in_language, language
 
 PREVIEW_PAGES = 6
 MakeSheets = Callable[[], Sequence[HandoutSheet]]  # sent to the child, so a partial of a function of a module
@@ -72,9 +73,9 @@ def pdf_task(
 ) -> PrintTask:
     """The task that makes a PDF and returns it, or writes it to a file that only its owner may read.
 
-    The sheets are planned by the child.
+    The sheets are planned by the child, in the language that is spoken now.
     """
-    return partial(_render_handout, options, make_sheets, tickets, base_url, path)
+    return partial(in_language, language(), _render_handout, options, make_sheets, tickets, base_url, path)
 
 
 def _render_preview(

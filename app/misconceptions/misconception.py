@@ -52,7 +52,7 @@ def _kv_heads(architecture: Architecture) -> Expression:
 
 
 class CatalogueError(ValueError):
-    """A misconception that names something no sheet of its topics has, or has the number or key of another one."""
+    """A misconception that names something no sheet of its topics has, or has another one's number or key."""
 
 
 @dataclass(frozen=True)
@@ -62,8 +62,8 @@ class Prediction:
     `overrides` give blanks, by name, another size: {"scores.columns": "d_h"}. `substitutions` give a symbol another
     size in every other blank: {"G": "H"}, {"d_h": "d/H"}. `transposed` are the tensors whose rows and columns change
     places, "*" for all of them. A size is a Formula in the symbols of the sheet, the keys of its counts, and
-    FORMULA_SYMBOLS. The prediction doesn't apply where a size isn't whole, such as d/H in some models, or where a box
-    cannot hold what would override it.
+    FORMULA_SYMBOLS. The prediction doesn't apply if one of its sizes isn't whole, such as d/H in some models, or cannot
+    be typed into its box.
     """
 
     overrides: Mapping[str, str | Formula] = field(default_factory=dict)
@@ -77,7 +77,7 @@ class Prediction:
 
     @cached_property
     def meanings(self) -> Mapping[str, Formula]:
-        """What `substitutions` take each symbol for; raises ExpressionError."""
+        """The formula that `substitutions` put in place of each symbol; raises ExpressionError."""
         return {symbol: Formula.parse(size) for symbol, size in self.substitutions.items()}
 
 
@@ -88,8 +88,8 @@ class Misconception:
     Numbers are in the order in which the catalogue grew, each used once: of two misconceptions that explain a sheet
     equally well, the one with the lower number goes first.
 
-    Raises CatalogueError for a formula that can't be read, and for a topic, row, box or symbol that isn't there. Where
-    topics share a prediction, each row, box and symbol must be there in one of them.
+    Raises CatalogueError for a formula that can't be read, and an unknown topic, row, box or symbol.
+    If topics share a prediction, it is enough that one of them has the row, box or symbol.
     """
 
     key: str
@@ -118,7 +118,10 @@ class Misconception:
 
 
 def _unknown_names(prediction: Prediction, topics: Iterable[str]) -> Iterator[str]:
-    """What a prediction names that no sheet of the topics has, each with its kind: 'box “quiries.rows”'."""
+    """Yield what a prediction names that no sheet of the topics has, each with its kind: 'box “quiries.rows”'.
+
+    The order is topics, symbols, boxes, transposed rows. Raises ExpressionError for a formula that can't be read.
+    """
     yield from (f"topic “{topic}”" for topic in topics if topic not in TOPICS)
     specs = [TOPICS[topic] for topic in topics if topic in TOPICS]
     boxes = frozenset[str]().union(*(spec.boxes for spec in specs))

@@ -25,9 +25,9 @@ def on(topics: str | Iterable[str], *predictions: Prediction) -> dict[str, tuple
 
 
 def in_dimensions(*ways: Mapping[str, str]) -> dict[str, tuple[Prediction, ...]]:
-    """Predictions for sheets in three dimensions and in four; each way gives shapes of tensors, without the batch.
+    """Predictions for sheets in three dimensions and in four, one for each way of writing shapes of tensors.
 
-    Example: {"scores": "N, H, H"} writes B, N, H, H in four dimensions, where B stays right.
+    Example: {"scores": "N, H, H"} writes N, H, H, and in four dimensions B, N, H, H, where B stays right.
     """
     predictions = dict[str, tuple[Prediction, ...]]()
     for topic, before in (("three-dimensions", 0), ("four-dimensions", 1)):
@@ -50,7 +50,10 @@ def with_or_without_context(overrides: dict[str, str]) -> tuple[Prediction, Pred
 
 
 def counted(part: str, change: str) -> dict[str, str]:
-    """Overrides of a parameter count in which one layer's part changes, and all layers and the total with it."""
+    """Overrides of a parameter count in which one layer's part changes, and all layers and the totals with it.
+
+    `change` is a formula for one layer, such as "-d*d_ff"; the totals change by L times as much.
+    """
     return {f"{part}.count": f"right + {change}", **each(f"right + L*{change}", "all_layers.count", *WHOLE)}
 
 

@@ -116,11 +116,11 @@ def test_a_group_is_not_imported_with_a_typo(group: ModuleType, right: str, typo
 
 def test_a_number_and_a_key_are_those_of_one_row() -> None:
     """The error names both rows, or the key, and the next free number."""
-    first, second = MISCONCEPTIONS[:2]
-    with pytest.raises(CatalogueError, match=rf"“{first.key}” and “{second.key}” .* 99\b"):
+    (first, second), free = MISCONCEPTIONS[:2], MISCONCEPTIONS[-1].number + 1
+    with pytest.raises(CatalogueError, match=rf"“{first.key}” and “{second.key}” .* {free}\b"):
         by_number([*MISCONCEPTIONS[2:], first, replace(second, number=1)])
     with pytest.raises(CatalogueError, match=f"“{first.key}”"):
-        by_number([*MISCONCEPTIONS, replace(first, number=99)])
+        by_number([*MISCONCEPTIONS, replace(first, number=free)])
 
 
 def test_where_a_row_is_decides_nothing() -> None:

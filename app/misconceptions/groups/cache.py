@@ -19,7 +19,7 @@ GROUP = (
             Prediction(each("N + 1", *_PRODUCTS)),
         ),
     ),
-    # Off by one: the new token's own key and value are left out.
+    # Off by one: the new token's key and value are left out.
     Misconception("new-key-left-out", 49, on("decode-step", Prediction(each("right - 1", *KEY_SIDE)))),
     # The cache is forgotten: every token is processed again.
     Misconception(

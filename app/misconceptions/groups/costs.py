@@ -53,17 +53,17 @@ GROUP = (
     # "Attention is quadratic" taken to hold for all of it.
     Misconception(
         "everything-quadratic",
-        90,
+        92,
         on("growth", Prediction(each("4", "projections_doubled.count", "kv_cache_doubled.count"))),
     ),
     Misconception(
         "everything-linear",
-        91,
+        93,
         on("growth", Prediction(each("2", "pairwise_doubled.count", "score_entries_doubled.count"))),
     ),
     Misconception(
         "decoding-costs-a-prefill",
-        92,
+        94,
         on(
             "growth",
             Prediction({"decode_flops.count": "prefill_of_next"}),

@@ -8,7 +8,7 @@ from app.misconceptions.row_parts import KV_BY_HEAD, REPEATED, SPLIT_KV, each, i
 _HEADS_FIRST_VIEW = {"split_queries": "H, N, d_h", "split_keys": "G, N, d_h", "split_values": "G, N, d_v"}
 _TOKENS_FIRST = {"queries_by_head": "N, H, d_h", "keys_by_head": "N, G, d_h", "values_by_head": "N, G, d_v"}
 _HEADS_TO_HEADS = {**each("N, H, H", "scores", "weights"), "context": "N, H, d_v"}
-# The side that counts heads, with a batch: behind the tokens, or behind the batch alone.
+# The side that counts heads, with a batch: after the tokens, or right after the batch.
 _QUERY_HEADS = ("split_queries.dim2", "context_by_token.dim2", *(
     f"{key}.dim1" for key in ("queries_by_head", *REPEATED, "scores", "weights", "context")
 ))  # fmt: skip

@@ -48,32 +48,32 @@ GROUP = (
     # "A multiple of 256" is taken to be the one below.
     Misconception(
         "rounded-down-to-multiple",
-        93,
+        95,
         on("feed-forward-width", Prediction({"multiples.count": "floor(g/m)", "width.count": "right - m"})),
         _is_rounded_up,
     ),
     Misconception(
         "not-rounded-to-multiple",
-        94,
+        96,
         on("feed-forward-width", Prediction({"width.count": "g"})),
         _is_rounded_up,
     ),
     # Two thirds of d, where 8/3 of d are meant.
     Misconception(
         "two-thirds-of-d",
-        95,
+        97,
         on("feed-forward-width", Prediction(each("floor(2*d/3)", "two_thirds.count", "gated_width.count"))),
     ),
     # Gate and up are taken for the two halves of what was one matrix.
     Misconception(
         "gate-is-half-of-up",
-        96,
+        98,
         on("feed-forward-width", Prediction(each("2*d", "two_thirds.count", "gated_width.count"))),
     ),
     # Both blocks are given the inner dimension of this model.
     Misconception(
         "one-width-for-both-blocks",
-        97,
+        99,
         on(
             "feed-forward-width",
             Prediction({"ungated_parameters.count": "2*d*d_ff"}),
@@ -82,7 +82,7 @@ GROUP = (
     ),
     Misconception(
         "one-matrix-for-block",
-        98,
+        100,
         on("feed-forward-width", Prediction({"block_parameters.count": "4*d*d"})),
         lambda architecture: not architecture.gated,
     ),

@@ -8,7 +8,7 @@ from app.models.architecture import Architecture
 
 
 def _looks_tokens_up(architecture: Architecture) -> bool:
-    """Whether the input is vectors of an embedding table; an image or audio, always equally long, is no such text."""
+    """Whether the input is vectors of an embedding table: not images or audio, which are always equally long."""
     return architecture.fixed_tokens is None
 
 

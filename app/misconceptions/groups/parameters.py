@@ -41,7 +41,7 @@ GROUP = (
         on("parameter-count", Prediction(each("right + V*d", *WHOLE))),
         lambda architecture: architecture.tied_embeddings,
     ),
-    # The LM head taken for tied, as in GPT-2, where it is a matrix of its own.
+    # The LM head taken for tied, as in GPT-2, where it is a separate matrix.
     Misconception(
         "separate-head-forgotten",
         31,
@@ -136,5 +136,22 @@ GROUP = (
             "head-parameters",
             Prediction(each("d_h", "W_QK.rows", "W_QK.columns") | each("d_v", "W_VO.rows", "W_VO.columns")),
         ),
+    ),
+    # "Low rank" is taken to mean that the update itself is narrow.
+    Misconception(
+        "rank-instead-of-width",
+        90,
+        on(
+            "lora",
+            Prediction(
+                each("r", "lora_B.columns", "query_update.columns")
+                | {"lora_B.count": "r*r", "trained.count": "r*d + r*r"}
+            ),
+        ),
+    ),
+    Misconception(
+        "frozen-counted-as-trained",
+        91,
+        on("lora", Prediction({"trained.count": "right + d*H*d_h"}), Prediction({"trained.count": "d*H*d_h"})),
     ),
 )

@@ -16,9 +16,11 @@ from app.shapes.table import MATRIX_FIELDS, BlankField
 
 
 def _on_products(size: str, *ways: tuple[BlankField, ...]) -> dict[str, tuple[Prediction, ...]]:
-    """One size in these fields of scores and weights, once for each way, in a head and in a layer.
+    """One size in these fields of scores and weights, one prediction for each way, in a head and in a layer.
 
-    In a softmax sheet, also once more with the mask as wrong as they are.
+    On a softmax sheet, these are followed by one more for each way, with the same fields of the mask wrong as well.
+
+    Example: ("rows",), ("columns",) are two ways; ("rows", "columns") is one.
     """
     alone = [each(size, *(f"{row}.{field}" for row in ("scores", "weights") for field in way)) for way in ways]
     masked = [each(size, *(f"mask.{field}" for field in way)) for way in ways]

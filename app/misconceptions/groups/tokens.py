@@ -29,6 +29,7 @@ GROUP = (
         11,
         {
             **on(("layer-parameters", "head-parameters"), Prediction(transposed=("*",))),
+            **on("lora", Prediction(transposed=("W_Q", "lora_A", "lora_B"))),
             **on("experts", Prediction(transposed=("W_router", "W_gate", "W_up", "W_down"))),
         },
     ),

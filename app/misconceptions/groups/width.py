@@ -20,14 +20,14 @@ from app.models.architecture import Architecture
 
 
 def _is_no_even_share(architecture: Architecture) -> bool:
-    """Whether the config states a head dimension other than d/H; a latent's parts are no question of shares."""
+    """Whether H heads of d_h are not d together; never for latent attention, whose heads have parts."""
     return architecture.H * architecture.d_h != architecture.d and not architecture.has_latent_attention
 
 
 def _has_layer_unlike_model(architecture: Architecture) -> bool:
-    """Whether the heads of a layer, side by side, differ from the embedding in width, for queries or for keys.
+    """Whether the heads of a layer together differ from the embedding in width, for queries or for keys.
 
-    Elsewhere a layer in place of a head looks just like heads as wide as the model.
+    Otherwise writing the layer's width for a head's looks just like heads as wide as the model.
     """
     return architecture.H * architecture.d_h != architecture.d or architecture.G != architecture.H
 
@@ -77,7 +77,7 @@ GROUP = (
                 Prediction(each("right", "W_O.rows", "W_O.count"), _AS_WIDE_AS_MODEL),
             ),
             **on(
-                ("parameter-count", "costs", "three-dimensions", "four-dimensions"),
+                ("lora", "parameter-count", "costs", "three-dimensions", "four-dimensions"),
                 Prediction(substitutions=_AS_WIDE_AS_MODEL),
             ),
         },
@@ -122,6 +122,7 @@ GROUP = (
                     "attention-layer",
                     "layer-parameters",
                     "head-parameters",
+                    "lora",
                     "parameter-count",
                     "three-dimensions",
                     "four-dimensions",

@@ -17,7 +17,7 @@ from PIL import Image
 
 from app.classes.frozen.frozen_library import model_snapshot
 from app.classes.frozen.frozen_run import FrozenRun, freeze_run, sheet_of_run
-from app.forward.head_run import HeadNotRun, run_sheet
+from app.forward.head_run import HeadNotRun, run_sheet, why_not_run
 from app.forward.run import HEAD_RUNS, HeadRun
 from app.grading.grade import grade
 from app.logs import request_thread
@@ -27,7 +27,6 @@ from app.shapes.table import Blank
 from app.sheets.library import Library
 from app.sheets.reading import Answer
 from app.sheets.variant import Row, Variant
-from app.sheets.wording import Wording
 from app.store import Answers, Run, Store
 from app.store.limits import failure_of
 from app.translation import gettext as _
@@ -89,8 +88,6 @@ class RunPage:
     problem: Annotated[str, Doc("Why there will be no result; empty if there is one or it is waited for.")]
     link: Annotated[str, Doc("The address of the sheet.")]
     title: Annotated[str, Doc("The heading.")]
-    waiting: Annotated[str, Doc("The sentence shown while it runs.")]
-    summary: Annotated[str, Doc("Which numbers are real and which random.")] = ""
     verdict: Annotated[str, Doc("How many of the answers differ from torch's shapes, and in which rows.")] = ""
     key_problem: Annotated[str, Doc("Where torch contradicts the answer key; empty where it agrees, as it should.")] = (
         ""
@@ -104,7 +101,6 @@ class RunPage:
 class NoRunPage:
     """Everything that templates/runs/no_run.html and its partial show."""
 
-    sentence: Annotated[str, Doc("Why nothing was run, and what to do.")]
     link: Annotated[str, Doc("The address of the sheet.")]
 
 
@@ -271,7 +267,6 @@ def _run_page(run: Run, variant: Variant, now: datetime) -> RunPage:
 
     A run without an end after RUN_ABANDONED_AFTER_S counts as abandoned, which is shown as a problem.
     """
-    wording = variant.wording
     result = _result(run)
     abandoned = not run.finished and run.seconds_waiting(now) > RUN_ABANDONED_AFTER_S
     page = RunPage(
@@ -279,31 +274,29 @@ def _run_page(run: Run, variant: Variant, now: datetime) -> RunPage:
         variant=variant,
         rows=(),
         result=result,
-        problem=wording.say("page", "lost") if abandoned else run.problem or "",
+        problem=_lost() if abandoned else run.problem or "",
         link=_sheet_address(run, variant),
         title=variant.topic_wording.run_title,
-        waiting=wording.say("run", "waiting"),
     )
-    return _with_result(page, wording, result) if result else page
+    return _with_result(page, result) if result else page
 
 
 def _result(run: Run) -> HeadRun | None:
-    """What the forward pass reported, as the database keeps it; None while it runs, and where it came to nothing."""
+    """What the forward pass reported, as the database keeps it; None while it runs, and if it came to nothing."""
     return HEAD_RUNS.validate_python(run.result) if run.result else None
 
 
-def _with_result(page: RunPage, wording: Wording, result: HeadRun) -> RunPage:
-    """The page with a result: shapes beside the answers, how many of these differ, seed, facts, remarks."""
+def _with_result(page: RunPage, result: HeadRun) -> RunPage:
+    """The page with a result: shapes beside the answers, how many of these differ, facts, remarks."""
     rows = _compared_rows(page.variant, page.run.answers, result.shapes)
     return replace(
         page,
         rows=rows,
-        summary=wording.say("run", "random", seed=result.seed),
         verdict=" ".join(_verdict(rows)),
-        key_problem="" if result.agrees else _difference(wording, result),
-        facts=tuple(_fact_lines(wording, result)),
-        remarks=(*_sheet_notes(wording, page.variant), *_remark_sentences(wording, result)),
-        picture_text=_picture_text(wording, result, page.variant),
+        key_problem="" if result.agrees else _difference(result),
+        facts=tuple(_fact_lines(result)),
+        remarks=(*_sheet_notes(page.variant), *_remark_sentences(result)),
+        picture_text=_picture_text(result, page.variant),
     )
 
 
@@ -319,7 +312,7 @@ def _agreement(run: Run, variant: Variant, now: datetime) -> AgreementFragment:
     if not result:
         return fragment
     if not result.agrees:
-        return replace(fragment, sentence=_difference(variant.wording, result))
+        return replace(fragment, sentence=_difference(result))
     rows = _compared_rows(variant, run.answers, result.shapes)
     if any(field.result != "same" for line in rows for field in line.fields):
         return fragment
@@ -359,57 +352,103 @@ def _verdict(rows: tuple[ComparedRow, ...]) -> Iterator[str]:
         yield ngettext("{count} box is empty.", "{count} boxes are empty.", empty).format(count=empty)
 
 
-def _difference(wording: Wording, result: HeadRun) -> str:
+def _difference(result: HeadRun) -> str:
     """The sentence on the matrices whose shape in torch is not the table's, with those of torch: 'scores (99, 100)'."""
     keys = (f"{key} {_shape_text(result.shapes[key])}" for key in result.disagreements)
-    return wording.say("run", "differ", keys=", ".join(keys))
+    return _("PyTorch disagrees with the answer key: {keys}. Please report this.").format(keys=", ".join(keys))
 
 
 def _shape_text(shape: Iterable[int]) -> str:
     return f"({', '.join(map(str, shape))})"
 
 
-def _fact_lines(wording: Wording, result: HeadRun) -> Iterator[tuple[str, str]]:
+def _fact_lines(result: HeadRun) -> Iterator[tuple[str, str]]:
     """Name and value of each fact: device, number format, time, peak of memory, memory needed, sums of weight rows.
 
     Time, peak and sums (the least and the largest) are left out where they were not measured.
     """
-    yield wording.say("run-facts", "device"), f"{result.device_name} ({result.device})"
-    yield wording.say("run-facts", "dtype"), result.dtype
+    yield _("Device"), f"{result.device_name} ({result.device})"
+    yield _("Number format"), result.dtype
     if result.milliseconds is not None:
-        yield wording.say("run-facts", "time"), _milliseconds_text(result.milliseconds)
+        yield _("Time from input to output"), _milliseconds_text(result.milliseconds)
     if result.peak_bytes is not None:
-        yield wording.say("run-facts", "peak"), _bytes_text(result.peak_bytes)
-    yield wording.say("run-facts", "needed"), _bytes_text(result.needed_bytes)
+        yield _("Peak memory (measured)"), _bytes_text(result.peak_bytes)
+    yield _("Memory needed (computed)"), _bytes_text(result.needed_bytes)
     if result.row_sums:
         least, most = (f"{end:.6f}" for end in result.row_sums)
-        yield wording.say("run-facts", "sums"), least if least == most else f"{least} – {most}"
+        yield _("Row sums of A"), least if least == most else f"{least} – {most}"
 
 
-def _sheet_notes(wording: Wording, variant: Variant) -> Iterator[str]:
+def _sheet_notes(variant: Variant) -> Iterator[str]:
     """How torch compares with a sheet that has tokens as columns, and with one that is answered in symbols."""
     if variant.worksheet.tokens_are == "columns":
-        yield wording.say("run", "tokens-as-columns")
+        yield _(
+            "The code has tokens as rows, so its shapes are transposed compared with this sheet; each of your numbers "
+            "is compared with the dimension it stands for."
+        )
     if variant.worksheet.answers == "letters":
-        yield wording.say("run", "symbols")
+        yield _(
+            "PyTorch has only numbers, so your formulas are compared by the numbers that they come to. Check tells you "
+            "whether a formula itself is right."
+        )
 
 
-def _remark_sentences(wording: Wording, result: HeadRun) -> Iterator[str]:
+def _remark_sentences(result: HeadRun) -> Iterator[str]:
     """Sentences on which query head ran and its key/value head (for one head alone), on device "meta", and the notes.
 
-    A note of the result is 'key' or 'key:detail' of wording [run-notes], such as 'window:4096'.
+    A note of the result is a key of `note_sentences`, alone or with a detail, such as 'window:4096'.
     """
     if result.head is not None:
-        yield wording.say("run", "heads", head=result.head, kv_head=result.kv_head)
+        heads = _("Query head {head} uses key/value head {kv_head}, both counted from 0.")
+        yield heads.format(head=result.head, kv_head=result.kv_head)
     if result.device == "meta":
-        yield wording.say("run", "meta")
+        yield _(
+            "PyTorch’s meta device works out shapes without computing numbers: nothing was measured, and there are no "
+            "attention weights to draw."
+        )
+    sentences = note_sentences()
     for note in result.notes:
         key, _colon, detail = note.partition(":")
-        if key in wording.sections["run-notes"]:  # a run stored by an earlier version may have others
-            yield wording.say("run-notes", key, detail=detail)
+        yield sentences[key].format(detail=detail)
 
 
-def _picture_text(wording: Wording, result: HeadRun, variant: Variant) -> str:
+def note_sentences() -> dict[str, str]:
+    """What is particular about a model's attention, by the keys of the notes of a run."""
+    return {
+        "keys-shared": _("Grouped-query attention: several query heads share one head’s keys and values."),
+        "window": _(
+            "Sliding-window attention: a token attends to at most {detail} tokens, itself included, so the mask hides "
+            "the others too."
+        ),
+        "chunk": _("Chunked attention: a token attends only to tokens of its own chunk of {detail} tokens."),
+        "unscaled": _("This model doesn’t divide the scores by √d_h."),
+        "scale": _("This model multiplies the scores by {detail} instead of dividing them by √d_h."),
+        "scale-root": _("This model divides the scores by √{detail}, not by √d_h."),
+        "scale-yarn": _(
+            "This model divides the scores by √d_h and multiplies them by {detail}, YaRN’s constant for long inputs."
+        ),
+        "relative-bias": _(
+            "Relative position bias: a learned number for the distance between query and key is added to each score."
+        ),
+        "alibi": _("ALiBi: a number that grows with the key’s position is added to each score; it changes no shape."),
+        "softcap": _(
+            "Each score s is capped: {detail} · tanh(s / {detail}), which stays between −{detail} and {detail}."
+        ),
+        "sinks": _(
+            "Attention sink: a learned score without a key takes part in each softmax, so the row sums of A are below "
+            "1."
+        ),
+        "rope-scaling": _("RoPE’s frequencies are scaled for long inputs ({detail})."),
+        "output-bias": _(
+            "The output projection has a bias. The layer adds it once, after summing its heads, so one head’s program "
+            "leaves it out."
+        ),
+        "first-layer": _("This is the model’s first layer; other layers have another window or other positions."),
+        "not-finite": _("Some numbers overflowed this number format, so there are no attention weights to draw."),
+    }
+
+
+def _picture_text(result: HeadRun, variant: Variant) -> str:
     """What the picture of the attention weights shows, for its caption; empty without a picture.
 
     It names the head of a layer, says why a causal picture has an empty corner, and how many weights a pixel averages.
@@ -417,14 +456,20 @@ def _picture_text(wording: Wording, result: HeadRun, variant: Variant) -> str:
     if not result.picture:
         return ""
     side = result.picture.side
-    return " ".join(
-        [
-            wording.say("run", "picture"),
-            *([wording.say("run", "picture-head", head=result.picture.head)] if result.head is None else []),
-            *([wording.say("run", "picture-causal")] if variant.architecture.causal else []),
-            *([wording.say("run", "picture-cell", side=side)] if side > 1 else []),
-        ]
-    )
+    sentences = [
+        _(
+            "Attention weights A. Input and parameters are random, so the pattern has no meaning; each row shows how "
+            "much one token attends to every token. Stronger tone = larger weight, relative to the row’s maximum."
+        )
+    ]
+    if result.head is None:
+        each = _("This is head {head}, counted from 0; each head of the layer has its own weights.")
+        sentences.append(each.format(head=result.picture.head))
+    if variant.architecture.causal:
+        sentences.append(_("The upper triangle is empty because of the causal mask: no token attends to a later one."))
+    if side > 1:
+        sentences.append(_("Each pixel is the mean of {side} × {side} weights.").format(side=side))
+    return " ".join(sentences)
 
 
 def _milliseconds_text(milliseconds: float) -> str:
@@ -454,15 +499,15 @@ def _run_and_store(services: Services, run: Run, client: Client, variant: Varian
     settings = {"device": options.device, "dtype": options.dtype, "head": options.head}
     try:
         with timed_job("run"):
-            result = run_sheet(services.runner, services.library.wording, variant, client=client, **settings)
+            result = run_sheet(services.runner, variant, client=client, **settings)
     except HeadNotRun as problem:
         _store_end(services, run, None, str(problem))
     except Exception:  # nothing above this thread would report it, and a page waits for the result
         log.exception("a run failed")
-        _store_end(services, run, None, services.library.wording.say("page", "stopped"))
+        _store_end(services, run, None, why_not_run("stopped"))
     else:
         if not result.agrees:
-            log.error("PyTorch contradicts the answer key: %s", _difference(services.library.wording, result))
+            log.error("PyTorch contradicts the answer key: %s", _difference(result))
         _store_end(services, run, result)
 
 
@@ -491,7 +536,7 @@ def _respond(request: Request, variant: Variant, run: Run | None, link: str, opt
     `link` is the address of the sheet. Of a run in the background, the page shows only whether it agrees.
     """
     if run is None:
-        page = NoRunPage(variant.wording.say("page", "fill-first"), link)
+        page = NoRunPage(link)
         return render_page_or_fragment(request, "runs/no_run.html", "runs/_no_run.html", page)
     if is_htmx(request) and options.in_background:
         return render("runs/_agreement.html", _agreement(run, variant, run.created_at))
@@ -509,7 +554,11 @@ def _find_run(services: Services, run_id: str) -> Run:
     if run is None:
         raise HTTPException(404, _("There is no such run here: start it again from its sheet."))
     lost = run.id in services.lost_runs and not run.finished
-    return replace(run, problem=services.library.wording.say("page", "lost")) if lost else run
+    return replace(run, problem=_lost()) if lost else run
+
+
+def _lost() -> str:
+    return _("This run was lost when the server restarted. Start it again.")
 
 
 def _compared_rows(variant: Variant, answers: Answers, shapes: dict[str, list[int]]) -> tuple[ComparedRow, ...]:
