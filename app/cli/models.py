@@ -41,7 +41,7 @@ MODEL_HELP = N_("key of a model, path of a config.json, or org/name on the Huggi
 
 
 def add_to(commands: Commands) -> None:
-    """Add the commands `models`, `shapes`, `parameters` and `run`, with their options."""
+    """Add the commands `models`, `shapes`, `parameters` and `run`, with their options; `run` takes one model."""
     commands.add("models", _list_models, _("List the models of the library."))
     shapes_command = commands.add(
         "shapes", _show_shapes, _("Print the shapes of every matrix in a head, a layer and the model.")
@@ -170,10 +170,7 @@ def _shape_row(key: str, shape: list[int]) -> tuple[str, str]:
 
 
 def _tokens(parsed: argparse.Namespace, architecture: Architecture) -> int:
-    """Return the number of --tokens; without it 100, or the length nearest to 100 that the model takes.
-
-    Raises InputError if it is no whole number in digits.
-    """
+    """Return --tokens, else the length nearest to 100 that the model takes; raises InputError for no number."""
     stated = optional_whole_number(parsed.tokens, "--tokens")
     return (architecture.fixed_tokens or min(100, architecture.max_tokens)) if stated is None else stated
 

@@ -32,7 +32,7 @@ class BarPiece:
 
     @property
     def idle(self) -> str:
-        """The part of its stripes that no token meets: the experts that it is not routed to; "" if there is none.
+        """An SVG path of the part of its stripes for experts that a token is not routed to; "" if there is none.
 
         It is taken off the top, so that the areas are to scale as well.
         """
@@ -50,12 +50,19 @@ class BarGroup:
     end: float
     pieces: tuple[BarPiece, ...]
 
+    @property
+    def left_percent(self) -> float:
+        """Where it starts, in hundredths of the bar."""
+        return 100 * self.start / BAR_LENGTH
+
+    @property
+    def width_percent(self) -> float:
+        """How long it is, in hundredths of the bar."""
+        return 100 * (self.end - self.start) / BAR_LENGTH
+
 
 def parameter_bar(formula: ParameterFormula) -> tuple[BarGroup, ...]:
-    """The summands of a formula from left to right; together they are BAR_LENGTH long.
-
-    Layers with the same tensors are next to each other, wherever they are in the model.
-    """
+    """The summands of a formula from left to right, layers with the same tensors together, BAR_LENGTH long in all."""
     return tuple(_groups(formula))
 
 

@@ -32,8 +32,8 @@ from app.topics.single_head import SINGLE_HEAD
 from app.translation import gettext as _
 
 MAX_PICTURE_CELLS = 100  # rows and columns of a picture
-# On a CPU, programs of at most so many tokens run twice, the first time unmeasured: at larger sizes the first use of
-# an operation costs next to nothing beside the operation itself.
+# On a CPU, programs of at most this many tokens run twice, the first time unmeasured: at larger sizes the first use of
+# an operation costs next to nothing compared with the operation.
 MAX_REHEARSED_TOKENS = 1024
 # The share of the free bytes that a program may plan for: libraries take workspaces, and other processes live here too.
 USABLE_SHARE = 0.9
@@ -215,7 +215,6 @@ def execute(
 
 
 def _compile(line: ProgramLine) -> Any:
-    """The line's code compiled for exec."""
     return compile(line.code, "<head>", "exec")
 
 
@@ -225,11 +224,7 @@ def _fully_replaced(line: ProgramLine, replaced: Mapping[str, Any]) -> bool:
 
 
 def _prepare_variables(codes: list[Any], replaced: dict[str, Any]) -> dict[str, Any]:
-    """The variables before the timed lines: those that the compiled `codes` make, unless they are given.
-
-    `replaced` are the given ones. They are put back after the codes because one line may make two tensors of which only
-    one is replaced (W_Q, W_O of a layer).
-    """
+    """The variables that the `codes` make, with those in `replaced` put back: one line may make two tensors."""
     variables = dict(replaced)
     _run_all(codes, variables)
     return variables | replaced
@@ -257,7 +252,6 @@ def _execute_within_memory(
 
 
 def _with_shapes(line: ProgramLine, variables: Mapping[str, Any]) -> ProgramLine:
-    """The line with the shapes that its variables have after the run."""
     return replace(line, shapes=tuple(tuple(variables[name].shape) for name in line.names))
 
 

@@ -121,7 +121,6 @@ def _diagnosis_of(problem: Problem, fit: _Fit) -> Diagnosis:
 
 
 def _fits_alone(answers: _Answers) -> Iterator[_Fit]:
-    """A fit for each single expectation that explains a wrong blank."""
     for expectation, explained in answers.candidates:
         yield from _fit(answers, (expectation,), explained)
 

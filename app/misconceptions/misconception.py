@@ -30,8 +30,8 @@ BOX_SYMBOLS: Mapping[str, Callable[[Problem, Blank], Expression]] = {
     "right": lambda problem, blank: problem.table.asked[blank.tensor].expression(blank.field),
     "other_side": lambda problem, blank: problem.table.asked[blank.tensor].expression(blank.transposed.field),
 }
-# What the catalogue may use as well: how many key/value heads the real model has, also where a sheet gives each query
-# head its own; how many output projections have a bias, 0 or 1; the parameters of the LM head; the partner of a
+# What the catalogue may use as well: how many key/value heads the real model has, even if a sheet gives each query
+# head one; how many output projections have a bias, 0 or 1; the parameters of the LM head; the partner of a
 # dimension in the other convention of rotary pairs; and the operations of attention for N + 1 tokens at once, on a
 # sheet on growth.
 FORMULA_SYMBOLS: Mapping[str, Callable[[Problem, Blank], Expression]] = {

@@ -50,15 +50,11 @@ def with_or_without_context(overrides: dict[str, str]) -> tuple[Prediction, Pred
 
 
 def counted(part: str, change: str) -> dict[str, str]:
-    """Overrides of a parameter count in which one layer's part changes, and all layers and the totals with it.
-
-    `change` is a formula for one layer, such as "-d*d_ff"; the totals change by L times as much.
-    """
+    """Overrides of a count: `change` ("-d*d_ff") in one layer's `part`, and L times as much in the totals."""
     return {f"{part}.count": f"right + {change}", **each(f"right + L*{change}", "all_layers.count", *WHOLE)}
 
 
 def has_context_length(architecture: Architecture) -> bool:
-    """Whether the config states the longest input."""
     return architecture.C is not None
 
 

@@ -159,8 +159,8 @@ class Architecture:
     and `norm_placement` say which normalization a layer has, and where; with `scales_residuals`, a layer's blocks are
     multiplied by a constant of the config before they are added (Granite). `not_modelled` are the parts of attention
     that none of these fields describes, each as a noun phrase ("attention sinks"): shapes and counts are right, but
-    whoever computes numbers has to refuse such a model. A decoder beside an encoder computes in the same way, with a
-    factor for its own head dimension.
+    whoever computes numbers has to refuse such a model. An encoder's decoder computes in the same way, with the
+    factor for its head dimension.
 
     The whole model's: `input` is what it reads, `embedding_scale` is what token embeddings are multiplied by,
     `has_final_norm` whether a norm follows the last layer, and `has_kv_cache` whether the model generates token by

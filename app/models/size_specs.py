@@ -208,7 +208,6 @@ class SizeReader:
         *,
         is_null: bool = False,
     ) -> int:
-        """Note where a size came from, and return the size."""
         self.sources[symbol] = SizeSource(symbol, size, field, rule, is_null, fields)
         return size
 

@@ -142,7 +142,6 @@ class Operation:
         return replace(self, of=" ".join(keys.get(key, key) for key in self.operands))
 
     def _fits(self) -> bool:
-        """Whether the pattern is one of this operation."""
         return bool(self.operands)
 
 

@@ -188,7 +188,6 @@ class AnswerReader:
 
     @cached_property
     def _size_by_name(self) -> Mapping[str, int]:
-        """The size of every name that may be written."""
         return {name: self.problem.sizes[symbol] for name, symbol in self.symbol_by_name.items()}
 
     def are_identical(self, first: str, second: str) -> bool:

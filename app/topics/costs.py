@@ -131,9 +131,9 @@ def _bytes(size: Fraction) -> str:
 
 
 def _memory_count(what: str, bits: str, numbers: Expression, formula: str) -> Count:
-    """The bytes of `numbers` numbers at `bits` bits each, made from the count with twice the bits if there is one.
+    """The bytes of `numbers` numbers at `bits` bits each, rounded up.
 
-    Example: weights_8_bit is half of weights_16_bit.
+    It is worked out as half of the count with twice the bits, if there is one: weights_8_bit is half of weights_16_bit.
     """
     doubled = str(2 * int(bits))
     halved = FromParts(HALF_OF, (f"{what}_{doubled}_bit",), "up") if doubled in BYTES_PER_NUMBER else None
@@ -142,7 +142,6 @@ def _memory_count(what: str, bits: str, numbers: Expression, formula: str) -> Co
 
 
 def _total_parameters(architecture: Architecture, _tokens: int) -> Mapping[str, int]:
-    """The symbol `params`: the number of all parameters of the model."""
     return {"params": parameter_counts(architecture).total}
 
 

@@ -16,10 +16,7 @@ from app.translation import N_
 
 
 def width_sizes(architecture: Architecture, _tokens: int) -> dict[str, int]:
-    """The settings of LLaMA's rule, m and percent, and g, the number that it rounds up.
-
-    Empty if the model's width does not follow that rule.
-    """
+    """The settings m and percent of LLaMA's rule, and g, which it rounds up; {} if the width does not follow it."""
     rule = architecture.width_rule
     if rule is None:
         return {}
@@ -93,7 +90,6 @@ def _part_of(part: str, share: int, whole: int) -> FromParts:
 def _step(
     key: str, total: Expression, formula: str, made_from: FromParts | None = None, *, rounds: bool = False
 ) -> Count:
-    """A number on the way to the inner dimension."""
     return Count(key, total, formula, made_from, unit="entries", rounds=rounds)
 
 

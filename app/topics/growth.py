@@ -81,7 +81,6 @@ def growth_counts(architecture: Architecture, _tokens: int) -> Iterator[Count]:
 
 
 def _sum(architecture: Architecture, keys: tuple[str, ...]) -> Expression:
-    """The operations of these products of one layer together."""
     costs = {count.key: count.total for count in layer_costs(architecture.gated)}
     return sum((costs[key] for key in keys), ZERO)
 

@@ -1,4 +1,4 @@
-"""The parameters of one head beside those of its layer, and their products."""
+"""The parameters of one head, those of its layer, and their products."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from app.topics.topic import FigurePlan, LevelSpec, Topic
 
 # The parameters of one head, and the two products of them that a head is made of: without RoPE, scores are
 # x · W_Q · W_Kᵀ · xᵀ, and what a token passes on is x · W_V · W_O (Elhage et al., "A Mathematical Framework for
-# Transformer Circuits", 2021). Next to them the matrices of the layer, in which heads stand next to each other, in W_O
+# Transformer Circuits", 2021). Next to them the matrices of the layer, in which heads are next to each other, in W_O
 # below each other.
 HEAD_PARAMETERS = TensorTable(
     "head-parameters",

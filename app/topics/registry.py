@@ -148,7 +148,10 @@ def _as_in_the_model(table: TensorTable, architecture: Architecture) -> TensorTa
     """
 
     def as_in_model(tensor: Tensor) -> Tensor:
-        """The tensor with the softmax or lookup that makes it as the model has it; any other tensor unchanged."""
+        """The tensor with the softmax or lookup that makes it as the model has it; any other tensor unchanged.
+
+        The model decides a softmax's mask, scale, cap, position bias and sink, and a lookup's scale and position table.
+        """
         operation: Operation | None = tensor.made_by
         if isinstance(operation, Softmax):
             operation = replace(

@@ -93,7 +93,6 @@ def _triangle(side: Expression) -> Expression:
 
 
 def _entries(key: str, total: Expression, formula: str, made_from: FromParts | None = None) -> Count:
-    """A count of entries of a matrix, or a number that is worked out from them."""
     return Count(key, total, formula, made_from, unit="entries")
 
 

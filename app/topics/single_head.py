@@ -49,7 +49,6 @@ HEAD_FIGURES = (
 
 
 def _head_table(architecture: Architecture, _tokens: int) -> TensorTable:
-    """One head, with a mask if the model is causal, else without."""
     return SINGLE_HEAD if architecture.causal else BIDIRECTIONAL_HEAD
 
 

@@ -75,7 +75,6 @@ GROUPED_HEADS_FIGURES = tuple(
 
 
 def _heads_table(architecture: Architecture, _tokens: int) -> TensorTable:
-    """All heads at once, with keys and values repeated if query heads share them."""
     return THREE_DIMENSIONS if architecture.G == architecture.H else GROUPED_THREE_DIMENSIONS
 
 

@@ -36,6 +36,11 @@ class Dealing:
         return self.rounds[self.dealt] if self.dealt < len(self.rounds) else None
 
     @property
+    def next_dealt(self) -> int:
+        """How many cards are dealt once the one that is up is."""
+        return self.dealt + 1
+
+    @property
     def fits(self) -> bool:
         """Whether the key card that was tried is the one that the asked query head reads."""
         return self.asked is not None and self.tried == self.heads.read_by(self.asked)

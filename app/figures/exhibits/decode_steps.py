@@ -58,10 +58,7 @@ class DecodeStep:
         return self.tokens - self.keys
 
     def shape(self, tensor: str, *, anew: bool = False) -> tuple[int, int]:
-        """Rows and columns of a matrix by the table.
-
-        If all tokens are computed `anew`, by that of one head without a cache.
-        """
+        """Rows and columns of a matrix; if all tokens are computed `anew`, by the table of one head without a cache."""
         table, sizes = (SINGLE_HEAD, {**self.sizes, "N": self.tokens}) if anew else (self.table, self.sizes)
         return table[tensor].rows.size(sizes), table[tensor].columns.size(sizes)
 

@@ -8,7 +8,6 @@ from app.models.architecture import Architecture
 
 
 def _is_causal(architecture: Architecture) -> bool:
-    """Whether a mask hides later tokens."""
     return architecture.causal
 
 

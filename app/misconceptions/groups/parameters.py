@@ -8,7 +8,6 @@ from app.models.architecture import Architecture
 
 
 def _has_rope_alone(architecture: Architecture) -> bool:
-    """Whether positions come from RoPE and from no table."""
     return architecture.rotary is not None and not architecture.has_position_table
 
 

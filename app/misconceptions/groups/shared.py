@@ -17,7 +17,6 @@ from app.models.architecture import Architecture
 
 
 def _has_grouped_queries(architecture: Architecture) -> bool:
-    """Whether several query heads share a key/value head."""
     return architecture.G != architecture.H
 
 

@@ -25,10 +25,7 @@ def _is_no_even_share(architecture: Architecture) -> bool:
 
 
 def _has_layer_unlike_model(architecture: Architecture) -> bool:
-    """Whether the heads of a layer together differ from the embedding in width, for queries or for keys.
-
-    Otherwise writing the layer's width for a head's looks just like heads as wide as the model.
-    """
+    """Whether H·d_h or G·d_h differs from d; if not, a layer's width for a head's looks like the model's."""
     return architecture.H * architecture.d_h != architecture.d or architecture.G != architecture.H
 
 
