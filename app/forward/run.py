@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from app.forward.devices import (
     DEVICES,
     available_bytes,
@@ -88,6 +90,9 @@ class HeadRun:
     def as_dict(self) -> dict[str, Any]:
         """The run as plain data for JSON; each line has its "text" as well as its parts."""
         return asdict(self) | {"lines": [asdict(line) | {"text": line.text} for line in self.lines]}
+
+
+HEAD_RUNS = TypeAdapter(HeadRun)  # reads what `as_dict` made, also after it was JSON
 
 
 @dataclass(frozen=True)
