@@ -315,10 +315,7 @@ class _Lane:
     # Labels
 
     def _lane_edges(self, box: Box) -> tuple[Edge, Edge]:
-        """The labels of a matrix: columns below, rows on the left for the lane's, else next to it.
-
-        Apart if they overlap.
-        """
+        """The labels of a matrix, not overlapping: columns below, rows on the left for the lane's, else next to it."""
         columns = self._edge(Blank(box.tensor, "columns"), "below", box, letter=self.pen.outside_letter(box))
         needed = max((outline.height for outline in self.pen.outlines([box])), default=0.0)
         columns = fast_replace(columns, shift=max(0.0, needed - box.rect.height))  # below its outline, if it has one
