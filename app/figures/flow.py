@@ -288,7 +288,8 @@ class _Lane:
     def _taken(self, key: str, column: Sketch) -> Iterator[_Taken]:
         """Yield the rectangles of a column where nothing else may be, each with the room around it.
 
-        These are boxes, labels, brackets with the first place for their text, a sign, and the end of an arc.
+        These are boxes, labels, brackets with the first place for their text, a sign, the end of an arc, and the place
+        of its bracket.
         """
         for box in column.boxes:
             yield box.rect, TEXT_PX

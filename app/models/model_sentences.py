@@ -91,7 +91,10 @@ def unstated_reason(architecture: Architecture, reading: SizeSource, sizes: Mapp
 
 
 def _rule_in_words(symbol: str, rule: str) -> str:
-    """What a rule says: in words for this symbol, else by its form, with {rule}, {numbers} and so on not filled in.
+    """What a rule says about a symbol, with {rule}, {numbers}, {value} and {family} not filled in.
+
+    Some pairs of symbol and rule have words; else a number is a default, a name is what the size equals, and a formula
+    is written out, "rounded down" if it has "//", except for a head dimension, which it divides evenly.
 
     Example: 'd/H' for d_h gives '{rule} = {numbers}', '32' gives '{value}, the default of {family}'.
     """
