@@ -367,8 +367,9 @@ class _Lane:
     def _operand_edges(self, product: _Product, box: Box) -> tuple[Edge, Edge]:
         """The inner side of a right operand, and its outer side.
 
-        Each has a label only if it was typed and the left operand, or the result, does not show the same number. The
-        letter is at the far side if there is no room for it inside.
+        Each has a label only if it was typed and the left operand, or the result, does not show the same number.
+        Without one, the inner side is a line; the outer side has the letter, if that has no room inside, else it is
+        drawn only while its box on the sheet has the focus.
         """
         shapes, rows, columns = self.pen.shapes, Blank(box.tensor, "rows"), Blank(box.tensor, "columns")
         inner, outer = (columns, rows) if box.transposed else (rows, columns)

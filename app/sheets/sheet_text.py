@@ -333,7 +333,7 @@ class _LocalLayers:
 
     @classmethod
     def of(cls, architecture: Architecture) -> _LocalLayers:
-        """Count the first stack's layers with a window or chunks, and find the shortest window and chunk."""
+        """Count the first stack's layers, and those with a window or chunks; find the shortest of each, else 0."""
         runs = [run for stack in architecture.stacks[:1] for run in stack.runs]
         return cls(
             count=sum(run.count for run in runs if run.window or run.chunk),
