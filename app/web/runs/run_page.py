@@ -21,7 +21,6 @@ from app.classes.frozen.frozen_run import FrozenRun, freeze_run, sheet_of_run
 from app.classes.sheet_actions import may_run
 from app.forward.head_run import HeadNotRun, run_sheet, why_not_run
 from app.forward.run import HEAD_RUNS, HeadRun
-from app.grading.grade import grade
 from app.logs import request_thread
 from app.machine.work_queue import Client
 from app.metrics import timed_job
@@ -33,14 +32,7 @@ from app.store import Answers, Run, Store
 from app.store.limits import failure_of
 from app.translation import gettext as _
 from app.translation import ngettext
-from app.web.practice.sheet_request import (
-    PostedSheet,
-    save_posted,
-    sheet_key,
-    sheet_link,
-    store_new_attempt,
-    variant_of_key,
-)
+from app.web.practice.sheet_request import posted_sheet, sheet_key, sheet_link, variant_of_key
 from app.web.shared.cookies import VISITOR_COOKIE
 from app.web.shared.forms import FormDep, whole_number
 from app.web.shared.permissions import QueueClient, require_practice, require_run
@@ -50,7 +42,6 @@ from app.web.shared.sheet_view import has_readable_answer
 from app.web.shared.templating import is_htmx, render, render_page_or_fragment
 from app.web.shared.threads import in_threads
 from app.web.shared.urls import client_network, url_for
-from app.web.shared.visitor import OwnerDep, remember_visitor
 from app.web.student.sheet_request import posted_class_sheet
 
 router = APIRouter(include_in_schema=False)
@@ -145,9 +136,8 @@ RunOptionsDep = Annotated[RunOptions, Depends(read_run_options)]
 def start_run(
     request: Request,
     services: ServicesDep,
-    owner: OwnerDep,
+    form: FormDep,
     client: QueueClient,
-    asked: PostedSheet,
     options: RunOptionsDep,
 ) -> Response:
     """Store the answers as an attempt, unless the last one has them, and start a run beside them.
@@ -158,18 +148,14 @@ def start_run(
     """
     if options.in_background and services.runner.is_busy:
         return Response(status_code=204)
-    asked = save_posted(services.store, owner, asked)
-    report = grade(asked.variant, asked.answers)
-    last = store_new_attempt(services.store, owner, asked, report)
-    attempted = report.has_readable_answer or last is not None
+    _outcome, asked = posted_sheet(request, services, form).done(sheet_actions.check_if_new)
+    attempted = asked.work is not None and asked.work.last is not None
     if attempted:
         share = SHARE_OF_BACKGROUND if options.in_background else 1
         services.storage.charge(client_network(request), BYTES_OF_RUN + bytes_of(asked.answers), share)
     frozen = freeze_run(asked.variant)
     run = _start(services, client, asked.variant, asked.answers, options, frozen) if attempted else None
-    response = _respond(request, asked.variant, run, sheet_link(asked.variant), options)
-    remember_visitor(request, response, owner)
-    return response
+    return asked.with_cookie(request, _respond(request, asked.variant, run, sheet_link(asked.variant), options))
 
 
 @router.post("/class/{activity_id:int}/{number:int}/run")
@@ -525,7 +511,7 @@ def _store_end(services: Services, run: Run, result: HeadRun | None, problem: st
     pauses_s = iter(PAUSES_BEFORE_LOST_S)
     while True:
         try:
-            services.store.finish_run(run.id, result and result.as_dict(), problem)
+            services.store.finish_run(run.id, result.as_dict() if result else None, problem)
         except Exception as error:
             pause_s = next(pauses_s, None)
             if failure_of(error) and pause_s is not None:
