@@ -23,10 +23,11 @@ from .audit import AuditAction, AuditEntry, AuditLog
 from .classwork import Classwork
 from .courses import Course, Courses, StaffMember, TaughtCourse
 from .exit_tickets import ExitTickets, TicketAnswer
-from .grades import AttemptScore, GradeOverride, Grades, NewMarks, OldMarks, Regrade, Regrades
+from .grades import AttemptedSheet, AttemptScore, GradeChange, Grades
 from .live import LastAttempt, Live, Spotlight, StoredMarks
 from .materials import Material, MaterialKind, Materials, MaterialSave, MaterialVersion
 from .people import AccountLink, LinkKind, People, Role, Teacher
+from .regrades import NewMarks, OldMarks, Regrade, Regrades
 from .roster import Enrolment, Roster, Student
 from .store import PracticeAttempt, PracticeDraft, Run, Store, StoredModel, Visitor
 
@@ -36,6 +37,7 @@ __all__ = [
     "Activity",
     "Answers",
     "AttemptScore",
+    "AttemptedSheet",
     "Attendance",
     "AuditAction",
     "AuditEntry",
@@ -51,7 +53,7 @@ __all__ = [
     "ExitTickets",
     "FrozenTicket",
     "FrozenWorksheet",
-    "GradeOverride",
+    "GradeChange",
     "Graded",
     "Grades",
     "LastAttempt",

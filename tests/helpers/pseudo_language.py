@@ -27,6 +27,7 @@ from tests.helpers.template_text import READ_ATTRIBUTES, UNTRANSLATED_ELEMENTS, 
 
 PSEUDO = "xx"
 ASKED = {"Accept-Language": PSEUDO}
+SYMBOLIC = UNTRANSLATED_ELEMENTS | {"sub"}  # the subscript of a symbol
 BRACKETS = {"⟦": 1, "⟧": -1, "‹": 1, "›": -1}
 
 
@@ -81,27 +82,23 @@ def tickets_in_brackets(tickets: Mapping[str, Ticket]) -> dict[str, Ticket]:
 def _bracketed(words: Any) -> Any:
     """Nested sentences in brackets; lists of keys and names stay, and so do a letter and a key."""
     if isinstance(words, Mapping):
-        return {
-            key: each if key in ("letter", "size", "key", "kind") else _bracketed(each) for key, each in words.items()
-        }
+        stays = {name for name in ("letter", "size", "key", "kind") if " " not in str(words.get(name, " "))}
+        return {name: each if name in stays else _bracketed(each) for name, each in words.items()}
     if isinstance(words, list) and all(isinstance(each, Mapping) for each in words):
         return [_bracketed(each) for each in words]
     return f"‹{words}›" if isinstance(words, str) and words else words
 
 
 def english_words(page: str) -> list[str]:
-    """The words that a reader of a page in PSEUDO sees outside all brackets, in the order of the page.
+    """The words that a reader of a page in PSEUDO sees outside all brackets; codes, in capital letters, are none.
 
     english_words('<p title="⟦Hint⟧">⟦Open ‹Scores›⟧ now</p>')    # ["now"]
     """
     reader = _Reader()
     reader.feed(page)
     reader.close()
-    return [
-        word
-        for text in ("".join(reader.texts), *reader.attributes)
-        for word in re.findall(r"[^\W\d_]{3,}", _outside(text))
-    ]
+    text = " ".join(map(_outside, ("".join(reader.texts), *reader.attributes)))
+    return [word for word in re.findall(r"[^\W\d_]{3,}", text) if not word.isupper()]
 
 
 def _outside(text: str) -> str:
@@ -124,9 +121,7 @@ class _Reader(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         values = dict(attrs)
-        if self._skipped or (
-            (tag in UNTRANSLATED_ELEMENTS or values.get("translate") == "no") and tag not in VOID_ELEMENTS
-        ):
+        if self._skipped or ((tag in SYMBOLIC or values.get("translate") == "no") and tag not in VOID_ELEMENTS):
             self._skipped += [tag] if tag not in VOID_ELEMENTS else []
             return
         self.attributes += [value or "" for name, value in attrs if name in READ_ATTRIBUTES]

@@ -158,8 +158,8 @@ def unused_or_missing(wording: Wording) -> Iterator[str]:
             needed, sentences = parts_asked(wording, topic, section), wording.topic_section(topic, section)
             written = words.description if section == "description" else words.assumptions
             yield from (f"{topic}.{section}.{key}" for key in (needed - sentences.keys()) | (written.keys() - needed))
-        for section, names in (("symbol-names", words.symbol_names), ("stated-sizes", words.stated_sizes)):
-            yield from (f"{topic}.{section}.{symbol}" for symbol in names.keys() - TOPICS[topic].symbols)
+        for names_of, names in (("symbol-names", words.symbol_names), ("stated-sizes", words.stated_sizes)):
+            yield from (f"{topic}.{names_of}.{symbol}" for symbol in names.keys() - TOPICS[topic].symbols)
         yield from (f"{topic}.axis-names.{size}" for size in words.axis_names.keys() - sizes_asked(topic))
         figures = figures_asked(topic)
         missing = figures - words.figures.keys() - wording.figures.keys()

@@ -18,7 +18,7 @@ import sqlalchemy as sa
 from fastapi import FastAPI
 
 from app.activities.work import ClassDraft
-from app.exchange.course_files import CourseFiles
+from app.classes.course_files import CourseFiles
 from app.grading.grade import grade
 from app.store import ClassSheetKey, Graded, Plan, Policies, Student, Teacher, VariantSizes
 from app.store.tables import audit_log, metadata
