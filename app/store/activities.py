@@ -42,7 +42,6 @@ InsertInto = Callable[[sa.Table], sqlite.Insert | postgresql.Insert]
 
 JOIN_CODE_LENGTH = 6
 MAX_CODES_TRIED = 5  # of more than a hundred million
-HASH_LENGTH = 64  # of a snapshot
 MAX_ATTEMPTS_ALLOWED = 99
 MAX_MINUTES = 7 * 24 * 60  # of extra time, and of the late window
 GRACE = timedelta(seconds=30)  # what was on its way when the activity closed still counts
@@ -199,8 +198,8 @@ class Content:
     """What students see: worksheets in order and an exit ticket, either of which may be missing.
 
     `wording` is the hash of its wording, `models` those of the models that its sheets may have, by their keys: the
-    snapshots of these texts are stored with it. Contents of earlier versions have no models, and no snapshot of the
-    wording. `snapshots` are the texts that it brings with it where it is new.
+    snapshots of these texts are stored with it. `snapshots` are the texts that it brings with it where it is
+    new.
     """
 
     items: tuple[FrozenWorksheet, ...]
@@ -208,11 +207,6 @@ class Content:
     wording: str
     models: Mapping[str, str] = field(default_factory=dict)
     snapshots: tuple[Snapshot, ...] = field(default=(), compare=False, repr=False)
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether snapshots are stored with it; contents of earlier versions have a shorter hash of the wording."""
-        return len(self.wording) == HASH_LENGTH
 
     @cached_property
     def fingerprint(self) -> str:
