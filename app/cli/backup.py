@@ -40,7 +40,7 @@ def add_to(commands: Commands) -> None:
 
 
 def _backup(parsed: argparse.Namespace) -> None:
-    """Write the whole database into the file that was named, and print how many rows of how many tables it has.
+    """Write the whole database into the given file, and print how many rows of how many tables it has.
 
     Tables without rows are not counted. Raises InputError for a database that is empty or cannot be opened, and for a
     file that cannot be written.
@@ -60,10 +60,10 @@ def _backup(parsed: argparse.Namespace) -> None:
 
 
 def _restore(parsed: argparse.Namespace) -> None:
-    """Replace everything in the database by the backup, and print how many rows are back and when it was made.
+    """Replace everything in the database with the backup, and print how many rows are back and when it was made.
 
-    The file is checked first, and the database not touched if it is bad. Raises InputError for such a file, and for a
-    database with data in it unless --replace was typed.
+    The file is checked first, and the database is left unchanged if it is bad. Also prints how many resume codes need
+    another secret key, if any. Raises InputError for a bad file, and for a database with data in it without --replace.
     """
     with _as_input_error(parsed.file):
         try:

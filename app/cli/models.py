@@ -41,7 +41,7 @@ MODEL_HELP = N_("key of a model, path of a config.json, or org/name on the Huggi
 
 
 def add_to(commands: Commands) -> None:
-    """Add the commands `models`, `shapes`, `parameters` and `run`, with their options."""
+    """Add the commands `models`, `shapes`, `parameters` and `run`, with their options; `run` takes one model."""
     commands.add("models", _list_models, _("List the models of the library."))
     shapes_command = commands.add(
         "shapes", _show_shapes, _("Print the shapes of every matrix in a head, a layer and the model.")
@@ -78,7 +78,11 @@ def _list_models(parsed: argparse.Namespace) -> None:
 
 
 def _show_shapes(parsed: argparse.Namespace) -> None:
-    """Print the shapes of each model that was named for inputs of --tokens: as tables, or one line of JSON a model."""
+    """Print the shapes of each given model for inputs of --tokens: as tables, or one line of JSON for each model.
+
+    Raises InputError, ConfigError, HubError and TokensError at the first model with a problem; those before it are
+    printed.
+    """
     decoder_tokens = optional_whole_number(parsed.decoder_tokens, "--decoder-tokens")
     for name in parsed.models:
         architecture = _architecture(name)
@@ -106,7 +110,7 @@ def _print_shapes(architecture: Architecture, described: dict[str, Any]) -> None
 
 
 def _show_parameters(parsed: argparse.Namespace) -> None:
-    """Print the parameter tensors and their sums for each model that was named: as tables, or one line of JSON each."""
+    """Print the parameter tensors and their sums for each given model: as tables, or one line of JSON for each."""
     for name in parsed.models:
         architecture = _architecture(name)
         if parsed.json:
@@ -143,8 +147,8 @@ def _print_parameters(architecture: Architecture, count: dict[str, Any]) -> None
 def _run_head(parsed: argparse.Namespace) -> None:
     """Run one head or layer in torch, as --topic says, and print its shapes and whether the table of tensors agrees.
 
-    With --json everything that `run_head` reports is one line instead. Raises InputError for a --head or --tokens that
-    is no whole number, and ForwardError for what cannot be run.
+    With --json, one line with everything that `run_head` reports is printed instead. Raises InputError for a --head or
+    --tokens that is no whole number, and ForwardError for a head or layer that cannot be run.
     """
     head = whole_number(parsed.head, "--head")
     options = {"topic": parsed.topic, "head": head, "device": parsed.device, "dtype": parsed.dtype}
@@ -166,10 +170,7 @@ def _shape_row(key: str, shape: list[int]) -> tuple[str, str]:
 
 
 def _tokens(parsed: argparse.Namespace, architecture: Architecture) -> int:
-    """Return the number that --tokens has; without it 100, or the length nearest to 100 that the model takes.
-
-    Raises InputError where it is no whole number in digits.
-    """
+    """Return --tokens, else the length nearest to 100 that the model takes; raises InputError for no number."""
     stated = optional_whole_number(parsed.tokens, "--tokens")
     return (architecture.fixed_tokens or min(100, architecture.max_tokens)) if stated is None else stated
 
@@ -193,7 +194,7 @@ def _architecture(name: str) -> Architecture:
 
 
 def _is_file(path: Path) -> bool:
-    """Tell whether the path leads to a file; False also for a text that cannot be a path, such as a very long one."""
+    """Whether the path leads to a file; False also for a text that cannot be a path, such as a very long one."""
     try:
         return path.is_file()
     except OSError:  # such as a name that is too long for any file

@@ -1,4 +1,4 @@
-"""Send mail through the operator's server, from a thread of its own.
+"""Send mail through the operator's server, from a separate thread.
 
 TLS certificates are checked against those that the machine trusts; SSL_CERT_FILE names others, as always in Python.
 """
@@ -59,7 +59,7 @@ def read_server(url: str) -> MailServer:
 
     smtps:// means TLS from the start. smtp:// means STARTTLS, except with ?tls=none and for this machine itself, such
     as smtp://localhost. Without a port the usual one of PORTS is taken. Raises ValueError for any other URL, and for a
-    user without a password; it says what to write instead, and nothing of the password.
+    user without a password; it says what to write instead, and does not repeat the password.
     """
     try:
         parts = urlsplit(url)
@@ -89,7 +89,7 @@ def _security(scheme: str, query: Mapping[str, str], host: str) -> Security:
 
 
 def _is_loopback(host: str) -> bool:
-    """Tell whether a host is this machine: "localhost", or an address such as 127.0.0.1 or ::1."""
+    """Whether a host is this machine: "localhost", or an address such as 127.0.0.1 or ::1."""
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -104,7 +104,7 @@ def read_sender(text: str) -> Address:
     """
     import email_validator  # not needed where no mail is sent
 
-    email_validator.SPECIAL_USE_DOMAIN_NAMES.clear()  # a campus may have a domain of its own, such as mail.local
+    email_validator.SPECIAL_USE_DOMAIN_NAMES.clear()  # a campus may use one, such as mail.local
 
     try:
         checked = email_validator.validate_email(
@@ -129,7 +129,7 @@ class Outbox:
     def put(self, work: Callable[[], None]) -> bool:
         """Queue `work` for the thread, to be done in the language of now, and return True without waiting for it.
 
-        The thread starts with the first piece. False, and it is dropped, where `capacity` pieces wait already.
+        The thread starts with the first piece. If `capacity` pieces are waiting already, drops it and returns False.
         """
         with self._starting:
             if self._thread is None:
@@ -144,7 +144,7 @@ class Outbox:
     def close(self) -> None:
         """Wait until everything queued is done and end the thread, but wait no longer than twice CLOSE_TIMEOUT_S.
 
-        Nothing to wait for where nothing was ever queued.
+        Returns at once if nothing was ever queued.
         """
         if self._thread is None:
             return
@@ -206,7 +206,7 @@ class Mail:
 def _connect(server: MailServer) -> smtplib.SMTP:
     """Connect to the server, secured as its `security` says, without a login; certificates are checked.
 
-    Raises OSError, and leaves nothing open, where connecting or securing fails.
+    Raises OSError if connecting or securing fails, and leaves nothing open.
     """
     trusted = ssl.create_default_context()
     if server.security == "tls":
@@ -222,16 +222,16 @@ def _connect(server: MailServer) -> smtplib.SMTP:
 
 
 def _server_code(error: Exception) -> str:
-    """Return the mail server's number for an error, "" if it gave none; its words may hold the address."""
+    """Return the mail server's number for an error, "" if it gave none; its words may hold the address.
+
+    Several refused recipients have theirs separated by commas.
+    """
     if isinstance(error, smtplib.SMTPRecipientsRefused):
         return ", ".join(str(code) for code, _ in error.recipients.values())
     return str(error.smtp_code) if isinstance(error, smtplib.SMTPResponseException) else ""
 
 
 def _with_ascii_domain(email: str) -> str:
-    """Return the address as mail servers look it up: ada@bücher.example is ada@xn--bcher-kva.example.
-
-    Raises ValueError for a domain that has no such form.
-    """
+    """Return ada@bücher.example as ada@xn--bcher-kva.example; raises ValueError if the domain has no such form."""
     box, _, domain = email.partition("@")
     return f"{box}@{domain if domain.isascii() else domain.encode('idna').decode('ascii')}"

@@ -203,6 +203,12 @@ GLOSSARY_DRAWINGS: Mapping[str, GlossaryDrawing] = {
         _Line("M56 14L44 40M64 14L104 40"),
         *(_Box("hidden", 4 + 30 * i, 40, 24, 20) for i in range(4)),
     ),
+    "lora": (
+        _parameter("query", 4, 10, 44, 44, "W_Q"),
+        _Text(58, 32, "+"),
+        _parameter("hidden", 68, 10, 6, 44),
+        _parameter("hidden", 76, 10, 40, 6),
+    ),
     "residual": (
         _Line("M6 32H114M20 32Q24 6 60 6T100 32"),
         _Box("hidden", 40, 20, 40, 24, "f"),

@@ -1,4 +1,4 @@
-"""What this machine has: its devices, their names, their free memory, and the most memory a run took.
+"""What this machine has: its devices, their names, their free memory, and the most memory that a run took.
 
 torch is imported inside the functions: it takes seconds and 190 MB to load.
 """
@@ -14,7 +14,7 @@ DEVICES = ("cpu", "cuda", "mps", "meta")
 
 
 def devices_here() -> tuple[str, ...]:
-    """The devices of this machine, fastest first: of cuda, mps and cpu those it has, then "meta", with shapes alone."""
+    """The devices of this machine, fastest first: of cuda, mps and cpu those it has, then "meta", for shapes only."""
     import torch
 
     here = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True, "meta": True}
@@ -31,7 +31,7 @@ def device_name(device: str) -> str:
 
 
 def _cpu_name() -> str:
-    """The CPU's model name from /proc/cpuinfo, elsewhere what Python knows of the processor."""
+    """The CPU's model name from /proc/cpuinfo; if that does not exist, what Python knows about the processor."""
     import platform
 
     with suppress(OSError):
@@ -60,10 +60,7 @@ def wait_for_device(device: str) -> None:
 
 
 def available_bytes(device: str) -> int | None:
-    """Bytes that a run can still take on this device; None for meta, which takes none.
-
-    On cuda, memory that torch has reserved and does not use counts as free.
-    """
+    """Bytes a run can take on a device, on cuda with what torch has reserved and not used; None for meta."""
     if device == "meta":
         return None
     if device == "cpu":
@@ -79,8 +76,8 @@ def available_bytes(device: str) -> int | None:
 def start_memory_count(device: str) -> tuple[int, int] | None:
     """Reset the device's high-water mark of memory; return the start that `peak_bytes_since` measures from.
 
-    That is (bytes in use now, bytes of them that mirror files). On the CPU, freed memory goes back to the system
-    first. None if the device keeps no such mark: meta, mps, and the CPU on systems other than Linux.
+    That is (bytes in use now, bytes of them that mirror files). On the CPU, freed memory is first returned to the
+    system. None if the device keeps no such mark: meta, mps, and the CPU on systems other than Linux.
     """
     if device == "cuda":
         import torch
@@ -100,7 +97,7 @@ def start_memory_count(device: str) -> tuple[int, int] | None:
 def peak_bytes_since(device: str, start: tuple[int, int] | None) -> int | None:
     """The most bytes in use at once since `start_memory_count`, less those in use then; None without a `start`.
 
-    On the CPU, pages of library files that were read in since are not counted.
+    On the CPU, pages of library files that were read in meanwhile are not counted.
     """
     if start is None:
         return None
@@ -109,21 +106,18 @@ def peak_bytes_since(device: str, start: tuple[int, int] | None) -> int | None:
         import torch
 
         return torch.cuda.max_memory_allocated() - in_use
-    # Pages of torch's own library files, read in at the first use of an operation, are no tensors.
+    # Pages of torch's library files, read in at the first use of an operation, are no tensors.
     return _status_bytes("VmHWM") - in_use - (_status_bytes("RssFile") - files)
 
 
 def _status_bytes(name: str) -> int:
-    """A figure of /proc/self/status, such as "VmRSS", in bytes (the file has kB); StopIteration if it is not there."""
+    """A figure of /proc/self/status, such as "VmRSS", in bytes (the file has kB); StopIteration if it has none."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(name))
 
 
 def _give_back_freed_memory() -> None:
-    """Return freed memory to the system, because a run that reused it would not show in the high-water mark.
-
-    Does nothing where the C library is not glibc.
-    """
+    """Return freed memory to the system, so that a run shows in the high-water mark; only with glibc."""
     import ctypes
 
     with suppress(OSError, AttributeError, TypeError):  # glibc alone has malloc_trim

@@ -1,4 +1,4 @@
-"""Runs a head or layer in the runner's process, and says in one sentence why a run came to nothing."""
+"""Runs a head or layer in the runner's process, and says in one sentence why a run failed."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def run_sheet(runner: Runner, variant: Variant, **options: Any) -> dict[str, Any
     """Run the head or layer that a sheet asks about, and return the run as JSON data. Blocks; raises HeadNotRun.
 
     One head is run as the real model has it: it has the same shapes whether its keys are shared or not. A whole layer
-    is run as the sheet simplifies it (G = H where the worksheet says so), because there the shapes differ.
+    is run as the sheet simplifies it (G = H if the worksheet says so), because there the shapes differ.
     """
     topic = variant.worksheet.topic
     architecture = variant.architecture if is_layer(topic) else variant.model.architecture
@@ -57,8 +57,8 @@ def run_architecture(runner: Runner, architecture: Architecture, tokens: int, **
     """Run one head or layer of an architecture, and return the run as JSON data. Blocks; raises HeadNotRun.
 
     `options` are those of `run_head`: head, device, dtype, seed, topic; and `client`, whose run it is. A model or topic
-    that no program is true of is refused before the runner is asked. A ForwardError becomes HeadNotRun with its own
-    sentence and "refused", a failure of the runner one with a sentence on it and "busy", "too-long" or "stopped".
+    that no program is true of is refused before the runner is asked. A ForwardError becomes HeadNotRun with its
+    sentence and "refused", a failure of the runner one with a sentence about it and "busy", "too-long" or "stopped".
     """
     topic = options.get("topic", SINGLE_HEAD.key)
     try:
@@ -73,7 +73,7 @@ def run_architecture(runner: Runner, architecture: Architecture, tokens: int, **
 
 
 def why_not_run(reason: FailureReason) -> str:
-    """The sentence on why the runner could not run a head, or not to its end."""
+    """The sentence on why the runner has no result, by its reason, and what to try instead."""
     sentences: dict[FailureReason, str] = {
         "busy": _("Too many runs are in progress. Try again in a minute."),
         "too-long": _(

@@ -75,7 +75,16 @@ def pdf_task(
 
     The sheets are planned by the child, in the language that is spoken now.
     """
-    return partial(in_language, language(), _render_handout, options, make_sheets, tickets, base_url, path)
+    return partial(
+        in_language,
+        language(),
+        _render_handout,
+        options,
+        make_sheets,
+        tickets,
+        base_url,
+        path,  # type: ignore[call-arg]  # the child adds where to report progress
+    )
 
 
 def _render_preview(

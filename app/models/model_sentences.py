@@ -15,7 +15,7 @@ from app.translation import gettext as _
 
 
 def size_meanings() -> dict[str, str]:
-    """What each symbol of a model's sizes means."""
+    """What each symbol in a model's sizes means, by symbol."""
     return {
         "d": _("embedding dimension"),
         "H": _("query heads per layer"),
@@ -61,7 +61,7 @@ def size_meanings() -> dict[str, str]:
 
 
 def reason_for_none(symbol: str) -> str:
-    """Why a model lacks a vocabulary (V) or a context length (C)."""
+    """Why a model has no vocabulary (`symbol` "V") or states no context length (any other symbol)."""
     return (
         _("No vocabulary: this model does not read text.")
         if symbol == "V"
@@ -70,7 +70,7 @@ def reason_for_none(symbol: str) -> str:
 
 
 def unstated_reason(architecture: Architecture, reading: SizeSource, sizes: Mapping[str, int]) -> str:
-    """The sentence on why a size has its value where no field of the config states it; empty where one does.
+    """The sentence on why a size has its value if no field of the config states it; "" if one does.
 
     It names the field that is missing or null, if there is one for this size, and writes the rule out in numbers, which
     it takes from `sizes` by symbol.
@@ -91,7 +91,7 @@ def unstated_reason(architecture: Architecture, reading: SizeSource, sizes: Mapp
 
 
 def _rule_in_words(symbol: str, rule: str) -> str:
-    """What a rule says, for this symbol if there are words for it, else for its kind; {rule} and so on not filled in.
+    """What a rule says: in words for this symbol, else by its form, with {rule}, {numbers} and so on not filled in.
 
     Example: 'd/H' for d_h gives '{rule} = {numbers}', '32' gives '{value}, the default of {family}'.
     """
@@ -113,10 +113,11 @@ def _rule_in_words(symbol: str, rule: str) -> str:
 
 
 def property_sentences(a: Architecture) -> Iterator[str]:
-    """How a model computes, one sentence a property.
+    """Yield how a model computes, a sentence for each property.
 
-    In this order: mask, key/value heads, windows, positions, the scores, biases, QK norm, sinks, norms, gate, experts,
-    LM head, model class, and what is not modelled. Properties that only some models have are left out in the others.
+    In this order: mask, key/value heads, windows, positions, scores, biases, QK norm, sinks, norms, gate, experts, LM
+    head, model class, and what is not modelled. A property that only some models have, such as sinks, has no sentence
+    in others.
     """
     if a.encoder_decoder:
         yield _(
@@ -172,9 +173,10 @@ def _kv_heads_sentence(a: Architecture) -> str:
 
 
 def _window_sentence(a: Architecture) -> str:
-    """The sentence on sliding windows or chunks, in no layer, in some or in all.
+    """The sentence on sliding windows or chunks: of no layer, some or all.
 
-    The window is the widest of several. One that no input within the context length exceeds hides nothing.
+    If they differ, it states the widest; chunks come before windows. A window as long as the context length or longer
+    hides nothing, which the sentence says.
     """
     limits = [run.window or run.chunk for run in _runs(a) for _layer in range(run.count)]
     limited = [limit for limit in limits if limit is not None]
@@ -204,14 +206,14 @@ def _window_sentence(a: Architecture) -> str:
 
 
 def _runs(a: Architecture) -> Sequence[LayerRun]:
-    """The runs of layers of all stacks."""
     return [run for stack in a.stacks for run in stack.runs]
 
 
 def _position_sentences(a: Architecture) -> Iterator[str]:
-    """The sentences on positions: RoPE, else a table shorter than MAX_TOKENS, else others.
+    """Yield the sentences on positions: on RoPE, else on a table shorter than MAX_TOKENS, else on sinusoids.
 
-    The others are left out if scores have a bias, which gets its own sentence. A fixed number of tokens comes last.
+    Sinusoids are left out if scores have a position bias, which has a sentence too. A fixed number of tokens comes
+    last.
     """
     with_rotary = [run for run in _runs(a) if run.rotary]
     if with_rotary:
@@ -251,10 +253,10 @@ def _position_sentences(a: Architecture) -> Iterator[str]:
 
 
 def _rotary_sentences(a: Architecture, with_rotary: Sequence[LayerRun]) -> Iterator[str]:
-    """The sentences on RoPE.
+    """Yield the sentences on RoPE, which the layers `with_rotary` have.
 
     First how many dimensions it rotates, all or a part, with the base of layers without a window; then the base of
-    layers with a window if they have another, and how many layers have no RoPE if there are such.
+    layers with a window, if it differs, and how many layers have no RoPE, if any.
     """
     common = next((run.rotary for run in with_rotary if not run.window), with_rotary[0].rotary)
     local = next((run.rotary for run in with_rotary if run.window), common)
@@ -281,7 +283,7 @@ def _rotary_sentences(a: Architecture, with_rotary: Sequence[LayerRun]) -> Itera
 
 
 def _score_sentences(a: Architecture) -> Iterator[str]:
-    """The sentences on the scores: what they are multiplied by, and a cap."""
+    """Yield the sentences on the scores: what they are multiplied or divided by and, if there is one, their cap."""
     scale = a.score_scale
     sentence = {
         "inverse-sqrt": _("Scores are divided by √d_h = √{d_h} before the softmax."),
@@ -301,7 +303,7 @@ def _score_sentences(a: Architecture) -> Iterator[str]:
 
 
 def _norm_sentence(a: Architecture) -> str:
-    """The sentence on where a layer has its norms, the {norm} not filled in."""
+    """The sentence on the places of a layer's norms, with {norm} not filled in."""
     return {
         "pre": _("{norm} before attention and before the feed-forward block (pre-norm)."),
         "post": _("{norm} after each residual addition (post-norm)."),
@@ -314,7 +316,7 @@ def _norm_sentence(a: Architecture) -> str:
 
 
 def _expert_sentences(a: Architecture) -> Iterator[str]:
-    """The sentence on experts; none for a model without."""
+    """Yield the sentence on experts, with the shared ones if there are any; nothing for a model without experts."""
     if not a.has_experts:
         return
     kinds = [kind for stack in a.stacks for kind in stack.kinds]
@@ -342,7 +344,7 @@ def _shared_experts(a: Architecture) -> int:
 
 
 def _lm_head_sentence(a: Architecture) -> str:
-    """The sentence on the LM head: none over the vocabulary, tied to the embeddings, or its own matrix."""
+    """The sentence on the LM head: none over the vocabulary, tied to the token embedding, or a separate matrix."""
     if not a.has_lm_head:
         return _("No LM head is counted.")
     if a.tied_embeddings:
@@ -351,7 +353,7 @@ def _lm_head_sentence(a: Architecture) -> str:
 
 
 def bucket_name(bucket: Bucket, part: Summand) -> str:
-    """One bucket of a summand; "other" is named after where it is: in a layer, a decoder's, or outside the layers."""
+    """The name of a bucket; "other" goes by its place: a decoder's layer, another layer, outside the layers."""
     if bucket == "other" and part.layers:
         return _("Cross-attention and other") if part.decoder else _("Other")
     names: dict[Bucket, str] = {
@@ -367,9 +369,10 @@ def bucket_name(bucket: Bucket, part: Summand) -> str:
 
 
 def layers_text(part: Summand, total: ParameterFormula) -> str:
-    """Which layers a summand counts, and how many, in words; empty for one outside the layers, such as the embeddings.
+    """Which layers a summand counts, and how many, in words; "" for one outside the layers, such as the embeddings.
 
-    They are the encoder's or decoder's where the model has both; else all layers, or some where they differ.
+    They are called the encoder's or decoder's if the model has a decoder (see `total`); else all layers, or those of
+    one kind if layers differ.
     """
     if not part.layers:
         return ""
@@ -387,9 +390,10 @@ def layers_text(part: Summand, total: ParameterFormula) -> str:
 
 
 def count_remarks(a: Architecture, counts: ParameterCounts, total: ParameterFormula) -> Iterator[str]:
-    """Sentences on the number of parameters: sizes that happen to be equal, those active for one token, the length.
+    """Yield sentences on the number of parameters: equal sizes, parameters active for one token, the length of inputs.
 
-    The first two stand only where there are such; the last, on whether the longest input counts in the sum, always.
+    The first is left out if no sizes are equal by chance, the second if all parameters are active. The last says
+    whether the longest input is a factor of the number.
     """
     if total.equalities:
         equalities = ", ".join(
@@ -417,7 +421,7 @@ def count_remarks(a: Architecture, counts: ParameterCounts, total: ParameterForm
 
 
 def _active_sentence(a: Architecture) -> str:
-    """The sentence on the parameters that one token uses, numbers not filled in."""
+    """The sentence on the parameters that one token uses, by the number of shared experts, numbers not filled in."""
     shared = _shared_experts(a)
     if shared == 0:
         return _(

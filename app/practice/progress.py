@@ -34,6 +34,11 @@ class LevelView:
     missed: tuple[str, ...] = ()
     before: tuple[str, ...] = ()
 
+    @property
+    def left(self) -> int:
+        """How many of its sheets are still to be done."""
+        return self.needed - self.done
+
 
 @dataclass(frozen=True)
 class MisconceptionGroupView:

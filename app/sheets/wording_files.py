@@ -30,10 +30,9 @@ Place = tuple[str | int, ...]  # where something is in a Wording: field, key, an
 
 
 def read_wording(folder: Path, language: str) -> Wording:
-    """The wording of a language, whose folder is in `folder`; it is in English where that folder has no sentence.
+    """The wording of a language, whose folder is in `folder`; sentences that it lacks are in English.
 
-    Raises WorksheetError, with file, table and key, for a sentence that is missing in English, and for a key that
-    nothing has.
+    Raises WorksheetError, with file, table and key, for a sentence that is missing in English, and for an unknown key.
     """
     words = _read_folder(folder / ENGLISH, read_toml)
     if language != ENGLISH:
@@ -53,7 +52,12 @@ def read_wording(folder: Path, language: str) -> Wording:
 
 
 def _read_folder(folder: Path, read: Callable[[Path], dict[str, Any]]) -> dict[str, Any]:
-    """What the files of a language hold, as the fields of a Wording, and the shared `rows`."""
+    """The contents of a language's files by the fields of a Wording, and the `rows` shared by all topics.
+
+    sheets.toml has rows, axes, figures and counted things; what is left in it is the field "sheets". Each file in
+    topics/ is a topic, and each in misconceptions/ a group, with its `name` apart from its misconceptions. `read` reads
+    the single files, such as sheets.toml.
+    """
     sheets = read(folder / "sheets.toml")
     groups = {path.stem: read_toml(path) for path in sorted(folder.glob("misconceptions/*.toml"))}
     return {
@@ -69,7 +73,7 @@ def _read_folder(folder: Path, read: Callable[[Path], dict[str, Any]]) -> dict[s
 
 
 def _whole_row(row: Mapping[str, str], shared: Mapping[str, str]) -> Mapping[str, str]:
-    """A topic's row with what it takes from the shared row of its key: everything, or the name alone.
+    """A topic's row completed by the shared row with its key: all of that if the topic's is empty, else only its name.
 
     >>> keys = {"name": "Keys", "note": "before transposing"}
     >>> _whole_row({}, keys), _whole_row({"note": "all heads"}, keys)
@@ -79,7 +83,7 @@ def _whole_row(row: Mapping[str, str], shared: Mapping[str, str]) -> Mapping[str
 
 
 def _unknown(known: Any, words: Any, place: Place = ()) -> Iterator[Place]:
-    """The places in nested words that the known ones don't have."""
+    """Yield the places of keys in nested `words` that `known` does not have; `place` is where both are."""
     if isinstance(words, Mapping) and isinstance(known, Mapping):
         for key, word in words.items():
             yield from _unknown(known[key], word, (*place, key)) if key in known else ((*place, key),)
@@ -110,7 +114,7 @@ def _differences(place: Place, keys: Collection[str], expected: Collection[str])
 
 
 def _refuse(problems: Iterator[tuple[Place, str]], language: str) -> None:
-    """Raise a WorksheetError for the first problem, such as "wording/en/topics/costs.toml: rows.totl: …"."""
+    """Raise a WorksheetError for the first problem, if any: "wording/en/topics/costs.toml: rows.totl: …"."""
     for (field, *rest), problem in problems:
         file = _FILES.get(str(field), "sheets.toml")
         if field in _FOLDERS:
@@ -127,7 +131,7 @@ def _read_if_there(path: Path) -> dict[str, Any]:
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """The contents of a TOML file; raises WorksheetError if it is not there, not UTF-8 or not TOML."""
+    """The contents of a TOML file; raises WorksheetError if it does not exist, is not UTF-8 or not TOML."""
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:

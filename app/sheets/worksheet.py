@@ -46,7 +46,7 @@ MAX_QUESTIONS, MAX_AUTHOR_MISCONCEPTIONS, MAX_MISCONCEPTION_BOXES = 10, 10, 40
 MAX_POINTS = 10  # for each box of a row
 MAX_NAMES = 500  # of rows, models or facts, more than there are
 MAX_TOLERANCE = 0.1  # with more, the number of a mistake could count as right
-MAX_MISCONCEPTION_KEY, MAX_MISCONCEPTION_NAME = 80, 80  # characters; a name stands in columns of tables
+MAX_MISCONCEPTION_KEY, MAX_MISCONCEPTION_NAME = 80, 80  # characters; a name is shown in columns of tables
 MAX_REPEATED = 60  # characters of an unknown name or formula, in the sentence that refuses it
 CUT = "~"  # in the key of a cut worksheet, between that of the whole one and the number of its rows
 OWN_WORKSHEET_PREFIX = "own-"  # of the keys of worksheets that a teacher wrote in the browser
@@ -62,7 +62,7 @@ TokensAre = Literal["rows", "columns"]
 
 
 class WorksheetError(ValueError):
-    """A worksheet or model that is not there, or a file that cannot be used; one sentence that says what to change."""
+    """An unknown worksheet or model, or a file that cannot be used; one sentence that says what to change."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,10 @@ class Model:
 
 
 def derived_key(text: str, prefix: str = "") -> str:
-    """The key of a question or misconception by its text or name, the same wherever the same text is.
+    """A key made from the text of a question or the name of a misconception; the same text always has the same key.
+
+    It begins with `prefix`. Letters lose their accents. A text of more than _MAX_SLUG letters, or with letters of
+    another script, gets a hash at its end.
 
     >>> derived_key("Heads are as wide as d", "own-")
     'own-heads-are-as-wide-as-d'
@@ -103,9 +106,9 @@ def derived_key(text: str, prefix: str = "") -> str:
 
 
 def refused(sentence: str, setting: str = "") -> PydanticCustomError:
-    """What a validator raises with a sentence for people, in which {setting} is still to be filled in.
+    """The error that a validator raises with a sentence for people, in which {setting} is still to be filled in.
 
-    `setting` names the field where several are checked together.
+    `setting` names the field in a check of several fields together.
     """
     return PydanticCustomError("sentence", "{sentence}", {"sentence": sentence, "setting": setting})
 
@@ -117,12 +120,13 @@ def unknown_name(setting: str, known: Iterable[str], name: str) -> str:
 
 
 def _must(sentence: str, **numbers: float) -> WrapValidator:
-    """Refuses what a field does not take with this sentence; `numbers` are filled into it.
+    """A validator that refuses what a field does not take with this sentence; `numbers` are filled into it.
 
     A part of the value that was refused with a sentence about itself, such as an entry of a list, keeps that sentence.
     """
 
     def check(value: object, validate: ValidatorFunctionWrapHandler) -> Any:
+        """Validate a value; pydantic's message is replaced by `sentence`, a sentence about an entry stays."""
         try:
             return validate(value)
         except ValidationError as error:
@@ -134,7 +138,7 @@ def _must(sentence: str, **numbers: float) -> WrapValidator:
 
 
 def _one_of(known: Collection[str]) -> BeforeValidator:
-    """Refuses what is none of these names."""
+    """A validator that refuses anything but these names, with a sentence that lists them."""
     names = tuple(known)
 
     def check(name: object) -> object:
@@ -146,7 +150,11 @@ def _one_of(known: Collection[str]) -> BeforeValidator:
 
 
 def _checked_text(text: str, longest: int, *, shortest: int = 1, lines: bool = False) -> str:
-    """The text without space around it, with one kind of line break; raises what pydantic makes a ValidationError."""
+    """The text without space around it, with "\\n" as its only line break.
+
+    Raises ValueError for fewer characters than `shortest` or more than `longest`, and `refused` for characters that
+    cannot be seen; line breaks and tabs are allowed if it may have several `lines`.
+    """
     text = text.replace("\r\n", "\n").strip()
     if not shortest <= len(text) <= longest:
         raise ValueError
@@ -163,7 +171,11 @@ def _line(longest: int) -> AfterValidator:
 
 
 def _checked_key(key: str, longest: int = MAX_SHORT_TEXT, prefix: str = "") -> str:
-    """A key as it is; "" stands for the one that is derived from the text. Raises what becomes a ValidationError."""
+    """A key as it is, or "", which means one derived from the text.
+
+    Raises ValueError for a key without `prefix`, longer than `longest`, or with other characters than a-z, 0-9 and
+    hyphens between.
+    """
     if key and not (key.startswith(prefix) and len(key) <= longest and _KEY.fullmatch(key)):
         raise ValueError
     return key
@@ -193,10 +205,7 @@ _SETTINGS = ConfigDict(extra="forbid")
 
 @checked_dataclass(frozen=True, config=_SETTINGS)
 class OpenQuestion:
-    """A question with a free-text answer, which is stored with the attempt and not graded.
-
-    Its key follows from its text where none is given.
-    """
+    """A question with a free-text answer, stored but not graded; without a key it gets one derived from its text."""
 
     key: Annotated[
         _Text,
@@ -215,10 +224,10 @@ class OpenQuestion:
 class AuthorMisconception:
     """A misconception that a teacher describes for one worksheet; its key begins with AUTHOR_MISCONCEPTION_PREFIX.
 
-    key: follows from the name where none is given.
+    key: derived from the name if none is given.
     boxes: what it makes a student write, by the box of the sheet, as a formula in the sheet's symbols:
     {"queries.columns": "H*d"}. `app.sheets.authoring.author_misconceptions.read_formula` reads the formula.
-    question: what a student is asked who seems to hold it. explanation: Markdown, once the answers are shown.
+    question: for a student who seems to hold it. explanation: Markdown, once the answers are shown.
     """
 
     key: Annotated[
@@ -262,15 +271,15 @@ class Worksheet:
 
     kv_head_per_query_head: simplify grouped queries away (G = H); a footnote then says so.
     decoder_tokens: M, the length of the decoder's text in cross-attention; N if None.
-    models: those that a seed may draw; the worksheet's own need not be among them. Empty: the worksheet's own alone.
+    models: those that a seed may draw, which need not include `model`. Empty: only `model`.
     answers: "numbers" or "letters", that is expressions in the notation's symbols.
     tokens_are: "rows" of every matrix or, as some courses have it, "columns".
     follow_share: what a follow-through answer is worth, as a share of a right one.
-    tolerance: by which share of it an answer may differ from a count of parameters, operations or bytes; 0 is exact.
+    tolerance: the share by which an answer may differ from a count of parameters, operations or bytes; 0 is exact.
     tokens_from, tokens_to: the range that a seed draws the tokens from; None leaves it to the app.
-    hidden_facts: the parts of the topic's description that the sheet does not say, such as "head-dimension".
+    hidden_facts: the parts of the topic's description that the sheet leaves out, such as "head-dimension".
     introduction, own_assumptions, footnote: Markdown with formulas between dollar signs.
-    row_names, row_hints, row_points: by row, its text, or the points for each of its boxes where they are not 1.
+    row_names, row_hints, row_points: by row, its text, or the points for each of its boxes if they are not 1.
     show_hints, show_drawing, show_mismatches: whether students get hints, the drawing, and where its edges don't meet.
     """
 
@@ -331,14 +340,14 @@ class Worksheet:
             raise refused(_("{setting} must be at least as much as tokens_from."), "tokens_to")
 
     def __hash__(self) -> int:
-        """Equal worksheets have it in common; a mapping has none of its own."""
+        """A hash of some fields; mappings cannot be hashed."""
         return hash((self.key, self.title, self.model, self.topic, self.tokens, self.rows))
 
     @property
     def settings(self) -> dict[str, Any]:
         """The settings as a worksheet file has them: those every worksheet needs, and those that are not the default.
 
-        `read_settings` makes an equal Worksheet of them, also after they were TOML or JSON.
+        `read_settings` makes an equal Worksheet of them, even after they were written as TOML or JSON.
         """
         settings: dict[str, Any]
         settings = WORKSHEETS.dump_python(self, mode="json", exclude={"key"}, exclude_defaults=True)
@@ -351,9 +360,9 @@ class Worksheet:
     def check_rows(self, model: Model, table: TensorTable) -> None:
         """Raise TopicError if the model's table of the topic has none of the rows that the worksheet asks for.
 
-        Also refuse tokens as columns where tensors have more than two dimensions, and a worksheet in symbols if one of
-        its answers is rounded for this model, or is a number without a symbol, such as the partner of a dimension in
-        neighbouring pairs; a side of 1 may be asked.
+        Refused too are tokens as columns if a tensor of the table has more than two dimensions, and a worksheet in
+        symbols if one of its answers is rounded for this model, or is a number without a symbol, such as the partner of
+        a dimension in neighbouring pairs; a side of 1 is allowed.
         """
         asked = [table.asked[row] for row in self.rows if row in table.asked]
         if not asked:
@@ -385,7 +394,7 @@ class Worksheet:
 
     @property
     def whole(self) -> str:
-        """The key of the worksheet that this one was cut from; its own key if it is whole."""
+        """The key of the worksheet that this one was cut from; its key if it is whole."""
         return whole_key(self.key)
 
     @property
@@ -394,10 +403,11 @@ class Worksheet:
         return int(self.key.split(CUT)[1]) if CUT in self.key else None
 
     def cut_to(self, rows: Collection[str]) -> Worksheet:
-        """The worksheet with these of its rows alone and without open questions; itself if none or all are left.
+        """The worksheet with only these of its rows and without open questions.
 
-        Its key ends with "~" and a number, whose binary digits say which rows are left, the first row's digit last:
-        the first and the third row of "llama-7b" make "llama-7b~5".
+        Unchanged if none or all of its rows are left, or if it is already cut. Its key ends with "~" and a number,
+        whose binary digits say which rows are left, the first row's digit last: the first and the third row of
+        "llama-7b" make "llama-7b~5".
         """
         left = [place for place, row in enumerate(self.rows) if row in rows]
         if CUT in self.key or len(left) in (0, len(self.rows)):
@@ -406,14 +416,17 @@ class Worksheet:
         return replace(self, key=key, rows=tuple(self.rows[place] for place in left), questions=())
 
     def cut_by_number(self, number: int) -> Worksheet:
-        """The worksheet with the rows that this number names; raises WorksheetError if it names none, or no cut."""
+        """The worksheet with the rows that this number means in its key.
+
+        Raises WorksheetError for a number that means no rows, all rows, or rows that it does not have.
+        """
         cut = self.cut_to([row for place, row in enumerate(self.rows) if number >> place & 1])
         if cut.rows_number != number:
             raise self.no_such_part(str(number))
         return cut
 
     def no_such_part(self, number: str) -> WorksheetError:
-        """The error for what stands after CUT in a key and names no part of this worksheet."""
+        """The error for a `number` after CUT in a key that means no part of this worksheet."""
         problem = _("“{title}” has no part “{number}”. Open the whole worksheet instead: “{key}”.")
         return WorksheetError(problem.format(title=self.title, number=number[:60], key=self.key))
 

@@ -34,10 +34,11 @@ from .classwork import (
 )
 from .courses import Course, Courses, StaffMember, TaughtCourse
 from .exit_tickets import ExitTickets, TicketAnswer
-from .grades import AttemptScore, GradeOverride, Grades, NewMarks, OldMarks, Regrade, Regrades
+from .grades import AttemptedSheet, AttemptScore, GradeChange, Grades
 from .live import LastAttempt, Live, Spotlight, StoredMarks
 from .materials import Material, MaterialKind, Materials, MaterialSave, MaterialVersion
 from .people import AccountLink, LinkKind, People, Role, Teacher
+from .regrades import NewMarks, OldMarks, Regrade, Regrades
 from .roster import Enrolment, Roster, Student
 from .store import PracticeAttempt, PracticeDraft, Run, Store, StoredModel, Visitor
 
@@ -47,6 +48,7 @@ __all__ = [
     "Activity",
     "Answers",
     "AttemptScore",
+    "AttemptedSheet",
     "Attendance",
     "AuditAction",
     "AuditEntry",
@@ -62,7 +64,7 @@ __all__ = [
     "ExitTickets",
     "FrozenTicket",
     "FrozenWorksheet",
-    "GradeOverride",
+    "GradeChange",
     "Graded",
     "Grades",
     "LastAttempt",

@@ -446,9 +446,14 @@ class Classwork(QueryBase):
         rows = self._fetch_all(query.where(class_drafts.c.student_id == student_id))
         return {(row.activity_id, row.sheet_key) for row in rows}
 
-    def attempts_of_activity(self, activity_id: int) -> tuple[ClassAttempt, ...]:
-        """Every attempt of every student in an activity, oldest first."""
-        return self._select_attempts(class_attempts.c.activity_id == activity_id)
+    def attempts_of_activity(
+        self, activity_id: int, *, sheet_key: str | None = None, student_id: int | None = None
+    ) -> tuple[ClassAttempt, ...]:
+        """The attempts in an activity, oldest first: all of them, or those on one sheet or of one student."""
+        wanted = [class_attempts.c.activity_id == activity_id]
+        wanted += [class_attempts.c.sheet_key == sheet_key] if sheet_key is not None else []
+        wanted += [class_attempts.c.student_id == student_id] if student_id is not None else []
+        return self._select_attempts(*wanted)
 
     def attempts_of_student(self, student_id: int) -> tuple[ClassAttempt, ...]:
         """Every attempt of a student in all activities of the course, oldest first."""

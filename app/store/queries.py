@@ -309,7 +309,7 @@ class QueryBase:
         with self._read_connection() as connection:
             return connection.execute(query, values).one_or_none()
 
-    def _fetch_all(self, query: sa.Select[Any], **values: Any) -> Sequence[Any]:
+    def _fetch_all(self, query: sa.Select[Any] | sa.CompoundSelect[Any], **values: Any) -> Sequence[Any]:
         """Every row; `values` are those of the query's bind parameters."""
         with self._read_connection() as connection:
             return connection.execute(query, values).all()

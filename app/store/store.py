@@ -22,12 +22,13 @@ from .classwork import Answers, Classwork, MergedBoxes, Stamp, merge_boxes
 from .courses import Courses
 from .database import convert_plain_codes, migration_transaction, open_engine, prepare_tables
 from .exit_tickets import ExitTickets
-from .grades import Grades, Regrades
+from .grades import Grades
 from .limits import tolerated_failure
 from .live import Live
 from .materials import Materials
 from .people import People
 from .queries import Clock, OpenDatabase, QueryBase, columns, from_row, hash_secret, utc_now
+from .regrades import Regrades
 from .roster import Roster
 from .sample_data import SampleData
 from .student_merge import StudentMerge

@@ -11,7 +11,6 @@ from app.topics.topic import LevelSpec, Topic
 
 
 def _parameter_count_table(architecture: Architecture, _tokens: int) -> TensorTable:
-    """The parameters of the whole model as counts; no matrices."""
     return TensorTable("parameter-count", counts=parameter_rows(architecture))
 
 

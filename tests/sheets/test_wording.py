@@ -83,7 +83,7 @@ def known_keys(wording: Wording) -> Mapping[str, Collection[str]]:
     """The keys of expressions that the code alone doesn't tell; see `Keys`."""
     known: dict[str, Collection[str]] = {
         "captions: mismatch.kind": ("heads", "undivided", "joined"),
-        "grade: made_by.adds": ("mask", "residual"),
+        "grade: made_by.adds": ("mask", "residual", "summand"),
         "grade: near_miss(variant, blank, typed, text)": get_args(NearMiss),
         "hints: operation.relation": get_args(Relation),
         **dict.fromkeys(("hints: entry.hint", "hints: count.hint"), hints_of_rows()),
@@ -158,6 +158,8 @@ def unused_or_missing(wording: Wording) -> Iterator[str]:
             needed, sentences = parts_asked(wording, topic, section), wording.topic_section(topic, section)
             written = words.description if section == "description" else words.assumptions
             yield from (f"{topic}.{section}.{key}" for key in (needed - sentences.keys()) | (written.keys() - needed))
+        for names_of, names in (("symbol-names", words.symbol_names), ("stated-sizes", words.stated_sizes)):
+            yield from (f"{topic}.{names_of}.{symbol}" for symbol in names.keys() - TOPICS[topic].symbols)
         yield from (f"{topic}.axis-names.{size}" for size in words.axis_names.keys() - sizes_asked(topic))
         figures = figures_asked(topic)
         missing = figures - words.figures.keys() - wording.figures.keys()

@@ -117,7 +117,7 @@ _T5 = Family(
         "gated": Flag("feed_forward_proj", False, names_gated_activation),
         "other_range": Flag("relative_attention_max_distance", False, differs_from(128)),
     },
-    # Checkpoints of T5 1.1, FLAN-T5 and mT5 state false and hold an LM head of their own ("lm_head.weight").
+    # Checkpoints of T5 1.1, FLAN-T5 and mT5 state false and hold a separate LM head ("lm_head.weight").
     tied=True,
     causal=False,
     position_bias={"": "relative"},

@@ -88,6 +88,7 @@ def template_environment() -> Environment:
     )
     environment.filters.update(
         number=format_number,
+        percent=percent,
         symbol=symbol,
         svg=lambda figure: Markup(figure_svg(figure)),  # noqa: S704 - both have escaped all
         svg_symbol=lambda text: Markup(svg_symbol(text)),  # noqa: S704
@@ -142,6 +143,11 @@ def local_time(moment: datetime, time_zone: str, *, year: bool = False) -> str:
 def clock_time(moment: datetime, time_zone: str) -> str:
     """A moment as a clock on the wall of an IANA time zone shows it: '09:05'."""
     return moment.astimezone(ZoneInfo(time_zone)).strftime("%H:%M")
+
+
+def percent(share: float) -> str:
+    """A part of one in whole hundredths, without a sign: '50' for 0.5."""
+    return f"{100 * share:.0f}"
 
 
 def long_date(day: date) -> str:

@@ -6,11 +6,16 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from threading import Barrier
 
+from jinja2 import nodes
+
 from app.settings import PROJECT
 from app.sheets.formulas import formula_pieces
 from app.sheets.library import Library
 from app.web.shared.sheet_view import hint_letters
 from app.web.shared.templating import expression, formula, markdown, markdown_list, template_environment
+
+MAX_LINE = 160
+SHEET_FORMS = ("_sheet_form.html", "sheet.html", "_class_sheet_form.html")  # still longer
 
 
 def test_a_formula_has_its_symbols_in_italics_and_its_functions_upright(library: Library) -> None:
@@ -46,6 +51,27 @@ def test_no_template_turns_escaping_off() -> None:
     """Jinja keeps that switch in an object that all threads share: turned off in one, it would be off in others."""
     for path in (PROJECT / "templates").rglob("*.html"):
         assert "autoescape" not in path.read_text(encoding="utf-8"), path.name
+
+
+def test_no_line_of_a_template_is_too_long() -> None:
+    """A tag that needs more has an attribute on each line; what is said in a long sentence goes into {% trans %}."""
+    for path in (PROJECT / "templates").rglob("*.html"):
+        lines = enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        too_long = [number for number, line in lines if len(line) > MAX_LINE]
+        assert path.name in SHEET_FORMS or too_long == [], path
+
+
+def test_no_template_computes_or_asks_the_clock() -> None:
+    """No number is added, divided or summed up, and no time is asked for: page objects hold what is shown."""
+    for path in (PROJECT / "templates").rglob("*.html"):
+        tree = template_environment().parse(path.read_text(encoding="utf-8"))
+        sums = tree.find_all((nodes.Add, nodes.Sub, nodes.Div, nodes.FloorDiv, nodes.Pow))
+        products = tree.find_all((nodes.Mul,))
+        assert all({type(each.left), type(each.right)} & {nodes.Tuple} for each in sums), path  # a longer list
+        assert all(isinstance(each.left, nodes.Const) and isinstance(each.left.value, str) for each in products), path
+        assert not {each.name for each in tree.find_all((nodes.Filter,))} & {"sum", "min", "max", "round"}, path
+        calls = [each.node for each in tree.find_all((nodes.Call,))]
+        assert not [call for call in calls if isinstance(call, nodes.Getattr) and call.attr in ("now", "phase")], path
 
 
 def test_markdown_of_an_author_becomes_only_elements_that_it_may_be() -> None:

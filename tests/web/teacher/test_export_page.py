@@ -17,7 +17,7 @@ import pytest
 import sqlalchemy as sa
 from fastapi import FastAPI
 
-from app.exchange.course_files import CourseFiles
+from app.classes.course_files import CourseFiles
 from app.grading.grade import grade
 from app.store import ClassSheetKey, Graded, Plan, Policies, Student, Teacher, VariantSizes
 from app.store.classwork import ClassDraft

@@ -7,38 +7,31 @@ import secrets
 import time
 import zipfile
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from functools import cached_property
 from typing import IO, Any
 from zoneinfo import ZoneInfo
 
+from app.classes.gradebook import GradebookColumn, counted_attempts, gradebook_columns, sheet_index, total_score
+from app.classes.student_sheet import best_scores
+from app.exchange.gradebook import PointsColumn, canvas_csv, moodle_csv, unique_titles
+from app.exchange.spreadsheet import Cell, csv_lines
+from app.exchange.toml_text import write_toml
+from app.sheets.library import Library
 from app.store import (
     Activity,
-    AttemptScore,
     ClassAttempt,
     Content,
     Course,
-    GradeOverride,
+    GradeChange,
     Store,
     Student,
     TicketAnswer,
     questions_asked,
 )
 from app.translation import gettext as _
-
-from .gradebook import (
-    GradebookColumn,
-    canvas_csv,
-    counted_attempts,
-    gradebook_column,
-    gradebook_rows,
-    moodle_csv,
-    sheet_index,
-)
-from .spreadsheet import Cell, csv_lines
-from .toml_text import write_toml
 
 CsvRow = Sequence[Cell]
 # The header of each table; README.txt in the ZIP explains the columns.
@@ -60,8 +53,8 @@ OVERRIDES_HEADER = ("activity", "student", "number", "points", "excused", "reaso
 class CourseFiles:
     """The files of one course. `points` are those of each sheet, by the id of the activity.
 
-    The activities are given and the students are read once, so that all files fit together: what students do who join
-    while an export is made is in the next export.
+    The activities are given and the students are read once, so that all files fit together: the work of students who
+    join while an export is made is in the next export.
     """
 
     store: Store
@@ -71,7 +64,7 @@ class CourseFiles:
 
     @cached_property
     def now(self) -> datetime:
-        """The time at which these files say which activities have closed."""
+        """The time by which these files decide which activities have closed."""
         return self.store.now()
 
     @cached_property
@@ -81,20 +74,30 @@ class CourseFiles:
 
     @cached_property
     def gradebook_columns(self) -> tuple[GradebookColumn, ...]:
-        """One column for each activity that has a worksheet and is no draft, in the order of the activities."""
+        """One column for each activity that has a worksheet and is no draft, in the order of the activities.
+
+        Scores and overrides of students who are not on the roster are left out.
+        """
         graded = [activity for activity in self.activities if activity.content.items and activity.state != "draft"]
-        scores, overrides = list[AttemptScore](), list[GradeOverride]()
-        if graded:
-            scores = [score for score in self.store.grades.scores(self.course) if score.student_id in self.students]
-            overrides = [each for each in self.overrides if each.student_id in self.students]
-        return tuple(
-            gradebook_column(activity, self.now, self.points[activity.id], scores, overrides) for activity in graded
+        scores = self.store.grades.last_scores([activity.id for activity in graded])
+        return gradebook_columns(
+            graded,
+            self.now,
+            self.points,
+            (score for score in scores if score.student_id in self.students),
+            (each for each in self.overrides if each.student_id in self.students),
         )
 
+    @property
+    def _points_columns(self) -> list[PointsColumn]:
+        """The gradebook as other systems import it."""
+        return [PointsColumn(each.title, each.points, each.scores, each.excused) for each in self.gradebook_columns]
+
     @cached_property
-    def overrides(self) -> tuple[GradeOverride, ...]:
-        """Every override of points in the course."""
-        return self.store.grades.overrides(self.course)
+    def overrides(self) -> Sequence[GradeChange]:
+        """The points that teachers gave in place of those of the attempts, by activity and student."""
+        overrides = self.store.grades.overrides([activity.id for activity in self.activities])
+        return sorted(overrides, key=lambda override: (override.activity_id, override.student_id))
 
     def answer_rows(self) -> Iterator[CsvRow]:
         """Yield ANSWERS_HEADER, then one row for each box of each attempt, with the typed answer and its mark."""
@@ -110,7 +113,10 @@ class CourseFiles:
             yield (*described, attempt.score, attempt.out_of, ", ".join(attempt.misconceptions))
 
     def written_rows(self) -> Iterator[CsvRow]:
-        """Yield WRITTEN_HEADER, then one row for each answer to an open question in each attempt, as asked last."""
+        """Yield WRITTEN_HEADER, then one row for each answer to an open question in each attempt, if it is not blank.
+
+        The question has its latest wording.
+        """
         yield WRITTEN_HEADER
         activities, asked = {each.id: each for each in self.activities}, dict[int, Mapping[tuple[str, str], str]]()
         for described, attempt in self._described_attempts():
@@ -124,7 +130,7 @@ class CourseFiles:
     def ticket_rows(self) -> Iterator[CsvRow]:
         """Yield TICKETS_HEADER, then one row for each exit-ticket answer, with its question in the latest wording.
 
-        They come by activity, the anonymous ones of each first, without name and number and in a random order.
+        They are ordered by activity, anonymous ones of each first, without name and number and in a random order.
         """
         yield TICKETS_HEADER
         for activity in self.activities:
@@ -135,7 +141,7 @@ class CourseFiles:
                 yield _ticket_row(activity, questions.get(answer.question, answer.question), answer, student)
 
     def student_rows(self) -> Iterator[CsvRow]:
-        """Yield a header, then one row for each student on the roster, joined or not."""
+        """Yield STUDENTS_HEADER, then one row for each student on the roster, joined or not, with their practice."""
         yield STUDENTS_HEADER
         records = self.store.roster.practice_records(self.course)
         for student in self.students.values():
@@ -144,21 +150,21 @@ class CourseFiles:
 
     def gradebook_rows(self) -> Iterator[CsvRow]:
         """Yield the gradebook: a header, then one row for each student, with each worksheet's points."""
-        yield from gradebook_rows(tuple(self.students.values()), self.gradebook_columns)
+        yield from _gradebook_rows(tuple(self.students.values()), self.gradebook_columns)
 
     def canvas_csv(self) -> str:
         """Return the gradebook as Canvas imports it."""
-        return canvas_csv(tuple(self.students.values()), self.gradebook_columns)
+        return canvas_csv(tuple(self.students.values()), self._points_columns)
 
     def moodle_csv(self) -> str:
         """Return the gradebook as Moodle imports it, which holds only students with a number."""
-        return moodle_csv(tuple(self.students.values()), self.gradebook_columns)
+        return moodle_csv(tuple(self.students.values()), self._points_columns)
 
     def write_zip(self, file: IO[bytes]) -> None:
         """Write everything about the course into one ZIP, except what grants access: join codes, tokens and hashes.
 
         It holds README.txt, which says what each file is, the tables and the gradebooks as CSV, course.json, a JSON
-        file for each activity, and the course's own worksheets and exit tickets as TOML files.
+        file for each activity, and the worksheets and exit tickets written in the course as TOML files.
         """
         tables = {"answers": self.answer_rows(), "attempts": self.attempt_rows(),
                   "written-answers": self.written_rows(), "exit-tickets": self.ticket_rows(),
@@ -194,8 +200,8 @@ class CourseFiles:
     def _activity_json(self, activity: Activity) -> dict[str, Any]:
         """Return activities/N.json: the plan, every revision, and all that the students on the roster did.
 
-        That is attendance, drafts, attempts and exit-ticket answers, without the ids that students' browsers made, and
-        how many anonymous tickets are not among them.
+        That is attendance, drafts, attempts and exit-ticket answers, without the ids that students' browsers made.
+        Anonymous tickets that are still held back are only counted.
         """
         work = self.store.classwork
         attempts = [_without_client_id(attempt) for attempt in self._attempts_of(activity)]
@@ -214,15 +220,15 @@ class CourseFiles:
         }  # fmt: skip
 
     def _attempts_of(self, activity: Activity) -> list[ClassAttempt]:
-        """Return the attempts of the students that were on the roster when it was read, the oldest first."""
+        """Return the attempts of the students who were on the roster when it was read, the oldest first."""
         attempts = self.store.classwork.attempts_of_activity(activity.id)
         return [attempt for attempt in attempts if attempt.student_id in self.students]
 
     def _ticket_answers_of(self, activity: Activity) -> list[TicketAnswer]:
         """Return the exit-ticket answers, anonymous ones first in a new random order, the others by student id.
 
-        Anonymous ones that wait for others are not among them. Left out are those of students who were not on the
-        roster when it was read.
+        Left out are anonymous ones that are still held back, and those of students who were not on the roster when it
+        was read.
         """
         self.store.exit_tickets.mix_closed(activity)
         answers = [
@@ -237,7 +243,7 @@ class CourseFiles:
         """Yield each attempt with its columns of ATTEMPT_HEADER, by activity, then student's name, sheet and time.
 
         A student's attempts on one worksheet, whichever versions of it, are numbered from 1. Those that count are those
-        of the gradebook. Attempts on worksheets that the activity has no longer come last.
+        of the gradebook. Attempts on worksheets that the activity no longer has come last among a student's.
         """
         name_order = {student_id: index for index, student_id in enumerate(self.students)}
         zone = ZoneInfo(self.course.time_zone)
@@ -245,23 +251,31 @@ class CourseFiles:
             attempts = self._attempts_of(activity)
             revisions = self.store.activities.revisions(activity)  # read last, so that it has that of every attempt
             counted = {attempt.id for attempt in counted_attempts(activity, attempts).values()}
-            numbers = Counter[tuple[int, int, str]]()
-            for attempt in sorted(attempts, key=lambda a: (name_order[a.student_id], *_place(activity, a), a.id)):
-                key = (attempt.student_id, *_place(activity, attempt))
+            index_of, numbers = sheet_index(activity), Counter[tuple[int, bool, int, str]]()
+            places = {attempt.id: (name_order[attempt.student_id], *_place(index_of, attempt)) for attempt in attempts}
+            for attempt in sorted(attempts, key=lambda attempt: (places[attempt.id], attempt.id)):
+                key = places[attempt.id]
                 numbers[key] += 1
                 title = revisions[attempt.revision].items[attempt.sheet_number - 1].title
                 student, counts = self.students[attempt.student_id], attempt.id in counted
                 yield _attempt_columns(activity, title, student, attempt, numbers[key], counts, zone), attempt
 
 
-def _place(activity: Activity, attempt: ClassAttempt) -> tuple[int, str]:
-    """Return where the attempt's worksheet is in the activity: (1, "") for its second, (2, KEY) for one of others."""
-    index = sheet_index(activity, attempt.sheet_key)
-    return (len(activity.content.items), attempt.sheet_key.rpartition("@")[0]) if index is None else (index, "")
+def course_files(library: Library, store: Store, course: Course) -> CourseFiles:
+    """The files of a course, with its activities from the oldest on; they hold its gradebook."""
+    activities = store.activities.of_course(course)[::-1]
+    points = {activity.id: best_scores(library, store, activity.content) for activity in activities}
+    return CourseFiles(store, course, activities, points)
+
+
+def _place(index_of: Callable[[str], int | None], attempt: ClassAttempt) -> tuple[bool, int, str]:
+    """Where an attempt's worksheet comes: in the order of the activity, those that it has no longer last, by key."""
+    index = index_of(attempt.sheet_key)
+    return (True, 0, attempt.sheet_key.rpartition("@")[0]) if index is None else (False, index, "")
 
 
 def _practised(record: str | None) -> CsvRow:
-    """Return the practice columns of STUDENTS_HEADER for a stored record; empty for one who has not practised."""
+    """Return level, sheets and right sheets of a stored practice record: three empty cells for None, no practice."""
     if record is None:
         return (None, None, None)
     level, results = (json.loads(record)[place] for place in (2, 4))  # see write_record in app/practice/record.py
@@ -289,7 +303,8 @@ def _attempt_columns(
 ) -> CsvRow:
     """Return the columns of ATTEMPT_HEADER for one attempt, with its time in the time zone `zone`, to the second.
 
-    `title` is that of its worksheet, `number` and `counts` go into the columns "attempt" and "counts".
+    `title` is that of its worksheet; `number` and `counts` are the columns "attempt" and "counts". The date is empty
+    for an activity without a day.
     """
     plan, local = activity.plan, attempt.created_at.astimezone(zone)
     return (
@@ -314,7 +329,6 @@ def _questions(revisions: Iterable[Content]) -> dict[str, str]:
 
 
 def _without_id(answer: TicketAnswer) -> dict[str, Any]:
-    """Return an exit-ticket answer as JSON without its id, which the student's own form made."""
     return {name: value for name, value in asdict(answer).items() if name != "id"}
 
 
@@ -325,8 +339,30 @@ def _without_client_id(attempt: ClassAttempt) -> dict[str, Any]:
     return fields
 
 
+def _gradebook_rows(students: Sequence[Student], columns: Sequence[GradebookColumn]) -> Iterator[Sequence[Cell]]:
+    """Yield a header, then for each student the points on each worksheet of each activity.
+
+    After the worksheets of an activity come its points as they count ("excused" where they don't), and the reason for
+    an override. The last columns are the student's total, and the points it is out of: all but those of activities from
+    which they are excused, or which are still open and where they have no points.
+    """
+    header = [_("student"), _("number")]
+    for column in columns:
+        header += [f"{column.title}: {sheet.title} ({sheet.points})" for sheet in column.sheets]
+        header += [f"{column.title} ({column.points})", _("{title}: reason for the change").format(title=column.title)]
+    yield [*unique_titles(header), _("total"), _("out of")]
+    for student in students:
+        row: list[Cell] = [student.name, student.roster_key]
+        for column in columns:
+            override = column.overrides.get(student.id)
+            row += [sheet.scores.get(student.id) for sheet in column.sheets]
+            row.append(_("excused") if student.id in column.excused else column.scores.get(student.id))
+            row.append(override.reason if override else "")
+        yield [*row, *total_score(student, columns)]
+
+
 def _json(value: Any) -> str:
-    """Return indented JSON with letters of every script as they are; times are ISO 8601, other objects their text."""
+    """Return indented JSON with letters of every script unescaped; times are ISO 8601, other objects their text."""
     return json.dumps(value, indent=1, ensure_ascii=False, default=_as_text)
 
 
@@ -336,7 +372,7 @@ def _as_text(value: Any) -> Any:
 
 
 def _readme(course: Course) -> str:
-    """What is in the ZIP, file by file."""
+    """README.txt of the ZIP: what each file is, the course's name and its time zone."""
     text = _("""\
 {course}
 exported from Attention Shapes. Times are in {zone} in the CSV files and in UTC in the JSON files.
