@@ -345,9 +345,13 @@ def _verdict(rows: tuple[ComparedRow, ...]) -> Iterator[str]:
 
 
 def _difference(result: HeadRun) -> str:
-    """The sentence on the matrices whose shape in torch is not the table's, with those of torch: 'scores (99, 100)'."""
-    keys = (f"{key} {_shape_text(result.shapes[key])}" for key in result.disagreements)
-    return _("PyTorch disagrees with the answer key: {keys}. Please report this.").format(keys=", ".join(keys))
+    """The sentence on the matrices whose shape in torch is not the table's."""
+    return _("PyTorch disagrees with the answer key: {keys}. Please report this.").format(keys=_differing(result))
+
+
+def _differing(result: HeadRun) -> str:
+    """Those matrices with their shapes in torch: 'scores (99, 100), weights (99, 100)'."""
+    return ", ".join(f"{key} {_shape_text(result.shapes[key])}" for key in result.disagreements)
 
 
 def _shape_text(shape: Iterable[int]) -> str:
@@ -499,7 +503,7 @@ def _run_and_store(services: Services, run: Run, client: Client, variant: Varian
         _store_end(services, run, None, why_not_run("stopped"))
     else:
         if not result.agrees:
-            log.error("PyTorch contradicts the answer key: %s", _difference(result))
+            log.error("PyTorch contradicts the answer key: %s", _differing(result))
         _store_end(services, run, result)
 
 
