@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from app.misconceptions.misconception import Misconception, Prediction
 from app.misconceptions.row_parts import (
+    BY_HEAD,
     HEADS,
     QKV_COLUMNS,
     REPEATED,
@@ -33,17 +34,7 @@ GROUP = (
         "one-kv-per-query-head",
         15,
         on(
-            (
-                "attention-layer",
-                "layer-parameters",
-                "head-parameters",
-                "parameter-count",
-                "costs",
-                "three-dimensions",
-                "four-dimensions",
-                "rotary-pairs",
-                "growth",
-            ),
+            f"attention-layer layer-parameters head-parameters parameter-count costs {BY_HEAD} rotary-pairs growth",
             Prediction(substitutions={"G": "H"}),
         ),
         _has_grouped_queries,
@@ -53,12 +44,10 @@ GROUP = (
         16,
         {
             **on(HEADS, *with_or_without_context(each("d/kv_heads", *_KV_COLUMNS))),
-            **on("attention-layer", Prediction(each("d/kv_heads", *_KV_COLUMNS))),
+            **on("attention-layer", each("d/kv_heads", *_KV_COLUMNS)),
             **on(
                 "head-parameters",
-                Prediction(
-                    each("d/kv_heads", "W_K.columns", "W_V.columns") | each("d*d/kv_heads", "W_K.count", "W_V.count")
-                ),
+                each("d/kv_heads", "W_K.columns", "W_V.columns") | each("d*d/kv_heads", "W_K.count", "W_V.count"),
             ),
         },
         _is_of_grouped_queries,
@@ -73,12 +62,12 @@ GROUP = (
         "shrunken-output-projection",
         18,
         {
-            **on("attention-layer", Prediction({"context.columns": "G*d_v"})),
+            **on("attention-layer", {"context.columns": "G*d_v"}),
             **in_dimensions({"joined_context": "right, G*d_v"}),
-            **on("layer-parameters", Prediction({"W_O.rows": "G*d_v", "W_O.count": "G*d_v*d"})),
-            **on("head-parameters", Prediction({"layer_W_O.rows": "G*d_v", "layer_W_O.count": "G*d_v*d"})),
-            **on("parameter-count", Prediction(counted("attention", "(G - H)*d*d_v"))),
-            **on("costs", Prediction({"output_flops.count": "2*N*G*d_v*d"})),
+            **on("layer-parameters", {"W_O.rows": "G*d_v", "W_O.count": "G*d_v*d"}),
+            **on("head-parameters", {"layer_W_O.rows": "G*d_v", "layer_W_O.count": "G*d_v*d"}),
+            **on("parameter-count", counted("attention", "(G - H)*d*d_v")),
+            **on("costs", {"output_flops.count": "2*N*G*d_v*d"}),
         },
         _has_grouped_queries,
     ),
@@ -87,8 +76,8 @@ GROUP = (
         54,
         on(
             "attention-layer",
-            Prediction({"rotary_key.columns": "H*d_rope"}),
-            Prediction({"rotary_key.columns": "H*d_rope", "cache.columns": "r_kv + H*d_rope"}),
+            {"rotary_key.columns": "H*d_rope"},
+            {"rotary_key.columns": "H*d_rope", "cache.columns": "r_kv + H*d_rope"},
         ),
         lambda architecture: architecture.has_latent_attention,
     ),
