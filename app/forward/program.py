@@ -3,7 +3,7 @@
 This is a program after it has run: head 3 of a model with RoPE and grouped queries, over 100 tokens. Beside each line
 are the shapes that torch reported.
 
->>> from app.forward.lines import listing, helper
+>>> from app.forward.lines import listing
 >>> from app.forward.run import run_head
 >>> from app.models.read_config import read_config
 >>> model = read_config(
