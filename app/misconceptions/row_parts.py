@@ -13,7 +13,7 @@ from app.topics.registry import TOPICS
 HEADS = " ".join(topic.key for topic in TOPICS.values() if topic.subject == "head")
 HEADS_AND_LAYER = f"{HEADS} attention-layer"
 HEADS_AND_SOFTMAX = f"{HEADS_AND_LAYER} scale-mask-softmax"
-BY_HEAD = "three-dimensions four-dimensions"
+SPLIT_HEADS = "three-dimensions four-dimensions"
 
 
 def each(size: str, *blanks: str) -> dict[str, str]:
@@ -33,7 +33,7 @@ def in_dimensions(*ways: Mapping[str, str]) -> dict[str, tuple[Prediction, ...]]
     Example: {"scores": "N, H, H"} writes N, H, H, and in four dimensions B, N, H, H, where B stays right.
     """
     predictions = dict[str, tuple[Prediction, ...]]()
-    for topic, before in zip(BY_HEAD.split(), (0, 1), strict=True):
+    for topic, before in zip(SPLIT_HEADS.split(), (0, 1), strict=True):
         sizes = [[(key, shape.split(", ")) for key, shape in way.items()] for way in ways]
         overrides = [
             {

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from app.misconceptions.misconception import Misconception, Prediction
 from app.misconceptions.row_parts import (
-    BY_HEAD,
     HEADS_AND_LAYER,
     HEADS_AND_SOFTMAX,
     KEY_SIDE,
+    SPLIT_HEADS,
     each,
     has_context_length,
     on,
@@ -30,7 +30,7 @@ GROUP = (
         20,
         {
             **on(
-                f"{HEADS_AND_SOFTMAX} whole-model costs {BY_HEAD} experts rotary-pairs",
+                f"{HEADS_AND_SOFTMAX} whole-model costs {SPLIT_HEADS} experts rotary-pairs",
                 Prediction(substitutions={"N": "C", "M": "C"}),
             ),
             # In a decode step a cache padded to the context length is full with the new token in it.

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from app.misconceptions.misconception import Misconception, Prediction
 from app.misconceptions.row_parts import (
-    BY_HEAD,
     HEADS,
     QKV_COLUMNS,
     REPEATED,
+    SPLIT_HEADS,
     counted,
     each,
     in_dimensions,
@@ -34,7 +34,7 @@ GROUP = (
         "one-kv-per-query-head",
         15,
         on(
-            f"attention-layer layer-parameters head-parameters parameter-count costs {BY_HEAD} rotary-pairs growth",
+            f"attention-layer layer-parameters head-parameters parameter-count costs {SPLIT_HEADS} rotary-pairs growth",
             Prediction(substitutions={"G": "H"}),
         ),
         _has_grouped_queries,

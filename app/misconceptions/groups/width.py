@@ -5,12 +5,12 @@ from __future__ import annotations
 from app.misconceptions.misconception import Misconception, Prediction
 from app.misconceptions.row_parts import (
     ANGLE_COLUMNS,
-    BY_HEAD,
     HEADS,
     HEADS_AND_LAYER,
     KV_BY_HEAD,
     QKV_COLUMNS,
     REPEATED,
+    SPLIT_HEADS,
     SPLIT_KV,
     each,
     in_dimensions,
@@ -75,7 +75,7 @@ GROUP = (
                 Prediction(substitutions=_AS_WIDE_AS_MODEL),
                 Prediction(each("right", "W_O.rows", "W_O.count"), _AS_WIDE_AS_MODEL),
             ),
-            **on(f"lora parameter-count costs {BY_HEAD}", Prediction(substitutions=_AS_WIDE_AS_MODEL)),
+            **on(f"lora parameter-count costs {SPLIT_HEADS}", Prediction(substitutions=_AS_WIDE_AS_MODEL)),
         },
     ),
     Misconception("full-width-values", 14, on(HEADS, *with_or_without_context({"values.columns": "d"}))),
@@ -83,7 +83,7 @@ GROUP = (
         "width-always-divided",
         19,
         on(
-            f"{HEADS_AND_LAYER} layer-parameters head-parameters parameter-count costs {BY_HEAD}",
+            f"{HEADS_AND_LAYER} layer-parameters head-parameters parameter-count costs {SPLIT_HEADS}",
             Prediction(substitutions=_EVEN_SHARES),
         ),
         _is_no_even_share,
@@ -106,7 +106,7 @@ GROUP = (
         42,
         {
             **on(
-                f"attention-layer layer-parameters head-parameters lora parameter-count {BY_HEAD}",
+                f"attention-layer layer-parameters head-parameters lora parameter-count {SPLIT_HEADS}",
                 Prediction(substitutions=_ONE_HEAD),
             ),
             **on(
