@@ -153,15 +153,15 @@ def _run_head(parsed: argparse.Namespace) -> None:
     head = whole_number(parsed.head, "--head")
     options = {"topic": parsed.topic, "head": head, "device": parsed.device, "dtype": parsed.dtype}
     architecture = _architecture(parsed.model)
-    result = run_head(architecture, _tokens(parsed, architecture), **options).as_dict()
+    run = run_head(architecture, _tokens(parsed, architecture), **options)
     if parsed.json:
-        print_json(result)
+        print_json(run.as_dict())
         return
     heading = _("{model}, {tokens} tokens, on {device_name} in {dtype}")
-    print(heading.format(**{word: result[word] for word in ("model", "tokens", "device_name", "dtype")}))
-    print_table([_shape_row(key, shape) for key, shape in result["shapes"].items()])
-    differences = _("The answer key and PyTorch differ: {tensors}").format(tensors=result["disagreements"])
-    print(_("The answer key and PyTorch agree.") if result["agrees"] else differences)
+    print(heading.format(model=run.model, tokens=run.tokens, device_name=run.device_name, dtype=run.dtype))
+    print_table([_shape_row(key, shape) for key, shape in run.shapes.items()])
+    differences = _("The answer key and PyTorch differ: {tensors}").format(tensors=run.disagreements)
+    print(_("The answer key and PyTorch agree.") if run.agrees else differences)
 
 
 def _shape_row(key: str, shape: list[int]) -> tuple[str, str]:

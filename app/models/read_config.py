@@ -193,7 +193,7 @@ def _tied_flag(config: Config, family: Family) -> frozenset[str]:
 def _size_reader(model: _Recognized) -> SizeReader:
     """A reader of the model's sizes; only a text part may fall back on its family's defaults."""
     defaults = model.family.text_part_defaults if model.is_text_part else {}
-    return SizeReader(model.config, model.family.sizes, model.flags, defaults, model.model_type)
+    return SizeReader(model.config, model.family.sizes, model.flags, defaults)
 
 
 def _flags_of_sizes(family: Family, reader: SizeReader, first_layer: LayerRun) -> set[str]:

@@ -119,9 +119,10 @@ class Library:
 
     @_cached(VARIANTS_REMEMBERED)
     def _variant(self, worksheet: str, model: str | None, tokens: int | None, decoder_tokens: int | None) -> Variant:
-        """The sheet of `variant`, which is cached by these arguments.
+        """The sheet of `variant`, cached by these arguments; raises what that does.
 
-        Decoder tokens that equal the worksheet's become None, so that they add nothing to the sheet's code.
+        Without `tokens` it has the worksheet's number, or the nearest that the model can take. Decoder tokens that
+        equal the worksheet's become None, so that they add nothing to the sheet's code.
         """
         sheet = self.worksheet(worksheet)
         chosen = self.model(model or sheet.model)

@@ -340,7 +340,7 @@ class Worksheet:
             raise refused(_("{setting} must be at least as much as tokens_from."), "tokens_to")
 
     def __hash__(self) -> int:
-        """A hash of some fields; mappings cannot be hashed."""
+        """A hash of some fields, since mappings cannot be hashed; a Variant is hashed by its worksheet."""
         return hash((self.key, self.title, self.model, self.topic, self.tokens, self.rows))
 
     @property

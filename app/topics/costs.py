@@ -19,12 +19,7 @@ from app.models.parameter_count import parameter_counts
 from app.shapes.operation import Matmul
 from app.shapes.table import PARTS_SUM, Count, FromParts, TensorTable
 from app.topics.layer_parameters import LAYER_PARAMETERS
-from app.topics.requirements import (
-    PLAIN_LAYERS,
-    all_of,
-    require_cache_of_known_length,
-    require_scores_of_queries_and_keys,
-)
+from app.topics.requirements import CACHE_OF_KNOWN_LENGTH, PLAIN_LAYERS, SCORES_OF_QUERIES_AND_KEYS
 from app.topics.single_head import SINGLE_HEAD
 from app.topics.topic import LevelSpec, Topic
 
@@ -160,7 +155,7 @@ TOPIC = Topic(
     "costs",
     "counts",
     _costs_table,
-    all_of(PLAIN_LAYERS, require_scores_of_queries_and_keys, require_cache_of_known_length),
+    (*PLAIN_LAYERS, SCORES_OF_QUERIES_AND_KEYS, CACHE_OF_KNOWN_LENGTH),
     bars="operations-and-bytes",
     extra_sizes=_total_parameters,
     counts="queries_flops keys_flops values_flops scores_flops context_flops output_flops "

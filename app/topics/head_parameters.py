@@ -9,7 +9,7 @@ from app.models.architecture import Architecture
 from app.shapes.operation import Matmul
 from app.shapes.table import Count, TensorTable, learned
 from app.topics.attention_layer import LAYER_ATTENTION
-from app.topics.requirements import all_of, require_attention_of_one_shape, require_own_projections
+from app.topics.requirements import ATTENTION_OF_ONE_SHAPE, OWN_PROJECTIONS
 from app.topics.single_head import HEAD_PROJECTIONS, HEAD_W_O
 from app.topics.topic import FigurePlan, LevelSpec, Topic
 
@@ -46,7 +46,7 @@ TOPIC = Topic(
     "head-parameters",
     "parameters",
     _head_parameters_table,
-    all_of(require_own_projections, require_attention_of_one_shape),
+    (OWN_PROJECTIONS, ATTENTION_OF_ONE_SHAPE),
     tables=(HEAD_PARAMETERS,),
     counts="rank_W_QK rank_W_VO",
     figures={

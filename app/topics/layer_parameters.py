@@ -11,8 +11,9 @@ from app.topics.requirements import PLAIN_LAYERS
 from app.topics.topic import FigurePlan, LevelSpec, Topic
 from app.topics.whole_model import PLAIN_WHOLE_MODEL, UP_AND_DOWN, W_GATE, WHOLE_MODEL
 
+# The matrices of one layer, each in the x·W orientation: attention, then the feed-forward block with a gate (Shazeer,
+# arXiv:2002.05202) or without one (arXiv:1706.03762, section 3.3). Norms and biases are no matrices.
 LAYER_PARAMETERS = TensorTable("layer-parameters", (*LAYER_ATTENTION, W_GATE, *UP_AND_DOWN))
-
 PLAIN_LAYER_PARAMETERS = TensorTable("plain-layer-parameters", (*LAYER_ATTENTION, *UP_AND_DOWN))
 
 _QKV_MATRICES = FigurePlan("matrices-in", "input", ("queries", "keys", "values"))
