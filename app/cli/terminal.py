@@ -16,6 +16,7 @@ from app.settings import PROJECT, Settings
 from app.sheets.library import Library
 from app.sheets.worksheet_files import load_library
 from app.translation import gettext as _
+from app.translation import language
 
 
 class InputError(ValueError):
@@ -63,7 +64,7 @@ def variable(name: str) -> str:
 
 def open_library(folder: Path = PROJECT / "worksheets") -> Library:
     """Read the worksheets, models and wording of a folder, by default the app's; raises WorksheetError."""
-    return load_library(folder)
+    return load_library(folder, language())
 
 
 def whole_number(text: str, option: str) -> int:
@@ -98,10 +99,7 @@ def print_json(value: object) -> None:
 
 
 def print_table(rows: Sequence[Sequence[object]]) -> None:
-    """Print rows of equal length as left-aligned columns, two spaces apart, each as wide as its widest cell.
-
-    There must be at least one row.
-    """
+    """Print at least one row, all of equal length, as columns two spaces apart, each as wide as its widest cell."""
     texts = [[str(cell) for cell in row] for row in rows]
     widths = [max(len(row[column]) for row in texts) for column in range(len(texts[0]))]
     for row in texts:

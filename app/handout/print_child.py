@@ -83,7 +83,7 @@ def pdf_task(
         make_sheets,
         tickets,
         base_url,
-        path,  # type: ignore[call-arg]  # the child adds where to report progress
+        path,
     )
 
 

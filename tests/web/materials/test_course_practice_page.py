@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.classes.gradebook import course_files
+from app.classes.course_files import course_files
 from app.classes.materials import library_with_materials
 from app.sheets.variant import Variant
 from app.store import Material, Student
@@ -41,7 +41,7 @@ def finish(browser: Browser, sheet: dict[str, str], answers: dict[str, str]) -> 
 
 def kept(classroom: Classroom, student: Student) -> str | None:
     """What is stored of a student's practice."""
-    return classroom.store.roster.practice_record(student)
+    return classroom.store.roster.practice_records(classroom.course).get(student.id)
 
 
 def test_students_practise_what_their_course_does(classroom: Classroom) -> None:
