@@ -47,7 +47,7 @@ MAY_IMPORT: Mapping[str, set[str]] = {
     "grading": {*BELOW_SHEETS, "sheets", "figures", "forward"},
     "practice": CORE - {"practice"},
     "secret_key": set(),
-    "store": {"secret_key"},
+    "store": {"machine", "secret_key"},
     "exchange": {*BELOW_SHEETS, "sheets", "store"},
     "handout": {*CORE, "store", "exchange"} - {"practice"},
     "classes": {*CORE, "store", "exchange"} - {"practice"},

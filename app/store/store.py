@@ -23,6 +23,7 @@ from .courses import Courses
 from .database import convert_plain_codes, migration_transaction, open_engine, prepare_tables
 from .exit_tickets import ExitTickets
 from .grades import Grades, Regrades
+from .jobs import JobTable
 from .limits import tolerated_failure
 from .live import Live
 from .materials import Materials
@@ -31,9 +32,8 @@ from .queries import Clock, OpenDatabase, QueryBase, columns, from_row, hash_sec
 from .roster import Roster
 from .sample_data import SampleData
 from .student_merge import StudentMerge
-from .tables import models, practice_attempts, practice_drafts, runs, visitors
+from .tables import MAX_PROBLEM, models, practice_attempts, practice_drafts, runs, visitors
 
-MAX_PROBLEM = 500  # characters
 MODEL_USE_NOTED_AFTER = timedelta(days=1)
 _MODEL_KEY = re.compile(r"cfg-[0-9a-f]{20}")
 
@@ -128,6 +128,7 @@ class Store(QueryBase):
         self.regrades = Regrades(database)
         self.grades = Grades(database)
         self.audit_log = AuditLog(database)
+        self.jobs = JobTable(database)
         self.sample_data = SampleData(database)
 
     def close(self) -> None:

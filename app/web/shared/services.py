@@ -23,6 +23,7 @@ from app.exchange.mail import Mail
 from app.forward.process import MAX_WAITING_RUNS, HeadRunner
 from app.handout.handout_printer import MAX_WAITING_REQUESTS, HandoutPrinter
 from app.machine.housekeeper import Housekeeper
+from app.machine.jobs import Jobs
 from app.settings import Settings
 from app.sheets.exit_tickets import Ticket
 from app.sheets.library import Library
@@ -53,6 +54,7 @@ class Services:
     store: Store
     runner: HeadRunner
     printer: HandoutPrinter
+    jobs: Jobs
     tickets: Mapping[str, Ticket] = field(default_factory=dict)
     limits: RateLimits = field(default_factory=RateLimits)
     storage: StorageBudget = field(default_factory=StorageBudget)
@@ -65,13 +67,13 @@ class Services:
 
     @cached_property
     def housekeeper(self) -> Housekeeper:
-        """What deletes PDFs within the hour, and once a day expired rows and copies of files of the Hub."""
+        """What deletes jobs an hour after their end, and once a day expired rows and copies of files of the Hub."""
 
         def daily() -> None:
             delete_old_copies(self.settings.data_dir / "hub")
             delete_expired(self.store.engine, self.store.now())
 
-        return Housekeeper(self.settings.data_dir / "turns", self.printer.delete_expired, daily)
+        return Housekeeper(self.settings.data_dir / "turns", self.jobs.tidy, daily)
 
     @cached_property
     def closing(self) -> Closing:
