@@ -143,6 +143,7 @@ def create_app(
     )
 
     services.jobs.add_kind("handout", partial(make_handout, services), HANDOUT_LIMITS)
+    services.jobs.add_kind("run", partial(run_page.run_queued_head, services), run_page.RUN_LIMITS)
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:

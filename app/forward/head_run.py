@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal, Protocol
 
 from app.forward.lines import ForwardError
@@ -25,7 +26,13 @@ class Runner(Protocol):
     """What runs a head: `HeadRunner` in the app, a stand-in without a child process in tests."""
 
     def run(
-        self, architecture: Architecture, tokens: int, *, client: Client = THE_APP, **options: Any
+        self,
+        architecture: Architecture,
+        tokens: int,
+        *,
+        client: Client = THE_APP,
+        check: Callable[[], object] = lambda: None,
+        **options: Any,
     ) -> dict[str, Any]: ...
 
 
@@ -57,7 +64,7 @@ def run_architecture(
 ) -> dict[str, Any]:
     """Run one head or layer of an architecture, and return the run as JSON data. Blocks; raises HeadNotRun.
 
-    `options` are those of `run_head`: head, device, dtype, seed, topic; and `client`, whose run it is. A model or topic
+    `options` are those of `run_head`: head, device, dtype, seed, topic; and those of `Runner.run`. A model or topic
     that no program is true of is refused before the runner is asked. A ForwardError becomes HeadNotRun with its own
     sentence and "refused", a failure of the runner one with the wording's sentence and "busy", "too-long" or "stopped".
     """

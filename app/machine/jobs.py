@@ -24,7 +24,6 @@ from .work_queue import Client
 JobKind = Literal["handout", "run"]
 JobEnd = Literal["ready", "failed", "cancelled", "lost"]
 BEAT_S = 1.0  # between two signs of life of a job at work, at which it also learns that it was cancelled
-STORED_AGAIN_AFTER_S = (1, 5, 20)  # in which a database that takes nothing in may recover
 
 log = logging.getLogger("attention_shapes")
 
@@ -71,8 +70,8 @@ class JobLimits:
     visitors: int
     visitor: int
     member: int
-    visitor_hourly: int
-    member_hourly: int
+    visitor_hourly: int = 10**9
+    member_hourly: int = 10**9
 
 
 class JobRefusedError(Exception):
@@ -194,9 +193,9 @@ class Jobs:
             self._wake(job.kind)
         return job
 
-    def is_busy(self, kind: JobKind, most: int) -> bool:
-        """Whether more than this many jobs of a kind wait or are at work."""
-        return self._rows.count(kind) > most
+    def count(self, kind: JobKind) -> int:
+        """How many jobs of a kind wait or are at work."""
+        return self._rows.count(kind)
 
     def cancel(self, job: Job) -> None:
         """End a job that waits or is at work; nothing happens to one that has ended."""
@@ -223,13 +222,17 @@ class Jobs:
             self._threads[kind].submit(self._work_off, kind)
 
     def _work_off(self, kind: JobKind) -> None:
-        """Do jobs of a kind until none waits, or another process is at work, which then goes on."""
+        """Do jobs of a kind until none waits, or another process is at work, which then goes on.
+
+        Where the database does not answer, the next look at the queue goes on; a job whose end could not be stored is
+        then done again, since it gives no more signs of life.
+        """
         try:
             while not self._closed and (claimed := self._rows.claim(kind)):
                 self._carry_out(Task(self._rows, *claimed, lambda: self._closed))
-        except Exception:  # the database does not answer: the next look at the queue goes on
+        except Exception:
             count_failure("jobs")
-            log.exception("the queue of jobs of the kind %s could not be read", kind)
+            log.exception("the queue of jobs of the kind %s could not be read or written", kind)
 
     def _carry_out(self, task: Task) -> None:
         """Do the work of a job, and store how it ended."""
@@ -248,19 +251,4 @@ class Jobs:
         except Exception:  # nothing above this thread would report it, and a page waits for the result
             log.exception("a job of the kind %s failed", job.kind)
             ending, problem = "failed", _("Something went wrong on the server. Try again.")
-        self._store_end(job, ending, problem, result)
-
-    def _store_end(self, job: Job, ending: JobEnd, problem: str, result: bytes) -> None:
-        """Store how a job ended, again after each pause while the database takes nothing in.
-
-        What cannot be stored at all is done again, since the job gives no more signs of life.
-        """
-        for pause_s in (*STORED_AGAIN_AFTER_S, None):
-            try:
-                self._rows.finish(job, ending, problem, result)
-            except Exception:
-                if pause_s is None:
-                    raise
-                time.sleep(pause_s)
-            else:
-                return
+        self._rows.finish(job, ending, problem, result)

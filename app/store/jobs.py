@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from app.machine.jobs import Job, JobEnd, JobKind, JobLimits, JobRefusedError
 from app.machine.work_queue import Client
 
+from .limits import insist
 from .queries import QueryBase
 from .tables import MAX_PROBLEM, job_pieces, jobs
 
@@ -128,6 +129,9 @@ class JobTable(QueryBase):
 
     def finish(self, job: Job, ending: JobEnd, problem: str = "", result: bytes = b"") -> None:
         """Store how a job has ended, unless it has ended already or was started again elsewhere."""
+        insist(lambda: self._finish(job, ending, problem, result))
+
+    def _finish(self, job: Job, ending: JobEnd, problem: str, result: bytes) -> None:
         for number, start in enumerate(range(0, len(result), PIECE_BYTES)):
             piece = {"job_id": job.id, "attempt": job.attempt, "number": number}
             keep = self._insert_into(job_pieces).values(**piece, data=result[start : start + PIECE_BYTES])

@@ -82,10 +82,6 @@ class Run:
     def finished(self) -> bool:
         return self.result is not None or self.problem is not None
 
-    def seconds_waiting(self, at: datetime) -> float:
-        """Seconds from the request for the run to that time."""
-        return (at - self.created_at).total_seconds()
-
 
 @dataclass(frozen=True)
 class StoredModel:

@@ -15,7 +15,7 @@ from app.logs import REQUEST_ID, LogFormatter
 from app.machine import jobs as jobs_module
 from app.machine.jobs import Job, JobEnd, JobLimits, JobRefusedError, Jobs, Task
 from app.machine.work_queue import Client
-from app.store import Store
+from app.store import Store, limits
 from app.store.jobs import MAX_ATTEMPTS, PIECE_BYTES
 from app.store.tables import job_pieces, jobs
 from tests.helpers.clock import Clock
@@ -122,7 +122,7 @@ def test_there_is_room_for_so_many_and_visitors_leave_some(works: Works) -> None
     assert refused(Client("teacher 2")) == "full"
     works.gate.set()
     works.ended("student 1")
-    while works.processes[0].is_busy("handout", 0):
+    while works.processes[0].count("handout"):
         time.sleep(0.01)
     works.gate.clear()
     works.submit("again 1", visitor(1))
@@ -225,8 +225,8 @@ def test_a_job_that_fails_says_why(works: Works, caplog: pytest.LogCaptureFixtur
 
 def test_a_database_in_trouble_loses_no_job(works: Works, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither signs of life nor the end of a job can be stored for a moment; nor can the queue be read."""
-    table, failures = works.store.jobs, {"beat": 3, "finish": 2, "claim": 1}
-    monkeypatch.setattr(jobs_module, "STORED_AGAIN_AFTER_S", (0.01, 0.01, 0.01))
+    table, failures = works.store.jobs, {"beat": 3, "_finish": 2, "claim": 1}
+    monkeypatch.setattr(limits, "STORED_AGAIN_AFTER_S", (0.01, 0.01, 0.01))
 
     def broken(name: str) -> Callable[..., Any]:
         method = getattr(table, name)
@@ -246,7 +246,7 @@ def test_a_database_in_trouble_loses_no_job(works: Works, monkeypatch: pytest.Mo
     works.wait_for("a", lambda job: job.is_working and not failures["beat"])
     works.gate.set()
     assert works.ended("a") == "ready"
-    assert failures == {"beat": 0, "finish": 0, "claim": 0}
+    assert failures == {"beat": 0, "_finish": 0, "claim": 0}
 
 
 def test_a_result_is_stored_in_pieces_and_deleted_with_its_job(works: Works, clock: Clock) -> None:

@@ -6,7 +6,6 @@ All are `async def`, because FastAPI runs those without a thread of its pool.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -63,7 +62,6 @@ class Services:
     closing_interval_s: float = INTERVAL_S
     live_snapshots: LiveSnapshots = field(default_factory=LiveSnapshots)
     regrading: Regrading = field(default_factory=Regrading)
-    lost_runs: deque[str] = field(default_factory=lambda: deque(maxlen=1000))  # whose end could not be stored
 
     @cached_property
     def housekeeper(self) -> Housekeeper:
