@@ -23,6 +23,9 @@ check: .venv/dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/djlint templates --lint --quiet
+	$(BIN)/deno lint --quiet
+	$(BIN)/deno fmt --check --quiet
+	$(BIN)/deno check --quiet static/js
 	$(BIN)/python -m pytest tests/test_translation.py
 
 # Every sentence of the interface, for translators: see docs/translation.md.

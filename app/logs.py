@@ -9,7 +9,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
 from typing import Any
 
 # The id of the request that is being answered; "-" outside of one. Threads of the pool have that of their request.
@@ -17,14 +17,8 @@ REQUEST_ID: ContextVar[str] = ContextVar("request_id", default="-")
 
 
 def request_thread(work: Callable[..., object], *arguments: object, name: str | None = None) -> threading.Thread:
-    """A thread that does what a request has begun, and may outlive it; its log lines have the id of that request."""
-    request_id = REQUEST_ID.get()
-
-    def run() -> None:
-        REQUEST_ID.set(request_id)
-        work(*arguments)
-
-    return threading.Thread(target=run, name=name, daemon=True)
+    """A thread that does what a request has begun, and may outlive it: in its language, with its id in the log."""
+    return threading.Thread(target=copy_context().run, args=(work, *arguments), name=name, daemon=True)
 
 
 def new_request_id() -> str:

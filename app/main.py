@@ -23,6 +23,7 @@ from app.sheets.library import Library
 from app.sheets.worksheet_files import load_library
 from app.store import Store
 from app.store.queries import Clock, utc_now
+from app.translation import ENGLISH, languages
 from app.web.account import account_link_page, forgotten_password_page, password_page, sign_in_page
 from app.web.api import health, v1
 from app.web.exhibits import heads_page, see_page, slide_page, token_page
@@ -115,22 +116,23 @@ def create_app(
 ) -> FastAPI:
     """The whole app, its services made and every page registered; settings from the environment if none are given.
 
-    A service that is not given is the one that `attention-shapes serve` uses: the shipped worksheets and exit tickets,
-    and a runner and a printer with child processes of their own. `clock` tells the time by which activities open and
-    close, sessions end and rows expire; `closing_interval_s` is how often the app looks for activities that have ended.
-    Opens the database, and closes it when the app ends.
+    A service that is not given is the one that `attention-shapes serve` uses: the shipped worksheets, in every language
+    that pages have, the exit tickets, and a runner and a printer with child processes of their own. `clock` tells the
+    time by which activities open and close, sessions end and rows expire; `closing_interval_s` is how often the app
+    looks for activities that have ended. Opens the database, and closes it when the app ends.
     Raises WorksheetError for a worksheet that cannot be read.
     """
     settings = settings or Settings()
     metrics.join()
-    library = library or load_library(PROJECT / "worksheets")
-    tickets = load_tickets(PROJECT / "worksheets") if tickets is None else tickets
+    folder = PROJECT / "worksheets"
+    libraries = {ENGLISH: library} if library else {each: load_library(folder, each) for each in languages()}
+    tickets = load_tickets(folder) if tickets is None else tickets
     store = Store(settings.database, settings.data_dir, settings.workers, clock)
     limits = RateLimits(settings.workers)
     printer = printer or HandoutPrinter(settings.data_dir, tickets)
     services = Services(
         settings,
-        library,
+        libraries,
         store,
         runner or _runner(settings),
         printer,

@@ -10,6 +10,7 @@ from pydantic import Field, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from app.exchange.mail import read_sender, read_server
+from app.translation import N_
 from app.translation import gettext as _
 
 PROJECT = Path(__file__).resolve().parent.parent
@@ -24,40 +25,42 @@ class Settings(BaseSettings):
         hide_input_in_errors=True,  # some of them hold passwords
     )
 
-    host: str = Field("127.0.0.1", description=_("Address to listen on; 0.0.0.0 accepts other machines."))
-    port: int = Field(8000, ge=0, le=65535, description=_("Port to listen on; 0 means any free port."))
+    host: str = Field("127.0.0.1", description=N_("Address to listen on; 0.0.0.0 accepts other machines."))
+    port: int = Field(8000, ge=0, le=65535, description=N_("Port to listen on; 0 means any free port."))
     workers: int = Field(
         1,
         ge=1,
         le=64,
-        description=_("Number of server processes; two for a class of hundreds, more with PostgreSQL and many cores."),
+        description=N_("Number of server processes; two for a class of hundreds, more with PostgreSQL and many cores."),
     )
     proxies: str = Field(
         "127.0.0.1,::1",
-        description=_(
+        description=N_(
             "Trusted proxies, as addresses or networks separated by commas: their headers say whether TLS was used and "
             "who the client is. Each must set X-Forwarded-For, not pass on what the client sent."
         ),
     )
-    data_dir: Path = Field(PROJECT / "data", description=_("Folder for everything the app stores; created if missing."))
+    data_dir: Path = Field(
+        PROJECT / "data", description=N_("Folder for everything the app stores; created if missing.")
+    )
     database_url: str = Field(
         "",
         validation_alias="DATABASE_URL",
-        description=_(
+        description=N_(
             "PostgreSQL address (postgresql://…) for several processes; empty means SQLite in the data folder."
         ),
     )
 
     address: str = Field(
         "",
-        description=_(
+        description=N_(
             "Public address of the app, such as https://shapes.example.org, used in links and QR codes. "
             "Empty: the address that the browser or the terminal uses."
         ),
     )
     hub: bool = Field(
         True,
-        description=_(
+        description=N_(
             "Whether people may import a model's config.json from the Hugging Face Hub by name; "
             "nothing else is fetched."
         ),
@@ -65,7 +68,7 @@ class Settings(BaseSettings):
 
     practice: bool = Field(
         True,
-        description=_(
+        description=N_(
             "Whether visitors may practise, check sheets, look up models, print handouts and use the API. "
             "false, for a server that is used in exams, leaves them to signed-in teachers; classes work as usual."
         ),
@@ -73,18 +76,18 @@ class Settings(BaseSettings):
 
     access_log: bool = Field(
         False,
-        description=_(
+        description=N_(
             "Whether the log has a line for every request: route, status and time, without addresses of people, "
             "names or answers."
         ),
     )
     slow_request_s: float = Field(
-        2.0, ge=0, description=_("Seconds after which a request counts as slow and gets a line in the log; 0: none.")
+        2.0, ge=0, description=N_("Seconds after which a request counts as slow and gets a line in the log; 0: none.")
     )
 
     metrics: str = Field(
         "",
-        description=_(
+        description=N_(
             "Address and port, such as 127.0.0.1:9100, at which Prometheus may read counts and times, without names "
             "or answers. Whoever reaches it can read them. Empty: nowhere."
         ),
@@ -93,12 +96,14 @@ class Settings(BaseSettings):
     smtp: str = Field(
         "",
         repr=False,
-        description=_(
+        description=N_(
             "Mail server for password links: smtps://user:password@host, or smtp:// with STARTTLS (no TLS to "
             "this machine, or with ?tls=none). Without it, or without a public address, no mail is sent."
         ),
     )
-    smtp_from: str = Field("", validate_default=True, description=_("Sender of that mail, such as shapes@example.org."))
+    smtp_from: str = Field(
+        "", validate_default=True, description=N_("Sender of that mail, such as shapes@example.org.")
+    )
 
     @field_validator("host")
     @classmethod

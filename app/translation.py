@@ -1,7 +1,9 @@
-"""Translation of the interface: `gettext` and `ngettext` return a sentence in the language the app speaks.
+"""Translation of everything but sheets: `gettext` and `ngettext` give a sentence in the language that is spoken now.
 
-Every package may import this module; it imports only the standard library. Sentences on sheets are not here but in
-worksheets/wording/. docs/translation.md says how a language is added.
+A request is answered in the language that its browser asks for (app/web/shared/request_guard.py), and so is the work
+that it starts in other threads and processes. Whatever no request has started speaks English. Every package may import
+this module; it imports only the standard library. Sentences on sheets are in worksheets/wording/. docs/translation.md
+says how a language is added.
 
     from app.translation import gettext as _
 
@@ -11,24 +13,80 @@ worksheets/wording/. docs/translation.md says how a language is added.
 from __future__ import annotations
 
 import gettext as catalogues
-from collections.abc import Iterable
-from functools import reduce
+import re
+from collections.abc import Callable, Iterable, Mapping
+from contextvars import ContextVar
+from functools import cache, reduce
 from pathlib import Path
+from typing import ParamSpec, TypeVar
 
-LANGUAGE = "en"  # of pages, messages and sheets alike; English is the only one
+ENGLISH = "en"
 DOMAIN = "attention_shapes"
 LOCALES = Path(__file__).resolve().parent.parent / "locales"
 
-_catalogue = catalogues.translation(DOMAIN, LOCALES, languages=[LANGUAGE], fallback=True)
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_language: ContextVar[str] = ContextVar("language", default=ENGLISH)
+
+
+@cache
+def catalogues_by_language() -> Mapping[str, catalogues.NullTranslations]:
+    """The compiled catalogue of each language in LOCALES; English needs none."""
+    names = sorted(file.parent.parent.name for file in LOCALES.glob(f"*/LC_MESSAGES/{DOMAIN}.mo"))
+    found = {name: catalogues.translation(DOMAIN, LOCALES, [name]) for name in names}
+    return {ENGLISH: catalogues.NullTranslations(), **found}
+
+
+def languages() -> tuple[str, ...]:
+    """The languages there are, such as "en" and "de"; English comes first."""
+    return tuple(catalogues_by_language())
+
+
+def language() -> str:
+    """The language that is spoken now: that of the request, and English outside of one."""
+    return _language.get()
+
+
+def speak(language: str) -> None:
+    """Speak a language from now on, in this request, thread or task."""
+    _language.set(language)
+
+
+def in_language(language: str, work: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:
+    """What `work` returns in a language: for work of a request that another process does."""
+    token = _language.set(language)
+    try:
+        return work(*arguments, **options)
+    finally:
+        _language.reset(token)
+
+
+def preferred_language(accepted: str) -> str:
+    """The language that a header Accept-Language prefers of those there are; English where it names none of them.
+
+    preferred_language("fr, de-CH;q=0.9, en;q=0.8")    # "de" where there are English and German
+    """
+    if len(languages()) == 1:
+        return ENGLISH
+    weights = dict[str, float]()
+    for tag, weight in re.findall(r"([A-Za-z]+)[\w-]*\s*(?:;\s*q=([01](?:\.\d*)?))?", accepted):
+        weights.setdefault(tag.lower(), float(weight or 1))
+    wanted = [name for name in weights if name in languages() and weights[name]]
+    return max(wanted, key=weights.__getitem__, default=ENGLISH)
+
+
+def _catalogue() -> catalogues.NullTranslations:
+    return catalogues_by_language().get(_language.get()) or catalogues_by_language()[ENGLISH]
 
 
 def gettext(message: str) -> str:
-    """A sentence in LANGUAGE, or as it is where no translation is known.
+    """A sentence in the language that is spoken now, or as it is where no translation is known.
 
     `message` is a constant, so that it can be extracted; what varies is a named placeholder, filled afterwards with
     `.format(name=...)`.
     """
-    return _catalogue.gettext(message)
+    return _catalogue().gettext(message)
 
 
 def ngettext(singular: str, plural: str, number: int) -> str:
@@ -36,7 +94,16 @@ def ngettext(singular: str, plural: str, number: int) -> str:
 
     ngettext("{count} byte", "{count} bytes", 1)    # "{count} byte"
     """
-    return _catalogue.ngettext(singular, plural, number)
+    return _catalogue().ngettext(singular, plural, number)
+
+
+def N_(message: str) -> str:
+    """A message in a constant of a module, as it is: marked to be extracted, and translated by gettext when it is said.
+
+    TITLES = {"head": N_("one head")}
+    print(_(TITLES["head"]))
+    """
+    return message
 
 
 def alternatives(items: Iterable[str]) -> str:

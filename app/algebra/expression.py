@@ -81,8 +81,8 @@ class Formula:
 class Term(NamedTuple):
     """One product of an expression, such as 2·d·d/H: `factor` times `symbols`, divided by `divisors`.
 
-    A symbol stands as often as it is multiplied or divided by, in alphabetical order. The factor is a fraction where
-    a number takes a part of a byte.
+    Both are in alphabetical order, with a symbol repeated as often as it is multiplied or divided by. The factor is a
+    fraction where a number takes part of a byte.
     """
 
     factor: int | Fraction
@@ -127,7 +127,7 @@ class Expression:
 
     @cached_property
     def symbols(self) -> frozenset[str]:
-        """Every symbol that it is written with, divisors included."""
+        """Every symbol in it, divisors included."""
         return frozenset(symbol for term in self.terms for symbol in term.symbols + term.divisors)
 
     @cached_property
@@ -173,6 +173,9 @@ class Expression:
 
     def fold(self, product: Expression, symbol: str) -> Expression:
         """The same expression with `symbol` written for each whole occurrence of a product of symbols.
+
+        `product` must be a single term, else ValueError; its factor and divisors are ignored. Divisors of this
+        expression stay.
 
         Example: 2*H*N*d_h with the product H*d_h as d -> 2*N*d
         """
@@ -236,7 +239,11 @@ def _expression(operand: Operand) -> Expression:
 
 
 def _tokens(text: str) -> list[str]:
-    """The symbols, numbers and signs of a text; raises ExpressionError for anything else, such as the product 2d."""
+    """The symbols, numbers and signs of a text, in order: 'G*d_h' -> ['G', '*', 'd_h'].
+
+    Raises ExpressionError for any other character, and where a sign is missing between factors: '2d', '2 3', 'd(N +
+    1)'.
+    """
     tokens, position, end = list[str](), 0, len(text.rstrip())
     while position < end:
         match = _TOKEN.match(text, position)

@@ -128,8 +128,9 @@ class ExpressionParser(Generic[Value]):
     def product(self) -> Value:
         """Read factors with * or / or nothing between them from the current token on; multiply or divide left to right.
 
-        So 8/2*4 is 16. A name or bracket right after a factor is multiplied, as in 2d; behind a / that could be read in
-        two ways, so d/2h raises CannotReadError("divisor"). `check` gets every intermediate value, and may raise.
+        So 8/2*4 is 16. A name or bracket right after a factor is multiplied, as in 2d; but not right after a divisor,
+        where it could be read in two ways: d/2h raises CannotReadError("divisor"). `check` gets every intermediate
+        value, and may raise.
         """
         value, divided = self.factor(), False
         while self.peek() in ("*", "/") or self._at_name_or_bracket():
@@ -143,11 +144,11 @@ class ExpressionParser(Generic[Value]):
         return value
 
     def _at_name_or_bracket(self) -> bool:
-        """Whether the current token is one that can stand right after a factor."""
+        """Whether the current token is a name or "(", which may follow a factor without a sign."""
         return self.peek() == "(" or self.peek()[:1].isalpha()
 
     def factor(self) -> Value:
-        """Read plus and minus signs and a power, which each minus negates."""
+        """Read any number of plus and minus signs, then a power; each minus negates it: --2 is 2, -2^2 is -4."""
         is_negative = False
         while self.peek() in ("-", "+"):
             is_negative ^= self.take() == "-"
@@ -174,7 +175,11 @@ class ExpressionParser(Generic[Value]):
         return value
 
     def _bracket(self) -> Value:
-        """The sum in the brackets that begin with the current token; CannotReadError if they are nested too deep."""
+        """The sum in the brackets that begin with the current token, read up to and including the closing one.
+
+        Raises CannotReadError("too-long") for more than MAX_DEPTH brackets within brackets, and "incomplete" if it
+        isn't closed.
+        """
         self.take()
         self.depth += 1
         if self.depth > MAX_DEPTH:
@@ -187,7 +192,10 @@ class ExpressionParser(Generic[Value]):
         return value
 
     def _number_or_name(self) -> Value:
-        """The value of the current token, if it is a number or a name."""
+        """Read the current token as a number or name: its value by `atom`, after `check`.
+
+        Raises CannotReadError("incomplete") after the last token, and for a sign or closing bracket.
+        """
         atom = self.atom(self.peek()) if self.peek() else None
         if atom is None:
             raise CannotReadError("incomplete")

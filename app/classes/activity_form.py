@@ -22,6 +22,7 @@ from app.sheets.worksheet import WorksheetError
 from app.store import Content, Plan, Policies
 from app.store.activities import MAX_ATTEMPTS_ALLOWED, MAX_MINUTES, Feedback, Running, Variants
 from app.topics.requirements import TopicError
+from app.translation import N_
 from app.translation import gettext as _
 
 T = TypeVar("T")
@@ -192,20 +193,20 @@ class ActivityForm(BaseModel):
 
 # What is said about a field, by its name, or by the key of the error that its validator raised.
 SENTENCES = {
-    "title": _("Enter a title."),
-    "max_attempts": _(
+    "title": N_("Enter a title."),
+    "max_attempts": N_(
         "Enter a whole number of attempts from 1 to {most}, or leave the box empty for unlimited attempts."
     ),
-    "follow_share": _("Enter a percentage from 0 to 100."),
-    "late_minutes": _("Enter a whole number of minutes up to {longest}, or leave the box empty for no late window."),
-    "no-time": _("“{text}” is not a date and time. Enter one such as 2026-03-31 10:15."),
-    "no-day": _("“{text}” is not a date. Enter one such as 2026-03-31."),
-    "closes-early": _("The closing time must be after the opening time."),
-    "no-such-ticket": _("This exit ticket isn’t here any more. Choose another one, or none."),
-    "nothing-in-it": _("Choose at least one worksheet or an exit ticket."),
-    "same-sheet-twice": _("A worksheet can be in an activity only once."),
-    "no-such-sheet": _("There is no worksheet “{sheet}”. Choose one from the list."),
-    "no-policy": _("Choose one of the options for “{field}”."),
+    "follow_share": N_("Enter a percentage from 0 to 100."),
+    "late_minutes": N_("Enter a whole number of minutes up to {longest}, or leave the box empty for no late window."),
+    "no-time": N_("“{text}” is not a date and time. Enter one such as 2026-03-31 10:15."),
+    "no-day": N_("“{text}” is not a date. Enter one such as 2026-03-31."),
+    "closes-early": N_("The closing time must be after the opening time."),
+    "no-such-ticket": N_("This exit ticket isn’t here any more. Choose another one, or none."),
+    "nothing-in-it": N_("Choose at least one worksheet or an exit ticket."),
+    "same-sheet-twice": N_("A worksheet can be in an activity only once."),
+    "no-such-sheet": N_("There is no worksheet “{sheet}”. Choose one from the list."),
+    "no-policy": N_("Choose one of the options for “{field}”."),
 }
 FIELD_NAMES = tuple(name for name in ActivityForm.model_fields if name != "worksheet")
 
@@ -248,7 +249,7 @@ def _form_error(worksheets: Mapping[str, object], texts: ActivityTexts, error: M
     sentence = SENTENCES.get(error["msg"] if error["type"] == "sentence" else field, SENTENCES["no-policy"])
     missing = next((key for key in texts.keys if key not in worksheets), "")
     values = {"text": texts.fields.get(field, ""), "most": MAX_ATTEMPTS_ALLOWED, "longest": MAX_MINUTES, "field": field}
-    return ActivityFormError(field, sentence.format(**values, sheet=missing[:MAX_ECHOED]))
+    return ActivityFormError(field, _(sentence).format(**values, sheet=missing[:MAX_ECHOED]))
 
 
 def texts_of(plan: Plan, content: Content, time_zone: str) -> ActivityTexts:

@@ -13,15 +13,15 @@ from typing import Any
 
 from app.store import Activity
 from app.store.activities import Feedback
+from app.translation import N_, ngettext
 from app.translation import gettext as _
-from app.translation import ngettext
 
 _ANONYMITY = 2  # which wording of what becomes of anonymous answers a form was made with
 
 _MARKS: dict[Feedback, str] = {
-    "immediate": _("Marks are shown each time you check."),
-    "after_hand_in": _("Marks are shown after you hand in."),
-    "after_close": _("Marks are shown after the activity closes."),
+    "immediate": N_("Marks are shown each time you check."),
+    "after_hand_in": N_("Marks are shown after you hand in."),
+    "after_close": N_("Marks are shown after the activity closes."),
 }
 
 
@@ -45,7 +45,7 @@ def rules_in_words(activity: Activity) -> tuple[str, ...]:
         "You have one attempt on each sheet.", "You have {count} attempts on each sheet.", policies.max_attempts
     )
     return (
-        _MARKS[policies.feedback],
+        _(_MARKS[policies.feedback]),
         *([attempts.format(count=policies.max_attempts)] if policies.max_attempts else ()),
         *([_("When the activity closes, what you have typed is taken in.")] if policies.take_in_drafts else ()),
         *([_("Exam conditions: no drawings, hints or runs until the activity closes.")] if policies.exam else ()),

@@ -1,6 +1,7 @@
 """The program `attention-shapes`: its commands, each in the module that has its name, or that of the group.
 
-Exit status 0: done; 1: check-worksheets found something to mend; 2: input that cannot be used, said in one line.
+Exit status 0: done; 1: check-worksheets found something to fix; 2: input that cannot be used, with one line that says
+why.
 """
 
 from __future__ import annotations
@@ -53,8 +54,8 @@ INPUT_ERRORS = (
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command of `arguments`, by default those of the process.
 
-    Input that cannot be used ends the process with status 2 and one line on standard error, Ctrl-C with 130 and
-    nothing printed. A reader that closes the pipe early, such as `head`, is no error.
+    Input that cannot be used ends the process with status 2 and one line on standard error, Ctrl-C with 130 and nothing
+    printed. A reader that closes the pipe early, such as `head`, is not an error.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -74,7 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _parser(arguments: Sequence[str]) -> Parser:
     """Return the program's parser with the commands of the one module that the first argument belongs to.
 
-    Other modules are not imported. Where the first argument is no command, or missing, it has all commands.
+    Other modules are not imported. If the first argument is no command, or missing, it has all commands.
     """
     parser = Parser(
         prog="attention-shapes", description=_("Worksheets about the shapes inside a transformer’s attention.")

@@ -12,18 +12,19 @@ from sqlalchemy import Engine
 from app.secret_key import SECRET_FILE
 from app.store.backup import BackupError, check_backup, restore_backup, write_backup
 from app.store.database import count_locked, open_engine
+from app.translation import N_
 from app.translation import gettext as _
 
 from .database import keep_private, open_store, report_database_errors
 from .terminal import Commands, InputError, read_settings
 
 BACKUP_PROBLEMS = {
-    "empty": _("There is nothing to back up: the database has no tables yet."),
-    "newer": _("A newer version of this program made {file} or the database: update the program."),
-    "no-backup": _("{file} is not a backup, or is incomplete."),
-    "damaged": _("{file} is damaged. Nothing was changed: use another backup."),
-    "not-empty": _("The database already has data: “restore --replace {file}” replaces it with the backup."),
-    "misfit": _("The contents of {file} do not match its description. Nothing was changed: use another backup."),
+    "empty": N_("There is nothing to back up: the database has no tables yet."),
+    "newer": N_("A newer version of this program made {file} or the database: update the program."),
+    "no-backup": N_("{file} is not a backup, or is incomplete."),
+    "damaged": N_("{file} is damaged. Nothing was changed: use another backup."),
+    "not-empty": N_("The database already has data: “restore --replace {file}” replaces it with the backup."),
+    "misfit": N_("The contents of {file} do not match its description. Nothing was changed: use another backup."),
 }
 
 
@@ -39,7 +40,7 @@ def add_to(commands: Commands) -> None:
 
 
 def _backup(parsed: argparse.Namespace) -> None:
-    """Write the whole database into the file that was named, and print how many rows of how many tables it has.
+    """Write the whole database into the given file, and print how many rows of how many tables it has.
 
     Tables without rows are not counted. Raises InputError for a database that is empty or cannot be opened, and for a
     file that cannot be written.
@@ -59,10 +60,10 @@ def _backup(parsed: argparse.Namespace) -> None:
 
 
 def _restore(parsed: argparse.Namespace) -> None:
-    """Replace everything in the database by the backup, and print how many rows are back and when it was made.
+    """Replace everything in the database with the backup, and print how many rows are back and when it was made.
 
-    The file is checked first, and the database not touched if it is bad. Raises InputError for such a file, and for a
-    database with data in it unless --replace was typed.
+    The file is checked first, and the database is left unchanged if it is bad. Also prints how many resume codes need
+    another secret key, if any. Raises InputError for a bad file, and for a database with data in it without --replace.
     """
     with _as_input_error(parsed.file):
         try:
@@ -90,7 +91,7 @@ def _as_input_error(file: Path) -> Iterator[None]:
     try:
         yield
     except BackupError as error:
-        raise InputError(BACKUP_PROBLEMS[error.reason].format(file=file)) from None
+        raise InputError(_(BACKUP_PROBLEMS[error.reason]).format(file=file)) from None
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Open the database for a command, and write links to pass on."""
+"""Open the database for a command, and write links to give to people."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .terminal import InputError
 def open_store(settings: Settings) -> Iterator[Store]:
     """Open the store for a `with` block, its tables created or migrated to the newest version; then close it.
 
-    Raises InputError where it cannot be opened; errors inside the block are let through.
+    Raises InputError if it cannot be opened; errors inside the block are let through.
     """
     with report_database_errors(settings):
         keep_private(settings)
@@ -65,7 +65,7 @@ def report_database_errors(settings: Settings) -> Iterator[None]:
 def link_to(settings: Settings, token: str, host: str = "", port: int = 0) -> str:
     """Return the URL of an account link: under the public URL of the settings, else at `host` and `port` over http.
 
-    An empty host and a port of 0 stand for those of the settings.
+    An empty host and a port of 0 mean those of the settings.
 
     Example:
         link_to(settings, "abc")  # "http://127.0.0.1:8000/links/abc"

@@ -1,4 +1,4 @@
-"""The command `handout`, which writes a PDF to pass round."""
+"""The command `handout`, which writes a PDF to hand out."""
 
 from __future__ import annotations
 
@@ -57,10 +57,10 @@ def add_to(commands: Commands) -> None:
 
 
 def _write_handout(parsed: argparse.Namespace) -> None:
-    """Plan the sheets of a handout, typeset them and write the PDF to the --output that was typed.
+    """Plan the sheets of a handout, typeset them and write the PDF to the given --output.
 
-    Raises InputError and RosterError for what was typed, HandoutError for options that do not fit, and WorksheetError
-    or TokensError for a worksheet, model or length that cannot be used. Letters that no font has are named on standard
+    Raises InputError and RosterError for bad arguments, HandoutError for options that do not fit, and WorksheetError or
+    TokensError for a worksheet, model or length that cannot be used. Letters that no font has are named on standard
     error.
     """
     settings = read_settings()
@@ -77,10 +77,11 @@ def _write_handout(parsed: argparse.Namespace) -> None:
 
 
 def _options(parsed: argparse.Namespace) -> HandoutOptions:
-    """Return the options that were typed; raises InputError where a number is not in digits.
+    """Return the options that were typed; raises InputError for a number that is not in digits.
 
     The number of sheets is that of --variants, else of --copies, else 2. --variants asks for variants, and so does a
-    class list unless --same or a length is typed, which ask for one sheet for all.
+    class list unless --same or a length is typed, which ask for one sheet for all. The exit ticket "exit-ticket" is the
+    classic one.
     """
     tokens = optional_whole_number(parsed.tokens, "--tokens")
     decoder_tokens = optional_whole_number(parsed.decoder_tokens, "--decoder-tokens")
@@ -113,8 +114,8 @@ def _roster(path: str) -> tuple[str, ...]:
 def _progress_writer(message: str) -> ReportProgress | None:
     """Return a function that writes `message`, with {done} and {total}, over the last line on standard error.
 
-    It writes at every 50th step and at the last, or at every step of fewer than 50; nothing for a single one. None
-    where standard error is no terminal.
+    It writes at every 50th step and at the last, or at every step of fewer than 50; nothing for a single one. None if
+    standard error is no terminal.
     """
     if not sys.stderr.isatty():
         return None

@@ -14,8 +14,8 @@ from app.models.architecture import Architecture
 from app.models.parameter_count import parameters_json
 from app.models.read_config import build_architecture, read_config
 from app.topics.shapes_json import shapes
+from app.translation import N_, ngettext
 from app.translation import gettext as _
-from app.translation import ngettext
 
 from .terminal import (
     Commands,
@@ -31,13 +31,13 @@ from .terminal import (
 
 # What shapes_json describes a model in, in the order of printing.
 PART_TITLES = {
-    "head": _("one head"),
-    "layer": _("one layer"),
-    "decode": _("one decoding step with a KV cache"),
-    "cross": _("cross-attention"),
-    "model": _("whole model"),
+    "head": N_("one head"),
+    "layer": N_("one layer"),
+    "decode": N_("one decoding step with a KV cache"),
+    "cross": N_("cross-attention"),
+    "model": N_("whole model"),
 }
-MODEL_HELP = _("key of a model, path of a config.json, or org/name on the Hugging Face Hub")
+MODEL_HELP = N_("key of a model, path of a config.json, or org/name on the Hugging Face Hub")
 
 
 def add_to(commands: Commands) -> None:
@@ -49,8 +49,8 @@ def add_to(commands: Commands) -> None:
     parameters = commands.add("parameters", _show_parameters, _("List and count a model’s parameters."))
     run = commands.add("run", _run_head, _("Run a head or a layer in PyTorch and print the shapes of its tensors."))
     for command in (shapes_command, parameters):
-        command.add_argument("models", metavar="MODEL_OR_CONFIG.json", nargs="+", help=MODEL_HELP)
-    run.add_argument("model", metavar="MODEL_OR_CONFIG.json", help=MODEL_HELP)
+        command.add_argument("models", metavar="MODEL_OR_CONFIG.json", nargs="+", help=_(MODEL_HELP))
+    run.add_argument("model", metavar="MODEL_OR_CONFIG.json", help=_(MODEL_HELP))
     for command in (shapes_command, run):
         command.add_argument(
             "--tokens", help=_("number of input tokens (default 100, or as many as the model can take)")
@@ -78,7 +78,11 @@ def _list_models(parsed: argparse.Namespace) -> None:
 
 
 def _show_shapes(parsed: argparse.Namespace) -> None:
-    """Print the shapes of each model that was named for inputs of --tokens: as tables, or one line of JSON a model."""
+    """Print the shapes of each given model for inputs of --tokens: as tables, or one line of JSON for each model.
+
+    Raises InputError, ConfigError, HubError and TokensError at the first model with a problem; those before it are
+    printed.
+    """
     decoder_tokens = optional_whole_number(parsed.decoder_tokens, "--decoder-tokens")
     for name in parsed.models:
         architecture = _architecture(name)
@@ -100,13 +104,13 @@ def _print_shapes(architecture: Architecture, described: dict[str, Any]) -> None
     print("  ".join(f"{symbol}={size}" for symbol, size in described["sizes"].items() if size is not None))
     for part, title in PART_TITLES.items():
         if shapes_of_part := described.get(part):
-            print(f"\n{title}")
+            print(f"\n{_(title)}")
             print_table([_shape_row(key, shape) for key, shape in shapes_of_part.items() if isinstance(shape, list)])
     print()
 
 
 def _show_parameters(parsed: argparse.Namespace) -> None:
-    """Print the parameter tensors and their sums for each model that was named: as tables, or one line of JSON each."""
+    """Print the parameter tensors and their sums for each given model: as tables, or one line of JSON for each."""
     for name in parsed.models:
         architecture = _architecture(name)
         if parsed.json:
@@ -143,8 +147,8 @@ def _print_parameters(architecture: Architecture, count: dict[str, Any]) -> None
 def _run_head(parsed: argparse.Namespace) -> None:
     """Run one head or layer in torch, as --topic says, and print its shapes and whether the table of tensors agrees.
 
-    With --json everything that `run_head` reports is one line instead. Raises InputError for a --head or --tokens that
-    is no whole number, and ForwardError for what cannot be run.
+    With --json, one line with everything that `run_head` reports is printed instead. Raises InputError for a --head or
+    --tokens that is no whole number, and ForwardError for a head or layer that cannot be run.
     """
     head = whole_number(parsed.head, "--head")
     options = {"topic": parsed.topic, "head": head, "device": parsed.device, "dtype": parsed.dtype}
@@ -166,9 +170,9 @@ def _shape_row(key: str, shape: list[int]) -> tuple[str, str]:
 
 
 def _tokens(parsed: argparse.Namespace, architecture: Architecture) -> int:
-    """Return the number that --tokens has; without it 100, or the length nearest to 100 that the model takes.
+    """Return the number of --tokens; without it 100, or the length nearest to 100 that the model takes.
 
-    Raises InputError where it is no whole number in digits.
+    Raises InputError if it is no whole number in digits.
     """
     stated = optional_whole_number(parsed.tokens, "--tokens")
     return (architecture.fixed_tokens or min(100, architecture.max_tokens)) if stated is None else stated
@@ -193,7 +197,7 @@ def _architecture(name: str) -> Architecture:
 
 
 def _is_file(path: Path) -> bool:
-    """Tell whether the path leads to a file; False also for a text that cannot be a path, such as a very long one."""
+    """Whether the path leads to a file; False also for a text that cannot be a path, such as a very long one."""
     try:
         return path.is_file()
     except OSError:  # such as a name that is too long for any file

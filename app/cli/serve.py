@@ -39,9 +39,9 @@ def add_to(commands: Commands) -> None:
 
 
 def _settings_help() -> str:
-    """Return a paragraph for each environment variable, with its sentence indented below it."""
+    """Return a heading, then a paragraph for each environment variable, with its sentence indented below it."""
     paragraphs = (
-        f"{variable(name)}\n{textwrap.fill(field.description or '', 90, initial_indent='  ', subsequent_indent='  ')}"
+        f"{variable(name)}\n{textwrap.fill(_(str(field.description)), 90, initial_indent='  ', subsequent_indent='  ')}"
         for name, field in Settings.model_fields.items()
     )
     heading = _("These environment variables hold the settings:")
@@ -51,7 +51,8 @@ def _settings_help() -> str:
 def _serve(_parsed: argparse.Namespace) -> None:
     """Bind the address, open the database, print where the app is, and serve until the end.
 
-    Raises InputError for bad settings, an address that cannot be bound, and a database that cannot be opened.
+    Raises InputError for bad settings, an address that cannot be bound, metrics that cannot be served, a database that
+    cannot be opened or allows too few connections, and workers that end as they start.
     """
     from app.main import create_app  # not at the top of the file, so that `serve --help` starts without it
 
@@ -74,7 +75,7 @@ def _serve(_parsed: argparse.Namespace) -> None:
 
 
 def _check_connections(settings: Settings, store: Store) -> None:
-    """Raise InputError where PostgreSQL allows fewer connections than the workers may open: a class would notice."""
+    """Raise InputError if PostgreSQL allows fewer connections than the workers may open: a class would notice."""
     needed, allowed = settings.workers * connections_of_each(settings.workers), connections_allowed(store.engine)
     if allowed is not None and needed > allowed:
         problem = _(
@@ -85,7 +86,10 @@ def _check_connections(settings: Settings, store: Store) -> None:
 
 
 def _raise_file_limit() -> None:
-    """Let this process open as many files as the system allows it, rather than 1,024: each connection takes one."""
+    """Let this process open as many files as the system allows it, rather than 1,024: each connection takes one.
+
+    Does nothing if there is no such limit, or it cannot be raised.
+    """
     with suppress(ImportError, OSError, ValueError):  # there is no such limit on Windows
         import resource
 
@@ -94,7 +98,7 @@ def _raise_file_limit() -> None:
 
 
 def _listen(host: str, port: int) -> socket.socket:
-    """Return a socket bound to the address; "::" listens on IPv4 too. Raises InputError where it cannot be bound."""
+    """Return a socket bound to the address; "::" listens on IPv4 too. Raises InputError if it cannot be bound."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     both = host == "::" and socket.has_dualstack_ipv6()
     try:
@@ -106,7 +110,7 @@ def _listen(host: str, port: int) -> socket.socket:
 
 
 def _start_metrics(settings: Settings) -> None:
-    """Keep numbers in this process and its workers, and answer with them; InputError for a port that is taken."""
+    """Collect metrics in this process and its workers, and serve them; raises InputError for a port that is taken."""
     metrics.switch_on(settings.data_dir / "metrics")
     try:
         metrics.serve_metrics(settings.metrics)
@@ -116,17 +120,17 @@ def _start_metrics(settings: Settings) -> None:
 
 
 def _shown_host(host: str) -> str:
-    """Return a host as it stands in a URL; addresses that mean every interface become localhost."""
+    """A host as it is written in a URL: "::1" as "[::1]", and one that means every interface as localhost."""
     if host in ("0.0.0.0", "::"):  # noqa: S104 - compared, not bound
         return "localhost"
     return f"[{host}]" if ":" in host else host
 
 
 def _greet(settings: Settings, store: Store, host: str, port: int) -> None:
-    """Print where the app is; also that no mail is sent, if a mail server is set without the public URL, and how much
-    was stored with another secret key.
+    """Print where the app is, and what is missing.
 
-    While no teacher has an account, also make and print a link that makes the first one.
+    That is a public URL, if a mail server is set without one, and the secret key that stored codes need, if it is
+    another one. While no teacher has an account, also make and print a link that creates the first one.
     """
     print(_("Attention Shapes is at {url} (stop it with Ctrl-C)").format(url=f"http://{host}:{port}"), flush=True)
     if settings.smtp and not settings.address:
@@ -146,7 +150,8 @@ def _greet(settings: Settings, store: Store, host: str, port: int) -> None:
 def _serve_at(listening: socket.socket, app: FastAPI, settings: Settings) -> None:
     """Serve on the bound socket until the process ends: `app` in this process if the settings ask for one worker.
 
-    Several workers are processes that each make an app of their own; then the store of `app` is closed first.
+    Several workers are processes that each create an app; then the store of `app` is closed first, and InputError is
+    raised if workers end as soon as they start.
     """
     import uvicorn
 
@@ -180,14 +185,14 @@ def _serve_at(listening: socket.socket, app: FastAPI, settings: Settings) -> Non
 
 
 def create_worker_app() -> FastAPI:
-    """Make the app of one of several worker processes, which ends soon after the process that started it has ended.
+    """Create the app of one of several worker processes, which ends soon after the process that started it has ended.
 
     Otherwise workers whose parent was killed would keep the port.
     """
     from app.main import create_app
 
     def end_with(parent: BaseProcess) -> None:
-        """Wait until the parent has ended, or notice that it has already, then end this process as Ctrl-C does."""
+        """Wait until the parent has ended, which it may have already, then end this process as Ctrl-C does."""
         parent.join()
         os.kill(os.getpid(), signal.SIGTERM)
 

@@ -41,10 +41,10 @@ def add_to(commands: Commands) -> None:
 
 
 def _print_password_link(parsed: argparse.Namespace) -> None:
-    """Make an account (`add`) or find one (`reset`), and print a link that sets its password; noted in the audit log.
+    """Create an account (`add`) or find one (`reset`), and print a link that sets its password; noted in the audit log.
 
-    Raises InputError for what is no e-mail address, an `add` where there is an account, and a `reset` where there is
-    none.
+    Raises InputError for a text that is no e-mail address, an `add` if there is an account, and a `reset` if there is
+    none. A name is cut to 100 characters.
     """
     email, settings = parse_email(parsed.email), read_settings()
     if email is None:
@@ -65,9 +65,10 @@ def _print_password_link(parsed: argparse.Namespace) -> None:
 
 
 def _add_or_remove_sample(parsed: argparse.Namespace) -> None:
-    """Make a sample course for a teacher, or with --remove delete all of theirs; noted in the audit log.
+    """Create a sample course for a teacher, or with --remove delete all of theirs; noted in the audit log.
 
-    The teacher is the one with the e-mail that was typed, else the only one there is; raises InputError for none.
+    The teacher is the one with the given e-mail, else the only one there is; raises InputError if there is no such
+    teacher.
     """
     with open_store(read_settings()) as store:
         teacher = _find_teacher(store, parsed.email)
@@ -81,7 +82,7 @@ def _add_or_remove_sample(parsed: argparse.Namespace) -> None:
 
 
 def _remove_samples(store: Store, teacher: Teacher) -> None:
-    """Delete every sample course on whose staff a teacher is, noted in the audit log; print whether there was any."""
+    """Delete every sample course with this teacher on its staff, note it in the audit log, and print the outcome."""
     samples = [taught.course for taught in store.courses.taught_by(teacher) if taught.course.sample]
     for course in samples:
         store.courses.delete(course)

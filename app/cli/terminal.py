@@ -37,7 +37,7 @@ class Parser(argparse.ArgumentParser):
 
 
 class Commands:
-    """The commands of the program, to which each module adds its own."""
+    """The commands of the program, to which each module adds its commands."""
 
     def __init__(self, subparsers: argparse._SubParsersAction[Parser]) -> None:
         self._subparsers = subparsers
@@ -62,7 +62,7 @@ def variable(name: str) -> str:
 
 
 def open_library(folder: Path = PROJECT / "worksheets") -> Library:
-    """Read the worksheets, models and wording of a folder, by default the app's own; raises WorksheetError."""
+    """Read the worksheets, models and wording of a folder, by default the app's; raises WorksheetError."""
     return load_library(folder)
 
 
@@ -75,7 +75,7 @@ def whole_number(text: str, option: str) -> int:
 
 
 def optional_whole_number(text: str | None, option: str) -> int | None:
-    """Return the number of an option, None where the option was not typed; raises InputError."""
+    """Return the number of an option, None if the option was not typed; raises InputError as `whole_number` does."""
     return None if text is None else whole_number(text, option)
 
 
@@ -93,7 +93,7 @@ def read_file(path: Path) -> bytes:
 
 
 def print_json(value: object) -> None:
-    """Print a value as one line of JSON, with letters of every script as they are."""
+    """Print a value as one line of JSON, with letters of every script unescaped."""
     print(json.dumps(value, ensure_ascii=False))
 
 

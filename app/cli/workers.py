@@ -17,7 +17,7 @@ log = logging.getLogger("attention_shapes")
 
 
 class Workers(Multiprocess):
-    """uvicorn's supervisor, which would replace a worker that cannot start twice a second for ever."""
+    """uvicorn's supervisor, limited: uvicorn alone replaces a worker that cannot start twice a second for ever."""
 
     def __init__(self, config: Config, sockets: list[socket]) -> None:
         super().__init__(config, sockets)
@@ -25,7 +25,7 @@ class Workers(Multiprocess):
         self._early_ends, self._seen = 0, dict[Any, float]()  # each process, and when it was first seen
 
     def keep_subprocess_alive(self) -> None:
-        """Replace the workers that have ended; once MAX_EARLY_ENDS in a row have ended early, stop."""
+        """Replace the workers that have ended; log an error and stop after MAX_EARLY_ENDS in a row within EARLY_S."""
         now, before = time.monotonic(), list(self.processes)
         for process in before:
             self._seen.setdefault(process, now)

@@ -62,7 +62,7 @@ def add_to(commands: Commands) -> None:
 
 
 def _list_worksheets(parsed: argparse.Namespace) -> None:
-    """Print key, title, model, topic and tokens of every worksheet, as a table or with --json as a list."""
+    """Print key, title, model, topic and tokens of every worksheet: a table, with --json a list of objects."""
     sheets = open_library().worksheets.values()
     if parsed.json:
         keys = ("key", "title", "model", "topic", "tokens")
@@ -72,10 +72,11 @@ def _list_worksheets(parsed: argparse.Namespace) -> None:
 
 
 def _sheet(parsed: argparse.Namespace) -> Variant:
-    """Return the sheet of the worksheet key or sheet code that was typed; a key wins where a text could be both.
+    """Return the sheet of the worksheet key or sheet code that was typed; a key wins if a text could be both.
 
-    A worksheet has its own sizes, or with --seed drawn ones. Raises InputError for a seed beside a code, WorksheetError
-    for an unknown worksheet or code. Capitals are taken for a code, since no key has any.
+    Without --seed a worksheet has the sizes its author chose, with it drawn ones. A text in capitals is read as a code,
+    since no key has any. Raises InputError for a code with --seed, or a seed that is no whole number; WorksheetError
+    for an unknown worksheet or code.
     """
     library, name = open_library(), parsed.worksheet
     if name not in library.worksheets and (read_code(name) or name.isupper()):
@@ -86,7 +87,7 @@ def _sheet(parsed: argparse.Namespace) -> Variant:
 
 
 def _show_variant(parsed: argparse.Namespace) -> None:
-    """Print the sheet that was named, as text or with --json as one line; its answers only with --key."""
+    """Print the sheet that the arguments name, as text or with --json as one line; its answers only with --key."""
     variant = _sheet(parsed)
     if parsed.json:
         answers = {"key": dict(variant.key)} if parsed.key else {}
@@ -97,9 +98,9 @@ def _show_variant(parsed: argparse.Namespace) -> None:
 
 
 def _print_variant(variant: Variant, key: bool) -> None:
-    """Print the sheet as text, its boxes as "____" or, if `key`, with size and symbols: "100 = N".
+    """Print the sheet as text, each box as "____" or, if `key`, as its number and symbols: "100 = N".
 
-    Then a line for each pair of misconceptions that it cannot tell apart.
+    Below it, a line for each pair of misconceptions with the same answers on this sheet, of which "right" may be one.
     """
     sheet = variant.worksheet
     words = (sheet.introduction, variant.text.description, variant.text.task, sheet.own_assumptions)
@@ -128,7 +129,7 @@ def _print_variant(variant: Variant, key: bool) -> None:
 
 
 def _grade_answers(parsed: argparse.Namespace) -> None:
-    """Mark answers from a file, or standard input for "-", and print marks, score, diagnosis and, with --hint, a hint.
+    """Mark answers from a file, or from standard input for "-"; print marks, score, diagnosis and, with --hint, a hint.
 
     With --json the report is one line. Raises InputError for answers that cannot be read, and AnswersError for an
     answer to a box that the sheet lacks.
@@ -144,9 +145,9 @@ def _grade_answers(parsed: argparse.Namespace) -> None:
 
 
 def _answers(name: str) -> dict[str, str]:
-    """Return the answers in a JSON file, or in standard input for "-": one object of texts by blank.
+    """Return the answers in a JSON file, or in standard input for "-": an object such as {"queries.rows": "100"}.
 
-    Raises InputError for any other content, for more than MAX_CONFIG_BYTES, and for a file that cannot be read.
+    Raises InputError for other content (numbers must be texts), more than MAX_CONFIG_BYTES, or an unreadable file.
     """
     text = sys.stdin.buffer.read(MAX_CONFIG_BYTES + 1) if name == "-" else read_file(Path(name))
     if len(text) > MAX_CONFIG_BYTES:
@@ -164,7 +165,10 @@ def _answers(name: str) -> dict[str, str]:
 
 
 def _print_report(variant: Variant, report: Report, hint: Hint | None) -> None:
-    """Print a line for each mark, the score, the diagnosis if any, and the hint unless it repeats the diagnosis."""
+    """Print a line for each mark, the score, the diagnosis if any, and the hint unless it repeats the diagnosis.
+
+    Of each answer the first 40 characters are printed.
+    """
     print_table([(variant.box(blank), mark.kind, mark.text[:40], mark.message) for blank, mark in report.marks.items()])
     print(_("{score} of {best}").format(score=report.score, best=report.out_of))
     if report.diagnosis:
@@ -174,13 +178,15 @@ def _print_report(variant: Variant, report: Report, hint: Hint | None) -> None:
 
 
 def _check_worksheets(parsed: argparse.Namespace) -> None:
-    """Print every finding about the worksheets of a folder, by default the app's own; then how many need mending.
+    """Print every finding about the worksheets of a folder, by default the app's, then how many worksheets to fix.
 
-    Of one file, a worksheet or an exit ticket, print what is wrong with it by line, or else what is found about it.
-    With --sentences every sentence of its sheets instead. With --json only the findings, as one line. Exits with
-    status 1 if an author should mend any of them.
-    Raises InputError for a path with nothing there and a folder without worksheets, WorksheetError for a file that
-    cannot be read.
+    For a file, a worksheet or an exit ticket, print its errors with their lines and exit with status 1; without errors,
+    print the findings about the worksheet, or that an exit ticket has nothing to fix. With --sentences print the
+    sentences of the sheets instead of findings. With --json print findings or sentences alone, as one line. Exits with
+    status 1 if a finding is fixable by an author.
+
+    Raises InputError for a path that does not exist and a folder without worksheets, WorksheetError for a file in a
+    folder that cannot be read.
     """
     path = Path(parsed.folder) if parsed.folder else None
     if path and not path.exists():
@@ -203,23 +209,22 @@ def _check_worksheets(parsed: argparse.Namespace) -> None:
     else:
         for finding in all_findings:
             tokens = finding.proposed_tokens
-            proposal = " " + library.wording.say("lint", "proposal", tokens=tokens) if tokens else ""
+            proposal = " " + _("{tokens} tokens would tell them apart.").format(tokens=tokens) if tokens else ""
             print(f"{finding.worksheet}: {finding.message}{proposal}")
-        to_mend = len({finding.worksheet for finding in all_findings if finding.to_mend})
+        to_fix = len({finding.worksheet for finding in all_findings if finding.fixable})
         summary = ngettext(
             "Checked {count} worksheet; to fix: {to_fix}.", "Checked {count} worksheets; to fix: {to_fix}.",
             len(library.worksheets),
         )  # fmt: skip
-        print(summary.format(count=len(library.worksheets), to_fix=to_mend))
-    if any(finding.to_mend for finding in all_findings):
+        print(summary.format(count=len(library.worksheets), to_fix=to_fix))
+    if any(finding.fixable for finding in all_findings):
         sys.exit(1)
 
 
 def _library_of_file(path: Path, *, as_json: bool) -> Library:
-    """The app's library with the worksheet of a file as its only one, with none for an exit ticket.
+    """The app's library with the worksheet in a file as its only one, or with none if the file has an exit ticket.
 
-    A file that cannot be used ends the process with status 1, after every problem was printed as on the page for
-    importing it.
+    If the file cannot be used, all its problems are printed, each with its line, and the process ends with status 1.
     """
     library = open_library()
     try:
@@ -235,9 +240,10 @@ def _library_of_file(path: Path, *, as_json: bool) -> Library:
 
 
 def _print_sentences(library: Library, *, as_json: bool) -> None:
-    """Print every sentence that a sheet of the library says, once, below a heading that says where it stands.
+    """Print each sentence of the library's sheets once, under a heading for its kind, with one sheet that has it.
 
-    Sheets are every worksheet with every model that suits it, with its own number of tokens, with one and with many.
+    The sheets are every worksheet with every model that suits it, each at the worksheet's number of tokens, at 1 and at
+    MANY_TOKENS. With `as_json` the sheets are left out.
     """
     sentences: dict[str, dict[str, str]] = {}
     for worksheet in library.worksheets:
@@ -245,19 +251,22 @@ def _print_sentences(library: Library, *, as_json: bool) -> None:
             for tokens in (None, 1, MANY_TOKENS):
                 with suppress(TopicError, TokensError):
                     variant = library.variant(worksheet, model, tokens)
-                    for place, sentence in _sentences(variant):
-                        sentences.setdefault(place, {}).setdefault(sentence, f"{worksheet}, {model}")
+                    for kind, sentence in _sentences(variant):
+                        sentences.setdefault(kind, {}).setdefault(sentence, f"{worksheet}, {model}")
     if as_json:
-        print_json({place: list(said) for place, said in sentences.items()})
+        print_json({kind: list(sheets) for kind, sheets in sentences.items()})
         return
-    for place, said in sentences.items():
-        print(f"\n{place}")
-        for sentence, sheet in said.items():
+    for kind, sheets in sentences.items():
+        print(f"\n{kind}")
+        for sentence, sheet in sheets.items():
             print(f"  {sentence}  [{sheet}]")
 
 
 def _sentences(variant: Variant) -> Iterator[tuple[str, str]]:
-    """Each sentence of a sheet behind the place where it stands, such as "nudges", from its title to its captions."""
+    """Yield (kind, sentence) for each sentence of a sheet, such as ("nudges", "queries.rows: …"), title first.
+
+    Headings, labels and the author's introduction are left out.
+    """
     text, topic = variant.text, variant.worksheet.topic
     yield "titles", text.title
     paragraphs = (text.description, text.task, *text.assumptions, text.footnote or "")
@@ -278,5 +287,5 @@ def _sentences(variant: Variant) -> Iterator[tuple[str, str]]:
 
 
 def _split(text: str) -> list[str]:
-    """The sentences of a text: cut after a full stop, a question mark or a bracket behind one."""
+    """The sentences of a text: cut at a space between ".", "?" or ")" and a capital or "("."""
     return re.split(r"(?<=[.?)]) (?=[A-Z(])", text)

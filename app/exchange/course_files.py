@@ -26,6 +26,7 @@ from app.store import (
     TicketAnswer,
     questions_asked,
 )
+from app.translation import gettext as _
 
 from .gradebook import (
     GradebookColumn,
@@ -59,8 +60,8 @@ OVERRIDES_HEADER = ("activity", "student", "number", "points", "excused", "reaso
 class CourseFiles:
     """The files of one course. `points` are those of each sheet, by the id of the activity.
 
-    The activities are given and the students are read once, so that all files fit together: what students do who join
-    while an export is made is in the next export.
+    The activities are given and the students are read once, so that all files fit together: the work of students who
+    join while an export is made is in the next export.
     """
 
     store: Store
@@ -70,7 +71,7 @@ class CourseFiles:
 
     @cached_property
     def now(self) -> datetime:
-        """The time at which these files say which activities have closed."""
+        """The time by which these files decide which activities have closed."""
         return self.store.now()
 
     @cached_property
@@ -80,7 +81,10 @@ class CourseFiles:
 
     @cached_property
     def gradebook_columns(self) -> tuple[GradebookColumn, ...]:
-        """One column for each activity that has a worksheet and is no draft, in the order of the activities."""
+        """One column for each activity that has a worksheet and is no draft, in the order of the activities.
+
+        Scores and overrides of students who are not on the roster are left out.
+        """
         graded = [activity for activity in self.activities if activity.content.items and activity.state != "draft"]
         scores, overrides = list[AttemptScore](), list[GradeOverride]()
         if graded:
@@ -109,7 +113,10 @@ class CourseFiles:
             yield (*described, attempt.score, attempt.out_of, ", ".join(attempt.misconceptions))
 
     def written_rows(self) -> Iterator[CsvRow]:
-        """Yield WRITTEN_HEADER, then one row for each answer to an open question in each attempt, as asked last."""
+        """Yield WRITTEN_HEADER, then one row for each answer to an open question in each attempt, if it is not blank.
+
+        The question has its latest wording.
+        """
         yield WRITTEN_HEADER
         activities, asked = {each.id: each for each in self.activities}, dict[int, Mapping[tuple[str, str], str]]()
         for described, attempt in self._described_attempts():
@@ -123,7 +130,7 @@ class CourseFiles:
     def ticket_rows(self) -> Iterator[CsvRow]:
         """Yield TICKETS_HEADER, then one row for each exit-ticket answer, with its question in the latest wording.
 
-        They come by activity, the anonymous ones of each first, without name and number and in a random order.
+        They are ordered by activity, anonymous ones of each first, without name and number and in a random order.
         """
         yield TICKETS_HEADER
         for activity in self.activities:
@@ -134,7 +141,7 @@ class CourseFiles:
                 yield _ticket_row(activity, questions.get(answer.question, answer.question), answer, student)
 
     def student_rows(self) -> Iterator[CsvRow]:
-        """Yield a header, then one row for each student on the roster, joined or not."""
+        """Yield STUDENTS_HEADER, then one row for each student on the roster, joined or not, with their practice."""
         yield STUDENTS_HEADER
         records = self.store.roster.practice_records(self.course)
         for student in self.students.values():
@@ -153,18 +160,18 @@ class CourseFiles:
         """Return the gradebook as Moodle imports it, which holds only students with a number."""
         return moodle_csv(tuple(self.students.values()), self.gradebook_columns)
 
-    def write_zip(self, file: IO[bytes], readme: str) -> None:
+    def write_zip(self, file: IO[bytes]) -> None:
         """Write everything about the course into one ZIP, except what grants access: join codes, tokens and hashes.
 
-        It holds README.txt with the text `readme`, the tables and the gradebooks as CSV, course.json, a JSON file for
-        each activity, and the course's own worksheets and exit tickets as TOML files.
+        It holds README.txt, which says what each file is, the tables and the gradebooks as CSV, course.json, a JSON
+        file for each activity, and the worksheets and exit tickets written in the course as TOML files.
         """
         tables = {"answers": self.answer_rows(), "attempts": self.attempt_rows(),
                   "written-answers": self.written_rows(), "exit-tickets": self.ticket_rows(),
                   "students": self.student_rows(), "gradebook": self.gradebook_rows(),
                   "overrides": _override_rows(self)}  # fmt: skip
         with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-            archive.writestr("README.txt", readme)
+            archive.writestr("README.txt", _readme(self.course))
             for name, rows in tables.items():
                 entry = zipfile.ZipInfo(f"{name}.csv", time.localtime()[:6])  # without a time it would be of 1980
                 entry.compress_type = zipfile.ZIP_DEFLATED
@@ -193,8 +200,8 @@ class CourseFiles:
     def _activity_json(self, activity: Activity) -> dict[str, Any]:
         """Return activities/N.json: the plan, every revision, and all that the students on the roster did.
 
-        That is attendance, drafts, attempts and exit-ticket answers, without the ids that students' browsers made, and
-        how many anonymous tickets are not among them.
+        That is attendance, drafts, attempts and exit-ticket answers, without the ids that students' browsers made.
+        Anonymous tickets that are still held back are only counted.
         """
         work = self.store.classwork
         attempts = [_without_client_id(attempt) for attempt in self._attempts_of(activity)]
@@ -213,15 +220,15 @@ class CourseFiles:
         }  # fmt: skip
 
     def _attempts_of(self, activity: Activity) -> list[ClassAttempt]:
-        """Return the attempts of the students that were on the roster when it was read, the oldest first."""
+        """Return the attempts of the students who were on the roster when it was read, the oldest first."""
         attempts = self.store.classwork.attempts_of_activity(activity.id)
         return [attempt for attempt in attempts if attempt.student_id in self.students]
 
     def _ticket_answers_of(self, activity: Activity) -> list[TicketAnswer]:
         """Return the exit-ticket answers, anonymous ones first in a new random order, the others by student id.
 
-        Anonymous ones that wait for others are not among them. Left out are those of students who were not on the
-        roster when it was read.
+        Left out are anonymous ones that are still held back, and those of students who were not on the roster when it
+        was read.
         """
         self.store.exit_tickets.mix_closed(activity)
         answers = [
@@ -236,7 +243,7 @@ class CourseFiles:
         """Yield each attempt with its columns of ATTEMPT_HEADER, by activity, then student's name, sheet and time.
 
         A student's attempts on one worksheet, whichever versions of it, are numbered from 1. Those that count are those
-        of the gradebook. Attempts on worksheets that the activity has no longer come last.
+        of the gradebook. Attempts on worksheets that the activity no longer has come last among a student's.
         """
         name_order = {student_id: index for index, student_id in enumerate(self.students)}
         zone = ZoneInfo(self.course.time_zone)
@@ -254,13 +261,16 @@ class CourseFiles:
 
 
 def _place(activity: Activity, attempt: ClassAttempt) -> tuple[int, str]:
-    """Return where the attempt's worksheet is in the activity: (1, "") for its second, (2, KEY) for one of others."""
+    """Return the place of the attempt's worksheet in the activity: (1, "") for its second.
+
+    (2, KEY) for a worksheet that an activity with two no longer has, so that these come last.
+    """
     index = sheet_index(activity, attempt.sheet_key)
     return (len(activity.content.items), attempt.sheet_key.rpartition("@")[0]) if index is None else (index, "")
 
 
 def _practised(record: str | None) -> CsvRow:
-    """Return the practice columns of STUDENTS_HEADER for a stored record; empty for one who has not practised."""
+    """Return level, sheets and right sheets of a stored practice record: three empty cells for None, no practice."""
     if record is None:
         return (None, None, None)
     level, results = (json.loads(record)[place] for place in (2, 4))  # see write_record in app/practice/record.py
@@ -288,7 +298,8 @@ def _attempt_columns(
 ) -> CsvRow:
     """Return the columns of ATTEMPT_HEADER for one attempt, with its time in the time zone `zone`, to the second.
 
-    `title` is that of its worksheet, `number` and `counts` go into the columns "attempt" and "counts".
+    `title` is that of its worksheet; `number` and `counts` are the columns "attempt" and "counts". The date is empty
+    for an activity without a day.
     """
     plan, local = activity.plan, attempt.created_at.astimezone(zone)
     return (
@@ -313,7 +324,7 @@ def _questions(revisions: Iterable[Content]) -> dict[str, str]:
 
 
 def _without_id(answer: TicketAnswer) -> dict[str, Any]:
-    """Return an exit-ticket answer as JSON without its id, which the student's own form made."""
+    """Return an exit-ticket answer as JSON without its id, which the student's form made."""
     return {name: value for name, value in asdict(answer).items() if name != "id"}
 
 
@@ -325,10 +336,51 @@ def _without_client_id(attempt: ClassAttempt) -> dict[str, Any]:
 
 
 def _json(value: Any) -> str:
-    """Return indented JSON with letters of every script as they are; times are ISO 8601, other objects their text."""
+    """Return indented JSON with letters of every script unescaped; times are ISO 8601, other objects their text."""
     return json.dumps(value, indent=1, ensure_ascii=False, default=_as_text)
 
 
 def _as_text(value: Any) -> Any:
     """Return what JSON has no form for as text: a time in ISO 8601 to the second."""
     return value.isoformat(timespec="seconds") if isinstance(value, datetime) else str(value)
+
+
+def _readme(course: Course) -> str:
+    """What each file in the ZIP is, and in which time zone times are."""
+    text = _("""\
+{course}
+exported from Attention Shapes. Times are in {zone} in the CSV files and in UTC in the JSON files.
+
+For a spreadsheet (UTF-8, comma-separated; text that a spreadsheet would read as a formula starts with an apostrophe):
+  answers.csv        one row per box of each attempt: what was typed, and its mark (right, follows, wrong, unreadable,
+                     empty); "follows" is wrong but consistent with an earlier error
+  attempts.csv       one row per attempt: its score, and the keys of the misconceptions it shows
+                     "counts" marks each student's last attempt on a worksheet, the one that counts, whatever version of
+                     the worksheet it was on; "taken in" a draft that was taken in at closing; "late" what was done
+                     after the closing time
+  written-answers.csv   one row per answer to a question that is not graded, in each attempt
+  exit-tickets.csv   one row per answer; anonymous tickets without names and in random order, those of an open activity
+                     only once ten students have handed in, the rest once it is closed; those that came after it was
+                     opened again, only once there are five; several chosen options stand in one cell, one a line, and a
+                     point of a scale is a number from 1 to 5
+  students.csv       the roster, and how far each student is with practice for the course
+  gradebook.csv      one row per student: points on each worksheet, points of each activity as they count, and the total
+  overrides.csv      points that a teacher changed, with the reason, the teacher and the time
+
+For another gradebook:
+  gradebook-canvas.csv   points, EX for excused; Canvas matches students by SIS ID, login or name
+  gradebook-moodle.csv   percentages; only students with a number, by which Moodle matches them
+
+For a program:
+  course.json            the course, its staff, students and activities
+  activities/ID.json     one activity: its settings, what students saw in each revision, who joined, the current
+                         answers, every attempt with its marks, and the exit tickets; student_id is the id in
+                         course.json, null on anonymous tickets; exit_tickets_held_back says how many of these are in
+                         none of the files
+
+What the staff wrote, to be imported again under Worksheets:
+  worksheets/ID.toml     a worksheet of the course, as it was saved last
+  exit-tickets/ID.toml   an exit ticket of the course
+
+None of these files contains join codes, resume codes or passwords.""")
+    return text.format(course=course.title, zone=course.time_zone) + "\n"

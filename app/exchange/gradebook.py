@@ -1,6 +1,6 @@
 """The gradebook of a course, as its page shows it, and as a spreadsheet, Canvas and Moodle import it.
 
-One row for each student, one column for each activity. An override of a teacher's counts in place of the attempts.
+One row for each student, one column for each activity. A teacher's override counts in place of the attempts.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ class SheetScores:
 class GradebookColumn:
     """An activity in a gradebook: its points, and what each student has of them, by the student's id.
 
-    `scores` are those that count, with overrides; who neither tried nor has an override is missing in it, and so is who
-    is excused. `earned` are those of the attempts alone. Until the activity has closed, nobody is said to have missed
-    it: `phase` says whether it has.
+    `scores` are those that count, with overrides; students who neither tried nor have an override are missing in it,
+    and so are students who are excused. `earned` are those of the attempts alone. Until the activity has closed
+    (`phase`), nobody counts as having missed it.
     """
 
     title: str
@@ -61,7 +61,7 @@ class GradebookColumn:
     def counts_for(self, student_id: int) -> bool:
         """Whether the activity is part of a student's total.
 
-        It isn't where they are excused, and before it has closed where they have no points.
+        It isn't if they are excused, or if it has not closed and they have no points.
         """
         return student_id not in self.excused and (self.phase == "closed" or student_id in self.scores)
 
@@ -71,7 +71,7 @@ class GradebookColumn:
 
     @property
     def mean(self) -> float | None:
-        """The mean of the scores that count, rounded to 2 decimals; None where there are none."""
+        """The mean of the scores that count, rounded to 2 decimals; None if there are none."""
         return round(sum(self.scores.values()) / len(self.scores), 2) if self.scores else None
 
 
@@ -84,9 +84,10 @@ def gradebook_column(
 ) -> GradebookColumn:
     """Return the column of an activity: each student's last attempt on each sheet counts, a sheet not tried is worth 0.
 
-    `points` are those of each sheet of the activity as it is now. An attempt earns its share of them, score / out_of,
-    since a student's own numbers may have led to more or fewer boxes. Scores are rounded to 2 decimals; students
-    without an attempt have none. Attempts and overrides of other activities are ignored. The phase is that of `at`.
+    `points` are those of each sheet of the activity today. An attempt earns the share score / out_of of them, since a
+    student's numbers may have led to more or fewer boxes. Scores are rounded to 2 decimals; students without an attempt
+    have none. Attempts and overrides of other activities are ignored. The phase is that at the time `at`, "closed" for
+    an archived activity.
     """
     last = counted_attempts(activity, (attempt for attempt in attempts if attempt.activity_id == activity.id))
     shares = {key: attempt.score / attempt.out_of if attempt.out_of else 0 for key, attempt in last.items()}
@@ -118,9 +119,9 @@ def gradebook_column(
 
 
 def counted_attempts(activity: Activity, attempts: Iterable[A]) -> dict[tuple[int, int], A]:
-    """Return the attempts on an activity that count: the last of each student on each sheet that it has now.
+    """Return the attempts on an activity that count: the last of each student on each sheet that it has today.
 
-    The keys are the student's id and the sheet's index from 0.
+    The keys are the student's id and the sheet's index from 0. The last is the one with the greatest id.
     """
     last: dict[tuple[int, int], A] = {}
     for attempt in sorted(attempts, key=lambda attempt: attempt.id):
@@ -131,10 +132,10 @@ def counted_attempts(activity: Activity, attempts: Iterable[A]) -> dict[tuple[in
 
 
 def sheet_index(activity: Activity, sheet_key: str) -> int | None:
-    """Return which sheet of the activity as it is now, from 0, an attempt on that sheet counts for.
+    """Return the index, from 0, of the sheet that an attempt on the sheet `sheet_key` counts for in the activity today.
 
-    An attempt on an earlier version of a worksheet counts for the sheet that is that worksheet now, whatever its
-    number. None where the activity has the worksheet no longer.
+    An attempt on an earlier version of a worksheet counts for the sheet that is that worksheet today, whatever its
+    number. None if the activity no longer has the worksheet.
     """
     sheets = [item.sheet_key for item in activity.content.items]
     if sheet_key in sheets:
@@ -144,7 +145,7 @@ def sheet_index(activity: Activity, sheet_key: str) -> int | None:
 
 
 def _with_overrides(earned: Mapping[int, float], overrides: Mapping[int, GradeOverride]) -> dict[int, float]:
-    """Return the scores that count: those of the overrides, else those earned; none for who is excused."""
+    """Return the scores that count: those of the overrides, else those earned; students who are excused have none."""
     given = {student_id: override.points for student_id, override in overrides.items()}
     return {student_id: score for student_id, score in {**earned, **given}.items() if score is not None}
 
@@ -152,9 +153,9 @@ def _with_overrides(earned: Mapping[int, float], overrides: Mapping[int, GradeOv
 def gradebook_rows(students: Sequence[Student], columns: Sequence[GradebookColumn]) -> Iterator[Sequence[Cell]]:
     """Yield a table for a spreadsheet: a header, then for each student the points on each worksheet of each activity.
 
-    After the worksheets of an activity come its points as they count ("excused" where they don't), and the reason for
-    an override. The last columns are the student's total, and the points it is out of: all but those of activities from
-    which they are excused, or which are still open and where they have no points.
+    After the worksheets of an activity come its points as they count ("excused" if they don't), and the reason for an
+    override. The last columns are the student's total, and the points it is out of: all except those of activities from
+    which they are excused, or which are still open and in which they have no points.
     """
     header = [_("student"), _("number")]
     for column in columns:
@@ -181,11 +182,11 @@ def total_score(student: Student, columns: Iterable[GradebookColumn]) -> tuple[f
 def canvas_csv(students: Sequence[Student], columns: Sequence[GradebookColumn]) -> str:
     """Return a gradebook as Canvas exports and imports it, with the row of possible points below the header.
 
-    Every student has a row, with an empty cell for an activity not tried, and EX where they are excused. Titles are
-    changed where Canvas would take them for columns of its own.
+    Every student has a row, with an empty cell for an activity not tried, and EX if they are excused. Titles are
+    changed if Canvas would take them for its columns.
 
-    Canvas finds a student by its own ID (unknown here), then by SIS ID, by login and last by name. The number on the
-    roster may be SIS ID or login, so it is written in both columns.
+    Canvas finds a student by its ID (unknown here), then by SIS ID, by login and last by name. The number on the roster
+    may be SIS ID or login, so it is written in both columns.
     """
     titles = _unique_titles(_CANVAS_ID.sub(r"[\1]", _CANVAS_TITLE.sub(r"\1-", column.title)) for column in columns)
     rows: list[Sequence[Cell]] = [("Student", "ID", "SIS User ID", "SIS Login ID", "Section", *titles)]
@@ -201,7 +202,7 @@ def moodle_csv(students: Sequence[Student], columns: Sequence[GradebookColumn]) 
 
     The cell of an activity not tried, or from which the student is excused, is empty. Students without a number on the
     roster are left out: Moodle would give their grades to the student in the row above. The key column is the e-mail
-    address where every number is one, else the ID number.
+    address if every number is one, else the ID number. A repeated title gets its count: "Quiz (%) [2]".
     """
     numbered = [student for student in students if student.roster_key]
     by_email = bool(numbered) and all("@" in str(student.roster_key) for student in numbered)
@@ -217,7 +218,7 @@ def _canvas_cell(column: GradebookColumn, student: Student) -> Cell:
 
 
 def _percent(column: GradebookColumn, student: Student) -> float | None:
-    """Return the student's score in per cent; None where they did not try, or nothing can be earned."""
+    """Return a student's score in per cent with 2 decimals; None without a score, or if nothing can be earned."""
     score = column.scores.get(student.id)
     return None if score is None or not column.points else round(100 * score / column.points, 2)
 
@@ -225,7 +226,7 @@ def _percent(column: GradebookColumn, student: Student) -> float | None:
 def _unique_titles(titles: Iterable[str]) -> Iterator[str]:
     """Yield the titles in their order, a repeated one with its count: "A", "B", "A" become "A", "B", "A [2]".
 
-    Gradebooks merge columns of one title.
+    Gradebooks merge columns with the same title.
     """
     counts = dict[str, int]()
     for title in titles:

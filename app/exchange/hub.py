@@ -2,7 +2,7 @@
 
 Only the name leaves this machine. No token is ever sent, so visitors cannot read what only the operator may read.
 HF_ENDPOINT names another hub, such as a mirror. The last copy of each file is kept with its ETag: an unchanged file is
-not downloaded again, and while the hub is down the copy is used. Copies go as imported models do.
+not downloaded again, and while the hub is down the copy is used. Copies are deleted after as long as imported models.
 """
 
 from __future__ import annotations
@@ -18,11 +18,13 @@ import time
 from collections.abc import Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from contextvars import copy_context
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from app.models.read_config import MAX_CONFIG_BYTES
+from app.translation import N_
 from app.translation import gettext as _
 
 if TYPE_CHECKING:
@@ -47,17 +49,17 @@ _fetch_slots = threading.BoundedSemaphore(MAX_FETCHES)
 
 # What can go wrong: the HTTP status that fits, and the sentence to show.
 PROBLEMS: Mapping[str, tuple[int, str]] = {
-    "off": (403, _("Fetching from the Hub is switched off on this server. Import the model’s config.json instead.")),
-    "name": (422, _("“{name}” is not a name on the Hub. Enter organisation and model, such as org/name.")),
-    "missing": (404, _("There is no model “{name}” on the Hub, or it is private. Check the name.")),
-    "gated": (403, _("“{name}” is gated. Sign in to the Hub, download its config.json and import that file.")),
-    "no-config": (404, _("“{name}” has no config.json on the Hub, so its sizes can’t be read.")),
-    "too-large": (422, _("The config.json of “{name}” is larger than {limit:,} bytes, so it was not read.")),
-    "not-json": (422, _("The config.json of “{name}” is not valid JSON.")),
-    "unreachable": (503, _("Could not reach the Hub at {host}. Try again in a moment, or import the config.json.")),
-    "failed": (502, _("The Hub at {host} returned an error ({status}). Try again in a moment.")),
-    "busy": (503, _("Many models are being fetched right now. Try again in a moment.")),
-    "no-room": (503, _("Could not save the config.json of “{name}” in the data folder: {reason}.")),
+    "off": (403, N_("Fetching from the Hub is switched off on this server. Import the model’s config.json instead.")),
+    "name": (422, N_("“{name}” is not a name on the Hub. Enter organisation and model, such as org/name.")),
+    "missing": (404, N_("There is no model “{name}” on the Hub, or it is private. Check the name.")),
+    "gated": (403, N_("“{name}” is gated. Sign in to the Hub, download its config.json and import that file.")),
+    "no-config": (404, N_("“{name}” has no config.json on the Hub, so its sizes can’t be read.")),
+    "too-large": (422, N_("The config.json of “{name}” is larger than {limit:,} bytes, so it was not read.")),
+    "not-json": (422, N_("The config.json of “{name}” is not valid JSON.")),
+    "unreachable": (503, N_("Could not reach the Hub at {host}. Try again in a moment, or import the config.json.")),
+    "failed": (502, N_("The Hub at {host} returned an error ({status}). Try again in a moment.")),
+    "busy": (503, N_("Many models are being fetched right now. Try again in a moment.")),
+    "no-room": (503, N_("Could not save the config.json of “{name}” in the data folder: {reason}.")),
 }
 
 
@@ -67,7 +69,7 @@ class HubError(ValueError):
     def __init__(self, problem: str, **values: object) -> None:
         self.problem = problem
         self.status, sentence = PROBLEMS[problem]
-        super().__init__(sentence.format(host=hub_host(), limit=MAX_CONFIG_BYTES, **values))
+        super().__init__(_(sentence).format(host=hub_host(), limit=MAX_CONFIG_BYTES, **values))
 
 
 def hub_host() -> str:
@@ -78,7 +80,7 @@ def hub_host() -> str:
 def repository_name(text: str) -> str | None:
     """Return the org/name in `text`, stripped, which may also be the URL of a page of the model; None for other texts.
 
-    Example:
+    A URL is that of the hub in use or of huggingface.co. Example:
         repository_name("https://huggingface.co/org/name/tree/main")  # "org/name"
     """
     name = text.strip()
@@ -91,10 +93,11 @@ def repository_name(text: str) -> str | None:
 def fetch_config(name_or_url: str, cache_dir: Path, *, allowed: bool) -> object:
     """Return the parsed config.json of a model on the Hub.
 
-    The hub is asked each time; the copy in `cache_dir` is used where the file has not changed, where the hub cannot be
-    reached and where it answers with an error of its own. Waits for at most FETCH_TIMEOUT_S. Raises HubError for every
-    other case: without `allowed`, the operator's setting; for no name or URL of a model; while MAX_FETCHES others run;
-    for a model that is missing or gated; for text that is not JSON.
+    The hub is asked each time; the copy in `cache_dir` is used if the file has not changed, if the hub cannot be
+    reached, or if it answers with an error that is not about the model. Waits for at most FETCH_TIMEOUT_S. Raises
+    HubError in every other case: if the operator does not allow it (`allowed`); for anything but a name or URL of a
+    model; while MAX_FETCHES others run; for a model that is missing or gated; for a config that is too large or not
+    JSON.
     """
     if not allowed:
         raise HubError("off")
@@ -115,14 +118,14 @@ def fetch_config(name_or_url: str, cache_dir: Path, *, allowed: bool) -> object:
 
 @dataclass(frozen=True)
 class _CachedFile:
-    """A file as the hub last sent it. On disk the ETag is the first line; it is empty where the hub gave none."""
+    """A file as the hub last sent it. On disk the ETag is the first line; it is empty if the hub gave none."""
 
     etag: str
     content: bytes
 
     @staticmethod
     def read(path: Path) -> _CachedFile | None:
-        """Return the cached file at `path`; None where there is none, or none that can be read."""
+        """Return the cached file at `path`; None if there is none, or if it cannot be read."""
         try:
             etag, _, content = path.read_bytes().partition(b"\n")
             return _CachedFile(etag.decode("ascii"), content)
@@ -130,7 +133,7 @@ class _CachedFile:
             return None
 
     def write(self, path: Path) -> None:
-        """Write the file to `path`, making its folder; an older one is replaced in one step. Raises OSError."""
+        """Write the file to `path`, creating its folder; an older file is replaced in one step. Raises OSError."""
         path.parent.mkdir(parents=True, exist_ok=True)
         unfinished = path.with_name(f"{path.name}.{secrets.token_hex(4)}.part")
         unfinished.write_bytes(self.etag.encode("ascii", errors="ignore") + b"\n" + self.content)
@@ -140,7 +143,7 @@ class _CachedFile:
 def delete_old_copies(cache_dir: Path) -> None:
     """Delete the copies of files that nobody has fetched for COPY_RETENTION_S, and the oldest beyond MAX_COPIES_BYTES.
 
-    A copy counts as fetched whenever the hub said that it has not changed, or could not be reached.
+    A copy also counts as fetched when the hub said that it has not changed, or could not be reached.
     """
     copies = list[tuple[float, int, Path]]()
     for path in cache_dir.glob("*"):
@@ -160,10 +163,11 @@ def _endpoint() -> str:
 
 
 def _fetch_or_cached(name: str, path: Path) -> bytes:
-    """Return the bytes of a model's config.json from the hub, and keep them at `path`, the file of the cache.
+    """Return the bytes of a model's config.json from the hub, and store them at `path`, the file of the cache.
 
-    The bytes kept earlier are returned where the file is unchanged, the hub cannot be reached in time, or it answers
-    with an error of its own; without any, and for every refusal such as a missing or gated model, raises HubError.
+    The stored bytes are returned if the file is unchanged, if the hub cannot be reached in time, or if it answers with
+    an error that is not about the model. Raises HubError in these last two cases without stored bytes, for every
+    refusal such as a missing or gated model, and if the file cannot be written.
     """
     import httpx  # not at the top of the file, so that the app and the other commands start without it
 
@@ -192,17 +196,17 @@ def _fetch_or_cached(name: str, path: Path) -> bytes:
 
 
 def _run_in_thread(fetching: Coroutine[None, None, _CachedFile]) -> _CachedFile:
-    """Run a coroutine to its end and return its result, in a thread of its own: the caller's may have an event loop."""
+    """Run a coroutine to its end in a new thread, since the caller's may have an event loop, and return its result."""
     with ThreadPoolExecutor(max_workers=1) as thread:
-        return thread.submit(asyncio.run, fetching).result()
+        return thread.submit(copy_context().run, asyncio.run, fetching).result()
 
 
 async def _fetch(name: str, cached: _CachedFile | None) -> _CachedFile:
     """Return the config.json as the hub has it now, or `cached` itself if the hub says that it has not changed.
 
     Redirects, such as those of renamed models, are followed only to hosts of the hub, so that no hub can make this
-    server ask an address in the operator's own network. Another host, a refusal and MAX_REDIRECTS redirects raise
-    HubError; a hub that cannot be reached raises httpx.HTTPError.
+    server ask an address in the operator's network. Another host, a refusal and MAX_REDIRECTS redirects raise HubError;
+    a hub that cannot be reached raises httpx.HTTPError.
     """
     import httpx
 
@@ -256,7 +260,7 @@ async def _read_bounded(response: httpx.Response, name: str) -> bytes:
 def _refusal_error(response: httpx.Response, name: str) -> HubError:
     """Return the HubError for a hub's refusal: no config.json, gated, missing or private, else "failed".
 
-    The hub's own error code decides; without one, 401 and 404 mean missing or private, and 403 gated.
+    The hub's error code decides if it is one of these; otherwise 401 and 404 mean missing or private, and 403 gated.
     """
     status, code = response.status_code, response.headers.get("X-Error-Code", "")
     if code == "EntryNotFound":

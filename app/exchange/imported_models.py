@@ -1,4 +1,4 @@
-"""Imported models: each a config.json from a file, a text or the Hub, kept in the database."""
+"""Imported models: each a config.json from a file, a text or the Hub, stored in the database."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ class HubSettings(Protocol):
 def library_with_model(library: Library, store: Store, key: str | None) -> Library:
     """Return the library with the imported model `key` added to its models.
 
-    It is the library itself for no key, for a key that it has already, and for one that nobody imported; looking the
-    model up in the library then says so. Raises ConfigError for a kept config that can no longer be read.
+    It is the library itself for no key, for a key that it already has, and for one that nobody imported; looking the
+    model up in the library then says so. Raises ConfigError for a stored config that can no longer be read.
     """
     if not key or key in library.models:
         return library
@@ -52,9 +52,9 @@ def library_with_model(library: Library, store: Store, key: str | None) -> Libra
 
 
 def variant_from_code(library: Library, store: Store, text: str) -> Variant:
-    """Return the sheet that the sheet code `text` names, of a model of the library or an imported one.
+    """Return the sheet that the sheet code `text` names, with a model of the library or an imported one.
 
-    Raises WorksheetError for a text that is no code of a sheet, ConfigError for a kept config that can no longer be
+    Raises WorksheetError for a text that is no code of a sheet, ConfigError for a stored config that can no longer be
     read.
     """
     code = read_code(text)
@@ -65,11 +65,13 @@ def variant_from_code(library: Library, store: Store, text: str) -> Variant:
 
 
 def import_config(store: Store, config: object, source: str, name: str = "", repository: str = "") -> Model:
-    """Keep what is read of a config.json in the database and return its model; the same import gets the same key.
+    """Store what is read of a config.json in the database and return its model; the same import gets the same key.
 
     The model is called `name`, else `repository`, else what the config calls itself, else after its family and sizes. A
     `name` is part of the key, so that nobody meets a name that somebody else gave. `source` is "file", "pasted" or the
-    name of a repository on the Hub. Raises ConfigError for a config that cannot be read as a model, or is too large.
+    name of a repository on the Hub. If leaving fields out would change the model, the whole config is stored. Raises
+    ConfigError for a config that cannot be read as a model, or is larger than MAX_KEPT_CONFIG_BYTES without the fields
+    left out.
     """
     given = _clean_name(name)
     shown_name = given or repository or _name_in_config(config)
@@ -88,9 +90,9 @@ def import_config(store: Store, config: object, source: str, name: str = "", rep
 
 
 def config_to_keep(config: object, depth: int = 0) -> object:
-    """A config without what no size is read from: long texts and lists, tables of labels, settings of quantization.
+    """A config without fields that no size is read from: long texts and lists, tables of labels, quantization settings.
 
-    A table of labels becomes their number.
+    A table of labels becomes their number, or null if it is empty. `depth` counts the objects around this one.
 
     Example:
         config_to_keep({"d_model": 512, "id2label": {"0": "cat"}, "label2id": {"cat": 0}})
@@ -108,7 +110,10 @@ def config_to_keep(config: object, depth: int = 0) -> object:
 
 
 def _is_small(value: object, depth: int) -> bool:
-    """Whether a field may be one that sizes are read from: a number, a short text or list, or an object of such."""
+    """Whether a field may be one that sizes are read from: a number, a short text or list, or an object of such.
+
+    A list of objects is not, nor an object within MAX_KEPT_DEPTH others.
+    """
     if isinstance(value, dict):
         return depth < MAX_KEPT_DEPTH
     if isinstance(value, list):
@@ -117,12 +122,12 @@ def _is_small(value: object, depth: int) -> bool:
 
 
 def import_text(store: Store, text: str | bytes, source: str, name: str = "") -> Model:
-    """Parse the text of a config.json and keep it as `import_config` does; raises ConfigError, also for no JSON."""
+    """Store the text of a config.json as `import_config` does; raises ConfigError for one that is not JSON, too."""
     return import_config(store, parse_config(text), source, name)
 
 
 def import_from_hub(store: Store, settings: HubSettings, name_or_url: str, name: str = "") -> Model:
-    """Fetch a model's config from the Hub and keep it in the database; its model is called `name`, or else org/name.
+    """Fetch a model's config from the Hub and store it in the database; the model is called `name`, or else org/name.
 
     Raises HubError for a config that cannot be fetched, ConfigError for one that cannot be read as a model.
     """
@@ -150,14 +155,14 @@ def _model(stored: StoredModel) -> Model:
 
 @lru_cache(maxsize=64)
 def _architecture(config: str, name: str) -> Architecture:
-    """Return the architecture that the text of a config.json describes; the last 64 are kept. Raises ConfigError."""
+    """Return the architecture that the text of a config.json describes; the last 64 are cached. Raises ConfigError."""
     return read_config(config, name)
 
 
 def _name_in_config(config: object) -> str:
     """Return the config's "_name_or_path", cleaned and without the folders of the machine it was saved on.
 
-    "" where it is no text, or the config no object.
+    "" if that is no text, or the config no object.
 
     Example:
         "org/name" stays; "/home/kim/models/llama" becomes "llama".

@@ -1,4 +1,4 @@
-"""Send mail through the operator's server, from a thread of its own.
+"""Send mail through the operator's server, from a separate thread.
 
 TLS certificates are checked against those that the machine trusts; SSL_CERT_FILE names others, as always in Python.
 """
@@ -12,22 +12,25 @@ import ssl
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from contextvars import copy_context
 from dataclasses import dataclass, field
 from email.errors import MessageError
 from email.headerregistry import Address
 from email.message import EmailMessage
 from email.utils import formatdate, make_msgid
+from functools import partial
 from queue import Full, Queue
 from typing import Literal, cast
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+from app.translation import N_
 from app.translation import gettext as _
 
 log = logging.getLogger("attention_shapes")
 
 Security = Literal["tls", "starttls", "none"]
 PORTS: dict[Security, int] = {"tls": 465, "starttls": 587, "none": 25}
-SERVER_URL_HELP = _(
+SERVER_URL_HELP = N_(
     "must look like smtp://user:password@host:587 or smtps://user:password@host; in user and password, write "
     "/ ? # @ : % as %2F %3F %23 %40 %3A %25"
 )
@@ -56,15 +59,15 @@ def read_server(url: str) -> MailServer:
 
     smtps:// means TLS from the start. smtp:// means STARTTLS, except with ?tls=none and for this machine itself, such
     as smtp://localhost. Without a port the usual one of PORTS is taken. Raises ValueError for any other URL, and for a
-    user without a password; it says what to write instead, and nothing of the password.
+    user without a password; it says what to write instead, and does not repeat the password.
     """
     try:
         parts = urlsplit(url)
         port, query = parts.port, dict(parse_qsl(parts.query, keep_blank_values=True))
     except ValueError:
-        raise ValueError(SERVER_URL_HELP) from None
+        raise ValueError(_(SERVER_URL_HELP)) from None
     if parts.scheme not in ("smtp", "smtps") or not parts.hostname or parts.path not in ("", "/") or parts.fragment:
-        raise ValueError(SERVER_URL_HELP)
+        raise ValueError(_(SERVER_URL_HELP))
     if (parts.username is None) != (parts.password is None):
         raise ValueError(_("needs both user and password, or neither"))
     security = _security(parts.scheme, query, parts.hostname)
@@ -86,7 +89,7 @@ def _security(scheme: str, query: Mapping[str, str], host: str) -> Security:
 
 
 def _is_loopback(host: str) -> bool:
-    """Tell whether a host is this machine: "localhost", or an address such as 127.0.0.1 or ::1."""
+    """Whether a host is this machine: "localhost", or an address such as 127.0.0.1 or ::1."""
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -124,16 +127,16 @@ class Outbox:
         self._thread: threading.Thread | None = None
 
     def put(self, work: Callable[[], None]) -> bool:
-        """Queue `work` for the thread, which starts with the first piece, and return True without waiting for it.
+        """Queue `work` for the thread, to be done in the language of now, and return True without waiting for it.
 
-        False, and it is dropped, where `capacity` pieces wait already.
+        The thread starts with the first piece. If `capacity` pieces are waiting already, drops it and returns False.
         """
         with self._starting:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="mail", daemon=True)
                 self._thread.start()
         try:
-            self._waiting.put_nowait(work)
+            self._waiting.put_nowait(partial(copy_context().run, work))
         except Full:
             return False
         return True
@@ -141,7 +144,7 @@ class Outbox:
     def close(self) -> None:
         """Wait until everything queued is done and end the thread, but wait no longer than twice CLOSE_TIMEOUT_S.
 
-        Nothing to wait for where nothing was ever queued.
+        Returns at once if nothing was ever queued.
         """
         if self._thread is None:
             return
@@ -203,7 +206,7 @@ class Mail:
 def _connect(server: MailServer) -> smtplib.SMTP:
     """Connect to the server, secured as its `security` says, without a login; certificates are checked.
 
-    Raises OSError, and leaves nothing open, where connecting or securing fails.
+    Raises OSError if connecting or securing fails, and leaves nothing open.
     """
     trusted = ssl.create_default_context()
     if server.security == "tls":
@@ -219,7 +222,10 @@ def _connect(server: MailServer) -> smtplib.SMTP:
 
 
 def _server_code(error: Exception) -> str:
-    """Return the mail server's number for an error, "" if it gave none; its words may hold the address."""
+    """Return the mail server's number for an error, "" if it gave none; its words may hold the address.
+
+    Several refused recipients have theirs separated by commas.
+    """
     if isinstance(error, smtplib.SMTPRecipientsRefused):
         return ", ".join(str(code) for code, _ in error.recipients.values())
     return str(error.smtp_code) if isinstance(error, smtplib.SMTPResponseException) else ""

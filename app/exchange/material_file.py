@@ -1,4 +1,4 @@
-"""A worksheet or exit ticket as one TOML file: what is in it, or everything that is wrong with it, by line."""
+"""A worksheet or exit ticket as one TOML file: its contents, or everything that is wrong with it, by line."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from app.translation import gettext as _
 
 
 class MaterialFileError(ValueError):
-    """A file that is no worksheet and no exit ticket; `problems` are sentences that say in which line, and why."""
+    """A file that is neither a worksheet nor an exit ticket; `problems` are sentences that say where, and why."""
 
     def __init__(self, problems: Sequence[str]) -> None:
         super().__init__(" ".join(problems))
@@ -32,7 +32,10 @@ class MaterialFile:
 
 
 def decode_file(content: bytes) -> str:
-    """The text of a file in UTF-8; raises MaterialFileError for any other."""
+    """The text of a file in UTF-8, with or without a byte order mark.
+
+    Raises MaterialFileError, naming the line, for any other.
+    """
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -42,7 +45,7 @@ def decode_file(content: bytes) -> str:
 
 
 def settings_in_file(text: str) -> dict[str, Any]:
-    """The settings that a file has, whether or not they can be used; raises MaterialFileError where it is no TOML."""
+    """The settings that a file has, whether or not they can be used; raises MaterialFileError if it is not TOML."""
     try:
         return read_toml(text)
     except TomlError as error:
@@ -50,7 +53,7 @@ def settings_in_file(text: str) -> dict[str, Any]:
 
 
 def read_material_file(key: str, text: str, library: Library) -> MaterialFile:
-    """The worksheet or exit ticket that a file holds, under this key; the library has the models that it may name.
+    """The worksheet or exit ticket that a file holds, under this key; `library` has the models that it may name.
 
     A file with an instruction and no topic is an exit ticket. Raises MaterialFileError, which has every problem.
     """
@@ -67,7 +70,7 @@ def read_material_file(key: str, text: str, library: Library) -> MaterialFile:
 
 
 def _about_imported(settings: Mapping[str, Any], error: SettingError) -> SettingError:
-    """The error, or one that says where an imported model that is not here comes from."""
+    """The error; for an imported model that this server does not have, one that says where to import it."""
     name = settings.get(error.setting)
     if error.setting != "model" or not isinstance(name, str) or not name.startswith("cfg-"):
         return error
@@ -76,14 +79,18 @@ def _about_imported(settings: Mapping[str, Any], error: SettingError) -> Setting
 
 
 def _with_lines(text: str, errors: Sequence[SettingError], *, names_setting: bool = False) -> list[str]:
-    """The sentences of some errors behind the lines that they are about, by line."""
-    lines, found = lines_of_settings(text), list[tuple[int, str]]()
+    """The sentences of some errors, by line, each after "Line N:".
+
+    A setting that is missing has no line, and comes first. With `names_setting`, the sentence begins with the setting's
+    name, entries of lists counted from 1.
+    """
+    lines, sentences = lines_of_settings(text), list[tuple[int, str]]()
     for error in errors:
         name = ".".join(str(part + 1 if isinstance(part, int) else part) for part in error.path)
         sentence = f"{name}: {error}" if names_setting else str(error)
         line = line_of(lines, error.path)
         # A setting that is missing stands in no line.
-        found.append(
+        sentences.append(
             (line or 0, _("Line {line}: {sentence}").format(line=line, sentence=sentence) if line else sentence)
         )
-    return [sentence for _line, sentence in sorted(found, key=lambda each: each[0])]
+    return [sentence for _line, sentence in sorted(sentences, key=lambda each: each[0])]

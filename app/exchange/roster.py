@@ -49,14 +49,17 @@ class RosterError(ValueError):
 
 @dataclass(frozen=True)
 class RosterRows:
-    """The students of a class list, and the names of its rows that are no students."""
+    """The students of a class list, and the names of its rows that are not students."""
 
     entries: tuple[RosterEntry, ...]
     left_out: tuple[str, ...]
 
 
 def read_names(roster: bytes | str) -> tuple[str, ...]:
-    """Return the names of a class list in its order, with the number where several are the same; raises RosterError."""
+    """Return the names of a class list in its order; raises RosterError.
+
+    Names that several students have are followed by the number, so that all differ.
+    """
     return tuple(told_apart(read_roster(roster)))
 
 
@@ -64,16 +67,20 @@ def read_roster(roster: bytes | str, max_names: int = MAX_ROSTER_NAMES) -> tuple
     """Return the names of a class list in its order, each with the student's number or None.
 
     With a header the columns are found by their titles, those with other titles are ignored, and rows that Canvas and
-    Moodle add are left out, such as "Points Possible" and the test student. Without one, each line is read by itself:
+    Moodle add are left out, such as "Points Possible" and the test student. Without one, each line is read separately:
     the first cell with a digit and no space is the number, e-mail addresses are left out, and the rest is the name.
-    "Lee, Kim" becomes "Kim Lee". Rows without a name are left out.
-    Raises RosterError for a file that cannot be read, no names, more than `max_names`, and too long a name or number.
+    "Lee, Kim" becomes "Kim Lee". Rows without a name are left out. Raises RosterError for a file that cannot be read,
+    no names, more than `max_names`, and a name or number of more than MAX_ENTRY_LENGTH characters.
     """
     return read_roster_rows(roster, max_names).entries
 
 
 def read_roster_rows(roster: bytes | str, max_names: int = MAX_ROSTER_NAMES) -> RosterRows:
-    """Return what `read_roster` returns, with the names of the rows that it left out; raises RosterError."""
+    """Return the entries that `read_roster` returns, with the names of the rows that it left out.
+
+    Rows without a name are not among those left out. Raises RosterError as `read_roster` does, and for more than
+    `max_names`.
+    """
     if len(roster) > MAX_ROSTER_BYTES:
         raise RosterError(
             _("The class list is larger than {limit:,} bytes. Split it and add the parts one by one.").format(
@@ -96,7 +103,7 @@ def read_roster_rows(roster: bytes | str, max_names: int = MAX_ROSTER_NAMES) -> 
 
 
 def write_roster(entries: Iterable[RosterEntry]) -> str:
-    """Return a class list that `read_roster` reads as these names and numbers; "" for none of them.
+    """Return a class list that `read_roster` reads as these names and numbers; "" if there are none.
 
     Example:
         write_roster([("Kim Lee", "17")])  # "name\\tnumber\\nKim Lee\\t17\\n"
@@ -142,7 +149,7 @@ def _decode(roster: bytes) -> str:
 
 
 def _lines(text: str) -> list[str]:
-    """Return the lines that are not blank; raises RosterError where nothing but separators stands in them."""
+    """Return the lines that are not blank and hold more than separators; raises RosterError if there are none."""
     lines = [line for line in text.removeprefix("\ufeff").replace("\0", " ").splitlines() if line.strip(' \t,;"')]
     if not lines:
         raise RosterError(_("The class list is empty. Type at least one name, one per line."))
@@ -152,11 +159,12 @@ def _lines(text: str) -> list[str]:
 def _header(lines: Sequence[str]) -> tuple[str, dict[_ColumnKind, int]]:
     """Return the delimiter and the columns of the header, read with the delimiter that finds most columns.
 
-    The delimiter is "" for a title that stands alone; ("", {}) for no header.
+    The delimiter is "" for a single title in the line. ("", {}) if there is no header, which is also so if a single
+    title may be a name.
     """
     start = lines[0][:_HEADER_LENGTH]
-    found = [(delimiter, _header_columns(next(_read_csv([start], delimiter)))) for delimiter in _DELIMITERS]
-    delimiter, columns = max(found, key=lambda header: len(header[1]))
+    headers = [(delimiter, _header_columns(next(_read_csv([start], delimiter)))) for delimiter in _DELIMITERS]
+    delimiter, columns = max(headers, key=lambda header: len(header[1]))
     if len(columns) > 1:
         return delimiter, columns
     if _begins_with_a_name(lines):
@@ -167,7 +175,7 @@ def _header(lines: Sequence[str]) -> tuple[str, dict[_ColumnKind, int]]:
 def _begins_with_a_name(lines: Sequence[str]) -> bool:
     """Whether the first line is a name such as "Student, Ada", rather than titles such as "Name, Section".
 
-    It is a name if the lines below it are written as "Lee, Kim" too, or have no comma.
+    It is a name if it is written like "Lee, Kim", and so is one of the lines below it, or none of them has a comma.
     """
     first, *others = (line.strip() for line in lines)
     rows = [line for line in others if "," in line]
@@ -175,7 +183,7 @@ def _begins_with_a_name(lines: Sequence[str]) -> bool:
 
 
 def _read_csv(lines: Sequence[str], delimiter: str) -> Iterator[list[str]]:
-    """Yield the cells of each row as they stand; raises RosterError for text that is no CSV."""
+    """Yield the cells of each row, unchanged; raises RosterError for text that is not CSV."""
     try:
         yield from csv.reader((f"{line}\n" for line in lines), delimiter=delimiter)
     except csv.Error as error:
@@ -183,9 +191,10 @@ def _read_csv(lines: Sequence[str], delimiter: str) -> Iterator[list[str]]:
 
 
 def _row(number: int, line: str) -> list[str]:
-    """Return the cleaned cells of a line without a header, parted by tab, else semicolon, else comma.
+    """Return the cleaned cells of a line without a header, separated by tab, else semicolon, else comma.
 
-    "Lee, Kim" is one cell: the comma belongs to the name. Raises RosterError for more than _MOST_CELLS.
+    "Lee, Kim" is one cell: the comma belongs to the name. Raises RosterError, naming the line's `number`, for more than
+    _MOST_CELLS cells.
     """
     delimiter = next((mark for mark in _DELIMITERS if mark in line), ",")
     if delimiter == "," and _FAMILY_NAME_FIRST.fullmatch(line.strip()):
@@ -199,7 +208,7 @@ def _row(number: int, line: str) -> list[str]:
 def _header_columns(row: Sequence[str]) -> dict[_ColumnKind, int]:
     """Return the index of each kind of column by the titles in a header, whatever their case, the first of each kind.
 
-    {}, for a row that is no header, if none of its cells is a title for names.
+    {} if none of its cells is a title for names: then the row is no header.
     """
     columns = {
         kind: index
@@ -211,7 +220,7 @@ def _header_columns(row: Sequence[str]) -> dict[_ColumnKind, int]:
 
 
 def _entry_by_header(row: Sequence[str], columns: Mapping[_ColumnKind, int]) -> tuple[str, str]:
-    """Return name and number of a row from its `columns`, "" where it has none.
+    """Return name and number of a row from its `columns`, "" for each that it does not have.
 
     Without a full name, first and last name are joined; "Lee, Kim" becomes "Kim Lee".
     """
@@ -233,6 +242,6 @@ def _entry_by_look(row: Sequence[str]) -> tuple[str, str]:
 
 
 def _first_name_first(name: str) -> str:
-    """Return "Lee, Kim" as "Kim Lee"; a name with no comma, or with two, stays as it is."""
+    """Return "Lee, Kim" as "Kim Lee"; a name with no comma, or with two, is returned unchanged."""
     last, comma, first = name.partition(", ")
     return f"{first} {last}" if comma and last and first and "," not in first else name

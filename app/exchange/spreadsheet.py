@@ -1,4 +1,4 @@
-"""CSV files that a spreadsheet opens as they are meant: numbers as numbers, and no text as a formula."""
+"""CSV files that a spreadsheet opens as intended: numbers as numbers, and no text as a formula."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def escape_formula(cell: Cell) -> Cell:
 def csv_lines(rows: Iterable[Sequence[Cell]]) -> Iterator[str]:
     """Yield a CSV file for a spreadsheet line by line: a byte order mark, then each row with every text in quotes.
 
-    Rows are taken one at a time, so that a file of any length needs no memory. Formulas are escaped.
+    Rows are taken one at a time, so that a file of any length needs little memory. Formulas are escaped.
     """
     yield BOM
     for row in rows:

@@ -1,4 +1,4 @@
-"""Settings as the text of a TOML file and back, and the line that each of them stands in.
+"""Settings as the text of a TOML file and back, and the line of each of them.
 
 >>> text = write_toml({"title": "One head", "row_points": {"queries": 2}})
 >>> print(text, end="")
@@ -37,16 +37,19 @@ _BETWEEN = re.compile(r"(?:\s|#[^\n]*)*")
 
 
 class TomlError(WorksheetError):
-    """A text that is no TOML; the sentence says in which line and what to write there."""
+    """A text that is not TOML; the sentence says in which line and what to write there."""
 
 
 def write_toml(settings: Mapping[str, Any]) -> str:
-    """The settings as the text of a file, texts of several lines as such."""
+    """The settings as the text of a file; texts of several lines are written on several lines."""
     return tomli_w.dumps(settings, multiline_strings=True)
 
 
 def read_toml(text: str) -> dict[str, Any]:
-    """The settings in the text of a TOML file; raises TomlError for any other text, and a long one."""
+    """The settings in the text of a TOML file.
+
+    Raises TomlError for a text that is not TOML, and for more than MAX_TOML_BYTES, MAX_SETTINGS or _MAX_DOTS.
+    """
     if len(text.encode(errors="replace")) > MAX_TOML_BYTES:
         raise TomlError(_("The file has more than {most:,} bytes: make it shorter.").format(most=MAX_TOML_BYTES))
     try:
@@ -59,27 +62,30 @@ def read_toml(text: str) -> dict[str, Any]:
 
 
 def _toml_problem(text: str, error: str) -> str:
-    """The sentence about a text that is no TOML, which quotes the line that Python's parser stopped in."""
+    """The sentence about a text that is not TOML, which quotes the line that Python's parser stopped in.
+
+    If `error` names no line, it says that the file ends too early.
+    """
     lines = text.split("\n")
-    found = _ERROR_LINE.search(error)
-    number = int(found[1]) if found else len(lines)
-    if not found:
+    match = _ERROR_LINE.search(error)
+    number = int(match[1]) if match else len(lines)
+    if not match:
         return _("Line {line}: the file ends too early. Is a closing quote or bracket missing?").format(line=number)
     problem = _("Line {line}: “{text}” is not TOML. Write “name = value”, with texts between straight quotes.")
     return problem.format(line=number, text=lines[number - 1].strip()[:_MAX_REPEATED])
 
 
 def line_of(lines: Mapping[SettingPath, int], path: Sequence[str | int]) -> int | None:
-    """The line of a setting, or of what it belongs to where it has none itself; None where nothing of it is there."""
+    """The line of a setting, or of the nearest setting or table around it that has one; None if none has."""
     known = (tuple(path[:length]) for length in range(len(path), 0, -1))
     return next((lines[each] for each in known if each in lines), None)
 
 
 def lines_of_settings(text: str) -> dict[SettingPath, int]:
-    """The line, from 1, of every setting and table of a text that is TOML; none for what is inside of a value.
+    """The line, from 1, of every setting and table of a TOML text; nothing inside of a value has one.
 
-    Of a text that is no TOML it has those before the first mistake. A key or value with very many dots raises
-    ValueError, and more than MAX_SETTINGS raise TomlError.
+    Of a text that is not TOML it has those before the first mistake. Raises ValueError for a key or value with more
+    than _MAX_DOTS dots, and TomlError for more than MAX_SETTINGS.
     """
     lines, tables = dict[SettingPath, int](), Counter[SettingPath]()
     table: SettingPath = ()
@@ -114,13 +120,17 @@ def lines_of_settings(text: str) -> dict[SettingPath, int]:
 
 
 def _skip(text: str, position: int) -> int:
-    """Where the next statement begins: after spaces, empty lines and comments."""
-    found = _BETWEEN.match(text, position)
-    return found.end() if found else position
+    """The position at which the next statement begins: after spaces, empty lines and comments."""
+    match = _BETWEEN.match(text, position)
+    return match.end() if match else position
 
 
 def _read_key(text: str, position: int) -> tuple[SettingPath, int]:
-    """The parts of a dotted key that begins there, and where it ends."""
+    """The parts of a dotted key that begins at a position, and the position at which it ends.
+
+    () if no key begins there; it stops after more than _MAX_DOTS parts. Raises ValueError for a quoted part that is not
+    TOML.
+    """
     parts = list[str | int]()
     while part := _KEY_PART.match(text, position):
         bare, quoted, dot = part.groups()
@@ -132,19 +142,22 @@ def _read_key(text: str, position: int) -> tuple[SettingPath, int]:
 
 
 def _in_last_tables(path: SettingPath, tables: Mapping[SettingPath, int]) -> SettingPath:
-    """The path of a table whose name begins with that of a list of tables: it is in the last one of the list."""
-    found: SettingPath = ()
+    """The path of a table, with the index of the last table after each list of tables that it is in.
+
+    Example: ("questions", "labels") is ("questions", 1, "labels") if there are two questions so far.
+    """
+    place: SettingPath = ()
     for index, part in enumerate(path):
-        found = (*found, part)
-        if index < len(path) - 1 and tables.get(found):
-            found = (*found, tables[found] - 1)
-    return found
+        place = (*place, part)
+        if index < len(path) - 1 and tables.get(place):
+            place = (*place, tables[place] - 1)
+    return place
 
 
 def _end_of_value(text: str, position: int) -> int:
-    """Where a value ends that begins there: at the end of a line, outside of all brackets and strings.
+    """Where the value ends that begins at `position`: the end of a line, outside of all brackets and strings.
 
-    -1 where it has more than _MAX_DOTS dots outside of strings.
+    -1 if it has more than _MAX_DOTS dots outside of strings.
     """
     depth = dots = 0
     while position < len(text):

@@ -1,4 +1,4 @@
-"""What a figure says beside its geometry: the label, name and colour of an edge, the alt text, the captions."""
+"""The words of a figure: the label, name and colour of an edge, the alt text, the captions."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ _KINDS: dict[str, EdgeKind] = {"N": "tokens", "M": "tokens", "W": "tokens", "1":
 def axis_name(shapes: TypedShapes, blank: Blank) -> str:
     """What a typed length counts: "tokens", "embedding" …; "" without a length, and for one that is no size here.
 
-    It follows the number that was typed, not the box it was typed into, and so gives no answer away. Matrices that the
-    sheet doesn't ask for have no names on their sides.
+    It follows the number that was typed, not the box it was typed into, and so gives no answer away. "" for the sides
+    of matrices that the sheet doesn't ask for.
     """
     expression = shapes.expression(blank) if blank.tensor in shapes.variant.worksheet.rows else None
     return size_name(shapes, expression) if expression else ""
 
 
 def size_name(shapes: TypedShapes, expression: Expression) -> str:
-    """The name of a size in this topic; of the width of several heads, how many heads these are."""
+    """The name of a size in this topic, or of how many heads the width of several has; "" if the wording has none."""
     name = shapes.variant.wording.axis_name(shapes.variant.worksheet.topic, str(expression))
     heads = [
         shapes.written(shapes.variant.sizes[symbol], Expression.symbol(symbol))
@@ -41,15 +41,15 @@ def size_name(shapes: TypedShapes, expression: Expression) -> str:
 
 
 def token_names(shapes: TypedShapes) -> Iterator[str]:
-    """What numbers of tokens are called on this sheet."""
+    """Yield what numbers of tokens are called on this sheet: those of N, M and W."""
     yield from (size_name(shapes, Expression.symbol(symbol)) for symbol in "NMW" if symbol in shapes.variant.sizes)
 
 
 def edge_kind(shapes: TypedShapes, blank: Blank) -> EdgeKind:
-    """What the colour of a side says: "unknown" without a length, whether or not the length fits.
+    """The colour of a side, by what its length counts: "unknown" without a length, whether or not the length fits.
 
-    It follows the number that was typed, not the box it was typed into: "tokens", "model" (d), "head" (the width
-    of one head or several), or "other". So a 128 has the colour of the head dimension wherever it stands.
+    It follows the number that was typed, not the box it was typed into: "tokens", "model" (d), "head" (the width of one
+    head or several), or "other". So 128 has the colour of the head dimension in every box.
     """
     if blank not in shapes.lengths:
         return "unknown"
@@ -57,6 +57,7 @@ def edge_kind(shapes: TypedShapes, blank: Blank) -> EdgeKind:
 
 
 def _kind(expression: Expression | None) -> EdgeKind:
+    """What a length counts, for its colour: tokens of an expert, a head's width, a single symbol's kind, or "other"."""
     symbols = expression.symbols if expression else frozenset()
     if {"N", "E"} <= symbols:  # the tokens of one expert
         return "tokens"
@@ -68,7 +69,8 @@ def _kind(expression: Expression | None) -> EdgeKind:
 def head_label(shapes: TypedShapes, tensor: str) -> tuple[str, EdgeKind, str]:
     """The label, colour and name of the side of a single head, from the typed width of all heads: ("64", "head", …).
 
-    A width that cannot be split evenly is a quotient: "100/32".
+    ("?", "unknown", "") without a width. One that cannot be split evenly is a quotient without a name, "100/32"; so is
+    one that is no head dimension on a sheet in letters.
     """
     width = shapes.head_width(tensor)
     if width is None:
@@ -82,14 +84,20 @@ def head_label(shapes: TypedShapes, tensor: str) -> tuple[str, EdgeKind, str]:
 
 
 def _title(shapes: TypedShapes, plan: FigurePlan) -> str:
-    """What a figure is about, with the equations of its results: 'Scores: S = Q · Kᵀ; A = softmax(S/√d_h)'."""
+    """The title of a figure, with the equations of its results: 'Scores: S = Q · Kᵀ; A = softmax(S/√d_h)'.
+
+    Without a colon if all its results are given.
+    """
     equations = "; ".join(_equation(shapes, key) for key in plan.results if shapes.table[key].made_by)
     words = shapes.variant.figure_wording(plan.key).title
     return f"{words}: {equations}" if equations else words
 
 
 def _equation(shapes: TypedShapes, key: str) -> str:
-    """How a matrix is computed, in the letters of the sheet: 'S = Q · Kᵀ'."""
+    """How a matrix is computed, in the letters of the sheet: 'S = Q · Kᵀ'.
+
+    A matrix that only the drawn table has is the product of its operands, in reverse order if tokens are columns.
+    """
     if key in shapes.variant.table.by_key:
         return f"{shapes.letter(key)} = {write_formula(shapes.variant, key)}"
     made_by = shapes.table[key].made_by
@@ -99,10 +107,11 @@ def _equation(shapes: TypedShapes, key: str) -> str:
 
 
 def alt_text(shapes: TypedShapes, plan: FigurePlan, boxes: Sequence[Box]) -> str:
-    """The figure in words, for screen readers: its title, and each matrix with its two lengths.
+    """The figure in words, for screen readers: its title, and each matrix with its lengths.
 
-    Example: 'Scores: S = Q · Kᵀ. Q 100 × 128, K 100 × ?, S 100 × 100.' On a sheet whose tokens are columns, the
-    lengths stand the other way round. What was not typed is a "?", though the text tells it.
+    Example: 'Scores: S = Q · Kᵀ. Q 100 × 128, K 100 × ?, S 100 × 100.' On a sheet whose tokens are columns, the lengths
+    are in reverse order. A length that was not typed is "?", even if the sheet's text states it. Shapes are in
+    brackets, '(8, 100, 64)', if the table has tensors with more than two sides.
     """
     turned = shapes.variant.worksheet.tokens_are == "columns"
     blanks = {box.tensor: shapes.table[box.tensor].sides[:: -1 if turned else 1] for box in boxes}
@@ -113,7 +122,10 @@ def alt_text(shapes: TypedShapes, plan: FigurePlan, boxes: Sequence[Box]) -> str
 
 
 def captions(shapes: TypedShapes, plan: FigurePlan) -> Iterator[str]:
-    """The sentences below a figure: what it shows, what the mask in it hides, how its heads share keys and values."""
+    """Yield the sentences below a figure: what it shows, what its mask hides, how its heads share keys and values.
+
+    The last one is only for the scores of one head; with shared keys it is left out on a sheet in letters.
+    """
     variant, wording = shapes.variant, shapes.variant.wording
     yield variant.figure_wording(plan.key).caption
     if any(key.startswith("repeated") for key in plan.results):
@@ -130,7 +142,11 @@ def captions(shapes: TypedShapes, plan: FigurePlan) -> Iterator[str]:
 
 
 def mask_captions(shapes: TypedShapes) -> Iterator[str]:
-    """The keys of the sentences on what is hidden of the weights: by the causal mask, and by a window or by chunks."""
+    """Yield the keys of the sentences on which weights are hidden: "mask" for a causal mask, then by windows or chunks.
+
+    The latter is "window", "window-both-ways" or "chunk" if they hide something in all layers, "some-layers" if only in
+    some.
+    """
     if is_causal(shapes):
         yield "mask"
     rows, (reach, chunk) = shapes.variant.tokens, shared_limits(shapes)
@@ -141,9 +157,9 @@ def mask_captions(shapes: TypedShapes) -> Iterator[str]:
 
 
 def mismatch_captions(shapes: TypedShapes, plan: FigurePlan) -> Iterator[MismatchCaption]:
-    """One sentence for each thing in a figure that does not fit, with the typed lengths alone.
+    """Yield one sentence for each thing in a figure that does not fit, with the typed lengths alone.
 
-    Of a product that another figure draws, that figure speaks.
+    A mismatch of a product is left to the figure that draws it as a product.
     """
     others = [other for other in FIGURE_PLANS[shapes.table.key] if other is not plan and other.draws_products]
     drawn_elsewhere = {result for other in others for result in other.results if not plan.draws_products}
@@ -158,7 +174,7 @@ def mismatch_captions(shapes: TypedShapes, plan: FigurePlan) -> Iterator[Mismatc
 
 
 def _about(shapes: TypedShapes, result: str, sides: Iterable[Blank]) -> tuple[str, ...]:
-    """The boxes that the lengths of these sides come from, as the sheet names them; then the matrix that is made."""
+    """The boxes that the lengths of these sides come from, by their names on the sheet; then the key of the result."""
     asked = frozenset(shapes.variant.worksheet.rows)
     typed = {blank: length for blank, length in shapes.lengths.items() if blank.tensor in asked}
     source_of = typed_source_of(shapes.table, typed, asked)
@@ -169,7 +185,8 @@ def _about(shapes: TypedShapes, result: str, sides: Iterable[Blank]) -> tuple[st
 def _mismatch_caption(shapes: TypedShapes, mismatch: DimensionMismatch) -> str:
     """Why two sides must be equal: 'Q has 128 columns but K has 4096: for S = Q · Kᵀ they must match.'.
 
-    Fields are named as on the sheet.
+    Rows and columns are those of the sheet. Other sentences are for output added to input, sides of the same or of
+    different fields, sides of tensors with three dimensions or four, and sides that should be a product.
     """
     if mismatch.parts:
         return _merged_caption(shapes, mismatch)
@@ -189,7 +206,7 @@ def _mismatch_caption(shapes: TypedShapes, mismatch: DimensionMismatch) -> str:
 def _merged_caption(shapes: TypedShapes, mismatch: DimensionMismatch) -> str:
     """Why a side must be the product of others: 'In Q, dim 1 is 896, but Q_view has 14 · 60 = 840: …'.
 
-    On a sheet in letters the product is not worked out.
+    On a sheet in letters the product is not computed.
     """
     whole, part = mismatch.left, mismatch.right
     product = " · ".join(map(shapes.label, mismatch.parts))
@@ -208,7 +225,7 @@ def _merged_caption(shapes: TypedShapes, mismatch: DimensionMismatch) -> str:
 
 
 def _part_caption(shapes: TypedShapes, mismatch: PartMismatch) -> str:
-    """Why heads cannot be multiplied, or joined matrices do not make the whole."""
+    """Why heads cannot be multiplied, or joined matrices do not make the whole; the widths of heads are worked out."""
     blanks = [blank for blank, _ in mismatch.sides]
     letters, lengths = [shapes.letter(b.tensor) for b in blanks], [shapes.label(b) for b in blanks]
     widths = [_head_width(shapes, blank) for blank in blanks] if mismatch.kind != "joined" else []
@@ -225,12 +242,11 @@ def _part_caption(shapes: TypedShapes, mismatch: PartMismatch) -> str:
 
 
 def _head_width(shapes: TypedShapes, blank: Blank) -> str:
-    """The width of one head, worked out: '2048/8 = 256'."""
+    """The width of one head, worked out: '2048/8 = 256'; only the quotient if it is not a whole number."""
     quotient = f"{shapes.label(blank)}/{shapes.heads_label(blank.tensor)}"
     label = head_label(shapes, blank.tensor)[0]
     return quotient + (f" = {label}" if label != quotient else "")
 
 
 def _axis(shapes: TypedShapes, blank: Blank) -> str:
-    """The sheet's word for a field: "rows" or "columns"."""
     return shapes.variant.axis(blank)

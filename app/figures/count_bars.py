@@ -28,7 +28,10 @@ KINDS_OF_COUNTS: Mapping[Bars, tuple[str, str, str]] = {
 
 @dataclass(frozen=True)
 class CountPlan:
-    """Which counts stand in one figure: those that are added up to `whole`, or without one any of one unit."""
+    """The counts in one figure: `parts` that add up, times `factor`, to `whole`.
+
+    Without `whole`, counts of one kind.
+    """
 
     key: str
     parts: tuple[str, ...]
@@ -42,11 +45,11 @@ class CountPlan:
 
 
 def count_plans(variant: Variant) -> tuple[CountPlan, ...]:
-    """One figure for each sum of several counts; where there are no sums, one for each of two kinds of numbers.
+    """The figures of a sheet's counts: one for each sum whose parts are all asked.
 
-    Of costs these are operations-and-bytes, of a feed-forward width the steps to it, and parameters.
-
-    A sheet in letters has none, because its bars would say nothing.
+    For costs and feed-forward widths there is one figure for each of two kinds of counts instead: operations and bytes,
+    or parameters and the steps to the width; the kind that is asked first comes first. None on a sheet in letters,
+    where bars would say nothing.
     """
     asked = variant.problem.asked
     if variant.worksheet.answers == "letters":
@@ -54,14 +57,18 @@ def count_plans(variant: Variant) -> tuple[CountPlan, ...]:
     if kinds := KINDS_OF_COUNTS.get(TOPICS[variant.worksheet.topic].bars):
         ending, first, second = kinds
         keys = [count.key for count in variant.table.counts if count.key in asked and count.key != "multiples"]
-        ending_so = tuple(key for key in keys if key.endswith(ending))
-        plans = (CountPlan(first, ending_so), CountPlan(second, tuple(key for key in keys if key not in ending_so)))
+        of_first_kind = tuple(key for key in keys if key.endswith(ending))
+        plans = (
+            CountPlan(first, of_first_kind),
+            CountPlan(second, tuple(key for key in keys if key not in of_first_kind)),
+        )
         return tuple(sorted((plan for plan in plans if plan.rows), key=lambda plan: keys.index(plan.rows[0])))
     return tuple(_sums(variant.table.counts, asked, variant.sizes))
 
 
 def _sums(counts: Sequence[Count], asked: frozenset[str], sizes: Mapping[str, int]) -> Iterator[CountPlan]:
-    """The counts that are asked and worked out from the sum of several others that are all asked."""
+    """Yield a plan for each asked count that is worked out from the sum of several other counts, all of them asked."""
+    asked &= {count.key for count in counts}
     for count in counts:
         total = count.made_from
         if total is None or "parts" not in total.formula.symbols:
@@ -74,10 +81,11 @@ def _sums(counts: Sequence[Count], asked: frozenset[str], sizes: Mapping[str, in
 def draw_counts(
     variant: Variant, answers: Answers, longest: Mapping[str, int] | None = None, *, tells_mismatches: bool = True
 ) -> tuple[Figure, ...]:
-    """The bars of a sheet that counts, on a scale of its own each, which is true and not of square roots; plots first.
+    """The bars of a sheet that counts, each figure on its own linear scale.
 
-    `longest` is the number that fills the width, by the last row of the figure, where that is not its own largest.
-    Without `tells_mismatches`, nothing is said of parts that do not add up, or of lines that meet elsewhere.
+    A plot of growth comes first, if the topic has one. `longest` is the number that fills the width, by the last row of
+    the figure, in place of the largest in it. Without `tells_mismatches`, nothing shows parts that do not add up, or
+    lines that meet elsewhere.
     """
     numbers = {
         blank.tensor: answer.value if isinstance(answer, Answer) else answer
@@ -96,7 +104,10 @@ def draw_counts(
 
 
 def longest_bars(variant: Variant, answers: Answers) -> dict[str, int]:
-    """The number that fills the width of each figure, by the key of its last row."""
+    """The number that fills the width of each figure, by the key of its last row.
+
+    It is the largest answer of its rows, or the sum of its parts if that is larger; at least 1.
+    """
     numbers = {
         blank.tensor: answer.value if isinstance(answer, Answer) else answer for blank, answer in answers.items()
     }
@@ -111,7 +122,11 @@ def longest_bars(variant: Variant, answers: Answers) -> dict[str, int]:
 def _figure(
     variant: Variant, plan: CountPlan, numbers: Mapping[str, int], longest: int, *, tells_mismatches: bool
 ) -> Figure:
-    """One figure: a bar for each row with its name on the left and its number on the right."""
+    """One figure: a bar for each row with its name on the left and its number on the right.
+
+    Parts begin where the one before ends, and are `factor` times as long as their number. If `tells_mismatches` and
+    everything is answered, an outline of the sum's length is drawn around a whole that differs from it.
+    """
     boxes, edges, outlines = list[Box](), list[Edge](), list[Rect]()
     x, px = 0.0, LONGEST_PX / longest
     known = [numbers[key] * plan.factor for key in plan.parts if key in numbers]
@@ -148,7 +163,10 @@ def _figure(
 def _labels(
     variant: Variant, box: Box, numbers: Mapping[str, int], factor: int, outlines: Sequence[Rect]
 ) -> tuple[Edge, Edge]:
-    """The name on the left of all bars, with its factor, and the number on the right of this one or of its outline."""
+    """The name on the left of all bars, with its factor, and the number on the right of this bar.
+
+    If an outline reaches further right, the number is right of that.
+    """
     kind: EdgeKind = "mismatch" if outlines else "other" if box.tensor in numbers else "unknown"
     shift = max(0.0, *(outline.right - box.rect.right for outline in outlines), 0.0)
     start = Point(0.0, box.rect.y), Point(0.0, box.rect.bottom)

@@ -91,9 +91,9 @@ class Box:
     transposed: drawn with columns as height, as the keys in Q·Kᵀ. rules: lines between the heads in it. groups: every
     second key/value head, or every second group of query heads that share one. part: the piece of it that is meant,
     such as one head's columns or the new token's row; the rest is drawn pale. gaps: cuts through a side that is drawn
-    shortened. cards: how far right and up each card behind it is, from the nearest to the last, of a tensor with
-    more than two sides; odd_cards are those of every second group, and is_thinned says that there are more cards than
-    are drawn. products: of a flow (see Flow).
+    shortened. cards: how far right and up each card behind it is, from the nearest to the last, of a tensor with more
+    than two sides; odd_cards are those of every second group, and is_thinned says that there are more cards than are
+    drawn. products: of a flow (see Flow).
     """
 
     tensor: str
@@ -134,7 +134,7 @@ class Box:
 
     @property
     def card_polygons(self) -> tuple[Polygon, ...]:
-        """What can be seen of each card behind: above the one before it, and right of that."""
+        """The visible part of each card behind the front one: above the card before it, and right of that."""
         return tuple(starmap(_visible_card, pairwise(self.card_rects)))
 
     @property
@@ -144,11 +144,11 @@ class Box:
 
     @property
     def letter_fits(self) -> bool:
-        """Whether the letter fits inside; if not, it is beside a label instead."""
+        """Whether the letter fits inside; if not, it is next to a label instead."""
         return self.rect.height >= LETTER_LINE_PX - 2 and self.rect.width >= letter_px(self.symbol) + 4
 
     def moved(self, x: float, y: float) -> Box:
-        """The same further right and down, with all that is drawn in it."""
+        """The box further right and down, with all that is drawn in it."""
         if not (x or y):
             return self
         return self._placed(self.rect.moved(x, y), self.part and self.part.moved(x, y), lambda area: moved(area, x, y))
@@ -165,6 +165,7 @@ class Box:
 
 
 def _visible_card(front: Rect, card: Rect) -> Polygon:
+    """The part of a card behind the front card that is not covered: an L, or all of it if they do not overlap."""
     left, top, right, bottom = card.x, card.y, card.right, card.bottom
     inner_x, inner_y = front.right, front.y
     if inner_x <= left or inner_y >= bottom:  # nothing covers it
@@ -178,7 +179,7 @@ class Edge:
 
     blank: the box of the sheet that this length belongs to, None for a side that no box asks for, as of a single head.
     name: "tokens", "embedding" …, or "". letter: the matrix's, if its box is too small to hold it. shift: how far its
-    label is moved outwards, to stand free. given: the number was not typed, the sheet's own text tells it. products: of
+    label is moved outwards, away from others. given: the number was not typed; the sheet's text states it. products: of
     a flow (see Flow).
     """
 
@@ -197,7 +198,7 @@ class Edge:
 
     @property
     def text_width(self) -> float:
-        """About how wide the label is, in px: its wider line; 0 if it is not shown."""
+        """The approximate width of the label in px: its wider line; 0 if it is not shown."""
         if self.shown != "label":
             return letter_px(self.letter) if self.shown == "letter" else 0.0
         space = SPACE_PX if self.letter and self.label else 0.0
@@ -210,21 +211,27 @@ class Edge:
 
     @property
     def text_height(self) -> float:
-        """How high the label is, in px: a line for the number, and one for the name; 0 if it is not shown."""
+        """The height of the label in px: a line for the number, and one for the name; 0 if it is not shown."""
         if self.shown != "label":
             return self.line_height if self.shown == "letter" else 0.0
         return self.line_height + LINE_PX * bool(self.name)
 
     @property
     def is_cramped(self) -> bool:
-        """Whether a label reaches over the ends of its side, and so might reach over the corner to the next label."""
+        """Whether the label is longer than its side, and so might reach around the corner to the next label.
+
+        Only for bottom, under, left, right and over; other sides have room.
+        """
         if self.side in ("bottom", "under"):
             return self.end.x - self.start.x < self.text_width + 4
         return self.side in ("left", "right", "over") and self.end.y - self.start.y < self.text_height
 
     @cached_property
     def text_box(self) -> Rect:
-        """Where the label is; a cramped one ends at the corner of its product, and reaches away from it."""
+        """The rectangle of the label, outside the middle of its side, `shift` px further away.
+
+        A cramped label ends at the corner of its product, and reaches away from it.
+        """
         width, height, (x1, y1), (x2, y2) = self.text_width, self.text_height, self.start, self.end
         x, y = (x1 + x2 - width) / 2, (y1 + y2 - height) / 2
         if self.is_cramped:
@@ -251,7 +258,7 @@ class Edge:
 
     @property
     def anchor(self) -> Literal["start", "middle", "end"]:
-        """Which end of its lines the label is aligned at."""
+        """The end of its lines at which the label is aligned: the one next to the box, or the middle."""
         if self.side in ("left", "foot", "upper") or (self.side == "under" and self.is_cramped):
             return "end"
         if self.side in ("top", "below"):
@@ -260,7 +267,7 @@ class Edge:
 
     @property
     def label_at(self) -> Point:
-        """Where the base line of the number starts, ends or has its middle, by its anchor; the name is a line below."""
+        """The point on the base line of the number where it starts, ends or has its middle, by its anchor."""
         x, y, width, _ = self.text_box
         baseline = LETTER_BASELINE_PX if self.letter else BASELINE_PX
         return Point(x + {"start": 0.0, "middle": width / 2, "end": width}[self.anchor], y + baseline)
@@ -276,12 +283,12 @@ class Edge:
 
     @property
     def mirrored(self) -> Edge:
-        """The edge on the mirrored side, with the blank of the exchanged field."""
+        """The edge on the mirrored side, with the blank of the other field: rows for columns."""
         blank, side = self.blank and self.blank.transposed, MIRRORED_SIDES[self.side]
         return fast_replace(self, blank=blank, side=side, start=self.start.mirrored, end=self.end.mirrored)
 
     def moved_past(self, others: Sequence[Rect]) -> Edge:
-        """The edge with its label moved outwards, away from its box, until it lies on none of these."""
+        """The edge with its label moved outwards, away from its box, past all of these rectangles."""
         text = self.text_box
         match self.side:
             case "left" | "foot":
@@ -296,7 +303,10 @@ class Edge:
 
 
 def spread(edges: Iterable[Edge], taken: Sequence[Rect] = ()) -> tuple[Edge, ...]:
-    """The edges, each label that would lie on another one or on what is `taken` moved outwards until it is free."""
+    """The edges, with labels that would overlap another one or `taken` rectangles moved outwards until they are free.
+
+    Labels at the left and at the top move first, then the others. A label that is not shown takes no room.
+    """
     spread_edges = list(edges)
     texts = {index: edge.text_box for index, edge in enumerate(spread_edges) if edge.text_height}
     for index in sorted(texts, key=lambda index: _MOVING_ORDER.index(spread_edges[index].side)):
@@ -314,8 +324,8 @@ def spread(edges: Iterable[Edge], taken: Sequence[Rect] = ()) -> tuple[Edge, ...
 class Arc:
     """A quarter of an ellipse at a product's corner, from the left operand's columns to the right operand's rows.
 
-    It says that the two lengths are one. Of lengths that differ, a `mismatch`, it runs as far as the shorter one; a
-    MismatchBracket marks the rest.
+    It says that the two lengths are equal. If they differ, a `mismatch`, it goes as far as the shorter one; a
+    MismatchBracket marks the rest. `is_open` if one of them is not known.
     """
 
     start: Point
@@ -327,7 +337,7 @@ class Arc:
 
     @property
     def points(self) -> Polygon:
-        """Points along it, from start to end."""
+        """ARC_POINTS + 1 points along it, from start to end."""
         (x1, y1), (x2, y2) = self.start, self.end
         upright = ((x2 - x1) * (y2 - y1) > 0) == self.clockwise  # whether it sets out up or down
         turns = [math.pi / 2 * step / ARC_POINTS for step in range(ARC_POINTS + 1)]
@@ -347,7 +357,7 @@ class Arc:
 
 @dataclass(frozen=True)
 class MismatchBracket:
-    """What one of two sides that should be equal has too much: a bracket along it, and "4096 ≠ 128" at `label_at`.
+    """A bracket along the part of a side by which it is longer than its partner, and "4096 ≠ 128" at `label_at`.
 
     The bracket runs from where the shorter side ends to the end of the longer one; its hooks point `toward` the matrix.
     """
@@ -392,7 +402,7 @@ class Sign:
 
     @property
     def text_box(self) -> Rect:
-        """The rectangle around it and its words."""
+        """The rectangle around the sign and its words."""
         width, above = max([SIGN_SIDE_PX, *map(label_px, self.words)]), LINE_PX * len(self.words)
         return Rect(self.at.x - width / 2, self.at.y - SIGN_SIDE_PX / 2 - above, width, SIGN_SIDE_PX + above)
 
@@ -414,12 +424,12 @@ class Sign:
 
 @dataclass(frozen=True)
 class Flow:
-    """What a figure has besides if it is one lane of matrices, from the input to the output, product by product.
+    """What only a figure has that is one lane of matrices, from the input to the output, product by product.
 
     A product has the key of its result. Its parts name it in `products`, separated by spaces.
 
     lanes: the band of the tokens, or a band for each of two texts. frames: for each product the part of the figure to
-    look at; products that are seen together have the same. axes: for each product the lane's number and name, at their
+    look at; products that are shown together have the same. axes: for each product the lane's number and name, at their
     place in its frame. states: of parts with these products, "on" if one is worked on, which is the first that isn't
     fully answered, "done" if one is fully answered, or both; all parts are on once the whole sheet is filled in.
     """
@@ -431,14 +441,17 @@ class Flow:
 
     @property
     def axis_labels(self) -> tuple[tuple[str, Edge], ...]:
-        """The labels of the lane inside the frames, each with its products; without the first, which always shows."""
+        """The labels of the lane inside the frames, each with its products.
+
+        Without the first, which is always visible.
+        """
         products = dict[Edge, list[str]]()
         for key, axis in self.axes.items():
             products.setdefault(axis, []).append(key)
         return tuple((" ".join(keys), axis) for axis, keys in products.items())[1:]
 
     def __add__(self, other: Flow) -> Flow:
-        """Both lanes; the first label of the other one always shows, so it belongs to no frame."""
+        """Both lanes; the first label of the other one is always visible, so it belongs to no frame."""
         first = next(iter(other.axes.values()))
         axes = {key: axis for key, axis in other.axes.items() if axis != first}
         return Flow(self.lanes + other.lanes, self.frames | other.frames, self.axes | axes, self.states | other.states)
@@ -458,17 +471,20 @@ class Flow:
 
 
 def view_of(rects: Iterable[Rect], *, is_mirrored: bool = False) -> Rect:
-    """The part of a flow around these rectangles, of a size that suits a phone; the flow may yet be mirrored."""
+    """The part of a flow around these rectangles, of at least VIEW_PX, which suits a phone.
+
+    Width and height of VIEW_PX are exchanged if the flow is still to be mirrored (`is_mirrored`).
+    """
     least = VIEW_PX[::-1] if is_mirrored else VIEW_PX
     return Rect(*(round(side, 1) for side in Rect.around(rects, VIEW_MARGIN_PX).at_least(*least)))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sketch:
-    """What is drawn, anywhere; two sketches add up to one with all that is in both.
+    """What is drawn; two sketches add up to one with all parts of both.
 
-    outlines: around a matrix that cannot be added to another one, the size it would need. pulled: for each head that
-    is drawn on its own, the band to it from its place in the whole matrix.
+    outlines: around a matrix that cannot be added to another one, the size it would need. pulled: for each head that is
+    drawn outside its matrix, the band to it from its place in the matrix.
     """
 
     boxes: tuple[Box, ...] = ()
@@ -497,13 +513,16 @@ class Sketch:
         return self._placed(attrgetter("mirrored"), mirrored)
 
     def _placed(self, place: Callable[[Any], Any], place_polygon: Callable[[Polygon], Polygon]) -> Sketch:
-        """All of it at another place; `place` finds it for a part, an outline or the flow."""
+        """The sketch with every part, outline and the flow moved by `place`, and bands by `place_polygon`."""
         names = ("boxes", "edges", "arcs", "outlines", "signs", "brackets")
         placed = {name: tuple(map(place, parts)) for name in names if (parts := getattr(self, name))}
         return Sketch(**placed, pulled=tuple(map(place_polygon, self.pulled)), flow=self.flow and place(self.flow))
 
     def states(self, working: str, is_done: Callable[[str], bool]) -> dict[str, str]:
-        """The states of its parts (see Flow); `working` is the product worked on, "" if all is done."""
+        """The states of its parts (see Flow), by their `products`.
+
+        `working` is the product worked on, "" if all is done. `is_done` says of a product whether it is fully answered.
+        """
         kinds = (self.boxes, self.edges, self.arcs, self.signs, self.brackets)
         states = dict[str, str]()
         for products in {part.products for parts in kinds for part in parts}:
@@ -518,6 +537,7 @@ class Sketch:
         return Rect.around(self._rects(), MARGIN_PX)
 
     def _rects(self) -> Iterator[Rect]:
+        """Yield the rectangle of everything drawn and written, except bands of heads; of an arc, both ends."""
         yield from (box.extent for box in self.boxes)
         yield from self.outlines
         yield from (edge.text_box for edge in self.edges)
@@ -528,7 +548,7 @@ class Sketch:
 
     @property
     def obstacles(self) -> list[Rect]:
-        """What no label may cover: matrices, signs, the dashes of outlines, and arcs, by points along them."""
+        """The rectangles that no label may cover: matrices, signs, the dashes of outlines, and points along arcs."""
         taken = [rect for box in self.boxes for rect in box.card_rects]
         taken += [sign.text_box for sign in self.signs]
         for x, y, width, height in self.outlines:
@@ -539,7 +559,7 @@ class Sketch:
 
 @dataclass(frozen=True)
 class MismatchCaption:
-    """What does not fit in a figure: a sentence, and what of the sheet it is about.
+    """What does not fit in a figure: a sentence, and the boxes of the sheet it is about.
 
     about: the boxes that the compared lengths come from ('queries.columns'), then the tensor whose equation breaks.
     """
@@ -552,8 +572,8 @@ class MismatchCaption:
 class Figure(Sketch):
     """A sketch in its frame, with its texts: one product, or several with the same left operand or in a chain.
 
-    alt_text: the figure in words. captions: sentences below it. mismatches: what does not fit. has_scale: whether a
-    choice of scales changes it.
+    alt_text: the figure in words. captions: sentences below it. mismatches: what does not fit. has_scale: whether the
+    choice of a scale changes it.
     """
 
     key: str

@@ -1,7 +1,7 @@
-"""Where everything is in a figure: the corner layout of a product, and what else is drawn.
+"""The places of everything in a figure: the corner layout of a product, and what else is drawn.
 
-The left operand is beside the result, so that they share their rows; the right operand is above the result,
-so that they share their columns. The inner dimension, which is summed away, meets at the corner between them:
+The left operand is next to the result, so that they share their rows; the right operand is above the result, so that
+they share their columns. The inner dimension, which is summed over, meets at the corner between them:
 
                  ┌─────┐
                  │  Kᵀ │
@@ -31,7 +31,7 @@ SIGN_PX = 24.0  # for a sign
 
 
 def sketch_figure(pen: Pen, plan: FigurePlan) -> Sketch:
-    """The figure of a plan with its labels placed; mirrored on a sheet whose tokens are columns, but for decks."""
+    """The figure of a plan with its labels; mirrored if the sheet's tokens are columns, unless it has decks."""
     if plan.layout == "decks":
         return sketch_decks(pen, plan)
     sketch = _LAYOUTS[plan.layout](pen, plan)
@@ -43,19 +43,19 @@ def sketch_figure(pen: Pen, plan: FigurePlan) -> Sketch:
 
 
 def _product(pen: Pen, plan: FigurePlan) -> Sketch:
-    """The left operand, then one column for each result, side by side, each result below its right operand.
+    """The left operand, then one column for each result, next to each other, each result below its right operand.
 
     Only the first product has arcs: later right operands either are made to fit or are behind other boxes.
     """
     left = pen.box(plan.left, 0.0, 0.0)
     sketch = _with_results(pen, plan.results, pen.labelled(left, "left", "under"), left.rect.width + CORNER_PX)
-    made = pen.shapes.table[plan.results[0]]
-    if made.made_by is None or len(made.made_by.operands) != 2:
+    first_result = pen.shapes.table[plan.results[0]]
+    if first_result.made_by is None or len(first_result.made_by.operands) != 2:
         return sketch
     above = sketch.boxes[1]
     columns = Blank(left.tensor, "columns")
     rows = Blank(above.tensor, "columns" if above.transposed else "rows")  # as drawn
-    if any({rows, columns} <= set(blanks) for blanks in made.equal_sides.values()):
+    if any({rows, columns} <= set(blanks) for blanks in first_result.equal_sides.values()):
         typed = pen.shapes.compared
         inner = (typed.get(columns), typed.get(rows))
         sketch += Sketch(arcs=corner_arcs(left, above, inner, tells_mismatches=pen.shapes.tells_mismatches))
@@ -63,7 +63,10 @@ def _product(pen: Pen, plan: FigurePlan) -> Sketch:
 
 
 def _with_results(pen: Pen, results: Sequence[str], sketch: Sketch, x: float) -> Sketch:
-    """The sketch with a column for each result from x on: the result on the base line, its right operand above it."""
+    """The sketch with a column for each result from x on: the result on the base line, its right operand above it.
+
+    A column after the first is moved right if its labels would cover the one before.
+    """
     for key in results:
         column = _column(pen, key, x)
         covered = pen.right_end(sketch) + GAP_PX / 3 - min(pen.label_box(edge).x for edge in column.edges)
@@ -81,9 +84,9 @@ def _column(pen: Pen, key: str, x: float) -> Sketch:
 
 
 def _head_scores(pen: Pen, plan: FigurePlan) -> Sketch:
-    """The scores of one head: its queries and keys are pulled out of those of all heads, then S = Q·Kᵀ as always.
+    """The scores of one head: its queries and keys are pulled out of those of all heads, then multiplied, S = Q·Kᵀ.
 
-    It is the last head, which in either matrix is next to the corner.
+    It is the last head, which in either matrix is next to the corner. Results after the scores follow on the right.
     """
     queries = pen.with_last_head(pen.box("queries", 0.0, 0.0))
     sketch = pen.labelled(queries, "left", "bottom")
@@ -106,7 +109,7 @@ def _head_scores(pen: Pen, plan: FigurePlan) -> Sketch:
 
 
 def _head_context(pen: Pen, plan: FigurePlan) -> Sketch:
-    """The context of one head: weights times its values, pulled out of those of all heads; then all heads in a row."""
+    """A head's weights times its values, pulled out of those of all heads, and the context of all heads."""
     weights = pen.box("weights", 0.0, 0.0)
     context = pen.head("context", weights.rect.width + CORNER_PX, 0.0)
     value = pen.head("values", context.rect.x, -CORNER_PX - pen.sizes.size("values")[1])
@@ -139,9 +142,9 @@ def _made_by(pen: Pen, plan: FigurePlan) -> Operation:
 
 
 def _stack(pen: Pen, plan: FigurePlan) -> Sketch:
-    """Matrices below each other, left aligned, so that sides that should be equal can be compared; signs before them.
+    """Matrices below each other, left aligned, so that sides that should be equal can be compared; signs on the left.
 
-    A sign ↓ says that the one below is the last row of the one above.
+    A sign ↓ says that the matrix below is the last row of the one above, which is marked there.
     """
     sketch, y, made_by = Sketch(), 0.0, _made_by(pen, plan)
     for key, sign in zip(plan.tensors, " " + made_by.signs, strict=True):
@@ -158,7 +161,10 @@ def _stack(pen: Pen, plan: FigurePlan) -> Sketch:
 
 
 def _row(pen: Pen, plan: FigurePlan) -> Sketch:
-    """Matrices beside each other, with signs between them."""
+    """Matrices side by side, with the operation's signs between them, each labelled at its right and bottom.
+
+    A concatenation has a bracket if its widths do not add up.
+    """
     sketch, x, made_by = Sketch(), 0.0, _made_by(pen, plan)
     for key, sign in zip(plan.tensors, " " + made_by.signs, strict=True):
         box = pen.box(key, x, 0.0)

@@ -13,9 +13,9 @@ Right operands are above or below their results in turn, so that no arc crosses 
                               │Kᵀ│             │ W_O  │
                               └──┘             └──────┘
 
-Numbers are in one line below the lane; the lane has the number of tokens at its left end. Of a matrix that has
-another number of rows, the box is shorter than the lane or sticks out of it, and has its own number beside it.
-Everything is laid out with tokens as rows, and with the room that the labels will need once the sketch is mirrored.
+Numbers are in one line below the lane; the lane has the number of tokens at its left end. A matrix with another number
+of rows is shorter than the lane or sticks out of it, and has that number next to it. Everything is laid out with tokens
+as rows, and with the room that the labels will need once the sketch is mirrored.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class _Product:
 
     @cached_property
     def inner(self) -> tuple[Blank, Blank]:
-        """The two sides that are summed away."""
+        """The two sides that are summed over."""
         return Blank(self.left, "columns"), Blank(self.right, "columns" if self.is_transposed else "rows")
 
     @property
@@ -89,7 +89,7 @@ _Taken = tuple[Rect, float]  # where nothing else may be, and the room around it
 
 
 def sketch_flow(pen: Pen, plan: FigurePlan) -> Sketch:
-    """The lanes of a plan below one another, with the arcs of their products."""
+    """The lanes of a plan below one another, with the arcs of their products; a lane without products is left out."""
     sketch = Sketch()
     for lane in _lanes(pen, plan):
         drawn = lane.sketch()
@@ -105,7 +105,11 @@ def _lanes(pen: Pen, plan: FigurePlan) -> list[_Lane]:
 
 
 def differing_plan(pen: Pen, plan: FigurePlan, first: Values, second: Values) -> FigurePlan:
-    """The plan with those products alone that have another length among the second ones than among the first."""
+    """The plan with only those products in which some length of `second` differs from that of `first`.
+
+    The lengths are rows and columns of both operands and the result; one that is missing on one side counts as
+    different.
+    """
 
     def differs(each: _Product) -> bool:
         blanks = [Blank(key, field) for key in (each.left, each.right, each.result) for field in MATRIX_FIELDS]
@@ -117,7 +121,7 @@ def differing_plan(pen: Pen, plan: FigurePlan, first: Values, second: Values) ->
 
 @dataclass(frozen=True)
 class _Lane:
-    """The lane of a flow that begins with the matrix of the key `left`.
+    """The lane of a flow that begins with the matrix with the key `left`.
 
     Each matrix with its right operand is a column, drawn at x = 0 and then moved as far left as nothing touches it.
     """
@@ -127,18 +131,18 @@ class _Lane:
     left: str
 
     def sketch(self) -> Sketch:
-        """The columns from left to right, then signs, arcs and brackets, and the state of each part."""
+        """Draw the columns from left to right, then signs, arcs and brackets, and the state of each part."""
         columns, taken, right = dict[str, Sketch](), list[tuple[float, float, float, float]](), 0.0
         for before, key in pairwise(("", *self.keys)):
             column = self._column(key)
-            own = list(self._taken(key, column))
+            column_rects = list(self._taken(key, column))
             x = right + self._gap(key, before, column) if before else 0.0
-            for (left, top, _, height), own_room in own:
+            for (left, top, _, height), column_room in column_rects:
                 bottom = top + height
                 for other_right, other_top, other_bottom, room in taken:
                     if top < other_bottom and other_top < bottom:
-                        x = max(x, other_right - left + max(room, own_room))
-            taken += [(left + x + width, top, top + height, room) for (left, top, width, height), room in own]
+                        x = max(x, other_right - left + max(room, column_room))
+            taken += [(left + x + width, top, top + height, room) for (left, top, width, height), room in column_rects]
             columns[key] = column.moved(x, 0.0)
             right = columns[key].boxes[0].rect.right
         boxes = tuple(self.pen.with_inside(box) for column in columns.values() for box in column.boxes)
@@ -149,8 +153,10 @@ class _Lane:
             outlines=self.pen.outlines(boxes),
             signs=tuple(self._sign(each.result, columns) for each in self.products if not each.right),
         )
-        beside = [each for column in columns.values() for each in column.brackets]
-        sketch = fast_replace(sketch, brackets=(*beside, *dict.fromkeys(self._other_brackets(columns, sketch))))
+        column_brackets = [each for column in columns.values() for each in column.brackets]
+        sketch = fast_replace(
+            sketch, brackets=(*column_brackets, *dict.fromkeys(self._other_brackets(columns, sketch)))
+        )
         return fast_replace(sketch, flow=self._flow(columns, sketch.states(self._working, self._is_done)))
 
     @cached_property
@@ -160,7 +166,11 @@ class _Lane:
 
     @cached_property
     def products(self) -> tuple[_Product, ...]:
-        """The products of this lane in its order; a right operand is on the side where it is in the whole flow."""
+        """The products of this lane in order; a right operand is on the side where it is in the whole flow.
+
+        Right operands are below and above the lane in turn, starting above; results of the same left operand in a row
+        have theirs on the same side.
+        """
         products, is_above = list[_Product](), False
         for key in self.whole.results:
             made_by, operand = self.pen.shapes.table[key].made_by, self.pen.sizes.operand_above(key)
@@ -169,7 +179,7 @@ class _Lane:
                 continue
             if operand and not (products and left == products[-1].left):
                 is_above = not is_above
-            transposed = operand is not None and self.pen.sizes.stands_transposed(key)
+            transposed = operand is not None and self.pen.sizes.is_drawn_transposed(key)
             products.append(_Product(key, left, operand.key if operand else "", is_above, transposed))
         return tuple(each for each in products if each.result in self.plan.results)
 
@@ -191,7 +201,7 @@ class _Lane:
 
     @cached_property
     def tokens(self) -> Blank:
-        """The rows of the first matrix, which the lane is as high as."""
+        """The rows of the first matrix, which are as long as the lane is high."""
         return Blank(self.keys[0], "rows")
 
     @cached_property
@@ -217,14 +227,14 @@ class _Lane:
 
     @cached_property
     def edges(self) -> dict[str, tuple[Edge, ...]]:
-        """What is written at each matrix of the lane: its columns, then its rows."""
+        """The labels of each matrix of the lane: its columns, then its rows."""
         return {key: self._lane_edges(box) for key, box in self.boxes.items()}
 
     @cached_property
     def operands(self) -> dict[str, Box]:
         """The right operand above the lane or below it, by the product's result.
 
-        One below the lane begins under the numbers of both matrices above it.
+        One below the lane begins under the numbers of the left operand and of the result.
         """
         operands = dict[str, Box]()
         for each in (product for product in self.products if product.right):
@@ -258,14 +268,17 @@ class _Lane:
         return Sketch(boxes=(box, operand), edges=edges, brackets=brackets)
 
     def _gap(self, key: str, before: str, column: Sketch) -> float:
-        """The room between a matrix and the one before it in the lane."""
+        """The room between a matrix and the one before it in the lane; wider if it is made of that one.
+
+        It then has room for an arc or a sign.
+        """
         product = self.product_of.get(key)
         if product is None or product.left != before:
             return NEXT_PX
         return PRODUCT_PX if product.right else self._sign_room(column)
 
     def _sign_room(self, column: Sketch) -> float:
-        """The room for a sign before a matrix, and before its label where the lane is too low for both."""
+        """The room for a sign before a matrix, and before its label too if that is at the height of the sign."""
         label = self.pen.label_box(column.edges[0])
         covered = column.boxes[0].rect.x - label.x if label.y < self.height / 2 + SIGN_TEXT_PX / 2 else 0.0
         return SIGN_ROOM_PX + 2 * max(0.0, covered)
@@ -276,7 +289,10 @@ class _Lane:
         return Sign("↓" if self.pen.is_mirrored else "→", Point(x, self.height / 2), key)
 
     def _taken(self, key: str, column: Sketch) -> Iterator[_Taken]:
-        """The rectangles of a column where nothing else may be, each with the room around it."""
+        """Yield the rectangles of a column where nothing else may be, each with the room around it.
+
+        These are boxes, labels, brackets with the first place for their text, a sign, and the end of an arc.
+        """
         for box in column.boxes:
             yield box.rect, TEXT_PX
         for edge in column.edges:
@@ -302,23 +318,28 @@ class _Lane:
     # Labels
 
     def _lane_edges(self, box: Box) -> tuple[Edge, Edge]:
-        """The number of columns below a matrix, and its rows: at the left end of the lane, or beside another number.
+        """The number of columns below a matrix, and its rows: on the left for the lane's, else next to the matrix.
 
-        A name is where it is needed first: the sizes of later matrices have the same colours.
+        Labels that would cover each other are moved apart.
         """
         columns = self._edge(Blank(box.tensor, "columns"), "below", box, letter=self.pen.outside_letter(box))
         needed = max((outline.height for outline in self.pen.outlines([box])), default=0.0)
         columns = fast_replace(columns, shift=max(0.0, needed - box.rect.height))  # below its outline, if it has one
         rows = self._rows(box)
         if rows.shown == "label":
-            beside, below = self.pen.label_box(rows), self.pen.label_box(columns)
-            if rows.side == "left" and below.x < beside.right + TEXT_PX and below.y < beside.bottom:
-                columns = fast_replace(columns, shift=beside.bottom - below.y + 2)
-            if rows.side == "right" and beside.bottom > below.y:  # of a matrix that is too low for both
-                rows = fast_replace(rows, shift=max(0.0, below.right + 4 - beside.x))
+            at_row, below = self.pen.label_box(rows), self.pen.label_box(columns)
+            if rows.side == "left" and below.x < at_row.right + TEXT_PX and below.y < at_row.bottom:
+                columns = fast_replace(columns, shift=at_row.bottom - below.y + 2)
+            if rows.side == "right" and at_row.bottom > below.y:  # of a matrix that is too low for both
+                rows = fast_replace(rows, shift=max(0.0, below.right + 4 - at_row.x))
         return columns, rows
 
     def _rows(self, box: Box) -> Edge:
+        """The rows of a matrix: labelled with the lane's name if it is the first.
+
+        Rows that are the lane's are shown only while their box has the focus. Other rows are labelled on the right, or
+        have only a line there if a mismatch is marked.
+        """
         blank = Blank(box.tensor, "rows")
         if blank == self.tokens:
             return fast_replace(self._edge(blank, "left", box), name=self._lane_name)
@@ -336,7 +357,10 @@ class _Lane:
         return size_name(self.pen.shapes, expression) if expression else ""
 
     def _has_own_rows(self, rows: Blank) -> bool:
-        """Whether a matrix has another number of rows than the lane, as far as is known and may be said."""
+        """Whether a matrix has another number of rows than the lane, as far as is known.
+
+        If the drawing must not give mismatches away, whether the rows were typed and are asked.
+        """
         shapes, lengths = self.pen.shapes, self.pen.shapes.lengths
         if rows == self.tokens or rows not in lengths:
             return False
@@ -346,9 +370,10 @@ class _Lane:
         return shapes.differ(rows, self.tokens) if both_typed else lengths[rows] != lengths.get(self.tokens)
 
     def _operand_edges(self, product: _Product, box: Box) -> tuple[Edge, Edge]:
-        """The inner side of a right operand, and beside what was typed for it where the result does not say it.
+        """The inner side of a right operand, and its outer side.
 
-        Its letter is at the far side if there is no room for it inside.
+        Each has a label only if it was typed and the left operand, or the result, does not show the same number. The
+        letter is at the far side if there is no room for it inside.
         """
         shapes, rows, columns = self.pen.shapes, Blank(box.tensor, "rows"), Blank(box.tensor, "columns")
         inner, outer = (columns, rows) if box.transposed else (rows, columns)
@@ -356,21 +381,21 @@ class _Lane:
         letter = self.pen.outside_letter(box)
         asked = box.tensor in shapes.variant.worksheet.rows and box.tensor not in self.keys_of_both
 
-        def is_told(side: Blank, blank: Blank) -> bool:
-            """Whether a number elsewhere is this side's too, or it has none of its own to show."""
+        def shows_no_number(side: Blank, blank: Blank) -> bool:
+            """Whether `blank` shows this side's number too, or the side has no number to show."""
             return not asked or side not in shapes.lengths or shapes.share_number(side, blank)
 
-        if is_told(inner, Blank(product.left, "columns")):
+        if shows_no_number(inner, Blank(product.left, "columns")):
             inner_edge = self._edge(inner, "left", box, "line")
         else:
             inner_edge = self._edge(inner, "right", box)
         shown: EdgeShown = "letter" if letter else "focus"
-        if not is_told(outer, Blank(product.result, "columns")):
+        if not shows_no_number(outer, Blank(product.result, "columns")):
             shown = "label"
         return inner_edge, self._edge(outer, far, box, shown, letter)
 
     def _edge(self, blank: Blank, side: EdgeSide, box: Box, shown: EdgeShown = "label", letter: str = "") -> Edge:
-        """An edge of a box; of all sides with one name, the first in the lane's order says it."""
+        """An edge of a box; of all sides with the same name, only the first in the lane's order shows it."""
         is_named = self._named.get(self.pen.label(blank)[2], blank) == blank
         return self.pen.edge(blank, side, box, shown, letter=letter, is_named=is_named)
 
@@ -383,7 +408,10 @@ class _Lane:
     # Arcs and brackets
 
     def _arcs(self, product: _Product, columns: dict[str, Sketch]) -> Iterator[Arc]:
-        """The arc between the inner sides of a product, to the shorter one; one for products of one left operand."""
+        """Yield the arc between the inner sides of a product, to the shorter one.
+
+        Products with the same left operand share the arc of the first.
+        """
         sharing = [each.result for each in self.products if each.left == product.left]
         if sharing[0] != product.result:
             return
@@ -397,7 +425,7 @@ class _Lane:
         yield Arc(*ends, product.is_above, mismatch, is_open, " ".join(sharing))
 
     def _row_brackets(self, box: Box) -> Iterator[MismatchBracket]:
-        """The bracket right of a matrix that has too many or too few rows for the lane."""
+        """Yield the bracket right of a matrix with too many or too few rows for the lane, if they are a mismatch."""
         rows = Blank(box.tensor, "rows")
         if self._has_own_rows(rows) and self._is_mismatched(rows):
             short, long = sorted((box.rect.height, self.height))
@@ -412,7 +440,7 @@ class _Lane:
         return " ≠ ".join(map(self.pen.shapes.label, (first, second)))
 
     def _operand_brackets(self, product: _Product, operand: Box) -> Iterator[MismatchBracket]:
-        """The bracket right of a right operand whose inner side is longer than that of the left one."""
+        """Yield the bracket right of a right operand whose inner side is longer than that of the left one."""
         length, left = operand.rect.height, self.boxes[product.left].rect.width
         if not self.pen.shapes.differ(*product.inner) or length <= left:
             return
@@ -430,7 +458,10 @@ class _Lane:
         return self._near(product) + (ABOVE_PX - BRACKET_PX if product.is_above else 0.0)
 
     def _other_brackets(self, columns: dict[str, Sketch], sketch: Sketch) -> Iterator[MismatchBracket]:
-        """The brackets along columns: a left operand too wide, and results that don't suit what they are made of."""
+        """Yield the brackets along columns: of a left operand that is too wide, and of other mismatches that are drawn.
+
+        Mismatches of rows in the lane have their brackets already.
+        """
         products = [each for each in self.products if each.right]
         for each in products:
             left, length = columns[each.left].boxes[0].rect, self.operands[each.result].rect.height
@@ -447,7 +478,7 @@ class _Lane:
                     yield fast_replace(self._clear(bracket, sketch), products=mismatch.at)
 
     def _clear(self, bracket: MismatchBracket, sketch: Sketch) -> MismatchBracket:
-        """A bracket above a matrix, where that is free; else below it."""
+        """A bracket above a matrix, moved below it if labels are in the way; any other bracket stays."""
         taken = [self.pen.label_box(edge) for edge in sketch.edges if edge.text_height]
         (x1, y), (x2, end_y) = bracket.start, bracket.end
         if y != end_y or not bracket.bracket_box.overlapping(taken):
@@ -468,12 +499,15 @@ class _Lane:
 
     @cached_property
     def _answered(self) -> dict[str, bool]:
-        """Whether what the sheet asks for each product is filled in, in the sheet's order; the input counts as one."""
+        """For each product, whether everything that the sheet asks for it is filled in, in the sheet's order.
+
+        The input counts as a product, and a parameter as part of the product that it is the right operand of.
+        """
         typed = self.pen.shapes.lengths.keys() - self.pen.shapes.facts
         answered = dict[str, bool]()
         for key in self.pen.shapes.variant.worksheet.rows:
-            made = (each.result for each in self.products if key == each.right)  # a parameter is answered with it
-            owner = key if key in self.keys_of_both else next(made, key)
+            results = (each.result for each in self.products if key == each.right)  # a parameter is answered with it
+            owner = key if key in self.keys_of_both else next(results, key)
             known = all(Blank(key, field) in typed for field in MATRIX_FIELDS)
             answered[owner] = known and answered.get(owner, True)
         return {key: known for key, known in answered.items() if key in self.keys_of_both}
@@ -484,20 +518,20 @@ class _Lane:
         return next((key for key, known in self._answered.items() if not known), "")
 
     def _flow(self, columns: dict[str, Sketch], states: dict[str, str]) -> Flow:
-        """The lane, and for each product where to look: together with those that share its left operand."""
+        """The lane, and for each product the frame to look at, shared by products of the same left operand."""
         left, right = (columns[self.keys[at]].boxes[0].rect for at in (0, -1))
         lane = Rect(left.x - LANE_PX, -LANE_PX, right.right - left.x + 2 * LANE_PX, self.height + 2 * LANE_PX)
         frames, axes = dict[str, Rect](), dict[str, Edge]()
         for group in self._groups():
-            seen = [columns[key] for key in self._seen(group)]
-            axis = self._axis(seen[0].boxes[0])
+            frame_columns = [columns[key] for key in self._frame_columns(group)]
+            axis = self._axis(frame_columns[0].boxes[0])
             keys = [each.result for each in group] + [self.keys[0]] * (group[0].left == self.keys[0])
-            frames |= dict.fromkeys(keys, self._frame(seen, group, axis))
+            frames |= dict.fromkeys(keys, self._frame(frame_columns, group, axis))
             axes |= dict.fromkeys(keys, axis)
         return Flow((lane,), frames, axes, states)
 
     def _groups(self) -> Iterator[list[_Product]]:
-        """The products that are seen together: of one left operand, or one after the other without a new operand."""
+        """Yield the products that are shown together: of one left operand, or in a chain without a new operand."""
         group = list[_Product]()
         for each in self.products:
             if group and each.right and each.left != group[0].left:
@@ -513,14 +547,17 @@ class _Lane:
         given = self.tokens in self.pen.shapes.facts
         return Edge(self.tokens, "left", *ends, label, kind, self._lane_name, given=given)
 
-    def _seen(self, group: Sequence[_Product]) -> tuple[str, ...]:
-        """The columns of a frame: the left operand, the results, and a right operand that is just before."""
+    def _frame_columns(self, group: Sequence[_Product]) -> tuple[str, ...]:
+        """The columns of a frame: a right operand that is just before, the left operand, the results."""
         left = self.keys.index(group[0].left)
         before = [key for key in self.keys[max(0, left - 1) : left] if key in {each.right for each in group}]
         return tuple(dict.fromkeys([*before, group[0].left, *(each.result for each in group)]))
 
     def _frame(self, columns: Sequence[Sketch], group: Sequence[_Product], axis: Edge) -> Rect:
-        """The rectangle around what a frame shows of its columns, with the number of its lane."""
+        """The rectangle around what a frame shows of its columns, with the number of its lane.
+
+        Of operands above and below the lane, only those of the group, and only labels that belong to its products.
+        """
         results = {each.result for each in group}
         tensors = results | {each.right for each in group}
         rects = [column.boxes[0].rect for column in columns]

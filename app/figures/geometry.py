@@ -14,7 +14,7 @@ class Point(NamedTuple):
     y: float
 
     def moved(self, x: float, y: float) -> Point:
-        """The point so far to the right and down."""
+        """The point further right by `x` and down by `y`."""
         return Point(self.x + x, self.y + y)
 
     @property
@@ -28,7 +28,7 @@ Polygon = tuple[tuple[float, float], ...]  # its corners; plain pairs, since a d
 
 
 def moved(polygon: Polygon, x: float, y: float) -> Polygon:
-    """A polygon so far to the right and down."""
+    """A polygon further right by `x` and down by `y`."""
     return tuple((corner_x + x, corner_y + y) for corner_x, corner_y in polygon)
 
 
@@ -73,21 +73,21 @@ class Rect(NamedTuple):
         return Rect(self.y, self.x, self.height, self.width)
 
     def moved(self, x: float, y: float) -> Rect:
-        """The rectangle so far to the right and down."""
+        """The rectangle further right by `x` and down by `y`."""
         return Rect(self.x + x, self.y + y, self.width, self.height)
 
     def at_least(self, width: float, height: float) -> Rect:
-        """The rectangle grown around its centre to this size, where it is smaller."""
+        """The rectangle, grown around its centre to this width and height if it is smaller."""
         more_x, more_y = max(0.0, width - self.width) / 2, max(0.0, height - self.height) / 2
         return Rect(self.x - more_x, self.y - more_y, self.width + 2 * more_x, self.height + 2 * more_y)
 
     def overlapping(self, others: Iterable[Rect]) -> list[Rect]:
-        """Those of the others that share more than an edge with this rectangle."""
+        """The rectangles among `others` that share more than an edge with this one."""
         x, y, width, height = self
         right, bottom = x + width, y + height
         return [o for o in others if x < o[0] + o[2] and o[0] < right and y < o[1] + o[3] and o[1] < bottom]
 
     def holds(self, other: Rect) -> bool:
-        """Whether the other one lies inside this rectangle."""
+        """Whether the other rectangle is inside this one, edges included."""
         inside_x = self.x <= other.x and other.right <= self.right
         return inside_x and self.y <= other.y and other.bottom <= self.bottom

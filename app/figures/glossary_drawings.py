@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from app.shapes.table import Role
+from app.translation import N_
 
 DRAWING_WIDTH, DRAWING_HEIGHT = 120, 64
 
@@ -179,7 +180,7 @@ GLOSSARY_DRAWINGS: Mapping[str, GlossaryDrawing] = {
     ),
     "layer": (
         _Box("score", 30, 4, 60, 22),
-        _Text(60, 15, "attention"),
+        _Text(60, 15, N_("attention")),
         _Box("hidden", 30, 38, 60, 22),
         _Text(60, 49, "MLP"),
         _Line("M60 26V38"),
@@ -192,15 +193,21 @@ GLOSSARY_DRAWINGS: Mapping[str, GlossaryDrawing] = {
     ),
     "swiglu": (
         _Box("hidden", 4, 14, 40, 36),
-        _Text(24, 32, "gate"),
+        _Text(24, 32, N_("gate")),
         _Text(60, 32, "×"),
         _Box("hidden", 76, 14, 40, 36),
-        _Text(96, 32, "up"),
+        _Text(96, 32, N_("up")),
     ),
     "mixture-of-experts": (
         _Box("input", 48, 2, 24, 12),
         _Line("M56 14L44 40M64 14L104 40"),
         *(_Box("hidden", 4 + 30 * i, 40, 24, 20) for i in range(4)),
+    ),
+    "lora": (
+        _parameter("query", 4, 10, 44, 44, "W_Q"),
+        _Text(58, 32, "+"),
+        _parameter("hidden", 68, 10, 6, 44),
+        _parameter("hidden", 76, 10, 40, 6),
     ),
     "residual": (
         _Line("M6 32H114M20 32Q24 6 60 6T100 32"),

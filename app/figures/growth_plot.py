@@ -37,10 +37,10 @@ class _Axes:
 
 
 def growth_plot(variant: Variant, numbers: Mapping[str, int], *, tells_mismatches: bool = True) -> Figure:
-    """The lines through what was typed, the sheet's number of tokens, and where they were said to meet.
+    """The lines through the typed counts, the sheet's number of tokens, and the typed number where they meet.
 
-    Lines that meet elsewhere than where it was typed are a mismatch, whatever the key says, if the drawing
-    `tells_mismatches`.
+    If the drawing `tells_mismatches`, a typed number at which the lines do not meet is a mismatch, whatever the key
+    says. Counts that are not typed, or 0, have no line.
     """
     typed = {key: numbers[key] for key in (*LINES, "crossing") if numbers.get(key, 0) > 0}
     axes, words = _axes(variant.tokens, typed), variant.figure_wording("growth")
@@ -65,14 +65,17 @@ def growth_plot(variant: Variant, numbers: Mapping[str, int], *, tells_mismatche
 
 
 def _differs(tokens: int, typed: Mapping[str, int]) -> bool:
-    """Whether the lines through the typed numbers meet elsewhere than where it was typed."""
+    """Whether the lines through the typed numbers meet elsewhere than was typed; False unless all three are typed."""
     if len(typed) < len(LINES) + 1:
         return False
     return typed["projections_flops"] * tokens != typed["pairwise_flops"] * typed["crossing"]
 
 
 def _axes(tokens: int, typed: Mapping[str, int]) -> _Axes:
-    """Axes with room for the sheet's tokens, for where the lines meet, and for the lines over all of these tokens."""
+    """Axes with room for the sheet's tokens, for where the lines meet, and for the lines over all of these tokens.
+
+    They begin and end at powers of ten; the axis of tokens has at least two decades.
+    """
     lengths = [float(tokens), float(typed.get("crossing", tokens))]
     if all(key in typed for key in LINES):
         lengths.append(tokens * typed["projections_flops"] / typed["pairwise_flops"])
@@ -87,7 +90,7 @@ def _axes(tokens: int, typed: Mapping[str, int]) -> _Axes:
 
 
 def _scales(variant: Variant, axes: _Axes) -> Iterator[Edge]:
-    """Both axes with their names, and a power of ten at every few decades."""
+    """Yield both axes with their names, and a power of ten at every few decades, at most about MOST_TICKS of them."""
     names = variant.topic_wording.axis_names
     yield replace(_line((0, 0), (0, HEIGHT_PX), "other"), given=True)
     yield replace(_line((0, HEIGHT_PX), (WIDTH_PX, HEIGHT_PX), "other"), given=True)
@@ -101,7 +104,10 @@ def _scales(variant: Variant, axes: _Axes) -> Iterator[Edge]:
 
 
 def _lines(variant: Variant, axes: _Axes, typed: Mapping[str, int], *, differs: bool) -> Iterator[Edge]:
-    """The line of each count that was typed, then the sheet's tokens and the typed meeting point as upright lines."""
+    """Yield the line of each typed count, then the sheet's tokens and the typed meeting point as upright lines.
+
+    The meeting point is marked as a mismatch if it `differs`.
+    """
     names, tokens = variant.topic_wording.axis_names, variant.tokens
     for key, (slope, kind) in LINES.items():
         if key in typed:

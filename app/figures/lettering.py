@@ -1,4 +1,4 @@
-"""How wide the texts of a figure are set, so that they can be placed without a browser: never less than in one.
+"""The widths of a figure's texts, so that they can be placed without a browser: never less than in one.
 
 Numbers and names are in Figtree, letters of matrices in Libertinus italic, all in one size however large the figure is.
 A browser test measures them.
@@ -36,13 +36,13 @@ _SUBSCRIPT = _table((0.35, "'.,ijlt "), (0.5, "0123456789"), (0.85, "mwMNH"), (1
 
 @lru_cache(4000)
 def label_px(text: str) -> float:
-    """The width of a number or a name: 33.3 px for "4,096"."""
+    """The width of a number or a name: 33.3 px for "4,096". Cached."""
     return LABEL_PX * _em(text, _LABEL, 0.62, 0.82)
 
 
 @lru_cache(4000)
 def letter_px(letter: str) -> float:
-    """The width of a matrix's letter with its subscript and its ᵀ: W_Q, K_8ᵀ."""
+    """The width of a matrix's letter with its subscript and its ᵀ: W_Q, K_8ᵀ. Cached."""
     base, _, below = letter.removesuffix("ᵀ").partition("_")
     raised = SUBSCRIPT_PX * 0.7 if letter.endswith("ᵀ") else 0.0
     return LETTER_PX * _em(base, _LETTER, 0.59, 0.8) + SUBSCRIPT_PX * _em(below, _SUBSCRIPT, 0.6, 0.78) + raised

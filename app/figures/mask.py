@@ -12,11 +12,12 @@ from app.topics.registry import TOPICS
 
 
 def masked_areas(shapes: TypedShapes, box: Box) -> Iterator[Polygon]:
-    """The areas of the box of weights or mask that a mask hides; none for another matrix, or if it isn't square.
+    """Yield the areas of the box of weights or mask that a mask hides.
 
-    In a causal model these are the keys after each query's own token, the upper right triangle. If all layers have the
-    same sliding window or chunk, the keys outside of it are hidden too: before a window of W keys the lower left
-    triangle; in a bidirectional model those on both sides of it; in chunks of the text those of other chunks.
+    In a causal model these are the keys after each query's token, the upper right triangle. If all layers have the same
+    sliding window or chunk, the keys outside of it are hidden too: before a window of W keys the lower left triangle;
+    in a bidirectional model those on both sides of it; in chunks of the text those of earlier chunks. Nothing for any
+    other matrix, or one that isn't square.
     """
     if box.tensor not in ("weights", "mask"):
         return
@@ -39,31 +40,34 @@ def masked_areas(shapes: TypedShapes, box: Box) -> Iterator[Polygon]:
 
 
 def is_causal(shapes: TypedShapes) -> bool:
-    """Whether later tokens are hidden on this sheet."""
+    """Whether later tokens are hidden on this sheet: its topic has a mask, and the model is causal."""
     return TOPICS[shapes.variant.worksheet.topic].masked and shapes.variant.architecture.causal
 
 
 def has_mask(shapes: TypedShapes) -> bool:
-    """Whether the scores are those of a text with itself, so that a mask of the model applies to them."""
+    """Whether scores are of a text with itself, so that a mask of the model applies to them."""
     scores = shapes.table.by_key.get("scores")
     return scores is not None and scores.rows == scores.columns
 
 
 def shared_limits(shapes: TypedShapes) -> tuple[int | None, int | None]:
-    """How far the window of all layers reaches, and their chunk; None for one that they haven't, or not all alike."""
+    """How far the window of all layers reaches, and their chunk; None for one that they do not have.
+
+    Both are None if layers differ, or if scores are not of a text with itself.
+    """
     limits = set(_limits(shapes.variant.architecture))
     return limits.pop() if len(limits) == 1 and has_mask(shapes) else (None, None)
 
 
 def some_layers_hide_more(shapes: TypedShapes, rows: int) -> bool:
-    """Whether layers differ, and some of them hide tokens of a text of this length by a window or chunk."""
+    """Whether layers differ, and some of them hide tokens of a text of `rows` tokens by a window or chunk."""
     limits = set(_limits(shapes.variant.architecture))
     least = min((limit for limits_of_run in limits for limit in limits_of_run if limit), default=rows)
     return has_mask(shapes) and len(limits) > 1 and least < rows
 
 
 def _limits(architecture: Architecture) -> Iterator[tuple[int | None, int | None]]:
-    """How far each layer's window reaches, and its chunk; None for one that it hasn't."""
+    """Yield how far each layer's window reaches, and its chunk; None for one that it does not have."""
     for stack in architecture.stacks:
         for run in stack.runs:
             yield architecture.reach_of(run.window) if run.window else None, run.chunk

@@ -1,6 +1,7 @@
-"""Where a product or a sum breaks: a bracket along the part of the longer side that has no partner, and both lengths.
+"""Marks where a product or a sum breaks: a bracket along the part of the longer side that has no partner.
 
-Nothing here says which of the two is wrong: the longer one has the bracket because its part is there to be seen.
+It has both lengths as its text. Nothing here says which of the two is wrong: the longer one has the bracket because its
+part is visible.
 """
 
 from __future__ import annotations
@@ -40,17 +41,20 @@ class Side:
 
 
 def brackets_in(pen: Pen, plan: FigurePlan, sketch: Sketch) -> Iterator[MismatchBracket]:
-    """A bracket for each pair of sides in a figure that should be equal and are not, with tokens as rows.
+    """Yield a bracket for each pair of sides in a figure that should be equal and are not, with tokens as rows.
 
-    Of a matrix that is drawn twice it is at the one next to its partner. An output that cannot be added to the input
-    has it against its outline.
+    If a matrix is drawn twice, the bracket is at the one next to its partner. An output that cannot be added to the
+    input has it against its outline.
     """
     for mismatch in pen.shapes.mismatches_in(plan.results):
         yield from brackets_of(pen, mismatch, sketch)
 
 
 def brackets_of(pen: Pen, mismatch: DimensionMismatch, sketch: Sketch) -> tuple[MismatchBracket, ...]:
-    """The bracket of one such pair; none if the figure doesn't draw both."""
+    """The bracket of one such pair, at the nearest two places; () if the figure doesn't draw both.
+
+    An output that cannot be added to the input is compared with its outline, if it has one.
+    """
     first, second = (list(_sides(pen, blank, sketch)) for blank in (mismatch.left, mismatch.right))
     if mismatch.added and sketch.outlines:
         x, y, *_ = second[0].box.rect
@@ -61,7 +65,10 @@ def brackets_of(pen: Pen, mismatch: DimensionMismatch, sketch: Sketch) -> tuple[
 
 
 def head_brackets(pen: Pen, first: Box, second: Box) -> tuple[MismatchBracket, ...]:
-    """The bracket between the widths of two single heads that should be equal, if they are known and are not."""
+    """The bracket between the widths of two single heads that should be equal, if both are known and differ.
+
+    () too if the drawing must not give mismatches away.
+    """
     widths = {pen.shapes.head_width(box.tensor) for box in (first, second)}
     if not pen.shapes.tells_mismatches or len(widths) == 1 or None in widths:
         return ()
@@ -70,7 +77,10 @@ def head_brackets(pen: Pen, first: Box, second: Box) -> tuple[MismatchBracket, .
 
 
 def joined_brackets(pen: Pen, joined: Box, parts: Iterable[str]) -> tuple[MismatchBracket, ...]:
-    """The bracket of a matrix that should be as wide as its parts side by side: "512 + 64 ≠ 600"."""
+    """The bracket of a matrix that should be as wide as its parts together: "512 + 64 ≠ 600".
+
+    () if the widths add up, if one is missing, or if the drawing must not give mismatches away.
+    """
     blanks, whole = [Blank(key, "columns") for key in parts], Blank(joined.tensor, "columns")
     lengths = [pen.shapes.lengths.get(blank, 0) for blank in blanks]
     typed = pen.shapes.lengths.get(whole)
@@ -82,9 +92,10 @@ def joined_brackets(pen: Pen, joined: Box, parts: Iterable[str]) -> tuple[Mismat
 
 
 def _bracket_between(first: Side, second: Side) -> MismatchBracket:
-    """The bracket of two sides that should be equal.
+    """The bracket of two sides that should be equal, along the longer one, at least MIN_BRACKET_PX long.
 
-    Inner sides of a product run away from its corner, others from the upper left corner of their boxes.
+    Inner sides of a product run away from its corner, others from the upper left corner of their boxes. Rows and
+    columns that should be equal are such inner sides.
     """
     short, long = sorted((first, second), key=lambda side: side.px)
     rect, away = long.box.rect, first.vertical != second.vertical
@@ -103,7 +114,7 @@ def _bracket_between(first: Side, second: Side) -> MismatchBracket:
 
 
 def _sides(pen: Pen, blank: Blank, sketch: Sketch) -> Iterator[Side]:
-    """The places where a figure draws a length; the columns of a single head are no length of its matrix."""
+    """Yield the places where a figure draws a length; the columns of a single head are left out."""
     for box in sketch.boxes:
         if box.tensor == blank.tensor and (blank.field == "rows" or box.letter == pen.shapes.letter(box.tensor)):
             vertical = (blank.field == "rows") != box.transposed
@@ -120,7 +131,8 @@ def _distance(first: Side, second: Side) -> float:
 def with_free_labels(sketch: Sketch) -> Sketch:
     """The sketch with the labels of its sides moved outwards until they are free, and those of its brackets placed.
 
-    A bracket's label is beside it, or where that is taken, as near to it as is free.
+    A bracket's label is next to it, or, if that is taken, at the first free place of `label_places`. In a flow, labels
+    of sides also keep off brackets.
     """
     lines = [each.bracket_box for each in sketch.brackets]
     taken, placed = sketch.obstacles, list[MismatchBracket]()
@@ -139,9 +151,10 @@ def _is_free(label: Rect, taken: Iterable[Rect]) -> bool:
 
 
 def label_places(each: MismatchBracket) -> Iterator[Rect]:
-    """Places for a bracket's label, ever further: in turn away from the matrix beside the bracket, and beyond its end.
+    """Yield places for a bracket's label, ever further away: in turn next to the bracket and beyond its end.
 
-    Beside a short bracket the label reaches beyond the end, never back to where the arc is.
+    Next to it is away from the matrix. A label next to a short bracket reaches beyond the end, never back to where the
+    arc is.
     """
     (x1, y1), (x2, y2), (to_x, to_y) = each.start, each.end, each.toward
     width, height = label_px(each.text), LINE_PX + 2

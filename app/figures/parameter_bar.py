@@ -32,7 +32,7 @@ class BarPiece:
 
     @property
     def idle(self) -> str:
-        """The part of its stripes that no token meets: the experts that it is not routed to; empty where there is none.
+        """The part of its stripes that no token meets: the experts that it is not routed to; "" if there is none.
 
         It is taken off the top, so that the areas are to scale as well.
         """
@@ -50,16 +50,27 @@ class BarGroup:
     end: float
     pieces: tuple[BarPiece, ...]
 
+    @property
+    def left_percent(self) -> float:
+        """Where it starts, in hundredths of the bar."""
+        return 100 * self.start / BAR_LENGTH
+
+    @property
+    def width_percent(self) -> float:
+        """How long it is, in hundredths of the bar."""
+        return 100 * (self.end - self.start) / BAR_LENGTH
+
 
 def parameter_bar(formula: ParameterFormula) -> tuple[BarGroup, ...]:
     """The summands of a formula from left to right; together they are BAR_LENGTH long.
 
-    Layers of one kind stand side by side, wherever they are in the model.
+    Layers with the same tensors are next to each other, wherever they are in the model.
     """
     return tuple(_groups(formula))
 
 
 def _groups(formula: ParameterFormula) -> Iterator[BarGroup]:
+    """Yield a group of the bar for each summand, from left to right, as long as its share of the parameters."""
     scale, before = BAR_LENGTH / formula.total, 0
     for summand in formula.summands:
         after = before + summand.total
@@ -68,7 +79,7 @@ def _groups(formula: ParameterFormula) -> Iterator[BarGroup]:
 
 
 def _pieces(summand: Summand, before: int, scale: float) -> Iterator[BarPiece]:
-    """The buckets of a summand; in layers, each comes again after the others, once a layer."""
+    """Yield the buckets of a summand, which begins at `before` parameters; in layers, each is repeated once a layer."""
     offset = before
     for bucket in summand.buckets:
         starts = tuple((offset + layer * summand.count) * scale for layer in range(summand.layers or 1))

@@ -48,13 +48,16 @@ class Pen:
     # Matrices
 
     def box(self, tensor: str, x: float, y: float, *, transposed: bool = False) -> Box:
-        """A matrix with its upper left corner at (x, y), width and height exchanged if it is drawn transposed."""
+        """A matrix with its upper left corner at (x, y), and all that is drawn inside it.
+
+        Width and height are exchanged if it is drawn transposed.
+        """
         width, height = self.sizes.size(tensor)
         size = (height, width) if transposed else (width, height)
         return self.with_inside(self.empty_box(tensor, Rect(x, y, *size), transposed=transposed))
 
     def empty_box(self, tensor: str, rect: Rect, *, transposed: bool = False, products: str = "") -> Box:
-        """A matrix without what is drawn inside it; parameters are hatched."""
+        """A matrix without anything inside: hatched if it is a parameter, incomplete if a side is not known."""
         entry = self.shapes.table[tensor]
         return Box(
             tensor,
@@ -68,11 +71,10 @@ class Pen:
         )
 
     def with_inside(self, box: Box) -> Box:
-        """A matrix with all that is drawn inside it.
+        """A matrix with everything that is drawn inside it.
 
-        That is what a model's mask hides of the attention weights. A matrix of several heads has lines between them,
-        and a tint for every second group. Of cached keys and values, the new token's row, the last, is the part that is
-        meant.
+        That is what a mask hides of the attention weights, lines between the heads of a matrix, a tint for every second
+        group, breaks in shortened sides, and, of cached keys and values, the new token's row as the part that is meant.
         """
         heads = self.shapes.heads(box.tensor) if not box.incomplete else 0
         return fast_replace(
@@ -93,10 +95,13 @@ class Pen:
         if operand is None:
             return None
         y = base_y - CORNER_PX - self.sizes.size_above(result)[1]
-        return self.box(operand.key, x, y, transposed=self.sizes.stands_transposed(result))
+        return self.box(operand.key, x, y, transposed=self.sizes.is_drawn_transposed(result))
 
     def head(self, tensor: str, x: float, y: float, *, transposed: bool = False) -> Box:
-        """One head of a matrix, the last, on its own."""
+        """The last head of a matrix as a separate box with its upper left corner at (x, y), its letter K_8 for K.
+
+        `transposed` exchanges width and height. Inside, there are no lines between heads and no tinted groups.
+        """
         width, height = self.sizes.head_size(tensor)
         rect = Rect(x, y, *((height, width) if transposed else (width, height)))
         whole = self.box(tensor, x, y)
@@ -112,14 +117,14 @@ class Pen:
         return fast_replace(whole, part=Rect(x + width - width / heads, y, width / heads, height))
 
     def _groups(self, box: Box, heads: int) -> Iterator[Polygon]:
-        """Every second key/value head, or group of query heads that share one; none if heads share nothing."""
+        """Yield every second key/value head, or group of query heads that share one; nothing if heads share nothing."""
         groups = self.shapes.variant.sizes.get("G", 0)
         if 1 < groups < self.shapes.variant.sizes["H"] and heads:
             for (first, last), (next_first, next_last) in list(pairwise(_cuts(box, groups)))[1::2]:
                 yield (first, next_first, next_last, last)
 
     def _gaps(self, box: Box) -> Iterator[Polygon]:
-        """A slanted gap across each side that is drawn shortened."""
+        """Yield a slanted gap across each side that is drawn shortened, three quarters along it."""
         rect, shortened = box.rect, self.sizes.scale.shortened
         if shortened is None:
             return
@@ -140,7 +145,7 @@ class Pen:
         return Rect(x + width - row, y, row, height) if box.transposed else Rect(x, y + height - row, width, row)
 
     def outlines(self, boxes: Iterable[Box]) -> tuple[Rect, ...]:
-        """For each box that cannot be added to what came in, the size it would need, from its upper left corner."""
+        """For each box that cannot be added to the input, the size it would need, from its upper left corner."""
         unlike = {mismatch.at for mismatch in self.shapes.mismatches if mismatch.added}
         sizes = ((box.rect, self.sizes.size_needed(box.tensor)) for box in boxes if box.tensor in unlike)
         return tuple(Rect(rect.x, rect.y, *size) for rect, size in sizes if size[0])
@@ -150,8 +155,9 @@ class Pen:
     def labelled(self, box: Box, vertical_side: EdgeSide | None, horizontal_side: EdgeSide | None) -> Sketch:
         """A box with its labelled vertical side and its labelled horizontal side; None for a side without a label.
 
-        The vertical one has the number of rows, of a transposed box the number of columns. The one that will be shown
-        horizontal also has the matrix's letter if the box is too small to hold it.
+        The vertical side has the number of rows, of a transposed box the number of columns. If the box is too small to
+        hold its letter, the side that will be shown horizontal, or else the only one, has it as well. Labels that would
+        overlap are moved apart.
         """
         vertical, horizontal = _blanks(box)
         letter = self.outside_letter(box)
@@ -169,7 +175,7 @@ class Pen:
         return Sketch(boxes=(box,), edges=tuple(shifted))
 
     def labelled_head(self, box: Box, side: EdgeSide) -> Sketch:
-        """A single head with the side that has its own width, as the typed width of all heads makes it."""
+        """A single head with its width as a label at `side`: the typed width of all heads divided by their number."""
         label, kind, name = head_label(self.shapes, box.tensor)
         edge = Edge(None, side, *side_ends(box.rect, side), label, kind, name, self.outside_letter(box))
         return Sketch(boxes=(box,), edges=(edge,))
@@ -185,7 +191,11 @@ class Pen:
         is_named: bool = True,
         ends: tuple[Point, Point] | None = None,
     ) -> Edge:
-        """A side of a box with its label, its colour, and what it counts if it `is_named`; `ends` if not the box's."""
+        """A side of a box with its label and its colour, and if it `is_named`, the name of what it counts.
+
+        Without a shown label there is no name. `letter` is the matrix's, if it goes with this label. `ends` replace the
+        ends of the box's side.
+        """
         label, kind, name = self.label(blank)
         return Edge(
             blank,
@@ -201,23 +211,23 @@ class Pen:
         )
 
     def label(self, blank: Blank) -> tuple[str, EdgeKind, str]:
-        """What is written at a side, its colour, and the name of what it counts."""
+        """The label of a side, its colour, and the name of what it counts. Cached."""
         if blank not in self.sides:
             named = (self.shapes.label(blank), edge_kind(self.shapes, blank), axis_name(self.shapes, blank))
             self.sides[blank] = named
         return self.sides[blank]
 
     def outside_letter(self, box: Box) -> str:
-        """A matrix's letter if the box, as it will be shown, has no room for it; else empty."""
+        """A matrix's letter if the box, as it will be shown, has no room for it; else ""."""
         shown = fast_replace(box, rect=box.rect.mirrored) if self.is_mirrored else box
         return "" if shown.letter_fits else box.symbol
 
     def label_box(self, edge: Edge) -> Rect:
-        """The rectangle that an edge's label takes once the drawing is mirrored, if it will be; tokens as rows."""
+        """The rectangle that an edge's label will take, in the unmirrored drawing even if that is mirrored later."""
         return edge.mirrored.text_box.mirrored if self.is_mirrored else edge.text_box
 
     def extent(self, sketch: Sketch) -> Rect:
-        """The rectangle around a sketch with its labels where they will be, with tokens as rows."""
+        """The rectangle around a sketch with its labels where they will be, in the unmirrored drawing."""
         return sketch.mirrored.extent.mirrored if self.is_mirrored else sketch.extent
 
     def right_end(self, sketch: Sketch) -> float:
@@ -227,13 +237,13 @@ class Pen:
 
 
 def _blanks(box: Box) -> tuple[Blank, Blank]:
-    """Which blanks the vertical and the horizontal side of a box have their lengths from."""
+    """The blanks of a box's vertical and horizontal side: rows and columns, exchanged if it is transposed."""
     rows, columns = Blank(box.tensor, "rows"), Blank(box.tensor, "columns")
     return (columns, rows) if box.transposed else (rows, columns)
 
 
 def _cuts(box: Box, count: int) -> list[Polygon]:
-    """The lines that cut a box into so many equal strips along its columns, both ends included; none if too narrow."""
+    """The lines that cut a box into `count` equal strips along its columns, both ends included; [] if too narrow."""
     x, y, width, height = box.rect
     side = (height if box.transposed else width) / max(count, 1)
     if side < MIN_RULE_PX:
@@ -244,21 +254,31 @@ def _cuts(box: Box, count: int) -> list[Polygon]:
 
 
 def pulled_out(whole: Box, head: Box) -> Polygon:
-    """The band from one head's place in a matrix to that head on its own, which is to the right or below."""
+    """The band from one head's place in a matrix to the box of that head, which is to the right or below."""
     assert whole.part is not None  # noqa: S101 - the head that was pulled out
-    part, own = whole.part, head.rect
-    if own.x >= whole.rect.right:
-        return ((part.right, part.y), (own.x, own.y), (own.x, own.bottom), (part.right, part.bottom))
-    return ((part.x, part.bottom), (own.x, own.y), (own.right, own.y), (part.right, part.bottom))
+    part, head_rect = whole.part, head.rect
+    if head_rect.x >= whole.rect.right:
+        return (
+            (part.right, part.y),
+            (head_rect.x, head_rect.y),
+            (head_rect.x, head_rect.bottom),
+            (part.right, part.bottom),
+        )
+    return (
+        (part.x, part.bottom),
+        (head_rect.x, head_rect.y),
+        (head_rect.right, head_rect.y),
+        (part.right, part.bottom),
+    )
 
 
 def corner_arcs(
     left: Box, above: Box, inner: tuple[int | Fraction | None, int | Fraction | None], *, tells_mismatches: bool
 ) -> tuple[Arc, ...]:
-    """One arc at the corner of a product, to the shorter of its inner lengths if they are not equal.
+    """One arc at the corner of a product, as far as the shorter of its inner sides.
 
-    `inner` are the left operand's columns and the rows of the operand above; there is no arc if one is unknown. Only
-    with `tells_mismatches` is the arc of unequal ones a mismatch.
+    `inner` are the left operand's columns and the rows of the operand above; there is no arc if one is unknown. The arc
+    is a mismatch if they differ and the drawing `tells_mismatches`.
     """
     columns, rows = inner
     if columns is None or rows is None:

@@ -1,4 +1,4 @@
-"""How long a length is in pixels, and how large every matrix of a sheet is drawn."""
+"""The length in pixels of every length, and the size of every matrix of a sheet."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ UNKNOWN_DECK_PX = 24.0  # of a length of a deck that is not typed yet
 class Scale:
     """How many pixels a length has: proportional to its square root ("root") or to itself ("true").
 
-    Square roots keep 128 visible beside 4096. One scale holds for all figures of a sheet. `shortened` is a length that
+    Square roots keep 128 visible next to 4096. One scale holds for all figures of a sheet. `shortened` is a length that
     is drawn shorter than that, with a break in it, None if there is none: on sheets with a vocabulary the longest one,
-    where it is so much longer than everything else that nothing else could be seen.
+    if it is so much longer than everything else that nothing else would be visible.
     """
 
     name: ScaleName
@@ -46,10 +46,11 @@ class Scale:
     def fitting(cls, name: ScaleName, shapes: TypedShapes, plans: tuple[FigurePlan, ...]) -> Scale:
         """The largest scale on which no side is longer than MAX_SIDE_PX and no figure wider than MAX_FIGURE_PX.
 
-        The tokens and the model's width, which the sheet tells, count as sides even if they were not typed, so that
-        the drawing does not jump while the sheet is being filled in.
+        The tokens and the model's width, if the sheet states them, count as sides even if they were not typed, so that
+        the drawing does not jump while the sheet is being filled in. On a sheet with logits, a longest side more than
+        MIN_SHORTENED_RATIO times the next one is drawn shortened.
         """
-        lengths = {*_told_lengths(shapes.variant).values(), *shapes.lengths.values()}
+        lengths = {*_stated_lengths(shapes.variant).values(), *shapes.lengths.values()}
         has_logits = any("V" in tensor.columns.symbols for tensor in shapes.table.tensors)
         longest = max(lengths, default=1)
         longest_other = max(lengths - {longest}, default=1)
@@ -64,7 +65,7 @@ class Scale:
         return replace(scale, px_per_unit=scale.px_per_unit * min(1.0, *shrunk, 1.0))
 
     def px(self, length: int | Fraction | None) -> float:
-        """The pixels of a length; UNKNOWN_SIDE_PX for None, and never less than MIN_SIDE_PX."""
+        """The pixels of a length: UNKNOWN_SIDE_PX for None, MAX_SIDE_PX if shortened, never below MIN_SIDE_PX."""
         if length is None:
             return UNKNOWN_SIDE_PX
         if length == self.shortened:
@@ -72,7 +73,7 @@ class Scale:
         return max(MIN_SIDE_PX, self.px_per_unit * _measure(self.name, length))
 
     def lengthens(self, length: int | Fraction | None) -> bool:
-        """Whether a length is drawn longer than it is to scale, so that it can be seen."""
+        """Whether a length is drawn longer than it is to scale, so that it is visible."""
         return length is not None and self.px_per_unit * _measure(self.name, length) < MIN_SIDE_PX
 
 
@@ -109,23 +110,23 @@ class MatrixSizes:
         made_by = self.shapes.table[result].made_by
         return self.shapes.table[made_by.operands[1]] if made_by and len(made_by.operands) == 2 else None
 
-    def stands_transposed(self, result: str) -> bool:
-        """Whether the right operand is drawn transposed, as Kᵀ in Q·Kᵀ: it is its columns that are summed away."""
+    def is_drawn_transposed(self, result: str) -> bool:
+        """Whether the right operand is drawn transposed, as Kᵀ in Q·Kᵀ: its columns are summed over."""
         made_by = self.shapes.table[result].made_by
         return made_by is not None and made_by.is_transposed
 
     def size_above(self, result: str) -> Size:
-        """Width and height of the right operand as it is drawn above a result; (0, 0) if there is none."""
+        """Width and height of the right operand, as it is drawn above a result; (0, 0) if there is none."""
         operand = self.operand_above(result)
         if operand is None:
             return (0.0, 0.0)
         width, height = self.size(operand.key)
-        return (height, width) if self.stands_transposed(result) else (width, height)
+        return (height, width) if self.is_drawn_transposed(result) else (width, height)
 
     def size_needed(self, result: str) -> Size:
-        """Width and height a result would need to be added to what came in; (0, 0) if nothing is known to differ.
+        """Width and height a result would need to be added to the input; (0, 0) if nothing is known to differ.
 
-        A field that does not differ keeps the result's own length.
+        A side that does not differ keeps its length.
         """
         needed = {
             mismatch.right: mismatch.left
@@ -138,26 +139,26 @@ class MatrixSizes:
         return (self._px(needed.get(columns, columns)), self._px(needed.get(rows, rows)))
 
     def column_width(self, result: str) -> float:
-        """The width of whatever is widest in a result's column: itself, its right operand, or its outline."""
+        """The width of the widest part of a result's column: the result, its right operand, or its outline."""
         return max(self.size(result)[0], self.size_above(result)[0], self.size_needed(result)[0])
 
     def _deck_width(self, tensor: str) -> float:
-        """About how wide a tensor is drawn as a deck of cards, with those behind the front one."""
+        """The approximate width of a tensor as a deck of cards, with those behind the front one."""
         *behind, _rows, columns = self.shapes.table[tensor].sides
         lengths = self.shapes.lengths
         return sum(self.scale.px(lengths[s]) if s in lengths else UNKNOWN_DECK_PX for s in (columns, *behind))
 
     def _lane_width(self, widths: list[float]) -> float:
-        """The width of a flow's matrices, or about what it will be: with an output as wide as the input, and scores.
+        """The width of a flow's matrices, but no less than with an output as wide as the input, and scores.
 
         So the drawing doesn't jump while the sheet is being filled in.
         """
-        told = _told_lengths(self.shapes.variant)
-        model, tokens = (self.scale.px(told[symbol]) if symbol in told else 0.0 for symbol in ("d", "N"))
+        stated = _stated_lengths(self.shapes.variant)
+        model, tokens = (self.scale.px(stated[symbol]) if symbol in stated else 0.0 for symbol in ("d", "N"))
         return max(sum(widths), 2.4 * model + 2 * tokens)
 
     def content_width(self, plan: FigurePlan) -> float:
-        """The width in px of a figure's matrices, without the space around and between them."""
+        """The width in px of a figure's matrices, by its layout, without the space around and between them."""
         widths = [self.size(key)[0] for key in plan.tensors]
         match plan.layout:
             case "stack":
@@ -175,7 +176,10 @@ class MatrixSizes:
         return widths[0] + sum(self.column_width(key) for key in plan.results)
 
     def content_room(self, plan: FigurePlan) -> float:
-        """The width that a figure has for its matrices, beside the labels and the space between them."""
+        """The width that a figure has for its matrices, without the labels and the space between them, by its layout.
+
+        At least MIN_CONTENT_PX, or 120 px for decks.
+        """
         if plan.layout == "flow":
             return MAX_FLOW_PX
         if plan.layout == "decks":
@@ -186,8 +190,8 @@ class MatrixSizes:
         return max(MIN_CONTENT_PX, MAX_FIGURE_PX - pulled - label - len(plan.results) * (label + 36))
 
 
-def _told_lengths(variant: Variant) -> dict[str, int]:
-    """The tokens and the model's width, as far as the sheet tells them: what it hides shows in no drawing."""
+def _stated_lengths(variant: Variant) -> dict[str, int]:
+    """The tokens and the model's width, unless the sheet hides them: what it hides shows in no drawing."""
     return {
         symbol: length
         for symbol, length in (("N", variant.tokens), ("d", variant.architecture.d))

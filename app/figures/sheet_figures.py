@@ -29,14 +29,15 @@ def draw_figures(
     names_sizes: bool = True,
     tells_mismatches: bool = True,
 ) -> tuple[Figure, ...]:
-    """The figures of a sheet, in order, drawn from `answers`, what was typed into its boxes, without empty ones.
+    """The figures of a sheet, in order, drawn from `answers`: what was typed into its boxes, without empty ones.
 
-    None on a worksheet that shows no drawing. Without `tells_mismatches`, and on a worksheet that shows none, lengths
-    are drawn and not compared: neither with one another nor with what the sheet's text tells.
+    None on a worksheet that shows no drawing. Matrices come first, as mirror images on a sheet whose tokens are
+    columns, then bars of counts. `scale` draws sides in proportion to their lengths ("true") or to the square roots of
+    these ("root").
 
-    On a sheet whose tokens are columns they are mirror images. Counts are bars, behind any matrices. Unless
-    `names_sizes`, nothing says by name or colour which of the model's sizes a number is: only lengths, and what does
-    not fit.
+    Without `tells_mismatches`, and on a worksheet that shows none, lengths are drawn and not compared: neither with one
+    another nor with what the sheet's text states. Unless `names_sizes`, nothing says by name or colour which of the
+    model's sizes a number is: only lengths, and what does not fit.
     """
     sheet, plans = variant.worksheet, _plans(variant)
     if not sheet.show_drawing:
@@ -53,7 +54,8 @@ def draw_side_by_side(
 ) -> tuple[tuple[Figure, Figure], ...]:
     """Two ways of filling in a sheet, as pairs of the same figure; pairs without a difference are left out.
 
-    All figures are on one scale, the smaller of the two, so that a length that is alike looks alike.
+    All figures are on one scale, the smaller of the two, so that equal lengths look equal. Of a flow, only the products
+    that differ are drawn.
     """
     longest = [longest_bars(variant, values) for values in (left, right)]
     shared = {key: max(each[key] for each in longest) for key in longest[0]}
@@ -75,25 +77,26 @@ def _differing(pairs: Iterable[tuple[Figure, Figure]]) -> tuple[tuple[Figure, Fi
 
 
 def _plans(variant: Variant) -> tuple[FigurePlan, ...]:
-    """The plans for the sheet's table; none if the table has nothing to draw.
+    """The plans for the sheet's table; () if the table has nothing to draw.
 
-    Of decks, the steps that make something the sheet asks for.
+    Of plans for decks, only those for something that the sheet asks for and that no earlier deck shows.
     """
     plans, asked = FIGURE_PLANS.get(variant.table.key, ()), set(variant.problem.rows)
-    made = {result for plan in plans for result in plan.results if plan.left != "input"}
+    results = {result for plan in plans for result in plan.results if plan.left != "input"}
 
     def is_asked(plan: FigurePlan) -> bool:
         """Whether a step is about something that the sheet asks for, and that isn't shown by another one."""
-        given = set() if plan.left in made else {plan.left}
+        given = set() if plan.left in results else {plan.left}
         return bool(asked & (given if plan.left == "input" else given | set(plan.results)))
 
     return tuple(plan for plan in plans if plan.layout != "decks" or is_asked(plan))
 
 
 def _lay_out(shapes: TypedShapes, plans: tuple[FigurePlan, ...], scale: Scale) -> tuple[Figure, ...]:
-    """One figure for each plan; the first in which something is longer than it is to scale says so.
+    """One figure for each plan, all in one `scale`.
 
-    So does the first that has fewer cards than there are.
+    The first figure in which something is longer than it is to scale has a caption about that, and so has the first
+    with fewer cards than there are.
     """
     pen = _pen(shapes, scale)
     figures = [_figure(pen, plan) for plan in plans]
@@ -108,13 +111,13 @@ def _lay_out(shapes: TypedShapes, plans: tuple[FigurePlan, ...], scale: Scale) -
 
 
 def _pen(shapes: TypedShapes, scale: Scale) -> Pen:
-    """What draws these shapes, and the sizes of the input that the sheet's text tells."""
+    """A pen for these shapes, and for the sizes of the input that the sheet's text states."""
     shapes = shapes.with_facts()
     return Pen(shapes, MatrixSizes(shapes, scale))
 
 
 def _figure(pen: Pen, plan: FigurePlan) -> Figure:
-    """The figure of a plan with its texts; mirrored on a sheet whose tokens are columns."""
+    """The figure of a plan with its texts; a caption mentions shortened sides if there are any."""
     sketch, shapes = sketch_figure(pen, plan), pen.shapes
     is_shortened = any(box.gaps for box in sketch.boxes)
     shortened = (shapes.variant.wording.say("captions", "shortened"),) if is_shortened else ()

@@ -18,7 +18,7 @@ _ESCAPED = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&#34;", 
 
 
 def figure_svg(figure: Figure) -> str:
-    """The matrices of a figure with all that is written at them, as one SVG element; its captions stand elsewhere."""
+    """The matrices of a figure with all their labels, as one SVG element; its captions are not part of it."""
     return "".join(_elements(figure))
 
 
@@ -54,7 +54,7 @@ def _elements(figure: Figure) -> Iterator[str]:
 
 
 def escaped(text: str) -> str:
-    """A text as it stands in SVG, in an attribute too."""
+    """A text with the characters replaced that have a meaning in SVG, in attributes too."""
     return text.translate(_ESCAPED)
 
 
@@ -64,7 +64,7 @@ def _at(rect: Rect) -> str:
 
 
 def _from(x: float, y: float) -> str:
-    """The attributes of where a text begins, ends or has its middle."""
+    """The attributes of the point where a text begins, ends or has its middle."""
     return f'x="{x:.1f}" y="{y:.1f}"'
 
 
@@ -87,6 +87,7 @@ def _product(products: str) -> str:
 
 
 def _matrix(box: Box, state: str) -> str:
+    """A box with its cards, tints, lines, hatching, mask and letter; `state` is its state in a flow."""
     classes, at = f"{box.role}{' open' * box.incomplete}{' whole' if box.part else ''}", _at(box.rect)
     cards = box.card_polygons if box.cards else ()
     parts = [
@@ -112,7 +113,10 @@ def _sign(sign: Sign, state: str) -> str:
 
 
 def _edge(edge: Edge, state: str) -> str:
-    """A side of a matrix with its label, its number as the data of the element."""
+    """A side of a matrix with its label; its number, or "?", is data of the element.
+
+    A number that was not typed but stated by the sheet is "?" there, too.
+    """
     shows = f" shows-{edge.shown}" if edge.shown != "label" else ""
     classes = f"{edge.kind} {edge.anchor}{'' if edge.label else ' bare'}{shows}{' given' * edge.given} {state}"
     blank = f' data-blank="{edge.blank}"' if edge.blank else ""
@@ -126,7 +130,10 @@ def _edge(edge: Edge, state: str) -> str:
 
 
 def _number(edge: Edge) -> str:
-    """The number at a side, after the matrix's letter where that has no room inside; of a letter alone no number."""
+    """The number at a side, after the matrix's letter if that has no room inside.
+
+    Only the letter if that alone is shown.
+    """
     written = f'<tspan class="letter">{svg_symbol(edge.letter)}</tspan> ' if edge.letter else ""
     if edge.shown == "label":
         back = ' dy="6"' if edge.letter.endswith("ᵀ") else ' dy="-4"' if "_" in edge.letter else ""
@@ -135,7 +142,7 @@ def _number(edge: Edge) -> str:
 
 
 def _name(edge: Edge) -> str:
-    """What the number counts, below it; nothing where that is not named."""
+    """The name of what the number counts, below it; "" without a name."""
     return f'<text class="name" {_from(edge.label_at.x, edge.name_y)}>{escaped(edge.name)}</text>' if edge.name else ""
 
 
@@ -145,7 +152,7 @@ def _arc_path(arc: Arc) -> str:
 
 
 def _bracket(each: MismatchBracket, state: str) -> str:
-    """The bracket along what has no partner, and both lengths."""
+    """A bracket with its two hooks, and its text."""
     hook = (HOOK_PX * each.toward.x, HOOK_PX * each.toward.y)
     path = _line((each.start.moved(*hook), each.start, each.end, each.end.moved(*hook)))
     text = f"<text {_from(*each.label_at)}>{svg_expression(each.text)}</text>"
@@ -160,7 +167,7 @@ def _axis(products: str, axis: Edge) -> str:
 
 @lru_cache(4000)
 def svg_symbol(text: str) -> str:
-    """One symbol for an SVG text: 'd_h' becomes d and a lowered <tspan>h</tspan>, and the ᵀ of 'K_8ᵀ' a raised T."""
+    """One symbol for an SVG text: the h of 'd_h' as a lowered <tspan>, the ᵀ of 'K_8ᵀ' as a raised T. Cached."""
     base, _, below = text.removesuffix("ᵀ").partition("_")
     tail = f'<tspan class="sub" dy="4">{escaped(below)}</tspan>' if below else ""
     if text.endswith("ᵀ"):
@@ -170,7 +177,7 @@ def svg_symbol(text: str) -> str:
 
 @lru_cache(4000)
 def svg_expression(text: str) -> str:
-    """A number, or a product of symbols, for an SVG text: 'h·d_h' with both symbols in italics and the h lowered."""
+    """A number, or a product of symbols, for an SVG text: 'h·d_h' with italic symbols and the h lowered. Cached."""
     written, lowered = "", False
     for piece in filter(None, re.split(r"([A-Za-z]\w*)", text)):
         base, _, below = piece.partition("_")

@@ -27,7 +27,8 @@ class PartMismatch:
     """Parts of matrices that should be equal and are not, though the matrices as a whole may have any width.
 
     Example: in a layer, queries of 2048 columns are 32 heads of 64, but keys of 2048 columns are 8 heads of 256.
-    `whole` is each side with the number of its heads; of a row of joined matrices, the joined ones and then the result.
+    `sides` are the sides compared, each with its number of heads; for "joined" matrices, these and then the result,
+    with 1.
     """
 
     result: str
@@ -39,15 +40,16 @@ class PartMismatch:
 class TypedShapes:
     """A sheet with the lengths known on it. The key is never looked at.
 
-    table: the sheet's own, or for a sheet that asks for matrices alone the one with the activations between them.
+    table: the sheet's, or, for a sheet that only asks for parameters, the one with the activations between them.
     lengths: what was typed, and for matrices the sheet does not ask for (W_Q) what the typed lengths make them.
     meanings: on a sheet in letters, the expression of each length. compared: numbers that are equal where lengths are;
-    of letters, where they mean the same. mismatches: the sides that should be equal and are not, in the order of
-    computation, if the worksheet shows them; on a sheet in letters by their meaning, so that T is not d_h where both
-    are 128.
-    names_sizes: whether the drawing says which of the model's sizes a typed length is, which tells right from wrong.
-    tells_mismatches: whether it compares lengths at all; else every typed side has its own number beside it.
-    facts: sides whose lengths were not typed, but are told by the sheet's text.
+    on a sheet in letters, where they mean the same. mismatches: the sides that should be equal and are not, in the
+    order of computation, if the worksheet shows them; on a sheet in letters by their meaning, so that T is not d_h even
+    if both are 128.
+    names_sizes: whether the drawing says which of the model's sizes a typed length is, which gives away whether it is
+    right.
+    tells_mismatches: whether it compares lengths at all; if not, every typed side has its number next to it.
+    facts: sides whose lengths were not typed, but are stated by the sheet's text.
     """
 
     variant: Variant
@@ -66,7 +68,8 @@ class TypedShapes:
     ) -> TypedShapes:
         """The lengths typed into a sheet's boxes, those that follow for rows it does not ask for, and the mismatches.
 
-        Without `tells_mismatches`, or on a worksheet that shows none, there are no mismatches.
+        Without `tells_mismatches`, or on a worksheet that shows none, there are no mismatches. Counts are left out.
+        `names_sizes` is only noted, for labels.
         """
         tells_mismatches = tells_mismatches and variant.worksheet.show_mismatches
         table, known = _known(variant, answers)
@@ -79,16 +82,16 @@ class TypedShapes:
 
     @classmethod
     def unchecked(cls, variant: Variant, answers: Answers) -> TypedShapes:
-        """The same lengths without the mismatches, which take longest: for asking which sides are known."""
+        """The same lengths as `of`, without the mismatches, which take longest: for asking which sides are known."""
         table, known = _known(variant, answers)
         lengths, meanings = _lengths_and_meanings(known)
         return cls(variant, table, lengths, meanings, lengths, (), tells_mismatches=False)
 
     def with_facts(self) -> TypedShapes:
-        """The same with the sizes of the inputs that the sheet's text tells in numbers, where they were not typed.
+        """The shapes with the sizes of the inputs that the sheet's text states, if they were not typed.
 
-        The rows of the parameters that an input is multiplied by are as many as its columns; a sheet that asks for
-        parameters is not told of the input either.
+        Parameters that an input is multiplied by get their rows from it. Unchanged on a sheet in letters, without
+        `names_sizes`, and on a sheet that asks for parameters, whose text does not state the input either.
         """
         asked = [self.table[key] for key in self.variant.worksheet.rows if key in self.table.by_key]
         if self.facts or not self.names_sizes or self.variant.worksheet.answers == "letters":
@@ -112,12 +115,12 @@ class TypedShapes:
         return self.table[blank.tensor].expression(blank.field)
 
     def differ(self, first: Blank, second: Blank) -> bool:
-        """Whether the drawing says that two sides, which should be equal, are known and differ."""
+        """Whether the drawing shows that two sides, which should be equal, are known and differ."""
         known = first in self.compared and second in self.compared
         return self.tells_mismatches and known and self.compared[first] != self.compared[second]
 
     def share_number(self, first: Blank, second: Blank) -> bool:
-        """Whether one number stands for two sides, which says that they are equal."""
+        """Whether one number is written for two sides, which shows that they are equal; not if none are compared."""
         return self.tells_mismatches and self.lengths.get(first) == self.lengths.get(second)
 
     def is_asked(self, blank: Blank) -> bool:
@@ -139,7 +142,7 @@ class TypedShapes:
         return self.written(self.lengths[blank], self.meanings.get(blank))
 
     def written(self, length: int, meaning: Expression | None) -> str:
-        """A length in the sheet's writing; on a sheet in letters, one that no symbol of the sheet has is empty."""
+        """A length as the sheet writes it; on a sheet in letters its `meaning`, "" without one."""
         if self.variant.worksheet.answers != "letters":
             return format_number(length)
         return self.variant.notation.write(meaning) if meaning else ""
@@ -147,9 +150,8 @@ class TypedShapes:
     def expression(self, blank: Blank) -> Expression | None:
         """What a typed length counts in this model: the first size of the sheet that it equals, None if it is no size.
 
-        None as well where sizes are not named.
-
-        Where it equals several, the side's own comes first, so that 2048 is d on one side and H·d_h on another.
+        The right size of the side is tried first, so that 2048 is d on one side and H·d_h on another. None as well if
+        sizes are not named.
         """
         if blank not in self.lengths or not self.names_sizes:
             return None
@@ -161,7 +163,7 @@ class TypedShapes:
 
     @cached_property
     def _named(self) -> dict[Blank, Expression | None]:
-        """What `expression` has found, since a drawing asks for the same side again and again."""
+        """The results of `expression`, since a drawing asks for the same side again and again."""
         return {}
 
     @cached_property
@@ -185,7 +187,7 @@ class TypedShapes:
         return f"{self.letter(tensor).partition('_')[0]}_{self.heads_label(tensor)}"
 
     def heads_label(self, tensor: str) -> str:
-        """The number of heads side by side in a matrix, or on a sheet in letters its symbol."""
+        """The number of heads in a matrix, or its symbol on a sheet in letters."""
         symbol = self._heads_symbol(tensor)
         return self.written(self.variant.sizes[symbol], Expression.symbol(symbol))
 
@@ -195,12 +197,12 @@ class TypedShapes:
         return next((symbol for symbol in ("H", "G") if symbol in columns), "")
 
     def heads(self, tensor: str) -> int:
-        """How many heads stand side by side in the columns of an activation; 0 if it is not made of heads."""
+        """How many heads are next to each other in the columns of an activation; 0 if it is not made of heads."""
         symbol = self._heads_symbol(tensor)
         return self.variant.sizes[symbol] if symbol and not self.table[tensor].parameter else 0
 
     def head_width(self, tensor: str) -> Fraction | None:
-        """The columns of one of a matrix's heads, as its typed width makes them; None if that is not known."""
+        """The width of one of a matrix's heads: its typed columns divided by the heads; None if they are not known."""
         columns = self.lengths.get(Blank(tensor, "columns"))
         return None if columns is None else Fraction(columns, self.heads(tensor))
 
@@ -210,12 +212,18 @@ class TypedShapes:
 
     @cached_property
     def part_mismatches(self) -> tuple[PartMismatch, ...]:
-        """Heads that cannot be multiplied, and joined matrices whose widths do not add up."""
+        """Heads that cannot be multiplied, and joined matrices whose widths do not add up.
+
+        () if lengths are not compared, and for a table of tensors with more than two sides.
+        """
         shown = self.tells_mismatches and not self.table.has_more_sides
         return tuple(self._part_mismatches()) if shown else ()
 
     def _part_mismatches(self) -> Iterator[PartMismatch]:
-        """Of each product head by head, the matrices whose heads differ; of a concatenation, parts and whole."""
+        """Yield for each product head by head the widths that cannot be divided, then the heads that differ.
+
+        After these come concatenations whose parts are not as wide as the whole. A side that is not known is left out.
+        """
         for tensor in self.table.activations:
             made_by = tensor.made_by
             if isinstance(made_by, Matmul) and made_by.is_by_head:
@@ -239,7 +247,11 @@ class TypedShapes:
 
 
 def _known(variant: Variant, answers: Answers) -> tuple[TensorTable, dict[Blank, Answer]]:
-    """The table of the drawing, and its sides that are known: those typed, and those that follow from them."""
+    """The table of the drawing, and its sides that are known: those typed, and those that follow from them.
+
+    Counts are left out. A table that adds activations to parameters has one token. The width of the input is known if
+    the sheet states d and does not ask for the input.
+    """
     table = DRAWN_WITH.get(variant.table.key, variant.table)
     typed = {blank: _read(variant, blank, answer) for blank, answer in answers.items() if blank.field != "count"}
     if table is not variant.table:
@@ -265,9 +277,10 @@ def _lengths_and_meanings(known: Mapping[Blank, Answer]) -> tuple[dict[Blank, in
 
 
 def _plain_keys(variant: Variant, typed: Mapping[Blank, Answer]) -> dict[Blank, Answer]:
-    """With latent attention, the width of all keys without their rotary part, where the whole and that part are known.
+    """With latent attention, the width of all keys without their rotary part, if the whole and that part are known.
 
-    Example: 16 heads of 192 = 3072 columns of keys, each with 64 rotary ones, leave 3072 - 16 · 64 = 2048.
+    Example: 16 heads of 192 = 3072 columns of keys, each with 64 rotary ones, leave 3072 - 16 · 64 = 2048. {} if the
+    sheet asks for these keys, or if nothing is left.
     """
     keys, rotary = (typed.get(Blank(key, "columns")) for key in ("keys", "rotary_key"))
     if keys is None or rotary is None or "plain_keys" in variant.worksheet.rows:
@@ -279,7 +292,10 @@ def _plain_keys(variant: Variant, typed: Mapping[Blank, Answer]) -> dict[Blank, 
 
 
 def _context(variant: Variant, typed: Mapping[Blank, Answer]) -> dict[Blank, Answer]:
-    """In a layer, the width of the context of all query heads, if it is not asked: each is as wide as its values."""
+    """In a layer with shared values, the width of the context of all query heads, if it is not asked.
+
+    Each head of the context is as wide as a head of the values; {} if the values cannot be divided into G heads.
+    """
     blank, values = Blank("context", "columns"), typed.get(Blank("values", "columns"))
     if values is None or blank.tensor in variant.worksheet.rows or not _has_shared_values(variant.table):
         return {}
@@ -289,13 +305,13 @@ def _context(variant: Variant, typed: Mapping[Blank, Answer]) -> dict[Blank, Ans
 
 
 def _has_shared_values(table: TensorTable) -> bool:
-    """Whether several query heads read the same values, which stand side by side with those of other heads."""
+    """Whether several query heads read the same values, which are in one matrix with those of other heads."""
     made_by = table["context"].made_by if "context" in table.by_key else None
     return made_by is not None and made_by.is_by_head and made_by.operand_sides[1] != made_by.sides
 
 
 def _merged(table: TensorTable, known: Mapping[Blank, Answer], asked: frozenset[str]) -> dict[Blank, Answer]:
-    """The sides of tensors that are not asked and that merge known ones: 32 heads of 128 make 4096 columns."""
+    """The sides that are products of known ones, of tensors that are not asked: 32 heads of 128 make 4096."""
     merged = dict[Blank, Answer]()
     for sides in table.merged_sides.values():
         for whole, parts in sides.items():
@@ -315,7 +331,10 @@ def _product(parts: Sequence[Answer]) -> Answer:
 def _mismatches(
     variant: Variant, known: Mapping[Blank, Answer], compared: Mapping[Blank, int]
 ) -> Iterator[DimensionMismatch]:
-    """What does not fit, in the order of computation; on a sheet in letters a merged side by what its parts mean."""
+    """Yield what does not fit, in the order of computation; on a sheet in letters, merged sides come last.
+
+    These are compared by what their parts mean; on a sheet in numbers they come with the others.
+    """
     table = DRAWN_WITH.get(variant.table.key, variant.table)
     in_letters = variant.worksheet.answers == "letters"
     for each in mismatches(table, compared):
@@ -333,9 +352,10 @@ def _mismatches(
 
 
 def _read(variant: Variant, blank: Blank, answer: int | Answer) -> Answer:
-    """An answer with its meaning; a number alone has one only on a sheet in letters, where a symbol has that size.
+    """The answer of a box with the expression that it means; an Answer is returned as it is.
 
-    The box's own expression comes first, then those of the table and the model's symbols.
+    A number alone means something only on a sheet in letters: the first expression of its size among the right one of
+    the box, the table's sides and the model's symbols, with d_h for d_v if both are equal; None if there is none.
     """
     if isinstance(answer, Answer) or variant.worksheet.answers != "letters":
         return answer if isinstance(answer, Answer) else Answer(answer)
@@ -348,10 +368,11 @@ def _read(variant: Variant, blank: Blank, answer: int | Answer) -> Answer:
 
 
 def _by_meaning(variant: Variant, known: Mapping[Blank, Answer]) -> dict[Blank, int]:
-    """A number for each length of a sheet in letters, one number for all that mean the same in this model."""
+    """A number for each length of a sheet in letters, the same for all that mean the same in this model."""
     meanings = list[Answer]()
 
     def number(answer: Answer) -> int:
+        """The number of a meaning: equivalent answers have the same one, an answer without a meaning a new one."""
         for index, meaning in enumerate(meanings):
             if meaning.meaning and answer.meaning and variant.reader.is_equivalent(meaning, answer.meaning):
                 return index

@@ -1,4 +1,4 @@
-"""What this machine has: its devices, their names, their free memory, and the most memory a run took.
+"""What this machine has: its devices, their names, their free memory, and the most memory that a run took.
 
 torch is imported inside the functions: it takes seconds and 190 MB to load.
 """
@@ -14,7 +14,7 @@ DEVICES = ("cpu", "cuda", "mps", "meta")
 
 
 def devices_here() -> tuple[str, ...]:
-    """The devices of this machine, fastest first: of cuda, mps and cpu those it has, then "meta", with shapes alone."""
+    """The devices of this machine, fastest first: of cuda, mps and cpu those it has, then "meta", for shapes only."""
     import torch
 
     here = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True, "meta": True}
@@ -31,7 +31,7 @@ def device_name(device: str) -> str:
 
 
 def _cpu_name() -> str:
-    """The CPU's model name from /proc/cpuinfo, elsewhere what Python knows of the processor."""
+    """The CPU's model name from /proc/cpuinfo; if that does not exist, what Python knows about the processor."""
     import platform
 
     with suppress(OSError):
@@ -79,8 +79,8 @@ def available_bytes(device: str) -> int | None:
 def start_memory_count(device: str) -> tuple[int, int] | None:
     """Reset the device's high-water mark of memory; return the start that `peak_bytes_since` measures from.
 
-    That is (bytes in use now, bytes of them that mirror files). On the CPU, freed memory goes back to the system
-    first. None if the device keeps no such mark: meta, mps, and the CPU on systems other than Linux.
+    That is (bytes in use now, bytes of them that mirror files). On the CPU, freed memory is first returned to the
+    system. None if the device keeps no such mark: meta, mps, and the CPU on systems other than Linux.
     """
     if device == "cuda":
         import torch
@@ -100,7 +100,7 @@ def start_memory_count(device: str) -> tuple[int, int] | None:
 def peak_bytes_since(device: str, start: tuple[int, int] | None) -> int | None:
     """The most bytes in use at once since `start_memory_count`, less those in use then; None without a `start`.
 
-    On the CPU, pages of library files that were read in since are not counted.
+    On the CPU, pages of library files that were read in meanwhile are not counted.
     """
     if start is None:
         return None
@@ -114,7 +114,7 @@ def peak_bytes_since(device: str, start: tuple[int, int] | None) -> int | None:
 
 
 def _status_bytes(name: str) -> int:
-    """A figure of /proc/self/status, such as "VmRSS", in bytes (the file has kB); StopIteration if it is not there."""
+    """A figure of /proc/self/status, such as "VmRSS", in bytes (the file has kB); StopIteration if it has none."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(name))
 
@@ -122,7 +122,7 @@ def _status_bytes(name: str) -> int:
 def _give_back_freed_memory() -> None:
     """Return freed memory to the system, because a run that reused it would not show in the high-water mark.
 
-    Does nothing where the C library is not glibc.
+    Does nothing if the C library is not glibc.
     """
     import ctypes
 

@@ -1,7 +1,7 @@
 """The lines of a program that set the sizes and draw the input and the parameters at random.
 
 Every draw is seeded by the seed and a name, such as "query head 3". So no two streams of random numbers are parts of
-one another, and a layer contains the very heads that run alone, number by number.
+one another, and a layer contains exactly the heads that run alone, number by number.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def import_lines() -> Iterator[ProgramLine]:
 
 
 def size_lines(symbols: str, sizes: Sequence[int], dtype: str, device: str) -> Iterator[ProgramLine]:
-    """Three lines: each symbol gets its size ('N, d, d_h, d_v = 100, 768, …'), then `device`, then `dtype`."""
+    """Yield three lines: each symbol gets its size ('N, d, d_h, d_v = 100, 768, …'), then `device`, then `dtype`."""
     # The format "d" lets whole numbers through and refuses everything else.
     yield ProgramLine(f"{symbols} = {', '.join(f'{size:d}' for size in sizes)}")
     yield ProgramLine(f'device = "{device}"')
@@ -35,7 +35,10 @@ def input_lines() -> Iterator[ProgramLine]:
 
 
 def query_parameter_lines(a: Architecture, head: int) -> Iterator[ProgramLine]:
-    """Lines that draw what one query head has for itself: W_Q, W_O, and the bias or norm of its queries, if any."""
+    """Yield lines that draw the parameters of one query head: W_Q, W_O, and the bias and norm of its queries, if any.
+
+    A sink and a position bias follow if the model has them.
+    """
     yield ProgramLine('draw_for(f"query head {head}")', comment=f"query head {head:d}")
     yield _matrix_line(a, "W_Q", "d, d_h")
     yield _matrix_line(a, "W_O", "d_v, d")
@@ -51,7 +54,10 @@ def query_parameter_lines(a: Architecture, head: int) -> Iterator[ProgramLine]:
 
 
 def key_value_parameter_lines(a: Architecture, kv_head: int) -> Iterator[ProgramLine]:
-    """Lines that draw what a key/value head has: W_K, W_V, and the biases or the norm of its keys, if any."""
+    """Yield lines that draw the parameters of a key/value head: W_K, W_V, their biases and the norm of keys, if any.
+
+    A comment says which query heads share it.
+    """
     group = a.query_heads_per_kv_head
     comment = f"key/value head {kv_head:d}"
     if group > 1:
@@ -65,7 +71,10 @@ def key_value_parameter_lines(a: Architecture, kv_head: int) -> Iterator[Program
 
 
 def layer_parameter_lines(a: Architecture) -> Iterator[ProgramLine]:
-    """Lines that draw the parameters of all heads of a layer, side by side, each head's as that head's program does."""
+    """Yield lines that draw the parameters of all heads of a layer, each head's as the program of that head does.
+
+    Heads are next to each other in each matrix. Biases, norms, sinks and position biases follow if the model has them.
+    """
     yield ProgramLine(
         "W_Q, W_O = X.new_empty(d, H * d_h), X.new_empty(H * d_v, d)\n"
         "for head in range(H):\n"
@@ -100,7 +109,7 @@ def layer_parameter_lines(a: Architecture) -> Iterator[ProgramLine]:
 
 
 def random_normal(a: Architecture, shape: str) -> str:
-    """The call that draws a tensor with the model's own initializer_range as its standard deviation.
+    """The call that draws a tensor with the model's initializer_range as its standard deviation.
 
     `shape` is written in symbols: 'd, d_h', or '' for a single number.
     """
@@ -109,7 +118,7 @@ def random_normal(a: Architecture, shape: str) -> str:
 
 
 def gain(name: str, width: str) -> ProgramLine:
-    """The line that makes the gain of an RMSNorm, ones as it starts; `width` is written in symbols ('d_h')."""
+    """The line that makes the gain of an RMSNorm, which starts as ones; `width` is written in symbols ('d_h')."""
     return _helper(f"{name} = torch.ones({width}, device=device, dtype=dtype)", "the gain of a norm starts at 1")
 
 
@@ -133,5 +142,5 @@ def _gain_line(a: Architecture, letter: str, width: str) -> Iterator[ProgramLine
 
 
 def _helper(code: str, comment: str) -> ProgramLine:
-    """A line that makes no tensor of the table; the first word of its code is the variable whose shape shows."""
+    """A line that makes no tensor of the table; the first word of its code is the variable whose shape is shown."""
     return ProgramLine(code, None, (code.split(" ")[0],), comment)

@@ -1,4 +1,4 @@
-"""Runs a head or layer in the runner's process, and says in one sentence why a run came to nothing."""
+"""Runs a head or layer in the runner's process, and says in one sentence why a run failed."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from app.forward.program import check_modelled, is_layer, runnable_table
 from app.machine.work_queue import THE_APP, Client
 from app.models.architecture import Architecture
 from app.sheets.variant import Variant
-from app.sheets.wording import Wording
 from app.topics.single_head import SINGLE_HEAD
+from app.translation import gettext as _
 
-NotRunReason = Literal["refused", "busy", "too-long", "stopped"]
-REASON_OF_FAILURE: dict[type[Exception], NotRunReason] = {
+FailureReason = Literal["busy", "too-long", "stopped"]
+NotRunReason = Literal["refused"] | FailureReason
+REASON_OF_FAILURE: dict[type[Exception], FailureReason] = {
     RunnerBusy: "busy",
     RunTooLong: "too-long",
     RunnerFailed: "stopped",
@@ -48,25 +49,23 @@ class HeadNotRun(Exception):
         self.reason = reason
 
 
-def run_sheet(runner: Runner, wording: Wording, variant: Variant, **options: Any) -> dict[str, Any]:
+def run_sheet(runner: Runner, variant: Variant, **options: Any) -> dict[str, Any]:
     """Run the head or layer that a sheet asks about, and return the run as JSON data. Blocks; raises HeadNotRun.
 
     One head is run as the real model has it: it has the same shapes whether its keys are shared or not. A whole layer
-    is run as the sheet simplifies it (G = H where the worksheet says so), because there the shapes differ.
+    is run as the sheet simplifies it (G = H if the worksheet says so), because there the shapes differ.
     """
     topic = variant.worksheet.topic
     architecture = variant.architecture if is_layer(topic) else variant.model.architecture
-    return run_architecture(runner, wording, architecture, variant.tokens, topic=topic, **options)
+    return run_architecture(runner, architecture, variant.tokens, topic=topic, **options)
 
 
-def run_architecture(
-    runner: Runner, wording: Wording, architecture: Architecture, tokens: int, **options: Any
-) -> dict[str, Any]:
+def run_architecture(runner: Runner, architecture: Architecture, tokens: int, **options: Any) -> dict[str, Any]:
     """Run one head or layer of an architecture, and return the run as JSON data. Blocks; raises HeadNotRun.
 
     `options` are those of `run_head`: head, device, dtype, seed, topic; and those of `Runner.run`. A model or topic
-    that no program is true of is refused before the runner is asked. A ForwardError becomes HeadNotRun with its own
-    sentence and "refused", a failure of the runner one with the wording's sentence and "busy", "too-long" or "stopped".
+    that no program is true of is refused before the runner is asked. A ForwardError becomes HeadNotRun with its
+    sentence and "refused", a failure of the runner one with the sentence about it and "busy", "too-long" or "stopped".
     """
     topic = options.get("topic", SINGLE_HEAD.key)
     try:
@@ -77,4 +76,20 @@ def run_architecture(
         raise HeadNotRun(str(refusal), "refused") from None
     except tuple(REASON_OF_FAILURE) as failure:
         reason = REASON_OF_FAILURE[type(failure)]
-        raise HeadNotRun(wording.say("page", reason), reason) from None
+        raise HeadNotRun(why_not_run(reason), reason) from None
+
+
+def why_not_run(reason: FailureReason) -> str:
+    """The sentence on why the runner has no result, by its reason, and what to try instead."""
+    sentences: dict[FailureReason, str] = {
+        "busy": _("Too many runs are in progress. Try again in a minute."),
+        "too-long": _(
+            "This run took more than a minute and was stopped. Choose fewer tokens, or the meta device, which works "
+            "out shapes without computing numbers."
+        ),
+        "stopped": _(
+            "The run stopped before it finished, perhaps because memory ran out. Try again with fewer tokens or on the "
+            "meta device."
+        ),
+    }
+    return sentences[reason]

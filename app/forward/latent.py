@@ -1,7 +1,7 @@
 """The lines of a layer with latent attention (MLA; DeepSeek-AI, arXiv:2405.04434), from the input to the output.
 
 Each token's keys and values of all heads come from one latent vector of r_kv numbers. Positions are in a rotary key of
-d_rope numbers that all heads share, and that follows the d_nope numbers of each head's own key.
+d_rope numbers that all heads share, and that follows the d_nope numbers of each head's key.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ LATENT_NORM_EPS = 1e-6  # of both norms of latent vectors, whatever the config's
 
 
 def latent_parameter_lines(a: Architecture, table: TensorTable) -> Iterator[ProgramLine]:
-    """Lines that draw the parameters of the table, each matrix in one piece, and the gains of the latent norms."""
+    """Yield lines that draw the parameters of the table, each matrix in one piece, then the latent norms' gains."""
     for tensor in (tensor for tensor in table.tensors if tensor.parameter):
         shape = ", ".join(str(length).replace("*", " * ") for length in tensor.shape)
         yield ProgramLine(f'draw_for("{tensor.letter}")')
@@ -30,7 +30,7 @@ def latent_parameter_lines(a: Architecture, table: TensorTable) -> Iterator[Prog
 
 
 def latent_size_lines(a: Architecture, tokens: int, dtype: str, device: str) -> Iterator[ProgramLine]:
-    """Lines that set the sizes of a layer with latent attention."""
+    """Yield lines that set the sizes of a layer with latent attention; r_q only if queries have a latent."""
     yield ProgramLine("", comment="Sizes: tokens, embedding dimension, heads, head dimensions, latent and rotary parts")
     names = "N, d, H, d_h, d_v, r_kv, d_nope, d_rope" + (", r_q" if a.has_latent_queries else "")
     sizes = a.all_sizes
@@ -38,7 +38,10 @@ def latent_size_lines(a: Architecture, tokens: int, dtype: str, device: str) -> 
 
 
 def latent_layer_lines(a: Architecture, table: TensorTable, tokens: int) -> Iterator[ProgramLine]:
-    """The timed lines of the layer: latent vectors and cache, then Q, K and V of all heads, then head by head."""
+    """Yield the timed lines of the layer: latent vectors and cache, then Q, K and V of all heads, then head by head.
+
+    They end with the context of each head.
+    """
     yield ProgramLine("", comment="One latent vector and one rotary key for each token: all that the cache keeps")
     yield _line(f"C_KV = torch.rms_norm(X @ W_DKV, (r_kv,), g_KV, eps={LATENT_NORM_EPS!r})", "latent")
     yield made_line(table, "rotary_key")
@@ -63,12 +66,12 @@ def latent_layer_lines(a: Architecture, table: TensorTable, tokens: int) -> Iter
 
 
 def _query_lines(a: Architecture, table: TensorTable) -> Iterator[ProgramLine]:
-    """The queries of all heads: straight from the input, or through a latent vector of their own."""
+    """Yield the queries of all heads: straight from the input, or through a latent vector."""
     if a.has_latent_queries:
         yield _line(f"C_Q = torch.rms_norm(X @ W_DQ, (r_q,), g_Q, eps={LATENT_NORM_EPS!r})", "latent_queries")
     yield made_line(table, "queries")
 
 
 def _line(code: str, makes: str | None = None) -> ProgramLine:
-    """A timed line; the first word of its code is the variable whose shape shows."""
+    """A timed line; the first word of its code is the variable whose shape is shown."""
     return ProgramLine(code, makes, (code.split(" ")[0],), timed=True)

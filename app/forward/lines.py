@@ -21,10 +21,10 @@ class ForwardError(ValueError):
 
 @dataclass(frozen=True)
 class ProgramLine:
-    """One line of the program. A line without code is a heading; a whole `for` loop, body included, is one Line.
+    """One line of the program. A line without code is a heading; a whole `for` loop, body included, is one line.
 
     makes: the table's key of the tensor this line makes ("queries"), None for helper variables.
-    names: the variables whose shapes are shown beside the line.
+    names: the variables whose shapes are shown next to the line.
     timed: True for the head or layer itself, whose time is measured; False for lines that only prepare it.
     shapes: what torch reported for `names`, in the same order; empty until the program has run.
     """
@@ -38,7 +38,7 @@ class ProgramLine:
 
     @property
     def text(self) -> str:
-        """The line with shapes, then comment, behind its first row of code: 'Q = X @ W_Q  # (100, 128)'.
+        """The line with shapes, then comment, after its first row of code: 'Q = X @ W_Q  # (100, 128)'.
 
         The body of a loop follows as it is; a heading is only its comment.
         """
@@ -49,11 +49,11 @@ class ProgramLine:
 
 
 def made_line(table: TensorTable, key: str, plus: str = "", comment: str = "") -> ProgramLine:
-    """The timed line that makes a tensor as the table says, perhaps with a bias: 'Q = X @ W_Q + b_Q'."""
-    made, letters = table[key], {tensor.key: tensor.letter for tensor in table.tensors}
-    assert made.made_by is not None  # noqa: S101 - it is not given
-    code = made.made_by.code().format(**letters)
-    return ProgramLine(f"{made.letter} = {code}{plus}", key, (made.letter,), comment, timed=True)
+    """The timed line that makes a tensor as the table says, with `plus` at its end: 'Q = X @ W_Q + b_Q'."""
+    tensor, letters = table[key], {each.key: each.letter for each in table.tensors}
+    assert tensor.made_by is not None  # noqa: S101 - it is not given
+    code = tensor.made_by.code().format(**letters)
+    return ProgramLine(f"{tensor.letter} = {code}{plus}", key, (tensor.letter,), comment, timed=True)
 
 
 def listing(lines: tuple[ProgramLine, ...]) -> str:

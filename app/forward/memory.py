@@ -1,7 +1,7 @@
 """The most bytes that a program keeps alive at once, computed from the table's shapes before anything runs.
 
-As in a notebook, every tensor stays until the end, so the end is the widest moment unless there are very few tokens:
-then it can be an earlier one, at which a step holds helper tensors of its own.
+As in a notebook, every tensor stays until the end, so the end has the most unless there are very few tokens: then it
+can be an earlier moment, at which a step holds helper tensors.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ BYTES_OF_POSITION = 8  # also of an angle, and of a distance or bucket of a rela
 
 
 def bytes_needed(architecture: Architecture, tokens: int, dtype: str = "float32", topic: str = SINGLE_HEAD.key) -> int:
-    """The most bytes alive at once while the program of this topic runs: its tensors, the positions and RoPE's angles.
+    """The most bytes alive at once while the program of a topic runs in `dtype`: tensors, positions, RoPE's angles.
 
     The mask is left out: it takes one byte a score, is gone before the weights are made, and never decides.
     """
@@ -40,7 +40,10 @@ def bytes_needed(architecture: Architecture, tokens: int, dtype: str = "float32"
 
 
 def _vector_bytes(a: Architecture, tokens: int, layer: bool, element: int) -> int:
-    """The bytes of biases and gains, and of a relative position bias with its distances and buckets."""
+    """The bytes of biases and gains, and of a relative position bias with its distances and buckets.
+
+    Of a whole `layer`, or of one head with its key/value head; `element` is the bytes of one number.
+    """
     heads, groups = (a.H, a.G) if layer else (1, 1)
     widths = {"q": heads * a.d_h, "k": groups * a.d_h, "v": groups * a.d_v, "o": layer * a.d}
     numbers = sum(widths[letter] for letter in a.biases)
@@ -103,7 +106,7 @@ def _layer_peak(architecture: Architecture, cells: Mapping[str, int], element: i
 def _latent_peak(architecture: Architecture, cells: Mapping[str, int], element: int) -> int:
     """The most bytes that a layer with latent attention takes at once: at its end.
 
-    Beside the table's tensors these are the unrotated rotary key, the queries once more with their rotary part rotated
+    Besides the table's tensors these are the unrotated rotary key, the queries once more with their rotary part rotated
     and that part alone, the scores and weights of all heads, and the context head by head.
     """
     rotary_part = cells["rotary_key"] * architecture.H

@@ -18,6 +18,7 @@ from app.machine.child import START_LIMIT_S, ChildLost, ChildTooLarge, ChildTooS
 from app.machine.turn import MachineTurn
 from app.machine.work_queue import THE_APP, Client, QueueFullError, WorkQueue
 from app.models.architecture import Architecture
+from app.translation import in_language, language
 
 RUNNER_IDLE_LIMIT_S = 300
 MAX_WAITING_RUNS = 20  # on one machine
@@ -90,7 +91,7 @@ class HeadRunner:
 
         try:
             with self._queue.turn(client, wait), self._turn.taken(wait) if self._turn else nullcontext():
-                job = architecture, tokens, {"usable_share": self.memory_share, **options}
+                job = language(), architecture, tokens, {"usable_share": self.memory_share, **options}
                 kind, answer = self._child.ask(job, self.time_limit_s, on_tick=work)
         except QueueFullError:
             raise RunnerBusy from None
@@ -123,10 +124,10 @@ def _serve_jobs(pipe: Connection) -> None:
     pipe.send(("ready", None))
     while True:
         try:
-            architecture, tokens, options = pipe.recv()
+            spoken, architecture, tokens, options = pipe.recv()
         except EOFError:
             return
-        pipe.send(_run_job(architecture, tokens, options))
+        pipe.send(in_language(spoken, _run_job, architecture, tokens, options))
 
 
 def _run_job(architecture: Architecture, tokens: int, options: dict[str, Any]) -> tuple[str, Any]:

@@ -100,9 +100,10 @@ def program(
 ) -> tuple[ProgramLine, ...]:
     """Write the torch program of a topic: of one query head, or for "attention-layer" of all heads of a layer.
 
-    `head` counts from 0; of a layer it is the head whose scores and weights the program looks at in the end. Where
-    layers differ, it is the first one. Nothing a person typed goes into the text, not even the model's name. Raises
-    ForwardError if an argument is out of range, or for a model or topic that this program could not be true of.
+    `head` counts from 0; of a layer it is the head whose scores and weights the program looks at in the end. Random
+    numbers have the `seed` and are made in `dtype` on `device`. If layers differ, it is the first one. Nothing a person
+    typed goes into the text, not even the model's name. Raises ForwardError if an argument is out of range, or for a
+    model or topic that this program could not be true of.
     """
     _check_arguments(architecture, tokens, head, dtype, device, seed)
     table = runnable_table(topic, architecture, tokens)
@@ -125,8 +126,8 @@ def is_layer(topic: str) -> bool:
 def runnable_table(topic: str, architecture: Architecture, tokens: int) -> TensorTable:
     """The table that a run of this topic is checked against.
 
-    Raises ForwardError for a topic without a program, and with the topic's own sentence for a model or a number of
-    tokens that the topic is not true of.
+    Raises ForwardError for a topic without a program, and, with the topic's sentence, for a model or a number of tokens
+    that the topic is not true of.
     """
     if topic not in RUNNABLE_TOPICS:
         raise ForwardError(_("The topic must be one of {topics}.").format(topics=", ".join(RUNNABLE_TOPICS)))
@@ -137,7 +138,10 @@ def runnable_table(topic: str, architecture: Architecture, tokens: int) -> Tenso
 
 
 def check_modelled(architecture: Architecture, topic: str) -> None:
-    """Raise ForwardError if the model's attention has a part that no line here computes; the sentence names it."""
+    """Raise ForwardError if the model's attention has a part that no line here computes; the sentence names it.
+
+    `topic` matters because some models can be run as a whole layer but not as one head.
+    """
     check_rotary(architecture)
     for sentence in _refusals(architecture, topic):
         parts = ", ".join(architecture.not_modelled)
@@ -145,7 +149,7 @@ def check_modelled(architecture: Architecture, topic: str) -> None:
 
 
 def _refusals(a: Architecture, topic: str) -> Iterator[str]:
-    """Why this model cannot be run, as sentences with a place for the {model} and its {parts}; none if it can be."""
+    """Yield each reason why this model cannot be run: a sentence with a place for {model} and, in one, its {parts}."""
     if a.position_bias == "disentangled":
         yield _("{model} has disentangled attention, which adds scores of relative positions: it cannot run here.")
     if a.not_modelled:
@@ -172,7 +176,7 @@ def variable_names(lines: tuple[ProgramLine, ...], table: TensorTable) -> dict[s
 def _check_arguments(architecture: Architecture, tokens: int, head: int, dtype: str, device: str, seed: int) -> None:
     """Raise ForwardError for the first argument that is no whole number, out of its range or not a known name.
 
-    Checked in turn: tokens (a length the model can take), head (0 to H - 1), seed (0 to MAX_SEED), dtype, device.
+    Checked in this order: tokens (a length the model can take), head (0 to H - 1), seed (0 to MAX_SEED), dtype, device.
     """
     if not _is_whole(tokens):
         raise ForwardError(_("The number of tokens must be a whole number."))
@@ -199,7 +203,10 @@ def _is_whole(value: object) -> bool:
 def _head_program(
     a: Architecture, table: TensorTable, tokens: int, head: int, dtype: str, device: str, seed: int
 ) -> Iterator[ProgramLine]:
-    """One query head: sizes, random input and parameters, positions, then the head itself."""
+    """Yield the program of one query head: sizes, random input and parameters, positions, then the head itself.
+
+    The key/value head is the one that this query head reads.
+    """
     kv_head = head // a.query_heads_per_kv_head
     yield ProgramLine("", comment="Sizes: tokens, embedding dimension, head dimension of queries and keys, of values")
     yield from size_lines("N, d, d_h, d_v", (tokens, a.d, a.d_h, a.d_v), dtype, device)
@@ -222,9 +229,10 @@ def _head_program(
 def _layer_program(
     a: Architecture, table: TensorTable, tokens: int, head: int, dtype: str, device: str, seed: int
 ) -> Iterator[ProgramLine]:
-    """A layer: sizes, random input and parameters, positions, then all heads; q, k, v, S, A and c are 3-D, heads first.
+    """Yield the program of a layer: sizes, random input and parameters, positions, then all heads.
 
-    The last lines take one head's scores and weights out of S and A, because that is what the table asks for.
+    q, k, v, S, A and c are 3-D, heads first. The last lines take the scores and weights of `head` out of S and A,
+    because that is what the table asks for.
     """
     sizes = (tokens, a.d, a.H, a.G, a.d_h, a.d_v)
     yield ProgramLine("", comment="Sizes: tokens, embedding dimension, query heads, key/value heads, head dimensions")
@@ -252,7 +260,10 @@ def _layer_program(
 def _latent_layer_program(
     a: Architecture, table: TensorTable, tokens: int, head: int, dtype: str, device: str, seed: int
 ) -> Iterator[ProgramLine]:
-    """A layer with latent attention: sizes, random input and parameters, positions, then the layer itself."""
+    """Yield the program of a layer with latent attention: sizes, random input and parameters, positions, layer.
+
+    The last lines take the scores and weights of `head` out of those of all heads.
+    """
     yield from latent_size_lines(a, tokens, dtype, device)
     yield ProgramLine("", comment="A random input, and random weights")
     yield ProgramLine(f"seed = {seed:d}")
@@ -264,7 +275,7 @@ def _latent_layer_program(
 
 
 def _concatenated_heads(a: Architecture, table: TensorTable, head: int) -> Iterator[ProgramLine]:
-    """The last lines of a layer: context C and output O, then the scores and weights of the one head that is shown."""
+    """Yield the last lines of a layer: context C and output O, with its bias, then the scores and weights of `head`."""
     yield ProgramLine("", comment="All heads concatenated again")
     yield ProgramLine("C = c.transpose(0, 1).reshape(N, H * d_v)", "context", ("C",), timed=True)
     yield made_line(table, "output")
@@ -276,7 +287,10 @@ def _concatenated_heads(a: Architecture, table: TensorTable, head: int) -> Itera
 
 
 def _position_lines(a: Architecture, tokens: int, head: int | None, device: str) -> Iterator[ProgramLine]:
-    """Lines that make what depends on positions alone: `position`, RoPE's `cos` and `sin`, and a position bias."""
+    """Yield lines that make what depends on positions alone: `position`, RoPE's `cos` and `sin`, and a position bias.
+
+    Lines for what the model does not have are left out. `head` is the head's number, None for a layer.
+    """
     if needs_positions(a) or rotated_pairs(a):
         yield ProgramLine("", comment="Positions of the tokens")
         yield ProgramLine("position = torch.arange(N, device=device)", names=("position",))
@@ -285,7 +299,7 @@ def _position_lines(a: Architecture, tokens: int, head: int | None, device: str)
 
 
 def _queries_to_context(a: Architecture, tokens: int) -> Iterator[ProgramLine]:
-    """A layer's lines that compute the scores S (H, N, N), the weights A and the context c (H, N, d_v) from q, k and v.
+    """Yield a layer's lines from q, k and v to the context: scores S (H, N, N), weights A, context c (H, N, d_v).
 
     With grouped queries, the query heads of a group are put one below the other, so that they read their shared keys
     and values without copies of them.
@@ -308,7 +322,10 @@ def _projection_lines(a: Architecture, table: TensorTable) -> Iterator[ProgramLi
 
 
 def _norm_and_rope(a: Architecture, name: str, makes: str | None = None) -> Iterator[ProgramLine]:
-    """The lines that normalize and rotate the variable `name`, in the model's order; none for what it does not have."""
+    """Yield the lines that normalize and rotate the variable `name`, those that the model has, in its order.
+
+    `makes` is the table's key of what they make, or None.
+    """
     if a.qk_norm == "per-head":
         yield _norm_line(a, name, "d_h", f"g_{name.upper()}, ", makes)
     yield from apply_rope(a.rotary, name, a.d_h, makes)
@@ -317,22 +334,25 @@ def _norm_and_rope(a: Architecture, name: str, makes: str | None = None) -> Iter
 
 
 def _norm_line(a: Architecture, name: str, width: str, gain: str, makes: str | None) -> ProgramLine:
-    """The line that applies RMSNorm over the last `width` numbers of the variable; `gain` is its argument, or empty."""
+    """The line that applies RMSNorm over the last `width` numbers of a variable; `gain` is its argument, or "".
+
+    `makes` is the table's key of the tensor that the line makes, None for a helper variable.
+    """
     code = f"{name} = torch.rms_norm({name}, ({width},), {gain}eps={float(a.qk_norm_eps or 0)!r})"
     return ProgramLine(code, makes, (name,), timed=True)
 
 
 def _helper_line(code: str, comment: str = "") -> ProgramLine:
-    """A timed line that makes no tensor of the table; the first word of its code is the variable whose shape shows."""
+    """A timed line that makes no tensor of the table; its first word is the variable whose shape is shown."""
     return ProgramLine(code, None, (code.split(" ")[0],), comment, timed=True)
 
 
 def notes(architecture: Architecture, tokens: int, topic: str = SINGLE_HEAD.key) -> tuple[str, ...]:
     """Keys of what a reader should know about this run, such as "keys-shared"; the wording file has the sentences.
 
-    A detail follows a colon: "rope-scaling:yarn", "softcap:50". In order, those that apply: shared keys, a window or
-    chunks that hide tokens, what is done to the scores, sinks, RoPE scaling, an output bias that one head leaves out,
-    other layers that differ from this one.
+    A detail follows a colon: "rope-scaling:yarn", "softcap:50". In this order, those that apply: shared keys, a window
+    or chunks that hide tokens, what is done to the scores, sinks, RoPE scaling, an output bias that one head leaves
+    out, other layers that differ from this one.
     """
     a = architecture
     scaling = scaling_type(a.rotary) if a.rotary else None

@@ -47,7 +47,7 @@ def check_rotary(architecture: Architecture) -> None:
 
 
 def angle_lines(architecture: Architecture, tokens: int, device: str) -> Iterator[ProgramLine]:
-    """Lines that compute `cos` and `sin`, one row a token and one column a pair; none without RoPE.
+    """Yield lines that compute `cos` and `sin`, one row a token and one column a pair; none without RoPE.
 
     Angles are in float64, on mps in float32. Raises ForwardError if the config's rope_scaling lacks a number that its
     type needs.
@@ -84,8 +84,9 @@ def _theta(architecture: Architecture, rotary: Rotary, tokens: int) -> float:
 
 
 def _scaling_lines(architecture: Architecture, rotary: Rotary, tokens: int) -> Iterator[ProgramLine]:
-    """Lines that scale `frequency` as the config's rope_scaling says; none for types that leave it as it is.
+    """Yield lines that scale `frequency` as the config's rope_scaling says: "linear", "llama3", "yarn" or "longrope".
 
+    None for other types. "longrope" has one list of factors for texts up to the trained length and one for longer ones.
     Raises ForwardError if a number that the type needs is missing or out of range.
     """
     scaling = scaling_type(rotary)
@@ -102,9 +103,9 @@ def _scaling_lines(architecture: Architecture, rotary: Rotary, tokens: int) -> I
 
 
 def _llama3_lines(architecture: Architecture, rotary: Rotary) -> Iterator[ProgramLine]:
-    """Scaling "llama3": fast pairs keep their frequency, slow ones are divided by the factor, others are mixed.
+    """Yield scaling "llama3": fast pairs keep their frequency, slow ones are divided by the factor, others are mixed.
 
-    Fast are pairs that make many turns over the trained length.
+    Fast are pairs that make at least "high_freq_factor" turns over the trained length, slow at most "low_freq_factor".
     """
     factor = _scaling_number(rotary, "factor")
     low, high = _scaling_number(rotary, "low_freq_factor"), _scaling_number(rotary, "high_freq_factor")
@@ -117,7 +118,11 @@ def _llama3_lines(architecture: Architecture, rotary: Rotary) -> Iterator[Progra
 
 
 def _yarn_lines(architecture: Architecture, rotary: Rotary) -> Iterator[ProgramLine]:
-    """Scaling "yarn" (Peng et al., arXiv:2309.00071): like "llama3", but mixed along a ramp over the pair's number."""
+    """Yield scaling "yarn" (Peng et al., arXiv:2309.00071): like "llama3", but mixed along a ramp over the pairs.
+
+    The ramp begins at the pair with "beta_fast" turns over the trained length, 32 by default, and ends at that with
+    "beta_slow", 1 by default.
+    """
     factor = _yarn_factor(architecture, rotary)
     fast, slow = (_scaling_number(rotary, name, usual) for name, usual in (("beta_fast", 32), ("beta_slow", 1)))
     ends = [_pair_with_turns(architecture, rotary, turns) for turns in (fast, slow)]
@@ -131,20 +136,23 @@ def _yarn_lines(architecture: Architecture, rotary: Rotary) -> Iterator[ProgramL
 
 
 def _pair_with_turns(architecture: Architecture, rotary: Rotary, turns: float) -> float:
-    """The number of the pair, as a fraction, that makes so many full turns over the trained length."""
+    """The number of the pair, as a fraction, that makes `turns` full turns over the trained length."""
     length = _trained_length(architecture, rotary)
     return rotary.width * math.log(length / (turns * 2 * math.pi)) / (2 * math.log(rotary.theta))
 
 
 def _yarn_factor(architecture: Architecture, rotary: Rotary) -> float:
-    """By how much the longest text is longer than those of the training, as the config states it."""
+    """How many times as long the longest text is as those of the training: "factor", else C/trained length."""
     if rotary.scaling.get("factor") is None and architecture.C is not None:
         return architecture.C / _trained_length(architecture, rotary)
     return _scaling_number(rotary, "factor")
 
 
 def _attention_factor(architecture: Architecture, rotary: Rotary) -> float:
-    """What cosines and sines are multiplied by with scaling "yarn" or "longrope"; 1 with any other."""
+    """What cosines and sines are multiplied by with scaling "yarn" or "longrope"; 1 with any other.
+
+    It is the config's "attention_factor" if there is one; else 1 for a factor up to 1; else by the formula of the type.
+    """
     scaling = scaling_type(rotary)
     if scaling not in {"yarn", "longrope"}:
         return 1.0
@@ -179,7 +187,7 @@ def _scaling_number(rotary: Rotary, field: str, default: float | None = None) ->
 
 
 def _scaling_list(rotary: Rotary, field: str) -> list[float]:
-    """A list in the config's rope_scaling with one number above zero for each pair; raises ForwardError otherwise."""
+    """The list in rope_scaling with one number above zero for each pair; raises ForwardError for anything else."""
     stated = rotary.scaling.get(field)
     if isinstance(stated, list) and len(stated) == rotary.width // 2:
         return [_scaling_number(Rotary(1.0, 2, {field: number}), field) for number in stated]
@@ -193,10 +201,11 @@ def _frequency_line(code: str, comment: str = "") -> ProgramLine:
 
 
 def apply_rope(rotary: Rotary | None, name: str, width: int, makes: str | None = None) -> Iterator[ProgramLine]:
-    """Two lines that rotate the variable `name`, whose last axis has `width` numbers; none without RoPE.
+    """Yield two lines that rotate the variable `name`, whose last axis has `width` numbers; none without RoPE.
 
     As in transformers, number j is paired with number j + half of the rotary width, with `adjacent_pairs` number 2j
-    with number 2j + 1. Numbers beyond the rotary width stay unrotated.
+    with number 2j + 1. Numbers beyond the rotary width stay unrotated. `makes` is the table's key of the result, None
+    for a helper variable.
 
     Example: for "Q" with 128 numbers, all rotated, the lines are
         Q1, Q2 = Q.split(64, dim=-1)

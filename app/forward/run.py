@@ -55,13 +55,13 @@ class HeadRun:
 
     head, kv_head: which head ran; None for a layer.
     milliseconds: the timed lines alone, without drawing X and the weights; None on the meta device.
-    peak_bytes: measured; None where the device cannot measure it, or where less was measured than the tensors take.
+    peak_bytes: measured; None if the device cannot measure it, or if less was measured than the tensors take.
     needed_bytes: computed from the table's shapes.
     shapes: [rows, columns] as torch reported them, by the table's key; scores and weights are one head's.
     disagreements: the keys whose shape is not the table's; `agrees` if there are none.
-    row_sums: least and greatest sum of a row of attention weights, over all heads that ran. None, like the picture,
-    if a sum is not finite or the device is meta.
-    lines: the program with the shapes beside it; notes: keys of what a reader should know.
+    row_sums: least and greatest sum of a row of attention weights, over all heads that ran. None, like the picture, if
+    a sum is not finite or the device is meta.
+    lines: the program with the shapes next to it; notes: keys of what a reader should know.
     """
 
     model: str
@@ -86,13 +86,13 @@ class HeadRun:
     notes: tuple[str, ...]
 
     def as_dict(self) -> dict[str, Any]:
-        """The run as plain data for JSON, with the text of every line beside its parts."""
+        """The run as plain data for JSON; each line has its "text" as well as its parts."""
         return asdict(self) | {"lines": [asdict(line) | {"text": line.text} for line in self.lines]}
 
 
 @dataclass(frozen=True)
 class Executed:
-    """The variables a program left behind, the time of its timed lines, and the most bytes it took (or None)."""
+    """The variables at the end of a program, the time of its timed lines, and the most bytes it took (or None)."""
 
     variables: dict[str, Any]
     milliseconds: float | None
@@ -156,7 +156,7 @@ def run_head(
 
 
 def _credible_peak(executed: Executed) -> int | None:
-    """The measured peak, unless it is less than the tensors that are alive at the end take together.
+    """The measured peak; None if it is less than what the tensors at the end take together, or if nothing was measured.
 
     The system's mark of resident memory can miss pages, such as those that the allocator had kept from earlier runs.
     """
@@ -183,11 +183,11 @@ def execute(
     device: str = "cpu",
     rehearsed: bool = False,
 ) -> Executed:
-    """Run the lines as they stand, first those that prepare, then the timed ones.
+    """Run the lines: first those that prepare, then the timed ones.
 
     The time is that of the timed lines (None on meta), the most bytes taken those of both.
 
-    lines: a program for this very `device`. It seeds torch's own generator.
+    lines: a program for this `device`. It seeds torch's global generator.
     given: tensors by the program's variable ("X", "W_Q") that replace what the program would draw at random. A line
     that would only make given ones does not run.
     rehearsed: run everything once before measuring, because at the first use of a shape libraries choose kernels and
@@ -220,10 +220,10 @@ def _fully_replaced(line: ProgramLine, replaced: Mapping[str, Any]) -> bool:
 
 
 def _prepare_variables(codes: list[Any], replaced: dict[str, Any]) -> dict[str, Any]:
-    """The variables before the timed lines: those that the compiled `codes` make, except that given ones win.
+    """The variables before the timed lines: those that the compiled `codes` make, unless they are given.
 
-    `replaced` are the given ones. They are put back after the codes because one line may make two tensors of which
-    only one is replaced (W_Q, W_O of a layer).
+    `replaced` are the given ones. They are put back after the codes because one line may make two tensors of which only
+    one is replaced (W_Q, W_O of a layer).
     """
     variables = dict(replaced)
     _run_all(codes, variables)
@@ -261,8 +261,9 @@ def _summarize_weights(
 ) -> tuple[tuple[float, float] | None, WeightsPicture | None]:
     """The least and greatest sum of a row of `weights` (…, N, N), and a picture of `head_weights` (N, N).
 
-    A cell of the picture is the mean of a square of weights, so that there are at most MAX_PICTURE_CELLS rows and
-    columns. Both are None if a sum is not finite. Everything is done band by band: no second N × N matrix is made.
+    A cell of the picture is the mean of a square of weights, rounded to 6 decimals; squares are as large as needed for
+    at most MAX_PICTURE_CELLS rows and columns, smaller at the right and lower end. `head` is only noted in the picture.
+    Both results are None if a sum is not finite. Everything is done band by band: no second N × N matrix is made.
     """
     import torch
 
@@ -282,7 +283,7 @@ def _summarize_weights(
 def _available_device(asked: str | None) -> str:
     """The device asked for, with None the fastest one here; raises ForwardError if this machine does not have it.
 
-    A name that is no device at all is returned as it is: `program` refuses it.
+    A name that is no device at all is returned unchanged: `program` refuses it.
     """
     here = devices_here()
     if asked is None:
@@ -296,7 +297,7 @@ def _available_device(asked: str | None) -> str:
 def _bytes_that_fit(
     architecture: Architecture, tokens: int, dtype: str, device: str, topic: str, usable_share: float
 ) -> int:
-    """The bytes the program needs; raises ForwardError if they are more than this share of what the device has free."""
+    """The bytes the program needs; raises ForwardError above `usable_share` of the device's free bytes."""
     needed, free = bytes_needed(architecture, tokens, dtype, topic), available_bytes(device)
     if free is not None and needed > usable_share * free:
         raise _too_large_error(needed, free, device, topic, usable_share)

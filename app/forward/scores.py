@@ -1,6 +1,6 @@
 """The lines of a program between Q·Kᵀ and the attention weights: scale, position bias, softcap, mask, softmax.
 
-A line is there only if the model has what it computes: T5's scores are not scaled, Gemma 2's are capped. All of them
+A line is written only if the model has what it computes: T5's scores are not scaled, Gemma 2's are capped. All of them
 take the scores S of one head, (N, N), and of a layer, (H, N, N), alike.
 """
 
@@ -22,7 +22,7 @@ def needs_positions(a: Architecture) -> bool:
 
 
 def position_bias_lines(a: Architecture, head: int | None) -> Iterator[ProgramLine]:
-    """Lines that prepare what is added to the scores for the distance of query and key; none without such a bias.
+    """Yield lines that prepare what is added to the scores for the distance of query and key; none without such a bias.
 
     They make `bias`, one number for each distance from 1 - N to N - 1, for T5's relative position bias, and `slope` for
     ALiBi. `head` is the head's number, None for a layer, in which both have one row for each head.
@@ -40,7 +40,7 @@ def position_bias_lines(a: Architecture, head: int | None) -> Iterator[ProgramLi
 
 
 def _bucket_lines(buckets: int) -> Iterator[ProgramLine]:
-    """Lines that make `bucket`, the number of the bucket of each distance, as a bidirectional T5 counts them.
+    """Yield lines that make `bucket`, the number of the bucket of each distance, as a bidirectional T5 counts them.
 
     Half of the buckets are for keys after the query. In each half the first half are for one distance each, the others
     for ranges that grow by a constant factor, up to MAX_DISTANCE (Raffel et al., arXiv:1910.10683, section 2.1).
@@ -60,7 +60,10 @@ def _layer_slopes(a: Architecture) -> str:
 
 
 def score_lines(a: Architecture, tokens: int, *, layer: bool) -> Iterator[ProgramLine]:
-    """The timed lines that turn S = Q·Kᵀ into the attention weights A, in the order of the model's own module."""
+    """Yield the timed lines that turn S = Q·Kᵀ into the attention weights A, in the order of the model's module.
+
+    That is scale, position bias, softcap, mask, softmax; `layer` says that S is that of all heads.
+    """
     yield from _scale_line(a)
     yield from _bias_line(a, layer)
     if a.score_softcap is not None:
@@ -71,7 +74,7 @@ def score_lines(a: Architecture, tokens: int, *, layer: bool) -> Iterator[Progra
 
 
 def _scale_line(a: Architecture) -> Iterator[ProgramLine]:
-    """The line that scales the scores, by 1/√d_h or as the model's config says; none for unscaled scores."""
+    """Yield the line that scales the scores, by 1/√d_h or as the model's config says; none for unscaled scores."""
     scale = a.score_scale
     if scale.kind == "inverse-sqrt":
         yield _on_scores("S /= d_h**0.5")
@@ -94,7 +97,7 @@ def _bias_line(a: Architecture, layer: bool) -> Iterator[ProgramLine]:
 
 
 def mask_lines(a: Architecture, tokens: int) -> Iterator[ProgramLine]:
-    """Lines that set hidden scores in S to -inf: later tokens, tokens outside the window, tokens of other chunks.
+    """Yield lines that set hidden scores in S to -inf: later tokens, tokens outside the window, tokens of other chunks.
 
     Windows and chunks that are no shorter than `tokens` hide nothing, and have no line.
     """
@@ -112,7 +115,10 @@ def mask_lines(a: Architecture, tokens: int) -> Iterator[ProgramLine]:
 
 
 def has_window(a: Architecture, tokens: int) -> bool:
-    """Whether a sliding window hides any of so many tokens."""
+    """Whether a sliding window hides any of `tokens` tokens.
+
+    One to both sides does if it is shorter than 2·tokens - 1.
+    """
     return a.window is not None and a.window < (tokens if a.causal else 2 * tokens - 1)
 
 
@@ -122,7 +128,10 @@ def has_chunks(a: Architecture, tokens: int) -> bool:
 
 
 def _weights_line(a: Architecture, layer: bool) -> ProgramLine:
-    """The softmax; a sink is one more score in every row, whose weight is dropped, so that rows sum to less than 1."""
+    """The line of the softmax, over each row of scores.
+
+    A sink is one more score in every row, whose weight is dropped, so that rows sum to less than 1.
+    """
     makes, last = (None, 2) if layer else ("weights", 1)
     if not a.has_sinks:
         return ProgramLine(f"A = torch.softmax(S, dim={last})", makes, ("A",), timed=True)
@@ -142,5 +151,5 @@ def _on_scores(code: str, comment: str = "") -> ProgramLine:
 
 
 def _helper(code: str, comment: str = "") -> ProgramLine:
-    """A line that prepares a variable that is no tensor of the table; its shape stands beside it."""
+    """A line that prepares a variable that is no tensor of the table; its shape is shown next to the line."""
     return ProgramLine(code, None, (code.split(" ")[0],), comment)

@@ -1,4 +1,4 @@
-"""Compares what was typed with numbers: with the key, and with what else it may stand for.
+"""Compares what was typed with numbers: with the key, and with what else it may mean.
 
 On a sheet in numbers a count may be rounded: by its unit, as 13.5 GB is, or by as much as the worksheet tolerates. On a
 sheet in letters answers are compared by what they mean in the model.
@@ -18,7 +18,10 @@ from app.sheets.variant import Variant
 
 
 def is_right(variant: Variant, blank: Blank, typed: Answer) -> bool:
-    """Whether an answer is right: by its number, up to its rounding, or on a sheet in letters by its meaning."""
+    """Whether an answer is right: it is the key's number, or, where the box may be rounded, rounds to it.
+
+    On a sheet in letters an answer is right if it is equivalent to the key in the model.
+    """
     if typed.meaning is None:
         key = variant.answer(blank)
         return typed.value == key or variant.within_rounding(blank, typed, key)
@@ -31,11 +34,11 @@ NearMiss = Literal["close", "close-or-rounded", "binary", "prefix"]
 def near_miss(variant: Variant, blank: Blank, typed: Answer, text: str) -> NearMiss | None:
     """How a wrong number just misses its key, or may have been misread; None otherwise, and on sheets in letters.
 
-    Tried in this order:
+    `text` is what was typed, `typed` what that was read as. Tried in this order:
     - "binary": in a box of bytes, right if the decimal prefix were the binary one (25 MB for 25 MiB).
     - "close" or, in a box of bytes or operations, "close-or-rounded": a count with no tolerance, typed with two or more
       significant digits and at least one trailing zero, less than one unit of its last significant digit from the key.
-    - "prefix": any other wrong number with a decimal prefix and no unit: 4k was read as 4000, but may have meant 4096.
+    - "prefix": any other wrong number that ends in a decimal prefix: 4k was read as 4000, but may have meant 4096.
     """
     if typed.meaning is not None:
         return None
@@ -57,9 +60,10 @@ def near_miss(variant: Variant, blank: Blank, typed: Answer, text: str) -> NearM
 
 
 def number_meant(variant: Variant, blank: Blank, typed: Answer, *, right: bool) -> int:
-    """The number that an answer is compared by in `variant.problem_for_marking`: the key's where it is right.
+    """The number that an answer is compared by in `variant.problem_for_marking`: the key's if it is `right`.
 
-    A rounded number that is close to what a misconception predicts counts as that.
+    Otherwise it is the value of an expression, rounded up, or the typed number. A number that may be rounded counts as
+    the nearest one among those within its rounding that a misconception predicts.
     """
     if right:
         return variant.problem_for_marking.answers[blank]

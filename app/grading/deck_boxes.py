@@ -1,6 +1,6 @@
 """Marks what is typed into the exhibit of heads: the shapes of decks of cards, and the bytes of the KV cache.
 
-Each is graded as a sheet with one row: of the heads of a layer in three dimensions, and of a model's costs.
+Each is graded as a sheet with one row: the decks as one about three dimensions, the cache as one about costs.
 """
 
 from __future__ import annotations
@@ -50,7 +50,10 @@ class _CacheSheet(Variant):
 
 
 def mark_deck(variant: Variant, heads: LayerHeads, key: str, texts: Sequence[str]) -> AskedBoxes:
-    """The three sides typed for a deck of cards, of the variant's layer with these heads; symbols stand for numbers."""
+    """Mark the three sides typed for a deck: queries, keys or scores, as `key` says; symbols may be typed for numbers.
+
+    The layer is the variant's with as many key/value heads as `heads` has.
+    """
     architecture = replace(variant.architecture, G=heads.count("keys"))
     worksheet = replace(
         variant.worksheet, topic=three_dimensions.TOPIC.key, rows=(BY_HEAD.get(key, key),), kv_head_per_query_head=False
@@ -60,7 +63,7 @@ def mark_deck(variant: Variant, heads: LayerHeads, key: str, texts: Sequence[str
 
 
 def mark_cache(variant: Variant, text: str) -> AskedBoxes:
-    """The bytes typed for the KV cache of all layers; rounded ones such as 3.9 MB may be right."""
+    """Mark the bytes typed for the KV cache of all layers at 16 bits; rounded ones such as 3.9 MB may be right."""
     worksheet = replace(variant.worksheet, topic=costs.TOPIC.key, rows=("cache_16_bit",))
     sheet = _CacheSheet(worksheet, variant.model, variant.tokens, variant.wording)
     right = _("Right: the keys and values of every layer, token and key/value head.")
@@ -70,7 +73,12 @@ def mark_cache(variant: Variant, text: str) -> AskedBoxes:
 
 
 def _marked(sheet: Variant, texts: Sequence[str], right: str) -> AskedBoxes:
-    """The boxes of a sheet, graded; the sentence is what can't be read, else what is wrong first, else `right`."""
+    """The boxes of a sheet, graded, with one sentence; a follow-through counts as wrong.
+
+    The sentence is the first of these that there is: why a box can't be read; if a box is wrong, the diagnosis or else
+    the nudge of the first wrong box; if some boxes are empty, that it is right so far (nothing if all are); else
+    `right`.
+    """
     report = grade(sheet, dict(zip(sheet.blanks_by_name, texts, strict=True)))
     marks = [report.marks[blank] for blank in sheet.blanks]
     kinds = tuple[MarkKind, ...]("wrong" if mark.kind == "follows" else mark.kind for mark in marks)  # no half credit
@@ -86,7 +94,7 @@ def _marked(sheet: Variant, texts: Sequence[str], right: str) -> AskedBoxes:
 
 
 def _right_deck(heads: LayerHeads, key: str) -> str:
-    """What a right answer shows."""
+    """The sentence about a deck that is right, by which deck it is and whether query heads share keys."""
     if key == "queries":
         return _("Right: heads, tokens, features.")
     if key == "scores":

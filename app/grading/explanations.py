@@ -1,6 +1,6 @@
-"""Explains a misconception once a sheet is done: in words, and drawn beside the true shapes.
+"""Explains a misconception once a sheet is done: in words, and drawn next to the true shapes.
 
-An explanation shows answers. Whoever calls this must see to it that the sheet is done.
+An explanation shows answers. Whoever calls this must make sure that the sheet is done.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ MAX_ATTEMPTS_EXPLAINED = 20  # of a sheet, the latest, which are looked through 
 class Explanation:
     """A misconception explained. The message of an author's is Markdown.
 
-    figures: pairs of the same figure, left as the misconception has it and right as it is; only those that differ.
+    figures: pairs of the same figure, left with the misconception's shapes and right with the true ones; only pairs
+    that differ.
     """
 
     misconception: str
@@ -43,6 +44,7 @@ def explain_diagnosis(variant: Variant, report: Report, scale: ScaleName = "root
     """The text and figures that explain the report's diagnosed misconception; None if it has no diagnosis.
 
     If that misconception can be held in several ways, it is drawn in the way nearest to the answers that could be read.
+    Lengths are drawn in `scale`.
     """
     if report.diagnosis is None:
         return None
@@ -53,7 +55,8 @@ def explain_diagnosis(variant: Variant, report: Report, scale: ScaleName = "root
 def explain_misconception(variant: Variant, misconception: str, scale: ScaleName = "root") -> Explanation:
     """The text that explains any misconception of the catalogue, with figures if it would change this sheet's answers.
 
-    If it can be held in several ways, the first is drawn. On a sheet that cannot show it there is only the text.
+    If it can be held in several ways, the first is drawn, in `scale`. If the sheet cannot show it, there is only the
+    text.
     """
     if any(entry.misconception == misconception for entry in expectations(variant.problem)):
         return _explanation(variant, misconception, {}, scale)
@@ -73,9 +76,9 @@ def _explanation(variant: Variant, misconception: str, values: Mapping[Blank, in
 
 
 def mistaken_expression(variant: Variant, expected: Expectation, blank: Blank) -> Expression | None:
-    """What a misconception writes into a blank in symbols that the sheet reads; None if these cannot.
+    """What a misconception writes into a blank, in symbols that the sheet reads.
 
-    They cannot say a number alone, except 1.
+    None if it cannot be written in these, and for a number alone, except 1.
     """
     meaning = wrong_expression(variant.problem, expected, blank)
     if meaning is None or not (meaning.symbols or meaning == ONE):
@@ -84,7 +87,11 @@ def mistaken_expression(variant: Variant, expected: Expectation, blank: Blank) -
 
 
 def _mistaken(variant: Variant, misconception: str, values: Mapping[Blank, int]) -> Mapping[Blank, int | Answer]:
-    """The sheet as the misconception has it; on a sheet in letters with what it writes."""
+    """A number for every blank as the misconception fills in the sheet, in the way nearest to `values`.
+
+    On a sheet in letters, a wrong number comes with the expression that it stands for, if the sheet's symbols can write
+    it.
+    """
     sheet = predicted_sheet(variant.problem, misconception, values)
     nearest = nearest_expectation(variant.problem, misconception, values)
     if variant.worksheet.answers != "letters" or nearest is None:
@@ -94,7 +101,7 @@ def _mistaken(variant: Variant, misconception: str, values: Mapping[Blank, int])
 
 
 def _frame_alike(pair: tuple[Figure, Figure]) -> tuple[Figure, Figure]:
-    """The two figures, both as wide as the wider one and without captions, except for what does not fit."""
+    """The two figures, both as wide as the wider one and without captions."""
     width = max(figure.frame.width for figure in pair)
     first, second = (replace(each, frame=each.frame._replace(width=width), captions=()) for each in pair)
     return first, second

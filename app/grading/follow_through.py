@@ -1,10 +1,9 @@
 """Follow-through: answers that are wrong by the key and right given the student's own earlier answers.
 
 The first mistake costs its box, and what was worked out from it correctly earns a share of a mark (`follow_share`),
-half of one by default. Four ways of following are known: a length carried along an equation, a product of sides, a
-side that is split or merged, and a total of parts. A mistake made again in another box, such as keys with the wrong
-number of rows that the queries have, earns that share as well, but it follows from nothing: it is said to repeat the
-other box.
+half of one by default. Four ways of following are known: a length carried along an equation, a product of sides, a side
+that is split or merged, and a total of parts. A mistake made again in another box, such as keys with the wrong number
+of rows that the queries have, earns that share as well, but it follows from nothing: it repeats the other box.
 """
 
 from __future__ import annotations
@@ -50,13 +49,13 @@ def follow_through(
 def _carried_lengths(
     upstream: Mapping[Blank, frozenset[Blank]], values: Values, wrong: Values
 ) -> Iterator[tuple[Blank, Blank | None]]:
-    """Wrong blanks with the same wrong number as a blank they are computed from, or as a sibling's first mistake.
+    """Yield wrong blanks with the same wrong number as a blank they are computed from, or as a sibling's first mistake.
 
     Each comes with the blank whose mistake it repeats: None if its length follows from all that it is computed from.
-    `upstream` has for each blank those it is computed from, in the order of computation. Siblings are computed from
-    the same right side. They count because repairing an answer must not cost marks: with queries and keys of 90 rows
-    after an input of 90, both follow; with the input put right, the queries are the first mistake and the keys repeat
-    it rather than making a second one.
+    `upstream` has for each blank those it is computed from, in the order of computation. Siblings are computed from the
+    same right side. They count because correcting an answer must not cost marks: with queries and keys of 90 rows after
+    an input of 90, both follow; with the input corrected, the queries are the first mistake and the keys repeat it
+    rather than making a second one.
     """
     first_mistakes = list[Blank]()  # wrong, and following from nothing
     for blank, sources in upstream.items():  # in the order of computation
@@ -76,7 +75,7 @@ def _carried_lengths(
 def _products_of_sides(
     problem: Problem, values: Values, wrong: Values, within_rounding: WithinRounding
 ) -> Iterator[Blank]:
-    """Wrong counts of a tensor that are the product of its sides as typed; all of these must be there."""
+    """Yield wrong counts of a tensor that are the product of its sides as typed; skipped unless all sides are typed."""
     for blank in wrong:
         tensor = problem.table.asked[blank.tensor]
         if blank.field == "count" and isinstance(tensor, Tensor) and values.keys() >= set(tensor.sides):
@@ -86,10 +85,10 @@ def _products_of_sides(
 
 
 def _merged_and_split_sides(problem: Problem, values: Values, wrong: Values) -> Iterator[Blank]:
-    """Wrong sides that a view or reshape makes, and that are what it makes of the sides as typed.
+    """Yield wrong sides of a view or reshape that fit the other sides as typed; skipped unless all of these are typed.
 
-    A merged side is the product of its parts; of the parts of a side that is wrong itself, a single wrong one follows
-    if their product is that side. Example: of 2048 columns in place of 4096, 32 heads have 64 each.
+    A merged side follows if it is the product of its parts. If the side that is split is wrong and the product of its
+    parts, a part follows if it is the only wrong one. Example: of 2048 columns in place of 4096, 32 heads have 64 each.
     """
     for result, merged_sides in problem.table.merged_sides.items():
         for merged, parts in merged_sides.items():
@@ -106,7 +105,7 @@ def _merged_and_split_sides(problem: Problem, values: Values, wrong: Values) -> 
 def _totals_of_parts(
     problem: Problem, values: Values, wrong: Values, within_rounding: WithinRounding
 ) -> Iterator[Blank]:
-    """Wrong totals that their formula gives for the sum of their parts as typed; none if a part is empty."""
+    """Yield wrong totals that their formula gives for their parts as typed; none if a part is empty."""
     for blank, value in wrong.items():
         total = _total_as_typed(problem, values, blank)
         if total is not None and (value == total or within_rounding(blank, total)):
@@ -116,7 +115,7 @@ def _totals_of_parts(
 def _total_as_typed(problem: Problem, values: Values, blank: Blank) -> int | None:
     """What the formula of a count that is made from other counts gives for these as typed.
 
-    None for a blank that is no such count, and if a part is empty.
+    None for any other blank, if a part is empty, and for a number that isn't whole.
     """
     count = problem.table.asked[blank.tensor]
     if not isinstance(count, Count) or count.made_from is None:
@@ -132,7 +131,8 @@ def _total_as_typed(problem: Problem, values: Values, blank: Blank) -> int | Non
 def _part_as_typed(problem: Problem, values: Values, blank: Blank) -> int | None:
     """A part of a total as typed, None if its box is empty.
 
-    A part that this sheet does not ask for is the total of its own parts as typed, or else its right number.
+    A part that this sheet does not ask for is the total of its parts as typed, or, if it has no parts, its right
+    number.
     """
     if blank.tensor in problem.asked:
         return values.get(blank)

@@ -23,16 +23,16 @@ MARK_KINDS: tuple[MarkKind, ...] = get_args(MarkKind)
 
 
 class AnswersError(ValueError):
-    """Answers for boxes that this sheet does not have; one sentence that says which boxes there are."""
+    """Answers for boxes that this sheet does not have, or answers on paper that cannot be used; one sentence."""
 
 
 @dataclass(frozen=True)
 class Mark:
     """The mark of one box.
 
-    text: as typed. read_as: the number the text comes to, None if it is empty or unreadable. message: a sentence for
+    text: as typed. read_as: the number the text was read as, None if it is empty or unreadable. message: a sentence for
     the student, without any number of the sheet; empty for a right or an empty box. repeats: the blank whose mistake
-    this one makes again, and only then; its kind is "follows", so it earns the same share of a mark.
+    this one makes again, else None; the kind of such a mark is "follows", so it earns the same share of a mark.
     """
 
     kind: MarkKind
@@ -47,8 +47,8 @@ class Report:
     """The marks of a whole sheet, box by box, by the blanks of these boxes.
 
     follow_share: what a follow-through mark is worth, as a share of a right box. first_mismatch: None if all typed
-    lengths fit each other, right or wrong. diagnosis: None if no misconception explains the sheet. points: of each box
-    of a row that has other than one, by the row's key.
+    lengths fit each other, right or wrong. diagnosis: None if no misconception explains the sheet. points: by the key
+    of a row, the points of each of its boxes; 1 for a row that is left out.
     """
 
     marks: Mapping[Blank, Mark]
@@ -59,16 +59,13 @@ class Report:
 
     @property
     def score(self) -> float:
-        """The points of right boxes, and `follow_share` of those of follow-throughs; an int if it is whole.
-
-        A box has one point unless `points` says otherwise.
-        """
+        """The points of right boxes, and `follow_share` of those of follow-throughs; an int if it is whole."""
         score = round(self._points("right") + self.follow_share * self._points("follows"), 6)
         return int(score) if score == int(score) else score
 
     @property
     def out_of(self) -> int:
-        """The best score: how many boxes the sheet has, where none has other points than one."""
+        """The best score: the points of all boxes."""
         return self._points(*MARK_KINDS)
 
     @property
@@ -110,9 +107,9 @@ class Report:
         return sum(self.points.get(blank.tensor, 1) for blank, mark in self.marks.items() if mark.kind in kinds)
 
     def as_json(self, variant: Variant) -> dict[str, object]:
-        """The report as the API and the terminal give it: score, out_of, marks, first_mismatch and diagnosis.
+        """The report in the form of the API and the terminal: score, out_of, marks, first_mismatch and diagnosis.
 
-        Boxes have their names on the sheet, such as 'queries.rows'. "first_mismatch", "diagnosis" and what a mark
+        Boxes have their names on the sheet, such as 'queries.rows'. "first_mismatch", "diagnosis" and a mark's
         "repeats" are None if there is none.
         """
         box, first, diagnosis = variant.box, self.first_mismatch, self.diagnosis
@@ -137,7 +134,7 @@ class Report:
 
 
 def grade(variant: Variant, answers: Mapping[str, str]) -> Report:
-    """Mark every box of the sheet, and find its first mismatch, if it shows any, and the misconception behind it.
+    """Mark every box of the sheet; find its first mismatch, if its worksheet shows any, and its diagnosis.
 
     answers: texts by the box's name, such as {'queries.rows': '100'}; a box left out counts as empty. Raises
     AnswersError for a name that is no box of this sheet.
@@ -171,14 +168,14 @@ def grade(variant: Variant, answers: Mapping[str, str]) -> Report:
 
 
 def with_kept_marks(variant: Variant, report: Report, kinds: Mapping[str, str]) -> Report:
-    """The report with earlier marks kept, even where today's differ; `kinds` are the earlier ones by box name.
+    """The report with the kinds that its marks had earlier, even where today's differ; `kinds` has them by box name.
 
-    The very same report if all kinds are alike. Otherwise each box gets its earlier kind with the message of that
-    kind, a box without an earlier mark is left out, and there is neither a first mismatch nor a diagnosis, because
-    today's may not be what gave the earlier marks.
+    The very same report if all kinds are alike. Otherwise each box gets its earlier kind with the message of that kind,
+    a box without an earlier mark is left out, and there is neither a first mismatch nor a diagnosis, because today's
+    may not be what gave the earlier marks.
     """
     earlier = {blank: kinds.get(variant.box(blank)) for blank in report.marks}
-    earlier_kinds = {blank: kind for blank, kept in earlier.items() for kind in MARK_KINDS if kept == kind}
+    earlier_kinds = {blank: kind for blank, name in earlier.items() for kind in MARK_KINDS if name == kind}
     if earlier_kinds == {blank: mark.kind for blank, mark in report.marks.items()}:
         return report
     marks = {blank: with_kind(variant, blank, report.marks[blank], kind) for blank, kind in earlier_kinds.items()}
@@ -186,23 +183,23 @@ def with_kept_marks(variant: Variant, report: Report, kinds: Mapping[str, str]) 
 
 
 def without_help(report: Report) -> Report:
-    """The report with its marks alone: no nudge beside a wrong box, no diagnosis and no first mismatch.
+    """The report with its marks alone: no nudge next to a wrong box, no diagnosis and no first mismatch.
 
-    What is said of unreadable boxes and of follow-through stays.
+    Messages about unreadable boxes and follow-throughs stay.
     """
     marks = {blank: replace(mark, message="") if mark.kind == "wrong" else mark for blank, mark in report.marks.items()}
     return Report(marks, report.follow_share, points=report.points)
 
 
 def with_kind(variant: Variant, blank: Blank, mark: Mark, kind: MarkKind) -> Mark:
-    """The mark with another kind and the message of that kind; the same mark if the kind is its own."""
+    """The mark with another kind and the message of that kind; the same mark if that is its kind already."""
     if mark.kind == kind:
         return mark
     return replace(mark, kind=kind, message=feedback(variant, blank, kind), repeats=None)
 
 
 def _mark(variant: Variant, blank: Blank, text: str, typed: Answer | Unreadable | None) -> Mark:
-    """The mark of one box by the key, from its text and what that was read as (None: empty)."""
+    """The mark of one box by the key; `typed` is what its text was read as, None if it is empty."""
     if typed is None:
         return Mark("empty", text, None, "")
     if isinstance(typed, Unreadable):
@@ -213,20 +210,26 @@ def _mark(variant: Variant, blank: Blank, text: str, typed: Answer | Unreadable 
 
 
 def _message(variant: Variant, blank: Blank, text: str, typed: Answer) -> str:
-    """What is said of a wrong number: that it just misses the right one, or its nudge, after how 4k was read."""
+    """The message about a wrong number: how it just misses the right one, or else the nudge of its box.
+
+    The "prefix" near miss, such as 4k, has both: how it was read, then the nudge.
+    """
     missed = near_miss(variant, blank, typed, text)
     if missed is None:
         return variant.text.nudge(blank)
     prefix = decimal_prefix(text)
-    said = variant.wording.say(
+    message = variant.wording.say(
         "near-misses", missed, text=text.strip(), number=format_number(typed.value), decimal=f"{prefix}B",
         binary=f"{prefix.upper()}iB",
     )  # fmt: skip
-    return f"{said} {variant.text.nudge(blank)}" if missed == "prefix" else said
+    return f"{message} {variant.text.nudge(blank)}" if missed == "prefix" else message
 
 
 def _follow_through_mark(variant: Variant, blank: Blank, wrong: Mark, repeats: Blank | None) -> Mark:
-    """The follow-through mark of a box that is wrong by the key; `repeats` is the box whose mistake it makes again."""
+    """The follow-through mark of a box that is wrong by the key.
+
+    `repeats` is the blank whose mistake it makes again; None if it follows from the student's other answers.
+    """
     if repeats is None:
         message = feedback(variant, blank, "follows")
     else:
@@ -252,21 +255,21 @@ def _credit(variant: Variant) -> str:
 def find_first_mismatch(variant: Variant, values: Values, texts: Mapping[Blank, str]) -> DimensionMismatch | None:
     """The first mismatch in the order of computation, from what was typed alone; None if everything fits.
 
-    On a sheet in letters, lengths are told as the `texts` in the boxes say them. A mismatch of a row that the sheet
-    does not ask for is told by the boxes whose lengths it was inferred from. Where these are different dimensions,
-    nobody sees what they have to do with each other, so that a later mismatch is told in its place, or else which size
-    both of them are.
+    Its sides are asked boxes: a side of a row that the sheet does not ask for is replaced by the box that its length
+    was inferred from. If a mismatch so becomes one between different dimensions, nobody sees what they have to do with
+    each other: the first mismatch without this comes in its place, or, if there is none, the message adds which size
+    both of them are. On a sheet in letters, the message repeats the `texts` of the boxes in place of numbers.
     """
     source_of = typed_source_of(variant.table, values, frozenset(variant.worksheet.rows))
     lengths = {blank: values[source] for blank, source in source_of.items()}
-    found = mismatches(variant.table, lengths)
+    clashes = mismatches(variant.table, lengths)
 
     def is_plain(mismatch: DimensionMismatch) -> bool:
         sides = (mismatch.left, mismatch.right)
         columns = {variant.column_of(source_of[blank]) for blank in sides}
         return all(source_of[blank] == blank for blank in sides) or len(columns) == 1 or not variant.has_dimensions
 
-    first = next(filter(is_plain, found), next(iter(found), None))
+    first = next(filter(is_plain, clashes), next(iter(clashes), None))
     if first is None:
         return None
     left, right = source_of[first.left], source_of[first.right]
@@ -291,7 +294,10 @@ def find_first_mismatch(variant: Variant, values: Values, texts: Mapping[Blank, 
 
 
 def _adds(variant: Variant, mismatch: DimensionMismatch) -> str:
-    """What is added where it does not fit, "mask" or "residual"; empty unless the differing boxes are its summands."""
+    """What is added that does not fit, "mask", "residual" or "summand".
+
+    "" unless the two boxes that differ are the summands, and the sheet asks for both.
+    """
     made_by, operands = variant.table[mismatch.at].made_by, {mismatch.left.tensor, mismatch.right.tensor}
     if made_by is None or operands != set(made_by.operands) or not operands <= variant.problem.asked:
         return ""

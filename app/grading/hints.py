@@ -1,9 +1,9 @@
-"""Writes hints: each level says a little more, and none ever says a right number of the sheet.
+"""Writes hints: each level says a little more, and none ever gives a right number of the sheet.
 
-Level 1 asks a question that points to the idea, or says the worksheet's own hint for the row. Level 2 says how the
-matrix or count is computed, or which sentence of the description states its size. Level 3 says which boxes to look at
-again, and what the first of them must equal. If a misconception explains the sheet, levels 1 and 2 are about it; else
-all levels are about the first box that is not right.
+Level 1 asks a question that points to the idea, or gives the author's hint for the row. Level 2 says how the matrix or
+count is computed, or which sentence of the description states its size. Level 3 says which boxes to look at again, and
+what the first of them must equal. If a misconception explains the sheet, levels 1 and 2 are about it; else all levels
+are about the first box that is not right.
 """
 
 from __future__ import annotations
@@ -43,17 +43,17 @@ class Hint:
 
 
 def write_hint(variant: Variant, report: Report, level: HintLevel) -> Hint | None:
-    """The hint of a level on a marked sheet; None if nothing readable was answered, or no box is left to put right.
+    """The hint of a level on a marked sheet, about the diagnosed misconception or else about a box left to put right.
 
-    It is about the diagnosed misconception; without one, about the first box left to put right: a wrong one, else an
-    unreadable one, else an empty one. Follow-throughs are not left to put right. Where the worksheet has a hint of its
-    own for the row that it is about, that is level 1. None, too, on a worksheet that gives no hints.
+    That box is the first wrong one, else the first unreadable one, else the first empty one; follow-throughs are not
+    left to put right. If the worksheet has an author's hint for the row, that is level 1. None if nothing readable was
+    answered, if no box is left to put right, and on a worksheet that gives no hints.
     """
     unsolved = _left_to_put_right(report)
     if not report.has_readable_answer or not unsolved or not variant.worksheet.show_hints:
         return None
-    if level == 1 and (own := _author_hint(variant, report)):
-        return own
+    if level == 1 and (author_hint := _author_hint(variant, report)):
+        return author_hint
     writer = HintWriter(variant, report)
     if report.diagnosis:
         return writer.misconception_hint(report.diagnosis.key, report.diagnosis.explains, level)
@@ -64,8 +64,8 @@ def next_hint_level(variant: Variant, report: Report | None, given: Hint | None)
     """The level after the last given hint's, None after level 3; 2 if no hint was given so far.
 
     None also without a report, on a complete sheet, without any readable answer, and on a worksheet that gives no
-    hints. It begins at 2 because the marks of a check already show what level 1 would say, unless that is a hint of the
-    worksheet's own.
+    hints. It begins at 2 because the marks of a check already show what level 1 would say; at 1 if that is an author's
+    hint.
     """
     if report is None or report.complete or not report.has_readable_answer or not variant.worksheet.show_hints:
         return None
@@ -74,12 +74,15 @@ def next_hint_level(variant: Variant, report: Report | None, given: Hint | None)
 
 
 def _author_hint(variant: Variant, report: Report) -> Hint | None:
-    """The worksheet's own hint for the row of the box that hints are about, if it has one."""
+    """The worksheet's hint for the row of the box that hints are about; None if it has none for that row.
+
+    That box is the first one left to put right that the diagnosis explains, or else the first one left to put right.
+    """
     unsolved = _left_to_put_right(report)
     explained = [blank for blank in unsolved if report.diagnosis and blank in report.diagnosis.explains]
     about = (explained or unsolved)[:1]
-    own = variant.worksheet.row_hints
-    return next((Hint(1, own[blank.tensor], (blank,)) for blank in about if blank.tensor in own), None)
+    row_hints = variant.worksheet.row_hints
+    return next((Hint(1, row_hints[blank.tensor], (blank,)) for blank in about if blank.tensor in row_hints), None)
 
 
 def _left_to_put_right(report: Report) -> list[Blank]:
@@ -103,14 +106,14 @@ class HintWriter:
         """The misconception's nudge at level 1, its hint at level 2; at level 3 which boxes to look at again.
 
         These are the wrong ones among the boxes it explains, or all it explains if none of them is wrong. An author's
-        misconception has no hint: at level 2 the first of these boxes has the one that it has without a diagnosis.
+        misconception has no hint: its level 2 is that of the first of these boxes, as without a diagnosis.
         """
         # Boxes that follow from the mistake are right again once the wrong ones are.
         boxes = tuple(blank for blank in explains if self.report.marks[blank].kind == "wrong") or explains
         if level == 3:
             return self.boxes_to_check(boxes)
-        said = self.variant.text.misconception(misconception, "nudge" if level == 1 else "hint")
-        return Hint(level, said) if said else self.box_hint(boxes[0], boxes, level)
+        message = self.variant.text.misconception(misconception, "nudge" if level == 1 else "hint")
+        return Hint(level, message) if message else self.box_hint(boxes[0], boxes, level)
 
     def box_hint(self, blank: Blank, wrong: tuple[Blank, ...], level: HintLevel) -> Hint:
         """The hint without a diagnosis: the nudge of `blank` at level 1, how it is made at 2, boxes to check at 3.
@@ -128,7 +131,8 @@ class HintWriter:
         """Level 3: which boxes to look at again, and what the first of them must equal.
 
         That is a box that is right, or the one size that the description states for it; if there is neither, the hint
-        says how the first box is made. Of a count, whose formula level 2 was about, it says where to begin.
+        says how the first box is made. If the first box is a count, whose formula was level 2, the hint says where to
+        begin.
         """
         first = blanks[0]
         right = next((other for other in self.equal_blanks(first) if self.report.marks[other].kind == "right"), None)
@@ -143,10 +147,10 @@ class HintWriter:
         return Hint(3, self._say("look", boxes=self._boxes(blanks), relation=relation), blanks)
 
     def equal_blanks(self, blank: Blank) -> Iterator[Blank]:
-        """The other boxes of this sheet that the equations make as long as this one; some may come twice.
+        """Yield the other boxes of this sheet that the equations make as long as this one; some may be repeated.
 
-        First those it is computed from, then those it meets in one equation, then what it is added to. A matrix that no
-        equation makes has none: its size comes from the description.
+        First those it is computed from, then those that share an equation with it, then those it is added to. A matrix
+        that no equation makes has none: its size comes from the description.
         """
         variant = self.variant
         if not variant.table.equal_sides.get(blank.tensor):
@@ -161,9 +165,10 @@ class HintWriter:
     def relation_sentence(self, blank: Blank) -> str:
         """How the number in a box comes about, without any digit.
 
-        A count has its formula in words, or, if a number stands in that, the sizes it takes. A matrix that no equation
-        makes, and a side that the other rows of the sheet don't decide, are pointed to the sizes that the description
-        states. Any other side has the equation of its matrix in this sheet's letters.
+        A count has its formula in words; if that contains a digit, says too much or nothing, the sizes it is made from.
+        The count of a parameter is said to be its sides multiplied. A matrix that no equation makes is explained by the
+        sizes that the description states. Any other side has the equation of its matrix in this sheet's letters,
+        followed by these sizes if no other row of the sheet decides it.
         """
         entry = self.variant.table.asked[blank.tensor]
         sizes = self._sizes(blank)
@@ -192,7 +197,8 @@ class HintWriter:
         """The sentence on how to go about a count: for one token or three of them first, or what form its formula has.
 
         Example: the masked entries of N tokens, N·(N - 1)/2, are counted for three tokens first; the parameters of an
-        expert are a single product, those of a layer a sum. Of what is rounded on the way, how it comes about.
+        expert are a single product, those of a layer a sum. If something is rounded on the way, how it comes about; the
+        count of a parameter is said to need its rows and columns.
         """
         entry = self.variant.table.asked[blank.tensor]
         if not isinstance(entry, Count):
@@ -204,7 +210,11 @@ class HintWriter:
         return self._relation(self._form(entry, self.variant.reader.canonical(entry.total)), blank)
 
     def _form(self, count: Count, total: Expression) -> str:
-        """The relation for the form of a count's total, in symbols that the model does not make equal."""
+        """The relation for the form of a count's total, in symbols that the model does not make equal.
+
+        The count's `hint` if it has one. Else by its form: a number or with N, one size alone, with a subtraction, a
+        product, a sum.
+        """
         if count.hint:
             return count.hint
         if not total.symbols or "N" in total.symbols:
@@ -217,7 +227,7 @@ class HintWriter:
         return "as-product" if len(total.terms) == 1 else "as-sum"
 
     def _helps(self, count: Count) -> bool:
-        """Whether a hint may say the formula of a count: it tells neither too much of the answer nor nothing at all.
+        """Whether a hint may give the formula of a count: it tells neither too much of the answer nor nothing at all.
 
         Too much is one size alone, and on a sheet in letters any formula of sizes alone, or with the answer in it.
         """
@@ -237,21 +247,24 @@ class HintWriter:
     def _sizes(self, blank: Blank) -> str:
         """The sizes that the right answer takes, in words: the embedding dimension and the head dimension."""
         symbols = {stated for symbol in self.variant.expression(blank).symbols for stated in self._stated_for(symbol)}
-        named = self.variant.wording.sections["stated-sizes"]
+        named = self.variant.wording.topic_section(self.variant.worksheet.topic, "stated-sizes")
         return self._and(
             list(dict.fromkeys(self.variant.text.size_in_words(symbol) for symbol in named if symbol in symbols))
         )
 
     def _stated_for(self, symbol: str) -> tuple[str, ...]:
-        """The sizes that the description states for one: itself, or for a head dimension that it hides, d and H."""
-        told = {name for fact in self.variant.text.facts if not fact.hidden for name in fact.symbols}
+        """The sizes that the description states for a symbol: itself, or d and H for a head dimension that it hides.
+
+        d_v counts as d_h if both have the same size.
+        """
+        stated = {name for fact in self.variant.text.facts if not fact.hidden for name in fact.symbols}
         if symbol == "d_v" and self.variant.sizes["d_v"] == self.variant.sizes["d_h"]:
             symbol = "d_h"  # a description has one head dimension where there is one
-        is_hidden = symbol in ("d_h", "d_v") and symbol not in told and {"d", "H"} <= told
+        is_hidden = symbol in ("d_h", "d_v") and symbol not in stated and {"d", "H"} <= stated
         return ("d", "H") if is_hidden else (symbol,)
 
     def _stated_size(self, blank: Blank) -> str:
-        """The size that the right answer is, in words; empty if it is a product, a sum or a plain number."""
+        """The size that the right answer is, in words; "" if it is a product, a sum or a plain number."""
         expression = self.variant.expression(blank)
         return self.variant.text.size_in_words(str(expression)) if str(expression) in expression.symbols else ""
 
@@ -278,7 +291,7 @@ class HintWriter:
         return self.variant.wording.axes[self.variant.column_of(blank)].size
 
     def _row(self, key: str) -> str:
-        """The name that sheets of this topic give a matrix, whether this sheet asks for it or not."""
+        """The name of a row on sheets of this topic, whether this sheet asks for it or not."""
         return self.variant.row_name(key)
 
     def _boxes(self, blanks: Iterable[Blank]) -> str:

@@ -22,9 +22,9 @@ RowState = Literal["right", "follows", "wrong", "open"]
 class RowStatistics:
     """How a class answered one row.
 
-    students: how many attempted the sheet. right_at_first, right_now: of these, in their first and latest attempts.
-    discrimination: from -1 to 1, see `discrimination()`; None if there are fewer than MIN_STUDENTS, or all were right
-    at first, or none, or the rest of the sheet went alike for all.
+    students: how many attempted the sheet. right_at_first, right_now: how many of them had it right in their first and
+    in their latest attempt. discrimination: from -1 to 1, see `discrimination()`; None if there are fewer than
+    MIN_STUDENTS, if all were right at first or none, or if the rest of the sheet went alike for all.
     """
 
     row: str
@@ -65,9 +65,9 @@ def row_statistics(
 ) -> tuple[RowStatistics, ...]:
     """How many students had each row right at first and now, and the row's discrimination, in the order of `rows`.
 
-    `rows` maps each row's key to the names of its boxes; a row is right if all are right, and a follow-through is not.
-    The discrimination compares first attempts with how many of the other rows were right. first, last: the marks of
-    each student's first and latest attempt, one entry a student.
+    `rows` maps each row's key to the names of its boxes; a row is right if all its boxes are right, not if one is a
+    follow-through. The discrimination is that of first attempts, against how many of the other rows were right in them.
+    first, last: the marks of each student's first and latest attempt, one entry for each student.
     """
     right = {row: [row_state(marks, boxes) == "right" for marks in first] for row, boxes in rows.items()}
     result = list[RowStatistics]()
@@ -80,13 +80,13 @@ def row_statistics(
 
 
 def discrimination(right: Sequence[bool], rest: Sequence[float]) -> float | None:
-    """How well a row tells students who did well on the rest of the sheet from those who did not, from -1 to 1.
+    """How well a row separates students who did well on the rest of the sheet from those who did not, from -1 to 1.
 
     right: for each student, whether the row was right; rest: the score on all other rows. The value is the Pearson
     correlation of the two, which for a yes-or-no row is the corrected point-biserial correlation (Lord & Novick,
-    Statistical Theories of Mental Test Scores, 1968, chapter 15). Above 0.3 is usual; near 0 or below, the row asks
-    something else than the rest, or can be misread. None for fewer than MIN_STUDENTS students, or if all students are
-    alike in one of the two.
+    Statistical Theories of Mental Test Scores, 1968, chapter 15). Above 0.3 is usual; near 0 or below, the row asks for
+    something else than the rest does, or can be misread. None for fewer than MIN_STUDENTS students, or if all students
+    are alike in one of the two.
 
     Example: ten students, five right with rests 4 4 3 3 3, five not with 2 2 1 1 1.
 
@@ -101,7 +101,7 @@ def discrimination(right: Sequence[bool], rest: Sequence[float]) -> float | None
 def misconception_counts(held: Iterable[Sequence[str]]) -> tuple[tuple[str, int], ...]:
     """How many students hold each misconception, most frequent first, equally frequent ones in order of appearance.
 
-    `held` has one entry a student; a student who holds one twice counts once.
+    `held` has one entry for each student, with the keys of misconceptions; a key repeated in an entry counts once.
 
     >>> misconception_counts([["input-sliced"], ["softmax-collapses", "softmax-collapses"], ["softmax-collapses"]])
     (('softmax-collapses', 2), ('input-sliced', 1))

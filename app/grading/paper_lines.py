@@ -1,4 +1,4 @@
-"""Answers on paper, typed back in: one line for each student, read and marked as any other sheet.
+"""Answers on paper, typed back in: one line for each student, read and marked like any other sheet.
 
 A line is `name: answer answer …`, in the order of the sheet's blanks; `-` stands for a blank that was left empty. The
 name and its colon may be missing.
@@ -25,7 +25,7 @@ EMPTY_ANSWERS = ("-", "–", "—", "_")
 class MarkedPaper:
     """One student's sheet as it was typed in: the name, a text for every blank in order, and their marks.
 
-    `given` is how many answers the line has, dashes included: fewer than `texts` where blanks at the end are missing.
+    `given` is how many answers the line has, dashes included: fewer than `texts` if blanks at the end are missing.
     """
 
     name: str
@@ -37,7 +37,8 @@ class MarkedPaper:
 def mark_lines(variant: Variant, typed: str) -> tuple[MarkedPaper, ...]:
     """Every line that is not blank, marked, in order; raises AnswersError about the first that cannot be used.
 
-    That includes a line without a colon that seems to begin with a name: "Noor 100 4096".
+    That includes a line without a colon that seems to begin with a name: "Noor 100 4096". More than MAX_PAPER_LINES
+    lines are refused before any is marked.
     """
     papers = list[MarkedPaper]()
     for number, line in numbered_lines(typed):
@@ -49,7 +50,7 @@ def mark_lines(variant: Variant, typed: str) -> tuple[MarkedPaper, ...]:
 
 
 def _check_first_answer(variant: Variant, answers: str, line_number: int) -> None:
-    """Raise AnswersError if the first of these answers is a word that can't be read as one."""
+    """Raise AnswersError if the first answer has a letter in it and cannot be read as an answer to the first box."""
     first = answers.split()[0]
     mark = grade(variant, {variant.box(variant.blanks[0]): first[:MAX_BOX_TEXT]}).marks[variant.blanks[0]]
     if mark.kind == "unreadable" and any(char.isalpha() for char in first):
@@ -74,7 +75,7 @@ def numbered_lines(typed: str) -> tuple[tuple[int, str], ...]:
 
 
 def split_name(line: str) -> tuple[str, str]:
-    """What stands before the first colon, and what stands after it; without a colon the name is ''.
+    """The text before the first colon, full-width or not, and the text after it; without a colon the name is ''.
 
     >>> split_name("Ada Lovelace: 100 4096")
     ('Ada Lovelace', ' 100 4096')
@@ -84,10 +85,11 @@ def split_name(line: str) -> tuple[str, str]:
 
 
 def mark_line(variant: Variant, name: str, answers: str, line_number: int) -> MarkedPaper:
-    """The answers of one line, set apart by spaces, marked in the order of the sheet's blanks.
+    """Mark the answers of one line, which are separated by spaces, in the order of the sheet's blanks.
 
-    A dash or underscore alone is an empty answer, and blanks after the last answer are empty too. Raises AnswersError
-    for more answers than blanks, a line of more than MAX_PAPER_LINE_LENGTH characters, and too long a name.
+    A dash or underscore alone is an empty answer, and blanks after the last answer are empty too; an answer is cut to
+    MAX_BOX_TEXT characters. Raises AnswersError, naming `line_number`, for a line of more than MAX_PAPER_LINE_LENGTH
+    characters and for more answers than blanks; and for a name of more than MAX_TYPED_NAME_LENGTH.
     """
     if len(name) + len(answers) > MAX_PAPER_LINE_LENGTH:
         problem = _("Line {number} is too long: write the answers of one student on each line.")
@@ -114,10 +116,7 @@ def blank_order(variant: Variant) -> tuple[Mapping[str, str], ...]:
 
 
 def _printable_name(name: str) -> str:
-    """A name as `clean_line` keeps it.
-
-    Raises AnswersError if more than MAX_TYPED_NAME_LENGTH characters are left.
-    """
+    """The name cleaned by `clean_line`; raises AnswersError if more than MAX_TYPED_NAME_LENGTH characters are left."""
     shown = clean_line(name)
     if len(shown) > MAX_TYPED_NAME_LENGTH:
         problem = _("The name “{start}…” has {length:,} characters: shorten it to {most} at most.")

@@ -1,1 +1,1 @@
-"""Handouts: sheets for a class become a PDF through Typst, and answers written on paper become marks."""
+"""Handouts: sheets for a class become a PDF through Typst, and the marks of answers on paper become CSV."""

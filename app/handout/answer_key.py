@@ -1,4 +1,4 @@
-"""The answer key of a variant: every box filled in, how its number comes about, and what likely mistakes mean."""
+"""The answer key of a variant: every box filled in, how its number is worked out, and what likely mistakes mean."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ def key_rows(variant: Variant) -> list[dict[str, Any]]:
 
 
 def used_sizes(variant: Variant) -> list[dict[str, Any]]:
-    """Symbol and number of every size of the sheet that an answer is made of, and always of d and H.
+    """Symbol and number of each size in the answers, and of d and H even if no answer uses them.
 
-    They come in the order of the sheet's sizes, symbols in its notation.
+    They are in the order of the sheet's sizes, with symbols in its notation.
     """
     used = {symbol for blank in variant.blanks for symbol in variant.expression(blank).symbols} | {"d", "H"}
     splitter = SymbolSplitter(variant.worksheet.notation)
@@ -41,16 +41,17 @@ def used_sizes(variant: Variant) -> list[dict[str, Any]]:
 
 
 def answer_text(variant: Variant, blank: Blank) -> str:
-    """The right answer of a box: a number, or symbols on a sheet that is answered in symbols."""
+    """The right answer of a box: a number such as "4,096", or symbols on a sheet that is answered in symbols."""
     if variant.worksheet.answers == "letters":
         return variant.notation.write(variant.expression(blank))
     return format_number(variant.answer(blank))
 
 
 def _filled_box(variant: Variant, blank: Blank) -> dict[str, Any]:
-    """A box's right answer ("number") and "working": a number with its symbols; symbols with their number.
+    """A box's right answer ("number") and "working", both as pieces to typeset.
 
-    Both are pieces to typeset. The answer is symbols on a sheet that is answered in symbols.
+    The working of a number is its symbols, or for a count its formula; on a sheet answered in symbols, the answer is
+    symbols and the working their number: ["= 4,096"].
     """
     entry, dim = variant.table.asked[blank.tensor], variant.expression(blank)
     if variant.worksheet.answers == "letters":
@@ -61,10 +62,10 @@ def _filled_box(variant: Variant, blank: Blank) -> dict[str, Any]:
 
 
 def _wrong_shapes(variant: Variant, row: Row) -> list[dict[str, str]]:
-    """At most MAX_WRONG_SHAPES wrong shapes of a row, each with all misconceptions that lead to it, by name.
+    """The first MAX_WRONG_SHAPES wrong shapes of a row, each with all misconceptions that lead to it, by name.
 
-    Boxes that a misconception does not change hold their right number; shapes come in the order in which misconceptions
-    are expected.
+    They come in the order of `expectations`. Boxes that a misconception leaves right hold their right number. A shape
+    is left out if it is the right one.
     """
     misconceptions: dict[tuple[int, ...], list[str]] = {}
     truth = [variant.answer(blank) for blank in row.blanks]

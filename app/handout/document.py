@@ -33,8 +33,8 @@ from app.sheets.authoring.markdown import (
 )
 from app.sheets.exit_tickets import SCALE_POINTS, Ticket, picking_rule
 from app.sheets.variant import Row, Variant
-from app.translation import LANGUAGE
 from app.translation import gettext as _
+from app.translation import language
 
 TypstData = dict[str, Any]  # a JSON object for the template
 MakeDocument = Callable[[], TypstData]
@@ -56,10 +56,11 @@ def handout_documents(
 ) -> list[MakeDocument]:
     """The documents of a handout in their order: sheets, then one table of all answers, then the keys.
 
-    Each is a function that makes its data when its turn comes; sheets and keys are split into documents of
-    SHEETS_PER_DOCUMENT, or of more if these were too many to bind. `options.key` decides whether there are only sheets,
-    sheets and keys, or only keys; a single variant has no table. `base_url` is where students reach the app, for links
-    and QR codes; with "" sheets carry only their code.
+    Each is a function that makes its data only when it is called. Sheets and keys are split into documents of
+    SHEETS_PER_DOCUMENT, or of more if that would be more documents than can be bound. `options.key` is "none" for
+    sheets only, "with" for sheets, table and keys, "only" for table and keys; a single variant has no table. `base_url`
+    is the app's address for students, for links and QR codes; with "" sheets have only their code. Raises HandoutError
+    for too long a course or date.
     """
     variants = tuple({sheet.variant.code: sheet.variant for sheet in sheets}.values())
     document = partial(_document, options, base_url, _header(options, variants, tickets))
@@ -75,32 +76,32 @@ def handout_documents(
 
 
 def font_check_document(names: Sequence[str], course: str) -> TypstData:
-    """A document of these names and the course alone, in which TypstRenderer looks for letters without a font.
+    """A document of these names and the course alone, which is typeset to find letters that no font has.
 
-    Empty texts are left out, equal ones stand there once.
+    Empty texts are left out, and equal ones appear once.
     """
     texts = [_name_data(text) for text in dict.fromkeys((*names, course)) if text]
     header = {"title": "–", "course": "", "date": "", "layout": "full", "paper": "a4", "large": False}
     nothing: TypstData = {"figures": "none", "back": None, "variants": [], "sheets": [], "table": None, "keys": []}
-    return {"lang": LANGUAGE, "labels": _labels(), **header, **nothing, "font-check": texts}
+    return {"lang": language(), "labels": _labels(), **header, **nothing, "font-check": texts}
 
 
 def _chunks(items: Sequence[T]) -> list[Sequence[T]]:
-    """Split into runs of SHEETS_PER_DOCUMENT, or longer ones where that would be too many documents to bind."""
+    """Split into runs of SHEETS_PER_DOCUMENT, or of more if that would be too many documents to bind."""
     size = max(SHEETS_PER_DOCUMENT, 2 * len(items) // (MAX_DOCUMENTS - 2) + 1)  # sheets and keys share MAX_DOCUMENTS
     return [items[start : start + size] for start in range(0, len(items), size)]
 
 
 def _header(options: HandoutOptions, variants: Sequence[Variant], tickets: Mapping[str, Ticket]) -> TypstData:
-    """What every document of a handout shares: title, course, date, layout, exit ticket.
+    """What every document of a handout shares: language, labels, title, course, date, paper, layout, exit ticket.
 
-    Where the variants are of several models, and so have different titles, the title is the name of their topic.
-    Raises HandoutError for too long a course or date. Without a ticket of the key `options.back` the back is None.
+    If variants have different titles, since they are of several models, the title is the name of their topic. "back" is
+    None unless `options.back` is the key of a ticket. Raises HandoutError for too long a course or date.
     """
     ticket, first = tickets.get(options.back), variants[0]
     shared_title = len({variant.title for variant in variants}) == 1
     return {
-        "lang": LANGUAGE,
+        "lang": language(),
         "labels": _labels(),
         "title": first.title if shared_title else first.wording.topics[first.worksheet.topic].name,
         "course": printable_line(options.course, field="course"),
@@ -114,7 +115,7 @@ def _header(options: HandoutOptions, variants: Sequence[Variant], tickets: Mappi
 
 
 def _labels() -> dict[str, str]:
-    """Every text that the template prints by itself, by its key there; the template fills {placeholders}."""
+    """Every text that the template prints by itself, by its name in the template, which fills in the {placeholders}."""
     return {
         "name": _("Name"),
         "continued": _("(continued)"),
@@ -139,7 +140,7 @@ def _labels() -> dict[str, str]:
 
 
 def _back(ticket: Ticket, options: HandoutOptions) -> TypstData:
-    """The exit ticket that is printed on the back of every sheet, its questions without their keys."""
+    """The exit ticket for the back of every sheet, without the keys of its questions and options."""
     questions = [{"text": question.text, "kind": question.kind, "options": question.options, "labels": question.labels,
                   "points": SCALE_POINTS, "required": question.required} for question in ticket.questions]  # fmt: skip
     advice = " ".join(filter(None, (ticket.instruction, picking_rule(ticket))))
@@ -155,9 +156,10 @@ def _document(
     keys: Sequence[Variant] = (),
     names: _NamesByCode = MappingProxyType({}),
 ) -> TypstData:
-    """One document with what is given of sheets, table and keys; the others stay empty.
+    """One document with what is given of sheets, table and keys; what is not given is empty.
 
-    Every variant of the sheets is there once, and sheets name theirs by its index. `names` are for table and keys.
+    Each variant of `sheets` is in "variants" once, and each sheet has the index of its variant. `names` are printed in
+    table and keys.
     """
     variants = {sheet.variant.code: sheet.variant for sheet in sheets}
     indexes = {code: index for index, code in enumerate(variants)}
@@ -175,12 +177,11 @@ def _document(
 
 
 def _with_panel_models(variants: list[TypstData]) -> list[TypstData]:
-    """The variants, each with "panel-model", the index of the one whose split into panels it takes.
+    """The variants, each with "panel-model", the index of the variant by which its sheet is split into panels.
 
-    "frames" are the width and height that each drawing needs for any of the variants that are split alike.
-
-    To find where a sheet breaks takes most of the time of typesetting it. Variants that differ only in their numbers
-    break at the same rows, so it is done once for all of them: for the one with the longest description and link.
+    Finding where a sheet breaks takes most of the time of typesetting it. Variants that differ only in their numbers
+    break at the same rows, so it is found once for all of them: for the one with the longest description, of equal ones
+    that with the longest link. "frames" are the largest width and height of each drawing among these variants.
     """
     model: dict[str, int] = {}
     frames: dict[str, list[tuple[float, float]]] = {}
@@ -200,7 +201,7 @@ def _with_panel_models(variants: list[TypstData]) -> list[TypstData]:
 
 
 def _names_by_code(sheets: Sequence[HandoutSheet]) -> _NamesByCode:
-    """For each variant's code the names on its sheets, in order; sheets without a name are left out."""
+    """The names on the sheets of each variant, by its code, in order; sheets without a name are left out."""
     names: dict[str, list[_NameData]] = {}
     for sheet in sheets:
         if sheet.name:
@@ -216,8 +217,9 @@ def _name_data(name: str) -> _NameData:
 def _variant(variant: Variant, options: HandoutOptions, base_url: str) -> TypstData:
     """Everything printed on the sheets of a variant, without any answer: texts, rows, figures, link, QR code.
 
-    Without a `base_url`, and for a worksheet that a teacher wrote, there is no link or QR code. Figures have the
-    lengths of the key and no numbers; there are none if the options say so.
+    Without a `base_url`, or for a worksheet that a teacher wrote, the link is "" and the QR code None. Figures are in
+    the proportions of the right answers, without their numbers; `options.figures` may leave them or the lines for
+    labels out.
     """
     splitter = SymbolSplitter(variant.worksheet.notation)
     link = f"{base_url.rstrip('/')}/v/{variant.code}" if base_url and not variant.worksheet.is_own else ""
@@ -247,24 +249,27 @@ def _variant(variant: Variant, options: HandoutOptions, base_url: str) -> TypstD
 
 
 def _markdown(text: str) -> list[TypstData]:
-    """What an author wrote in Markdown as blocks of texts and pieces, never as markup of Typst."""
+    """An author's Markdown as blocks of texts and formulas, so that nothing in it is read as Typst markup."""
     return [_block(block) for block in read_markdown(text)]
 
 
 def _block(block: MarkdownBlock) -> TypstData:
-    """A paragraph as its spans, or a list as the blocks of its items; without numbers, `start` is None."""
+    """A paragraph as {"spans": …}, or a list as {"items": …, "start": its first number, None for bullets}."""
     if isinstance(block, MarkdownList):
         return {"items": [[_block(each) for each in item] for item in block.items], "start": block.start}
     return {"spans": [_span(part) for span in block.spans for part in _breakable(span)]}
 
 
 def _with_breaks(text: str) -> str:
-    """A text with places to break lines in words that are longer than a narrow column is wide."""
+    """A text with an invisible place for a line break after every 12 characters of each word of more than 30."""
     return _LONG_WORD.sub(lambda word: re.sub(".{12}", "\\g<0>\u200b", word[0]), text)
 
 
 def _breakable(span: MarkdownSpan) -> list[MarkdownSpan]:
-    """A long run of text as several that are one to a reader: a panel may end between them."""
+    """The span cut into spans of at most SPAN_LENGTH characters, at spaces if it has any; a panel may end there.
+
+    A formula and a shorter span stay whole.
+    """
     span = replace(span, text=_with_breaks(span.text))
     if span.formula or len(span.text) <= SPAN_LENGTH:
         return [span]
@@ -278,16 +283,17 @@ def _span(span: MarkdownSpan) -> TypstData:
 
 
 def _formula_piece(node: FormulaNode) -> TypstData:
-    """One node of a formula: a root with what it is taken of, or a symbol, which is a letter or not."""
+    """One node of a formula: {"root": the nodes under it}, or a symbol with what is below and above it."""
     if isinstance(node, FormulaRoot):
         return {"root": [_formula_piece(each) for each in node.under]}
     return {"base": node.base, "below": node.below, "above": node.above, "letter": node.is_letter}
 
 
 def _drawn_figures(variant: Variant, options: HandoutOptions) -> tuple[Figure, ...]:
-    """The drawings of the right answers, if the options ask for any; bars without numbers would say nothing.
+    """The drawings of the right answers; none if `options.figures` is "none".
 
-    Beside decks of cards the products with a large parameter are left out: they would take a page of their own.
+    Left out are bars of counts, which would say nothing without numbers, and, of decks of cards, the products with a
+    large parameter, each of which would take a whole page.
     """
     if options.figures == "none":
         return ()
@@ -296,20 +302,23 @@ def _drawn_figures(variant: Variant, options: HandoutOptions) -> tuple[Figure, .
 
 
 def _rows(variant: Variant, splitter: SymbolSplitter) -> TypstData:
-    """The rows of the table, and the width in em that the widest letter takes, so that names are aligned."""
+    """The rows of the table, and the width in em of the widest letter, which aligns the names."""
     rows = [_row(variant, row, splitter) for row in variant.rows]
     return {"rows": rows, "letter-width": max((_width_in_em(row["letter"]) for row in rows), default=0)}
 
 
 def _row(variant: Variant, row: Row, splitter: SymbolSplitter) -> TypstData:
-    """One row of the table to fill in: letter, name, note, in which columns it has a box, and its signs."""
+    """One row of the table to fill in: letter, name, note, points, columns in which it has boxes, and signs."""
     names = {"name": _with_breaks(row.name), "note": row.note, "points": row.points_in_words}
     boxes = {"fields": list(map(variant.column_of, row.blanks)), "signs": variant.signs(row)}
     return {"letter": splitter.expression(row.letter), **names, **boxes}
 
 
 def _task(variant: Variant, splitter: SymbolSplitter) -> list[Piece]:
-    """The sentence that says what to fill in; on a sheet answered in symbols with the symbols set as such."""
+    """The sentence that says what to fill in; on a sheet answered in symbols, its symbols are typeset as such.
+
+    "a" is always the article.
+    """
     if variant.worksheet.answers != "letters":
         return [variant.text.task]
     symbols = frozenset(variant.reader.written_symbols) - {"a"}  # "a" is the article
@@ -317,14 +326,14 @@ def _task(variant: Variant, splitter: SymbolSplitter) -> list[Piece]:
 
 
 def _width_in_em(pieces: Sequence[Piece]) -> float:
-    """An upper bound for the width of the symbols, by their characters; plain text does not count."""
+    """An upper bound for the width of the symbols among these pieces, by their characters; plain text counts 0."""
     widths = (0.6 * len(p["code"]) if "code" in p else 0.9 * len(p["base"]) + 0.46 * len(p["below"])
               for p in pieces if isinstance(p, dict))  # fmt: skip
     return sum(widths)
 
 
 def _qr_svg(link: str) -> str:
-    """A QR code of the link as SVG, with its namespace, without which browsers don't show it in previews."""
+    """A QR code of the link as SVG, with the XML namespace, without which browsers don't show it in previews."""
     import segno  # not at the top of the file, so that the app starts without it
 
     svg = io.BytesIO()
@@ -334,9 +343,10 @@ def _qr_svg(link: str) -> str:
 
 
 def _figure(figure: Figure, splitter: SymbolSplitter, *, has_labels: bool) -> TypstData:
-    """A drawing: its alt text as title, its frame, matrices, edges to label, arcs, signs, heads pulled out.
+    """A drawing for the template: its alt text as "title", frame, matrices, labelled edges, arcs, signs.
 
-    The frame leaves room for labels only where there are labels, or lines to write them on.
+    "pulled" has the heads that are drawn pulled out of their matrix. Unless it `has_labels`, the frame leaves no room
+    for them.
     """
     frame = figure.frame if has_labels else _ink_frame(figure)
     return {
@@ -355,7 +365,7 @@ def _figure(figure: Figure, splitter: SymbolSplitter, *, has_labels: bool) -> Ty
 
 
 def _ink_frame(figure: Figure) -> Rect:
-    """The frame around a figure's matrices, arcs and signs, and the letters that stand beside small matrices."""
+    """The frame around a figure's matrices, arcs and signs, and the letters next to matrices too small to hold them."""
     rects = [Rect(*point, 0.0, 0.0) for arc in figure.arcs for point in (arc.start, arc.end)]
     rects += [Rect(sign.at.x - SIGN_PX / 2, sign.at.y, SIGN_PX, 0.0) for sign in figure.signs]
     rects += [box.extent for box in figure.boxes] + [sign.text_box for sign in figure.signs if sign.words]
@@ -364,7 +374,7 @@ def _ink_frame(figure: Figure) -> Rect:
 
 
 def _box(box: Box, splitter: SymbolSplitter) -> TypstData:
-    """A matrix as drawn: place and size, hatching, its letter, what a mask hides, lines, and the part meant.
+    """A matrix as drawn: position and size, hatching, letter, masked part, lines inside, cards, and the part meant.
 
     The letter is None if there is no room for it, and has a ᵀ if the matrix is drawn transposed.
     """
@@ -380,10 +390,10 @@ def _letter(letter: str, splitter: SymbolSplitter) -> list[Piece]:
 
 
 def _edge(edge: Edge, splitter: SymbolSplitter) -> TypstData:
-    """A labelled edge: its middle and the side of its box that it is on, its texts, and where they stand.
+    """A labelled edge: its middle, the side of its box that it is on, its texts and their positions.
 
-    The letter is that of a matrix too small to hold it, or None. Sheets print the letter alone, or a line to write the
-    number on; number and name are for the key.
+    "letter" is that of a matrix too small to hold it, else None. "number" and "name" are "" unless the label is shown;
+    sheets print only the letter, or a line to write the number on, keys also number and name.
     """
     letter = _letter(edge.letter, splitter) if edge.letter else None
     has_number = edge.shown == "label"
@@ -397,7 +407,7 @@ def _edge(edge: Edge, splitter: SymbolSplitter) -> TypstData:
 
 
 def _arc(arc: Arc) -> dict[str, float]:
-    """A quarter of an ellipse by its two ends, and the corner of its rectangle that it bends towards."""
+    """A quarter of an ellipse: its two ends, and as "cx" and "cy" the corner of its rectangle that it bends towards."""
     (x1, y1), (x2, y2) = arc.start, arc.end
     around_start = ((x2 - x1) * (y2 - y1) > 0) == arc.clockwise
     corner = (x2, y1) if around_start else (x1, y2)
@@ -405,9 +415,9 @@ def _arc(arc: Arc) -> dict[str, float]:
 
 
 def _key_page(variant: Variant, options: HandoutOptions, names: _NamesByCode) -> TypstData:
-    """The key's page for one variant: code, title, rows, students' names, sizes used, answers, likely mistakes.
+    """The key of one variant: code, title, rows, students' names, sizes used, answers, likely mistakes, drawings.
 
-    Without names for its code the names are empty. It has the drawings that the sheets have, with all numbers.
+    The drawings are those of the sheets, with all numbers. Without `names` for its code the list of names is empty.
     """
     splitter = SymbolSplitter(variant.worksheet.notation)
     return {
@@ -425,8 +435,8 @@ def _key_page(variant: Variant, options: HandoutOptions, names: _NamesByCode) ->
 def _answer_table(variants: Sequence[Variant], names: _NamesByCode) -> TypstData:
     """The table for marking by hand: one line for each variant, one column for each box, only the answers.
 
-    A line begins with the variant's code and the names of its students. The variants are of one worksheet, but a box
-    that only some models have, such as the count of an LM head of its own, stays empty in the lines of the others.
+    A line begins with the variant's code and its students' names. If models differ in rows, such as that of an untied
+    LM head, there are columns for all, with "–" for a model that lacks the row.
     """
     rows = _rows_of_all(variants)
     splitter = SymbolSplitter(variants[0].worksheet.notation)
@@ -452,7 +462,7 @@ def _answer_table(variants: Sequence[Variant], names: _NamesByCode) -> TypstData
 
 
 def _widest_line(lines: Sequence[TypstData]) -> TypstData:
-    """A line as wide as any: the longest code, names, and number of each column, to fit the table to a page."""
+    """A line as wide as any, to fit the table to a page: the longest code, names, and answer of each column."""
     return {
         "code": max((line["code"] for line in lines), key=len),
         "names": max((line["names"] for line in lines), key=lambda names: sum(len(name["text"]) for name in names)),
@@ -461,7 +471,10 @@ def _widest_line(lines: Sequence[TypstData]) -> TypstData:
 
 
 def _rows_of_all(variants: Sequence[Variant]) -> list[Row]:
-    """Every row that some variant has, once, each after the row that it follows there."""
+    """Every row that a variant has, once.
+
+    One that earlier variants lack goes after the row before it in its variant.
+    """
     rows: list[Row] = []
     for variant in variants:
         place = 0

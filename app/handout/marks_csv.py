@@ -10,10 +10,10 @@ from app.sheets.variant import Variant
 
 
 def marks_csv(variant: Variant, papers: Sequence[MarkedPaper]) -> str:
-    """A header and one row for each paper: name, code, answers, marks, score, best score, misconception.
+    """The marks as CSV: a header, then a row for each paper with name, code, answers, marks, score and misconception.
 
-    There is one answer and one mark, such as "follows", for each box. Texts that a spreadsheet would run as formulas
-    are escaped. The misconception is empty without a diagnosis.
+    There is one answer, as it was written, and one mark, such as "follows", for each box. Texts that a spreadsheet
+    would run as formulas are escaped. The misconception is its key, or empty without a diagnosis.
     """
     boxes = list(variant.blanks_by_name)
     rows: list[Sequence[Cell]] = [

@@ -1,4 +1,4 @@
-"""Tell by its letters which language a name is typeset in, so that shared characters get the right forms."""
+"""The language that a name is typeset in, by its letters, so that characters shared by languages look right."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _LANGUAGES = (
 def language_of(name: str) -> tuple[str, str | None]:
     """The language and region to typeset a name in, by the scripts of its letters.
 
-    Of several scripts, kana (Japanese) come before Hangul, Hangul before other CJK characters, and these before Arabic,
-    Hebrew, Greek and Cyrillic. English without a region for all other scripts.
+    If it mixes scripts, the first of this order counts: kana (Japanese), Hangul, other CJK characters, Arabic, Hebrew,
+    Greek, Cyrillic. All other scripts, and names without letters, are English without a region.
 
     Example:
         language_of("田中さくら")  # ("ja", "jp")

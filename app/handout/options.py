@@ -26,7 +26,7 @@ MAX_HANDOUT_SEED = 10**9
 class HandoutError(ValueError):
     """A handout, or a line of paper answers, that cannot be used; one sentence that says what to change.
 
-    `field` is the field of the form that it is about, as in the address of a handout, or "".
+    `field` is the name of the form's field that is at fault, as in the address of a handout, or "".
     """
 
     def __init__(self, sentence: str, field: str = "") -> None:
@@ -40,14 +40,14 @@ class HandoutOptions:
 
     Without a class list there are `sheets` sheets: copies of one, or with `variants` each with other sizes. With a
     class list there is one sheet for each name, and `sheets` has no effect. A length in `tokens` or `decoder_tokens`
-    gives everyone the same sheet; None is the worksheet's own length. `seed` picks the variants. `back` is the key of
-    an exit ticket for the back, or NO_BACK. `large` is large print, which takes full pages whatever the `layout`.
-    With `anonymous_back`, neither a name nor the sheet's code is printed on the back. Options that cannot be used raise
+    gives everyone the same sheet; None is the worksheet's length. `seed` picks the variants. `back` is the key of an
+    exit ticket for the back, or NO_BACK. `large` is large print, on full pages whatever the `layout`. With
+    `anonymous_back`, neither a name nor the sheet's code is printed on the back. Options that cannot be used raise
     HandoutError; worksheet, model and lengths are checked by the library, and the back by `check_back`.
     """
 
     worksheet: str = "llama-7b"
-    model: str = ""  # the worksheet's own
+    model: str = ""  # "" is that of the worksheet
     tokens: int | None = None
     decoder_tokens: int | None = None
     course: str = ""
@@ -64,7 +64,10 @@ class HandoutOptions:
     anonymous_back: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse the first that cannot be used: layout, paper, figures, key, sheets, seed, variants of one length."""
+        """Raise HandoutError for the first that is refused of layout, paper, figures, key, sheets, seed, variants.
+
+        Variants are refused with a length, which would make all of them the same.
+        """
         _check_choice("layout", self.layout, LAYOUTS)
         _check_choice("paper", self.paper, PAPERS)
         _check_choice("figures", self.figures, FIGURES)
@@ -81,7 +84,7 @@ class HandoutOptions:
 
     @property
     def printed_layout(self) -> SheetLayout:
-        """The layout in use: "full" for large print, which needs the whole page, else the one that was chosen."""
+        """The layout to print in: "full" for large print, which needs the whole page, else `layout`."""
         return "full" if self.large else self.layout
 
     @property
@@ -90,7 +93,7 @@ class HandoutOptions:
         return (self.tokens, self.decoder_tokens) != (None, None)
 
     def check_back(self, tickets: Mapping[str, object]) -> HandoutOptions:
-        """These options; raises HandoutError for a back that is neither NO_BACK nor one of `tickets`."""
+        """Return these options; raises HandoutError if `back` is neither NO_BACK nor a key of `tickets`."""
         _check_choice("back", self.back, (NO_BACK, *tickets))
         return self
 
@@ -102,7 +105,9 @@ def _check_choice(name: str, chosen: str, choices: Sequence[str]) -> None:
 
 
 def printable_line(text: str, max_length: int = MAX_PRINTED_LINE_LENGTH, field: str = "") -> str:
-    """The text as `clean_line` keeps it. Raises HandoutError if more than `max_length` characters remain.
+    """The text cleaned by `clean_line`; raises HandoutError if more than `max_length` characters remain.
+
+    `field` is the form's field that the error names.
 
     Example:
         printable_line("COS\\n597\\x07")  # "COS 597"

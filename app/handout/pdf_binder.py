@@ -2,7 +2,8 @@
 
 A large handout is typeset as several documents, so that memory stays bounded and progress can be shown. Each page and
 link of a document points by a number to its place in the document's tree of tags; the numbers of later documents are
-shifted. Typst names table header cells alike in every document, such as U10x0y0; each document gets another letter.
+shifted. Typst gives table header cells the same names in every document, such as U10x0y0; each document gets another
+letter.
 """
 
 from __future__ import annotations
@@ -20,16 +21,16 @@ MAX_DOCUMENTS = len(_CELL_LETTERS)
 
 
 class PdfBinder:
-    """Binds PDFs in the order in which they are added, so that the first are bound while the next are typeset."""
+    """Binds PDFs in the order in which they are added, the first while later ones are still being typeset."""
 
     def __init__(self) -> None:
         self._whole: Pdf | None = None
         self._count = 0
 
     def add(self, pdf: bytes) -> None:
-        """Append the pages and tags of one more PDF, its table header cells renamed so that no two are named alike.
+        """Append the pages and tags of one more PDF, with table header cells renamed so that all names differ.
 
-        Raises ValueError after MAX_DOCUMENTS.
+        Raises ValueError once there are MAX_DOCUMENTS.
         """
         from pikepdf import Pdf  # not at the top of the file, so that the app starts without it
 
@@ -44,7 +45,7 @@ class PdfBinder:
             _append_pdf(self._whole, opened)
 
     def to_bytes(self) -> bytes:
-        """The whole PDF, compressed; the same documents give the same bytes. At least one must be added."""
+        """The whole PDF, compressed; the same documents give the same bytes. At least one must have been added."""
         from pikepdf import ObjectStreamMode
 
         assert self._whole is not None  # noqa: S101 - every handout has a document
@@ -54,15 +55,14 @@ class PdfBinder:
 
 
 def _with_cell_letter(pdf: bytes, letter: int) -> bytes:
-    """The PDF with `letter` for the U of every header cell's name; no byte moves, so it needs no parsing."""
+    """The PDF with `letter` for the U in every header cell's name; its length stays, so it needs no parsing."""
     return _HEADER_CELL.sub(b"(" + bytes([letter]) + rb"\1)", pdf)
 
 
 def _append_pdf(target: Pdf, source: Pdf) -> None:
-    """Append the pages and tags of `source` to `target`, its tags as one Part after those that the target has.
+    """Append the pages and tags of `source` to `target`, its tags as one Part after those of the target.
 
-    The numbers by which pages and links point to their tags are shifted behind the target's, which changes
-    `source`.
+    The numbers by which its pages and links point to their tags are raised above those in use, which changes `source`.
     """
     from pikepdf import Name
 

@@ -18,6 +18,7 @@ from app.handout.typst_renderer import TypstRenderer
 from app.machine.child import Message, enter_child
 from app.sheets.exit_tickets import Ticket
 from app.sheets.library import Library
+from app.translation import in_language, language
 
 PREVIEW_PAGES = 6
 MakeSheets = Callable[[], Sequence[HandoutSheet]]  # sent to the child, so a partial of a function of a module
@@ -70,8 +71,9 @@ def check_task(data: TypstData) -> PrintTask:
 def pdf_task(
     options: HandoutOptions, make_sheets: MakeSheets, tickets: Mapping[str, Ticket], base_url: str
 ) -> PrintTask:
-    """The task that makes a PDF and returns it; the sheets are planned by the child."""
-    return partial(_render_handout, options, make_sheets, tickets, base_url)
+    """The task that makes a PDF and returns it; the child plans the sheets, in the language that is spoken now."""
+    render = partial(_render_handout, options, make_sheets, tickets, base_url)
+    return partial(in_language, language(), render)
 
 
 def _render_preview(

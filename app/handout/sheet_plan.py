@@ -13,12 +13,12 @@ from app.sheets.variant import Variant
 from app.translation import ngettext
 
 ReportProgress = Callable[[int, int], None]  # called with how many are done, and of how many
-EXTRA_SEEDS_TRIED = 40  # in a row without a new variant, beside one for each variant asked for
+EXTRA_SEEDS_TRIED = 40  # in a row without a new variant, besides one for each variant asked for
 
 
 @dataclass(frozen=True)
 class HandoutSheet:
-    """One student's sheet: its variant, and the name printed on it, "" for a line to write it on."""
+    """One student's sheet: its variant, and the name printed on it; with "" there is a line to write the name on."""
 
     variant: Variant
     name: str = ""
@@ -27,12 +27,13 @@ class HandoutSheet:
 def plan_sheets(
     library: Library, options: HandoutOptions, names: Sequence[str] = (), progress: ReportProgress | None = None
 ) -> tuple[HandoutSheet, ...]:
-    """The sheets of a handout: one for each name in their order, or `options.sheets` without names.
+    """The sheets of a handout: one for each name, in order, or `options.sheets` if there are no names.
 
-    Everyone gets the same sheet, unless `options` ask for variants and for no length. A student's variant follows from
-    the seed and the name alone, so it stays when the class list is reordered; the second of two equal names gets
-    another one. Variants without names are all different. Raises HandoutError where a worksheet has too few, and what
-    Library raises for a worksheet, model or length that cannot be used.
+    Everyone gets the same sheet, unless `options` ask for variants and set no length. A student's variant follows from
+    worksheet, model, seed and name alone, so it stays when the class list is reordered; two students of the same name
+    get different seeds. Variants without names all differ. `progress` is called after each variant with how many are
+    done, and of how many; not if all sheets are the same. Raises HandoutError if a worksheet has too few variants, and
+    what Library raises for a worksheet, model or length that cannot be used.
     """
     if options.variants and not options.has_fixed_length:
         return tuple(
@@ -43,9 +44,10 @@ def plan_sheets(
 
 
 def check_version_count(library: Library, options: HandoutOptions) -> None:
-    """Raise HandoutError where a worksheet cannot have as many different versions as are asked for without names.
+    """Raise HandoutError if more variants are asked for without names than the worksheet has lengths to draw from.
 
-    The lengths that a seed may draw are counted, which takes no time; of some, no seed draws a sheet.
+    That is quick but only an upper bound: for some lengths no seed draws a sheet. Nothing is checked if everyone gets
+    the same sheet.
     """
     if not options.variants or options.has_fixed_length:
         return
@@ -62,7 +64,7 @@ def check_version_count(library: Library, options: HandoutOptions) -> None:
 def _named_sheets(
     library: Library, options: HandoutOptions, names: Sequence[str], progress: ReportProgress | None
 ) -> list[HandoutSheet]:
-    """A sheet for each name, in order, its variant's seed made of the name and how often the name came before.
+    """A sheet for each name, in order; its seed is made of the name and how often that name came before.
 
     `progress` is called after each.
     """
@@ -78,9 +80,9 @@ def _named_sheets(
 
 
 def _differing_sheets(library: Library, options: HandoutOptions, progress: ReportProgress | None) -> list[HandoutSheet]:
-    """Return `options.sheets` sheets without names, no two alike; `progress` is called as they are found.
+    """Return `options.sheets` sheets without names, all different; `progress` is called after each seed.
 
-    Seeds are tried in turn. Raises HandoutError once too many in a row gave no new variant.
+    Seeds 0, 1, 2 … are tried in turn. Raises HandoutError after too many in a row that gave no new variant.
     """
     sheets: dict[str, HandoutSheet] = {}
     repeats = seed_number = 0
@@ -102,6 +104,6 @@ def _differing_sheets(library: Library, options: HandoutOptions, progress: Repor
 
 
 def _derived_seed(options: HandoutOptions, sheet_id: str) -> int:
-    """The seed of one sheet, from the worksheet, the handout's seed, and a name or number."""
+    """The seed of one sheet, hashed from the worksheet, the handout's seed, and `sheet_id`, a name or number."""
     digest = hashlib.sha256(f"{options.worksheet}/{options.seed}/{sheet_id}".encode(errors="replace")).digest()
     return int.from_bytes(digest[:4], "big")

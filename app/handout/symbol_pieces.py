@@ -37,7 +37,7 @@ class SymbolSplitter:
         return [self.symbol(piece) if piece in symbols else piece for piece in _WORD.findall(text)]
 
     def symbol(self, text: str) -> Piece:
-        """One symbol: "d_h" as d with the subscript h, or as a name from code; a ' becomes a prime."""
+        """One symbol: "d_h" as d with the subscript h, ' as a prime; a name from code in the notation "framework"."""
         if self.notation == "framework":
             return {"code": text}
         base, _, below = text.partition("_")
@@ -45,9 +45,9 @@ class SymbolSplitter:
 
 
 def write_working(variant: Variant, dim: Expression, formula: tuple[FormulaPiece, ...] = ()) -> list[Piece]:
-    """How the number of a dim comes about, as pieces: its symbols, then the same in numbers if that says more.
+    """How the number of a dim is worked out, as pieces: its symbols, then the same in numbers if that adds anything.
 
-    A sum of more than two terms is not written out; its `formula` stands there instead, if it has one.
+    A sum of more than two terms is replaced by its `formula` or, without one, written in symbols alone.
 
     Example:
         H·d_h with H = 32 and d_h = 128 becomes the pieces of "H·d_h = 32 · 128".
@@ -63,8 +63,8 @@ def write_working(variant: Variant, dim: Expression, formula: tuple[FormulaPiece
 def _in_numbers(variant: Variant, dim: Expression) -> str:
     """The dim with its sizes as numbers, such as "32 · 128 + 1".
 
-    A single symbol becomes "4,096/32 = 128" if it is a head dimension that is such a quotient, else "", as does a dim
-    that is only the number 1.
+    Two cases differ: a single symbol becomes "4,096/32 = 128" if it is a head dimension that is d/H, else "", and the
+    number 1 becomes "".
     """
     [*terms] = dim.terms
     if len(terms) == 1 and terms[0].factor == 1 and len(terms[0].symbols) < 2 and not terms[0].divisors:
@@ -77,7 +77,7 @@ def _in_numbers(variant: Variant, dim: Expression) -> str:
 
 
 def _head_width_as_quotient(variant: Variant, symbol: str) -> str:
-    """Return "4,096/32 = 128" for a head dimension that is the embedding dimension by the heads, else ""."""
+    """Return "4,096/32 = 128" if `symbol` is d_h or d_v and its number is d/H, else ""."""
     architecture = variant.architecture
     if symbol in ("d_h", "d_v") and variant.sizes[symbol] * architecture.H == architecture.d:
         return f"{format_number(architecture.d)}/{architecture.H} = {format_number(variant.sizes[symbol])}"

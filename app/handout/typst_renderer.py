@@ -1,8 +1,8 @@
-"""Typeset handouts with the Typst compiler, kept warm: as one PDF, or as pictures of its pages.
+"""Typeset handouts with the Typst compiler, which stays in memory: as one PDF, or as pictures of its pages.
 
-Only the fonts that come with the app and those in the folder `fonts` are used, never those of the system, so
-that a handout has the same bytes on every machine. A letter that none of them has, such as an emoji in a name, is
-printed as “□” and stops nobody's sheet.
+Only the fonts that come with the app and those in the folder `fonts` are used, never those of the system, so that a
+handout has the same bytes on every machine. A letter that none of them has, such as an emoji in a name, is printed as
+“□”, and the handout is printed all the same.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ _PROJECT = Path(__file__).resolve().parents[2]
 TEMPLATE = _PROJECT / "templates" / "print" / "handout.typ"
 # Typst brings Libertinus Serif (Latin, Greek, Cyrillic, Hebrew) and DejaVu Sans Mono; fonts/ has the other scripts.
 SERIF = "Libertinus Serif"
-OWN_FONTS = ("Amiri", "Noto Sans SC", "Noto Sans JP", "Noto Sans KR")  # Arabic; Chinese, Japanese and Korean names
+APP_FONTS = ("Amiri", "Noto Sans SC", "Noto Sans JP", "Noto Sans KR")  # Arabic; Chinese, Japanese and Korean names
 COMPILERS_PER_RENDERER = 2
 # Typst drops from its cache, which all compilers of a process share, what the last 10 compilations did not use.
 TYPST_CACHE_MAX_AGE = 10  # compilations
-PLACEHOLDER = "□"  # stands for letters that no font has
+PLACEHOLDER = "□"  # printed in place of letters that no font has
 _MISSING_LETTERS = re.compile(r'the text `"(.*?)"` could not be displayed')
 _ESCAPED = re.compile(r"\\u\{([0-9a-f]+)\}")  # a letter as Typst writes one that cannot be seen
 _ATTACHED = "\u200c\u200d\ufe0e\ufe0f"  # joiners and variation selectors belong to the letters around them
 
 
 class TypstRenderer:
-    """Compilers with their fonts, kept warm. A thread that typesets waits for a free one; other threads go on."""
+    """Compilers that stay in memory with their fonts. A thread waits until one is free; other threads go on."""
 
     def __init__(self, fonts: Path | None = None) -> None:
-        """Take also the fonts in the folder `fonts`, if it is there. Compilers are made when they are first needed."""
+        """Also use the fonts in the folder `fonts`, if it exists. A compiler is made when it is first needed."""
         self._font_folders = _font_folders(fonts)
         self._free_compilers: SimpleQueue[Compiler | None] = SimpleQueue()
         for _place in range(COMPILERS_PER_RENDERER):
@@ -55,9 +55,10 @@ class TypstRenderer:
         self._missing_letters: frozenset[str] = frozenset()  # that no font has, as far as documents have shown
 
     def render_handout(self, documents: Sequence[MakeDocument], progress: ReportProgress | None = None) -> bytes:
-        """All documents bound into one tagged PDF (PDF/UA-1).
+        """All documents typeset and bound into one tagged PDF (PDF/UA-1), in their order.
 
-        `progress` is called after each document with the number of those bound and of all.
+        `progress` is called after each document with the number of those bound and of all. If one fails, its error is
+        raised and the rest are dropped.
         """
         binder = PdfBinder()
         with ThreadPoolExecutor(COMPILERS_PER_RENDERER) as pool:
@@ -80,7 +81,7 @@ class TypstRenderer:
         return pages if isinstance(pages, list) else [pages]
 
     def render_pdf(self, document: MakeDocument) -> bytes:
-        """One document as a tagged PDF."""
+        """Make the data of one document and typeset it as a tagged PDF."""
         with self._making_data:
             data = document()
         return bytes(self._compile(data, format="pdf", pdf_standards=["ua-1"], timestamp=0))
@@ -91,7 +92,7 @@ class TypstRenderer:
         return "".join(sorted(self._missing_letters))
 
     def find_missing_letters(self, data: TypstData) -> str:
-        """The letters of a document that no font has, each once and in order of code point; "" for none."""
+        """The letters of a document that no font has, each once and in order of code point; "" if there are none."""
         self._compile(data, format="pdf", pdf_standards=["ua-1"], timestamp=0)
         text = json.dumps(data, ensure_ascii=False)
         return "".join(sorted(letter for letter in self._missing_letters if letter in text))
@@ -99,7 +100,8 @@ class TypstRenderer:
     def _compile(self, data: TypstData, **options: Any) -> Any:
         """Typeset one document, waiting for a free compiler; `options` go to Typst's `compile` (format and so on).
 
-        Letters without a font are printed as PLACEHOLDER. Any error of Typst is raised as it is.
+        Letters without a font, which are learnt from Typst's errors and remembered, are printed as PLACEHOLDER. Any
+        other error of Typst is raised as it is.
         """
         from typst import Compiler, TypstError  # not at the top of the file, so that the app starts without it
 
@@ -121,12 +123,12 @@ class TypstRenderer:
 
     @cached_property
     def _font_families(self) -> list[str]:
-        """The fonts that are tried for each letter, in this order: our serif, our others, the operator's own."""
+        """The fonts that are tried for each letter, in order: SERIF, APP_FONTS, then the operator's by name."""
         from typst import Fonts
 
         fonts = Fonts(font_paths=self._font_folders, include_system_fonts=False).fonts()
         families = {font.family for font in fonts if font.path}
-        return [SERIF, *OWN_FONTS, *sorted(families - set(OWN_FONTS))]
+        return [SERIF, *APP_FONTS, *sorted(families - set(APP_FONTS))]
 
 
 def _with_placeholders(text: str, missing: frozenset[str]) -> str:
@@ -141,11 +143,11 @@ def _with_placeholders(text: str, missing: frozenset[str]) -> str:
 
 
 def _evict_typst_cache(_event: object = None) -> None:
-    """Free the memory that Typst keeps for a document that will not be typeset again.
+    """Free the memory that Typst keeps of documents that will not be typeset again.
 
-    Typst has no call for that. It evicts what went unused for TYPST_CACHE_MAX_AGE compilations, so one compilation more
-    than that, of an almost empty document, evicts everything. Together they take 8 ms; without them a class of 800
-    takes twice the memory, 1 GB.
+    Typst has no call for that. It drops what went unused for TYPST_CACHE_MAX_AGE compilations, so one more compilation
+    than that, of an almost empty document, drops everything. Together they take 8 ms; without them a class of 800 takes
+    twice the memory, 1 GB.
     """
     from typst import Compiler
 
@@ -155,19 +157,22 @@ def _evict_typst_cache(_event: object = None) -> None:
 
 
 def _font_folders(operators_fonts: Path | None) -> list[str]:
-    """The folder of our own fonts, and the operator's if it is there."""
+    """The folder of the app's fonts, and the operator's if it exists."""
     return [str(folder) for folder in (_PROJECT / "fonts", operators_fonts) if folder and folder.is_dir()]
 
 
 def _letters_without_font(error: Exception) -> set[str]:
-    """The letters that a TypstError says no font has; the empty set for any other error."""
+    """The letters that a TypstError says no font has, without ASCII and joiners; the empty set for any other error."""
     texts = _MISSING_LETTERS.findall(str(getattr(error, "diagnostic", error)))
     letters = set("".join(_ESCAPED.sub(lambda code: chr(int(code[1], 16)), text) for text in texts))
     return {letter for letter in letters if not letter.isascii() and letter not in _ATTACHED}
 
 
 def missing_letters_note(letters: str) -> str:
-    """The sentence that says which letters are printed as PLACEHOLDER, and what an operator can do."""
+    """Sentences that say which letters are printed as PLACEHOLDER, and what an operator can do.
+
+    At most 40 letters are listed, with the code points of the first 4.
+    """
     points = ", ".join(f"U+{ord(char):04X}" for char in letters[:4])
     note = _("No font on this server has “{letters}” ({points}), so “{placeholder}” is printed in its place.")
     advice = _("An operator can add a font in the folder “fonts” of the app’s data folder.")

@@ -18,6 +18,7 @@ from typing import Any, Literal, Protocol
 from app.logs import REQUEST_ID
 from app.metrics import count_failure, timed_job
 from app.translation import gettext as _
+from app.translation import speak
 
 from .work_queue import Client
 
@@ -43,6 +44,7 @@ class Job:
     teacher_id: int | None
     about: Mapping[str, Any]
     request_id: str
+    language: str
     created_at: datetime
     attempt: int  # how often it was started
     done: int
@@ -239,6 +241,7 @@ class Jobs:
         job, result, problem = task.job, b"", ""
         ending: JobEnd = "ready"
         REQUEST_ID.set(job.request_id)
+        speak(job.language)
         try:
             with timed_job(job.kind):
                 result = self._kinds[job.kind][0](task)

@@ -1,6 +1,6 @@
 """The catalogue of misconceptions: what each makes a student write, in symbols.
 
-A misconception is one row; `app.misconceptions.misconception` says what can stand in it, and checks it on import.
+A misconception is one row; `app.misconceptions.misconception` says what a row can hold, and checks it on import.
 
 >>> MISCONCEPTIONS[0].key
 'head-as-wide-as-model'
@@ -36,9 +36,9 @@ def _on(topics: str | Iterable[str], *predictions: Prediction) -> dict[str, tupl
 
 
 def _in_dimensions(*ways: Mapping[str, str]) -> dict[str, tuple[Prediction, ...]]:
-    """Predictions for sheets in three dimensions and in four; each way gives shapes of tensors, without the batch.
+    """Predictions for sheets in three dimensions and in four, one for each way of writing shapes of tensors.
 
-    Example: {"scores": "N, H, H"} writes B, N, H, H in four dimensions, where B stays right.
+    Example: {"scores": "N, H, H"} writes N, H, H, and in four dimensions B, N, H, H, where B stays right.
     """
     predictions = dict[str, tuple[Prediction, ...]]()
     for topic, before in (("three-dimensions", 0), ("four-dimensions", 1)):
@@ -61,9 +61,11 @@ def _with_or_without_context(overrides: dict[str, str]) -> tuple[Prediction, Pre
 
 
 def _on_products(size: str, *ways: tuple[BlankField, ...]) -> dict[str, tuple[Prediction, ...]]:
-    """One size in these fields of scores and weights, once for each way, in a head and in a layer.
+    """One size in these fields of scores and weights, one prediction for each way, in a head and in a layer.
 
-    In a softmax sheet, also once more with the mask as wrong as they are.
+    On a softmax sheet, these are followed by one more for each way, with the same fields of the mask wrong as well.
+
+    Example: ("rows",), ("columns",) are two ways; ("rows", "columns") is one.
     """
     alone = [_each(size, *(f"{row}.{field}" for row in ("scores", "weights") for field in way)) for way in ways]
     masked = [_each(size, *(f"mask.{field}" for field in way)) for way in ways]
@@ -89,7 +91,7 @@ def _has_grouped_queries(architecture: Architecture) -> bool:
 
 
 def _is_of_grouped_queries(architecture: Architecture) -> bool:
-    """Whether several query heads of the real model share a key/value head: a sheet that simplifies says so, too."""
+    """Whether several query heads of the real model share a key/value head, even on a sheet with G = H."""
     return architecture.kv_heads != architecture.H
 
 
@@ -104,25 +106,28 @@ def _has_experts(architecture: Architecture) -> bool:
 
 
 def _is_no_even_share(architecture: Architecture) -> bool:
-    """Whether the config states a head dimension other than d/H; a latent's parts are no question of shares."""
+    """Whether H heads of d_h are not d together; never for latent attention, whose heads have parts."""
     return architecture.H * architecture.d_h != architecture.d and not _has_latent_attention(architecture)
 
 
 def _has_layer_unlike_model(architecture: Architecture) -> bool:
-    """Whether the heads of a layer, side by side, differ from the embedding in width, for queries or for keys.
+    """Whether the heads of a layer together differ from the embedding in width, for queries or for keys.
 
-    Elsewhere a layer in place of a head looks just like heads as wide as the model.
+    Otherwise writing the layer's width for a head's looks just like heads as wide as the model.
     """
     return architecture.H * architecture.d_h != architecture.d or architecture.G != architecture.H
 
 
 def _counted(part: str, change: str) -> dict[str, str]:
-    """Overrides of a parameter count in which one layer's part changes, and all layers and the total with it."""
+    """Overrides of a parameter count in which one layer's part changes, and all layers and the totals with it.
+
+    `change` is a formula for one layer, such as "-d*d_ff"; the totals change by L times as much.
+    """
     return {f"{part}.count": f"right + {change}", **_each(f"right + L*{change}", "all_layers.count", *_WHOLE)}
 
 
 def _looks_tokens_up(architecture: Architecture) -> bool:
-    """Whether the input is vectors of an embedding table; an image or audio, always equally long, is no such text."""
+    """Whether the input is vectors of an embedding table: not images or audio, which are always equally long."""
     return architecture.fixed_tokens is None
 
 
@@ -164,7 +169,7 @@ _HEADS_FIRST_VIEW = {"split_queries": "H, N, d_h", "split_keys": "G, N, d_h", "s
 _TOKENS_FIRST = {"queries_by_head": "N, H, d_h", "keys_by_head": "N, G, d_h", "values_by_head": "N, G, d_v"}
 _HEADS_TO_HEADS = {**_each("N, H, H", "scores", "weights"), "context": "N, H, d_v"}
 _FEWER_SCORES = {**_each("G, right, right", *_REPEATED, "scores", "weights", "context")}
-# The side that counts heads, with a batch: behind the tokens, or behind the batch alone.
+# The side that counts heads, with a batch: after the tokens, or right after the batch.
 _QUERY_HEADS = ("split_queries.dim2", "context_by_token.dim2", *(
     f"{key}.dim1" for key in ("queries_by_head", *_REPEATED, "scores", "weights", "context")
 ))  # fmt: skip
@@ -184,7 +189,7 @@ _LAYER_IN_QKV = {
 }
 _LAYER_IN_W_O = {"W_O.rows": "H*d_v", "W_O.count": "H*d_v*d"}
 
-# The keys stand in the wording, in students' records and in the API.
+# The keys are used in the wording, in students' records and in the API.
 MISCONCEPTIONS: tuple[Misconception, ...] = (
     Misconception(
         "head-as-wide-as-model",
@@ -214,7 +219,7 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
                 Prediction(_each("right", "W_O.rows", "W_O.count"), _AS_WIDE_AS_MODEL),
             ),
             **_on(
-                ("parameter-count", "costs", "three-dimensions", "four-dimensions"),
+                ("lora", "parameter-count", "costs", "three-dimensions", "four-dimensions"),
                 Prediction(substitutions=_AS_WIDE_AS_MODEL),
             ),
         },
@@ -263,6 +268,7 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
         "tokens",
         {
             **_on(("layer-parameters", "head-parameters"), Prediction(transposed=("*",))),
+            **_on("lora", Prediction(transposed=("W_Q", "lora_A", "lora_B"))),
             **_on("experts", Prediction(transposed=("W_router", "W_gate", "W_up", "W_down"))),
         },
     ),
@@ -450,7 +456,7 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
         _on("parameter-count", Prediction(_each("right + V*d", *_WHOLE))),
         lambda architecture: architecture.tied_embeddings,
     ),
-    # The LM head taken for tied, as in GPT-2, where it is a matrix of its own.
+    # The LM head taken for tied, as in GPT-2, where it is a separate matrix.
     Misconception(
         "separate-head-forgotten",
         "parameters",
@@ -591,6 +597,7 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
                     "attention-layer",
                     "layer-parameters",
                     "head-parameters",
+                    "lora",
                     "parameter-count",
                     "three-dimensions",
                     "four-dimensions",
@@ -652,7 +659,7 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
         "scores",
         _on("cross-attention", Prediction(_each("M", *_KEY_SIDE)), Prediction(_each("N", *_QUERY_SIDE))),
     ),
-    # Off by one: the new token's own key and value are left out.
+    # Off by one: the new token's key and value are left out.
     Misconception("new-key-left-out", "cache", _on("decode-step", Prediction(_each("right - 1", *_KEY_SIDE)))),
     # The cache is forgotten: every token is processed again.
     Misconception(
@@ -994,6 +1001,23 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
             "head-parameters",
             Prediction(_each("d_h", "W_QK.rows", "W_QK.columns") | _each("d_v", "W_VO.rows", "W_VO.columns")),
         ),
+    ),
+    # "Low rank" is taken to mean that the update itself is narrow.
+    Misconception(
+        "rank-instead-of-width",
+        "parameters",
+        _on(
+            "lora",
+            Prediction(
+                _each("r", "lora_B.columns", "query_update.columns")
+                | {"lora_B.count": "r*r", "trained.count": "r*d + r*r"}
+            ),
+        ),
+    ),
+    Misconception(
+        "frozen-counted-as-trained",
+        "parameters",
+        _on("lora", Prediction({"trained.count": "right + d*H*d_h"}), Prediction({"trained.count": "d*H*d_h"})),
     ),
     # "Attention is quadratic" taken to hold for all of it.
     Misconception(

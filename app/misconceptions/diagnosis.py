@@ -13,7 +13,7 @@ from app.shapes.table import Blank
 from app.topics.problem import Problem
 
 # What a fit costs for each. Two misconceptions that leave nothing open are likelier than one that predicts a wrong
-# number where the right one stands. A blank that follows from a slip is cheap, but not free: a misconception that
+# number where the right one is. A blank that follows from a slip is cheap, but not free: a misconception that
 # explains both is likelier.
 FOLLOWING_COST = 0.6
 SLIP_COST, SECOND_MISCONCEPTION_COST, CONTRADICTED_COST, UNEXPLAINED_COST = 1.0, 1.5, 1.6, 2.0
@@ -23,8 +23,9 @@ SLIP_COST, SECOND_MISCONCEPTION_COST, CONTRADICTED_COST, UNEXPLAINED_COST = 1.0,
 class Diagnosis:
     """The misconception that explains a sheet, the wrong blanks that it explains, and `also` a second one held with it.
 
-    `key` and `also` are keys of misconceptions; the blanks are in the problem's order. `message` is the nudge of the
-    first, which points without telling; a problem alone has no words for it.
+    `key` and `also` are keys of misconceptions; the blanks are in the problem's order, and include those that the
+    second explains. `message` is the nudge of the first, which points at the mistake without giving it away; a problem
+    alone has no words for it.
     """
 
     key: str
@@ -44,7 +45,10 @@ class _Answers:
 
     @property
     def candidates(self) -> list[tuple[Expectation, frozenset[Blank]]]:
-        """The expectations that explain wrong blanks, with these; none of which all the blanks follow from others."""
+        """The expectations that explain wrong blanks, each with these blanks.
+
+        An expectation is left out if all the blanks that it explains follow from other answers.
+        """
         confirmed = confirmed_expectations(self.problem, self.wrong)
         return [(e, explained) for e, explained in confirmed if not explained <= self.following]
 
@@ -68,21 +72,21 @@ class _Fit:
 
     @property
     def rank(self) -> tuple[float, int, int, int]:
-        """The smaller, the better: lower cost, then fewer misconceptions, more blanks explained, fewer unseen."""
+        """A sort key, smallest first: lower cost, then fewer misconceptions, more blanks explained, fewer unseen."""
         return (self.cost, len(self.held), -len(self.explained), self.unseen)
 
 
 def diagnose(problem: Problem, values: Values, following: Collection[Blank] = ()) -> Diagnosis | None:
     """The misconception, or the two held at once, that explain the typed `values` best; None if none explains them.
 
-    `following` are the wrong blanks that are right given the other answers. Nothing rests on these alone, and they need
-    no explanation.
+    `following` are the wrong blanks that are right given the other answers. No diagnosis rests on these alone, and they
+    need no explanation.
 
     Best is the lowest cost: wrong blanks left unexplained, right blanks where a wrong number was predicted, a slip, and
     a second misconception each add to it. Two at once are only tried if no single one fits at no cost. None as well if
     nothing is wrong, if the only wrong blank is a slip of one digit, or if other misconceptions explain the same blanks
-    just as well: nobody can tell which of them the student holds. The author's go before those of the catalogue.
-    Blanks missing from `values` don't count.
+    just as well: nobody can say which of them the student holds. An author's misconception has no such rivals. Blanks
+    missing from `values` don't count.
     """
     wrong = {blank: number for blank, number in values.items() if number != problem.answers[blank]}
     if not wrong or is_single_slip(problem.answers, wrong):
@@ -97,7 +101,9 @@ def diagnose(problem: Problem, values: Values, following: Collection[Blank] = ()
 
 
 def _has_rival(problem: Problem, best: _Fit, fits: Iterable[_Fit]) -> bool:
-    """Whether another fit, of other misconceptions, explains the same blanks as well as the best one, of the catalogue.
+    """Whether a fit of other misconceptions has the same rank as the best one and explains the same blanks.
+
+    Never if one of the best fit's misconceptions is the author's.
 
     Example: each head's four matrices as d_h × d_h, and a single head counted for the layer, where d is H·d_h.
     """
@@ -138,9 +144,10 @@ def _fits_of_two(answers: _Answers) -> Iterator[_Fit]:
 def _fits_transposed(answers: _Answers) -> Iterator[_Fit]:
     """Fits of a misconception that transposes, with another one that explains the sheet once it is transposed back.
 
-    Transposed back, each number stands in the blank it was meant for. A pair is left out if half or more of the numbers
-    moved this way are still neither right nor explained, if the other one alone explains as much, or if the one that
-    transposes predicts wrong numbers for more right blanks than half of those that both explain.
+    Transposing back puts each number into the blank it was meant for. A pair is left out if half or more of the numbers
+    moved this way are still neither right nor explained, if the other one alone explains as much, if both are the same
+    misconception, or if the one that transposes predicts wrong numbers for more right blanks than half of those that
+    both explain.
     """
     problem, values = answers.problem, answers.values
     for transposing in (e for e in expectations(problem) if e.transposed):
@@ -163,7 +170,7 @@ def _fits_transposed(answers: _Answers) -> Iterator[_Fit]:
 
 
 def _confirmed(expectation: Expectation, wrong: Values) -> frozenset[Blank]:
-    """The blanks in which exactly the predicted wrong number stands."""
+    """The blanks of `wrong` that hold exactly the predicted wrong number."""
     return frozenset(blank for blank, number in expectation.wrong_answers.items() if wrong.get(blank) == number)
 
 
@@ -180,12 +187,15 @@ def _worked_out_with_both(problem: Problem, wrong: Values, first: Expectation, s
 
 
 def _fit(answers: _Answers, held: tuple[Expectation, ...], explained: frozenset[Blank]) -> Iterator[_Fit]:
-    """The fit of expectations `held` at once, or nothing if they explain too little or contradict too much.
+    """Yield the fit of expectations `held` at once, or nothing if they explain too little or contradict too much.
 
-    `explained` are those of the wrong blanks that they account for. Of the other wrong blanks, except for those that
-    follow from others and that no expectation is about, one may be a slip of a digit; the rest may be at most a third
-    as many as the explained ones. Right blanks in which they predict a wrong number may be at most half as many.
-    Nothing either if all that is explained is one slip of a right number.
+    `explained` are the wrong blanks that they account for. Of the other wrong blanks, those that follow from others do
+    not count unless an expectation predicts them, and one may be a slip of a digit; the rest may be at most a third as
+    many as the explained ones. Right blanks in which they predict a wrong number may be at most half as many. Nothing
+    is yielded either if all that is explained is one slip of a right number.
+
+    The fit's cost adds up what is not explained: a slip, blanks that follow, contradicted ones, the rest, and a second
+    expectation.
     """
     problem, values, wrong = answers.problem, answers.values, answers.wrong
     if len(explained) == 1 and is_single_slip(problem.answers, {blank: wrong[blank] for blank in explained}):

@@ -59,7 +59,7 @@ def _kv_heads(architecture: Architecture) -> Expression:
 
 
 class CatalogueError(ValueError):
-    """A misconception of a group that isn't there, or that names something no sheet of its topics has."""
+    """A misconception of an unknown group, or that names something no sheet of its topics has."""
 
 
 @dataclass(frozen=True)
@@ -69,8 +69,8 @@ class Prediction:
     `overrides` give blanks, by name, another size: {"scores.columns": "d_h"}. `substitutions` give a symbol another
     size in every other blank: {"G": "H"}, {"d_h": "d/H"}. `transposed` are the tensors whose rows and columns change
     places, "*" for all of them. A size is a Formula in the symbols of the sheet, the keys of its counts, and
-    FORMULA_SYMBOLS. The prediction doesn't apply where a size isn't whole, such as d/H in some models, or where a box
-    cannot hold what would override it.
+    FORMULA_SYMBOLS. The prediction doesn't apply if one of its sizes isn't whole, such as d/H in some models, or cannot
+    be typed into its box.
     """
 
     overrides: Mapping[str, str | Formula] = field(default_factory=dict)
@@ -84,7 +84,7 @@ class Prediction:
 
     @cached_property
     def meanings(self) -> Mapping[str, Formula]:
-        """What `substitutions` take each symbol for; raises ExpressionError."""
+        """The formula that `substitutions` put in place of each symbol; raises ExpressionError."""
         return {symbol: Formula.parse(size) for symbol, size in self.substitutions.items()}
 
 
@@ -92,8 +92,8 @@ class Prediction:
 class Misconception:
     """One row of the catalogue: its key, its group, what it predicts on sheets of each topic, and for which models.
 
-    Raises CatalogueError for a formula that can't be read, and for a topic, row, box or symbol that isn't there. Where
-    topics share a prediction, each row, box and symbol must be there in one of them.
+    Raises CatalogueError for an unknown group, a formula that can't be read, and an unknown topic, row, box or symbol.
+    If topics share a prediction, it is enough that one of them has the row, box or symbol.
     """
 
     key: str
@@ -124,7 +124,10 @@ class Misconception:
 
 
 def _unknown_names(prediction: Prediction, topics: Iterable[str]) -> Iterator[str]:
-    """What a prediction names that no sheet of the topics has, each with its kind: 'box “quiries.rows”'."""
+    """Yield what a prediction names that no sheet of the topics has, each with its kind: 'box “quiries.rows”'.
+
+    The order is topics, symbols, boxes, transposed rows. Raises ExpressionError for a formula that can't be read.
+    """
     yield from (f"topic “{topic}”" for topic in topics if topic not in TOPICS)
     specs = [TOPICS[topic] for topic in topics if topic in TOPICS]
     boxes = frozenset[str]().union(*(spec.boxes for spec in specs))

@@ -1,4 +1,4 @@
-"""What the misconceptions predict for one problem, and which of them its sheet cannot tell apart."""
+"""What the misconceptions predict for one problem, and which of them its sheet cannot distinguish."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ def expectations(problem: Problem) -> tuple[Expectation, ...]:
     """Every misconception that shows on this sheet, once for each different way it fills it in.
 
     The author's come first, so that a sheet that others fill in alike is attributed to them; then those of the
-    catalogue, in its order. A misconception that would write only right numbers here has none.
+    catalogue, in its order. A misconception that would write only right numbers here has none. Cached for up to
+    PROBLEMS_REMEMBERED problems.
     """
     expected = list[Expectation]()
     for key, predictions in _predictions_on(problem).items():
@@ -68,7 +69,7 @@ def _predictions_on(problem: Problem) -> dict[str, tuple[Prediction, ...]]:
 
 @lru_cache(maxsize=PROBLEMS_REMEMBERED)
 def _expectations_by_answer(problem: Problem) -> Mapping[tuple[Blank, int], list[int]]:
-    """For each wrong number in a blank, the places in `expectations` of those that predict it."""
+    """For each wrong number in a blank, the indices in `expectations` of those that predict it."""
     by_answer: dict[tuple[Blank, int], list[int]] = {}
     for place, expectation in enumerate(expectations(problem)):
         for answer in expectation.wrong_answers.items():
@@ -77,7 +78,7 @@ def _expectations_by_answer(problem: Problem) -> Mapping[tuple[Blank, int], list
 
 
 def confirmed_expectations(problem: Problem, values: Values) -> list[tuple[Expectation, frozenset[Blank]]]:
-    """The expectations that agree with `values` in some blank, in catalogue order, each with these blanks."""
+    """The expectations that agree with `values` in some blank, in the order of `expectations`, with these blanks."""
     by_answer, expected = _expectations_by_answer(problem), expectations(problem)
     blanks: dict[int, list[Blank]] = {}
     for answer in values.items():
@@ -89,8 +90,8 @@ def confirmed_expectations(problem: Problem, values: Values) -> list[tuple[Expec
 def number_written(problem: Problem, blank: Blank, formula: Formula) -> int | None:
     """The number that a formula writes into a blank of the sheet, which may be the right one.
 
-    None if no box can hold it: only a whole number from 1 (a count from 0) to MAX_VALUE can be typed, so not d/7 where
-    d is 4096. Raises ExpressionError for a symbol that has no size on this sheet.
+    None for a number that cannot be typed there: one that is not whole, below 1 (below 0 for a count) or above
+    MAX_VALUE. Raises ExpressionError for a symbol that has no size on this sheet.
     """
     meanings = _meanings(formula.expression, problem, blank)
     number = formula.number({**problem.sizes, **{name: size.value(problem.sizes) for name, size in meanings.items()}})
@@ -102,7 +103,10 @@ def _least(blank: Blank) -> int:
 
 
 def _meanings(size: Expression, problem: Problem, blank: Blank) -> dict[str, Expression]:
-    """What the symbols of a formula for a blank mean that are no sizes: FORMULA_SYMBOLS, and counts of the table."""
+    """What those symbols of a formula mean that have no size: FORMULA_SYMBOLS for this blank, and counts of the table.
+
+    A symbol that is none of these is left out.
+    """
     counts = {key: count for key, count in problem.table.asked.items() if isinstance(count, Count)}
     return {
         symbol: FORMULA_SYMBOLS[symbol](problem, blank) if symbol in FORMULA_SYMBOLS else counts[symbol].total
@@ -114,7 +118,7 @@ def _meanings(size: Expression, problem: Problem, blank: Blank) -> dict[str, Exp
 def _wrong_answers(prediction: Prediction, problem: Problem) -> dict[Blank, int]:
     """The wrong numbers that a prediction writes, by blank; blanks in which it writes the right number are left out.
 
-    Empty if one of its numbers isn't whole in this model, such as d/H where H does not divide d.
+    Empty if one of its numbers cannot be typed in this model, such as d/H where H does not divide d.
     """
     substituted = dict(problem.sizes)
     for symbol, formula in prediction.meanings.items():
@@ -149,10 +153,10 @@ def _affected_blanks(prediction: Prediction, problem: Problem) -> Iterable[Blank
 def _predicted_number(
     prediction: Prediction, problem: Problem, blank: Blank, substituted: Mapping[str, int]
 ) -> int | None:
-    """The number that a prediction writes into one blank, which may be the right one; None if it isn't whole.
+    """The number that a prediction writes into one blank, which may be the right one; None if it cannot be typed.
 
     An override of the blank comes first; else, if the prediction transposes, the right number of the other side; else
-    the blank's own expression at the sizes that the prediction has `substituted`.
+    the right expression with the sizes in `substituted`.
     """
     if formula := prediction.written.get(str(blank)):
         return number_written(problem, blank, formula)
@@ -164,7 +168,7 @@ def _predicted_number(
 def wrong_expression(problem: Problem, expected: Expectation, blank: Blank) -> Expression | None:
     """What a misconception writes into a blank that it gets wrong, in the symbols of the sheet: 4·d, or G·d_v.
 
-    None for a number that is no product or sum of them: one that is rounded, or divided by a sum.
+    None for a number that symbols cannot express: one that is rounded, or divided by a sum.
     """
     prediction = expected.prediction
     size = problem.table.asked[blank.tensor].expression(blank.field)
@@ -181,7 +185,7 @@ def wrong_expression(problem: Problem, expected: Expectation, blank: Blank) -> E
 
 
 class Confusion(NamedTuple):
-    """A misconception that a sheet can't tell from an `other` one, by keys; None: it leaves the sheet right."""
+    """A misconception that fills in a sheet as `other` does, by keys; None if it does not show on the sheet."""
 
     misconception: str
     other: str | None
@@ -189,11 +193,10 @@ class Confusion(NamedTuple):
 
 @lru_cache(maxsize=PROBLEMS_REMEMBERED)
 def cannot_tell_apart(problem: Problem) -> tuple[Confusion, ...]:
-    """What this sheet can't tell apart.
+    """The misconceptions that do not show on this sheet, then the pairs that it cannot distinguish. Cached.
 
-    First come the misconceptions that don't show: those that apply to the topic and the model and yet change nothing,
-    or a single blank by no more than a slip of a digit. Two others are confused if they fill in the whole sheet alike
-    in one of their ways.
+    A misconception does not show if it applies to the topic and the model and yet changes nothing, or only a single
+    blank by a slip of a digit. Two are a pair if they fill in the whole sheet alike in one of their ways.
     """
     expected = expectations(problem)
     shown = {e.misconception for e in expected if not is_single_slip(problem.answers, e.wrong_answers)}
@@ -202,7 +205,7 @@ def cannot_tell_apart(problem: Problem) -> tuple[Confusion, ...]:
 
 
 def _alike(expected: Iterable[Expectation]) -> Iterator[Confusion]:
-    """The keys of every two misconceptions with the same wrong answers."""
+    """Yield every two misconceptions with the same wrong answers; a pair may be repeated."""
     for first, second in combinations(expected, 2):
         if first.wrong_answers == second.wrong_answers and first.misconception != second.misconception:
             yield Confusion(first.misconception, second.misconception)
@@ -211,7 +214,7 @@ def _alike(expected: Iterable[Expectation]) -> Iterator[Confusion]:
 def nearest_expectation(problem: Problem, misconception: str, answers: Values) -> Expectation | None:
     """How a misconception fills in the sheet; of several ways, the one that agrees with most of these answers.
 
-    None if it doesn't show here.
+    The first of them if several agree with as many. None if the misconception doesn't show here.
     """
 
     def agreeing(expected: Expectation) -> int:
@@ -223,7 +226,7 @@ def nearest_expectation(problem: Problem, misconception: str, answers: Values) -
 def predicted_sheet(problem: Problem, misconception: str, answers: Values) -> Mapping[Blank, int]:
     """A number for every blank, as a misconception fills in the whole sheet in the way that is nearest to the answers.
 
-    If it doesn't show here, the right sheet.
+    The right sheet if the misconception doesn't show here.
     """
     nearest = nearest_expectation(problem, misconception, answers)
     return {**problem.answers, **(nearest.wrong_answers if nearest else {})}

@@ -17,7 +17,7 @@ def is_single_slip(key: Values, wrong: Values) -> bool:
 def is_slip(typed: int, meant: int) -> bool:
     """Whether two different numbers are one digit apart: mistyped, left out, added, or two neighbours swapped.
 
-    A zero that would then come first is dropped: 96 is a slip of 4096, whose 4 was left out.
+    Leading zeros that this leaves are dropped: 96 is a slip of 4096, whose 4 was left out.
     """
     short, long = sorted((typed, meant))
     digits, width = str(long), len(str(long))
@@ -27,7 +27,7 @@ def is_slip(typed: int, meant: int) -> bool:
 
 
 def _differ_by_one_digit(first: str, second: str) -> bool:
-    """Whether two texts of one length differ in exactly one character, or only in two neighbours that are swapped."""
+    """Whether two texts of equal length differ in exactly one character, or only in two neighbours that are swapped."""
     differ = [at for at, (a, b) in enumerate(zip(first, second, strict=True)) if a != b]
     if len(differ) == 2 and differ[1] == differ[0] + 1:
         return first[differ[0]] == second[differ[1]] and first[differ[1]] == second[differ[0]]

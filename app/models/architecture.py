@@ -46,11 +46,11 @@ class TokensError(ValueError):
 
 @dataclass(frozen=True)
 class SizeSource:
-    """Where one size of an Architecture came from: a config field, or the rule that filled its absence.
+    """Where one size of an Architecture came from: a config field, or the rule that replaced a missing one.
 
-    `field` is the config field that stated the value, None where a rule gave it. `rule` is "stated", the rule itself
-    ("d/H"), "null: d/H" where the field is null, or "default of llama". `fields` are the config fields that may state
-    this size, empty where it always follows from other sizes.
+    `field` is the config field that stated the value, None if a rule gave it. `rule` is "stated", the rule itself
+    ("d/H"), "null: d/H" if the field is null, or "default of llama". `fields` are the config fields that may state this
+    size, empty if it always follows from other sizes.
     """
 
     symbol: str
@@ -65,8 +65,8 @@ class Rotary:
     """Rotary position embedding (RoPE; Su et al., arXiv:2104.09864).
 
     `theta` is the base of its angles; `width` is how many of the d_h numbers of a query or key are rotated; `scaling`
-    is the config's own `rope_scaling` object, empty where it has none. With `adjacent_pairs`, numbers 2j and 2j + 1 of
-    a query are rotated together (GPT-J, Cohere); else numbers j and j + width/2, as transformers does for LLaMA.
+    is the config's `rope_scaling` object, empty if it has none. With `adjacent_pairs`, numbers 2j and 2j + 1 of a query
+    are rotated together (GPT-J, Cohere); else numbers j and j + width/2, as transformers does for LLaMA.
     """
 
     theta: float
@@ -80,9 +80,9 @@ class LayerRun:
     """Neighbouring layers that are alike.
 
     `count` is how many, `parameters` the tensors that one of them has. `window` is how many keys a query sees in a
-    sliding window, itself included, None where it sees all: the latest ones of a causal model, (window - 1)/2 on each
-    side of the query in a bidirectional one. `chunk` is the length of the chunks that the text is cut into for these
-    layers (Llama 4): a query sees the keys of its own chunk alone. `rotary` is None where these layers rotate nothing.
+    sliding window, itself included, None if it sees all: the latest ones of a causal model, (window - 1)/2 on each side
+    of the query in a bidirectional one. `chunk` is the length of the chunks that the text is cut into for these layers
+    (Llama 4): a query sees only the keys of its chunk. `rotary` is None if these layers rotate nothing.
     """
 
     count: int
@@ -106,7 +106,7 @@ class LayerStack:
 
     @cached_property
     def kinds(self) -> tuple[LayerKind, ...]:
-        """Its layers by their tensors, each kind once wherever its layers stand, in the order in which they come."""
+        """Its layers grouped by their tensors, even if they are apart, in the order of each kind's first layer."""
         layers = dict[ParameterSpecs, int]()
         for run in self.runs:
             layers[run.parameters] = layers.get(run.parameters, 0) + run.count
@@ -226,17 +226,17 @@ class Architecture:
 
     @property
     def decoder_sizes(self) -> dict[str, int]:
-        """`all_sizes` as the decoder of an encoder-decoder has them; `all_sizes` itself for every other model.
+        """`all_sizes` with those of the decoder for an encoder-decoder; `all_sizes` itself for every other model.
 
-        H and G become H_dec, d_h and d_v become d_h_dec, L becomes L_dec, d_ff becomes d_ff_dec where the decoder has
-        one of its own (BART). All other sizes stay the encoder's.
+        H and G become H_dec, d_h and d_v become d_h_dec, L becomes L_dec, and d_ff becomes d_ff_dec if the decoder has
+        one (BART). All other sizes stay the encoder's.
         """
         sizes = self.all_sizes
         if not self.encoder_decoder:
             return sizes
         heads, width = sizes["H_dec"], sizes["d_h_dec"]
-        own = {"H": heads, "G": heads, "d_h": width, "d_v": width, "L": sizes["L_dec"]}
-        return {**sizes, **own, "d_ff": sizes.get("d_ff_dec", sizes["d_ff"])}
+        decoder = {"H": heads, "G": heads, "d_h": width, "d_v": width, "L": sizes["L_dec"]}
+        return {**sizes, **decoder, "d_ff": sizes.get("d_ff_dec", sizes["d_ff"])}
 
     @property
     def encoder_decoder(self) -> bool:
@@ -265,12 +265,12 @@ class Architecture:
 
     @property
     def has_lm_head(self) -> bool:
-        """Whether the task head gives scores over the vocabulary, with a matrix of its own or the embedding's."""
+        """Whether the task head gives scores over the vocabulary, with a separate matrix or the embedding's."""
         return any("V" in dim.symbols for dim in self.task_head.logits or ())
 
     @property
     def outside_parameters(self) -> ParameterSpecs:
-        """The tensors outside the layers, each once: the base model's, then the task head's."""
+        """The tensors outside the layers, each once: those of the base model, then those of the task head."""
         return self.base_parameters + self.head_parameters
 
     @cached_property
@@ -295,21 +295,22 @@ class Architecture:
 
     @property
     def max_decoder_tokens(self) -> int:
-        """The longest text the decoder may write: P_dec, the rows of its own position table, or MAX_TOKENS.
+        """The longest text the decoder may write: P_dec, the rows of its position table, or MAX_TOKENS without one.
 
-        For a model without an encoder and a decoder it is `max_tokens`.
+        For a model that is not an encoder-decoder it is `max_tokens`.
         """
         return self.extra.get("P_dec", MAX_TOKENS) if self.encoder_decoder else self.max_tokens
 
     def reach_of(self, window: int) -> int:
-        """How many tokens a window reaches in one direction, the query's own included: 65 of 129 to both sides.
+        """How many tokens a window reaches in one direction, the query included: 65 of 129 to both sides.
 
-        A text that is no longer is seen whole by each of its tokens, but for a causal mask.
+        In a causal model it is the whole window. In a text that is no longer than this, each token sees all others,
+        except for a causal mask.
         """
         return window if self.causal else (window + 1) // 2
 
     def as_multi_head(self) -> Architecture:
-        """A copy in which every query head has keys and values of its own (G = H), as simpler courses teach it."""
+        """A copy in which every query head has its keys and values (G = H), as simpler courses teach it."""
         return replace(self, G=self.H, real_G=self.kv_heads)
 
     @property

@@ -34,7 +34,7 @@ def check_whole_number(value: object, name: str, maximum: int = MAX_SIZE) -> int
 
 
 def read_bool(config: Config, name: str, default: bool) -> bool:
-    """The field as true or false, `default` where it is absent or null; anything else raises ConfigError."""
+    """The field as true or false, `default` if it is absent or null; anything else raises ConfigError."""
     value = config.get(name)
     if value is None:
         return default
@@ -44,9 +44,9 @@ def read_bool(config: Config, name: str, default: bool) -> bool:
 
 
 def read_positive_number(config: Config, name: str, default: object) -> float:
-    """The field as a float above 0 and below 10^12, `default` where it is absent or null; else raises ConfigError.
+    """The field as a float above 0 and below 10^12, `default` if it is absent or null; else raises ConfigError.
 
-    The default is checked as well, since it may come from another field of the config.
+    The default is checked as well, since it may come from another field of the config. true and false are refused.
     """
     value = config.get(name)
     value = default if value is None else value
@@ -57,7 +57,7 @@ def read_positive_number(config: Config, name: str, default: object) -> float:
 
 
 def read_layer_numbers(config: Config, name: str, default: tuple[int, ...]) -> frozenset[int]:
-    """The field as a set of layers counted from 0, such as [3, 8, 13]; `default` where it is absent or null.
+    """The field as a set of layers counted from 0, such as [3, 8, 13]; `default` if it is absent or null.
 
     Anything but a list of whole numbers raises ConfigError; numbers beyond the last layer are let through.
     """
@@ -71,7 +71,7 @@ def read_layer_numbers(config: Config, name: str, default: tuple[int, ...]) -> f
 
 
 def quoted(value: object) -> str:
-    """A config's value as words for an error message, cut to fewer than 30 characters.
+    """A config's value as words for an error message, cut to fewer than 30 characters, the last one then "…".
 
     Example: 8 -> "8", "yes" -> "'yes'", [1, 2] -> "a list [ … ]".
     """

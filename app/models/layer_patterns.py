@@ -33,13 +33,14 @@ def every_layer(config: Config, layers: int) -> list[bool]:
 
 
 def all_but_every(period: int, field: str | None = None) -> LayerPattern:
-    """The pattern of all layers but every n-th, where n is `field` if the config has it and `period` otherwise.
+    """The pattern of all layers except every n-th, where n is `field` if the config states it and `period` otherwise.
+
+    Raises ConfigError for a stated n that is no whole number of at least 1.
 
     Example: period 3 and 7 layers -> yes yes no yes yes no yes
     """
 
     def pattern(config: Config, layers: int) -> list[bool]:
-        """For each layer, whether it is one of them."""
         stated = config.get(field) if field else None
         n = period if stated is None else check_whole_number(stated, field or "", MAX_POSITIONS)
         return [(i + 1) % n != 0 for i in range(layers)]
@@ -48,13 +49,12 @@ def all_but_every(period: int, field: str | None = None) -> LayerPattern:
 
 
 def all_but_first_of_every(period: int, field: str) -> LayerPattern:
-    """The pattern of all layers but the first of every n, where n is `field` if the config has it, else `period`.
+    """The pattern of all layers except the first of every n, where n is `field` if the config has it, else `period`.
 
     Example: period 3 and 7 layers -> no yes yes no yes yes no
     """
 
     def pattern(config: Config, layers: int) -> list[bool]:
-        """For each layer, whether it is one of them."""
         stated = config.get(field)
         n = period if stated is None else check_whole_number(stated, field, MAX_POSITIONS)
         return [i % n != 0 for i in range(layers)]
@@ -69,7 +69,6 @@ def all_after(field: str, default: int) -> LayerPattern:
     """
 
     def pattern(config: Config, layers: int) -> list[bool]:
-        """For each layer, whether it is one of them."""
         first = _read_count(config, field, default)
         return [i >= first for i in range(layers)]
 
@@ -83,7 +82,6 @@ def every_other_before(field: str, default: int) -> LayerPattern:
     """
 
     def pattern(config: Config, layers: int) -> list[bool]:
-        """For each layer, whether it is one of them."""
         last = _read_count(config, field, default)
         return [i % 2 == 0 and i < last for i in range(layers)]
 
@@ -99,8 +97,8 @@ def with_rotary(config: Config, layers: int) -> list[bool]:
     """The pattern of the layers with rotary positions: Llama 4 has its chunks there.
 
     The config's "no_rope_layers" has a 1 for a layer with rotary positions and a 0 for one without, despite its name.
-    Without that list, or with an empty one, all layers have them but every n-th, where n is "no_rope_layer_interval" or
-    else 4. Raises ConfigError for anything but a list with one item for each layer.
+    Without that list, or with an empty one, all layers have them except every n-th, where n is "no_rope_layer_interval"
+    or else 4. Raises ConfigError for anything but a list with one item for each layer.
     """
     stated = config.get("no_rope_layers")
     if stated:
@@ -116,8 +114,8 @@ def local_attention_types(config: Config, layers: int) -> list[bool]:
     """The pattern of GPT-Neo's layers with a window, those called "local".
 
     "attention_types" lists groups of layers and how often each is repeated, such as [[["global", "local"], 6]] for 12
-    layers, which is also the meaning of its absence, for any even number of layers. Raises ConfigError for anything
-    that does not give each layer a type.
+    layers. If it is absent or null, global and local layers alternate, whatever their number. Raises ConfigError for
+    anything that does not give each layer a type.
     """
     stated = config.get("attention_types")
     if stated is None:
@@ -136,7 +134,7 @@ def local_attention_types(config: Config, layers: int) -> list[bool]:
 
 
 def sparse_steps(config: Config, layers: int) -> list[bool]:
-    """The pattern of Qwen's layers with experts: every n-th (n is "decoder_sparse_step", 1 if not stated).
+    """The pattern of Qwen's layers with experts: the last of every n, where n is "decoder_sparse_step" or else 1.
 
     Layers that "mlp_only_layers" lists, counted from 0, are left out.
     """
@@ -148,7 +146,7 @@ def sparse_steps(config: Config, layers: int) -> list[bool]:
 def interleaved_experts(config: Config, layers: int) -> list[bool]:
     """The pattern of Llama 4's layers with experts: those that "moe_layers" lists, counted from 0.
 
-    Without the list every n-th layer has experts; n is "interleave_moe_layer_step", 1 if not stated.
+    Without the list the last of every n layers has experts; n is "interleave_moe_layer_step" or else 1.
     """
     step = check_whole_number(config.get("interleave_moe_layer_step", 1), "interleave_moe_layer_step", MAX_POSITIONS)
     listed = read_layer_numbers(config, "moe_layers", tuple(range(step - 1, layers, step)))
@@ -169,9 +167,9 @@ class WindowRule:
     """How a family states its sliding windows.
 
     `layers` is the pattern of the layers that have one, `field` the config field with its length in keys, `missing` the
-    length where that field is absent (None: no window; so does null). `switch` is a field that must be true for there
-    to be windows at all, None where there is no such field. With `chunked`, the length is that of chunks instead, and
-    a query sees the keys of its own chunk alone.
+    length if that field is absent, None for no window. A field that is null means no window. `switch` is a field that
+    must be true for there to be windows at all, None if there is no such field. With `chunked`, the length is that of
+    chunks instead, and a query sees only the keys of its chunk.
     """
 
     layers: LayerPattern = every_layer
@@ -186,11 +184,11 @@ def window_per_layer(
 ) -> tuple[int | None, ...]:
     """The window (or chunk) of each layer, first to last: how many keys a query sees, itself included; None for all.
 
-    The config's "layer_types" overrides the rule's pattern, but not the length of the windows. All are None where the
+    The config's "layer_types" overrides the rule's pattern, but not the length of the windows. All are None if the
     family has no rule, or the config no length. A `centred` window, of a bidirectional model, reaches half the stated
-    length to each side. Raises ConfigError if "layer_types" names layers without attention.
+    length to each side of the query. Raises ConfigError if "layer_types" names layers without attention.
 
-    Example: windows of 4 in all layers but every third, 5 layers -> (4, 4, None, 4, 4); centred: (5, 5, None, 5, 5)
+    Example: windows of 4 in all layers except every third, 5 layers -> (4, 4, None, 4, 4); centred: (5, 5, None, 5, 5)
     """
     if rule is None or not layers:
         return (None,) * layers
@@ -206,7 +204,7 @@ def window_per_layer(
 def _window_length(rule: WindowRule, config: Config) -> int | None:
     """The length of the config's windows in keys: its field, or the rule's `missing` if it has no such field.
 
-    None, for no windows, where the field is null, or where the rule's `switch` field is not true.
+    None, for no windows, if the field is null, or if the rule's `switch` field is not true.
     """
     if rule.switch and not read_bool(config, rule.switch, False):
         return None
@@ -215,9 +213,9 @@ def _window_length(rule: WindowRule, config: Config) -> int | None:
 
 
 def _listed_windows(config: Config, layers: int) -> list[bool] | None:
-    """For each layer, whether the config's "layer_types" gives it a window; None where the config has no such list.
+    """For each layer, whether the config's "layer_types" gives it a window; None if the config has no such list.
 
-    Windows are "sliding_attention" and "chunked_attention", "full_attention" is none. Raises ConfigError for any other
+    Windows are "sliding_attention" and "chunked_attention"; "full_attention" has none. Raises ConfigError for any other
     type, and for a list without exactly one entry for each layer.
     """
     types = config.get("layer_types")
@@ -234,7 +232,7 @@ def _listed_windows(config: Config, layers: int) -> list[bool] | None:
 
 
 def _read_count(config: Config, field: str, default: int) -> int:
-    """The field as a whole number from 0 on, `default` where it is absent or null; else raises ConfigError."""
+    """The field as a whole number from 0 on, `default` if it is absent or null; else raises ConfigError."""
     value = config.get(field)
     if value == 0 and not isinstance(value, bool):
         return 0

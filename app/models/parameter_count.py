@@ -26,8 +26,8 @@ LAYER_BUCKETS: tuple[Bucket, ...] = ("attention", "attention_norms", "mlp", "nor
 class Parameter:
     """One parameter tensor with its sizes filled in.
 
-    `name` is that of its module in transformers, which a checkpoint may name otherwise, with {i} for the layer and {j}
-    where one layer has several. `stored_shape` and `in_out_shape` are those of `spec`, in whole numbers. `instances`
+    `name` is the name of its module in transformers, which a checkpoint may name otherwise, with {i} for the layer and
+    {j} if one layer has several. `stored_shape` and `in_out_shape` are those of `spec`, in whole numbers. `instances`
     is how many such tensors the model holds, `active` how many numbers of one of them a token meets.
     """
 
@@ -74,7 +74,7 @@ class LayerCounts:
 class ParameterCounts:
     """A whole model's parameters: total = embedding + output_head + other + the layers.
 
-    `embedding` holds the tables of tokens, positions and types; `output_head` is 0 where it is the embedding again.
+    `embedding` holds the tables of tokens, positions and types; `output_head` is 0 if it is the embedding again.
     `active` is what one token meets: in a mixture of experts only k of E experts (arXiv:1701.06538).
     """
 
@@ -92,9 +92,10 @@ class ParameterCounts:
 
 
 def parameter_tensors(architecture: Architecture) -> tuple[Parameter, ...]:
-    """Every parameter tensor of the model: the base model's outside its layers, the layers', then the task head's.
+    """Every parameter tensor of the model: those of the base model outside its layers, of the layers, of the task head.
 
-    Tied tensors are listed once; a tensor of the layers is listed once, with the number of layers as `instances`.
+    Tied tensors are listed once; a tensor of the layers is listed once, with the number of layers that have it, times
+    its copies in a layer, as `instances`.
     """
     prefix, sizes = architecture.task_head.prefix, architecture.all_sizes
     return (
@@ -107,7 +108,7 @@ def parameter_tensors(architecture: Architecture) -> tuple[Parameter, ...]:
 def parameter_counts(architecture: Architecture) -> ParameterCounts:
     """The parameters of a model by what they are for, all its layers and experts included; tied tensors count once.
 
-    `active` counts the same, but of the experts only the k of E that one token meets.
+    `active` is the total with only the k of E experts that one token meets.
     """
     outside = Counter[str]()
     for spec in architecture.outside_parameters:
@@ -124,7 +125,7 @@ def parameter_counts(architecture: Architecture) -> ParameterCounts:
 def layer_counts(architecture: Architecture, stack: LayerStack) -> tuple[LayerCounts, ...]:
     """The parameters of one layer by what they are for, for each layer of the stack, first to last.
 
-    Neighbours with equal counts share one entry, which says how many they are.
+    Neighbours with equal counts share one entry, whose `count` is how many they are.
     """
     sizes = architecture.all_sizes
     by_kind = {kind.parameters: _bucket_counts(kind.parameters, sizes) for kind in stack.kinds}
@@ -136,11 +137,10 @@ def layer_counts(architecture: Architecture, stack: LayerStack) -> tuple[LayerCo
 
 
 def parameters_json(architecture: Architecture) -> dict[str, Any]:
-    """What `attention-shapes parameters --json` prints: totals by what they are for, the layers' and every tensor's.
+    """What `attention-shapes parameters --json` prints: totals by what they are for, then layers, then every tensor.
 
     Neighbouring layers with equal counts share one entry. Shapes and symbols are in their stored order. For a tensor,
-    "count" is the numbers in one, and "layers" how often it stands in the model, so that their products add up to
-    "total".
+    "count" is the numbers in one, and "layers" how often the model has it, so that their products add up to "total".
     """
     counts = parameter_counts(architecture)
     return {
@@ -160,7 +160,7 @@ def parameters_json(architecture: Architecture) -> dict[str, Any]:
 def _tensor_json(parameter: Parameter) -> dict[str, Any]:
     """One tensor as JSON: its name, its stored shape in symbols and numbers, and how many numbers one of it holds.
 
-    "layers" is how often it stands in the model, counting its copies in a layer.
+    "layers" is how often the model has it, counting its copies in a layer.
     """
     return {
         "name": parameter.name,
@@ -172,10 +172,10 @@ def _tensor_json(parameter: Parameter) -> dict[str, Any]:
 
 
 def _stack_tensors(stack: LayerStack, prefix: str, sizes: Mapping[str, int]) -> Iterator[Parameter]:
-    """Each tensor that any layer of the stack has, once, in the order of the layout.
+    """Yield each tensor that any layer of the stack has, once, in the order of the layout.
 
     Its `instances` are the layers that have it, times its copies in each. Its name is `prefix`, the layer's name and
-    its own.
+    the tensor's.
     """
     layers_with = Counter[ParameterSpec]()
     for run in stack.runs:
@@ -188,7 +188,7 @@ def _stack_tensors(stack: LayerStack, prefix: str, sizes: Mapping[str, int]) -> 
 
 
 def _parameter(name: str, spec: ParameterSpec, instances: int, sizes: Mapping[str, int]) -> Parameter:
-    """A tensor of the model, with `sizes` filled in for its symbols."""
+    """The tensor called `name`, which the model has `instances` times, with `sizes` for the symbols of its shapes."""
     stored_shape = tuple(dim.size(sizes) for dim in spec.stored_shape)
     in_out_shape = tuple(dim.size(sizes) for dim in spec.in_out_shape)
     return Parameter(
@@ -197,7 +197,7 @@ def _parameter(name: str, spec: ParameterSpec, instances: int, sizes: Mapping[st
 
 
 def active_count(spec: ParameterSpec, count: int, sizes: Mapping[str, int]) -> int:
-    """How many of `count` numbers in such tensors a token meets: all, but k/E of them if it is routed to experts."""
+    """How many of `count` numbers in such tensors a token meets: all, or k/E of them, rounded down, of experts."""
     return count * sizes["k"] // sizes["E"] if spec.routed else count
 
 

@@ -31,7 +31,7 @@ _SYMBOL = re.compile(r"[A-Za-z]\w*")
 
 @dataclass(frozen=True)
 class Equality:
-    """Two ways to write one size of this model, of which the formula uses the second: H·d_h = d."""
+    """Two ways to write the same size of this model, of which the formula uses the second: H·d_h = d."""
 
     first: str
     second: str
@@ -86,8 +86,8 @@ class Summand:
 class ParameterFormula:
     """The whole sum, summand by summand, and the equalities that shortened it.
 
-    `position_products` are the products that count positions ("P·d"), each with the rows that its tables have together:
-    empty where no parameter depends on the longest input.
+    `position_products` are the products that count positions ("P·d"), each with the number of rows that its tables have
+    together: empty if no parameter depends on the longest input.
     """
 
     summands: tuple[Summand, ...]
@@ -101,8 +101,9 @@ class ParameterFormula:
 def parameter_formula(architecture: Architecture) -> ParameterFormula:
     """The parameters of a model, each tensor once, as V·d + L·(…) + d + V·d in symbols and in numbers.
 
-    The order is: embedding, layers, other tensors outside the layers, output head. Sizes that this model has equal are
-    written with one symbol; the equalities used are listed in the order of the formula.
+    The order is: embedding, layers, other tensors outside the layers, output head; a summand without tensors is left
+    out. Sizes that are equal in this model are written with one symbol; the equalities used are listed in the order of
+    the formula.
     """
     writer = _Writer(architecture)
     outside = architecture.outside_parameters
@@ -144,7 +145,7 @@ def in_numbers(rule: str, sizes: Mapping[str, int]) -> str:
 
 
 class _Writer:
-    """Writes expressions in the sizes of one model, equal sizes under one name, and keeps the equalities it used."""
+    """Writes expressions in the sizes of one model, equal sizes under one name, and collects the equalities it used."""
 
     def __init__(self, architecture: Architecture) -> None:
         self.sizes = architecture.all_sizes
@@ -166,7 +167,7 @@ class _Writer:
         return sum((self._shorten_term(term) for term in expression.terms), ZERO)
 
     def symbols(self, expression: Expression) -> str:
-        """The expression as text, the products of most symbols first: "4·d·d + 2·d"."""
+        """The expression as text, the products with most symbols first: "4·d·d + 2·d"."""
         return " + ".join(_with_dots(term) for term in sorted(expression.terms, key=_most_symbols_first))
 
     def numbers(self, expression: Expression) -> str:
@@ -174,7 +175,7 @@ class _Writer:
         return in_numbers(self.symbols(expression), self.sizes)
 
     def bucket_sum(self, bucket: Bucket, parameters: Sequence[ParameterSpec]) -> BucketSum:
-        """All numbers in these tensors, added up in symbols."""
+        """All numbers in these tensors, added up in symbols, shortened, with how many of them a token meets."""
         total = self.shorten(number_of_parameters(parameters))
         active = sum(active_count(spec, spec.count.size(self.sizes), self.sizes) for spec in parameters)
         return BucketSum(bucket, total, self.symbols(total), self.numbers(total), total.size(self.sizes), active)
@@ -202,14 +203,14 @@ class _Writer:
         return product
 
     def _note_equality(self, first: str, second: str) -> None:
-        """Keep an equality at its first use, so that they are listed in the order of the formula."""
+        """Record an equality at its first use, so that they are listed in the order of the formula."""
         self.equalities_used.setdefault(first, Equality(first, second, self.sizes[second]))
 
 
 def _outside_summand(writer: _Writer, parameters: ParameterSpecs, wanted: Bucket) -> Iterator[Summand]:
     """Yield one summand of all these tensors outside the layers in the bucket `wanted`; nothing if there are none.
 
-    The bucket "other" stands for all that are neither embedding nor output head.
+    "other" means all that are neither embedding nor output head.
     """
     named: tuple[Bucket, ...] = ("embedding", "output_head")
     chosen = [spec for spec in parameters if spec.bucket == wanted or (wanted == "other" and spec.bucket not in named)]
@@ -219,7 +220,7 @@ def _outside_summand(writer: _Writer, parameters: ParameterSpecs, wanted: Bucket
 
 
 def _layer_summands(writer: _Writer, stack: LayerStack) -> Iterator[Summand]:
-    """The layers of one stack, those with the same tensors in one summand, in the order in which they first come.
+    """Yield the layers of one stack, those with the same tensors in one summand, in the order of their first layer.
 
     The multiplier is the stack's symbol ("L") if all its layers have the same tensors, else their number ("26").
     """
@@ -233,8 +234,8 @@ def _layer_summand(
 ) -> Summand:
     """The summand of `layers` layers that all have these tensors: multiplier·(attention + feed-forward + norms).
 
-    Each bucket of several terms stands in brackets of its own; empty ones are left out. `multiplier` stands before the
-    sum in symbols, `layers` in numbers; a single layer has neither.
+    A bucket of several terms is in brackets if there is another bucket; buckets without tensors are left out. The text
+    in symbols begins with `multiplier`, the one in numbers with `layers`; for a single layer, neither has a factor.
 
     Example: L·((4·d·d + 4·d) + (2·d·d_ff + d + d_ff) + 4·d) for GPT-2
     """
@@ -252,18 +253,24 @@ def _layer_summand(
 
 
 def _times(multiplier: str, sums: Sequence[str]) -> str:
-    """A multiplier before a sum of sums, each of several terms in brackets: "L·((4·d·d + 4·d) + 2·d)"."""
+    """A multiplier before a sum of sums, each of several terms in brackets: "L·((4·d·d + 4·d) + 2·d)".
+
+    Without a multiplier, the brackets around the whole stay.
+    """
     whole = " + ".join(in_brackets(text, len(sums)) for text in sums)
     return f"{multiplier}·({whole})" if multiplier else f"({whole})"
 
 
 def in_brackets(text: str, parts: int) -> str:
-    """A sum as it stands in a sum of so many parts: "(4·d·d + 4·d)", without brackets where it is the only one."""
+    """A sum as one of `parts` parts of a larger sum: "(4·d·d + 4·d)"; without brackets if it is the only part.
+
+    A single product never has brackets.
+    """
     return f"({text})" if " + " in text and parts > 1 else text
 
 
 def _most_symbols_first(term: Term) -> tuple[object, ...]:
-    """A sort key: products of more symbols come first, as they count most; equal ones in alphabetical order."""
+    """A sort key: products of more symbols come first, then by symbols in alphabetical order, then by factor."""
     return (-len(term.symbols), term.symbols, term.factor)
 
 

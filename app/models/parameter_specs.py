@@ -79,9 +79,9 @@ _ONE = Expression.parse("1")
 class ParameterSpec:
     """One parameter tensor under the name of its module in transformers, with its shape in symbols.
 
-    `in_out_shape` is the shape in the orientation of x·W, `stored_shape` the same axes in their stored order. `when`
-    is the condition under which the tensor exists, on the flags of the model and of the layer. `copies` is how many
-    such tensors one layer holds, more than one only where the name runs over {j} as well.
+    `in_out_shape` is the shape in the orientation of x·W, `stored_shape` the same axes in their stored order. `when` is
+    the condition under which the tensor exists, on the flags of the model and of the layer. `copies` is how many such
+    tensors one layer holds, more than one only if the name runs over {j} as well.
     """
 
     name: str
@@ -99,7 +99,7 @@ class ParameterSpec:
 
     @property
     def is_vector(self) -> bool:
-        """Whether it scales or is added, number by number, in place of being a matrix or a table of vectors."""
+        """Whether it scales or is added, number by number, rather than being a matrix or a table of vectors."""
         return self.kind in ("scale", "bias")
 
     @property
@@ -153,9 +153,9 @@ class StackSpec:
 class TaskHead:
     """What a model class puts on top of the base model: its tensors, the flags it sets, and its result.
 
-    `prefix` stands before the names of the base model's tensors in such a class, empty for the base model itself.
+    `prefix` goes before the names of the base model's tensors in such a class, empty for the base model itself.
     `logits` are the rows and columns of the result, None for a class that ends with the base model's output.
-    `without_decoder` marks the classes that use the encoder of an encoder-decoder alone.
+    `without_decoder` marks the classes that use only the encoder of an encoder-decoder.
     """
 
     prefix: str = ""
@@ -194,7 +194,7 @@ def condition_met(condition: str, flags: frozenset[str]) -> bool:
 
 
 def and_also(first: str, second: str) -> str:
-    """The condition that is met where both conditions are."""
+    """The condition that is met if both conditions are."""
     return f"{first} {second}".strip()
 
 
@@ -213,10 +213,10 @@ def linear(
     when: str = ALWAYS,
     conv1d: bool = False,
 ) -> ParameterSpecs:
-    """The tensors of x·W + b: a matrix of rows × columns, stored as columns × rows unless it is a Conv1D.
+    """The tensors of x·W + b: `name`.weight, a matrix of rows × columns, and `name`.bias of `columns` numbers.
 
-    They are called `name`.weight and `name`.bias. The matrix exists under the condition `when`, the bias, of `columns`
-    numbers, if `bias` is met as well; a `bias` of None is never met.
+    The matrix is stored as columns × rows unless it is a `conv1d`. It exists under the condition `when`; the bias if
+    `bias` is met as well, and never if that is None.
     """
     in_out_shape = parse_shape(rows, columns)
     stored_shape = in_out_shape if conv1d else in_out_shape[::-1]
@@ -239,7 +239,7 @@ def norm(
 ) -> ParameterSpecs:
     """The tensors of a normalization: its scale, and its bias under the condition `bias`, None for never.
 
-    RMSNorm has no bias, LayerNorm mostly has one.
+    They are called `name`.weight and `name`.bias. RMSNorm has no bias, LayerNorm mostly has one.
     """
     scale = vector(f"{name}.weight", length, part, "scale", when=when)
     return scale if bias is None else scale + vector(f"{name}.bias", length, part, when=and_also(when, bias))
@@ -264,7 +264,7 @@ def tensor(
 ) -> ParameterSpecs:
     """Any other tensor, its axes separated by commas in their stored order.
 
-    `in_out_shape` has them in the order in which x·W reads them, None where that is the same.
+    `in_out_shape` has them in the order in which x·W reads them, None if that is the same.
 
     Example: tensor("conv.weight", "d, d, 3", ModelPart.CONVOLUTION)
     """

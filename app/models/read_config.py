@@ -50,8 +50,8 @@ def parse_config(text: str | bytes) -> object:
 def build_architecture(config: object, name: str = "this model") -> Architecture:
     """Build the Architecture that an already parsed config.json describes; of a multimodal one, its text part.
 
-    `name` becomes the Architecture's name. Raises ConfigError for anything that cannot be read, such as a family that
-    is not known, a size that is missing, and query heads that cannot share the key/value heads evenly.
+    `name` becomes the Architecture's name. Raises ConfigError for anything that cannot be read, such as an unknown
+    family, a missing size, and query heads that cannot share the key/value heads evenly.
     """
     model = _recognize(config)
     family, reader = model.family, _size_reader(model)
@@ -127,7 +127,7 @@ def build_architecture(config: object, name: str = "this model") -> Architecture
 class _Recognized:
     """What a config is, before any size is read: its family, the class it names, and the flags its fields set.
 
-    `is_text_part` says that the config stood inside a multimodal one.
+    `is_text_part` says that the config was inside a multimodal one.
     """
 
     config: Config
@@ -141,10 +141,11 @@ class _Recognized:
 
 
 def _recognize(config: object) -> _Recognized:
-    """Find a config's text part, its family, the class to count and its flags, with notes on what is read otherwise.
+    """Find a config's text part, its family, the class to count and its flags.
 
-    A list of labels is replaced by their number. Raises ConfigError for what is no JSON object, for a config of no
-    known family, and for fields that no layout has tensors for.
+    Notes say that only a text part is read, or that another class is counted than the one stated; the class that the
+    text part of a multimodal config states is ignored. A list of labels is replaced by their number. Raises ConfigError
+    if it is no JSON object, has no known family, or has fields that no layout has tensors for.
     """
     if not isinstance(config, dict):
         raise ConfigError(_("A config.json holds one JSON object with the model’s sizes: paste all of it."))
@@ -164,7 +165,7 @@ def _recognize(config: object) -> _Recognized:
 
 
 def _stated_class(config: Config) -> str | None:
-    """The first class that "architectures" names; None where it names none."""
+    """The first class that "architectures" names; None if it names none."""
     stated = config.get("architectures")
     return stated[0] if isinstance(stated, list) and stated and isinstance(stated[0], str) else None
 
@@ -172,8 +173,8 @@ def _stated_class(config: Config) -> str | None:
 def _counted_class(stated: str | None, family: Family) -> tuple[str, TaskHead]:
     """The class whose parameters are counted, and its task head in the family's layout.
 
-    It is the class that the config states if its name ends in a task that the layout has, else, also for None, the
-    family's usual class.
+    It is the stated class if its name ends in a task that the layout has; otherwise, and for None, the family's usual
+    class.
     """
     task_heads = family.layout.task_heads
     suffix = task_suffix(stated, task_heads) if stated else None
@@ -183,7 +184,10 @@ def _counted_class(stated: str | None, family: Family) -> tuple[str, TaskHead]:
 
 
 def _tied_flag(config: Config, family: Family) -> frozenset[str]:
-    """{"tied"} if the LM head is the token embedding again, by the config or by the family's rule; else no flag."""
+    """{"tied"} if the LM head is the token embedding again, by the config or else by the family's rule.
+
+    Otherwise no flag. A family that is never tied ignores the config.
+    """
     tied = family.tied != "never" and read_bool(config, "tie_word_embeddings", family.tied)
     return frozenset({"tied"} if tied else ())
 
@@ -195,7 +199,7 @@ def _size_reader(model: _Recognized) -> SizeReader:
 
 
 def _flags_of_sizes(family: Family, reader: SizeReader, first_layer: LayerRun) -> set[str]:
-    """The flags that follow from layers and sizes instead of a field: "first_moe" and "narrow_embedding", if they hold.
+    """The flags that follow from layers and sizes instead of a field, if they hold: "first_moe", "narrow_embedding".
 
     The first says that the first layer has experts, the second that the token embedding is not as wide as the model.
     """
@@ -205,9 +209,10 @@ def _flags_of_sizes(family: Family, reader: SizeReader, first_layer: LayerRun) -
 
 
 def _stacks(model: _Recognized, reader: SizeReader) -> tuple[LayerStack, ...]:
-    """The stacks of layers, without the decoder's where the task head uses the encoder alone.
+    """The stacks of layers, without the decoder's if the task head uses only the encoder.
 
-    A stack without L layers has no windows, for the config states those of L layers.
+    Neighbouring layers that are alike are joined into a run. Windows are those that the config states for L layers, so
+    a stack with another number of layers has none.
     """
     family, L = model.family, reader.required("L")
     is_bidirectional = not family.causal or "bidirectional" in model.flags
@@ -256,8 +261,8 @@ def _extra_sizes(
 ) -> dict[str, int]:
     """The sizes beyond the main nine that this model's tensors are written with, in the order of its family's row.
 
-    Experts add k, a decoder beside an encoder H_dec, d_h_dec, L_dec and P_dec. Raises ConfigError if one of them is
-    missing, and if k > E.
+    Experts add k, the decoder of an encoder-decoder H_dec, d_h_dec, L_dec and P_dec. Raises ConfigError if one of them
+    is missing, and if k > E.
     """
     parameters = [*outside, *(spec for stack in stacks for kind in stack.kinds for spec in kind.parameters)]
     symbols = {symbol for parameter in parameters for symbol in parameter.symbols}
@@ -288,9 +293,9 @@ def _usable_positions(family: Family, flags: frozenset[str], reader: SizeReader)
 
 
 def _rotary_per_layer(model: _Recognized, reader: SizeReader, windows: Sequence[int | None]) -> Sequence[Rotary | None]:
-    """The rotary positions of each layer of a stack, of which these are the windows.
+    """The rotary positions of each layer of a stack, whose windows are given; None for a layer that rotates nothing.
 
-    Layers with a window may have a base of their own, and some layers none: see RotaryRule.
+    Layers with a window may have another base, and some layers no rotary positions: see RotaryRule.
     """
     rule, config = model.family.rotary, model.config
     if rule is None or not condition_met(rule.when, model.flags):
@@ -309,15 +314,16 @@ def _rotary(model: _Recognized, rule: RotaryRule, reader: SizeReader, *, local: 
     """The rotary positions of the layers with a window if `local`, else those of the others.
 
     Base and scaling are the config's. The rotated numbers of a head are the config's share of the rule's width, rounded
-    down, from 1 to all of it. What the config lacks has the rule's defaults. Raises ConfigError for a scaling that is
-    no object, and for a base or share that is no number above 0.
+    down, from 1 to all of it. What the config lacks is the rule's default; layers with a window have no scaling unless
+    the config states it for them or the rule says `scaled_locally`. Raises ConfigError for a scaling that is no object,
+    and for a base or share that is no number above 0.
     """
     # transformers 5 writes "rope_parameters", with the base inside, and in a file with two kinds of layers one object
     # for each kind; older files keep base and scaling apart.
     config, settings = model.config, rope_settings(model.config)
-    own_settings = settings.get("sliding_attention" if local else "full_attention")
-    if isinstance(own_settings, dict):
-        settings = own_settings
+    kind_settings = settings.get("sliding_attention" if local else "full_attention")
+    if isinstance(kind_settings, dict):
+        settings = kind_settings
     elif local and not rule.scaled_locally:
         settings = {}
     field, default = (rule.local_theta, rule.default_local_theta) if local else (rule.theta, rule.default_theta)
@@ -328,7 +334,10 @@ def _rotary(model: _Recognized, rule: RotaryRule, reader: SizeReader, *, local: 
 
 
 def _softcap(config: Config, rule: SoftcapRule | None) -> float | None:
-    """The c of c·tanh(scores/c), from "attn_logit_softcapping"; None without a rule, or where that is null."""
+    """The c of c·tanh(scores/c), from "attn_logit_softcapping"; None without a rule, or if that is null.
+
+    If the config lacks the field, the rule's default counts, which may be None as well.
+    """
     if rule is None or config.get("attn_logit_softcapping", rule.default) is None:
         return None
     return read_positive_number(config, "attn_logit_softcapping", rule.default)
@@ -340,6 +349,9 @@ def _first_met(answers: Mapping[str, Answer], flags: frozenset[str], default: An
 
 
 def _not_modelled(family: Family, flags: frozenset[str], qk_norm: QKNorm) -> tuple[str, ...]:
-    """The parts of this model's attention that a run cannot compute, by its family's conditions."""
-    parts = (part for condition, part in family.not_modelled.items() if condition_met(condition, flags))
+    """The parts of this model's attention that a run cannot compute: its family's whose conditions are met.
+
+    A LayerNorm on queries and keys comes last.
+    """
+    parts = (_(part) for condition, part in family.not_modelled.items() if condition_met(condition, flags))
     return (*parts, *([_("LayerNorm on queries and keys")] if qk_norm == "layer-norm" else []))

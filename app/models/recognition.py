@@ -28,8 +28,8 @@ def find_text_part(config: Config) -> tuple[Config, tuple[str, ...]]:
     """The part of a multimodal config that describes its language model, with a note that says so.
 
     Any other config is returned as it is, with no notes. A text part inside a text part is followed, with a note for
-    each; a third level raises ConfigError. A part without a model_type gets the one that belongs to the outer config's,
-    and a part without tie_word_embeddings gets the outer one.
+    each; a third level raises ConfigError. A part without a model_type gets the one that belongs to the outer config's
+    model_type, and a part without tie_word_embeddings gets the outer one.
     """
     notes: tuple[str, ...] = ()
     for _level in range(MAX_NESTING):
@@ -50,7 +50,7 @@ def find_text_part(config: Config) -> tuple[Config, tuple[str, ...]]:
 def find_family(config: Config) -> tuple[str, Family]:
     """The config's model_type and that family's row.
 
-    Raises ConfigError where it states none, one that is not known, or one without attention with N×N scores.
+    Raises ConfigError if it states none, an unknown one, or one without attention with N×N scores.
     """
     model_type = config.get("model_type")
     known = _("{count} types are known, among them {names}.").format(count=len(FAMILIES), names=", ".join(FAMOUS))
@@ -58,7 +58,7 @@ def find_family(config: Config) -> tuple[str, Family]:
         raise ConfigError(_('This config.json has no "model_type": add it.') + " " + known)
     if model_type in REFUSED:
         problem = _('Models of type "{type}" have {layers} instead of attention with N×N scores: choose another model.')
-        raise ConfigError(problem.format(type=model_type, layers=REFUSED[model_type]))
+        raise ConfigError(problem.format(type=model_type, layers=_(REFUSED[model_type])))
     if model_type not in FAMILIES:
         raise ConfigError(_('Models of type "{type}" are not supported.').format(type=model_type[:40]) + " " + known)
     return model_type, FAMILIES[model_type]
@@ -67,7 +67,7 @@ def find_family(config: Config) -> tuple[str, Family]:
 def check_supported_values(config: Config) -> None:
     """Raise ConfigError if a field of SUPPORTED_VALUES has none of the values listed there.
 
-    Other values add tensors that no layout has. True is not 1 here; an absent field counts as null.
+    Other values add tensors that no layout has. True does not count as 1; an absent field counts as null.
     """
     for name, supported in SUPPORTED_VALUES.items():
         value = config.get(name)
@@ -79,7 +79,7 @@ def check_supported_values(config: Config) -> None:
 def find_flags(config: Config, family: Family) -> set[str]:
     """The names of all flags of the family's row that hold for this config, by its fields and their defaults.
 
-    They are found in the row's order, since a default may name an earlier flag. Raises ConfigError for a field that
+    They are decided in the row's order, since a default may name an earlier flag. Raises ConfigError for a field that
     cannot be read as yes or no.
     """
     flags = set[str]()
@@ -92,8 +92,8 @@ def find_flags(config: Config, family: Family) -> set[str]:
 def _flag_holds(rule: Flag, config: Config, earlier: set[str]) -> bool:
     """Whether one flag holds: by the first of its fields that the config has, else by its default.
 
-    Where that field is null, by the rule for null if there is one, else by the default. `earlier` are the flags of the
-    row that hold so far, for a default that names one of them. Raises ConfigError for a value it cannot read.
+    If that field is null, by the rule for null if there is one, else by the default. `earlier` are the flags of the row
+    that hold so far, for a default that names one of them. Raises ConfigError for a value it cannot read.
     """
     default = rule.default in earlier if isinstance(rule.default, str) else rule.default
     field = next((field for field in rule.fields.split() if field in config), None)

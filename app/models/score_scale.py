@@ -24,9 +24,9 @@ ScaleKind = Literal["inverse-sqrt", "none", "stated", "root", "yarn"]
 class ScoreScale:
     """The number that the scores are multiplied by: `factor`, which is 1 for the kind "none".
 
-    `kind` is "inverse-sqrt" for 1/√d_h, "none" where the scores stay as they are, "stated" where a config field is the
-    factor itself, "root" for 1/√number with a number that is not d_h, and "yarn" for number/√d_h, where the number is
-    YaRN's constant for long inputs. `field` is the config field that such a factor or number comes from.
+    `kind` is "inverse-sqrt" for 1/√d_h, "none" if the scores stay as they are, "stated" if a config field is the factor
+    itself, "root" for 1/√number with a number that is not d_h, and "yarn" for number/√d_h, where the number is YaRN's
+    constant for long inputs. `field` is the config field that such a factor or number comes from.
     """
 
     kind: ScaleKind
@@ -55,7 +55,10 @@ def unless_switched_off(config: Config, d_h: int, flags: frozenset[str]) -> Scor
 
 
 def by_query_scalar(config: Config, d_h: int, flags: frozenset[str]) -> ScoreScale:
-    """1/√query_pre_attn_scalar, 256 if it is not stated: Gemma 2 and 3. Equal to 1/√d_h in most of their sizes."""
+    """1/√query_pre_attn_scalar, with 256 if it is not stated: Gemma 2 and 3.
+
+    If the scalar is d_h, as in most of their sizes, it is the usual 1/√d_h.
+    """
     scalar = read_positive_number(config, "query_pre_attn_scalar", 256)
     if scalar == d_h:
         return inverse_sqrt(config, d_h, flags)
@@ -63,13 +66,16 @@ def by_query_scalar(config: Config, d_h: int, flags: frozenset[str]) -> ScoreSca
 
 
 def by_multiplier(config: Config, d_h: int, _flags: frozenset[str]) -> ScoreScale:
-    """The field "attention_multiplier" itself, 1 if it is not stated: Granite."""
+    """The field "attention_multiplier" itself, 1 if it is not stated: Granite.
+
+    If that equals 1/√d_h, its kind is the usual "inverse-sqrt".
+    """
     factor = read_positive_number(config, "attention_multiplier", 1.0)
     return ScoreScale("inverse-sqrt" if factor == d_h**-0.5 else "stated", factor, "attention_multiplier")
 
 
 def by_softmax_scale(config: Config, d_h: int, flags: frozenset[str]) -> ScoreScale:
-    """The "softmax_scale" of "attn_config" where MPT states one, else 1/√d_h."""
+    """The "softmax_scale" of "attn_config" if MPT states one, else 1/√d_h."""
     attention = config.get("attn_config")
     if not isinstance(attention, dict) or attention.get("softmax_scale") is None:
         return inverse_sqrt(config, d_h, flags)
@@ -79,7 +85,8 @@ def by_softmax_scale(config: Config, d_h: int, flags: frozenset[str]) -> ScoreSc
 def by_yarn(config: Config, d_h: int, flags: frozenset[str]) -> ScoreScale:
     """m²/√d_h for DeepSeek's YaRN-scaled models, where m = 0.1 · mscale_all_dim · ln(factor) + 1; else 1/√d_h.
 
-    The two numbers stand in "rope_scaling" (Peng et al., arXiv:2309.00071; DeepSeek-AI, arXiv:2405.04434).
+    m is 1 for a factor up to 1. The two numbers are in "rope_scaling" (Peng et al., arXiv:2309.00071; DeepSeek-AI,
+    arXiv:2405.04434); without mscale_all_dim, or with 0, the scale is 1/√d_h.
     """
     scaling = rope_settings(config)
     is_scaled = scaling.get("rope_type", scaling.get("type", "default")) != "default"
@@ -92,7 +99,10 @@ def by_yarn(config: Config, d_h: int, flags: frozenset[str]) -> ScoreScale:
 
 
 def disentangled(config: Config, d_h: int, flags: frozenset[str]) -> ScoreScale:
-    """1/√(n·d_h), where n counts DeBERTa's kinds of scores (He et al., arXiv:2006.03654): content, c2p and p2c."""
+    """1/√(n·d_h), where n counts DeBERTa's kinds of scores (He et al., arXiv:2006.03654): content, c2p and p2c.
+
+    The last two count if the flag of that name and "relative" are set; 1/√d_h if there is only one kind.
+    """
     kinds = 1 + len(flags & {"c2p", "p2c"}) if "relative" in flags else 1
     if kinds == 1:
         return inverse_sqrt(config, d_h, flags)
@@ -102,7 +112,7 @@ def disentangled(config: Config, d_h: int, flags: frozenset[str]) -> ScoreScale:
 def rope_settings(config: Config) -> dict[str, Any]:
     """The config's "rope_scaling" or, as transformers 5 writes it, "rope_parameters"; empty without either.
 
-    Phi-3's files state "original_max_position_embeddings" beside them; as in transformers, that is then among them.
+    Phi-3's files state "original_max_position_embeddings" outside them; as in transformers, it is then added to them.
     Raises ConfigError if they are no object.
     """
     settings = config.get("rope_scaling") or config.get("rope_parameters") or {}

@@ -1,16 +1,16 @@
 """The language in which families state sizes, and the reader that finds a config's sizes by it.
 
-A size spec says which config fields may state a size, and what it is where none does:
+A size spec says which config fields may state a size, and what it is if none does:
 
     [condition?] [field ...] [= rule] [, null rule]
 
     "hidden_size"                     this field states it; a config without the field, or with null, is refused
-    "n_embd hidden_size"              either field states it; where both are there, the first
+    "n_embd hidden_size"              either field states it; if there are both, the first
     "num_key_value_heads = H"         absent or null: as large as H
     "head_dim = 128, null d/H"        absent: 128; null: d/H
     "max_position_embeddings = none"  absent or null: this model has no such size
     "= 4*d"                           no field states it, it always follows from d
-    "multi_query? = 1"                counts only where the flag multi_query is set ("!multi_query": is not set)
+    "multi_query? = 1"                counts only if the flag multi_query is set ("!multi_query": is not set)
 
 A size may have several specs; the first whose condition is met counts. A rule is one of
 
@@ -36,24 +36,25 @@ from app.algebra.expression import Expression
 from app.models.architecture import SizeSource
 from app.models.config_fields import MAX_LAYERS, MAX_POSITIONS, MAX_SIZE, Config, ConfigError, check_whole_number
 from app.models.parameter_specs import condition_met
+from app.translation import N_
 from app.translation import gettext as _
 
 # A spec, or several of which the first whose condition is met counts, by the symbol of the size.
 SizeSpecs = Mapping[str, str | tuple[str, ...]]
 SIZE_NAMES: Mapping[str, str] = {
-    "d": _("the embedding dimension"),
-    "H": _("the number of attention heads"),
-    "L": _("the number of layers"),
-    "V": _("the vocabulary size"),
-    "d_ff": _("the inner dimension of the feed-forward block"),
+    "d": N_("the embedding dimension"),
+    "H": N_("the number of attention heads"),
+    "L": N_("the number of layers"),
+    "V": N_("the vocabulary size"),
+    "d_ff": N_("the inner dimension of the feed-forward block"),
 }
-UNIT_NAMES: Mapping[str, str] = {"H": _("heads"), "H_dec": _("decoder heads"), "p": _("pixels per patch")}
+UNIT_NAMES: Mapping[str, str] = {"H": N_("heads"), "H_dec": N_("decoder heads"), "p": N_("pixels per patch")}
 MAX_BY_SYMBOL: Mapping[str, int] = {"L": MAX_LAYERS, "L_dec": MAX_LAYERS, "L_stored": MAX_LAYERS, "C": MAX_POSITIONS}
 
 
 @dataclass(frozen=True)
 class SizeRule:
-    """What a size is where no field states it: `amount`, or `amount` divided by the size `divisor`.
+    """What a size is if no field states it: `amount`, or `amount` divided by the size `divisor`.
 
     `amount` is None for "none": the model has no such size. `text` is the rule as written.
     """
@@ -79,7 +80,7 @@ class SizeSpec:
 
 @cache
 def parse_size_spec(text: str) -> SizeSpec:
-    """Parse '[condition?] [field ...] [= rule] [, null rule]'; a rule for null that is left out is the one for absence.
+    """Parse '[condition?] [field ...] [= rule] [, null rule]'; the rule for null is by default the one for absence.
 
     A rule for absence that is left out is None: then the config has to state the size.
 
@@ -109,9 +110,9 @@ def _parse_rule(text: str) -> SizeRule | None:
 class SizeReader:
     """Reads the sizes of one config by symbol, each once, and notes in `sources`, by symbol, where it came from.
 
-    Stated sizes are checked, others follow by rule from sizes that are read first. `defaults` fill what the config
-    should have stated and did not; `family` names them. A flag that follows from a size is added to `flags` before any
-    size is read that depends on it.
+    Stated sizes are checked, others follow by rule from sizes that are read first. `defaults` replace sizes that the
+    config should have stated and did not; `family` names whose they are. A flag that follows from a size is added to
+    `flags` before any size is read that depends on it.
     """
 
     def __init__(
@@ -128,9 +129,9 @@ class SizeReader:
         self._sizes: dict[str, int | None] = {}
 
     def size(self, symbol: str) -> int | None:
-        """The size of a symbol; None where this model has no such size.
+        """The size of a symbol; None if this model has no such size.
 
-        Raises ConfigError where the config should state it and does not, or states something that is no size.
+        Raises ConfigError if the config should state it and does not, or states something that is no size.
         """
         if symbol not in self._sizes:
             spec = self._spec(symbol)
@@ -138,23 +139,23 @@ class SizeReader:
         return self._sizes[symbol]
 
     def required(self, symbol: str) -> int:
-        """The size of a symbol that the model must have; raises ConfigError where it has none or does not state it."""
+        """The size of a symbol that the model must have; raises ConfigError if it has none or does not state it."""
         size = self.size(symbol)
         if size is None:
             raise self._not_stated(symbol)
         return size
 
     def _spec(self, symbol: str) -> SizeSpec | None:
-        """The first of the symbol's specs whose condition the flags meet; None where there is none."""
+        """The first of the symbol's specs whose condition the flags meet; None if there is none."""
         texts = self.specs.get(symbol, ())
         specs = map(parse_size_spec, (texts,) if isinstance(texts, str) else texts)
         return next((spec for spec in specs if condition_met(spec.condition, self.flags)), None)
 
     def _read(self, symbol: str, spec: SizeSpec) -> int | None:
-        """Find a size by one spec, and note its source; None where a rule says that there is none.
+        """Find a size by one spec, and note its source; None if a rule says that there is none.
 
         The first field that is not null states it. Otherwise the rule for null counts if a field is null, and the rule
-        for absence if none is there. Without a rule it is the reader's default, or a ConfigError.
+        for absence if the config has none of the fields. Without a rule it is the reader's default, or a ConfigError.
         """
         for name in spec.fields:
             value = self.config.get(name)
@@ -175,7 +176,7 @@ class SizeReader:
         return self._record(symbol, size, spec.fields, rule=rule.text)
 
     def _by_rule(self, amount: Expression, rule: SizeRule, spec: SizeSpec) -> int:
-        """Compute a size from others, `amount` divided by the rule's divisor, if it has one.
+        """Compute a size from others: `amount`, divided by the rule's divisor if it has one.
 
         Raises ConfigError for a remainder, unless the rule rounds down, and for a quotient below 1.
         """
@@ -187,7 +188,10 @@ class SizeReader:
             problem = _("{count:,} {units} do not divide {size:,} evenly: change one of them.")
             if spec.fields:
                 problem = _('{count:,} {units} do not divide {size:,} evenly: add "{field}".')
-            units, field = UNIT_NAMES.get(rule.divisor, rule.divisor), spec.fields[0] if spec.fields else ""
+            units, field = (
+                _(UNIT_NAMES[rule.divisor]) if rule.divisor in UNIT_NAMES else rule.divisor,
+                spec.fields[0] if spec.fields else "",
+            )
             raise ConfigError(problem.format(count=divisor, units=units, size=size, field=field))
         return size // divisor
 
@@ -201,10 +205,10 @@ class SizeReader:
     def _not_stated(self, symbol: str) -> ConfigError:
         """The ConfigError that says which size is missing and which field to add.
 
-        The field is the first that may state the size; the symbol stands for it where no field may.
+        The field is the first that may state the size; if no field may, the symbol takes its place.
         """
         spec = self._spec(symbol)
         field = spec.fields[0] if spec and spec.fields else symbol
-        size = SIZE_NAMES.get(symbol) or _("the size {symbol}").format(symbol=symbol)
+        size = _(SIZE_NAMES.get(symbol, N_("the size {symbol}"))).format(symbol=symbol)
         problem = _('This config.json does not state {size}: add "{field}".')
         return ConfigError(problem.format(size=size, field=field))

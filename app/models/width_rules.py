@@ -31,7 +31,7 @@ class WidthRule:
         return 8 * d // 3 * self.percent // WHOLE_PERCENT
 
     def width(self, d: int) -> int:
-        """The inner dimension: the next multiple of `multiple_of`."""
+        """The inner dimension: `before_rounding`, rounded up to a multiple of `multiple_of`."""
         return -(-self.before_rounding(d) // self.multiple_of) * self.multiple_of
 
 
@@ -40,7 +40,7 @@ WidthRules = Mapping[tuple[int, int, int], WidthRule]
 LLAMA_RULE = WidthRule(256)
 # The settings of Meta's larger and later models: "ffn_dim_multiplier" and "multiple_of" in
 # models/sku_list.py of github.com/meta-llama/llama-models at commit 364ed4e, the last with that file. For Llama 3.2 1B
-# it states 1.5 and 256 (5,461 becomes 8,191, then 8,192), for Llama 3.2 3B 1.0 and 256, which is LLaMA's own rule.
+# it states 1.5 and 256 (5,461 becomes 8,191, then 8,192), for Llama 3.2 3B 1.0 and 256, which is LLaMA's rule.
 # A config.json of transformers states neither.
 META_RULES: WidthRules = {
     (16, 2048, 8192): WidthRule(256, 150),  # Llama 3.2 1B
@@ -51,5 +51,5 @@ META_RULES: WidthRules = {
 
 
 def width_rule(rules: WidthRules, L: int, d: int, d_ff: int) -> WidthRule | None:
-    """The rule that gives d_ff in a gated block: LLaMA's if it does, else the one published for this model, or None."""
+    """The rule that gives d_ff in a gated block: LLaMA's if it does, else that of `rules` for these sizes, or None."""
     return LLAMA_RULE if LLAMA_RULE.width(d) == d_ff else rules.get((L, d, d_ff))

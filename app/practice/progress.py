@@ -8,7 +8,7 @@ from typing import Literal
 from app.practice.ideas import SHEETS_TO_SOLID, GroupState
 from app.practice.levels import PracticeLevel
 from app.practice.record import PracticeRecord
-from app.practice.scheduler import LevelProgress, NextSheet, Practice
+from app.practice.scheduler import LevelProgress, NextReason, NextSheet, Practice
 from app.sheets.library import Library
 from app.sheets.variant import Variant
 from app.sheets.wording import Wording
@@ -33,6 +33,11 @@ class LevelView:
     needed: int
     missed: tuple[str, ...] = ()
     before: tuple[str, ...] = ()
+
+    @property
+    def left(self) -> int:
+        """How many of its sheets are still to be done."""
+        return self.needed - self.done
 
 
 @dataclass(frozen=True)
@@ -105,10 +110,15 @@ def _level_view(practice: Practice, number: int, progress: LevelProgress) -> Lev
 
 def group_views(practice: Practice) -> tuple[MisconceptionGroupView, ...]:
     """Every group of misconceptions with its state, in catalogue order."""
-    names, say = practice.library.wording.misconception_groups, practice.library.wording.say
+    names = practice.library.wording.misconception_groups
+    words: dict[GroupState, str] = {
+        "new": _("new"),
+        "growing": _("learning"),
+        "solid": _("solid"),
+        "again": _("look again"),
+    }
     return tuple(
-        MisconceptionGroupView(names[group].name, state, say("misconception-group-states", state))
-        for group, state in practice.groups.items()
+        MisconceptionGroupView(names[group].name, state, words[state]) for group, state in practice.groups.items()
     )
 
 
@@ -116,16 +126,19 @@ def level_name(wording: Wording, level: PracticeLevel) -> str:
     """The name of a level: that of its topic, whether it is about latent attention, and whether it asks for letters."""
     name = wording.topics[level.topic].name
     if level.about_latent_attention:
-        name = wording.say("practice", "latent", level=name)
-    return wording.say("practice", "in-letters", level=name) if level.in_letters else name
+        name = _("{level}, with latent attention").format(level=name)
+    return _("{level}, in symbols").format(level=name) if level.in_letters else name
 
 
 def _why_this_sheet(wording: Wording, coming: NextSheet) -> str:
-    """The sentence of wording [practice] on the reason, misconception groups and level for which this sheet comes.
-
-    Empty for a reason that has no sentence there.
-    """
-    if coming.reason not in wording.sections["practice"]:
-        return ""
+    """The sentence on why this sheet comes, with its misconception groups or level; empty for one more of the same."""
+    sentences: dict[NextReason, str] = {
+        "first": _("A sheet counts if all of it is right at the first check. What you miss comes back."),
+        "more": "",
+        "step": _("New level: {level}."),
+        "back": _("This sheet comes back to something you missed: {groups}."),
+        "test": _("Get all of this sheet right at the first check, and you have passed the level."),
+        "mixed": _("You have passed every level. From now on sheets come from all of them; this one is from {level}."),
+    }
     groups = ", ".join(wording.misconception_groups[group].name for group in coming.groups)
-    return wording.say("practice", coming.reason, groups=groups, level=level_name(wording, coming.level))
+    return sentences[coming.reason].format(groups=groups, level=level_name(wording, coming.level))

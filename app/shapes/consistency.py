@@ -25,8 +25,8 @@ class DimensionMismatch:
     """Two sides that an operation requires to be equal, and are not.
 
     `at` is the tensor that cannot be made. With `added`, it is the output, which cannot be added to the input. With
-    `parts`, the left side should be the product of these, and the right one is the last of them. `message` is what a
-    student is told; a table alone has no words for it.
+    `parts`, the left side should be the product of the parts, the last of which is the right side. `message` is the
+    sentence for students; a table alone has no words for it.
     """
 
     at: str
@@ -40,9 +40,10 @@ class DimensionMismatch:
 def mismatches(table: TensorTable, values: Values) -> list[DimensionMismatch]:
     """Every pair of sides that an operation makes equal and `values` doesn't, in the order of computation.
 
-    In a group of equal sides, each that differs is paired with the first known one; sides without a value are skipped.
-    So is a side that merges others, and is not their product. Last come the sides in which the output differs from the
-    input it is added to.
+    In each group of equal sides, the first one in `values` is the left side of a pair with each one that differs from
+    it; sides without a value are skipped. After the groups of a tensor come its merged sides that aren't the product of
+    their parts, if `values` has all of them. Last come the sides in which the output differs from the input that it is
+    added to.
     """
     clashes = []
     for result, groups in table.equal_sides.items():
@@ -67,14 +68,17 @@ def added_back(table: TensorTable) -> list[tuple[Blank, Blank]]:
 def _product_mismatches(
     result: str, merged_sides: Mapping[Blank, tuple[Blank, ...]], values: Values
 ) -> Iterator[DimensionMismatch]:
-    """Merged sides that are not the product of their parts, where all are known: a view keeps every number."""
+    """Yield each merged side that is not the product of its parts, with the last part.
+
+    A merged side is skipped unless it and all its parts have values.
+    """
     for merged, parts in merged_sides.items():
         if values.keys() >= {merged, *parts} and values[merged] != prod(values[part] for part in parts):
             yield DimensionMismatch(result, merged, parts[-1], parts=parts)
 
 
 def _residual_mismatches(table: TensorTable, values: Values) -> Iterator[DimensionMismatch]:
-    """Sides in which the output differs from the input, where both are known."""
+    """Yield each pair of sides, input then output, in which the two differ; a pair with a value missing is skipped."""
     for before, after in added_back(table):
         if before in values and after in values and values[before] != values[after]:
             yield DimensionMismatch(after.tensor, before, after, added=True)

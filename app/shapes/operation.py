@@ -36,7 +36,7 @@ def axes_in(side: str) -> tuple[str, ...]:
 
 @cache
 def _sides(pattern: str) -> tuple[tuple[str, ...], ...]:
-    """The sides of each operand, then of the result; empty for what is no pattern."""
+    """The sides of each operand, then of the result; () for a text that isn't a pattern."""
     groups = pattern.replace(" -> ", ", ").split(", ")
     sides = tuple(tuple(_AXIS.findall(group)) for group in groups)
     is_pattern = pattern.count(" -> ") == 1 and ", " not in pattern.partition(" -> ")[2]
@@ -50,11 +50,12 @@ def _flat(sides: Iterable[str]) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Operation:
-    """How a tensor is made: `of` has the keys of its operands, `pattern` the axes of these and of the result.
+    """How a tensor is made: `of` has the keys of its operands, `pattern` the axes of the operands and of the result.
 
-    The pattern is einops': what has one name has one length, and a side (h e) holds h times e numbers, as the heads of
-    a layer do where they stand next to each other. In a formula, braces name tensors, sizes and phrases, for which
-    `app.sheets.formulas` writes those of a sheet. Raises ValueError for a pattern that is not one of the operation.
+    The pattern is einops': axes with the same name have the same length, and a side (h e) holds h times e numbers, as
+    in a layer whose heads are next to each other in one matrix. In a formula, braces name tensors, sizes and phrases,
+    which `app.sheets.formulas` writes in a sheet's notation. Raises ValueError for a pattern that is not one of the
+    operation.
     """
 
     of: str
@@ -91,7 +92,7 @@ class Operation:
 
     @property
     def is_by_head(self) -> bool:
-        """Whether it is done in each of several heads that stand side by side in one side of a matrix."""
+        """Whether it is done in each of several heads that are next to each other in one side of a matrix."""
         return False
 
     @property
@@ -110,7 +111,7 @@ class Operation:
         return "same-shape" if self.keeps_shape else "made"
 
     @property
-    def adds(self) -> Literal["", "mask", "residual"]:
+    def adds(self) -> Literal["", "mask", "residual", "summand"]:
         """What the second operand is, if it is added to the first."""
         return ""
 
@@ -124,16 +125,16 @@ class Operation:
         return self.code()
 
     def code(self, shape: str = "…") -> str:
-        """How it is written in PyTorch; `shape` stands for the lengths that a view or reshape is given."""
+        """How it is written in PyTorch; `shape` is written for the lengths that a view or reshape is given."""
         raise NotImplementedError
 
     def with_axis(self, axis: str, operands: Collection[str]) -> Self:
-        """The same with one more axis before all others: of the result, and of those operands that have it."""
+        """The same operation with `axis` first in the result and in the operands whose keys are in `operands`."""
         groups = [f"{axis} " * (key in operands) + " ".join(s) for key, s in zip(self.operands, self.operand_sides)]  # noqa: B905
         return replace(self, pattern=f"{', '.join(groups)} -> {axis} {' '.join(self.sides)}")
 
     def with_operands(self, keys: Mapping[str, str]) -> Self:
-        """The same of other tensors, for those operands that have another key here."""
+        """The same operation on other tensors: `keys` maps the key of an operand to the new one; others stay."""
         return replace(self, of=" ".join(keys.get(key, key) for key in self.operands))
 
     def _fits(self) -> bool:
@@ -158,9 +159,9 @@ class _Rearrange(Operation):
 
 @dataclass(frozen=True)
 class Matmul(Operation):
-    """A matrix product, which sums over one axis of both operands. Where heads stand side by side, one in each head.
+    """A matrix product, which sums over one axis of both operands: once in each head where a side holds several heads.
 
-    The product may be `rotated` by RoPE, or `gated_by` that of the left operand and another matrix.
+    The product may be `rotated` by RoPE, or `gated_by` the product of the left operand and another matrix.
     """
 
     rotated: bool = False
@@ -184,14 +185,20 @@ class Matmul(Operation):
         return "product"
 
     def formula(self, *, tokens_as_columns: bool = False) -> str:
+        """'{input} · {W_Q}', with ᵀ after a transposed right operand; tokens as columns reverse the order of factors.
+
+        A gated product is followed by ", {gated-by}" and its second product. RoPE(…) goes around all of a rotated one.
+        Otherwise a product of heads ends in ", {heads-concatenated}" if one side of the result holds them all, or ",
+        {head-by-head}" if only sides of operands do.
+        """
         left, *rights = self.of.split() + ([self.gated_by] if self.gated_by else [])
         factors = [[f"{{{left}}}", f"{{{right}}}{'ᵀ' if self.is_transposed else ''}"] for right in rights]
-        said = ", {gated-by} ".join(" · ".join(each[:: -1 if tokens_as_columns else 1]) for each in factors)
+        text = ", {gated-by} ".join(" · ".join(each[:: -1 if tokens_as_columns else 1]) for each in factors)
         if self.rotated:
-            return f"RoPE({said})"
+            return f"RoPE({text})"
         in_result = any("(" in side for side in self.sides)
         by_head = ", {heads-concatenated}" if in_result else ", {head-by-head}" if self.is_by_head else ""
-        return said + by_head
+        return text + by_head
 
     def code(self, shape: str = "…") -> str:
         left, right = self.operands
@@ -204,6 +211,10 @@ class Matmul(Operation):
         return prod((lengths[axis] for axis in axes), start=Expression.number(2))
 
     def _fits(self) -> bool:
+        """Whether there are two operands, exactly one axis of both is summed over, and the result has no other axes.
+
+        The axis that counts the heads of a side is never summed over; "h" may be new in the result.
+        """
         if len(self.operands) != 2:
             return False
         left, right = (set(_flat(sides)) for sides in self.operand_sides)
@@ -214,16 +225,25 @@ class Matmul(Operation):
 
 @dataclass(frozen=True)
 class Add(_Elementwise):
-    """A residual connection: the second operand is added to the first."""
+    """The second operand is added to the first, elementwise."""
 
     sign, arrow = "+", "="
 
     @property
-    def adds(self) -> Literal["residual"]:
-        return "residual"
+    def adds(self) -> Literal["summand", "residual"]:
+        return "summand"
 
     def code(self, shape: str = "…") -> str:
         return " + ".join(f"{{{key}}}" for key in self.operands)
+
+
+@dataclass(frozen=True)
+class Residual(Add):
+    """A residual connection: what a block returns is added to what it was given."""
+
+    @property
+    def adds(self) -> Literal["residual"]:
+        return "residual"
 
 
 @dataclass(frozen=True)
@@ -281,7 +301,10 @@ class Softmax(_Elementwise):
 
     @property
     def _scores(self) -> str:
-        """What the softmax is taken of: '{scores} + {position-bias}' in T5, which does not scale."""
+        """What the softmax is taken of: '{scores} + {position-bias}' in T5, which does not scale.
+
+        The scores are scaled first, then capped, then the position bias is added, then the mask.
+        """
         by_scale = {"none": "{scores}", "inverse-sqrt": "{scaled-scores}", "yarn": "{score-scale} · {scaled-scores}"}
         scores = by_scale.get(self.scale, "{score-scale} · {scores}")
         scores = f"{{softcap}}({scores})" if self.capped else scores
@@ -307,7 +330,7 @@ class Rope(Operation):
 
 @dataclass(frozen=True)
 class Concat(Operation):
-    """The second operand beside or below the first one; where heads stand side by side, beside each of them."""
+    """The second operand next to or below the first one; where sides hold several heads, next to each of them."""
 
     sign, arrow = "|", "="
 
@@ -317,18 +340,18 @@ class Concat(Operation):
 
     @property
     def appends_row(self) -> bool:
-        """Whether the second operand stands below the first one, as a new token's key below the cached ones."""
+        """Whether the second operand goes below the first one, as a new token's key goes below the cached ones."""
         return self.sides[-1] == self.operand_sides[0][-1]
 
     @property
     def joins_columns(self) -> bool:
-        """Whether the second operand stands beside the whole first one."""
+        """Whether the second operand goes next to the whole first one."""
         return not self.appends_row and not self.is_by_head
 
     def formula(self, *, tokens_as_columns: bool = False) -> str:
-        said = "row-appended" if self.appends_row else "head-by-head" if self.is_by_head else "concatenated"
+        text = "row-appended" if self.appends_row else "head-by-head" if self.is_by_head else "concatenated"
         sign = ";" if self.appends_row != tokens_as_columns else ","
-        return f"[{f'{sign} '.join(f'{{{key}}}' for key in self.operands)}], {{{said}}}"
+        return f"[{f'{sign} '.join(f'{{{key}}}' for key in self.operands)}], {{{text}}}"
 
     def code(self, shape: str = "…") -> str:
         return f"cat(({', '.join(f'{{{key}}}' for key in self.operands)}), dim={-2 if self.appends_row else -1})"

@@ -22,9 +22,9 @@ from app.models.parameter_specs import ModelPart, ParameterSpec, ParameterSpecs,
 
 @dataclass(frozen=True)
 class Fact:
-    """A sentence or phrase of the wording, by its key, with what it names.
+    """A sentence or phrase of the wording, by its key, with the words that fill it.
 
-    A number is written as sheets write numbers, a text stands as it is, a Fact is a phrase, several are a list.
+    A number is written as sheets write numbers, a text as it is, a Fact as its phrase, and several Facts as a list.
     """
 
     key: str
@@ -32,9 +32,10 @@ class Fact:
 
 
 def parameter_inventory(architecture: Architecture) -> Iterator[Fact]:
-    """What there is to count: embeddings, layers part by part, final norm, LM head and other heads, in this order.
+    """Yield what there is to count: embeddings, number of layers, one layer, what follows the layers.
 
-    Only for models that the topic "parameter-count" is true of.
+    Of a layer: attention, feed-forward block, experts, norms. A model that has experts only in some layers yields both
+    kinds of block. Only for models that the topic "parameter-count" is true of.
     """
     outside, kinds = architecture.outside_rows, architecture.stacks[0].kinds
     yield from _embeddings(architecture, outside)
@@ -50,9 +51,10 @@ def parameter_inventory(architecture: Architecture) -> Iterator[Fact]:
 
 
 def experts_inventory(architecture: Architecture, own: Mapping[str, int]) -> Iterator[Fact]:
-    """What a sheet about a mixture of experts tells of it: how many experts, of which size, and what else there is.
+    """Yield what a sheet about a mixture of experts says of it: how many experts, of which size, and the rest.
 
-    `own` are the sizes that only such a sheet has. Only for models that the topic is true of.
+    `own` are the sizes that only such a sheet has; they win over the model's. Of the two kinds of layers in a model
+    with experts in some layers only, those with experts are described. Only for models that the topic is true of.
     """
     kinds = architecture.stacks[0].kinds
     kind = next(kind for kind in kinds if kind.has_experts)
@@ -74,7 +76,7 @@ _TABLES = {
 
 
 def _embeddings(a: Architecture, outside: Mapping[Row, ParameterSpecs]) -> Iterator[Fact]:
-    """The tables of embeddings one by one, then what stands between them and the first layer."""
+    """Yield the tables of embeddings one by one, then patch embedding, norm and projection, if any."""
     for spec in outside.get("embedding", ()):
         rows, width = (dim.size(a.all_sizes) for dim in spec.in_out_shape[-2:])
         yield Fact(_TABLES[spec.part], {"rows": rows, "width": width})
@@ -87,7 +89,11 @@ def _embeddings(a: Architecture, outside: Mapping[Row, ParameterSpecs]) -> Itera
 
 
 def _layers(a: Architecture, kinds: Sequence[LayerKind]) -> Iterator[Fact]:
-    """How many layers there are, and which of them have parameters of their own, or experts."""
+    """Yield how many layers there are; then, if only some have experts, how many have and how many do not.
+
+    A model whose layers share parameters (ALBERT) yields one Fact alone, with the number of layers and how many are
+    stored.
+    """
     stored = sum(kind.layers for kind in kinds)
     if a.stacks[0].spec.count != "L":
         yield Fact("layers-share-one" if stored == 1 else "layers-share", {"L": a.L, "stored": stored})
@@ -99,7 +105,10 @@ def _layers(a: Architecture, kinds: Sequence[LayerKind]) -> Iterator[Fact]:
 
 
 def _attention(a: Architecture, layer: Mapping[Row, ParameterSpecs]) -> Iterator[Fact]:
-    """The projections of attention: which have biases, and which norms stand beside them; then the sinks."""
+    """Yield which projections of attention have biases, the norms of queries and keys if there are any, and the sinks.
+
+    Latent attention has Facts of its kind in place of the first two. `layer` are the rows of one layer.
+    """
     if a.has_latent_attention:
         yield from _latent_attention(a)
     else:
@@ -115,7 +124,7 @@ def _attention(a: Architecture, layer: Mapping[Row, ParameterSpecs]) -> Iterator
 
 
 def _bias_names(biases: str) -> Mapping[str, tuple[Fact, ...]]:
-    """The projections with a bias as a list of phrases, where some have one and others not."""
+    """{"which": the projections with a bias as a list of phrases} for "qkv"; {} if none or all four have one."""
     return {"which": tuple(Fact(f"projection-{letter}") for letter in biases)} if biases not in ("", "qkvo") else {}
 
 
@@ -128,7 +137,10 @@ def _latent_attention(a: Architecture) -> Iterator[Fact]:
 
 
 def _feed_forward(a: Architecture, specs: ParameterSpecs, *, beside_experts: bool) -> Fact:
-    """The feed-forward block: gated or plain, its inner width and its biases."""
+    """The feed-forward block: gated or plain, its inner width and its biases.
+
+    With `beside_experts`, the model has experts in other layers, and this block is called dense.
+    """
     words: dict[str, int | Fact] = {
         "d": a.d,
         "width": inner_width(specs).size(a.all_sizes),
@@ -152,7 +164,11 @@ def _experts(a: Architecture, layer: Mapping[Row, ParameterSpecs]) -> Iterator[F
 
 
 def _shared_experts(a: Architecture, layer: Mapping[Row, ParameterSpecs]) -> Iterator[Fact]:
-    """The experts of a layer that every token goes through, if there are any."""
+    """Yield the shared experts of a layer, which every token goes through, and their gate; nothing if there are none.
+
+    Several are described by their number and the width of each; with biases they are described as one expert of the
+    whole width, as they are stored.
+    """
     if "shared_experts" not in layer:
         return
     shared = layer["shared_experts"]
@@ -166,7 +182,10 @@ def _shared_experts(a: Architecture, layer: Mapping[Row, ParameterSpecs]) -> Ite
 
 
 def _norms(a: Architecture, kinds: Sequence[LayerKind]) -> Iterator[Fact]:
-    """How many norms a layer has and of which size; the first layer's apart if it has fewer."""
+    """Yield how many norms a layer has and their size, by the last kind of layer; "norms-none" if it has none.
+
+    If the first kind of layer has other norms, a second Fact says how many.
+    """
     *first, rest = [kind.rows.get("norms", ()) for kind in kinds]
     if not rest:
         yield Fact("norms-none")
@@ -177,7 +196,11 @@ def _norms(a: Architecture, kinds: Sequence[LayerKind]) -> Iterator[Fact]:
 
 
 def _after_layers(a: Architecture, outside: Mapping[Row, ParameterSpecs]) -> Iterator[Fact]:
-    """What follows the last layer: final norm, pooler, LM head with what precedes it, and any other head."""
+    """Yield what follows the last layer: final norm, pooler, transform before the LM head, LM head, head for a task.
+
+    The LM head has a Fact even if there is none, and so has a missing final norm, unless the model is post-norm; the
+    others only if the model has them.
+    """
     if "final_norm" in outside:
         yield Fact("final-norm", _norm_words(a, outside["final_norm"]))
     elif a.norm_placement != "post":
@@ -192,7 +215,10 @@ def _after_layers(a: Architecture, outside: Mapping[Row, ParameterSpecs]) -> Ite
 
 
 def _lm_head(a: Architecture, specs: ParameterSpecs) -> Fact:
-    """The LM head: none, tied to the token embedding or a matrix of its own, and its biases."""
+    """The LM head: none, or tied to the token embedding or untied, with its number of biases, as in "lm-head-tied-0".
+
+    The width is that of the LM head's matrix; d if it is tied.
+    """
     if not a.has_lm_head:
         return Fact("lm-head-none")
     matrices = [spec for spec in specs if spec.kind == "matrix"]
@@ -203,7 +229,7 @@ def _lm_head(a: Architecture, specs: ParameterSpecs) -> Fact:
 
 
 def _modules(a: Architecture, specs: ParameterSpecs) -> tuple[Fact, ...]:
-    """The matrices and norms among these tensors, each with its bias, which follows it if it has one."""
+    """One Fact for each matrix or norm among these tensors; a bias belongs to the tensor that it follows."""
     modules = list[list[ParameterSpec]]()
     for spec in specs:
         if spec.kind == "bias":
@@ -214,7 +240,7 @@ def _modules(a: Architecture, specs: ParameterSpecs) -> tuple[Fact, ...]:
 
 
 def _module(a: Architecture, specs: Sequence[ParameterSpec]) -> Fact:
-    """One matrix or one norm, with or without a bias."""
+    """The Fact of one matrix, with its shape and whether it has a bias, or of one norm; `specs` are its tensors."""
     if specs[0].kind == "scale":
         return Fact("norm", _norm_words(a, specs))
     rows, columns = (dim.size(a.all_sizes) for dim in specs[0].in_out_shape)
@@ -222,7 +248,7 @@ def _module(a: Architecture, specs: Sequence[ParameterSpec]) -> Fact:
 
 
 def _norm_words(a: Architecture, norms: Sequence[ParameterSpec]) -> Mapping[str, str | Fact]:
-    """What a norm is called, and how many numbers it has: scales, and as many biases if it has any."""
+    """The name of a norm without and with its article, and how many scales it has, and as many biases if it has any."""
     length = norms[0].in_out_shape[0].size(a.all_sizes)
     numbers = Fact("scales-biases" if _has_biases(norms) else "scales", {"n": length})
     return {"norm": a.norm, "a_norm": Fact(f"a-{a.norm}"), "numbers": numbers}

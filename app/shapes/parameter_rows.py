@@ -15,9 +15,9 @@ _BEFORE_LAYERS = ("embedding", "patch_embedding", "embedding_norm", "embedding_p
 def parameter_rows(architecture: Architecture) -> tuple[Count, ...]:
     """Counts of parameters: each part outside the layers, each part of one layer, all layers, and the total.
 
-    A part without parameters has no row. The feed-forward block of a mixture of experts is told apart into router,
-    one expert, all experts and shared experts; a last row then counts the parameters that one token uses. Right only
-    for models with one stack of layers that are alike but for experts or the number of their norms.
+    A part without parameters has no row. The feed-forward block of a mixture of experts is split into router, one
+    expert, all experts and shared experts; a last row then counts the parameters that one token uses. Right only for
+    models with one stack of layers that are alike except for experts or the number of their norms.
     """
     stack = architecture.stacks[0]
     kinds = stack.kinds
@@ -33,9 +33,10 @@ def parameter_rows(architecture: Architecture) -> tuple[Count, ...]:
 
 
 def _rows_of_layers(kinds: Sequence[LayerKind], layers: Expression) -> dict[str, Count]:
-    """The parts of one layer by key, then totals of all layers; `layers` is how many, where they are alike.
+    """The parts of one layer by key, then totals of all layers; `layers` is their number if there is one kind of layer.
 
-    Layers with experts and layers without have a total each; norms that differ have one row for all layers.
+    Layers with experts and layers without have a total each, before that of all layers. Norms that differ between
+    layers have one row for all layers in place of one for a layer.
     """
     mixed = any(kind.has_experts for kind in kinds) and len(kinds) > 1
     by_kind = [_rows_of_layer(kind, mixed=mixed) for kind in kinds]
@@ -53,9 +54,9 @@ def _rows_of_layers(kinds: Sequence[LayerKind], layers: Expression) -> dict[str,
 
 
 def _rows_of_layer(kind: LayerKind, *, mixed: bool) -> dict[str, Count]:
-    """The parts of one layer by key; one expert stands before all E of them.
+    """The parts of one layer by key; a row for one expert comes before the row for all E of them.
 
-    In a model that is `mixed` a feed-forward block without experts is called dense.
+    In a `mixed` model, which has layers with and without experts, a feed-forward block without experts is called dense.
     """
     rows = dict[str, Count]()
     for row, specs in kind.rows.items():
@@ -75,7 +76,7 @@ def _summands(rows: Mapping[str, Count]) -> list[Count]:
 
 
 def _totals_with_norms(kinds: Sequence[LayerKind]) -> dict[str, Count]:
-    """The norms of all layers, and all layers, where the layers differ in their number of norms (ModernBERT)."""
+    """Rows for the norms of all layers, and for all layers, if layers differ in their number of norms (ModernBERT)."""
     norms = sum((number_of_parameters(kind.rows.get("norms", ())) * kind.layers for kind in kinds), ZERO)
     layers = (number_of_parameters(kind.parameters) for kind in kinds)
     all_layers = sum((layer * kind.layers for layer, kind in zip(layers, kinds, strict=True)), ZERO)
@@ -89,7 +90,10 @@ def _totals_with_norms(kinds: Sequence[LayerKind]) -> dict[str, Count]:
 
 
 def _rows_of_used(kinds: Sequence[LayerKind], total: Count) -> Iterator[Count]:
-    """The parameters that one token uses, for a mixture of experts: all but the E - k experts it is not sent to."""
+    """Yield the row of the parameters that one token uses: all but the E - k experts it is not sent to.
+
+    Yields nothing for a model without experts.
+    """
     routed = sum((number_of_parameters(kind.rows.get("experts", ())) * kind.layers for kind in kinds), ZERO)
     if routed != ZERO:
         used = routed.substitute({"E": Expression.symbol("k")})
@@ -108,7 +112,10 @@ def _leaf(key: str, specs: ParameterSpecs) -> Count:
 
 
 def added_up(key: str, rows: Sequence[Count], times: Expression | None = None) -> Count:
-    """A row that is worked out from others: their sum, times a number or symbol if one is given."""
+    """A row that is worked out from others: their sum, times a number or symbol if `times` is given.
+
+    Example: norms and attention, times L -> the formula '{L} · ({norms} + {attention})'
+    """
     total = sum((row.total for row in rows), ZERO)
     keys = tuple(row.key for row in rows)
     formula = " + ".join(f"{{{key}}}" for key in keys)
@@ -120,7 +127,11 @@ def added_up(key: str, rows: Sequence[Count], times: Expression | None = None) -
 
 
 def _summands_in_words(specs: ParameterSpecs) -> str:
-    """What a part is the sum of, as a formula of phrases: '{matrices} + {biases}', '{scales} + {biases}'."""
+    """What a part is the sum of, as a formula of phrases: '{matrices} + {biases}', '{scales} + {biases}'.
+
+    The order is tables, matrices, scales, biases; a kind without tensors is left out, and a single matrix is
+    '{matrix}'.
+    """
     kinds = [spec.kind for spec in specs]
     matrices = "matrix" if kinds.count("matrix") == 1 else "matrices"
     if specs[0].part == ModelPart.ATTENTION:  # not those of latent attention, whose formulas differ

@@ -39,12 +39,12 @@ class Blank(NamedTuple):
     field: BlankField
 
     def __str__(self) -> str:
-        """Its name in tables: 'queries.rows'. That of its box is `Variant.box`."""
+        """Its name in tables: 'queries.rows'. On sheets, `Variant.box` names its box."""
         return f"{self.tensor}.{self.field}"
 
     @property
     def transposed(self) -> Blank:
-        """The rows for the columns of the same matrix, the columns for the rows; any other blank stays as it is."""
+        """Rows for columns and columns for rows of the same matrix; any other blank is returned as it is."""
         if self.field not in MATRIX_FIELDS:
             return self
         return Blank(self.tensor, "columns" if self.field == "rows" else "rows")
@@ -55,8 +55,8 @@ class Tensor:
     """One tensor of a table: its key in files and API, its letter, its symbolic shape, and the operation that makes it.
 
     Most are matrices, whose shape is (rows, columns). A parameter belongs to the model and is learned; everything else
-    is computed from the input, or given. A sheet asks for the count of numbers of a parameter only if it is `counted`.
-    `hint` is the key of what a hint says of the columns where no sentence of the description states them.
+    is computed from the input, or given. A sheet asks how many numbers a parameter has only if it is `counted`. `hint`
+    is the key of a hint about the columns, for a tensor whose columns no sentence of the description states.
     """
 
     key: str
@@ -85,32 +85,32 @@ class Tensor:
 
     @property
     def fields(self) -> tuple[BlankField, ...]:
-        """What a sheet asks of this tensor: its sides, and of a parameter that is counted its count as well."""
+        """What a sheet asks about this tensor: its sides, and the count if it is a parameter that is counted."""
         fields = side_fields(len(self.shape))
         return (*fields, "count") if self.parameter and self.counted else fields
 
     @cached_property
     def equal_sides(self) -> Mapping[str, tuple[Blank, ...]]:
-        """The sides of its operands, then its own, grouped by axis: one group has one length. Empty if it is given.
+        """Its operands' sides, then its sides, grouped by axis; a group has one length. Empty if the tensor is given.
 
-        Example: of queries made by 'n d, d h -> n h', n has input.rows, queries.rows; d input.columns, W_Q.rows;
-        h W_Q.columns, queries.columns.
+        Example: of queries made by 'n d, d h -> n h', n has input.rows, queries.rows; d has input.columns, W_Q.rows; h
+        has W_Q.columns, queries.columns.
         """
         if self.made_by is None:
             return {}
         groups = dict[str, tuple[Blank, ...]]()
         sides = (*self.made_by.operand_sides, self.made_by.sides)
-        for key, sides_of_one in zip((*self.made_by.operands, self.key), sides, strict=True):
-            for side, field in zip(sides_of_one, side_fields(len(sides_of_one)), strict=True):
+        for key, tensor_sides in zip((*self.made_by.operands, self.key), sides, strict=True):
+            for side, field in zip(tensor_sides, side_fields(len(tensor_sides)), strict=True):
                 groups[side] = (*groups.get(side, ()), Blank(key, field))
         return groups
 
     @cached_property
     def merged_sides(self) -> Mapping[Blank, tuple[Blank, ...]]:
-        """The sides of it or its operands that are others merged into one, as (h e) is h and e, each with these.
+        """The sides that merge others, such as (h e), each with the sides h and e that it is the product of.
 
-        Example: of split_queries made by 'n (h e) -> n h e', queries.columns: split_queries.dim1, split_queries.dim2.
-        Heads that stay side by side, as in 'n (h e), m (g e) -> n m', have no sides of their own.
+        Example: of split_queries made by 'n (h e) -> n h e', queries.columns: split_queries.dim1, split_queries.dim2. A
+        side is left out if its axes are not sides of their own, as the heads in 'n (h e), m (g e) -> n m'.
         """
         parts = {side: axes_in(side) for side in self.equal_sides if "(" in side}
         return {
@@ -137,8 +137,8 @@ PARTS_SUM = Expression.parse("parts")
 class FromParts:
     """How a count is worked out from other counts of its table: a formula in `parts`, the sum of those counts.
 
-    Where it isn't worked out from their sum, the formula has the keys of the counts in place of `parts`. It may be
-    `rounded` up or down to a whole number.
+    A part may also be a matrix, which counts as its number of parameters. A formula that needs the parts one by one has
+    their keys in place of `parts`. The result may be `rounded` up or down to a whole number.
 
     Example: FromParts(L*parts, ("attention", "feed_forward", "norms")) for the parameters of all layers.
     """
@@ -148,7 +148,7 @@ class FromParts:
     rounded: Rounding = "never"
 
     def number(self, sizes: Mapping[str, int], parts: Mapping[str, int]) -> int | None:
-        """What the formula comes to with these numbers for the parts; None if that isn't whole, and isn't rounded."""
+        """What the formula comes to with these numbers for the parts; None if that isn't whole and is never rounded."""
         return Formula(self.formula, self.rounded).number({**sizes, **parts, "parts": sum(parts.values())})
 
 
@@ -157,9 +157,9 @@ class Count:
     """A number that a sheet asks for and that is no tensor: `unit` of something, as a sum of products.
 
     `formula` is the same sum for people, with factors kept together: '{L} · ({attention} + {feed_forward} + {norms})'.
-    `made_from` names the counts that this one is worked out from; None if it is worked out from sizes alone. What is
-    rounded on the way in this model `rounds`: symbols cannot say it. A total that isn't whole is `rounded`. `hint` is
-    the key of how to go about it, where its form doesn't say that.
+    `made_from` names the counts that this one is worked out from; None if it is worked out from sizes alone. `rounds`
+    says that a number on the way is rounded in this model, which symbols cannot express. A total that isn't whole is
+    `rounded`. `hint` is the key of a hint on how to go about it, where its form doesn't say that.
     """
 
     key: str
@@ -174,7 +174,7 @@ class Count:
 
     @property
     def fields(self) -> tuple[BlankField, ...]:
-        """What a sheet asks of it: the count alone."""
+        """What a sheet asks about it: the count alone."""
         return ("count",)
 
     def expression(self, _field: BlankField) -> Expression:
@@ -182,7 +182,7 @@ class Count:
         return self.total
 
     def size(self, _field: BlankField, sizes: Mapping[str, int]) -> int:
-        """The number that is right."""
+        """The total as a whole number, rounded as `rounded` says."""
         return self.total.size(sizes, self.rounded)
 
 
@@ -190,9 +190,9 @@ class Count:
 class TensorTable:
     """Tensors in the order in which they are computed, and counts; `key` names the table in files and wording.
 
-    With `asks_parameters`, a sheet may ask for parameters beside activations. `alike` are two symbols of one size in
-    every model that the table is for. Raises ValueError for a tensor whose operation doesn't fit: it has an operand
-    that doesn't come before it, or sides of one name and two lengths.
+    With `asks_parameters`, a sheet may ask for parameters as well as activations. `alike` are two symbols with the same
+    size in every model that the table is for. Raises ValueError for a tensor whose operation doesn't fit: an operand
+    does not come before it, or two sides with the same name differ in length.
     """
 
     key: str
@@ -205,9 +205,9 @@ class TensorTable:
         """Check every operation against the shapes."""
         before = {tensor.key: tensor for tensor in self.tensors if tensor.parameter and not tensor.made_by}
         alike = {self.alike[0]: Expression.symbol(self.alike[1])} if self.alike else {}
-        for made in self.tensors:
-            _check_operation(f"{self.key}, {made.key}", made, before, alike)
-            before[made.key] = made
+        for tensor in self.tensors:
+            _check_operation(f"{self.key}, {tensor.key}", tensor, before, alike)
+            before[tensor.key] = tensor
         if len(self.by_key) < len(self.tensors):
             raise ValueError(f"{self.key}: two tensors have one key")
 
@@ -218,26 +218,27 @@ class TensorTable:
 
     @cached_property
     def equal_sides(self) -> Mapping[str, tuple[tuple[Blank, ...], ...]]:
-        """For each activation, in the order of computation, the groups of sides its operation forces to one length.
+        """For each computed or given tensor, in order, the groups of sides that its operation forces to one length.
 
-        An activation that is given, such as the input, has no group. Products of parameters are among them.
+        A given tensor, such as the input, has no groups. Parameters are left out, except those that are products of
+        others.
         """
-        made = (tensor for tensor in self.tensors if not tensor.parameter or tensor.made_by)
-        return {tensor.key: tuple(tensor.equal_sides.values()) for tensor in made}
+        computed = (tensor for tensor in self.tensors if not tensor.parameter or tensor.made_by)
+        return {tensor.key: tuple(tensor.equal_sides.values()) for tensor in computed}
 
     @cached_property
     def asked(self) -> Mapping[str, Tensor | Count]:
-        """What a sheet may ask for, by key: the activations, or the parameters of a table without activations; counts.
+        """What a sheet may ask for, by key: the activations, then the counts; without activations, the parameters.
 
-        Example: a head's table asks for input, queries … output and not for W_Q; a layer's parameters ask for W_Q. A
-        table that `asks_parameters` asks for all of its tensors.
+        Example: a head's table asks for input, queries … output and not for W_Q; a table of a layer's parameters for
+        W_Q. A table that `asks_parameters` asks for all of its tensors.
         """
         tensors = self.tensors if self.asks_parameters else self.activations or self.tensors
         return {**{tensor.key: tensor for tensor in tensors}, **{count.key: count for count in self.counts}}
 
     @cached_property
     def merged_sides(self) -> Mapping[str, Mapping[Blank, tuple[Blank, ...]]]:
-        """For each activation that merges or splits sides, in the order of computation, these and their parts."""
+        """For each activation that merges or splits sides, in order, the merged sides with their parts."""
         return {tensor.key: tensor.merged_sides for tensor in self.activations if tensor.merged_sides}
 
     def __getitem__(self, key: str) -> Tensor:
@@ -251,13 +252,14 @@ class TensorTable:
 
     @property
     def has_more_sides(self) -> bool:
-        """Whether some tensor of it is no matrix, but has three sides or four."""
+        """Whether any of its tensors has three sides or four."""
         return any(len(tensor.shape) > len(MATRIX_FIELDS) for tensor in self.tensors)
 
     def formula(self, key: str, *, tokens_as_columns: bool = False) -> str:
-        """How a tensor is made: as mathematics, or where some tensor has more than two sides, as PyTorch has it.
+        """How a tensor is made, as mathematics; as a line of PyTorch in a table with tensors of three sides or four.
 
-        Empty for one that is given.
+        "" for a given tensor. With tokens as columns, the mathematics has its factors in reverse order; PyTorch stays
+        as it is.
         """
         operation = self[key].made_by
         if operation is None:
@@ -265,25 +267,32 @@ class TensorTable:
         return operation.code() if self.has_more_sides else operation.formula(tokens_as_columns=tokens_as_columns)
 
     def with_only(self, tensors: Iterable[Tensor], key: str = "") -> TensorTable:
-        """A table of these tensors, those of them as given whose operands are not among them."""
-        kept = tuple(tensors)
-        keys = {tensor.key for tensor in kept}
-        is_given = {t.key for t in kept if t.made_by and not keys >= set(t.made_by.operands)}
-        return TensorTable(key or self.key, tuple(replace(t, made_by=None) if t.key in is_given else t for t in kept))
+        """A table of these tensors alone, under `key` or else its present key; counts and other settings are dropped.
+
+        A tensor with an operand that is not among them becomes a given one.
+        """
+        chosen = tuple(tensors)
+        keys = {tensor.key for tensor in chosen}
+        is_given = {t.key for t in chosen if t.made_by and not keys >= set(t.made_by.operands)}
+        return TensorTable(key or self.key, tuple(replace(t, made_by=None) if t.key in is_given else t for t in chosen))
 
     def shapes(self, sizes: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
         """Every tensor's shape as whole numbers, e.g. {'scores': (100, 100)} with N = 100."""
         return {tensor.key: tuple(length.size(sizes) for length in tensor.shape) for tensor in self.tensors}
 
 
-def _check_operation(name: str, made: Tensor, before: Mapping[str, Tensor], alike: Mapping[str, Expression]) -> None:
-    """Raise ValueError for a tensor that its operation cannot make of the tensors before it."""
-    operation = made.made_by
+def _check_operation(name: str, result: Tensor, before: Mapping[str, Tensor], alike: Mapping[str, Expression]) -> None:
+    """Raise ValueError if a tensor's operation cannot make it from the tensors before it.
+
+    Checked in this order: every operand comes before it; each tensor has as many sides as the pattern; sides with the
+    same name have the same length, with symbols replaced as `alike` says; a merged side is the product of its parts.
+    """
+    operation = result.made_by
     if operation is None:
         return
     if missing := [key for key in operation.operands if key not in before]:
         raise ValueError(f"{name}: there is no {missing[0]} before it")
-    shapes = [before[key].shape for key in operation.operands] + [made.shape]
+    shapes = [before[key].shape for key in operation.operands] + [result.shape]
     lengths = dict[str, Expression]()
     for sides, shape in zip((*operation.operand_sides, operation.sides), shapes, strict=True):
         if len(sides) != len(shape):
@@ -314,5 +323,5 @@ def tensor(
 
 
 def learned(key: str, shape: str, role: Role, *, counted: bool = True, letter: str = "") -> Tensor:
-    """A matrix that is learned; its letter is its key unless it has another one."""
+    """A learned matrix; its letter is its key unless `letter` is another one."""
     return tensor(key, letter or key, shape, role, parameter=True, counted=counted)

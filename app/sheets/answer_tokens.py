@@ -33,7 +33,7 @@ _SIGNS = frozenset("+-*/^()=")
 def tidy_answer(text: str, max_characters: int = MAX_ANSWER_CHARACTERS) -> str:
     """A typed text in one spelling of digits, signs and spaces, without a leading = and the braces of d_{h}.
 
-    Raises CannotReadError for a text that is too long or has a special digit.
+    Raises CannotReadError("too-long") for more than `max_characters`, and "special-digit" for a digit such as ½.
     """
     if len(text) > max_characters:
         raise CannotReadError("too-long")
@@ -44,10 +44,11 @@ def tidy_answer(text: str, max_characters: int = MAX_ANSWER_CHARACTERS) -> str:
 
 
 def answer_tokens(text: str, names: Collection[str], *, prefixes: bool = True) -> list[str]:
-    """The numbers, names and signs of a tidy text in order, spaces left out; CannotReadError at anything else.
+    """The numbers, names and signs of a tidy text in order, spaces left out: "4k/d_h" -> ['4k', '/', 'd_h'].
 
-    A number keeps its thousands separators, and its prefix: 4k. Without `prefixes`, the k of 4k is a name.
-    Letters that are no name are cut into names: "hd_h" into "h" and "d_h".
+    A number keeps its thousands separators, and its prefix; without `prefixes`, the k of 4k is a name. Letters that are
+    not in `names` are cut into names: "hd_h" into "h" and "d_h". Raises CannotReadError for anything else, for a number
+    that is too large, and for one that can be read in two ways.
     """
     tokens, at, number_at = list[str](), 0, (_NUMBER if prefixes else _WITHOUT_PREFIX).match
     while at < len(text):
@@ -68,7 +69,7 @@ def answer_tokens(text: str, names: Collection[str], *, prefixes: bool = True) -
 
 
 def number_value(token: str) -> Fraction | None:
-    """The value of a number as it was typed, with its separators, power of ten and prefix; None for another token."""
+    """The value of a number as it was typed, "1,024", "5e3" or "4k" (4000); None for any other token."""
     if token.isdigit():
         return Fraction(int(token))
     number = _NUMBER.fullmatch(token)
@@ -80,9 +81,10 @@ def number_value(token: str) -> Fraction | None:
 
 
 def _checked_number(number: re.Match[str], names: Collection[str]) -> str:
-    """The number's text; raises CannotReadError where it is too large, or can be read in two ways.
+    """The number's text; raises CannotReadError if it is too large, or can be read in two ways.
 
-    In two ways: 4.096 (a decimal, or thousands as in German), and 4G where G is a symbol of the sheet.
+    Too large is a power of ten beyond MAX_POWER_OF_TEN. In two ways: 4.096 (a decimal, or thousands as in German), and
+    4G if G is a symbol of the sheet.
     """
     if number[0].isdigit():
         return number[0]
@@ -97,7 +99,10 @@ def _checked_number(number: re.Match[str], names: Collection[str]) -> str:
 
 
 def _names_in(word: str, names: Collection[str]) -> list[str]:
-    """The word as a name, or cut into names, long ones first; raises CannotReadError("letters") if it can't be."""
+    """The word as a name, or cut into names, the first as long as possible: "hd_h" -> ['h', 'd_h'].
+
+    Raises CannotReadError("letters") if it cannot be cut, and "too-long" for more than MAX_WORD letters.
+    """
     if word in names:
         return [word]
     if len(word) > MAX_WORD:
@@ -118,7 +123,11 @@ def _names_in(word: str, names: Collection[str]) -> list[str]:
 
 
 def _refusal_at(text: str, at: int) -> CannotReadError:
-    """The error for a character with which no number, name or sign begins, to be raised by the caller."""
+    """The error for a character with which no number, name or sign begins, to be raised by the caller.
+
+    Tried in this order: "two-numbers" for a comma or semicolon between numbers, "decimal" for a point or comma,
+    "letters" for a word in another script, else "sign".
+    """
     if re.match(r", ?\d{3}|, \d|; ?\d", text[at:]):
         return CannotReadError("two-numbers")
     if text[at] in ".,":

@@ -1,9 +1,9 @@
 """The letters that name one sheet on paper: KTR-FB-CD opens exactly the sheet they were printed on.
 
-The letters cannot be mistaken for each other and spell no words. Three stand for the worksheet and some for the
-tokens; more follow a Y if the decoder's tokens are not the worksheet's own, two Y if only some of its rows are asked,
-and an X if the model is not its own. The last two check the others against every number of the sheet, so that a
-worksheet that was changed since refuses old codes.
+The letters cannot be mistaken for each other and spell no words. Three are for the worksheet and some for the tokens;
+more follow a Y if the decoder's tokens are not the worksheet's, two Y if only some of its rows are asked, and an X if
+the model is not the worksheet's. The last two check the others against every number of the sheet, so that a worksheet
+that was changed since refuses old codes.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _IMPORTED_KEY = re.compile("cfg-([0-9a-f]{5})[0-9a-f]+")
 class Code:
     """A code taken apart: short hashes of worksheet and model, tokens, decoder tokens, and the check letters.
 
-    `decoder_tokens` and `model` are None if they are the worksheet's own, `rows` if all of its rows are asked; else it
-    is their number, as in the key of a cut worksheet.
+    `decoder_tokens` and `model` are None if they are the worksheet's. `rows` is None if all rows are asked; otherwise
+    it is the number that says which, as in the key of a cut worksheet.
     """
 
     worksheet: str
@@ -72,8 +72,8 @@ def write_code(
     """The code of a sheet, such as KTR-FB-CD, from the keys of its worksheet and model, its tokens and its answer key.
 
     Its parts: the whole worksheet, the tokens, Y and the decoder tokens, and YY and the number of its rows, unless they
-    are None, X and the model unless it is the worksheet's own (`own_model`), and two letters that check all of these
-    and every number of the answer key.
+    are None, X and the model unless it is the worksheet's (`own_model`), and two letters that check all of these and
+    every number of the answer key. `worksheet` is the key of the whole worksheet.
     """
     parts = [short_hash(worksheet, 3), _letters_of(tokens, 2)]
     if decoder_tokens is not None:
@@ -92,7 +92,7 @@ def check_letters(worksheet: str, model: str, tokens: int, decoder_tokens: int |
 
 
 def short_hash(text: str, length: int) -> str:
-    """So many letters, always the same for the same text; two texts may share them."""
+    """`length` letters, always the same for the same text; two texts may share them."""
     number = int.from_bytes(sha256(text.encode()).digest()[:8])
     return _letters_of(number % len(CODE_LETTERS) ** length, length)
 
@@ -111,7 +111,7 @@ def imported_key_prefix(letters: str) -> str:
 def _letters_of(number: int, min_length: int) -> str:
     """A number written in base 19 with the code's letters as digits: 20 is 'CC', as 1·19 + 1.
 
-    Shorter ones are padded in front with B, the zero.
+    Padded in front with B, the zero, to `min_length` letters.
     """
     digits = ""
     while number or len(digits) < min_length:

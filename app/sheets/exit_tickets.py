@@ -27,8 +27,8 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 from app.names import JOINERS, normal_form
 from app.sheets.authoring.worksheet_settings import SettingError
 from app.sheets.worksheet import WorksheetError
+from app.translation import N_, ngettext
 from app.translation import gettext as _
-from app.translation import ngettext
 
 QuestionKind = Literal["text", "choose-one", "choose-several", "scale"]
 SCALE_POINTS = ("1", "2", "3", "4", "5")
@@ -42,9 +42,14 @@ def _refused(sentence: str) -> PydanticCustomError:
 
 
 def _line(longest: int) -> AfterValidator:
-    """Makes a text one line without blanks around it, composed (NFC); refuses an empty, a long and an invisible one."""
+    """A validator that makes a text one line: composed (NFC), with single spaces and none at the ends.
+
+    Refuses an empty text, one of more than `longest` characters, and one with an invisible character, except for
+    joiners.
+    """
 
     def check(text: str) -> str:
+        """Return the text as one line, or refuse it if it is empty, too long or has an invisible character."""
         line = normal_form("NFC", " ".join(text.split()))
         if not line:
             raise _refused(_("Write something here."))
@@ -67,7 +72,7 @@ _SETTINGS = ConfigDict(frozen=True, coerce_numbers_to_str=True, extra="forbid")
 class TicketQuestion(BaseModel):
     """One question of an exit ticket: free text, options of which to choose, or a scale of SCALE_POINTS.
 
-    `labels` are those of the first and the last point of a scale. The key stands for the question in what is stored.
+    `labels` are those of the first and the last point of a scale. Stored answers name the question by its key.
     """
 
     model_config = _SETTINGS
@@ -87,6 +92,7 @@ class TicketQuestion(BaseModel):
     @field_validator("options")
     @classmethod
     def _check_options(cls, options: tuple[str, ...]) -> tuple[str, ...]:
+        """Refuse an option that is repeated, and more than MAX_OPTIONS of them."""
         if twice := next((option for option in options if options.count(option) > 1), ""):
             raise _refused(_("Each option may be there once; “{option}” is there twice.").format(option=twice))
         if len(options) > MAX_OPTIONS:
@@ -95,7 +101,10 @@ class TicketQuestion(BaseModel):
 
     @model_validator(mode="after")
     def _check_kind(self) -> TicketQuestion:
-        """Options belong to the kinds that choose, and two labels to a scale."""
+        """Refuse options and labels that do not fit the kind of question.
+
+        Questions to choose from have at least MIN_OPTIONS options, others none; a scale has two labels, others none.
+        """
         has_options = self.kind in ("choose-one", "choose-several")
         if has_options and len(self.options) < MIN_OPTIONS:
             raise _refused_setting(
@@ -109,7 +118,7 @@ class TicketQuestion(BaseModel):
 
 
 def _refused_setting(setting: str, sentence: str) -> PydanticCustomError:
-    """An error of a whole question that belongs to one of its settings."""
+    """An error about a whole question or ticket, attributed to one of its settings."""
     return PydanticCustomError("setting", "{sentence}", {"sentence": sentence, "setting": setting})
 
 
@@ -137,6 +146,7 @@ class Ticket(BaseModel):
     @field_validator("questions")
     @classmethod
     def _check_questions(cls, questions: tuple[TicketQuestion, ...]) -> tuple[TicketQuestion, ...]:
+        """Refuse a ticket without questions, with more than MAX_TICKET_QUESTIONS, or with two of the same key."""
         keys = [question.key for question in questions]
         if not 1 <= len(keys) <= MAX_TICKET_QUESTIONS:
             raise _refused(_("A ticket has 1 to {most} questions.").format(most=MAX_TICKET_QUESTIONS))
@@ -146,7 +156,7 @@ class Ticket(BaseModel):
 
     @model_validator(mode="after")
     def _check_number(self) -> Ticket:
-        """Nobody can pick more questions than there are to pick from."""
+        """Refuse a `pick_at_least` above the number of questions that are not required."""
         optional = sum(not question.required for question in self.questions)
         if self.pick_at_least > optional:
             sentence = _("Students can pick at most {count}: that is how many questions are not required.")
@@ -163,7 +173,7 @@ def ticket_of_settings(key: str, settings: Mapping[str, Any]) -> Ticket:
 
 
 def check_ticket(key: str, settings: Mapping[str, Any]) -> tuple[Ticket | None, tuple[SettingError, ...]]:
-    """The Ticket with these settings, or None and a SettingError for every setting that cannot stay as it is.
+    """The Ticket with these settings, or None and a SettingError for every setting that has to change.
 
     Settings that depend on others, as options do on the kind, are checked only once those are right.
     """
@@ -176,7 +186,10 @@ def check_ticket(key: str, settings: Mapping[str, Any]) -> tuple[Ticket | None, 
 
 
 def _setting_error(error: ErrorDetails) -> SettingError:
-    """The SettingError for one of pydantic's errors: where the setting is, and a sentence about what to write."""
+    """The SettingError for one of pydantic's errors: where the setting is, and a sentence about what to write.
+
+    The sentence is the validator's if it has one; else that there is no such setting, or what the setting must be.
+    """
     kind, path = error["type"], [int(part) if isinstance(part, int) else str(part) for part in error["loc"]]
     if kind in ("sentence", "setting"):
         context = error.get("ctx", {})
@@ -184,7 +197,9 @@ def _setting_error(error: ErrorDetails) -> SettingError:
     if kind == "extra_forbidden":
         return _no_setting(path)
     named = [part for part in path if isinstance(part, str)]
-    return SettingError(_SENTENCES[named[-1] if named else "questions"], *(path or ["questions"]))
+    sentence = _(_SENTENCES[named[-1] if named else "questions"])
+    words = {"most": MAX_KEY, "kinds": ", ".join(get_args(QuestionKind))}
+    return SettingError(sentence.format(**words), *(path or ["questions"]))
 
 
 def _no_setting(path: Sequence[int | str]) -> SettingError:
@@ -193,19 +208,19 @@ def _no_setting(path: Sequence[int | str]) -> SettingError:
     return SettingError(sentence.format(name=str(path[-1])[:MAX_KEY], names=", ".join(known)), *path)
 
 
-_NEEDED = _("A ticket needs title, instruction and questions with key and text.")
+_NEEDED = N_("A ticket needs title, instruction and questions with key and text.")
 _SENTENCES = {
     "title": _NEEDED,
     "instruction": _NEEDED,
     "questions": _NEEDED,
     "text": _NEEDED,
-    "key": _("A key has up to {most} letters without accents, digits, - and _.").format(most=MAX_KEY),
-    "kind": _("The kind is one of: {kinds}.").format(kinds=", ".join(get_args(QuestionKind))),
-    "options": _("Options are a list of texts."),
-    "labels": _("Labels are a list of two texts."),
-    "required": _("Required is true or false."),
-    "anonymous": _("Anonymous is true or false."),
-    "pick_at_least": _("Write a whole number, such as 2, or 0."),
+    "key": N_("A key has up to {most} letters without accents, digits, - and _."),
+    "kind": N_("The kind is one of: {kinds}."),
+    "options": N_("Options are a list of texts."),
+    "labels": N_("Labels are a list of two texts."),
+    "required": N_("Required is true or false."),
+    "anonymous": N_("Anonymous is true or false."),
+    "pick_at_least": N_("Write a whole number, such as 2, or 0."),
 }
 
 

@@ -18,7 +18,7 @@ _SUM_OF_SIZES = re.compile(r"\(\{(\w+)\} \+ \{(\w+)\}\)")
 
 
 class FormulaPiece(NamedTuple):
-    """A part of a formula as text: a symbol, which is set as mathematics, or what stands between symbols."""
+    """A part of a formula as text: a symbol, which is set as mathematics, or the text between symbols."""
 
     text: str
     is_symbol: bool
@@ -40,16 +40,16 @@ def formula_pieces(variant: Variant, key: str) -> tuple[FormulaPiece, ...]:
 
 
 def write_formula(variant: Variant, key: str) -> str:
-    """The same as one text: "Q · Kᵀ"; each drawing of the sheet says it again."""
+    """The pieces of `formula_pieces` as one text, "Q · Kᵀ"; cached, since each drawing of a sheet repeats it."""
     if key not in variant.written_formulas:
         variant.written_formulas[key] = "".join(piece.text for piece in formula_pieces(variant, key))
     return variant.written_formulas[key]
 
 
 def _with_alike_sizes_added(variant: Variant, formula: str) -> str:
-    """A sum of two sizes as twice the first where the notation calls both the same.
+    """The formula with a sum of two sizes written as twice the first if the notation gives both the same name.
 
-    Example: where d_h and d_v are both d_head, "{L} · ({d_h} + {d_v})" becomes "{L} · 2 · {d_h}".
+    Example: if d_h and d_v are both d_head, "{L} · ({d_h} + {d_v})" becomes "{L} · 2 · {d_h}".
     """
 
     def added(match: re.Match[str]) -> str:
@@ -60,7 +60,7 @@ def _with_alike_sizes_added(variant: Variant, formula: str) -> str:
 
 
 def _pieces(variant: Variant, formula: str) -> Iterator[FormulaPiece]:
-    """The formula cut at its braces, and what these stand for in between."""
+    """Yield the formula cut at its braces, with the letter, symbol or name in place of each pair of braces."""
     for at, text in enumerate(_NAME.split(_with_phrases(variant, formula))):
         if at % 2:
             yield _named(variant, text)
@@ -69,7 +69,10 @@ def _pieces(variant: Variant, formula: str) -> Iterator[FormulaPiece]:
 
 
 def _named(variant: Variant, name: str) -> FormulaPiece:
-    """The letter of a tensor, the symbol of a size, or the name of the row of a count, which has no letter."""
+    """The letter of a tensor or the symbol of a size, as a symbol; for a count, the name of its row, as text.
+
+    The name begins with a small letter, unless its second letter is a capital ("LM head") or the author chose it.
+    """
     if letter := variant.letters.get(name):
         return FormulaPiece(letter, is_symbol=True)
     if name in variant.table.asked:
@@ -80,9 +83,9 @@ def _named(variant: Variant, name: str) -> FormulaPiece:
 
 
 def _with_phrases(variant: Variant, formula: str) -> str:
-    """The formula with the wording's phrases filled in; the names in braces of tensors, counts and sizes stay.
+    """The formula with the wording's phrases filled in; braces with a tensor, count or size stay.
 
-    A phrase that is different where tokens are columns is taken from "formulas-with-tokens-as-columns".
+    Phrases are those for the sheet's tokens as rows or as columns; "norm" is the model's kind of norm.
     """
     phrases = {**variant.wording.phrases(variant.worksheet.tokens_are), "norm": variant.architecture.norm}
 

@@ -26,13 +26,15 @@ MAX_ROWS_DIGITS = 9  # of the number in the key of a cut worksheet
 
 
 def _cached(size: int) -> Callable[[LibraryMethod[P, R]], LibraryMethod[P, R]]:
-    """Makes a method of a library remember its latest results; each library remembers its own."""
+    """A decorator that caches the `size` latest results of a library's method, separately in each library."""
 
     def decorate(method: LibraryMethod[P, R]) -> LibraryMethod[P, R]:
+        """The method, with the latest results kept in each library."""
         name = f"_results_of_{method.__name__}"
 
         @wraps(method)
         def cached(self: Library, /, *args: P.args, **kwargs: P.kwargs) -> R:
+            """Return the kept result of the method for these arguments, or call it."""
             results = vars(self)  # past the frozen dataclass
             if name not in results:
                 results.setdefault(name, lru_cache(size)(partial(method, self)))
@@ -46,14 +48,14 @@ def _cached(size: int) -> Callable[[LibraryMethod[P, R]], LibraryMethod[P, R]]:
 
 @dataclass(frozen=True)
 class Library:
-    """Everything instructors wrote: worksheets and models by key, in reading order, and the wording."""
+    """Everything that instructors wrote: worksheets and models by key, in reading order, and the wording."""
 
     worksheets: Mapping[str, Worksheet]
     models: Mapping[str, Model]
     wording: Wording
 
     def __reduce__(self) -> tuple[type[Library], tuple[object, ...]]:
-        """Leave the caches behind where the library is sent to another process."""
+        """Leave the caches out when the library is sent to another process."""
         return Library, (dict(self.worksheets), dict(self.models), self.wording)
 
     @property
@@ -62,15 +64,15 @@ class Library:
         return tuple(dict.fromkeys(sheet.topic for sheet in self.worksheets.values()))
 
     def worksheet(self, key: str) -> Worksheet:
-        """The worksheet of that key, which may be one of the library cut to some rows, as `Worksheet.cut_to` writes it.
+        """The worksheet with that key, which may be one of the library cut to some rows: see `Worksheet.cut_to`.
 
-        Raises WorksheetError that lists the keys there are.
+        Raises WorksheetError, which lists the keys of the library, for any other key.
         """
         return self.worksheets[key] if key in self.worksheets else self._part(key)
 
     @_cached(PARTS_REMEMBERED)
     def _part(self, key: str) -> Worksheet:
-        """The cut worksheet of a key that is not in the library."""
+        """The cut worksheet with that key; raises WorksheetError for an unknown key or number of rows. Cached."""
         whole, cut, number = key.partition(CUT)
         if cut and whole in self.worksheets:
             if number.isascii() and number.isdecimal() and len(number) <= MAX_ROWS_DIGITS:
@@ -81,12 +83,12 @@ class Library:
 
     @_cached(CHOICES_REMEMBERED)
     def of_topics(self, topics: tuple[str, ...]) -> Library:
-        """The library with the worksheets of these topics alone. The latest are cached, with their sheets."""
+        """The library with only the worksheets of these topics. The latest are cached, with their sheets."""
         chosen = {key: sheet for key, sheet in self.worksheets.items() if sheet.topic in topics}
         return Library(chosen, self.models, self.wording)
 
     def model(self, key: str) -> Model:
-        """The model of that key; raises WorksheetError that lists the keys there are."""
+        """The model with that key; raises WorksheetError, which lists the known keys, for any other."""
         if key not in self.models:
             problem = _("There is no model “{key}”. Models: {keys}.")
             raise WorksheetError(problem.format(key=key[:60], keys=", ".join(self.models)))
@@ -95,20 +97,20 @@ class Library:
     def variant(
         self, worksheet: str, model: str | None = None, tokens: int | None = None, decoder_tokens: int | None = None
     ) -> Variant:
-        """A sheet to fill in; model, tokens and decoder tokens are the worksheet's own if None.
+        """A sheet to fill in; a model, tokens or decoder tokens of None are the worksheet's.
 
-        Tokens of None are the nearest number to the worksheet's own that the model can take.
+        For tokens of None it is the number nearest to the worksheet's that the model can take.
 
-        Raises WorksheetError for an unknown key, TokensError for a length that the model cannot take, and TopicError
-        if the model has no such topic or none of the worksheet's rows. The latest sheets are cached.
+        Raises WorksheetError for an unknown key, TokensError for a length that the model cannot take, and TopicError if
+        the model has no such topic or none of the worksheet's rows. The latest sheets are cached.
         """
         return self._variant(worksheet, model, tokens, decoder_tokens)
 
     @_cached(VARIANTS_REMEMBERED)
     def _variant(self, worksheet: str, model: str | None, tokens: int | None, decoder_tokens: int | None) -> Variant:
-        """The sheet of `variant`, whose defaults are filled in so that the same sheet is cached once.
+        """The sheet of `variant`, which is cached by these arguments.
 
-        Decoder tokens that equal the worksheet's own are kept as None, so that they add nothing to the sheet's code.
+        Decoder tokens that equal the worksheet's become None, so that they add nothing to the sheet's code.
         """
         sheet = self.worksheet(worksheet)
         chosen = self.model(model or sheet.model)
@@ -124,9 +126,9 @@ class Library:
 
     @_cached(VARIANTS_REMEMBERED)
     def refusal(self, worksheet: str, model: str) -> str | None:
-        """Why a worksheet is not true of a model, and what to choose instead; None if it is. Results are cached.
+        """Why a worksheet is not true of a model, and what to choose instead; None if it is true. Results are cached.
 
-        It is asked at the number of tokens that `variant` proposes.
+        The model is tried with the number of tokens that `variant` proposes.
         """
         sheet, chosen = self.worksheet(worksheet), self.model(model)
         architecture = sheet.architecture_of(chosen)
@@ -141,14 +143,15 @@ class Library:
     def variant_with_sizes(self, sheet: Worksheet, model: str, tokens: int, decoder_tokens: int | None) -> Variant:
         """The sheet of a stored worksheet with stored sizes, which are not checked again.
 
-        The worksheet need not be one of the library's any more; the model must be: raises WorksheetError.
+        The library need not have the worksheet any more; it must have the model, else it raises WorksheetError.
         """
         return Variant(sheet, self.model(model), tokens, self.wording, decoder_tokens)
 
     def seeded(self, worksheet: str, seed: int, model: str | None = None) -> Variant:
-        """The sheet that a seed draws, the same on every machine; of this model, or of one of the worksheet's if None.
+        """The sheet that a seed draws, the same on every machine.
 
-        Raises WorksheetError, SeedError for a seed out of range, TopicError.
+        With this model or, if None, one of the worksheet's models. Raises WorksheetError for an unknown key, SeedError
+        for a seed out of range, and TopicError if the model cannot take the worksheet.
         """
         sheet = self.worksheet(worksheet)
         return self._seeded(sheet.key, (model,) if model else sheet.models or (sheet.model,), check_seed(seed))
@@ -157,7 +160,7 @@ class Library:
     def _seeded(self, worksheet: str, models: tuple[str, ...], seed: int) -> Variant:
         """The sheet of `seeded`; `models` are the keys that may be drawn.
 
-        That of a cut worksheet has the model and the lengths of the whole one of the same seed.
+        A cut worksheet gets the model and the lengths that the same seed draws for the whole one.
         """
         whole = self.worksheet(worksheet).whole
         if whole != worksheet and whole in self.worksheets:
@@ -167,13 +170,13 @@ class Library:
         return draw_variant(worksheet, models, partial(self.variant, worksheet), unavoidable, seed)
 
     def max_versions(self, worksheet: str, model: str | None = None) -> int:
-        """How many different sheets seeds can draw at most; raises what `seeded` raises but SeedError."""
+        """At most how many different sheets seeds can draw; raises WorksheetError and TopicError as `seeded` does."""
         sheet = self.worksheet(worksheet)
         return max_versions((model,) if model else sheet.models or (sheet.model,), partial(self.variant, sheet.key))
 
     @_cached(CONFUSIONS_REMEMBERED)
     def unavoidable_confusions(self, worksheet: str, model: str) -> ConfusedPairs:
-        """The pairs of misconceptions that a worksheet cannot tell apart with this model, whatever the tokens."""
+        """The misconceptions, in pairs, that a worksheet cannot distinguish with this model at any length. Cached."""
         return unavoidable_confusions(model, partial(self.variant, worksheet))
 
     def variant_from_code(self, text: str) -> Variant:
@@ -196,7 +199,10 @@ class Library:
 
     @_cached(VARIANTS_REMEMBERED)
     def _variant_from_code(self, code: Code) -> Variant | None:
-        """The sheet that has this code; None if no sheet has it."""
+        """The first sheet with this code, over all worksheets and models in order; None if no sheet has it. Cached.
+
+        A code without a model is looked for with each worksheet's model only.
+        """
         for sheet in self.worksheets.values():
             models = [sheet.model] if code.model is None else self.models
             for model in models if short_hash(sheet.key, 3) == code.worksheet else ():
@@ -212,8 +218,8 @@ class Library:
     def _variant_if_code_fits(self, code: Code, sheet: Worksheet, model: str) -> Variant | None:
         """The sheet of this worksheet and model with the code's lengths, if it has exactly this code; else None.
 
-        None if the code names another model, if the model cannot take the lengths, or if the check letters differ,
-        which depend on every number of the answer key.
+        None if the code names another model, if the worksheet has no such part, if the model cannot take the lengths,
+        or if the check letters differ, which depend on every number of the answer key.
         """
         if code.model not in (None, model_letters(model)):
             return None

@@ -1,6 +1,6 @@
-"""What an author should know of the worksheets before a class sees them.
+"""What an author should know about the worksheets before a class sees them.
 
-Each sheet is looked at as it was written: misconceptions that stay hidden on it, sizes that happen to be equal, and
+Each sheet is checked as it was written: misconceptions that stay hidden on it, sizes that happen to be equal, and
 numbers in its words that are none of its sizes.
 """
 
@@ -25,6 +25,7 @@ from app.sheets.seeds import ConfusedPairs, possible_lengths, unavoidable_confus
 from app.sheets.variant import Row, Variant
 from app.sheets.worksheet import AUTHOR_MISCONCEPTION_PREFIX, Model, Worksheet
 from app.topics.registry import TOPICS, check_topic_tokens, possible_tokens
+from app.translation import gettext as _
 
 FindingKind = Literal[
     "hides", "must-hide", "range-hides", "author", "must-author", "coincides", "must-coincide", "same-answer",
@@ -35,7 +36,7 @@ ANY_TOKENS = 100  # where the number plays no part
 SHORTEST_PROPOSED = 3  # tokens; with fewer, most sizes coincide
 CONFUSIONS_KEPT = 512
 TRIED_OF_RANGE = 16  # lengths of an author's own range
-_MENDED_BY_TOKENS: frozenset[FindingKind] = frozenset({"hides", "coincides", "same-answer"})
+_FIXED_BY_TOKENS: frozenset[FindingKind] = frozenset({"hides", "coincides", "same-answer"})
 _BY_LENGTH = frozenset({"N", "M", "B"})  # sizes that another number of tokens changes
 # Parts of a description that decide what is counted, whether or not they state a size.
 _DECIDING_PARTS = frozenset({"work", "cached", "dropped"})
@@ -43,10 +44,10 @@ _DECIDING_PARTS = frozenset({"work", "cached", "dropped"})
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing about one worksheet; a kind with "must" comes from its model, and no other length would mend it.
+    """One finding about one worksheet; a kind with "must" is due to its model, and no other length would fix it.
 
-    `proposed_tokens` is a number of tokens near the sheet's own that would mend it, and all else that other tokens can
-    mend: the nearest multiple of ten, else the nearest. None where there is none. `part` is the hidden fact that the
+    `proposed_tokens` is a number of tokens near the sheet's that would fix it, and everything else that other tokens
+    can fix: the nearest multiple of ten, else the nearest; None if there is none. `part` is the hidden fact that the
     sheet needs, "" for other kinds.
     """
 
@@ -57,24 +58,24 @@ class Finding:
     part: str = ""
 
     @property
-    def to_mend(self) -> bool:
+    def fixable(self) -> bool:
         """Whether the author can do something about it."""
         return not self.kind.startswith("must")
 
 
 def findings(library: Library) -> Iterator[Finding]:
-    """Every finding about every worksheet, worksheet by worksheet, each with its own model and length."""
+    """Yield every finding about every worksheet, worksheet by worksheet, each with its model and length."""
     for key in library.worksheets:
         yield from findings_on(library, library.variant(key))
 
 
 def findings_on(library: Library, variant: Variant) -> tuple[Finding, ...]:
-    """Every finding about one sheet; the library has the models that its words may name, or that seeds may draw.
+    """Every finding about one sheet; `library` has the models that its words may name, or that seeds may draw.
 
-    Misconceptions that it cannot show or tell apart, the author's among them, symbols of equal size and rows with
-    one answer, misconceptions that its tolerance lets pass, facts that it needs and hides, then words about other
-    models or sizes. What takes time is remembered for as long as the questions stay, so that an author can be told at
-    each pause in typing.
+    In this order: misconceptions that it cannot show or distinguish, then the author's among them; symbols of equal
+    size; rows with the same answer; a range of tokens without a good length; misconceptions that its tolerance lets
+    pass; facts that it needs and hides; words about other models or sizes. Slow results are cached as long as the
+    questions stay the same, so that an author can be informed at each pause in typing.
     """
     key, proposed = variant.worksheet.key, _confusions(_Questions.of(variant)).proposed_tokens
     messages = (
@@ -84,7 +85,7 @@ def findings_on(library: Library, variant: Variant) -> tuple[Finding, ...]:
         *_rows_with_one_answer(variant),
     )
     return (
-        *(Finding(key, kind, text, proposed if kind in _MENDED_BY_TOKENS else None) for kind, text in messages),
+        *(Finding(key, kind, text, proposed if kind in _FIXED_BY_TOKENS else None) for kind, text in messages),
         *(Finding(key, kind, message) for kind, message in _hidden_in_range(variant, library.models)),
         *(Finding(key, kind, message) for kind, message in _tolerated_misconceptions(variant)),
         *_unstated_facts(variant),
@@ -94,7 +95,7 @@ def findings_on(library: Library, variant: Variant) -> tuple[Finding, ...]:
 
 @dataclass(frozen=True)
 class _Questions:
-    """What the confusions on a sheet depend on; equal where they are the same, whatever the sheet's words are."""
+    """What the confusions on a sheet depend on; two sheets with other words but the same questions have equal ones."""
 
     worksheet: Worksheet
     config: str
@@ -103,27 +104,28 @@ class _Questions:
 
     @classmethod
     def of(cls, variant: Variant) -> _Questions:
-        """Those of a sheet, whose own range of tokens plays no part in them."""
+        """The questions of a sheet; its words, its range of tokens, tolerance and seeds' models are left out."""
         sheet = variant.worksheet
         bare = Worksheet(
             "", "…", variant.model.key, sheet.topic, sheet.tokens, sheet.rows,
             kv_head_per_query_head=sheet.kv_head_per_query_head,
             decoder_tokens=variant.decoder_tokens or sheet.decoder_tokens,
             notation=sheet.notation, answers=sheet.answers, tokens_are=sheet.tokens_are,
-            misconceptions=tuple(replace(own, name="…", question="…", explanation="…") for own in sheet.misconceptions),
+            misconceptions=tuple(replace(m, name="…", question="…", explanation="…") for m in sheet.misconceptions),
         )  # fmt: skip
         return cls(bare, variant.model.config, variant.tokens, replace(variant, worksheet=bare, decoder_tokens=None))
 
     def with_tokens(self, _model: str, tokens: int | None, decoder_tokens: int | None) -> Variant:
-        """The sheet with other lengths; None for its own."""
+        """The sheet with another number of tokens (None: the same) and of decoder tokens (None: the worksheet's)."""
         return replace(self.variant, tokens=tokens or self.tokens, decoder_tokens=decoder_tokens)
 
 
 @dataclass(frozen=True)
 class _Confusions:
-    """The misconceptions that a sheet cannot tell apart: `here`, at its own length, and whatever the length.
+    """The misconceptions that a sheet cannot distinguish: `here`, at its length, and those that are unavoidable at any.
 
-    `proposed_tokens` is a length near it at which nothing is confused that need not be, None if there is none.
+    `proposed_tokens` is a length near it at which nothing is confused that need not be; None if there is none, or if
+    the sheet's length is fine.
     """
 
     here: ConfusedPairs
@@ -133,29 +135,36 @@ class _Confusions:
 
 @lru_cache(CONFUSIONS_KEPT)
 def _confusions(questions: _Questions) -> _Confusions:
-    """Those of a sheet."""
+    """The confusions on a sheet with these questions. Cached.
+
+    The unavoidable ones are worked out once for all lengths if an answer depends on the tokens. A length is proposed
+    only if the sheet confuses more than it must, or has sizes or answers that are equal by chance.
+    """
     here, variant = _confused_in_marking(questions.variant), questions.variant
     asks_for_tokens = any("N" in variant.expression(blank).symbols for blank in variant.blanks)
     any_tokens = possible_tokens(variant.worksheet.topic, variant.architecture, ANY_TOKENS)
     at_any_length = replace(questions, tokens=any_tokens, worksheet=replace(questions.worksheet, tokens=any_tokens))
     unavoidable = _unavoidable(at_any_length if asks_for_tokens else questions)
-    is_fine = here <= unavoidable and not _mendable_equalities(variant)
+    is_fine = here <= unavoidable and not _avoidable_equalities(variant)
     return _Confusions(here, unavoidable, None if is_fine else _proposed_tokens(questions, unavoidable))
 
 
 @lru_cache(CONFUSIONS_KEPT)
 def _unavoidable(questions: _Questions) -> ConfusedPairs:
-    """What sheets with these questions cannot tell apart, whatever the tokens."""
+    """What sheets with these questions cannot distinguish, whatever the tokens. Cached."""
     return unavoidable_confusions(questions.variant.model.key, questions.with_tokens)
 
 
 def _confused_in_marking(variant: Variant) -> ConfusedPairs:
-    """The misconceptions that the marks of a sheet cannot tell apart: in letters, lengths never coincide with sizes."""
+    """The misconceptions that a sheet's marks cannot distinguish: in letters, lengths never coincide with sizes."""
     return frozenset(cannot_tell_apart(variant.problem_for_marking))
 
 
 def _proposed_tokens(questions: _Questions, unavoidable: ConfusedPairs) -> int | None:
-    """A number of tokens near the sheet's own at which it confuses no more than it must; None if there is none."""
+    """A number of tokens near the sheet's at which it confuses only what is unavoidable; nothing is equal by chance.
+
+    Numbers that the model cannot take are skipped; None if none within FARTHEST_PROPOSED is left.
+    """
     variant = questions.variant
     for tokens in _lengths_around(questions.tokens):
         try:
@@ -163,13 +172,15 @@ def _proposed_tokens(questions: _Questions, unavoidable: ConfusedPairs) -> int |
         except TokensError:
             continue
         other = questions.with_tokens(variant.model.key, tokens, None)
-        if not _mendable_equalities(other) and _confused_in_marking(other) <= unavoidable:
+        if not _avoidable_equalities(other) and _confused_in_marking(other) <= unavoidable:
             return tokens
     return None
 
 
 def _lengths_around(tokens: int) -> Iterator[int]:
-    """The lengths around a length: multiples of ten first, nearer ones first, of two the shorter; not itself.
+    """Yield the lengths around a length: multiples of ten first, nearer ones first, of two the shorter; not itself.
+
+    None is below SHORTEST_PROPOSED or more than FARTHEST_PROPOSED away.
 
     >>> [*_lengths_around(32)][:4]
     [30, 40, 20, 50]
@@ -179,17 +190,17 @@ def _lengths_around(tokens: int) -> Iterator[int]:
     yield from sorted(possible, key=lambda length: length % 10 != 0)
 
 
-def _mendable_equalities(variant: Variant) -> list[str]:
-    """What is equal by chance on a sheet, and would not be at another length."""
+def _avoidable_equalities(variant: Variant) -> list[str]:
+    """Sentences about sizes and rows that are equal by chance on a sheet, and would not be at another length."""
     equalities = (*_equal_sizes(variant), *_rows_with_one_answer(variant))
     return [message for kind, message in equalities if kind in ("coincides", "same-answer")]
 
 
 def _hidden_misconceptions(variant: Variant) -> Iterator[tuple[FindingKind, str]]:
-    """(kind, sentence) for the misconceptions that the sheet cannot show or tell apart from each other.
+    """Yield (kind, sentence) for the misconceptions that the sheet cannot show or distinguish from each other.
 
     The kind is "hides" for those that another number of tokens would show, which come first, and "must-hide" for those
-    that this model hides whatever the tokens. These say nothing of the author's; see `_author_misconceptions`.
+    that this model hides whatever the tokens. "must-hide" leaves out the author's; see `_author_misconceptions`.
     """
     confusions = _confusions(_Questions.of(variant))
     here, unavoidable = confusions.here, confusions.unavoidable
@@ -199,10 +210,10 @@ def _hidden_misconceptions(variant: Variant) -> Iterator[tuple[FindingKind, str]
 
 
 def _author_misconceptions(variant: Variant) -> Iterator[tuple[FindingKind, str]]:
-    """(kind, sentence) for what this model hides of the author's misconceptions, whatever the tokens.
+    """Yield (kind, sentence) for the author's misconceptions that this model hides, whatever the tokens.
 
-    The kind is "author" for one that doesn't show, and "must-author" for one that shows and hides another. What another
-    number of tokens or no tolerance would mend is said with the others.
+    The kind is "author" for one that doesn't show, and "must-author" for one that shows and hides another. Left out are
+    those that another number of tokens would show or that the tolerance hides, which other findings report.
     """
     if not variant.worksheet.misconceptions:
         return
@@ -222,7 +233,11 @@ def _is_authors(misconception: str) -> bool:
 
 
 def _hidden_in_range(variant: Variant, models: Mapping[str, Model]) -> Iterator[tuple[FindingKind, str]]:
-    """("range-hides", sentence) for each model with which the worksheet's own range of tokens has no good length."""
+    """Yield ("range-hides", sentence) for each model with which the worksheet's range of tokens has no good length.
+
+    A good length confuses nothing that is not unavoidable; about TRIED_OF_RANGE lengths, evenly spread, are tried.
+    Yields nothing without a range; a model that cannot take any of it is skipped.
+    """
     sheet = variant.worksheet
     if sheet.tokens_from is None:
         return
@@ -238,23 +253,40 @@ def _hidden_in_range(variant: Variant, models: Mapping[str, Model]) -> Iterator[
         sheets = (questions.with_tokens(model, tokens, None) for tokens in tried)
         if not any(_confused_in_marking(each) <= unavoidable for each in sheets):
             words = {"first": sheet.tokens_from, "last": sheet.tokens_to, "model": drawn.model.name}
-            yield "range-hides", variant.wording.say("lint", "range-hides", **words)
+            message = _(
+                "With {model}, no number of tokens from {first} to {last} shows every misconception that another "
+                "number would show. Choose a wider range."
+            )
+            yield "range-hides", message.format(**words)
 
 
 def _confusion_sentences(variant: Variant, kind: FindingKind, confusions: ConfusedPairs) -> Iterator[str]:
-    """Sentences of that kind: one about all misconceptions that leave the sheet right, then one for each other pair."""
+    """Yield sentences of that kind: one about all misconceptions that do not show, then one for each other pair."""
+    if kind == "must-hide":
+        right = _("With {model} these misconceptions cannot be seen, whatever the number of tokens: {misconceptions}.")
+        alike = _("With {model} “{one}” and “{other}” cannot be told apart, whatever the number of tokens.")
+    else:
+        right = _(
+            "With {tokens} tokens these misconceptions cannot be seen, because every box comes out right or one digit "
+            "off: {misconceptions}. Change the number of tokens."
+        )
+        alike = _(
+            "With {tokens} tokens “{one}” and “{other}” cannot be told apart: they lead to the same answers. "
+            "Change the number of tokens."
+        )
     words = {"model": variant.model.name, "tokens": variant.tokens}
     if unseen := sorted(f"“{key}”" for key, other in confusions if other is None):
-        yield variant.wording.say("lint", f"{kind}-right", misconceptions=", ".join(unseen), **words)
+        yield right.format(misconceptions=", ".join(unseen), **words)
     for key, other in sorted((key, other) for key, other in confusions if other is not None):
-        yield variant.wording.say("lint", f"{kind}-other", one=key, other=other, **words)
+        yield alike.format(one=key, other=other, **words)
 
 
 def _equal_sizes(variant: Variant) -> Iterator[tuple[FindingKind, str]]:
-    """(kind, sentence) for every two symbols in the sheet's answers with equal sizes: the wrong one counts as right.
+    """Yield (kind, sentence) for every two symbols in the sheet's answers with equal sizes, so a wrong one is right.
 
-    The kind is "coincides" if one of the two is N, M or B, since other tokens would mend it, else "must-coincide".
-    Symbols that are equal by the making of the model, such as G and H without grouped queries, count as one.
+    The kind is "coincides" if one of the two is N, M or B, since other tokens would fix it, else "must-coincide".
+    Symbols that are always equal in this model, such as G and H without grouped queries, count as one. Nothing on a
+    sheet in letters.
     """
     if variant.worksheet.answers == "letters":  # which are compared by what they mean
         return
@@ -264,16 +296,25 @@ def _equal_sizes(variant: Variant) -> Iterator[tuple[FindingKind, str]]:
     for first, second in combinations(distinct, 2):
         size = variant.sizes[first]
         if size == variant.sizes[second]:
-            kind: FindingKind = "coincides" if {first, second} & _BY_LENGTH else "must-coincide"
             words = {"one": first, "other": second, "size": size, "model": variant.model.name}
-            yield kind, variant.wording.say("lint", kind, **words)
+            if {first, second} & _BY_LENGTH:
+                message = _(
+                    "{one} and {other} are both {size}, so a student who confuses them is marked right. "
+                    "Change the number of tokens."
+                )
+                yield "coincides", message.format(**words)
+            else:
+                message = _(
+                    "In {model}, {one} and {other} are both {size}, so a student who confuses them is marked right."
+                )
+                yield "must-coincide", message.format(**words)
 
 
 def _rows_with_one_answer(variant: Variant) -> Iterator[tuple[FindingKind, str]]:
-    """(kind, sentence) for each group of rows that have the same numbers only by chance, as scores and queries may.
+    """Yield (kind, sentence) for each group of rows that have the same numbers only by chance, as scores and queries.
 
-    The kind is "same-answer" where another number of tokens would tell two of them apart, else "must-have-same-answer".
-    Rows that mean the same, as queries and keys do, are no such group.
+    The kind is "same-answer" if another number of tokens would make two of them differ, else "must-have-same-answer".
+    Rows with the same expressions, such as queries and keys, are no such group. Nothing on a sheet in letters.
     """
     if variant.worksheet.answers == "letters":
         return
@@ -284,12 +325,22 @@ def _rows_with_one_answer(variant: Variant) -> Iterator[tuple[FindingKind, str]]
         meanings = [*dict.fromkeys(_meanings(variant, row) for row in rows)]
         if len(meanings) == 1:
             continue
-        pairs = (pair for one, other in combinations(meanings, 2) for pair in zip(one, other, strict=True))
-        by_length = any(_BY_LENGTH & (one.symbols ^ other.symbols) for one, other in pairs)
+        pairs = (pair for first, second in combinations(meanings, 2) for pair in zip(first, second, strict=True))
+        by_length = any(_BY_LENGTH & (first.symbols ^ second.symbols) for first, second in pairs)
         sides = [number for number, field in zip(numbers, rows[0].fields, strict=True) if field != "count"]
         names, size = ", ".join(f"“{row.name}”" for row in rows), " × ".join(map(format_number, sides or numbers))
-        kind: FindingKind = "same-answer" if by_length else "must-have-same-answer"
-        yield kind, variant.wording.say("lint", kind, model=variant.model.name, rows=names, size=size)
+        if by_length:
+            message = _(
+                "By chance, these rows have the same answer, {size}, so a student who confuses them is marked right: "
+                "{rows}. Change the number of tokens."
+            )
+            yield "same-answer", message.format(rows=names, size=size)
+        else:
+            message = _(
+                "In {model}, these rows have the same answer, {size}, so a student who confuses them is marked right: "
+                "{rows}."
+            )
+            yield "must-have-same-answer", message.format(model=variant.model.name, rows=names, size=size)
 
 
 def _meanings(variant: Variant, row: Row) -> tuple[Expression, ...]:
@@ -298,26 +349,34 @@ def _meanings(variant: Variant, row: Row) -> tuple[Expression, ...]:
 
 
 def _unstated_facts(variant: Variant) -> Iterator[Finding]:
-    """A finding for each hidden fact that states a size which an answer needs, and nothing else on the sheet states.
+    """Yield a finding for each hidden fact that the sheet needs.
 
-    So is one that decides what is counted.
+    It states a size that an answer in numbers needs and nothing else on the sheet states, or it decides what is
+    counted.
     """
-    key, say = variant.worksheet.key, variant.wording.say
+    key = variant.worksheet.key
     needed = frozenset[str]().union(*(variant.expression(blank).symbols for blank in variant.blanks))
     missing = needed & variant.text.unstated if variant.worksheet.answers == "numbers" else frozenset[str]()
-    names = variant.wording.sections["stated-sizes"]
+    names = variant.wording.topic_section(variant.worksheet.topic, "stated-sizes")
     for fact in variant.text.facts:
         if fact.hidden and (sizes := [names.get(symbol, symbol) for symbol in sorted(fact.symbols & missing)]):
             symbol = min(fact.symbols & missing)
             example = f"{variant.notation.symbol(symbol)} = {format_number(variant.sizes[symbol])}"
-            words = {"sizes": ", ".join(sizes), "example": example}
-            yield Finding(key, "unstated", say("lint", "unstated", **words), part=fact.part)
+            message = _(
+                "The answers need {sizes}, which nothing on the sheet states. State it again, or give it in the "
+                "introduction with its symbol, as in “{example}”."
+            )
+            yield Finding(key, "unstated", message.format(sizes=", ".join(sizes), example=example), part=fact.part)
         elif fact.hidden and fact.part in _DECIDING_PARTS:
-            yield Finding(key, "unstated", say("lint", "undecided", sentence=fact.sentence), part=fact.part)
+            message = _(
+                "The answers depend on a fact that the sheet hides: “{sentence}” State it again, or say it in the "
+                "introduction."
+            )
+            yield Finding(key, "unstated", message.format(sentence=fact.sentence), part=fact.part)
 
 
 def _tolerated_misconceptions(variant: Variant) -> Iterator[tuple[FindingKind, str]]:
-    """("tolerates", sentence) if the worksheet's tolerance makes every wrong number of some misconceptions right."""
+    """Yield ("tolerates", sentence) if the tolerance makes every wrong number of some misconceptions right."""
     tolerance, right = variant.worksheet.tolerance, variant.problem.answers
     tolerated = {
         f"“{expected.misconception}”"
@@ -325,23 +384,26 @@ def _tolerated_misconceptions(variant: Variant) -> Iterator[tuple[FindingKind, s
         if all(variant.within_rounding(b, Answer(number), right[b]) for b, number in expected.wrong_answers.items())
     }
     if tolerated:
-        words = {"percent": f"{100 * tolerance:g}", "misconceptions": ", ".join(sorted(tolerated))}
-        yield "tolerates", variant.wording.say("lint", "tolerates", **words)
+        message = _(
+            "With a tolerance of {percent}%, the numbers of these misconceptions count as correct: {misconceptions}. "
+            "Choose a smaller one."
+        )
+        yield "tolerates", message.format(percent=f"{100 * tolerance:g}", misconceptions=", ".join(sorted(tolerated)))
 
 
 def _foreign_words(models: Mapping[str, Model], variant: Variant) -> Iterator[tuple[FindingKind, str]]:
-    """("wording", sentence) for each other model that the sheet's words name, and each number that is no size of it.
+    """Yield ("wording", sentence) for each other model that the sheet's words name, and each number that is no size.
 
-    The words are its title, description and footnote. A name within the own model's name is no mention of another; the
-    sizes are those of the sheet and of the unsimplified model, the query heads of a key/value head, and what a
-    sheet that counts parameters tells.
+    The words are its title, description and footnote. A name that is part of the model's name is not a mention of
+    another model; the sizes are those of the sheet and of the unsimplified model, the query heads of a key/value head,
+    and the numbers of the parameter facts that the topic states.
     """
-    say = variant.wording.say
     text = " ".join((variant.worksheet.title, variant.text.description, variant.text.footnote or ""))
     # Longest names first, each cut out once it is checked: “GPT-2” is no mention of a model within “GPT-2 medium”.
     for name in sorted((model.name for model in models.values()), key=len, reverse=True):
         if name in text and name != variant.model.name and name not in variant.model.name:
-            yield "wording", say("lint", "other-model", name=name, model=variant.model.name)
+            message = _("The text mentions {name}, but the sheet is about {model}.")
+            yield "wording", message.format(name=name, model=variant.model.name)
         text = text.replace(name, "")
     real = variant.model.architecture
     sizes = {*variant.sizes.values(), *real.all_sizes.values(), real.query_heads_per_kv_head}
@@ -350,4 +412,4 @@ def _foreign_words(models: Mapping[str, Model], variant: Variant) -> Iterator[tu
         sizes |= {number for fact in facts for number in fact.words.values() if isinstance(number, int)}
     for number in re.findall(r"\d+(?:,\d{3})*", text):
         if int(number.replace(",", "")) not in sizes:
-            yield "wording", say("lint", "no-size", number=number)
+            yield "wording", _("The text mentions {number}, which is no size of this sheet.").format(number=number)

@@ -19,7 +19,7 @@ _Names = tuple[tuple[str, ...], tuple[str, ...]]  # multiplied, and divided by
 
 
 def without_own_name(sizes: Mapping[str, int]) -> frozenset[str]:
-    """The symbols that go by another one's name in a model of these sizes.
+    """The symbols that are written as another symbol in a model of these sizes: those of ONE_NAME that are equal.
 
     >>> sorted(without_own_name({"H": 32, "G": 8, "d_h": 128, "d_v": 128}))
     ['d_v']
@@ -29,10 +29,10 @@ def without_own_name(sizes: Mapping[str, int]) -> frozenset[str]:
 
 @dataclass(frozen=True)
 class Notation:
-    """How one kind of course writes things: `letters` by tensor key, and `symbols` for those of the tables.
+    """How one kind of course writes things: `letters` by tensor key, and `symbols` by the symbol of the tables.
 
-    `_` starts a subscript. Tensors and symbols that it doesn't name keep the table's own. `unequal_widths` are its
-    names for d_h and d_v where these differ in a model, as in latent attention.
+    `_` starts a subscript. Tensors and symbols that it doesn't name are written as in the tables. `unequal_widths` are
+    its names for d_h and d_v in a model where these differ, as in latent attention.
     """
 
     letters: Mapping[str, str]
@@ -40,7 +40,7 @@ class Notation:
     unequal_widths: Mapping[str, str] = field(default_factory=dict)
 
     def for_sizes(self, sizes: Mapping[str, int]) -> Notation:
-        """The notation as it is for a model of these sizes: those of ONE_NAME that are equal share a name.
+        """The notation for a model of these sizes: symbols of ONE_NAME whose sizes are equal share a name.
 
         Example: in the lecture's, values have d_h columns in LLaMA 7B, and d_v columns in DeepSeek V2.
         """
@@ -49,17 +49,18 @@ class Notation:
         return Notation(self.letters, {**symbols, **shared})
 
     def symbol(self, own: str) -> str:
-        """The name of a symbol of the tables: this notation's, or else its own."""
+        """The name of a symbol of the tables in this notation; the symbol itself if the notation has none."""
         return self.symbols.get(own, own)
 
     def letter(self, key: str, own: str) -> str:
-        """The letter of a tensor by its key: this notation's, or else `own`, the table's."""
+        """The letter of a tensor by its key in this notation; `own`, the table's letter, if the notation has none."""
         return self.letters.get(key, own)
 
     def write(self, expression: Expression) -> str:
         """An expression as text in this notation's names, with a dot for times: 'H·d_head' for H*d_h in the classic.
 
-        Terms that become alike are added up: where d_h and d_v are both d_head, d_h + d_v is '2·d_head'.
+        Terms that become alike are added up: if d_h and d_v are both d_head, d_h + d_v is '2·d_head'. Negative terms
+        come last.
         """
         factors: dict[_Names, int | Fraction] = {}
         order: dict[_Names, _Names] = {}  # the first order in which these names were multiplied
@@ -73,7 +74,7 @@ class Notation:
 
 
 def _cancelled(factors: Iterable[str], divisors: Iterable[str]) -> _Names:
-    """The names multiplied and divided by, without those that are both: H·d/H is d where G is written H."""
+    """The names multiplied and divided by, without those that are both: H·d/H is d if G is written H."""
     above, below = list(factors), list[str]()
     for name in divisors:
         if name in above:
@@ -85,6 +86,8 @@ def _cancelled(factors: Iterable[str], divisors: Iterable[str]) -> _Names:
 
 def add_up(terms: Iterable[tuple[int | Fraction, Sequence[str], Sequence[str]]], dot: str = "·") -> str:
     """A sum as text, each term a number, the factors it is multiplied by and those it is divided by.
+
+    `dot` goes between factors.
 
     >>> add_up([(Fraction(1, 2), ["N", "N"], []), (Fraction(-1, 2), ["N"], [])])
     'N·N/2 − N/2'

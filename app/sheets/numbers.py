@@ -57,11 +57,11 @@ def read_answer(
     A count may be 0, in a `box` with another unit than "side"; everything else is at least 1.
 
     Sums, products, quotients, powers and brackets of numbers and of `symbols` are read, with x for times, digits of any
-    script, thousands set apart by comma, space, apostrophe or underscore, decimals, powers of ten (6.7e9), prefixes
+    script, thousands separated by comma, space, apostrophe or underscore, decimals, powers of ten (6.7e9), prefixes
     (4k, 4Ki) and a unit that fits the `box` (100 tokens, 13.5 GB); "4096/32 = 128" too, if both sides agree. Refused
-    are more than 100 characters, numbers above MAX_VALUE, other letters, fractions that remain, smaller numbers, and in
-    the box of a side the two sides of a matrix, such as 100x128. Nothing is evaluated as code: the text is cut into
-    numbers, names and signs, and these are read by the rules of arithmetic.
+    are more than 100 characters, numbers above MAX_VALUE, other letters, results that are not whole, smaller numbers,
+    and in the box of a side the two sides of a matrix, such as 100x128. Nothing is evaluated as code: the text is cut
+    into numbers, names and signs, and these are read by the rules of arithmetic.
     """
     if text.isascii() and text.isdigit() and len(text) < MAX_ANSWER_CHARACTERS // 4:  # nearly every answer
         number = int(text)
@@ -81,16 +81,16 @@ def least_number(box: BoxUnit | None) -> int:
 
 
 def check_least(value: int, box: BoxUnit | None) -> int:
-    """The value itself; raises CannotReadError if the box takes none so small."""
+    """The value itself; raises CannotReadError if it is below `least_number` of the box."""
     if value < least_number(box):
         raise CannotReadError("below-one" if least_number(box) else "below-zero", f"{value:,}")
     return value
 
 
 def is_within(number: int, right: int, tolerance: float, margin: int = 0) -> bool:
-    """Whether a number differs from the right one by no more than a margin, or than a share of the right one.
+    """Whether a number differs from the right one by at most `margin` or by at most the share `tolerance` of it.
 
-    The share is exact: of 0.01 that is a hundredth, and not the nearest binary fraction.
+    The share is exact: 0.01 is a hundredth, and not the nearest binary fraction.
     """
     return abs(number - right) <= max(Fraction(margin), Fraction(str(tolerance)) * right)
 
@@ -115,7 +115,7 @@ def rounding_margin(text: str, box: BoxUnit) -> int:
 
 
 def decimal_prefix(text: str) -> str:
-    """The prefix of a number as it was typed that stands for a power of 1000, as the k of 4k; empty without one.
+    """The decimal prefix with which a typed number ends, such as the k of 4k; "" without one, and for Ki, Mi, Gi, Ti.
 
     >>> decimal_prefix("4k"), decimal_prefix("25 mb"), decimal_prefix("25 MiB"), decimal_prefix("4096")
     ('k', 'M', '', '')
@@ -127,8 +127,9 @@ def decimal_prefix(text: str) -> str:
 def _read_number(text: str, symbols: Mapping[str, int], box: BoxUnit | None) -> int | None:
     """The whole number that a typed number or calculation comes to; None for a blank text.
 
-    Raises CannotReadError for a text that is too long, other characters, sides of "=" that differ, broken arithmetic, a
-    value above MAX_VALUE at any step, and a result that is not whole, or smaller than the box takes.
+    A result with a unit such as GiB is rounded to a whole number. Raises CannotReadError for a text that is too long,
+    other characters, sides of "=" that differ, broken arithmetic, a value above MAX_VALUE at any step, and a result
+    that is not whole, or smaller than the box takes.
     """
     if not text.strip():
         return None
@@ -166,7 +167,7 @@ def _check_one_side(text: str, tidy: str, symbols: Mapping[str, int]) -> None:
 
 
 def _with_x_as_times(text: str, symbols: Collection[str]) -> str:
-    """The text with * for each x, but for those in the names of symbols: "2*d_exp" for "2xd_exp"."""
+    """The text with * for each x, except in the names of symbols: "2*d_exp" for "2xd_exp"."""
     if "x" not in text and "X" not in text:
         return text
     names = sorted((re.escape(name) for name in symbols if "x" in name), key=len, reverse=True)
@@ -179,10 +180,10 @@ def _with_capital_unit(text: str) -> str:
 
 
 def _without_unit(text: str, box: BoxUnit, symbols: Collection[str]) -> tuple[str, int]:
-    """The text without the unit at its end, and what the unit multiplies it by; raises CannotReadError for a wrong one.
+    """The text without the unit at its end, and what the unit multiplies it by: 13.5 GB is ("13.5", 10^9) in bytes.
 
-    Example: ("13.5", 10^9) for 13.5 GB where bytes are asked. What is no unit of this box may be a symbol: params, or
-    2·params, but not 2 params.
+    A last word that is not a unit of this box may be a symbol: params, or 2·params, but not 2 params. Raises
+    CannotReadError for a unit of another kind of box; any other word stays in the text.
     """
     word = _LAST_WORD.search(text) if text[-1:].isalpha() else None
     if word is None or word.start() == 0:

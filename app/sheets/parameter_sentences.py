@@ -1,4 +1,4 @@
-"""The sentences of a sheet that counts parameters on what there is to count, from the facts of its model."""
+"""The sentences about what there is to count, on a sheet that counts parameters, from the facts of its model."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _say(wording: Wording, fact: Fact) -> str:
 
 
 def _word(wording: Wording, value: int | str | Fact | tuple[Fact, ...]) -> str:
-    """What stands in a sentence for a number, a name, a phrase or a list of phrases."""
+    """A number, a name, a phrase or a list of phrases as it is written in a sentence: "1,024", "a, b and c"."""
     if isinstance(value, int):
         return format_number(value)
     if isinstance(value, Fact):

@@ -42,8 +42,8 @@ class AnswerReader:
     def read(self, blank: Blank, text: str) -> Answer | Unreadable | None:
         """What a text in that box means; None for an empty one, Unreadable with a reason for one that is no length.
 
-        On a sheet in numbers it is a number without a meaning in symbols, though symbols may stand in it; in letters,
-        an expression and its size on this sheet, which must come to a whole number: from 1 up, or for a count from 0.
+        On a sheet in numbers it is a number without a meaning, though symbols may be typed in it; in letters, an
+        expression and its size on this sheet, which must come to a whole number: from 1 up, or for a count from 0.
         """
         if self.in_letters:
             return self._read_letters(blank, text)
@@ -54,12 +54,19 @@ class AnswerReader:
         return Answer(number, margin=rounding_margin(text, box) if box in ("operations", "bytes") else 0)
 
     def unit(self, blank: Blank) -> BoxUnit:
-        """What the number of a box counts: "side" for rows and columns, else parameters, operations or bytes."""
+        """What the number of a box counts: "side" for rows and columns, else the unit of the count, such as "bytes".
+
+        The count of a tensor, or of a row that the table lacks, is in "parameters".
+        """
         entry = self.problem.table.asked.get(blank.tensor)
         return "side" if blank.field != "count" else entry.unit if isinstance(entry, Count) else "parameters"
 
     def _read_letters(self, blank: Blank, text: str) -> Answer | Unreadable | None:
-        """What a text means on a sheet in letters; an unknown letter is refused with the sheet's own in the reason."""
+        """What a text means on a sheet in letters; None for an empty one.
+
+        Unreadable if it is no expression, if its size on this sheet isn't whole, is too large, or smaller than the box
+        takes. For an unknown letter, the reason lists the sheet's symbols.
+        """
         meaning = read_symbols(text, self.symbol_by_name)
         if isinstance(meaning, Unreadable) and meaning.reason == "unknown-letter":
             return replace(meaning, symbols=", ".join(self.written_symbols))
@@ -87,7 +94,7 @@ class AnswerReader:
 
     @cached_property
     def _symbol_in_formulas(self) -> tuple[tuple[str, str], ...]:
-        """Every name that may stand in an author's formula with its symbol; students' meaning of a name goes first."""
+        """Every name that an author's formula may contain, with its symbol; what it means to students comes first."""
         sizes = self.problem.sizes
         others = {**{symbol: symbol for symbol in sizes}, **{self.notation.symbol(symbol): symbol for symbol in sizes}}
         return tuple({**others, **self.symbol_by_name, **{name: name for name in BOX_SYMBOLS}}.items())
@@ -95,9 +102,9 @@ class AnswerReader:
     def is_equivalent(self, typed: Answer, length: Expression) -> bool:
         """Whether an answer equals a length: one in numbers by its size, one in letters by its meaning in this model.
 
-        By meaning, H·d_h is d where every head has d/H numbers, but N is not d_h even where both are 64. A number may
-        stand in place of a size of the model: d/32 is d_h where there are 32 heads. What only happens to be equal is
-        not: 2·d is not H·d_h where the config states a d_h for which both are 2048.
+        By meaning, H·d_h is d if every head has d/H numbers, but N is not d_h even if both are 64. A number may be
+        written for a size of the model: d/32 is d_h if there are 32 heads. What is equal only by chance is not
+        equivalent: 2·d is not H·d_h if the config states a d_h with which both are 2048.
         """
         if typed.meaning is None:
             return typed.value == length.size(self.problem.sizes)
@@ -116,14 +123,18 @@ class AnswerReader:
     def _means_with_numbers(self, meaning: Expression, length: Expression) -> bool:
         """Whether two expressions are equal once some of the model's sizes are numbers; N and M stay symbols.
 
-        At least one symbol must stay, so that 4·h is not d_h for being 128 as well. They are compared with d as H·d_h,
-        and with d_h as d/H.
+        At least one symbol must stay, or 4·h would be d_h whenever both are 128. They are compared with d as H·d_h, and
+        then with d_h as d/H.
         """
         sizes, symbol = self.problem.sizes, Expression.symbol
         identities = self._model_identities
         by_width = {**identities, "d_h": symbol("d") / symbol("H")} if "d" in identities else identities
         head = by_width.get("d_h", symbol("d_h"))
-        by_width = {name: head if own == symbol("d_h") else own for name, own in by_width.items() if name != "d"}
+        by_width = {
+            name: head if meaning_of_symbol == symbol("d_h") else meaning_of_symbol
+            for name, meaning_of_symbol in by_width.items()
+            if name != "d"
+        }
         for form in (identities, by_width):
             first, second = _substituted(meaning, form), _substituted(length, form)
             numbers = {name: Expression.number(sizes[name]) for name in (first.symbols | second.symbols) - {"N", "M"}}
@@ -131,8 +142,8 @@ class AnswerReader:
             left = first.substitute(numbers)
             if left.symbols and left == second.substitute(numbers):
                 return True
-            for kept in () if left.symbols or len(numbers) < 2 else sorted(numbers):
-                others = {name: number for name, number in numbers.items() if name != kept}
+            for remaining in () if left.symbols or len(numbers) < 2 else sorted(numbers):
+                others = {name: number for name, number in numbers.items() if name != remaining}
                 left = first.substitute(others)
                 if left.symbols and left == second.substitute(others):
                     return True
@@ -151,15 +162,16 @@ class AnswerReader:
 
     @cached_property
     def written_symbols(self) -> tuple[str, ...]:
-        """The names of these symbols in the sheet's notation, each once, N and M first."""
+        """The names of `symbols` in the sheet's notation, each once, N and M first."""
         in_order = sorted(self.symbols, key=lambda symbol: symbol not in ("N", "M"))
         return tuple(dict.fromkeys(map(self.notation.symbol, in_order)))
 
     @cached_property
     def symbol_by_name(self) -> Mapping[str, str]:
-        """The symbol of every name that may be written: the notation's first, then the table's own, then other ones.
+        """The symbol of every name that may be written: the notation's names win, then the table's symbols.
 
-        A name that could mean two sizes that this model tells apart is none of them. All may be written without "_".
+        Other names come last. A name that could mean two sizes that are not always equal in this model is left out. All
+        may be written without "_".
         """
         names: dict[str, str] = {self.notation.symbol(symbol): symbol for symbol in reversed(self.symbols)}
         for kind in ({symbol: (symbol,) for symbol in self.symbols}, OTHER_NAMES):
@@ -180,7 +192,7 @@ class AnswerReader:
         return {name: self.problem.sizes[symbol] for name, symbol in self.symbol_by_name.items()}
 
     def are_identical(self, first: str, second: str) -> bool:
-        """Whether two symbols are one by the making of this model, as G and H are without grouped queries."""
+        """Whether two symbols are always equal in this model, as G and H are without grouped queries."""
         return self.canonical(Expression.symbol(first)) == self.canonical(Expression.symbol(second))
 
     def _expression(self, blank: Blank) -> Expression:
@@ -191,8 +203,8 @@ class AnswerReader:
     def _model_identities(self) -> Mapping[str, Expression]:
         """Replacements for symbols that are redundant in this model: d by H·d_h, G by H, d_v by d_h, if equal.
 
-        So are d_rot where all of a head is rotated, and d_ff where no field states it and its family makes it 4·d. In
-        latent attention d_nope is d_h without d_rope.
+        Likewise d_rot by d_h if all of a head is rotated, and d_ff by 4·d if its family's rule makes it so. In latent
+        attention d_nope is d_h − d_rope.
         """
         sizes, symbol = self.problem.sizes, Expression.symbol
         is_split = sizes["d"] == sizes["H"] * sizes["d_h"]
@@ -210,7 +222,7 @@ class AnswerReader:
 
 
 def _substituted(expression: Expression, form: Mapping[str, Expression]) -> Expression:
-    """The expression with these symbols replaced; itself if it is divided by one that means a sum, as d_nope does."""
+    """The expression with these symbols replaced; unchanged if it is divided by one that means a sum (d_nope)."""
     try:
         return expression.substitute(form)
     except ExpressionError:
@@ -219,5 +231,5 @@ def _substituted(expression: Expression, form: Mapping[str, Expression]) -> Expr
 
 @lru_cache(FORMULAS_REMEMBERED)
 def _read_formula(text: str, names: tuple[tuple[str, str], ...]) -> Expression | Unreadable | None:
-    """What an author's formula means with these names; remembered, since every student's sheet has the same."""
+    """What an author's formula means with these names; cached, since every student's sheet has the same."""
     return read_symbols(text, dict(names), of_author=True)

@@ -1,8 +1,8 @@
 """Which sizes a seed gives a worksheet.
 
-A seed draws tokens, and a model if the worksheet lists several, until the catalogue of misconceptions says that the
-sheet hides no more than its model must hide whatever the tokens: sizes are refused by filling the sheet in as each
-misconception would. The draws come from SHA-256 alone, so that a seed gives the same sheet on every machine.
+A seed draws tokens, and a model if the worksheet lists several, until the sheet hides no more misconceptions than its
+model hides whatever the tokens: sizes are refused by filling in the sheet as each misconception would. The draws come
+from SHA-256 alone, so that a seed gives the same sheet on every machine.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MakeVariant = Callable[[str, int | None, int | None], Variant]
 
 
 class SeedError(ValueError):
-    """A seed that draws no sheet; one sentence that says which do."""
+    """A seed that is out of range; one sentence that says which are not."""
 
 
 def check_seed(seed: int) -> int:
@@ -65,13 +65,13 @@ def draw_variant(
 
 
 def max_versions(models: tuple[str, ...], make: MakeVariant) -> int:
-    """How many sheets seeds can draw at most: the lengths that may be drawn, of every model that may be drawn."""
+    """How many sheets seeds can draw at most: numbers of tokens times those of decoder tokens, over all models."""
     sheets = [make(model, None, None) for model in models]
     return sum(len(possible_lengths(sheet)) * max(1, len(_possible_decoder_lengths(sheet))) for sheet in sheets)
 
 
 def unavoidable_confusions(model: str, make: MakeVariant) -> ConfusedPairs:
-    """The pairs of misconceptions that sheets of this model cannot tell apart whatever the tokens.
+    """The pairs of misconceptions that sheets with this model cannot distinguish, whatever the tokens.
 
     They are the pairs that a sample of about sixteen lengths, from short to the longest that may be drawn, all confuse.
     """
@@ -87,14 +87,14 @@ def unavoidable_confusions(model: str, make: MakeVariant) -> ConfusedPairs:
 
 
 def confusable_misconceptions(variant: Variant) -> ConfusedPairs:
-    """What this sheet cannot tell apart, the misconceptions that do not show on it among them."""
+    """The pairs of misconceptions that this sheet cannot distinguish, those that do not show on it included."""
     return frozenset(cannot_tell_apart(variant.problem))
 
 
 def _draw_once(models: tuple[str, ...], make: MakeVariant, numbers: Iterator[int]) -> Variant:
     """The sheet with a model of `models`, tokens and decoder tokens, chosen in this order by the next random numbers.
 
-    Tokens are chosen among the lengths that a seed may use; decoder tokens only if a blank depends on them, else None.
+    Tokens are chosen from the lengths that a seed may use; decoder tokens only if a blank depends on them, else None.
     """
     model = models[next(numbers) % len(models)]
     any_sheet = make(model, None, None)
@@ -104,9 +104,10 @@ def _draw_once(models: tuple[str, ...], make: MakeVariant, numbers: Iterator[int
 
 
 def possible_lengths(sheet: Variant) -> range:
-    """The numbers of tokens that a seed may choose: the sheet's own alone if no blank, or no other length, fits.
+    """The numbers of tokens that a seed may choose: only the sheet's if no blank depends on it, or its length is fixed.
 
-    Those of the worksheet's own range, if it has one, that the model can take; raises TokensError if these are none.
+    Otherwise those of the worksheet's range that the model can take, or, without a range, of 12 to 199; if possible
+    only multiples of the topic's step. Raises TokensError if the range begins above what the model can take.
     """
     if not _asks_for("N", sheet) or sheet.tokens == sheet.architecture.fixed_tokens:
         return range(sheet.tokens, sheet.tokens + 1)
@@ -127,12 +128,15 @@ def _longest_input(sheet: Variant) -> int:
 
 
 def _possible_decoder_lengths(sheet: Variant) -> range:
-    """The numbers of decoder tokens that a seed may choose; empty if no blank depends on it."""
+    """The numbers of decoder tokens that a seed may choose; empty if no blank depends on them."""
     return _lengths_up_to(sheet.architecture.max_decoder_tokens) if _asks_for("M", sheet) else range(0)
 
 
 def _lengths_up_to(longest: int, step: int = 1) -> range:
-    """12 to 199 tokens, but no more than `longest`; a model with less than 24 positions begins at half of them."""
+    """12 to 199 tokens, but no more than `longest`; if that is less than 24, they begin at half of it.
+
+    Only the multiples of `step`, if there are any.
+    """
     return _multiples(range(max(1, min(TOKENS[0], longest // 2)), min(TOKENS[-1], longest) + 1), step)
 
 

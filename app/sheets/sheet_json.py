@@ -10,7 +10,7 @@ from app.topics.registry import TOPICS
 
 
 def variant_json(variant: Variant) -> dict[str, Any]:
-    """A sheet without its answers: code, keys, tokens, prose, rows, and misconceptions that it cannot tell apart.
+    """A sheet without its answers: code, keys, tokens, prose, rows, and misconceptions that it cannot distinguish.
 
     "decoder_tokens" is None unless the topic reads two texts; "cannot_tell_apart" holds pairs of keys, "right" for the
     right sheet; "introduction", "own_assumptions" and "own_footnote" are the author's Markdown; "questions" are
@@ -39,7 +39,7 @@ def variant_json(variant: Variant) -> dict[str, Any]:
 
 
 def _row_json(variant: Variant, row: Row) -> dict[str, Any]:
-    """One row, with the names of its boxes: ["queries.rows", "queries.columns"]."""
+    """One row, with the names of its boxes, ["queries.rows", "queries.columns"], and its points, by default 1."""
     boxes = list(map(variant.box, row.blanks))
     points = 1 if row.points is None else row.points
     return {

@@ -20,8 +20,8 @@ from app.sheets.worksheet import AuthorMisconception, Model, Worksheet
 from app.topics.problem import Problem
 from app.topics.registry import TOPICS
 
-# What a part of the description tells in words where its sentence has no {number} for it, such as "a single token".
-_TOLD_IN_WORDS: Mapping[str, frozenset[str]] = {
+# What a part of the description states in words, without a {number} for it in its sentence, such as "a single token".
+_STATED_IN_WORDS: Mapping[str, frozenset[str]] = {
     "heads": frozenset({"H", "G"}),
     "tokens": frozenset({"N"}),
     "step": frozenset({"N"}),
@@ -42,7 +42,7 @@ _COMPARED_BLOCKS = (
 
 @dataclass(frozen=True)
 class StatedFact:
-    """A part of a topic's description with the sentence that it says of one model, and whether the sheet leaves it out.
+    """A part of a topic's description with its sentence for one model, and whether the sheet leaves it out (`hidden`).
 
     `symbols` are those of the sizes that it states.
     """
@@ -68,7 +68,7 @@ class SheetText:
 
     @property
     def title(self) -> str:
-        """The worksheet's title; with another model than its own, a title made from the topic and the model's name."""
+        """The worksheet's title; with another model, one made from the topic and the model's name."""
         if self.model.key == self.worksheet.model:
             return self.worksheet.title
         return self._topic.title_for(self.model.name, self.model.architecture)
@@ -79,7 +79,11 @@ class SheetText:
 
     @property
     def description(self) -> str:
-        """What the sheet tells about the model: the sentences of its topic that fit the model, and are not hidden."""
+        """What the sheet says about the model: the sentences of its topic that fit the model and are not hidden.
+
+        If the first of them is hidden, a sentence that names the model takes its place. What a sheet that counts
+        parameters says about them comes last.
+        """
         stated = [fact.sentence for fact in self.facts if not fact.hidden]
         if self.facts and self.facts[0].hidden:  # which names the model; later sentences say "it"
             stated.insert(0, self.wording.say("description", "model", model=self.model.name))
@@ -87,7 +91,7 @@ class SheetText:
 
     @property
     def _inventory(self) -> tuple[Fact, ...]:
-        """What a sheet that counts parameters also states of its model, none of which can be hidden."""
+        """What a sheet that counts parameters also says about its model, never hidden; () for other topics."""
         inventory = TOPICS[self.worksheet.topic].inventory
         return tuple(inventory(self.problem.architecture)) if inventory else ()
 
@@ -96,16 +100,19 @@ class SheetText:
         """The parts of the description that concern the model, in their order, hidden ones too."""
         hidden, templates = self.worksheet.hidden_facts, self.wording.topic_section(self.worksheet.topic, "description")
         return tuple(
-            StatedFact(part, sentence, words_of(templates[key]) | _TOLD_IN_WORDS.get(part, frozenset()), part in hidden)
+            StatedFact(
+                part, sentence, words_of(templates[key]) | _STATED_IN_WORDS.get(part, frozenset()), part in hidden
+            )
             for part, key, sentence in self._sentences("description")
         )
 
     @cached_property
     def unstated(self) -> frozenset[str]:
-        """The symbols of the sizes that hidden facts would state, and nothing on the sheet does.
+        """The symbols of the sizes that hidden facts would state, and nothing else on the sheet states.
 
-        A size that follows from others is stated: d_h where d is H·d_h, and both of these are. So is one that the
-        author's text gives with its symbol or name; see `_sizes_given_in`.
+        A size that follows from others counts as stated: d_h if d is H·d_h, and both of these are stated. So does one
+        that the author's text gives with its symbol or name; see `_sizes_given_in`. On a sheet that simplifies its
+        heads, the footnote states H and G.
         """
         if not self.worksheet.hidden_facts:
             return frozenset()
@@ -113,19 +120,20 @@ class SheetText:
         if self.footnote:
             visible |= {"H", "G"}
         hidden = frozenset[str]().union(*(fact.symbols for fact in self.facts if fact.hidden))
-        sheet, sizes, sentences = self.worksheet, self.problem.sizes, self.wording.sections["inventory"]
+        sheet, sizes, sentences = self.worksheet, self.problem.sizes, self.wording.sheets["inventory"]
         visible |= {name for fact in self._inventory for name in words_of(sentences[fact.key])}
         for text in (sheet.introduction, sheet.own_assumptions, sheet.footnote):
             visible |= self._sizes_given_in(text, hidden & sizes.keys())
         return (hidden & sizes.keys()) - _with_consequences(visible, sizes)
 
     def _sizes_given_in(self, text: str, symbols: frozenset[str]) -> frozenset[str]:
-        """Those of the symbols whose size a text of the author gives: "d_h = 128", "head dimension of 128", "32 heads".
+        """The symbols whose size a text of the author gives: "d_h = 128", "head dimension of 128", "32 heads".
 
-        The number must be that of the model, and be written with the symbol, after an equals sign, or with the name
-        of the size. A number alone says nothing: in "You have 32 minutes" it isn't the number of heads.
+        The number must be that of the model, and be written with the symbol, after an equals sign, or with the name of
+        the size. A number alone states nothing: in "You have 32 minutes" it isn't the number of heads.
         """
-        plain, names = text.translate(_WITHOUT_MARKUP), self.wording.sections["symbol-names"]
+        plain = text.translate(_WITHOUT_MARKUP)
+        names = self.wording.topic_section(self.worksheet.topic, "symbol-names")
         reader = AnswerReader(self.problem, NOTATIONS[self.worksheet.notation].for_sizes(self.problem.sizes), True)
         given = {
             (reader.symbol_by_name.get(match[1], match[1]), _number(match[2])) for match in _EQUATION.finditer(plain)
@@ -140,15 +148,16 @@ class SheetText:
 
     @property
     def product(self) -> str:
-        """How this sheet multiplies a token's vector x by a matrix W: from the left where each token is a column."""
+        """How this sheet multiplies a token's vector x by a matrix W: W · x if tokens are columns, else x · W."""
         return "W\u00a0·\u00a0x" if self.worksheet.tokens_are == "columns" else "x\u00a0·\u00a0W"
 
     @property
     def task(self) -> str:
         """The sentences on what to write: the topic's, then how.
 
-        These say whether tokens are rows or columns, unless the sheet has no tokens; which symbols to answer in, if the
-        sheet asks for letters; and how far a count may be rounded.
+        These say whether tokens are rows or columns, unless the table has no activations or has tensors with more
+        sides; which symbols to answer in, if the sheet asks for letters; and how far a count may be rounded. A sheet
+        that compares two kinds of feed-forward block has another sentence of the topic.
         """
         sheet, say = self.worksheet, self.wording.say
         compares = any(rows <= self.problem.asked for rows in _COMPARED_BLOCKS)
@@ -162,7 +171,11 @@ class SheetText:
         return " ".join([*sentences, *self._ways_of_counting()])
 
     def _ways_of_counting(self) -> Iterator[str]:
-        """What the sheet says of counts: that they may be calculations, and how far they may be rounded."""
+        """Yield what the sheet says about counts: that they may be calculations, and how far they may be rounded.
+
+        Nothing on a sheet in letters or without counts. Rounded bytes are mentioned only if a row asks for bytes, the
+        tolerance only if the worksheet has one.
+        """
         if self.worksheet.answers == "letters" or all(blank.field != "count" for blank in self.problem.blanks):
             return
         units = {entry.unit for row in self.problem.rows if isinstance(entry := self.problem.table.asked[row], Count)}
@@ -180,9 +193,10 @@ class SheetText:
 
     @property
     def footnote(self) -> str | None:
-        """A sentence that the sheet gives every query head a key/value head of its own, though the model shares them.
+        """A sentence that the sheet gives every query head its key/value head, though the model shares them.
 
-        None on every other sheet. It has an asterisk if the description has one, where it speaks of the heads.
+        None on every other sheet. It begins with an asterisk if the description speaks of the heads, where the other
+        one is.
         """
         real = self.model.architecture
         if not self._simplifies_heads:
@@ -194,17 +208,17 @@ class SheetText:
 
     @property
     def report(self) -> str:
-        """The address of a report on the model, for whoever reads the footnote; empty without one."""
+        """The address of a report on the model, for whoever reads the footnote; "" without a footnote or a report."""
         return self.model.report if self._simplifies_heads else ""
 
     @property
     def _simplifies_heads(self) -> bool:
-        """Whether the sheet gives the model more key/value heads than it has."""
+        """Whether the sheet gives the model another number of key/value heads than it has."""
         return self.problem.architecture.G != self.model.architecture.G
 
     @property
     def cached(self) -> str:
-        """Which tokens the KV cache keeps in which layers, after a text longer than a sliding window; else empty."""
+        """Which tokens the KV cache holds in which layers, if the text is longer than a sliding window; else ""."""
         form = next((key for key, fits in sentence_forms(self.problem)["cached"].items() if fits), "")
         return self.wording.say("description", form, **_words(self.problem)) if form else ""
 
@@ -212,20 +226,20 @@ class SheetText:
     def exceeds_context(self) -> bool:
         """Whether the description says that the sequence is longer than the context length of the model's config.
 
-        A model with a position table takes no longer one, and of one without a stated length nothing is said.
+        False for a model with a position table, which takes no longer sequence, and for one without a stated length.
         """
         return (
             "long-input" in self._topic.description_parts and sentence_forms(self.problem)["long-input"]["long-input"]
         )
 
     def nudge(self, blank: Blank) -> str:
-        """The question beside a wrong box, which points to the idea without any number of the sheet."""
+        """The question next to a wrong box, which points to the idea without any number of the sheet."""
         return self._topic.nudge(blank)
 
     def size_in_words(self, symbol: str) -> str:
-        """A size as the description of this model names it, "the embedding dimension"; empty for any other symbol."""
+        """A size as the description of this model names it, "the embedding dimension"; "" for any other symbol."""
         try:
-            return self.wording.sections["stated-sizes"][_size_key(self.problem, symbol)]
+            return self.wording.topic_section(self.worksheet.topic, "stated-sizes")[_size_key(self.problem, symbol)]
         except KeyError:
             return ""
 
@@ -249,13 +263,13 @@ class SheetText:
         return self.wording.misconception_name(key)
 
     def _author_misconception(self, key: str) -> AuthorMisconception | None:
-        """The author's misconception of that key, if the worksheet has one."""
+        """The author's misconception with that key; None if the worksheet has none."""
         return next((each for each in self.worksheet.misconceptions if each.key == key), None)
 
     def _sentences(self, kind: Literal["description", "assumptions"]) -> Iterator[tuple[str, str, str]]:
-        """Part, key and sentence of the topic's description or assumptions, as far as they fit the model.
+        """Yield part, key and sentence of the topic's description or assumptions, as far as they fit the model.
 
-        What a sheet says of heads against the truth has the asterisk of its footnote.
+        The sentence about heads has an asterisk on a sheet that simplifies them.
         """
         forms, templates = sentence_forms(self.problem), self.wording.topic_section(self.worksheet.topic, kind)
         parts = self._topic.description_parts if kind == "description" else self._topic.assumption_parts
@@ -269,34 +283,33 @@ class SheetText:
 
     @property
     def _layer_name(self) -> str:
-        """What the layers are called that the sheet is about: an encoder's or decoder's where there are both."""
+        """What the layers are called that the sheet is about: an encoder's or decoder's in a model with both."""
         side = "decoder" if TOPICS[self.problem.topic].uses_decoder else "encoder"
         return self.wording.say("layer-names", side if self.problem.architecture.encoder_decoder else "layer")
 
     def _named_symbols(self) -> Iterator[str]:
-        """What a sheet answered in symbols says of them: "T = number of tokens", for those that its answers need.
+        """Yield what the symbols mean on a sheet answered in symbols: "T = number of tokens".
 
-        d is always among them, and H, d_h and its parts where the description speaks of heads; G, d_v and d_rot only
-        where they differ from H and d_h.
+        Only those that its answers need, d, and H, d_h and its parts if the description speaks of heads; G, d_v and
+        d_rot only if they differ from H and d_h.
         """
         sizes = self.problem.sizes
         notation = NOTATIONS[self.worksheet.notation].for_sizes(sizes)
         asked = (self.problem.table.asked[b.tensor].expression(b.field) for b in self.problem.blanks)
-        told = frozenset[str]().union(*(fact.symbols for fact in self.facts))
-        offered = {"H", "d_h", "d_nope", "d_rope"} & told
+        stated = frozenset[str]().union(*(fact.symbols for fact in self.facts))
+        offered = {"H", "d_h", "d_nope", "d_rope"} & stated
         symbols = frozenset({"d", *offered}).union(*(expression.symbols for expression in asked))
-        names = self.wording.sections["symbol-names"]
+        names = self.wording.topic_section(self.worksheet.topic, "symbol-names")
         for symbol in names:
             if symbol in symbols - without_own_name(sizes):
                 yield f"{notation.symbol(symbol)}\u00a0= {names[_size_key(self.problem, symbol)]}"
 
 
 def _size_key(problem: Problem, symbol: str) -> str:
-    """Under which key the wording names a size of this sheet as its description speaks of it: "N-encoder" for N.
+    """The key under which the wording names a size of this sheet in the way its description does: "N-encoder" for N.
 
-    Most go by their symbol. N is not simply the number of tokens where there are two texts, or one token more; d is no
-    dimension of the embedding table where vectors of that are projected; and there is one number of heads where no
-    query heads share keys, and one head dimension where values are as wide as keys.
+    Most go by their symbol. Exceptions are N with two texts or one more token; d in a model with narrower embeddings; H
+    and G if they are equal; d_h and d_v by whether they are.
     """
     sizes, topic = problem.sizes, TOPICS[problem.topic]
     keys = {
@@ -312,7 +325,7 @@ def _size_key(problem: Problem, symbol: str) -> str:
 
 @dataclass(frozen=True)
 class _LocalLayers:
-    """The layers of a model, or of its encoder, in which a token doesn't see all others: how many of `layers` they are.
+    """The layers of a model, or of its encoder, in which a token doesn't see all others: `count` of `layers`.
 
     `window` and `chunk` are the shortest there are, 0 if there is none.
     """
@@ -324,7 +337,7 @@ class _LocalLayers:
 
     @classmethod
     def of(cls, architecture: Architecture) -> _LocalLayers:
-        """Those of the model's first stack."""
+        """The local layers of the model's first stack."""
         runs = [run for stack in architecture.stacks[:1] for run in stack.runs]
         return cls(
             count=sum(run.count for run in runs if run.window or run.chunk),
@@ -340,7 +353,10 @@ def _number(text: str) -> int:
 
 
 def _with_consequences(symbols: frozenset[str], sizes: Mapping[str, int]) -> frozenset[str]:
-    """The symbols with those whose sizes follow from theirs in this model: of d, H and d_h the third, G from H."""
+    """The symbols, and those whose sizes follow from theirs in this model.
+
+    Of d, H and d_h the third follows if d = H·d_h; of H and G, and of d_h and d_v, the other if they are equal.
+    """
     known = set(symbols)
     third = [("d", "H", "d_h")] if sizes["d"] == sizes["H"] * sizes["d_h"] else []
     equal = [pair for pair in (("H", "G"), ("d_h", "d_v")) if sizes[pair[0]] == sizes[pair[1]]]
@@ -354,7 +370,7 @@ def _with_consequences(symbols: frozenset[str], sizes: Mapping[str, int]) -> fro
 def _words(problem: Problem) -> dict[str, object]:
     """What a sentence may name: the sheet's sizes, the norm, the query heads of a key/value head, what RoPE rotates.
 
-    Of local layers their number, window, tokens to either side in it, and chunk.
+    Also the number of local layers, their window, the tokens in it on either side, and their chunk.
     """
     a, sizes, local = problem.architecture, problem.sizes, _LocalLayers.of(problem.architecture)
     numbers = {
@@ -370,9 +386,9 @@ def _words(problem: Problem) -> dict[str, object]:
 
 
 def sentence_forms(problem: Problem) -> Mapping[str, Mapping[str, bool]]:
-    """For each part with several forms, its sentences by key and whether each fits; the first that fits is said.
+    """For each part with several forms, its sentences by key and whether each fits; the first that fits is used.
 
-    A part is left out if none fits, or the empty key does: it doesn't concern the model.
+    A part is left out if none fits, or if the first that fits has the key "": it doesn't concern the model.
     """
     a, sizes, tokens = problem.architecture, problem.sizes, problem.sizes["N"]
     heads, kv_heads, width, is_latent = sizes["H"], sizes["G"], sizes["d_h"], a.has_latent_attention

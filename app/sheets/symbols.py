@@ -23,12 +23,11 @@ MAX_FORMULA_STEPS = 500
 def read_symbols(text: str, names: Mapping[str, str], *, of_author: bool = False) -> Expression | Unreadable | None:
     """The expression that a typed text means; None for an empty box, Unreadable if it is no length in symbols.
 
-    `names` gives the symbol that each name stands for on this sheet: {"T": "N"}. Two side by side are a product: hd_h,
-    and so are a number and a name: 2G is twice G, and never two billion.
-    Refused are other names, other characters than arithmetic has, texts of more than MAX_CHARACTERS, sums of more than
-    MAX_TERMS products, products of more than MAX_DEGREE symbols, division by a sum, and numbers without a symbol,
-    except 0 and 1. A formula `of_author` may be a number; a worksheet has hundreds, so none may take more steps than
-    MAX_FORMULA_STEPS.
+    `names` gives the symbol that each name means on this sheet: {"T": "N"}. Two names next to each other are a product:
+    hd_h, and so are a number and a name: 2G is twice G, and never two billion. Refused are other names, other
+    characters than arithmetic has, texts of more than MAX_CHARACTERS, sums of more than MAX_TERMS products, products of
+    more than MAX_DEGREE symbols, division by a sum, and numbers without a symbol, except 0 and 1. A formula `of_author`
+    may be a number; a worksheet has hundreds, so none may take more than MAX_FORMULA_STEPS steps.
     """
     try:
         meaning = _read_expression(text, names, MAX_FORMULA_STEPS if of_author else None)
@@ -50,6 +49,7 @@ def _read_expression(text: str, names: Mapping[str, str], max_steps: int | None)
         return None
 
     def atom(token: str) -> Expression | None:
+        """The expression of a symbol's name or of a number; None for any other token."""
         if symbol := names.get(token):
             return Expression.symbol(symbol)
         number = number_value(token)
@@ -58,6 +58,7 @@ def _read_expression(text: str, names: Mapping[str, str], max_steps: int | None)
     steps = 0  # a step is a product of any sum on the way
 
     def check(meaning: Expression) -> Expression:
+        """The meaning of a part, if it is not too long or too large and no more than `max_steps` terms were made."""
         nonlocal steps
         steps += len(meaning.terms)
         if max_steps is not None and steps > max_steps:

@@ -28,7 +28,7 @@ SENTINEL_LENGTHS = {"N": 2 * 500_009, "M": 2 * 500_029, "W": 700_001, "i": 300_0
 class Row:
     """One line of a sheet: the tensor or count it asks for, its letter in the sheet's notation, name and short note.
 
-    `blanks` are those of its boxes, from left to right, and `fields` what these boxes are called: rows, then columns.
+    `blanks` are those of its boxes, from left to right, and `fields` the names of these boxes: rows, then columns.
     `points` are those of each box, None on a sheet on which every box counts the same.
     """
 
@@ -42,7 +42,10 @@ class Row:
 
     @property
     def points_in_words(self) -> str:
-        """What the row is worth, "2 points each" where it has several boxes; "" where every box counts the same."""
+        """What the row is worth, "2 points each" if it has several boxes; "" if every box of the sheet counts the same.
+
+        A row of several boxes without points is worth "0 points".
+        """
         if self.points is None:
             return ""
         if len(self.fields) == 1 or not self.points:
@@ -54,10 +57,10 @@ class Row:
 class Variant:
     """A worksheet whose sizes are fixed: what a page shows, what a key holds, what answers are graded by.
 
-    `decoder_tokens` are None if they are the worksheet's own.
+    `decoder_tokens` are None if they are the worksheet's.
 
-    Every Blank is one of the table, whose tokens are rows. Where the sheet's tokens are columns, the rows of a matrix
-    are typed into its box for columns: `blanks_by_name` leads from boxes to blanks, and `box` back.
+    Every Blank is one of the table, whose tokens are rows. If the sheet's tokens are columns, the rows of a matrix are
+    typed into its box for columns: `blanks_by_name` leads from boxes to blanks, and `box` back.
     """
 
     worksheet: Worksheet
@@ -68,19 +71,19 @@ class Variant:
 
     @property
     def topic_wording(self) -> TopicWording:
-        """What only sheets on this topic say."""
+        """The wording of this sheet's topic."""
         return self.wording.topics[self.worksheet.topic]
 
     def figure_wording(self, key: str) -> FigureWording:
-        """What this sheet says of a figure."""
+        """The title and caption of a figure on this sheet."""
         return self.wording.figure(self.worksheet.topic, key)
 
     @cached_property
     def code(self) -> str:
-        """The code that opens this very sheet, such as KTR-FB-CD.
+        """The code that opens exactly this sheet, such as KTR-FB-CD.
 
-        It includes the model only if it isn't the worksheet's own, the rows only if some are left out, and decoder
-        tokens only if they aren't None.
+        It includes the model only if it isn't the worksheet's, the rows only if some are left out, and decoder tokens
+        only if they aren't None.
         """
         own_model = self.model.key == self.worksheet.model
         sheet, lengths = self.worksheet, (self.tokens, self.decoder_tokens)
@@ -93,7 +96,10 @@ class Variant:
 
     @cached_property
     def problem(self) -> Problem:
-        """Table, sizes, blanks and answers of this sheet with tokens as rows; raises TopicError without that topic."""
+        """Table, sizes, blanks and answers of this sheet with tokens as rows, and the author's misconceptions.
+
+        Raises TopicError if the model has no such topic.
+        """
         decoder_tokens = self.decoder_tokens or self.worksheet.decoder_tokens
         sheet = self.worksheet
         problem = problem_for(sheet.topic, self.architecture, sheet.rows, self.tokens, decoder_tokens)
@@ -116,7 +122,7 @@ class Variant:
 
     @cached_property
     def notation(self) -> Notation:
-        """The notation that the worksheet names, as it is for this model."""
+        """The notation that the worksheet names, with the names that symbols have for this model."""
         return NOTATIONS[self.worksheet.notation].for_sizes(self.sizes)
 
     @cached_property
@@ -126,7 +132,7 @@ class Variant:
 
     @cached_property
     def rows(self) -> tuple[Row, ...]:
-        """The lines of the sheet in the worksheet's order, without those that this model's table lacks."""
+        """The lines of the sheet in the worksheet's order, without rows that this model's table lacks."""
         return tuple(self._row(key) for key in self.problem.rows)
 
     def _row(self, key: str) -> Row:
@@ -138,49 +144,53 @@ class Variant:
         return Row(key, letter, self.row_name(key), note, asked.fields, blanks, points)
 
     def row_name(self, key: str) -> str:
-        """What this sheet calls a tensor or count, whether it asks for it or not: the worksheet's own name, or ours."""
-        own = self.worksheet.row_names.get(key)
-        return own or self.topic_wording.rows[key].name
+        """The name of a tensor or count, whether the sheet asks for it or not: the author's, or else the wording's."""
+        author_name = self.worksheet.row_names.get(key)
+        return author_name or self.topic_wording.rows[key].name
 
     @cached_property
     def points(self) -> Mapping[str, int]:
-        """The points for each box of the rows whose points are not 1; empty where every box counts the same."""
+        """The points for each box of the rows whose points are not 1; empty if every box counts the same."""
         return self.worksheet.row_points
 
     @property
     def best_score(self) -> int:
-        """The points of a sheet that is all right: a box has one, unless the worksheet says otherwise."""
+        """The points of a sheet on which everything is right: a box has one, unless the worksheet says otherwise."""
         return sum(self.points.get(blank.tensor, 1) for blank in self.blanks)
 
     @property
     def fields(self) -> tuple[BlankField, ...]:
-        """The columns of boxes on the sheet, from left to right: rows and columns, or dim0 to dim2, or a count."""
+        """The columns of boxes on the sheet, from left to right: rows and columns, or dim0 to dim2, and counts.
+
+        A row that asks only for a count adds no column, unless all rows do.
+        """
         rows = [row for row in self.rows if row.fields != ("count",)] or self.rows
-        standing = {self.column_of(blank) for row in rows for blank in row.blanks}
-        return tuple(field for field in get_args(BlankField) if field in standing)
+        columns = {self.column_of(blank) for row in rows for blank in row.blanks}
+        return tuple(field for field in get_args(BlankField) if field in columns)
 
     def is_count_among_shapes(self, row: Row) -> bool:
-        """Whether the row asks for a count alone on a sheet whose other rows ask for shapes: it has no column then."""
+        """Whether the row asks only for a count on a sheet with several columns of boxes, among which it has none."""
         return row.fields == ("count",) and len(self.fields) > 1
 
     def column_of(self, blank: Blank) -> BlankField:
-        """The column of the sheet in which the box of a blank stands: its own.
+        """The column of the sheet that the box of a blank is in.
 
-        On a sheet with tensors of three sides or four, rows and columns of a matrix are dim0 and dim1, as in PyTorch.
+        With tokens as columns, rows and columns change places. On a sheet with tensors of three sides or four, rows and
+        columns of a matrix are dim0 and dim1, as in PyTorch.
         """
         field = _turned(self.worksheet, blank).field
         return DIMENSIONS[MATRIX_FIELDS.index(field)] if self.has_dimensions and field in MATRIX_FIELDS else field
 
     @cached_property
     def has_dimensions(self) -> bool:
-        """Whether the sheet asks for the sides of a tensor that is no matrix."""
+        """Whether the sheet asks for a tensor with three sides or four."""
         return any(blank.field in DIMENSIONS for blank in self.blanks)
 
     def signs(self, row: Row) -> tuple[str, ...]:
-        """The signs of a row, one before each column of boxes and one behind the last: × and =, or ( , and ).
+        """The signs of a row, one before each column of boxes and one after the last: × and =, or ( , and ).
 
         Example: ("", "×", "") for rows and columns; ("(", ",", ",", ")") for three sides, ("(", ",", ")", "") for a
-        matrix on the same sheet.
+        matrix on the same sheet. "=" comes before a count that follows sides.
         """
         columns, signs = set(map(self.column_of, row.blanks)), list[str]()
         is_open = False
@@ -237,30 +247,34 @@ class Variant:
         return AnswerReader(self.problem, self.notation, in_letters=self.worksheet.answers == "letters")
 
     def read(self, blank: Blank, text: str) -> Answer | Unreadable | None:
-        """What a text in that box means; None for an empty box."""
+        """What a text in that box means; None for an empty box, Unreadable for a text that cannot be read."""
         return self.reader.read(blank, text)
 
     def within_rounding(self, blank: Blank, answer: Answer, number: int) -> bool:
-        """Whether a count of parameters, operations, bytes or entries stands for that number, though it may be rounded.
+        """Whether a count of parameters, operations, bytes or entries, which may be rounded, can mean `number`.
 
-        By 13.5 GB every number from 13.45 to 13.55 GB may be meant, and by a tolerance of 0.01 every number from which
-        it differs by 1 % or less. Rows, columns and symbols are never rounded.
+        13.5 GB can mean every number from 13.45 to 13.55 GB, and with a tolerance of 0.01 an answer every number that
+        it differs from by at most 1 % of that number. Rows, columns and symbols are never rounded.
         """
         return self.may_be_rounded(blank, answer) and is_within(
             answer.value, number, self.worksheet.tolerance, answer.margin
         )
 
     def may_be_rounded(self, blank: Blank, answer: Answer) -> bool:
-        """Whether an answer may stand for another number than its own: a count that was typed rounded, or may be."""
+        """Whether an answer may mean a number other than its value: a count typed rounded, or any with a tolerance.
+
+        Never on a sheet in letters.
+        """
         is_count = blank.field == "count" and self.worksheet.answers == "numbers"
         return is_count and bool(answer.margin or self.worksheet.tolerance)
 
     @cached_property
     def problem_for_marking(self) -> Problem:
-        """The problem whose numbers answers are compared by: on a sheet in letters with lengths no other size has.
+        """The problem whose numbers answers are compared by: on a sheet in letters, with lengths no other size has.
 
         So what is typed in letters is compared by what it means, and a diagnosis doesn't depend on a number of tokens
-        that happens to be a head dimension, too. Among E experts N tokens can be divided evenly.
+        that happens to be a head dimension, too. With E experts, N is a multiple of E, so that tokens can be divided
+        evenly.
         """
         if self.worksheet.answers != "letters":
             return self.problem
@@ -275,12 +289,12 @@ class Variant:
 
     @property
     def title(self) -> str:
-        """The sheet's title; see SheetText."""
+        """The sheet's title; see `SheetText.title`."""
         return self.text.title
 
 
 def _turned(sheet: Worksheet, blank: Blank) -> Blank:
-    """The side of the sheet that a side of the table is, and the other way round: they differ if tokens are columns."""
+    """A side of the table as a side of the sheet, or back: rows and columns swap if the sheet's tokens are columns."""
     return blank.transposed if sheet.tokens_are == "columns" else blank
 
 
@@ -292,7 +306,7 @@ def _blanks_by_box(sheet: Worksheet, problem: Problem) -> dict[str, Blank]:
 def _predicted_sizes(
     blanks: Mapping[str, Blank], reader: AnswerReader, misconception: AuthorMisconception
 ) -> Mapping[Blank, Expression]:
-    """What one of the author's misconceptions writes into the blanks of a sheet, which come by the names of its boxes.
+    """What one of the author's misconceptions writes into the blanks of a sheet; `blanks` are by the names of boxes.
 
     Boxes that this model's table lacks are left out. Empty if one of the formulas has no meaning on this sheet.
     """
@@ -307,5 +321,5 @@ def _predicted_sizes(
 
 
 def box_texts(variant: Variant, answers: Mapping[str, str]) -> dict[str, str]:
-    """Those of stored texts that stand in boxes of the sheet, which are graded; not answers to open questions."""
+    """The stored texts that belong to boxes of the sheet, which are graded; not answers to open questions."""
     return {name: text for name, text in answers.items() if name in variant.blanks_by_name}

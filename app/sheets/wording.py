@@ -1,7 +1,7 @@
 """The sentences of one language, as the files of a folder such as worksheets/wording/en/ have them.
 
 A topic has a file (`TopicWording`), and so has a group of misconceptions (`MisconceptionWording`); what several topics
-say is in sheets.toml. Every field is checked when the files are read, see `wording_files.py`.
+share is in sheets.toml. Every field is checked when the files are read, see `wording_files.py`.
 """
 
 from __future__ import annotations
@@ -25,10 +25,7 @@ SheetSection = Literal[
     "marks", "credit", "near-misses", "chain", "hints", "relations", "stated-sizes", "formulas",
     "formulas-with-tokens-as-columns", "unreadable", "drawing", "axis-names", "captions",
 ]  # fmt: skip
-InterfaceSection = Literal[
-    "lint", "practice", "misconception-group-states", "page", "run", "run-facts", "run-notes", "sizes", "readings",
-    "why", "kinds", "projections", "parameters", "buckets", "exports",
-]  # fmt: skip
+TopicSection = Literal["description", "assumptions", "symbol-names", "stated-sizes", "axis-names"]
 
 
 class WordingPart(BaseModel):
@@ -52,7 +49,10 @@ class RowWording(WordingPart):
     note_if_projected: str = ""
 
     def note_for(self, architecture: Architecture, sizes: Mapping[str, int]) -> str:
-        """The note for a model; `sizes` are those of the sheet."""
+        """The note for a model: the first form that fits and is not empty, in the order of the fields, else `note`.
+
+        `sizes` are those of the sheet.
+        """
         forms = (
             (self.note_if_grouped, architecture.G < architecture.H),
             (self.note_if_sink, architecture.has_sinks),
@@ -70,11 +70,12 @@ class FigureWording(WordingPart):
 
 
 class TopicWording(WordingPart):
-    """What sheets on one topic say that no other sheet says.
+    """What only sheets on one topic say.
 
-    `description_parts` and `assumption_parts` are said in this order. `rows` are those that a worksheet may ask for;
-    `nudges` are by blank ("queries.rows"), or by field for blanks without a nudge of their own ("each.rows").
-    `run_button` is empty where the topic can't be run. `axis_names` are by the size in the table.
+    `description_parts` and `assumption_parts` are written in this order. `rows` are those that a worksheet may ask for;
+    `nudges` are by blank ("queries.rows"), or by field for blanks without a nudge ("each.rows"). `run_button` is empty
+    if the topic can't be run. `axis_names` are by the size in the table. The sections of sheets.toml that have the
+    names of the fields from `description` to `axis_names` hold what several topics share.
     """
 
     name: str
@@ -90,16 +91,21 @@ class TopicWording(WordingPart):
     assumptions: Sentences = {}
     rows: Mapping[str, RowWording]
     nudges: Sentences
+    symbol_names: Sentences = {}
+    stated_sizes: Sentences = {}
     axis_names: Sentences = {}
     figures: Mapping[str, FigureWording] = {}
 
     def title_for(self, name: str, architecture: Architecture) -> str:
-        """The title of a sheet that was given none, such as "One head of LLaMA 7B"; `name` is the model's."""
+        """The title of a sheet without an author's title, such as "One head of LLaMA 7B"; `name` is the model's.
+
+        An encoder-decoder may have another one.
+        """
         title = (architecture.encoder_decoder and self.title_of_encoder) or self.title
         return title.format(model=name)
 
     def nudge(self, blank: Blank) -> str:
-        """The question beside a wrong blank of the table: its own, else the topic's for its field.
+        """The question next to a wrong blank of the table: its nudge, or else the topic's for its field.
 
         No nudge names rows or columns, so it is true whether tokens are rows or columns.
         """
@@ -115,9 +121,9 @@ class MisconceptionSentences(WordingPart):
 
 
 class MisconceptionWording(MisconceptionSentences):
-    """A misconception in a few words, such as 'Head as wide as the model', and what is said about it.
+    """A misconception in a few words, such as 'Head as wide as the model', and the sentences about it.
 
-    Only one that speaks of rows and columns has other texts for sheets whose tokens are columns.
+    Only one that speaks of rows and columns has other sentences for sheets whose tokens are columns.
     """
 
     name: str
@@ -125,7 +131,7 @@ class MisconceptionWording(MisconceptionSentences):
 
 
 class MisconceptionGroupWording(WordingPart):
-    """The name of a group of misconceptions, and these by key."""
+    """The name of a group, and its misconceptions by key."""
 
     name: str
     misconceptions: Mapping[str, MisconceptionWording]
@@ -165,10 +171,10 @@ class SampleCourseWording(WordingPart):
 
 
 class Wording(WordingPart):
-    """The sentences of one language; each object is equal to itself alone, so that it can be a key of a cache.
+    """The sentences of one language; each object equals only itself, so that it can be a key of a cache.
 
-    `sheets` and `interface` are sections of sentences by key. An activity freezes what its sheets say: not `interface`
-    and `sample_course`. A field that comes later has a default, so that what was frozen before can be read.
+    `sheets` are sections of sentences by key, their {words} not filled in. An activity freezes what its sheets say: not
+    `glossary`, which is a page, and not `sample_course`.
     """
 
     topics: Mapping[str, TopicWording] = Field(repr=False)
@@ -178,7 +184,6 @@ class Wording(WordingPart):
     axes: Mapping[str, AxisWording] = Field(repr=False)
     figures: Mapping[str, FigureWording] = Field(repr=False)
     glossary: Mapping[str, GlossaryEntry] = Field(repr=False)
-    interface: Mapping[str, Sentences] = Field(repr=False)
     sample_course: SampleCourseWording = Field(repr=False)
 
     def __eq__(self, other: object) -> bool:
@@ -189,27 +194,29 @@ class Wording(WordingPart):
 
     @classmethod
     def frozen(cls, text: str, today: Wording) -> Wording:
-        """The wording whose `text` was kept, filled up with today's sentences for what it lacks."""
+        """The wording that was frozen as `text`, with today's sentences for what it lacks."""
         return cls.model_validate(laid_over(today.model_dump(by_alias=True), json.loads(text)), extra="ignore")
 
     @cached_property
     def text(self) -> str:
         """What sheets say, as JSON, from which `frozen` makes the wording again."""
-        return self.model_dump_json(by_alias=True, exclude={"interface", "sample_course"})
+        return self.model_dump_json(by_alias=True, exclude={"glossary", "sample_course"})
 
-    @cached_property
-    def sections(self) -> Mapping[str, Sentences]:
-        """The sections of sheets and interface: sentences by key, their {words} not filled in."""
-        return {**self.sheets, **self.interface}
-
-    def say(self, section: SheetSection | InterfaceSection, key: str, **words: object) -> str:
+    def say(self, section: SheetSection, key: str, **words: object) -> str:
         """The sentence of that section and key with its {words} filled in; raises KeyError if there is none."""
-        return self.sections[section][key].format(**words)
+        return self.sheets[section][key].format(**words)
 
-    def topic_section(self, topic: str, section: Literal["description", "assumptions"]) -> Sentences:
-        """The sentences of a section, with those of a topic."""
+    def topic_section(self, topic: str, section: TopicSection) -> Sentences:
+        """The sentences of a section by key; a topic's sentence replaces the general one with the same key."""
         words = self.topics[topic]
-        return {**self.sheets[section], **(words.description if section == "description" else words.assumptions)}
+        of_topic: Mapping[TopicSection, Sentences] = {
+            "description": words.description,
+            "assumptions": words.assumptions,
+            "symbol-names": words.symbol_names,
+            "stated-sizes": words.stated_sizes,
+            "axis-names": words.axis_names,
+        }
+        return {**self.sheets[section], **of_topic[section]}
 
     def phrases(self, tokens_are: str) -> Sentences:
         """The phrases of formulas on sheets whose tokens are rows or columns."""
@@ -217,11 +224,11 @@ class Wording(WordingPart):
         return {**self.sheets["formulas"], **columns}
 
     def axis_name(self, topic: str, size: str) -> str:
-        """What the length of a side counts on sheets of a topic, by its size in the table; "" where nothing is said."""
-        return self.topics[topic].axis_names.get(size) or self.sheets["axis-names"].get(size, "")
+        """What a side's length counts on sheets of a topic, by its size; "" if neither topic nor sheets say."""
+        return self.topic_section(topic, "axis-names").get(size, "")
 
     def figure(self, topic: str, key: str) -> FigureWording:
-        """The title and caption of a figure on sheets of a topic."""
+        """The title and caption of a figure: the topic's if it has them, else the general ones."""
         return self.topics[topic].figures.get(key) or self.figures[key]
 
     @cached_property
@@ -231,7 +238,7 @@ class Wording(WordingPart):
         return {key: words for group in groups for key, words in group.misconceptions.items()}
 
     def misconception(self, key: str, kind: MisconceptionText, tokens_are: str = "rows") -> str:
-        """One of a misconception's texts, in the form for tokens as rows or as columns."""
+        """One of a misconception's texts; with tokens as columns, the form for these if it has one."""
         words = self.misconceptions[key]
         texts = words.tokens_as_columns if tokens_are == "columns" else None
         return str(getattr(texts or words, kind))
@@ -246,9 +253,9 @@ class Wording(WordingPart):
 
 
 def laid_over(below: Any, above: Any) -> Any:
-    """Nested sentences over others, which show where the upper ones have none.
+    """Nested sentences of `above` over those of `below`, which are used where `above` has none.
 
-    A sentence with a {word} that the lower one lacks is left out, since nothing would fill it in.
+    A sentence of `above` with a {word} that the one of `below` lacks is dropped, since nothing would fill it in.
 
     >>> laid_over({"a": "{d} rows", "b": {"c": "no", "d": "yes"}}, {"a": "{N} Zeilen", "b": {"c": "nein"}})
     {'a': '{d} rows', 'b': {'c': 'nein', 'd': 'yes'}}

@@ -4,7 +4,6 @@ topics/KEY.toml            what only sheets on this topic say
 misconceptions/GROUP.toml  the name of a group, and a table for each of its misconceptions
 sheets.toml                what sheets on several topics say
 glossary.toml              a table for each term
-interface.toml             what pages and messages say beside the sheets
 sample-course.toml         the sample course
 """
 
@@ -19,22 +18,21 @@ from pydantic import ValidationError
 
 from app.misconceptions.catalogue import MISCONCEPTION_GROUPS
 from app.shapes.table import BlankField
-from app.sheets.wording import InterfaceSection, SheetSection, Wording, laid_over
+from app.sheets.wording import SheetSection, Wording, laid_over
 from app.sheets.worksheet import WorksheetError
 from app.topics.registry import TOPICS
+from app.translation import ENGLISH
 from app.translation import gettext as _
 
-ENGLISH = "en"
-_FILES = {"interface": "interface.toml", "glossary": "glossary.toml", "sample-course": "sample-course.toml"}
+_FILES = {"glossary": "glossary.toml", "sample-course": "sample-course.toml"}
 _FOLDERS = {"topics": "topics", "misconception-groups": "misconceptions"}
 Place = tuple[str | int, ...]  # where something is in a Wording: field, key, and so on
 
 
 def read_wording(folder: Path, language: str) -> Wording:
-    """The wording of a language, whose folder is in `folder`; it is in English where that folder has no sentence.
+    """The wording of a language, whose folder is in `folder`; sentences that it lacks are in English.
 
-    Raises WorksheetError, with file, table and key, for a sentence that is missing in English, and for a key that
-    nothing has.
+    Raises WorksheetError, with file, table and key, for a sentence that is missing in English, and for an unknown key.
     """
     words = _read_folder(folder / ENGLISH, read_toml)
     if language != ENGLISH:
@@ -54,7 +52,12 @@ def read_wording(folder: Path, language: str) -> Wording:
 
 
 def _read_folder(folder: Path, read: Callable[[Path], dict[str, Any]]) -> dict[str, Any]:
-    """What the files of a language hold, as the fields of a Wording, and the shared `rows`."""
+    """The contents of a language's files by the fields of a Wording, and the `rows` shared by all topics.
+
+    sheets.toml has rows, axes, figures and counted things; what is left in it is the field "sheets". Each file in
+    topics/ is a topic, and each in misconceptions/ a group, with its `name` apart from its misconceptions. `read` reads
+    the single files, such as sheets.toml.
+    """
     sheets = read(folder / "sheets.toml")
     groups = {path.stem: read_toml(path) for path in sorted(folder.glob("misconceptions/*.toml"))}
     return {
@@ -70,7 +73,7 @@ def _read_folder(folder: Path, read: Callable[[Path], dict[str, Any]]) -> dict[s
 
 
 def _whole_row(row: Mapping[str, str], shared: Mapping[str, str]) -> Mapping[str, str]:
-    """A topic's row with what it takes from the shared row of its key: everything, or the name alone.
+    """A topic's row completed by the shared row with its key: all of that if the topic's is empty, else only its name.
 
     >>> keys = {"name": "Keys", "note": "before transposing"}
     >>> _whole_row({}, keys), _whole_row({"note": "all heads"}, keys)
@@ -80,7 +83,7 @@ def _whole_row(row: Mapping[str, str], shared: Mapping[str, str]) -> Mapping[str
 
 
 def _unknown(known: Any, words: Any, place: Place = ()) -> Iterator[Place]:
-    """The places in nested words that the known ones don't have."""
+    """Yield the places of keys in nested `words` that `known` does not have; `place` is where both are."""
     if isinstance(words, Mapping) and isinstance(known, Mapping):
         for key, word in words.items():
             yield from _unknown(known[key], word, (*place, key)) if key in known else ((*place, key),)
@@ -90,7 +93,7 @@ def _mismatches(wording: Wording) -> Iterator[tuple[Place, str]]:
     """Yield the place and reason of each key that the wording lacks or that the code does not know.
 
     Checked in this order: topics, with the rows and nudges of each; misconception groups, with their misconceptions;
-    sections of sheets; sections of the interface; axes. Rows and nudges may be missing: only unknown ones are reported.
+    sections of sheets; axes. Rows and nudges may be missing: only unknown ones are reported.
     """
     fields = get_args(BlankField)
     yield from _differences(("topics",), wording.topics, TOPICS)
@@ -102,7 +105,6 @@ def _mismatches(wording: Wording) -> Iterator[tuple[Place, str]]:
     for key, group in wording.misconception_groups.items():
         yield from _differences(("misconception-groups", key), group.misconceptions, MISCONCEPTION_GROUPS[key])
     yield from _differences(("sheets",), wording.sheets, get_args(SheetSection))
-    yield from _differences(("interface",), wording.interface, get_args(InterfaceSection))
     yield from _differences(("axes",), wording.axes, fields)
 
 
@@ -112,7 +114,10 @@ def _differences(place: Place, keys: Collection[str], expected: Collection[str])
 
 
 def _refuse(problems: Iterator[tuple[Place, str]], language: str) -> None:
-    """Raise a WorksheetError for the first problem, such as "wording/en/topics/costs.toml: rows.totl: …"."""
+    """Raise a WorksheetError for the first problem, such as "wording/en/topics/costs.toml: rows.totl: …".
+
+    None if there is none.
+    """
     for (field, *rest), problem in problems:
         file = _FILES.get(str(field), "sheets.toml")
         if field in _FOLDERS:
@@ -129,7 +134,7 @@ def _read_if_there(path: Path) -> dict[str, Any]:
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """The contents of a TOML file; raises WorksheetError if it is not there, not UTF-8 or not TOML."""
+    """The contents of a TOML file; raises WorksheetError if it does not exist, is not UTF-8 or not TOML."""
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:

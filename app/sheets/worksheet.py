@@ -38,6 +38,7 @@ from app.shapes.table import Count, TensorTable
 from app.sheets.notation import NOTATIONS, NotationKey
 from app.topics.registry import TOPICS
 from app.topics.requirements import TopicError
+from app.translation import N_
 from app.translation import gettext as _
 
 MAX_SHORT_TEXT, MAX_MARKDOWN, MAX_FORMULA = 200, 4000, 200  # characters; a short text is on one line
@@ -61,7 +62,7 @@ TokensAre = Literal["rows", "columns"]
 
 
 class WorksheetError(ValueError):
-    """A worksheet or model that is not there, or a file that cannot be used; one sentence that says what to change."""
+    """An unknown worksheet or model, or a file that cannot be used; one sentence that says what to change."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,10 @@ class Model:
 
 
 def derived_key(text: str, prefix: str = "") -> str:
-    """The key of a question or misconception by its text or name, the same wherever the same text is.
+    """A key made from the text of a question or the name of a misconception; the same text always has the same key.
+
+    It begins with `prefix`. Letters lose their accents. A text of more than _MAX_SLUG letters, or with letters of
+    another script, gets a hash at its end.
 
     >>> derived_key("Heads are as wide as d", "own-")
     'own-heads-are-as-wide-as-d'
@@ -102,9 +106,9 @@ def derived_key(text: str, prefix: str = "") -> str:
 
 
 def refused(sentence: str, setting: str = "") -> PydanticCustomError:
-    """What a validator raises with a sentence for people, in which {setting} is still to be filled in.
+    """The error that a validator raises with a sentence for people, in which {setting} is still to be filled in.
 
-    `setting` names the field where several are checked together.
+    `setting` names the field in a check of several fields together.
     """
     return PydanticCustomError("sentence", "{sentence}", {"sentence": sentence, "setting": setting})
 
@@ -116,24 +120,25 @@ def unknown_name(setting: str, known: Iterable[str], name: str) -> str:
 
 
 def _must(sentence: str, **numbers: float) -> WrapValidator:
-    """Refuses what a field does not take with this sentence; `numbers` are filled into it.
+    """A validator that refuses what a field does not take with this sentence; `numbers` are filled into it.
 
     A part of the value that was refused with a sentence about itself, such as an entry of a list, keeps that sentence.
     """
 
     def check(value: object, validate: ValidatorFunctionWrapHandler) -> Any:
+        """Validate a value; pydantic's message is replaced by `sentence`, a sentence about an entry stays."""
         try:
             return validate(value)
         except ValidationError as error:
             if any(problem["type"] in _NAMED_PROBLEMS for problem in error.errors(include_url=False)):
                 raise
-            raise refused(sentence.format(setting="{setting}", **numbers)) from None
+            raise refused(_(sentence).format(setting="{setting}", **numbers)) from None
 
     return WrapValidator(check)
 
 
 def _one_of(known: Collection[str]) -> BeforeValidator:
-    """Refuses what is none of these names."""
+    """A validator that refuses anything but these names, with a sentence that lists them."""
     names = tuple(known)
 
     def check(name: object) -> object:
@@ -145,7 +150,11 @@ def _one_of(known: Collection[str]) -> BeforeValidator:
 
 
 def _checked_text(text: str, longest: int, *, shortest: int = 1, lines: bool = False) -> str:
-    """The text without space around it, with one kind of line break; raises what pydantic makes a ValidationError."""
+    """The text without space around it, with "\\n" as its only line break.
+
+    Raises ValueError for fewer characters than `shortest` or more than `longest`, and `refused` for characters that
+    cannot be seen; line breaks and tabs are allowed if it may have several `lines`.
+    """
     text = text.replace("\r\n", "\n").strip()
     if not shortest <= len(text) <= longest:
         raise ValueError
@@ -162,31 +171,35 @@ def _line(longest: int) -> AfterValidator:
 
 
 def _checked_key(key: str, longest: int = MAX_SHORT_TEXT, prefix: str = "") -> str:
-    """A key as it is; "" stands for the one that is derived from the text. Raises what becomes a ValidationError."""
+    """A key as it is, or "", which means one derived from the text.
+
+    Raises ValueError for a key without `prefix`, longer than `longest`, or with other characters than a-z, 0-9 and
+    hyphens between.
+    """
     if key and not (key.startswith(prefix) and len(key) <= longest and _KEY.fullmatch(key)):
         raise ValueError
     return key
 
 
 _NAMED_PROBLEMS = frozenset({"sentence", "missing", "unexpected_keyword_argument"})
-_ONE_LINE = _("{setting} must be a text of 1 to {most} characters on one line.")
-_SHARE = _("{setting} must be a number from 0 to {most}.")
-_WHOLE_NUMBER = _must(_("{setting} must be a whole number."))
+_ONE_LINE = N_("{setting} must be a text of 1 to {most} characters on one line.")
+_SHARE = N_("{setting} must be a number from 0 to {most}.")
+_WHOLE_NUMBER = _must(N_("{setting} must be a whole number."))
 _Text = Annotated[str, Strict()]
 _Line = Annotated[_Text, _line(MAX_SHORT_TEXT), _must(_ONE_LINE, most=MAX_SHORT_TEXT)]
-_AT_MOST = _("{setting} must be a text of at most {most:,} characters.")
+_AT_MOST = N_("{setting} must be a text of at most {most:,} characters.")
 _Formula = Annotated[_Text, _line(MAX_FORMULA), _must(_AT_MOST, most=MAX_FORMULA)]
 _Markdown = Annotated[
     _Text,
     AfterValidator(partial(_checked_text, longest=MAX_MARKDOWN, shortest=0, lines=True)),
     _must(_AT_MOST, most=MAX_MARKDOWN),
 ]
-_Switch = Annotated[bool, Strict(), _must(_("{setting} must be true or false."))]
+_Switch = Annotated[bool, Strict(), _must(N_("{setting} must be true or false."))]
 _Number = Annotated[int, Strict(), _WHOLE_NUMBER]
 _OptionalNumber = Annotated[Annotated[int, Strict()] | None, _WHOLE_NUMBER]
-_Names = Annotated[tuple[_Text, ...], Field(max_length=MAX_NAMES), _must(_("{setting} must be a list of texts."))]
+_Names = Annotated[tuple[_Text, ...], Field(max_length=MAX_NAMES), _must(N_("{setting} must be a list of texts."))]
 _LineOfRow = Annotated[Mapping[str, _Line], _must(_ONE_LINE, most=MAX_SHORT_TEXT)]
-_POINTS = _must(_("{setting} must be a whole number from 0 to {most}."), most=MAX_POINTS)
+_POINTS = _must(N_("{setting} must be a whole number from 0 to {most}."), most=MAX_POINTS)
 _SETTINGS = ConfigDict(extra="forbid")
 
 
@@ -194,13 +207,13 @@ _SETTINGS = ConfigDict(extra="forbid")
 class OpenQuestion:
     """A question with a free-text answer, which is stored with the attempt and not graded.
 
-    Its key follows from its text where none is given.
+    Without a key, its key is derived from its text.
     """
 
     key: Annotated[
         _Text,
         AfterValidator(_checked_key),
-        _must(_("{setting} must be lower-case letters and digits with hyphens between them.")),
+        _must(N_("{setting} must be lower-case letters and digits with hyphens between them.")),
     ] = field(default="", kw_only=True)
     text: _Line
 
@@ -214,17 +227,17 @@ class OpenQuestion:
 class AuthorMisconception:
     """A misconception that a teacher describes for one worksheet; its key begins with AUTHOR_MISCONCEPTION_PREFIX.
 
-    key: follows from the name where none is given.
+    key: derived from the name if none is given.
     boxes: what it makes a student write, by the box of the sheet, as a formula in the sheet's symbols:
     {"queries.columns": "H*d"}. `app.sheets.authoring.author_misconceptions.read_formula` reads the formula.
-    question: what a student is asked who seems to hold it. explanation: Markdown, once the answers are shown.
+    question: for a student who seems to hold it. explanation: Markdown, once the answers are shown.
     """
 
     key: Annotated[
         _Text,
         AfterValidator(partial(_checked_key, longest=MAX_MISCONCEPTION_KEY, prefix=AUTHOR_MISCONCEPTION_PREFIX)),
         _must(
-            _("{setting} must be “own-” and lower-case letters and digits with hyphens, at most {most} characters."),
+            N_("{setting} must be “own-” and lower-case letters and digits with hyphens, at most {most} characters."),
             most=MAX_MISCONCEPTION_KEY,
         ),
     ] = field(default="", kw_only=True)
@@ -237,7 +250,7 @@ class AuthorMisconception:
         Mapping[str, _Formula],
         Field(min_length=1, max_length=MAX_MISCONCEPTION_BOXES),
         _must(
-            _("{setting} must be a table of 1 to {boxes} boxes with a formula each, of at most {most} characters."),
+            N_("{setting} must be a table of 1 to {boxes} boxes with a formula each, of at most {most} characters."),
             boxes=MAX_MISCONCEPTION_BOXES,
             most=MAX_FORMULA,
         ),
@@ -246,7 +259,7 @@ class AuthorMisconception:
     explanation: Annotated[
         _Text,
         AfterValidator(partial(_checked_text, longest=MAX_MARKDOWN, lines=True)),
-        _must(_("{setting} must be a text of 1 to {most:,} characters."), most=MAX_MARKDOWN),
+        _must(N_("{setting} must be a text of 1 to {most:,} characters."), most=MAX_MARKDOWN),
     ]
 
     def __post_init__(self) -> None:
@@ -261,21 +274,21 @@ class Worksheet:
 
     kv_head_per_query_head: simplify grouped queries away (G = H); a footnote then says so.
     decoder_tokens: M, the length of the decoder's text in cross-attention; N if None.
-    models: those that a seed may draw; the worksheet's own need not be among them. Empty: the worksheet's own alone.
+    models: those that a seed may draw, which need not include `model`. Empty: only `model`.
     answers: "numbers" or "letters", that is expressions in the notation's symbols.
     tokens_are: "rows" of every matrix or, as some courses have it, "columns".
     follow_share: what a follow-through answer is worth, as a share of a right one.
-    tolerance: by which share of it an answer may differ from a count of parameters, operations or bytes; 0 is exact.
+    tolerance: the share by which an answer may differ from a count of parameters, operations or bytes; 0 is exact.
     tokens_from, tokens_to: the range that a seed draws the tokens from; None leaves it to the app.
-    hidden_facts: the parts of the topic's description that the sheet does not say, such as "head-dimension".
+    hidden_facts: the parts of the topic's description that the sheet leaves out, such as "head-dimension".
     introduction, own_assumptions, footnote: Markdown with formulas between dollar signs.
-    row_names, row_hints, row_points: by row, its text, or the points for each of its boxes where they are not 1.
+    row_names, row_hints, row_points: by row, its text, or the points for each of its boxes if they are not 1.
     show_hints, show_drawing, show_mismatches: whether students get hints, the drawing, and where its edges don't meet.
     """
 
     key: str
     title: _Line
-    model: Annotated[_Text, _must(_("{setting} must be a text."))]
+    model: Annotated[_Text, _must(N_("{setting} must be a text."))]
     topic: Annotated[str, _one_of(TOPICS)]
     tokens: _Number
     rows: _Names
@@ -304,19 +317,20 @@ class Worksheet:
     show_drawing: _Switch = True
     show_mismatches: _Switch = True
     questions: Annotated[
-        tuple[Annotated[OpenQuestion, _must(_("{setting} must be a table with key, text."))], ...],
+        tuple[Annotated[OpenQuestion, _must(N_("{setting} must be a table with key, text."))], ...],
         Field(max_length=MAX_QUESTIONS),
-        _must(_("{setting} must be a list of at most {most} questions."), most=MAX_QUESTIONS),
+        _must(N_("{setting} must be a list of at most {most} questions."), most=MAX_QUESTIONS),
     ] = ()
     misconceptions: Annotated[
         tuple[
             Annotated[
-                AuthorMisconception, _must(_("{setting} must be a table with key, name, boxes, question, explanation."))
+                AuthorMisconception,
+                _must(N_("{setting} must be a table with key, name, boxes, question, explanation.")),
             ],
             ...,
         ],
         Field(max_length=MAX_AUTHOR_MISCONCEPTIONS),
-        _must(_("{setting} must be a list of at most {most} misconceptions."), most=MAX_AUTHOR_MISCONCEPTIONS),
+        _must(N_("{setting} must be a list of at most {most} misconceptions."), most=MAX_AUTHOR_MISCONCEPTIONS),
     ] = ()
 
     def __post_init__(self) -> None:
@@ -329,14 +343,14 @@ class Worksheet:
             raise refused(_("{setting} must be at least as much as tokens_from."), "tokens_to")
 
     def __hash__(self) -> int:
-        """Equal worksheets have it in common; a mapping has none of its own."""
+        """A hash of some fields; mappings cannot be hashed."""
         return hash((self.key, self.title, self.model, self.topic, self.tokens, self.rows))
 
     @property
     def settings(self) -> dict[str, Any]:
         """The settings as a worksheet file has them: those every worksheet needs, and those that are not the default.
 
-        `read_settings` makes an equal Worksheet of them, also after they were TOML or JSON.
+        `read_settings` makes an equal Worksheet of them, even after they were written as TOML or JSON.
         """
         settings: dict[str, Any]
         settings = WORKSHEETS.dump_python(self, mode="json", exclude={"key"}, exclude_defaults=True)
@@ -349,9 +363,9 @@ class Worksheet:
     def check_rows(self, model: Model, table: TensorTable) -> None:
         """Raise TopicError if the model's table of the topic has none of the rows that the worksheet asks for.
 
-        Also refuse tokens as columns where tensors have more than two dimensions, and a worksheet in symbols if one of
-        its answers is rounded for this model, or is a number without a symbol, such as the partner of a dimension in
-        neighbouring pairs; a side of 1 may be asked.
+        Refused too are tokens as columns if a tensor of the table has more than two dimensions, and a worksheet in
+        symbols if one of its answers is rounded for this model, or is a number without a symbol, such as the partner of
+        a dimension in neighbouring pairs; a side of 1 is allowed.
         """
         asked = [table.asked[row] for row in self.rows if row in table.asked]
         if not asked:
@@ -383,7 +397,7 @@ class Worksheet:
 
     @property
     def whole(self) -> str:
-        """The key of the worksheet that this one was cut from; its own key if it is whole."""
+        """The key of the worksheet that this one was cut from; its key if it is whole."""
         return whole_key(self.key)
 
     @property
@@ -392,10 +406,11 @@ class Worksheet:
         return int(self.key.split(CUT)[1]) if CUT in self.key else None
 
     def cut_to(self, rows: Collection[str]) -> Worksheet:
-        """The worksheet with these of its rows alone and without open questions; itself if none or all are left.
+        """The worksheet with only these of its rows and without open questions.
 
-        Its key ends with "~" and a number, whose binary digits say which rows are left, the first row's digit last:
-        the first and the third row of "llama-7b" make "llama-7b~5".
+        Unchanged if none or all of its rows are left, or if it is already cut. Its key ends with "~" and a number,
+        whose binary digits say which rows are left, the first row's digit last: the first and the third row of
+        "llama-7b" make "llama-7b~5".
         """
         left = [place for place, row in enumerate(self.rows) if row in rows]
         if CUT in self.key or len(left) in (0, len(self.rows)):
@@ -404,14 +419,17 @@ class Worksheet:
         return replace(self, key=key, rows=tuple(self.rows[place] for place in left), questions=())
 
     def cut_by_number(self, number: int) -> Worksheet:
-        """The worksheet with the rows that this number names; raises WorksheetError if it names none, or no cut."""
+        """The worksheet with the rows that this number means in its key.
+
+        Raises WorksheetError for a number that means no rows, all rows, or rows that it does not have.
+        """
         cut = self.cut_to([row for place, row in enumerate(self.rows) if number >> place & 1])
         if cut.rows_number != number:
             raise self.no_such_part(str(number))
         return cut
 
     def no_such_part(self, number: str) -> WorksheetError:
-        """The error for what stands after CUT in a key and names no part of this worksheet."""
+        """The error for a `number` after CUT in a key that means no part of this worksheet."""
         problem = _("“{title}” has no part “{number}”. Open the whole worksheet instead: “{key}”.")
         return WorksheetError(problem.format(title=self.title, number=number[:60], key=self.key))
 

@@ -1,7 +1,7 @@
 """A folder of worksheets, models and wording, read into one Library.
 
 `*.toml` are worksheets, `models/*.json` hold a published config.json each with a name, a sentence and a link,
-`wording/en/` holds every sentence a sheet says, in English.
+`wording/en/` holds every sentence of a sheet, in English, and a folder next to it those of another language.
 """
 
 from __future__ import annotations
@@ -22,16 +22,15 @@ from app.sheets.wording import Wording
 from app.sheets.wording_files import read_toml, read_wording
 from app.sheets.worksheet import Model, Worksheet, WorksheetError
 from app.topics.registry import TOPICS
-from app.translation import LANGUAGE
+from app.translation import ENGLISH, in_language
 from app.translation import gettext as _
 
 
 class ModelFile(BaseModel):
     """What a model file holds: the model's name, a sentence about it, the link to its card, its config.json.
 
-    `report` is the link to the report that a footnote of a sheet refers to.
-
-    `source` says where the config's numbers were found, for whoever checks them; no page shows it.
+    `report` is the link to the report that a footnote of a sheet refers to. `source` says where the config's numbers
+    were found, for whoever checks them; no page shows it.
     """
 
     model_config = ConfigDict(strict=True)
@@ -44,14 +43,18 @@ class ModelFile(BaseModel):
     source: str = ""
 
 
-def load_library(folder: Path) -> Library:
-    """Read the worksheets of a folder (*.toml), its models (models/*.json) and its wording (wording/en/).
+def load_library(folder: Path, language: str = ENGLISH) -> Library:
+    """Read the worksheets of a folder (*.toml), its models (models/*.json) and its wording in a language.
 
-    Worksheets stand in the order in which their topics are taught, those of one topic by key; models by name, so that
-    each family's stand together, the smaller ones first. Raises WorksheetError that names a file that cannot be used
-    and what to change.
+    Worksheets are in the order in which their topics are taught, those on the same topic by key; models by name, with
+    numbers in it by size, so that each family is together, smaller models first. Raises WorksheetError that names a
+    file that cannot be used and what to change.
     """
-    wording = read_wording(folder / "wording", LANGUAGE)
+    return in_language(language, _read_library, folder, language)
+
+
+def _read_library(folder: Path, language: str) -> Library:
+    wording = read_wording(folder / "wording", language)
     by_name = sorted(map(_read_model, sorted(folder.glob("models/*.json"))), key=lambda model: _natural_key(model.name))
     models = {model.key: model for model in by_name}
     sheets = [_read_worksheet(path, models, wording) for path in sorted(folder.glob("*.toml"))]
@@ -60,7 +63,7 @@ def load_library(folder: Path) -> Library:
 
 
 def _natural_key(name: str) -> tuple[tuple[bool, float, str], ...]:
-    """A sort key by which numbers in a name count as numbers and case does not: LLaMA 7B stands before LLaMA 13B."""
+    """A sort key by which numbers in a name count as numbers and case does not: LLaMA 7B comes before LLaMA 13B."""
     parts = re.findall(r"\d+(?:\.\d+)?|[^\d]+", name.lower())
     return tuple((not part[0].isdigit(), float(part) if part[0].isdigit() else 0.0, part) for part in parts)
 
@@ -83,9 +86,9 @@ def _read_model(path: Path) -> Model:
 
 
 def _read_worksheet(path: Path, models: Mapping[str, Model], wording: Wording) -> Worksheet:
-    """The Worksheet of a TOML file, whose name without .toml is its key; raises WorksheetError naming the file.
+    """The Worksheet of a TOML file, whose name without .toml is its key.
 
-    Refused is what `read_settings` refuses.
+    Raises WorksheetError naming the file if it is not TOML, or has a setting that `read_settings` refuses.
     """
     try:
         return read_settings(path.stem, read_toml(path), models, wording)

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 
 from app.machine.jobs import Job, JobEnd, JobKind, JobLimits, JobRefusedError
 from app.machine.work_queue import Client
+from app.translation import language
 
 from .limits import insist
 from .queries import QueryBase
@@ -60,9 +61,10 @@ class JobTable(QueryBase):
                 raise JobRefusedError("yours")
             if client.key and hourly >= (limits.member_hourly if client.is_member else limits.visitor_hourly):
                 raise JobRefusedError("hourly")
-            row = {"key": key, "kind": kind, "client": client.key, "is_member": client.is_member, "about": dict(about),
-                   "arguments": dict(arguments), "request_id": request_id, "teacher_id": teacher_id, "created_at": at,
-                   "heard_at": at, "attempt": 0, "done": 0, "total": 1, "problem": ""}  # fmt: skip
+            row = {"key": key, "kind": kind, "client": client.key, "is_member": client.is_member,
+                   "teacher_id": teacher_id, "about": dict(about), "arguments": dict(arguments),
+                   "request_id": request_id, "language": language(), "created_at": at, "heard_at": at, "attempt": 0,
+                   "done": 0, "total": 1, "problem": ""}  # fmt: skip
             connection.execute(sa.insert(jobs).values(row))
             return cast(Job, self._read(connection, jobs.c.key == key))
 

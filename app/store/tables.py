@@ -116,6 +116,7 @@ jobs = Table(  # work that takes seconds; see app/machine/jobs.py
     Column("about", JSON, nullable=False),  # what its page shows
     Column("arguments", JSON, nullable=False),  # what its work needs
     Column("request_id", String(20), nullable=False),  # for lines of the log
+    Column("language", String(20), nullable=False),  # of what it makes, and of its sentences
     Column("created_at", UtcDateTime, nullable=False),
     Column("heard_at", UtcDateTime, nullable=False),  # the last sign of life
     Column("attempt", Integer, nullable=False),  # how often it was started; only the last start may store anything

@@ -1,4 +1,4 @@
-"""A whole layer of attention, its heads side by side; in DeepSeek, with latent attention."""
+"""A whole layer of attention, its heads next to each other; in DeepSeek, with latent attention."""
 
 from __future__ import annotations
 
@@ -41,7 +41,10 @@ ATTENTION_LAYER = TensorTable(
 # Latent attention (DeepSeek-AI, arXiv:2405.04434): the cache holds r_kv + d_rope numbers a token, for all heads
 # together, and keys (d_h = d_nope + d_rope wide) and values are made from them.
 def _latent_attention(key: str, *queries: Tensor) -> TensorTable:
-    """The table of a layer with latent attention, as in DeepSeek; the given tensors make its queries from the input."""
+    """The table of a layer with latent attention, as in DeepSeek, under `key`.
+
+    `queries` are the tensors that make the queries from the input, matrices included.
+    """
     return TensorTable(
         key,
         (
@@ -92,7 +95,7 @@ _LATENT = (
 
 
 def _layer_table(architecture: Architecture, _tokens: int) -> TensorTable:
-    """The layer with latent attention if the model has it: with or without a latent for the queries (r_q)."""
+    """The table of an attention layer, with latent attention if the model has it (and a latent for its queries)."""
     if not architecture.has_latent_attention:
         return ATTENTION_LAYER
     return LATENT_ATTENTION if architecture.has_latent_queries else DIRECT_LATENT_ATTENTION

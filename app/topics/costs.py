@@ -41,13 +41,14 @@ def product_flops(table: TensorTable, key: str) -> Expression:
     """The operations of the product of two matrices that makes a tensor: 2 · its three lengths.
 
     Example: a head's scores, 'n h, m h -> n m', cost 2·N·N·d_h. Raises KeyError for a tensor that is made in any other
-    way: sums, lookups, concatenations, and products head by head, such as a layer's scores.
+    way: given ones, sums, lookups, concatenations, products head by head such as a layer's scores, and tensors with
+    more than two sides.
     """
-    made = table[key]
-    if not isinstance(made.made_by, Matmul) or made.made_by.is_by_head or len(made.shape) > 2:
+    result = table[key]
+    if not isinstance(result.made_by, Matmul) or result.made_by.is_by_head or len(result.shape) > 2:
         raise KeyError(f"{key} is not made by a product of two matrices")
-    first = {axis: sides[0] for axis, sides in made.equal_sides.items()}
-    return made.made_by.flops({axis: table[side.tensor].expression(side.field) for axis, side in first.items()})
+    first = {axis: sides[0] for axis, sides in result.equal_sides.items()}
+    return result.made_by.flops({axis: table[side.tensor].expression(side.field) for axis, side in first.items()})
 
 
 @cache
@@ -84,23 +85,25 @@ def _flops_formula(key: str) -> str:
 def cached_numbers(architecture: Architecture, tokens: int) -> Expression:
     """How many numbers the KV cache holds after N = `tokens` tokens (Pope et al., arXiv:2211.05102).
 
-    Every layer keeps CACHED_OF_TOKEN for each token; one with a sliding window, for the latest W tokens at most (Jiang
-    et al., arXiv:2310.06825, section 2, "rolling buffer cache").
+    Every layer caches CACHED_OF_TOKEN for each token; one with a sliding window, for the latest W tokens at most (Jiang
+    et al., arXiv:2310.06825, section 2, "rolling buffer cache"). In symbols: L·N or L·W tokens, or, if only some layers
+    have a full window, as many times N and W as there are such layers.
     """
     runs = architecture.stacks[0].runs
     layers = sum(run.count for run in runs)
     full = sum(run.count for run in runs if run.window and tokens > run.window)
     if full in (0, layers):
         return Expression.parse("L*W" if full else "L*N") * CACHED_OF_TOKEN
-    kept = Expression.parse("W") * full + Expression.parse("N") * (layers - full)
-    return kept * CACHED_OF_TOKEN
+    cached_tokens = Expression.parse("W") * full + Expression.parse("N") * (layers - full)
+    return cached_tokens * CACHED_OF_TOKEN
 
 
 def memory_costs(cached: Expression | None) -> tuple[Count, ...]:
     """Counts of bytes: of all parameters at 16, 8 and 4 bits a number, then of the KV cache at 16 and 8 bits.
 
-    `params` stands for the number of parameters, `cached` is how many numbers the cache holds, None for a model without
-    one. A count is worked out as half of the one with twice the bits, if there is one.
+    `cached` is how many numbers the cache holds, None for a model without one, which then has no counts of the cache.
+    The parameters are the symbol `params`. A count is worked out as half of the one with twice the bits, if there is
+    one.
     """
     weights = [
         _memory_count("weights", bits, Expression.parse("params"), f"{_bytes(size)} · {{parameters}}")
@@ -108,17 +111,19 @@ def memory_costs(cached: Expression | None) -> tuple[Count, ...]:
     ]
     if cached is None:
         return tuple(weights)
-    kept = " + ".join(_kept_tokens(cached))
-    kept = f"({kept})" if " + " in kept else kept
+    cached_tokens = " + ".join(_cached_tokens(cached))
+    cached_tokens = f"({cached_tokens})" if " + " in cached_tokens else cached_tokens
     cache = [
-        _memory_count("cache", bits, cached, f"{_bytes(BYTES_PER_NUMBER[bits])} · {kept} · {{G}} · ({{d_h}} + {{d_v}})")
+        _memory_count(
+            "cache", bits, cached, f"{_bytes(BYTES_PER_NUMBER[bits])} · {cached_tokens} · {{G}} · ({{d_h}} + {{d_v}})"
+        )
         for bits in ("16", "8")
     ]
     return (*weights, *cache)
 
 
-def _kept_tokens(cached: Expression) -> Iterator[str]:
-    """The tokens that all layers together keep, as formulas: '{L} · {N}', or '13 · {N}' and '13 · {W}'."""
+def _cached_tokens(cached: Expression) -> Iterator[str]:
+    """Yield the tokens that all layers together cache, as formulas: '{L} · {N}', or '13 · {N}' and '13 · {W}'."""
     for term in cached.terms:
         if "d_h" in term.symbols:  # once for keys, and the same again for values
             factor = [str(term.factor)] if term.factor != 1 else []
@@ -131,7 +136,7 @@ def _bytes(size: Fraction) -> str:
 
 
 def _memory_count(what: str, bits: str, numbers: Expression, formula: str) -> Count:
-    """The bytes of so many numbers at so many bits, made from the count with twice the bits if there is one.
+    """The bytes of `numbers` numbers at `bits` bits each, made from the count with twice the bits if there is one.
 
     Example: weights_8_bit is half of weights_16_bit.
     """

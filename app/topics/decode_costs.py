@@ -24,9 +24,9 @@ HEADS_OF_STEP = {"queries": "H", "new_key": "G", "new_value": "G", "scores": "H"
 
 
 def step_flops(table: TensorTable) -> Expression:
-    """The operations of one more token after N cached ones, by the table of a decode step.
+    """The operations of one more token after N cached ones, by the table of a decode step, over all heads.
 
-    The table of a full window starts from the keys it keeps: the new key and value are made there as everywhere.
+    A table without the projections of the new key and value, that of a full window, takes them from DECODE_STEP.
     """
     tables = {key: table if key in table.by_key else DECODE_STEP for key in HEADS_OF_STEP}
     products = (Expression.parse(heads) * product_flops(tables[key], key) for key, heads in HEADS_OF_STEP.items())
@@ -44,9 +44,9 @@ def recomputed_flops() -> Expression:
 
 
 def flops_with_cache(sizes: Mapping[str, int], tokens: int, window: int | None) -> int:
-    """The operations of `tokens` tokens written one after the other with a cache, the first one included.
+    """The operations of writing `tokens` tokens one after the other with a cache, the first one included.
 
-    The tokens that no longer fit into the window of W keys, if there is one, cost the same each.
+    With a `window` of W keys, each token after the first W costs what one costs in a full window.
     """
     growing = min(tokens, window or tokens)
     full = step_flops(WINDOWED_DECODE_STEP).size({**sizes, "W": window}) if window else 0
@@ -54,7 +54,7 @@ def flops_with_cache(sizes: Mapping[str, int], tokens: int, window: int | None) 
 
 
 def flops_without_cache(sizes: Mapping[str, int], tokens: int) -> int:
-    """The operations of `tokens` tokens written one after the other, all earlier ones computed anew each time."""
+    """The operations of writing `tokens` tokens one after the other, all earlier ones computed again each time."""
     return _summed(recomputed_flops(), sizes, tokens)
 
 

@@ -59,8 +59,8 @@ WINDOWED_DECODE_STEP = TensorTable(
 def decode_step_table(architecture: Architecture, tokens: int) -> TensorTable | None:
     """The table of one more token after `tokens` cached ones; None without a KV cache or a position for the new token.
 
-    None too for a bidirectional model without a decoder, and beyond the first chunk of chunked attention, where the new
-    token sees its own chunk alone. If the new token no longer fits into a sliding window beside the cached ones, it is
+    It is None too for a bidirectional model without a decoder, and beyond the first chunk of chunked attention, where
+    the new token sees only its chunk. If the new token no longer fits into a sliding window with the cached ones, it is
     the table in which the oldest key is dropped.
     """
     if not architecture.has_kv_cache or tokens + 1 > (architecture.chunk or architecture.max_decoder_tokens):

@@ -62,7 +62,7 @@ EXPERTS = TensorTable(
 
 
 def require_experts_alike(architecture: Architecture, tokens: int) -> None:
-    """Refuse a model without experts, or with others than gated blocks of one width."""
+    """Refuse a model without experts, or whose experts are not gated blocks of the same width in all layers."""
     if not architecture.has_experts:
         message = _("{model} has no mixture of experts: choose a model that has one, such as Mixtral 8x7B.")
         raise TopicError(message.format(model=architecture.name))
@@ -76,9 +76,10 @@ def require_experts_alike(architecture: Architecture, tokens: int) -> None:
 
 
 def experts_table(architecture: Architecture, tokens: int) -> TensorTable:
-    """The shapes and counts of a layer with experts; those in one expert only if N·k/E tokens are a whole number.
+    """The shapes and counts of a layer with experts, under the key "experts".
 
-    Without them the table has a key of its own, "experts-uneven".
+    If N·k/E is not a whole number, the rows IN_ONE_EXPERT, which have N·k/E tokens each, are left out, and the key is
+    "experts-uneven".
     """
     counts = _counts(architecture)
     if tokens % even_tokens(architecture) == 0:
@@ -100,8 +101,8 @@ def even_tokens(architecture: Architecture) -> int:
 def expert_sizes(architecture: Architecture) -> Mapping[str, int]:
     """The sizes that only this table uses: d_exp, the inner width of an expert; L_exp, the layers with experts; rest.
 
-    `rest` are the parameters of the model beside its experts: routers and shared experts are among them. Empty for a
-    model without experts.
+    `rest` are all parameters of the model except its routed experts; routers and shared experts are among them. Empty
+    for a model without experts.
     """
     kind = _kind_with_experts(architecture)
     if kind is None:
@@ -120,7 +121,7 @@ def shared_expert_parameters(architecture: Architecture) -> int:
 
 
 def _kind_with_experts(architecture: Architecture) -> LayerKind | None:
-    """The layers with experts; None for a model without."""
+    """The first kind of layer that has experts; None if no layer has."""
     return next((kind for stack in architecture.stacks for kind in stack.kinds if kind.has_experts), None)
 
 
@@ -141,18 +142,18 @@ def _counts(architecture: Architecture) -> tuple[Count, ...]:
     kind = _kind_with_experts(architecture)
     assert kind is not None  # noqa: S101 - `require_experts_alike` has refused the others
     rows = {row.key: row for row in parameter_rows(architecture)}
-    own_width = {str(inner_width(kind.rows["experts"])): Expression.symbol("d_exp")}
-    layer = {key: replace(rows[key], total=rows[key].total.substitute(own_width)) for key in OF_LAYER if key in rows}
+    expert_width = {str(inner_width(kind.rows["experts"])): Expression.symbol("d_exp")}
+    layer = {key: replace(rows[key], total=rows[key].total.substitute(expert_width)) for key in OF_LAYER if key in rows}
     layer["chosen_experts"] = added_up("chosen_experts", [layer["one_expert"]], times=Expression.symbol("k"))
     layers = "L" if kind.layers == architecture.L else "L_exp"
-    beside = [layer[key] for key in ("router", "shared_experts") if key in layer]
-    stored, active = (added_up(key, [*beside, layer[part]]) for key, part in BLOCKS)
+    others = [layer[key] for key in ("router", "shared_experts") if key in layer]
+    stored, active = (added_up(key, [*others, layer[part]]) for key, part in BLOCKS)
     whole = (_in_all_layers(key, layer[part], layers) for key, part in MODELS)
     return (*layer.values(), stored, active, *whole)
 
 
 def _in_all_layers(key: str, experts: Count, layers: str) -> Count:
-    """A count of the model: the experts of all layers that have some, and all that is no expert."""
+    """A count of the whole model: `experts` times the number of layers, L or L_exp, plus `rest`."""
     factor, rest = Expression.symbol(layers), Expression.symbol("rest")
     formula = f"{{{layers}}} · {{{experts.key}}} + {{all-else}}"
     return Count(key, factor * experts.total + rest, formula, FromParts(factor * PARTS_SUM + rest, (experts.key,)))

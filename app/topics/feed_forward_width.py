@@ -22,7 +22,10 @@ from app.translation import gettext as _
 
 
 def width_sizes(architecture: Architecture, _tokens: int) -> dict[str, int]:
-    """The settings of the model's rule, m and percent; and g, what is rounded up. Or none."""
+    """The settings of LLaMA's rule, m and percent, and g, the number that it rounds up.
+
+    Empty if the model's width does not follow that rule.
+    """
     rule = architecture.width_rule
     if rule is None:
         return {}
@@ -31,13 +34,16 @@ def width_sizes(architecture: Architecture, _tokens: int) -> dict[str, int]:
 
 
 def width_counts(architecture: Architecture) -> tuple[Count, ...]:
-    """The steps to the inner dimension, and the parameters of the block beside those of the other kind of block."""
+    """The steps to the inner dimension, and the parameters of the block; those of the other kind of block to compare.
+
+    The steps are those of LLaMA's rule if the model's width follows it, else 4·d.
+    """
     rule = architecture.width_rule
     return tuple(_gated(architecture, rule) if rule else _ungated(architecture))
 
 
 def _ungated(architecture: Architecture) -> Iterator[Count]:
-    """4·d and the two matrices; then how wide a gated block can be that has no more parameters."""
+    """Yield 4·d, the parameters of two matrices, and how wide a gated block can be without having more parameters."""
     four_d, d = Expression.parse("4*d"), Expression.symbol("d")
     yield _step("width", four_d, "4 · {d}")
     yield Count("block_parameters", four_d * d * 2, "2 · {d} · {width}", FromParts(d * 2 * PARTS_SUM, ("width",)))
@@ -45,7 +51,11 @@ def _ungated(architecture: Architecture) -> Iterator[Count]:
 
 
 def _gated(architecture: Architecture, rule: WidthRule) -> Iterator[Count]:
-    """The steps of LLaMA's rule, then three matrices of this width beside two of 4·d."""
+    """Yield the steps of LLaMA's rule, then the parameters of three matrices of this width, and of two of width 4·d.
+
+    The steps are 4·d, two thirds of it, the rule's percentage of that unless it is 100, how many multiples of m, and
+    the width. From the first step that is rounded for this d, later steps count as rounded too.
+    """
     d, m = architecture.d, Expression.symbol("m")
     yield _step("four_d", Expression.parse("4*d"), "4 · {d}")
     yield (before := _two_thirds("two_thirds", d, "four_d"))
@@ -53,7 +63,7 @@ def _gated(architecture: Architecture, rule: WidthRule) -> Iterator[Count]:
         yield (before := _percent_of(before, d, rule))
     rounds = before.rounds or rule.before_rounding(d) % rule.multiple_of > 0
     up = FromParts(PARTS_SUM / m, (before.key,), "up")
-    # What was rounded down already is a size of its own, so that it can be divided by m.
+    # What was rounded down already is a size with its symbol, so that it can be divided by m.
     divided = Expression.symbol("g") if before.rounds else before.total
     multiples = _step("multiples", divided / m, f"{{{before.key}}} ÷ {{m}}, {{rounded-up}}", up, rounds=rounds)
     yield replace(multiples, rounded="up")
@@ -67,13 +77,13 @@ def _gated(architecture: Architecture, rule: WidthRule) -> Iterator[Count]:
 
 
 def _two_thirds(key: str, d: int, part: str) -> Count:
-    """2/3 of another count, which is 4·d, rounded down for this d: 8·d/3 - 2/3 for 4096."""
+    """2/3 of the count `part`, which is 4·d, rounded down for this d: 8·d/3 - 2/3 for 4096."""
     total = Expression.symbol("d") * Fraction(8, 3) - Fraction(8 * d % 3, 3)
     return _step(key, total, f"2/3 · {{{part}}}, {{rounded-down}}", _part_of(part, 2, 3), rounds=d % 3 > 0)
 
 
 def _percent_of(before: Count, d: int, rule: WidthRule) -> Count:
-    """The rule's percentage of the step before, rounded down."""
+    """The rule's percentage of the count `before`, rounded down for this d."""
     exact = before.total * Fraction(rule.percent, WHOLE_PERCENT)
     dropped = exact.value({"d": d}) % 1
     formula = f"{{percent}}/100 · {{{before.key}}}, {{rounded-down}}"

@@ -1,4 +1,4 @@
-"""The same with a batch of inputs: tensors with four dimensions."""
+"""The heads of a layer as a dimension of their tensors, with a batch of inputs: tensors with four dimensions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from app.topics.topic import LevelSpec, Topic
 
 
 def _with_batch(key: str, table: TensorTable) -> TensorTable:
-    """The table with the batch dimension B before all others of each activation; parameters have none."""
+    """The table under `key` with the batch dimension B before all others of each activation; parameters have none.
+
+    Example: queries (N, d) become (B, N, d).
+    """
     batch, activations = Expression.symbol("B"), {tensor.key for tensor in table.activations}
 
     def batched(each: Tensor) -> Tensor:
@@ -29,7 +32,7 @@ BATCHED_HEADS = _with_batch("batched-heads", HEADS_AS_DIMENSION)
 
 
 def _batched_heads_table(architecture: Architecture, _tokens: int) -> TensorTable:
-    """The same with a batch dimension."""
+    """The table with a batch dimension; the keys of grouped heads are repeated only in a model with G below H."""
     return BATCHED_HEADS if architecture.G == architecture.H else BATCHED_GROUPED_HEADS
 
 

@@ -46,8 +46,8 @@ def require_attention_to_all(architecture: Architecture, tokens: int) -> None:
 def crossing(architecture: Architecture, *, with_feed_forward: bool) -> int | None:
     """The number of tokens at which products with N² take as many operations as those with N; None if not whole.
 
-    Those with N are the four projections, and the feed-forward block if it counts too. With H = G heads of d/H
-    dimensions it is 2·d without that block.
+    Those with N are the four projections, and also the feed-forward block if `with_feed_forward`. With H = G heads of
+    d/H dimensions it is 2·d without that block.
     """
     sizes = {**architecture.all_sizes, "N": 1}
     keys = (*PROJECTIONS, "feed_forward_flops") if with_feed_forward else PROJECTIONS
@@ -57,9 +57,10 @@ def crossing(architecture: Architecture, *, with_feed_forward: bool) -> int | No
 
 
 def growth_counts(architecture: Architecture, _tokens: int) -> Iterator[Count]:
-    """Operations with N and with N², where they are equal, factors for twice the tokens, and what one more token takes.
+    """Yield operations with N and N², where they are equal, factors for 2·N tokens, costs of one more token.
 
-    A number of tokens that is not whole is not asked; nor is a KV cache of a model without one.
+    Where they are equal is asked without and with the feed-forward block, each only if it is a whole number. A model
+    without a KV cache has no counts of the cache and of one more token.
     """
     yield Count("projections_flops", _sum(architecture, PROJECTIONS), "{each-projection}", unit="operations")
     yield Count("pairwise_flops", _sum(architecture, PAIRWISE), "{scores-and-sums}", unit="operations")
@@ -87,7 +88,10 @@ def _sum(architecture: Architecture, keys: tuple[str, ...]) -> Expression:
 
 
 def _crossing_in_symbols(architecture: Architecture, with_feed_forward: bool) -> Expression:
-    """What `crossing` comes to in symbols: (H + G)·d/H, plus 3·d·d_ff/(2·H·d_h) for a gated feed-forward block."""
+    """What `crossing` gives, in symbols: (H + G)·d/H, plus 3·d·d_ff/(2·H·d_h) with a gated feed-forward block.
+
+    A block that is not gated adds d·d_ff/(H·d_h).
+    """
     tokens = Expression.parse("d + G*d/H")
     if with_feed_forward:
         matrices = 3 if architecture.gated else 2

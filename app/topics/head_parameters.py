@@ -15,7 +15,7 @@ from app.topics.topic import FigurePlan, LevelSpec, Topic
 
 # The parameters of one head, and the two products of them that a head is made of: without RoPE, scores are
 # x · W_Q · W_Kᵀ · xᵀ, and what a token passes on is x · W_V · W_O (Elhage et al., "A Mathematical Framework for
-# Transformer Circuits", 2021). Beside them the matrices of the layer, in which heads stand next to each other, in W_O
+# Transformer Circuits", 2021). Next to them the matrices of the layer, in which heads stand next to each other, in W_O
 # below each other.
 HEAD_PARAMETERS = TensorTable(
     "head-parameters",
@@ -32,7 +32,8 @@ HEAD_PARAMETERS = TensorTable(
 def _head_parameters_table(architecture: Architecture, _tokens: int) -> TensorTable:
     """The matrices of one head and of its layer, two products of them, and the largest ranks that these can have.
 
-    No product of a d × d_h matrix with a d_h × d one has a rank above the smaller of d and d_h.
+    The largest rank is the smaller of d and the head's width, d_h for W_QK and d_v for W_VO, written as that symbol; d
+    if they are equal.
     """
     widths = {"W_QK": "d_h", "W_VO": "d_v"}
     sizes = architecture.all_sizes

@@ -1,4 +1,4 @@
-"""The heads of an attention layer: how many stand side by side in each of its tensors, and what one of them measures.
+"""The heads of an attention layer: how many each of its tensors holds next to each other, and what one measures.
 
 >>> heads = LayerHeads({"N": 60, "d": 2048, "H": 32, "G": 8, "d_h": 64, "d_v": 64})
 >>> heads.deck("queries"), heads.deck("keys"), heads.deck("scores")
@@ -36,8 +36,8 @@ BY_HEAD = {key: f"{key}_by_head" for key in ("queries", "keys", "values")}
 class LayerHeads:
     """A layer with a size for each symbol: slabs and decks of heads, both as the table has them.
 
-    A slab is a whole matrix, heads side by side: (N, H·d_h). A deck is the same with one card for each head:
-    (H, N, d_h), as PyTorch prints it after `view` and `transpose`.
+    A slab is a whole matrix with its heads next to each other: (N, H·d_h). A deck is the same with one card for each
+    head: (H, N, d_h), as PyTorch prints it after `view` and `transpose`.
     """
 
     sizes: Mapping[str, int]
@@ -85,12 +85,16 @@ require_heads: Requirement = all_of(require_own_projections, require_scores_of_q
 
 
 def possible_kv_heads(query_heads: int) -> tuple[int, ...]:
-    """The numbers of key/value heads that so many query heads can share evenly: the divisors, from 1 up."""
+    """The numbers of key/value heads that `query_heads` query heads can share evenly: the divisors, from 1 up."""
     return tuple(count for count in range(1, query_heads + 1) if query_heads % count == 0)
 
 
 def cache_refusal(architecture: Architecture, tokens: int) -> str | None:
-    """Why one number of key/value heads does not give the bytes of a model's KV cache; None if it does."""
+    """Why one number of key/value heads does not give the bytes of a model's KV cache; None if it does.
+
+    Refused, in this order: an encoder-decoder, what `require_kv_cache` and `require_cache_of_known_length` refuse, and
+    layers that differ in their parameters of attention.
+    """
     if architecture.encoder_decoder:
         message = _("These are the heads of an encoder layer of {model}: only its decoder has a KV cache.")
         return message.format(model=architecture.name)
@@ -106,5 +110,5 @@ def cache_refusal(architecture: Architecture, tokens: int) -> str | None:
 
 
 def cache_bytes(architecture: Architecture, tokens: int, sizes: Mapping[str, int]) -> int:
-    """The bytes of the KV cache of all layers after so many tokens, at 16 bits a number, with these sizes."""
+    """The bytes of the KV cache of all layers after `tokens` tokens, at 16 bits a number, with these sizes."""
     return (cached_numbers(architecture, tokens) * BYTES_PER_NUMBER["16"]).size(sizes)

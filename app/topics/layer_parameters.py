@@ -23,7 +23,10 @@ _DOWN_MATRIX = FigurePlan("matrix-down", "hidden", ("fed_forward",))
 
 
 def _with_activations(key: str, model: TensorTable) -> TensorTable:
-    """A layer's matrices with the activations that they are multiplied by, in small letters: those of one token."""
+    """A table, under `key`, of a layer's matrices with the activations that they are multiplied by.
+
+    Activations are in small letters, since they are those of one token. The feed-forward block is that of `model`.
+    """
     feed_forward = ("normed_residual", "W_gate", "W_up", "W_down", "gate", "up", "hidden", "fed_forward")
     tensors = (*ATTENTION_LAYER.tensors, *(t for t in model.tensors if t.key in feed_forward))
     return model.with_only((t if t.parameter else replace(t, letter=t.letter.lower()) for t in tensors), key)

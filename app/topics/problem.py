@@ -27,7 +27,7 @@ class Problem:
     `author_misconceptions` are those that the sheet's author described in addition to the catalogue: by key, the size
     that each writes into some of the blanks.
 
-    Two problems are equal only if they are one object, so that what is worked out for a problem can be cached by it.
+    Two problems are equal only if they are the same object, so that results can be cached by problem.
     """
 
     topic: str
@@ -44,7 +44,7 @@ class Problem:
 
     @cached_property
     def blanks(self) -> tuple[Blank, ...]:
-        """Every blank, row by row: the sides of a tensor, and a parameter's count."""
+        """Every blank, row by row: the sides of a tensor, then a parameter's count; of a count, the count."""
         return tuple(Blank(key, field) for key in self.rows for field in self.table.asked[key].fields)
 
     @cached_property
@@ -59,7 +59,7 @@ class Problem:
 
     @cached_property
     def upstream_blanks(self) -> Mapping[Blank, frozenset[Blank]]:
-        """For each side that an equation makes, in the order of computation, the asked sides its length comes from."""
+        """For each side that an operation makes, in the order of computation, the asked sides its length comes from."""
         return upstream_blanks(self.table, self.asked)
 
 
@@ -68,9 +68,8 @@ def problem_for(
 ) -> Problem:
     """The Problem of a topic for a model and N = `tokens`; M is `decoder_tokens`, or `tokens` if that is None.
 
-    M is never more than the decoder has positions.
-
-    Rows that the topic's table does not have for this model are left out. Raises TopicError.
+    M is never more than the decoder has positions. Rows that the topic's table does not have for this model are left
+    out. Raises TopicError if the topic is not true of the model.
     """
     table = topic_for(topic, architecture, tokens)
     decoder_positions = min(decoder_tokens or tokens, architecture.max_decoder_tokens)

@@ -32,6 +32,7 @@ from app.topics import (
     growth,
     head_parameters,
     layer_parameters,
+    lora,
     parameter_count,
     rotary_pairs,
     scale_mask_softmax,
@@ -48,14 +49,17 @@ BATCH_SIZES = (3, 6, 9, 10, 11, 13, 15)
 
 
 def topic_for(key: str, architecture: Architecture, tokens: int) -> TensorTable:
-    """The table of a topic for this model; raises TopicError if the topic is not true of it, KeyError if unknown."""
+    """The table of a topic for this model, with the model's softmax and embedding.
+
+    Raises TopicError if the topic is not true of the model with this many tokens, KeyError if it is unknown.
+    """
     topic = TOPICS[key]
     topic.requires(architecture, tokens)
     return _as_in_the_model(topic.build_table(architecture, tokens), architecture)
 
 
 def refusal(key: str, architecture: Architecture, tokens: int) -> str | None:
-    """Why a topic is not true of this model for so many tokens, and what to choose instead; None if it is true."""
+    """Why a topic is not true of this model with this many tokens, and what to choose instead; None if it is true."""
     try:
         TOPICS[key].requires(architecture, tokens)
     except TopicError as error:
@@ -66,11 +70,11 @@ def refusal(key: str, architecture: Architecture, tokens: int) -> str | None:
 def sizes_for(key: str, architecture: Architecture, tokens: int, decoder_tokens: int) -> dict[str, int]:
     """A size for every symbol that the topic's table may use.
 
-    N is `tokens`, M is `decoder_tokens`, W the sliding window of a layer (tokens + 1 for a model without one), `d_rot`
-    the numbers of a query that RoPE rotates (not without RoPE), and in a batched topic B is how many inputs the batch
-    has, which depends on `tokens`, so that another variant has another batch, and equals no other side of its
-    tensors; to these come the topic's extra sizes, and the model's own: the decoder's if the topic uses the decoder,
-    else the encoder's.
+    These are the model's sizes, of its decoder if the topic uses that; the topic's extra sizes; and
+    - N, which is `tokens`, and M, which is `decoder_tokens`;
+    - W, the first sliding window among the layers, or tokens + 1 if none has one;
+    - d_rot, how many numbers of a query RoPE rotates; left out without RoPE;
+    - B in a batched topic, the inputs of a batch; it changes with `tokens` and differs from N, d, H, G, d_h and d_v.
     """
     topic = TOPICS[key]
     model_sizes = architecture.decoder_sizes if topic.uses_decoder else architecture.all_sizes
@@ -85,7 +89,10 @@ def sizes_for(key: str, architecture: Architecture, tokens: int, decoder_tokens:
 
 
 def _batch_size(tokens: int, taken: Collection[int]) -> int:
-    """The number of inputs in a batch that goes with a number of tokens: of BATCH_SIZES, or the next one not taken."""
+    """A number of inputs for a batch: the first of BATCH_SIZES from place `tokens` on that is not in `taken`.
+
+    The places go around in a circle. If all are taken, it is the one at that place.
+    """
     in_order = (BATCH_SIZES[(tokens + step) % len(BATCH_SIZES)] for step in range(len(BATCH_SIZES)))
     return next((size for size in in_order if size not in taken), BATCH_SIZES[tokens % len(BATCH_SIZES)])
 
@@ -104,10 +111,10 @@ def check_topic_tokens(key: str, architecture: Architecture, tokens: int) -> int
 
 
 def possible_tokens(key: str, architecture: Architecture, wanted: int) -> int:
-    """The number of tokens nearest to `wanted` that the model can take in a topic; a decode step leaves one position.
+    """The number of tokens for a topic that the model can take: `wanted`, or if it cannot take that, the nearest below.
 
-    It is the one length of a model that reads no other, and a multiple of the topic's `token_step` where there is one
-    that the model can take.
+    A topic about the decoder alone leaves one position free. Otherwise a model that reads only one length gets that,
+    and a topic with a `token_step` a multiple of it, at least one step, if the model can take as many.
     """
     if _is_about_decoder_alone(key):
         return max(1, min(wanted, architecture.max_decoder_tokens - 1))
@@ -124,8 +131,8 @@ def _is_about_decoder_alone(key: str) -> bool:
 def check_decoder_tokens(architecture: Architecture, tokens: int, decoder_tokens: int | None) -> int:
     """The number of decoder tokens, checked; if None, `tokens`, but no more than the decoder has positions.
 
-    Raises TokensError for a number below 1 or above those positions, and for any number, though not for None, if the
-    model is no encoder-decoder.
+    Raises TokensError for a number below 1 or above those positions, and, if the model is no encoder-decoder, for any
+    number except None.
     """
     longest = architecture.max_decoder_tokens
     if decoder_tokens is None:
@@ -139,9 +146,14 @@ def check_decoder_tokens(architecture: Architecture, tokens: int, decoder_tokens
 
 
 def _as_in_the_model(table: TensorTable, architecture: Architecture) -> TensorTable:
-    """The table with the softmax and the embedding of this model: its scale, softcap, position bias, sink and so on."""
+    """The table with the softmax and the embedding of this model: its scale, softcap, position bias, sink and so on.
 
-    def own(tensor: Tensor) -> Tensor:
+    A softmax is masked only if the table masks it and the model is causal; it has a position bias only if queries and
+    keys are of the same text. All other operations stay as they are.
+    """
+
+    def as_in_model(tensor: Tensor) -> Tensor:
+        """The tensor with the softmax or lookup that makes it as the model has it; any other tensor unchanged."""
         operation: Operation | None = tensor.made_by
         if isinstance(operation, Softmax):
             operation = replace(
@@ -157,7 +169,7 @@ def _as_in_the_model(table: TensorTable, architecture: Architecture) -> TensorTa
             operation = replace(operation, scaled=is_scaled, position_table=positions)
         return tensor if operation == tensor.made_by else replace(tensor, made_by=operation)
 
-    tensors = tuple(map(own, table.tensors))
+    tensors = tuple(map(as_in_model, table.tensors))
     return table if tensors == table.tensors else replace(table, tensors=tensors)
 
 
@@ -176,6 +188,7 @@ TOPICS: Mapping[str, Topic] = {
         rotary_pairs,
         head_parameters,
         layer_parameters,
+        lora,
         feed_forward_width,
         whole_model,
         parameter_count,
@@ -185,8 +198,8 @@ TOPICS: Mapping[str, Topic] = {
     )
 }
 # In the order in which they are practised, which is not quite that in which topics are taught:
-# letters some time after the same topic in numbers, the whole model before its matrices are counted. Whatever a level
-# comes after stands above it.
+# letters some time after the same topic in numbers, the whole model before its matrices are counted. A level is
+# listed below those it comes after.
 _PRACTISED = (
     "single-head",
     "bidirectional-head",
@@ -203,6 +216,7 @@ _PRACTISED = (
     "rotary-pairs",
     "head-parameters",
     "layer-parameters",
+    "lora",
     "feed-forward-width",
     "parameter-count",
     "layer-parameters-letters",
@@ -218,6 +232,7 @@ _PRACTISED = (
     "whole-model-letters",
     "rotary-pairs-letters",
     "head-parameters-letters",
+    "lora-letters",
     "feed-forward-width-letters",
     "parameter-count-letters",
     "experts-letters",

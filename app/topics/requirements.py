@@ -19,7 +19,7 @@ class TopicError(ValueError):
 
 
 def all_of(*requirements: Requirement) -> Requirement:
-    """A requirement that is met where each of these is; the first that is not says why."""
+    """A requirement that is met if all of these are; the first one that is not raises its error."""
 
     def require_each(architecture: Architecture, tokens: int) -> None:
         """Raise the TopicError of the first requirement that the model does not meet."""
@@ -30,7 +30,7 @@ def all_of(*requirements: Requirement) -> Requirement:
 
 
 def require_own_projections(architecture: Architecture, tokens: int) -> None:
-    """Refuse latent attention, in which a head has no W_K and W_V of its own."""
+    """Refuse latent attention, in which a head has no W_K and W_V."""
     if architecture.has_latent_attention:
         message = _(
             "{model} has latent attention: the keys and values of all heads are computed from one latent vector, so a "
@@ -61,9 +61,10 @@ def require_weights_that_sum_to_one(architecture: Architecture, tokens: int) -> 
 
 
 def require_one_mask_for_all_layers(architecture: Architecture, tokens: int) -> None:
-    """Refuse a text of which layers hide different entries, or a bidirectional window or a chunk any at all.
+    """Refuse a number of tokens with which layers hide different entries, or a causal mask hides none.
 
-    So is a single token of a causal model, whose mask hides nothing.
+    A causal model needs two tokens. One with the same sliding window in all layers takes any number; every other model
+    with windows or chunks no more than the shortest of them reaches, of an encoder-decoder those of the encoder.
     """
     if architecture.causal and tokens < 2:
         message = _("With one token, the causal mask of {model} hides nothing: choose at least 2 tokens.")
@@ -107,7 +108,10 @@ def require_kv_cache(architecture: Architecture, tokens: int) -> None:
 
 
 def require_room_for_one_more(architecture: Architecture, tokens: int) -> None:
-    """Refuse a number of cached tokens that fills all positions, or that not all layers see alike."""
+    """Refuse a number of cached tokens that leaves no position for the next, or that not all layers see.
+
+    Refused too is a next token beyond the first chunk of chunked attention. Of an encoder-decoder, the decoder counts.
+    """
     most = architecture.max_decoder_tokens
     if tokens + 1 > most:
         message = _(
@@ -126,7 +130,7 @@ def require_room_for_one_more(architecture: Architecture, tokens: int) -> None:
 
 
 def visible_keys(run: LayerRun, tokens: int) -> int:
-    """How many keys the token after `tokens` others sees in these layers, its own included.
+    """How many keys the token after `tokens` others sees in these layers, including its key.
 
     A sliding window shows the latest; a chunk those from its beginning on.
     """
@@ -136,7 +140,10 @@ def visible_keys(run: LayerRun, tokens: int) -> int:
 
 
 def require_cache_of_known_length(architecture: Architecture, tokens: int) -> None:
-    """Refuse a number of tokens beyond a chunk, or beyond sliding windows of several lengths."""
+    """Refuse more tokens than the shortest chunk, or than the shortest window if there are windows of several lengths.
+
+    A model without a KV cache is not refused.
+    """
     runs = [run for stack in architecture.stacks for run in stack.runs]
     windows = {run.window for run in runs if run.window}
     limits = [*(windows if len(windows) > 1 else ()), *(run.chunk for run in runs if run.chunk)]
@@ -175,7 +182,7 @@ def require_no_experts(architecture: Architecture, tokens: int) -> None:
 
 
 def require_layers_of_one_shape(architecture: Architecture, tokens: int) -> None:
-    """Refuse a model with layers whose matrices differ, or that have others than those of attention and feed-forward.
+    """Refuse a model whose layers differ in their matrices, or have any besides those of attention and feed-forward.
 
     Vectors do not count: norms, biases and sinks.
     """
@@ -193,7 +200,7 @@ def require_layers_of_one_shape(architecture: Architecture, tokens: int) -> None
 
 
 def require_attention_of_one_shape(architecture: Architecture, tokens: int) -> None:
-    """Refuse a model whose layers, of an encoder-decoder those of the encoder, differ in the matrices of attention."""
+    """Refuse a model whose layers differ in the matrices of attention; an encoder-decoder is judged by its encoder."""
     matrices = {
         tuple(spec for spec in kind.rows.get("attention", ()) if not spec.is_vector)
         for kind in architecture.stacks[0].kinds
@@ -219,7 +226,7 @@ def require_next_token(architecture: Architecture, tokens: int) -> None:
 def require_norms_before_blocks(architecture: Architecture, tokens: int) -> None:
     """Refuse a model whose layers are not x + attention(norm(x)), then the same with the feed-forward block.
 
-    Nor may anything stand between the token embedding and the first layer, and a final norm must follow the last.
+    Refused too are a norm or projection between the token embedding and the first layer, and a missing final norm.
     """
     between = not {"embedding_norm", "embedding_projection"}.isdisjoint(architecture.outside_rows)
     if architecture.norm_placement != "pre" or between or not architecture.has_final_norm:
@@ -256,7 +263,7 @@ def require_named_parts(architecture: Architecture, tokens: int) -> None:
 
 
 def _differ_in_feed_forward_or_norms(kinds: Sequence[LayerKind]) -> bool:
-    """Whether layers of different kinds differ in one thing alone: having experts or not, or their number of norms."""
+    """Whether there are at most two kinds of layers, which differ in one thing alone: having experts, or norms."""
     mixed = any(kind.has_experts for kind in kinds)
     may_differ = {"feed_forward", "router", "experts", "shared_experts"} if mixed else {"norms"}
     rest = {tuple(spec for spec in kind.parameters if spec.part.row not in may_differ) for kind in kinds}

@@ -48,7 +48,10 @@ ROTARY_PAIRS = TensorTable(
 
 
 def require_rotary_pairs(architecture: Architecture, tokens: int) -> None:
-    """Refuse a model without RoPE, or with layers without it, and one that rotates an odd number of dimensions."""
+    """Refuse a model without RoPE, layers that rotate different numbers of dimensions, and one that rotates no pairs.
+
+    A layer without RoPE or without attention rotates 0. No pairs means an odd number of dimensions, or fewer than 2.
+    """
     if architecture.rotary is None:
         message = _(
             "{model} has no rotary position embedding: choose a model that has, such as LLaMA 7B or Pythia 160M."
@@ -72,16 +75,16 @@ def rotary_table(architecture: Architecture, _tokens: int) -> TensorTable:
 
 
 def other_partner(architecture: Architecture) -> Expression:
-    """The partner of dimension 2 in the convention that the model does not follow."""
+    """The partner of dimension 2 in the convention that the model does not follow: d_rot/2 + 2 or 3."""
     adjacent = architecture.rotary is not None and architecture.rotary.adjacent_pairs
     return IN_SECOND_HALF if adjacent else NEXT_DIMENSION
 
 
 def rotary_counts(architecture: Architecture) -> Iterator[Count]:
-    """The partner of dimension 2, what is not rotated in a head, then angles and rotated numbers of one layer.
+    """Yield the partner of dimension 2, what is not rotated in a head, then angles and rotated numbers of one layer.
 
-    The partner is only asked where 2 is in the first half of the rotated dimensions, and what is not rotated only where
-    there is some. All heads of a layer use the same angles; values are not rotated.
+    The partner is asked only if 2 is in the first half of the rotated dimensions, and what is not rotated only if there
+    is some. All heads of a layer use the same angles; values are not rotated.
     """
     rotary = architecture.rotary
     if rotary is not None and rotary.width // 2 > ASKED_DIMENSION:

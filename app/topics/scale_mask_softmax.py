@@ -35,8 +35,9 @@ def chosen_token(tokens: int) -> int:
 def softmax_counts(architecture: Architecture, tokens: int) -> tuple[Count, ...]:
     """The size under the root, masked entries, weights above 0 of three tokens and of all, and sums of weights.
 
-    A model whose scores are not divided by √d_h has no count for the root, and a bidirectional one none for masked
-    entries, since they are none. Only for models all of whose layers hide the same entries of so long a text.
+    The sums are those of one row and of all weights. A model whose scores are not divided by √d_h has no count for the
+    root, and a bidirectional one none for masked entries. Right only for models whose layers all hide the same entries
+    with this many tokens.
     """
     counts = [*_masked(architecture, tokens), *_weights_above_zero(architecture, tokens)]
     if architecture.score_scale.kind in ("inverse-sqrt", "yarn"):
@@ -46,13 +47,16 @@ def softmax_counts(architecture: Architecture, tokens: int) -> tuple[Count, ...]
 
 
 def _window(architecture: Architecture, tokens: int) -> int | None:
-    """The sliding window of a causal model, if the text is longer; None if it hides nothing."""
+    """The sliding window of a causal model if there are more tokens than it holds, else None."""
     window = architecture.window
     return window if architecture.causal and window is not None and window < tokens else None
 
 
 def _masked(architecture: Architecture, tokens: int) -> Iterator[Count]:
-    """The entries that hide later tokens: n - 1 of them before the n-th; and those before a window of W tokens."""
+    """Yield the count of masked entries: those of later tokens, N·(N − 1)/2, and those before a window of W tokens.
+
+    Yields nothing for a bidirectional model; a window counts only if there are more tokens than it holds.
+    """
     if not architecture.causal:
         return
     masked, formula = _triangle(_N - 1), "{N} · ({N} − 1)/2"
@@ -63,9 +67,9 @@ def _masked(architecture: Architecture, tokens: int) -> Iterator[Count]:
 
 
 def _weights_above_zero(architecture: Architecture, tokens: int) -> Iterator[Count]:
-    """Of the first token, token i, the last one and all: a token attends to itself and those before it, in a window.
+    """Yield the weights above 0 of the first token, token i, the last token and all tokens together.
 
-    Without a mask, each attends to all.
+    A token attends to itself and those before it, in a window to W of them; without a causal mask, each attends to all.
     """
     window, i = _window(architecture, tokens), Expression.symbol("i")
     if not architecture.causal:
@@ -110,7 +114,7 @@ _PRODUCT_OF_SCORES = FigurePlan("product", "queries", ("scores",))
 
 
 def _softmax_table(architecture: Architecture, tokens: int) -> TensorTable:
-    """From the scores of one head to its weights, with a mask if the model is causal; then what there is to count."""
+    """From queries and keys of one head to its weights, with a mask if the model is causal; then the counts."""
     table = MASKED_SOFTMAX if architecture.causal else UNMASKED_SOFTMAX
     return replace(table, counts=softmax_counts(architecture, tokens))
 

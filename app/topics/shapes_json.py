@@ -31,8 +31,8 @@ Shape = list[int]
 def shapes(architecture: Architecture, tokens: int, decoder_tokens: int | None = None) -> dict[str, Any]:
     """Every shape for N tokens as [rows, columns]: one head, its layer, a decode step, the whole model.
 
-    An encoder-decoder encodes N tokens and decodes M = `decoder_tokens`; if that is None, N of them, but no more than
-    the decoder has positions. Its head and layer are the encoder's, its decode step is the decoder's, "causal" has one
+    An encoder-decoder encodes N tokens and decodes M = `decoder_tokens`; if that is None, M = N, but no more than the
+    decoder has positions. Its head and layer are the encoder's, its decode step is the decoder's, "causal" has an
     answer for each of its three kinds of attention, and "cross" is one head of its cross-attention. Raises TokensError
     for a length that the model cannot take.
     """
@@ -73,7 +73,7 @@ def decode_step_shapes(architecture: Architecture, tokens: int) -> dict[str, Sha
 
 
 def model_shapes(architecture: Architecture, tokens: int, decoder_tokens: int) -> dict[str, Shape | None]:
-    """[rows, columns] of each activation from embedded tokens to logits, with one layer for all, by tensor.
+    """[rows, columns] of each activation from embedded tokens to logits, by tensor; one layer represents all.
 
     Those of an encoder-decoder are its decoder's, for M = `decoder_tokens`; of other models, for N = `tokens`. "logits"
     are those of the model's task head, None if it has none. Parameters, token numbers and the last token's logits are

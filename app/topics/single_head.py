@@ -8,7 +8,7 @@ from app.shapes.table import TensorTable, learned, tensor
 from app.topics.requirements import all_of, require_own_projections, require_scores_of_queries_and_keys
 from app.topics.topic import FigurePlan, LevelSpec, Topic
 
-# One head: Vaswani et al., "Attention Is All You Need" (arXiv:1706.03762), section 3.2. W_O here is this head's own
+# One head: Vaswani et al., "Attention Is All You Need" (arXiv:1706.03762), section 3.2. W_O here is this head's
 # d_v rows of the layer's output projection, so that the heads' outputs add up to the layer's.
 INPUT = tensor("input", "X", "N, d", "input")
 

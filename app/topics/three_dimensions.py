@@ -43,10 +43,13 @@ GROUPED_HEADS = TensorTable(
 
 
 def without_repeat(key: str, table: TensorTable) -> TensorTable:
-    """The table of a model with as many key/value heads as query heads, which copies none."""
+    """The table, under `key`, of a model with as many key/value heads as query heads, which copies none.
+
+    Repeated keys and values are left out; what was made of them is made of the originals.
+    """
     original = {t.key: t.made_by.of for t in table.tensors if isinstance(t.made_by, Repeat)}
-    kept = (tensor for tensor in table.tensors if tensor.key not in original)
-    tensors = (replace(t, made_by=t.made_by.with_operands(original)) if t.made_by else t for t in kept)
+    others = (tensor for tensor in table.tensors if tensor.key not in original)
+    tensors = (replace(t, made_by=t.made_by.with_operands(original)) if t.made_by else t for t in others)
     return TensorTable(key, tuple(tensors), alike=("G", "H"))
 
 

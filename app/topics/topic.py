@@ -13,8 +13,8 @@ from app.shapes.parameter_inventory import Fact
 from app.shapes.table import Blank, TensorTable
 from app.topics.requirements import Requirement
 
-COMMON_SYMBOLS = ("N", "M", "W", "d_rot")  # of sizes that sheets of every topic may have beside the model's
-_MODEL_SYMBOLS = frozenset(symbol for family in FAMILIES.values() for symbol in family.sizes)
+COMMON_SYMBOLS = ("N", "M", "W", "d_rot")  # of sizes that sheets of every topic may have besides the model's
+MODEL_SYMBOLS = frozenset(symbol for family in FAMILIES.values() for symbol in family.sizes)
 Subject = Literal["head", "softmax", "layer", "parameters", "model", "counts"]
 Bars = Literal["sums", "operations-and-bytes", "blocks-and-widths", "sums-and-growth"]
 FigureLayout = Literal["product", "head-scores", "head-context", "stack", "row", "flow", "decks"]
@@ -23,15 +23,15 @@ Rows = tuple[str, ...]
 
 @dataclass(frozen=True)
 class FigurePlan:
-    """Which matrices stand in one figure, and how.
+    """Which matrices one figure shows, and how.
 
-    product: `left` beside its results, each result below its right operand; a result made from one matrix, such as
-    A = softmax(S), has nothing above it. head-scores, head-context: the product of one head, taken out of matrices that
-    hold all heads. stack: matrices below each other, which are added or multiplied entry by entry. row: matrices beside
-    each other. flow: `left` and what is made of it in one lane, and `second_left`, if there is one, with what is made
-    of it in a lane of other tokens below, see flow.py. decks: `left` and its results side by side, each a deck of
-    cards, see decks/deck_figure.py. Between the matrices of a stack or a row are the signs of the operation that makes
-    the last one.
+    product: `left` next to its results, each result below its right operand; a result made from one matrix, such as A =
+    softmax(S), has nothing above it. head-scores, head-context: the product of one head, taken out of matrices that
+    hold all heads. stack: matrices below each other, which are added or multiplied entry by entry. row: matrices next
+    to each other. flow: `left` and what is made of it in one lane, and `second_left`, if there is one, with what is
+    made of it in a lane of other tokens below, see flow.py. decks: `left` and its results next to each other, each a
+    deck of cards, see decks/deck_figure.py. Between the matrices of a stack or a row are the signs of the operation
+    that makes the last one.
     """
 
     key: str
@@ -47,7 +47,7 @@ class FigurePlan:
 
     @property
     def draws_products(self) -> bool:
-        """Whether its results stand beside what they are multiplied from, and not just beside each other."""
+        """Whether results are placed by what they are multiplied from, not merely below or next to each other."""
         return self.layout not in ("stack", "row")
 
 
@@ -56,7 +56,7 @@ class LevelSpec:
     """One level: its topic, the levels that have to be passed before it, and its steps.
 
     Each step is the rows of one short sheet: together they ask for what is new, once. A level is passed when each of
-    its steps was right. Of a level that `begins_whole` the first sheet is a whole one, which covers the first step.
+    its steps was right. If it `begins_whole`, its first sheet is a whole one, which covers the first step.
     """
 
     key: str
@@ -74,16 +74,16 @@ class Topic:
     build_table: the table that the topic means for a model and a number of tokens that meet `requires`.
     requires: raises TopicError for a model or a number of tokens that the topic is not true of.
     uses_decoder: of an encoder-decoder, its sizes are the decoder's.
-    reads_two_texts: there are M decoder tokens beside N encoder tokens.
+    reads_two_texts: there are M decoder tokens as well as N encoder tokens.
     masked: later tokens are hidden if the model is causal.
     batched: there are several inputs at once.
     adds_token: it is about one more token than the sheet's number.
     runnable_table: what a run in torch is checked against, None if it cannot be run.
     extra_sizes: sizes that only this topic's tables use; `extra_symbols` are their symbols, separated by spaces.
     token_step: what the number of tokens should be a multiple of, so that every row has a whole number.
-    tables: those that it is built from; `counts` are the keys of what some model's table counts besides.
-    inventory: what its sheets also state of the model's parameters.
-    bars: what its counts are drawn as: sums of their parts, numbers of two kinds, or sums beside a plot of growth.
+    tables: those that it is built from; `counts` are the keys of all counts that the table of some model adds.
+    inventory: what its sheets also say about the model's parameters.
+    bars: what its counts are drawn as: sums of their parts, numbers of two kinds, or sums next to a plot of growth.
     figures: what is drawn of a table, by its key; a table in `drawn_with` is drawn in place of the one with its key.
     levels: those of practice.
     """
@@ -110,7 +110,7 @@ class Topic:
     levels: tuple[LevelSpec, ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuse a figure, a level or a symbol that none of the tables has."""
+        """Raise ValueError for a figure, a level or a symbol that none of the tables has."""
         for table in self.tables:
             drawn = self.drawn_with.get(table.key, table)
             for plan in self.figures.get(table.key, ()):
@@ -132,11 +132,11 @@ class Topic:
 
     @property
     def rows(self) -> frozenset[str]:
-        """The keys of the rows that these boxes are in."""
+        """The keys of the rows that `boxes` are in."""
         return frozenset(box.partition(".")[0] for box in self.boxes)
 
     @cached_property
     def symbols(self) -> frozenset[str]:
         """The symbols that have a size on some model's sheet, and the keys of its counts: what formulas may use."""
         batch = ["B"] if self.batched else []
-        return _MODEL_SYMBOLS.union(COMMON_SYMBOLS, batch, self.extra_symbols.split(), self.counts.split())
+        return MODEL_SYMBOLS.union(COMMON_SYMBOLS, batch, self.extra_symbols.split(), self.counts.split())

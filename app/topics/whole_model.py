@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from app.models.architecture import Architecture
-from app.shapes.operation import Add, Apply, Gate, LastRow, Lookup, Matmul
+from app.shapes.operation import Apply, Gate, LastRow, Lookup, Matmul, Residual
 from app.shapes.table import Tensor, TensorTable, learned, tensor
 from app.topics.requirements import (
     all_of,
@@ -39,10 +39,10 @@ def _whole_model(key: str, *feed_forward: Tensor) -> TensorTable:
             tensor("embedded", "X", "N, d", "input", Lookup("tokens embedding", "n i, v d -> n d")),
             tensor("normed", "X'", "N, d", "input", Apply("embedded", "n d -> n d", "{norm}")),
             tensor("attended", "O", "N, d", "output", Apply("normed", "n d -> n d", "{attention}")),
-            tensor("residual", "R", "N, d", "input", Add("embedded attended", "n d, n d -> n d")),
+            tensor("residual", "R", "N, d", "input", Residual("embedded attended", "n d, n d -> n d")),
             tensor("normed_residual", "R'", "N, d", "input", Apply("residual", "n d -> n d", "{norm}")),
             *feed_forward,
-            tensor("layer_output", "Y", "N, d", "output", Add("residual fed_forward", "n d, n d -> n d")),
+            tensor("layer_output", "Y", "N, d", "output", Residual("residual fed_forward", "n d, n d -> n d")),
             tensor("final", "Y'", "N, d", "output", Apply("layer_output", "n d -> n d", "{norm}")),
             learned("output_head", "d, V", "output", letter="W_out"),
             tensor("logits", "Z", "N, V", "output", Matmul("final output_head", "n d, d v -> n v")),

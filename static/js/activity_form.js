@@ -7,7 +7,9 @@
   // Dragging: the line follows the pointer by changing places with its neighbours.
   let dragged = null; // the line, and the line before which it stood
 
-  const arm = () => { for (const grip of form.querySelectorAll(".grip[hidden]")) grip.hidden = false; };
+  const arm = () => {
+    for (const grip of form.querySelectorAll(".grip[hidden]")) grip.hidden = false;
+  };
 
   const settle = (list) => {
     const lines = [...list.children];
@@ -43,7 +45,10 @@
     if (!dragged) return;
     const { line, list } = dragged;
     const { previousElementSibling: above, nextElementSibling: below } = line;
-    const middle = (other) => { const { top, height } = other.getBoundingClientRect(); return top + height / 2; };
+    const middle = (other) => {
+      const { top, height } = other.getBoundingClientRect();
+      return top + height / 2;
+    };
     if (above && event.clientY < middle(above)) list.insertBefore(line, above);
     else if (below && event.clientY > middle(below)) list.insertBefore(below, line);
     else return;
@@ -53,7 +58,10 @@
 
   // A button at the end of its way does nothing.
   form.addEventListener("click", (event) => {
-    if (event.target.closest("[aria-disabled=true]")) { event.preventDefault(); event.stopImmediatePropagation(); }
+    if (event.target.closest("[aria-disabled=true]")) {
+      event.preventDefault();
+      event.stopImmediatePropagation();
+    }
   }, true);
 
   // Narrowing: what does not have every word is hidden, with the headings that nothing is left under.
@@ -71,7 +79,9 @@
     const none = form.querySelector(".none");
     none.textContent = form.querySelector("details[data-group]:not([hidden])") ? "" : none.dataset.none;
   };
-  form.addEventListener("input", ({ target }) => { if (target.matches("[data-narrows]")) narrow(target); });
+  form.addEventListener("input", ({ target }) => {
+    if (target.matches("[data-narrows]")) narrow(target);
+  });
   form.addEventListener("keydown", (event) => {
     if (event.key === "Enter" && event.target.matches("[data-narrows]")) event.preventDefault();
   });

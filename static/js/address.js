@@ -2,9 +2,13 @@
 // sheet that came at /practice gets its own address, so that Back leads to it and not to the one that is next by then.
 (() => {
   const sheet = document.querySelector("#work[data-keep]");
-  if (sheet && location.pathname === "/practice") history.replaceState(history.state, "", `${sheet.dataset.keep}&practice=1`);
+  if (sheet && location.pathname === "/practice") {
+    history.replaceState(history.state, "", `${sheet.dataset.keep}&practice=1`);
+  }
   document.addEventListener("htmx:after:swap", () => {
     const addressed = document.querySelector("[data-address]");
-    if (addressed && location.pathname === "/handout") history.replaceState(history.state, "", addressed.dataset.address);
+    if (addressed && location.pathname === "/handout") {
+      history.replaceState(history.state, "", addressed.dataset.address);
+    }
   });
 })();

@@ -11,12 +11,16 @@
     const time = document.querySelector(".closing [data-closes]");
     if (time === shown?.time) return;
     const served = shown ? performance.now() : started;
-    shown = time && { time, end: served + Date.parse(time.dataset.closes) - Date.parse(time.dataset.now), asked: false };
+    shown = time &&
+      { time, end: served + Date.parse(time.dataset.closes) - Date.parse(time.dataset.now), asked: false };
   };
 
   const ask = () => {
     shown.asked = true;
-    setTimeout(() => document.getElementById("closing")?.dispatchEvent(new Event("closing-time")), Math.random() * SPREAD_MS);
+    setTimeout(
+      () => document.getElementById("closing")?.dispatchEvent(new Event("closing-time")),
+      Math.random() * SPREAD_MS,
+    );
   };
 
   const tick = () => {
@@ -38,7 +42,9 @@
   tick();
   // A page that somebody comes back to, or whose save was refused, asks at once.
   const now = () => document.getElementById("closing")?.dispatchEvent(new Event("closing-time"));
-  document.addEventListener("visibilitychange", () => { if (document.visibilityState === "visible") now(); });
+  document.addEventListener("visibilitychange", () => {
+    if (document.visibilityState === "visible") now();
+  });
   document.addEventListener("htmx:after:request", ({ detail: { ctx } }) => {
     if (ctx.response?.headers?.get("X-Refused") === "closed") now();
   });

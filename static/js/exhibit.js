@@ -16,7 +16,12 @@
     for (const [key, part] of parts(frame)) {
       const from = old.get(key);
       if (!from) part.animate({ opacity: [0, 1] }, { duration: MOVE_MS, easing: "ease-out" });
-      else if (from.style.transform || from.getAttribute("transform") !== part.getAttribute("transform")) part.animate({ transform: [from.style.transform || place(from), place(part)] }, { duration: MOVE_MS, easing: "ease-in-out" });
+      else if (from.style.transform || from.getAttribute("transform") !== part.getAttribute("transform")) {
+        part.animate({ transform: [from.style.transform || place(from), place(part)] }, {
+          duration: MOVE_MS,
+          easing: "ease-in-out",
+        });
+      }
     }
   };
 
@@ -52,8 +57,10 @@
         else link.href = address(to);
       }
       // What had the focus is hidden now: it goes to what there is to do in the new frame, or to Next.
-      if (before.contains(document.activeElement)) (frame.querySelector('.canvas [tabindex="0"]') || links.at(-1)).focus({ preventScroll: true });
-      setTimeout(() => history.replaceState(history.state, "", address(now)));  // the frame is drawn first
+      if (before.contains(document.activeElement)) {
+        (frame.querySelector('.canvas [tabindex="0"]') || links.at(-1)).focus({ preventScroll: true });
+      }
+      setTimeout(() => history.replaceState(history.state, "", address(now))); // the frame is drawn first
       exhibit.dispatchEvent(new CustomEvent("exhibit:show", { detail: { frame, before } }));
     };
 
@@ -73,6 +80,8 @@
       show(now + step);
     });
     exhibit.classList.add("live");
-    if (frames.length) exhibit.dispatchEvent(new CustomEvent("exhibit:show", { detail: { frame: frames[now], before: null } }));
+    if (frames.length) {
+      exhibit.dispatchEvent(new CustomEvent("exhibit:show", { detail: { frame: frames[now], before: null } }));
+    }
   }
 })();

@@ -7,10 +7,13 @@
   const still = matchMedia("(prefers-reduced-motion: reduce)");
   const form = () => document.getElementById("heads");
   const frame = () => exhibit.querySelector(".frame.shown");
-  const numbers = (part) => ((part.style.transform || part.getAttribute("transform") || "").match(/-?[\d.]+/g) || [0, 0]).map(Number);
+  const numbers = (part) =>
+    ((part.style.transform || part.getAttribute("transform") || "").match(/-?[\d.]+/g) || [0, 0]).map(Number);
   const at = ([x, y]) => `translate(${x}px, ${y}px)`;
 
-  exhibit.addEventListener("exhibit:show", () => { form().querySelector('[name="step"]').value = frame().id.split("-")[1]; });
+  exhibit.addEventListener("exhibit:show", () => {
+    form().querySelector('[name="step"]').value = frame().id.split("-")[1];
+  });
 
   // A key card changes its own frame alone: one frame is quickly drawn.
   let sliding = false;
@@ -35,27 +38,31 @@
     fetching.abort();
     fetching = new AbortController();
     const { signal } = fetching;
-    const query = new URLSearchParams(new FormData(form()));
-    if (alone) query.set("alone", 1);
+    const query = new URLSearchParams(/** @type {any} */ (new FormData(form())));
+    if (alone) query.set("alone", "1");
     const answer = await fetch(`${form().action}?${query}`, { signal });
     if (!answer.ok) throw new Error(answer.statusText);
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
     for (const part of parts) {
       if (signal.aborted) return;
       exhibit.querySelector(part).replaceChildren(...page.querySelector(part).childNodes);
-      await new Promise((next) => { setTimeout(next); });
+      await new Promise((next) => {
+        setTimeout(next);
+      });
     }
     settle();
   };
   const settle = () => {
     for (const slider of sliders()) slider.closest(".lift").hidden = false;
     liftAll();
-    const typed = [...new FormData(form())].filter(([, text]) => text);
+    const typed = /** @type {[string, string][]} */ ([...new FormData(form())].filter(([, text]) => text));
     setTimeout(() => history.replaceState(history.state, "", `?${new URLSearchParams(typed)}`));
   };
 
   // The number of key/value heads: as soon as one is chosen, also by dragging along the line; all frames at the end.
-  exhibit.addEventListener("change", ({ target }) => { if (target.name === "groups") form().requestSubmit(); });
+  exhibit.addEventListener("change", ({ target }) => {
+    if (target.name === "groups") form().requestSubmit();
+  });
   let stops = []; // each radio button with the right end of its label, measured once before sliding
   exhibit.addEventListener("pointerdown", ({ target, pointerId }) => {
     const track = target.closest(".track");
@@ -76,7 +83,9 @@
     sliding = false;
     cancelAnimationFrame(asking);
     const frames = [...exhibit.querySelectorAll(".frame")].map(({ id }) => `#${id}`);
-    follow(["#kind", ...frames], false).catch(({ name }) => { if (name !== "AbortError") form().requestSubmit(); });
+    follow(["#kind", ...frames], false).catch(({ name }) => {
+      if (name !== "AbortError") form().requestSubmit();
+    });
   };
   addEventListener("pointerup", stop);
   addEventListener("pointercancel", stop);
@@ -93,7 +102,9 @@
     }
   };
   const sliders = () => exhibit.querySelectorAll(".lift input");
-  const liftAll = () => { for (const slider of sliders()) if (slider.value < 100) lift(slider); };
+  const liftAll = () => {
+    for (const slider of sliders()) if (slider.value < 100) lift(slider);
+  };
   let next;
   exhibit.addEventListener("input", ({ target }) => {
     if (!target.closest(".lift")) return;
@@ -105,7 +116,9 @@
   const pick = (card) => frame().querySelector(`.picks [name="key"][value="${card.dataset.head}"]`)?.click();
   let held;
   // A finger on the query card moves it and not the page: on parts of a drawing, touch-action alone does not count.
-  exhibit.addEventListener("touchstart", (event) => { if (event.target.closest(".asked")) event.preventDefault(); }, { passive: false });
+  exhibit.addEventListener("touchstart", (event) => {
+    if (event.target.closest(".asked")) event.preventDefault();
+  }, { passive: false });
   exhibit.addEventListener("pointerdown", (event) => {
     const card = event.target.closest(".asked");
     if (!card) return;
@@ -117,41 +130,65 @@
   exhibit.addEventListener("pointermove", (event) => {
     if (!held) return;
     const [x, y] = held.from;
-    held.card.style.transform = at([x + (event.clientX - held.x) * held.unit, y + (event.clientY - held.y) * held.unit]);
+    held.card.style.transform = at([
+      x + (event.clientX - held.x) * held.unit,
+      y + (event.clientY - held.y) * held.unit,
+    ]);
   });
   const drop = (event) => {
     if (!held) return;
     const { card } = held;
     held = undefined;
     const middle = card.getBoundingClientRect();
-    const distance = (key) => { const { left, top, width, height } = key.getBoundingClientRect(); return Math.hypot(left + width / 2 - middle.x - middle.width / 2, top + height / 2 - middle.y - middle.height / 2); };
+    const distance = (key) => {
+      const { left, top, width, height } = key.getBoundingClientRect();
+      return Math.hypot(
+        left + width / 2 - middle.x - middle.width / 2,
+        top + height / 2 - middle.y - middle.height / 2,
+      );
+    };
     const [nearest] = [...frame().querySelectorAll(".key.card")].sort((a, b) => distance(a) - distance(b));
-    if (event.type === "pointerup" && nearest && distance(nearest) < 1.5 * middle.width) setTimeout(() => pick(nearest));  // what is drawn comes first
-    else glide(new Map([[card.dataset.part, numbers(card)]]), () => { card.style.transform = ""; });
+    if (event.type === "pointerup" && nearest && distance(nearest) < 1.5 * middle.width) {
+      setTimeout(() => pick(nearest)); // what is drawn comes first
+    } else {glide(new Map([[card.dataset.part, numbers(card)]]), () => {
+        card.style.transform = "";
+      });}
   };
   exhibit.addEventListener("pointerup", drop);
   exhibit.addEventListener("pointercancel", drop);
-  exhibit.addEventListener("click", ({ target }) => { const card = target.closest(".key.card"); if (card) pick(card); });
+  exhibit.addEventListener("click", ({ target }) => {
+    const card = target.closest(".key.card");
+    if (card) pick(card);
+  });
 
   // From where the parts of the frame were to where they are.
-  const places = () => new Map([...frame().querySelectorAll(".card[data-part]")].map((part) => [part.dataset.part, numbers(part)]));
+  const places = () =>
+    new Map([...frame().querySelectorAll(".card[data-part]")].map((part) => [part.dataset.part, numbers(part)]));
   const glide = (before, change = () => {}) => {
     change();
     if (still.matches) return;
     for (const part of frame().querySelectorAll(".card[data-part]")) {
       const [from, to] = [before.get(part.dataset.part), numbers(part)];
       if (!from) part.animate({ opacity: [0, 1] }, { duration: GLIDE_MS, easing: "ease-out" });
-      else if (String(from) !== String(to)) part.animate({ transform: [at(from), at(to)] }, { duration: GLIDE_MS, easing: "ease-in-out" });
+      else if (String(from) !== String(to)) {
+        part.animate({ transform: [at(from), at(to)] }, { duration: GLIDE_MS, easing: "ease-in-out" });
+      }
     }
   };
   let before = new Map();
-  document.addEventListener("htmx:before:swap", () => { before = places(); });
+  document.addEventListener("htmx:before:swap", () => {
+    before = places();
+  });
   document.addEventListener("htmx:after:swap", () => {
-    for (const card of exhibit.querySelectorAll(".card[style]")) { card.removeAttribute("style"); delete card.dataset.place; }
+    for (const card of exhibit.querySelectorAll(".card[style]")) {
+      card.removeAttribute("style");
+      delete card.dataset.place;
+    }
     glide(before);
     settle();
     setTimeout(() => {
-      const next = ["[data-next]", ".picks [aria-pressed]", ".picks button"].map((each) => frame().querySelector(each)).find(Boolean);
+      const next = ["[data-next]", ".picks [aria-pressed]", ".picks button"].map((each) => frame().querySelector(each))
+        .find(Boolean);
       if (picked) next?.focus({ preventScroll: true });
     });
   });

@@ -18,7 +18,9 @@
     let share = 0; // of the way
     let from = null; // the pointer's place when it was pressed
     let wanted = 0;
-    const draw = () => { part.style.transform = `translate(${x}px, ${y + way * share}px)`; };
+    const draw = () => {
+      part.style.transform = `translate(${x}px, ${y + way * share}px)`;
+    };
     const place = (next) => {
       share = Math.max(0, Math.min(1, next));
       part.setAttribute("aria-valuenow", Math.round(share * KEY_STEPS));
@@ -77,19 +79,32 @@
     const [rows, columns] = cells.split(" ").map(Number);
     const names = { row: part.dataset.rows.split("|"), column: part.dataset.columns.split("|") };
     const body = part.querySelector(".body");
-    const fill = (text, row, column) => text.replace("%(row)s", names.row[row]).replace("%(column)s", names.column[column]);
+    const fill = (text, row, column) =>
+      text.replace("%(row)s", names.row[row]).replace("%(column)s", names.column[column]);
     const add = (parent, tag, attributes) => {
       const element = document.createElementNS(SVG, tag);
       for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
       return parent.appendChild(element);
     };
-    const grid = add(part, "g", { role: "grid", "aria-label": part.closest(".frame").querySelector(".asks").textContent });
+    const grid = add(part, "g", {
+      role: "grid",
+      "aria-label": part.closest(".frame").querySelector(".asks").textContent,
+    });
     const choices = [...Array(rows).keys()].map((row) => {
       const line = add(grid, "g", { role: "row" });
-      return [...Array(columns).keys()].map((column) => add(line, "rect", {
-        class: "choice", role: "gridcell", tabindex: row + column ? -1 : 0, "aria-label": fill(name, row, column),
-        x: CELL * column, y: CELL * row, width: CELL, height: CELL, "data-at": `${row} ${column}`,
-      }));
+      return [...Array(columns).keys()].map((column) =>
+        add(line, "rect", {
+          class: "choice",
+          role: "gridcell",
+          tabindex: row + column ? -1 : 0,
+          "aria-label": fill(name, row, column),
+          x: CELL * column,
+          y: CELL * row,
+          width: CELL,
+          height: CELL,
+          "data-at": `${row} ${column}`,
+        })
+      );
     });
     body.ownerSVGElement.setAttribute("role", "group");
     const choose = (choice) => {
@@ -100,7 +115,9 @@
       choice.classList.add("missed");
       exhibit.querySelector(".said").textContent = fill(wrong, ...choice.dataset.at.split(" ").map(Number));
     };
-    grid.addEventListener("click", ({ target }) => { if (target.dataset.at) choose(target); });
+    grid.addEventListener("click", ({ target }) => {
+      if (target.dataset.at) choose(target);
+    });
     grid.addEventListener("keydown", (event) => {
       const [row, column] = event.target.dataset.at.split(" ").map(Number);
       const by = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[event.key];
@@ -119,7 +136,8 @@
     if (!before || still.matches || number(before) > number(frame)) return;
     const part = (key) => frame.querySelector(`[data-part="${key}"]`);
     const place = (element) => (element.getAttribute("transform") || "0 0").match(/-?[\d.]+/g).map(Number);
-    const after = (element, frames, delay, duration) => element.animate(frames, { delay, duration, easing: "ease-in-out", fill: "backwards" });
+    const after = (element, frames, delay, duration) =>
+      element.animate(frames, { delay, duration, easing: "ease-in-out", fill: "backwards" });
     const swung = part("swung");
     if (swung) {
       const [x, y] = place(swung);

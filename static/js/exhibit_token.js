@@ -4,7 +4,8 @@
   const exhibit = document.querySelector(".exhibit.token");
   if (!exhibit) return;
   const still = matchMedia("(prefers-reduced-motion: reduce)");
-  const go = (by) => exhibit.dispatchEvent(new CustomEvent("exhibit:go", { detail: Number(exhibit.dataset.step) + by }));
+  const go = (by) =>
+    exhibit.dispatchEvent(new CustomEvent("exhibit:go", { detail: Number(exhibit.dataset.step) + by }));
 
   exhibit.addEventListener("exhibit:show", ({ detail: { frame, before } }) => {
     if (!before || still.matches) return;

@@ -6,7 +6,11 @@
   const key = ticket.dataset.ticket;
   const form = ticket.querySelector("form");
   const stored = () => {
-    try { return JSON.parse(localStorage.getItem(key)) ?? {}; } catch { return {}; }
+    try {
+      return JSON.parse(localStorage.getItem(key) ?? "{}");
+    } catch {
+      return {};
+    }
   };
 
   if (!form) {
@@ -37,14 +41,21 @@
   const keep = () => {
     try {
       const data = new FormData(form);
-      localStorage.setItem(key, JSON.stringify(Object.fromEntries(fields.map(({ name }) => [name, data.getAll(name)]))));
+      localStorage.setItem(
+        key,
+        JSON.stringify(Object.fromEntries(fields.map(({ name }) => [name, data.getAll(name)]))),
+      );
       return true;
-    } catch { return false; } // storage is full or forbidden, which is said
+    } catch {
+      return false;
+    } // storage is full or forbidden, which is said
   };
 
   const restore = () => {
     const kept = stored();
-    const touched = new Set(fields.filter((one) => (isText(one) ? one.value !== one.defaultValue : one.checked)).map((one) => one.name));
+    const touched = new Set(
+      fields.filter((one) => (isText(one) ? one.value !== one.defaultValue : one.checked)).map((one) => one.name),
+    );
     for (const field of fields.filter(({ name }) => name in kept && !touched.has(name))) { // else somebody answers already
       const values = [kept[field.name]].flat();
       if (isText(field)) field.value = values[0] || field.value;
@@ -64,7 +75,9 @@
     const kept = keep();
     if (output.dataset.state !== "waiting") say(kept ? "kept" : "unkept");
   });
-  document.addEventListener("htmx:before:request", ({ detail: { ctx } }) => { if (ours(ctx)) say("sending"); });
+  document.addEventListener("htmx:before:request", ({ detail: { ctx } }) => {
+    if (ours(ctx)) say("sending");
+  });
   document.addEventListener("htmx:after:request", ({ detail: { ctx } }) => {
     if (!ours(ctx)) return;
     const { status } = ctx.response;
@@ -73,8 +86,12 @@
     else if (status < 500 || bugs >= MOST_BUGS) form.submit(); // the server's own page says what is wrong
     else again();
   });
-  document.addEventListener("htmx:error", ({ detail: { ctx } }) => { if (ours(ctx)) again(); });
-  addEventListener("online", () => { if (output.dataset.state === "waiting") form.requestSubmit(); });
+  document.addEventListener("htmx:error", ({ detail: { ctx } }) => {
+    if (ours(ctx)) again();
+  });
+  addEventListener("online", () => {
+    if (output.dataset.state === "waiting") form.requestSubmit();
+  });
 
   restore();
   say(keep() ? "kept" : "unkept");

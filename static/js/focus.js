@@ -19,8 +19,7 @@
   const caption = (blank, tensor) => {
     const sentences = [...document.querySelectorAll(".figures .mismatch[data-about]")];
     const about = (each) => each.dataset.about.split(" ");
-    const current =
-      sentences.find((each) => about(each).includes(blank)) ??
+    const current = sentences.find((each) => about(each).includes(blank)) ??
       sentences.find((each) => about(each).some((name) => name.split(".")[0] === tensor));
     for (const each of sentences) each.classList.toggle("current", each === current);
   };
@@ -48,7 +47,9 @@
     const tensor = blank?.split(".")[0];
     const operand = svg.querySelector(`.matrix[data-tensor="${tensor}"]`);
     const broken = svg.querySelector(".mismatched")?.dataset.product?.split(" ")[0];
-    const takesPart = [...svg.querySelectorAll(`.matrix[data-tensor="${tensor}"]`)].some((box) => productsOf(box).includes(broken));
+    const takesPart = [...svg.querySelectorAll(`.matrix[data-tensor="${tensor}"]`)].some((box) =>
+      productsOf(box).includes(broken)
+    );
     return [takesPart && broken, tensor, operand?.dataset.product].find((key) => key in frames);
   };
 
@@ -68,7 +69,9 @@
     const lane = svg.querySelector(".lane").getBBox();
     for (const part of parts.filter((part) => !part.classList.contains("here"))) {
       const { x, y, width, height } = part.getBBox();
-      const before = lane.width > lane.height ? x + width / 2 < label.x + label.width : y + height / 2 < label.y + label.height;
+      const before = lane.width > lane.height
+        ? x + width / 2 < label.x + label.width
+        : y + height / 2 < label.y + label.height;
       part.classList.toggle("away", before);
     }
   };
@@ -79,7 +82,8 @@
     svg.dataset.whole ??= svg.getAttribute("viewBox");
     const frames = JSON.parse(svg.dataset.frames);
     const whole = svg.dataset.whole.split(" ").map(Number);
-    const working = product ?? (isAllRight() ? "" : null) ?? svg.querySelector(".matrix.on")?.dataset.product.split(" ")[0];
+    const working = product ?? (isAllRight() ? "" : null) ??
+      svg.querySelector(".matrix.on")?.dataset.product.split(" ")[0];
     const key = flows().length > 1 && !isAllRight() && !(working in frames) ? Object.keys(frames)[0] : working;
     const small = svg.parentElement.clientWidth < whole[2] * SMALLEST && key in frames;
     const target = small ? frames[key] : whole;
@@ -107,7 +111,10 @@
 
   const show = (blank) => {
     const isBroken = (svg) => Boolean(svg.querySelector(".mismatched"));
-    const own = blank && flows().sort((a, b) => isBroken(b) - isBroken(a)).map((svg) => productOf(svg, blank)).find(Boolean);
+    const own = blank &&
+      flows().sort((a, b) => Number(isBroken(b)) - Number(isBroken(a))).map((svg) => productOf(svg, blank)).find(
+        Boolean,
+      );
     product = blank ? own ?? product : isAllRight() ? undefined : product;
     const first = flows().length > 1 && !isAllRight() && !document.querySelector(".figures .current");
     if (first) turn(document.querySelector(".flow .matrix.on")?.dataset.tensor ?? "");
@@ -121,7 +128,10 @@
   const focused = () => blank(document.activeElement);
   document.addEventListener("focusin", () => {
     light(focused());
-    if (focused()) { turn(focused()); show(focused()); }
+    if (focused()) {
+      turn(focused());
+      show(focused());
+    }
   });
   document.addEventListener("focusout", () => light());
   document.addEventListener("pointerover", (event) => {

@@ -16,7 +16,8 @@
   const measure = () => {
     for (const [name, part] of [["--dock", ".dock"], ["--banner", ".closing"]]) {
       const height = document.querySelector(part)?.offsetHeight ?? 0;
-      const covers = name === "--dock" || (height && getComputedStyle(document.querySelector(part)).position === "sticky");
+      const covers = name === "--dock" ||
+        (height && getComputedStyle(document.querySelector(part)).position === "sticky");
       document.documentElement.style.setProperty(name, `${covers ? height : 0}px`);
     }
   };
@@ -55,7 +56,13 @@
     if (value.length - (end - from) + text.length > maxLength) return;
     box.setRangeText(text, from, end, "end");
     if (box.selectionEnd === box.value.length) box.scrollLeft = box.scrollWidth;
-    box.dispatchEvent(new InputEvent("input", { bubbles: true, inputType: text ? "insertText" : "deleteContentBackward", data: text || null }));
+    box.dispatchEvent(
+      new InputEvent("input", {
+        bubbles: true,
+        inputType: text ? "insertText" : "deleteContentBackward",
+        data: text || null,
+      }),
+    );
   };
 
   // From a box to the next that is not known to be right, after the last one to an open question that is not answered,
@@ -79,7 +86,9 @@
   };
 
   // Pressing a key must not take the focus out of the box.
-  document.addEventListener("mousedown", (event) => { if (event.target.closest(".keys, #next-box")) event.preventDefault(); });
+  document.addEventListener("mousedown", (event) => {
+    if (event.target.closest(".keys, #next-box")) event.preventDefault();
+  });
   document.addEventListener("click", ({ target }) => {
     const key = target.closest(".keys button");
     if (target.id === "next-box") goOn();
@@ -92,9 +101,16 @@
 
   // Nothing moves while a button is pressed: it would slip away under the finger, and the press be lost.
   let pressed = false;
-  const arrangeSoon = () => { if (!pressed) setTimeout(arrange); };
-  document.addEventListener("mousedown", () => { pressed = true; }, true);
-  document.addEventListener("mouseup", () => { pressed = false; arrangeSoon(); }, true);
+  const arrangeSoon = () => {
+    if (!pressed) setTimeout(arrange);
+  };
+  document.addEventListener("mousedown", () => {
+    pressed = true;
+  }, true);
+  document.addEventListener("mouseup", () => {
+    pressed = false;
+    arrangeSoon();
+  }, true);
 
   document.addEventListener("focusin", ({ target }) => {
     if (target.matches(BOX)) {
@@ -123,7 +139,9 @@
     if (isAnswer) {
       folded = isSwapping = true;
       isAnswer = false;
-      setTimeout(() => { isSwapping = false; });
+      setTimeout(() => {
+        isSwapping = false;
+      });
       if (touch.matches && !document.activeElement.matches(BOX)) box = null;
     }
     if (box && !(box.isConnected && isOpen())) box = null;

@@ -3,7 +3,9 @@
   const floor = document.querySelector("[data-live-view]");
   if (!floor) return;
   const sign = document.getElementById("stale");
-  const show = (ctx, stale) => { if (ctx?.sourceElement === floor) sign.hidden = !stale; };
+  const show = (ctx, stale) => {
+    if (ctx?.sourceElement === floor) sign.hidden = !stale;
+  };
   document.addEventListener("htmx:after:request", ({ detail: { ctx } }) => show(ctx, ctx.response.status >= 400));
   document.addEventListener("htmx:error", ({ detail: { ctx } }) => show(ctx, true));
 })();

@@ -18,7 +18,9 @@
     const block = element.offsetHeight > room ? "start" : narrow.matches ? "center" : "nearest";
     element.scrollIntoView({ block, behavior: still.matches ? "auto" : "smooth" });
   };
-  const nextButton = () => document.querySelector(".dock .buttons > :not(.plain)") ?? document.querySelector(".dock .buttons > :not([hidden])");
+  const nextButton = () =>
+    document.querySelector(".dock .buttons > :not(.plain)") ??
+      document.querySelector(".dock .buttons > :not([hidden])");
 
   document.addEventListener("htmx:before:swap", ({ detail: { ctx } }) => {
     inSheet = Boolean(document.activeElement.closest("#work, #run"));

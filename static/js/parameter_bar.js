@@ -2,7 +2,7 @@
 {
   const section = document.querySelector("main");
   const pieces = [...section.querySelectorAll("[data-piece]")];
-  const light = event => {
+  const light = (event) => {
     const key = event.target.closest("[data-piece]")?.dataset.piece;
     for (const piece of pieces) piece.classList.toggle("lit", piece.dataset.piece === key);
   };

@@ -29,12 +29,16 @@
   });
   document.addEventListener("htmx:after:swap", () => {
     const undo = document.getElementById("undo-close");
-    if (pressed && undo) { undo.focus(); pressed = false; }
+    if (pressed && undo) {
+      undo.focus();
+      pressed = false;
+    }
   });
 
   const full = document.querySelector("[data-full-screen]");
   full.hidden = !document.fullscreenEnabled;
   full.addEventListener("click", () => {
-    if (document.fullscreenElement) document.exitFullscreen(); else document.documentElement.requestFullscreen();
+    if (document.fullscreenElement) document.exitFullscreen();
+    else document.documentElement.requestFullscreen();
   });
 })();

@@ -16,7 +16,12 @@
       const length = arc.getTotalLength();
       arc.animate(
         { strokeDasharray: [length, length], strokeDashoffset: [length, 0] },
-        { duration: ARC_MS, delay: ((ALL_ARCS_MS - ARC_MS) * place) / Math.max(arcs.length - 1, 1), easing: "ease-out", fill: "backwards" },
+        {
+          duration: ARC_MS,
+          delay: ((ALL_ARCS_MS - ARC_MS) * place) / Math.max(arcs.length - 1, 1),
+          easing: "ease-out",
+          fill: "backwards",
+        },
       );
     }
   };

@@ -6,7 +6,10 @@
   const name = "ticket-keys-off";
   line.hidden = false;
   box.checked = localStorage.getItem(name) === null;
-  box.addEventListener("change", () => { if (box.checked) localStorage.removeItem(name); else localStorage.setItem(name, "yes"); });
+  box.addEventListener("change", () => {
+    if (box.checked) localStorage.removeItem(name);
+    else localStorage.setItem(name, "yes");
+  });
 
   document.addEventListener("keydown", (event) => {
     const { key, target } = event;

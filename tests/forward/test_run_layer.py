@@ -362,7 +362,7 @@ def sheet_of_a_layer(**changes: Any) -> Variant:
 def test_a_sheet_on_a_layer_runs_the_layer() -> None:
     """The shapes beside the answers are the layer's, and the answers' own."""
     variant = sheet_of_a_layer()
-    result = run_sheet(RunnerInThisProcess(), variant.wording, variant, head=9, device="cpu")
+    result = run_sheet(RunnerInThisProcess(), variant, head=9, device="cpu")
     observed = {row.key: tuple(result["shapes"][row.key]) for row in variant.rows}
     assert observed == {
         "input": (50, 896),
@@ -380,7 +380,7 @@ def test_a_sheet_on_a_layer_runs_the_layer() -> None:
 def test_a_simplified_sheet_on_a_layer_runs_the_layer_it_asks_about() -> None:
     """With keys and values for every query head the answers are 50 × 896, and so is what stands beside them."""
     variant = sheet_of_a_layer(kv_head_per_query_head=True)
-    result = run_sheet(RunnerInThisProcess(), variant.wording, variant, device="meta")
+    result = run_sheet(RunnerInThisProcess(), variant, device="meta")
     assert (result["shapes"]["keys"], result["agrees"]) == ([50, 896], True)
 
 

@@ -127,7 +127,7 @@ SUMS = [(variant, *each) for variant in of_every_model() for each in sums(varian
 
 
 def test_a_sum_that_breaks_is_said_by_what_is_added() -> None:
-    """The mask needs an entry for each score, and a residual connection one shape; nothing else on a sheet is added."""
+    """The mask needs an entry for each score, and a residual connection one shape; no other sum is asked about."""
     kinds = set()
     for variant, result, _left, right in SUMS:
         side = Blank(right, "columns")

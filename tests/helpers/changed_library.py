@@ -18,10 +18,7 @@ def without_anything(library: Library) -> Library:
 
 
 def with_everything_changed(library: Library) -> Library:
-    """Every worksheet is longer and asks fewer rows, every model is another one, and sheets say more.
-
-    Sentences of the interface stay, as those of templates do: an activity freezes what its sheets say.
-    """
+    """Every worksheet is longer and asks fewer rows, every model is another one, and sheets say more."""
     sheets = {
         key: replace(sheet, title=f"New {sheet.title}", tokens=sheet.tokens + 1, rows=sheet.rows[:2], models=())
         for key, sheet in library.worksheets.items()
@@ -29,7 +26,7 @@ def with_everything_changed(library: Library) -> Library:
     other = library.models["gpt2"]
     models = {key: replace(other, key=key, name=f"New {model.name}") for key, model in library.models.items()}
     sentences = library.wording.model_dump(by_alias=True)
-    wording = Wording.model_validate({**longer(sentences), "interface": sentences["interface"]})
+    wording = Wording.model_validate(longer(sentences))
     return Library(sheets, models, wording)
 
 

@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
+
+from app.models.architecture import Architecture
+from app.models.config_fields import ConfigError
+from app.models.read_config import build_architecture
 
 Config = dict[str, Any]
 BOTH = (False, True)
@@ -325,3 +331,18 @@ CASES: tuple[Case, ...] = (
         TIED,
     ),
 )
+
+
+@cache
+def every_architecture() -> tuple[Architecture, ...]:
+    """A model of every family and setting, and with every field of its config left out that can be."""
+    return tuple(_architectures())
+
+
+def _architectures() -> Iterator[Architecture]:
+    for case in CASES:
+        configs = [config for config, _class in case.configs()]
+        configs += [{key: value for key, value in configs[0].items() if key != field} for field in configs[0]]
+        for config in configs:
+            with suppress(ConfigError):
+                yield build_architecture({**config, "architectures": [case.classes[0]]}, "The model")

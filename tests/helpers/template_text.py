@@ -10,7 +10,7 @@ from jinja2 import nodes
 
 from app.web.shared.templating import template_environment
 
-TRANSLATION_CALLS = {"_", "gettext", "ngettext"}
+TRANSLATION_CALLS = {"_", "N_", "gettext", "ngettext"}
 READ_ATTRIBUTES = {"title", "alt", "placeholder", "label", "aria-label", "aria-description", "hx-confirm"}
 UNTRANSLATED_ELEMENTS = {"script", "style", "code", "kbd", "var"}  # and every one with translate="no"
 VOID_ELEMENTS = {"area", "br", "col", "hr", "img", "input", "link", "meta", "source", "wbr"}

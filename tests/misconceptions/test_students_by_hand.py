@@ -358,6 +358,21 @@ STUDENTS = [
             keys_flops=2 * 100 * 4096**2, cache_16_bit=4 * 32 * 100 * 4096, cache_8_bit=2 * 32 * 100 * 4096
         ),
     ),
+    # LoRA with r = 8 beside W_Q of Qwen3 0.6B: d = 1024, 16 heads of 128.
+    *on(
+        "lora-qwen3-0.6b",
+        rank_instead_of_width={**matrix(8, 8, "lora_B"), **shape(60, 8, "query_update"), **counts(trained=8 * 1032)},
+        frozen_counted_as_trained=counts(trained=8 * (1024 + 2048) + 1024 * 2048),
+        heads_multiply_width={
+            **matrix(1024, 16 * 1024, "W_Q"), **matrix(8, 16 * 1024, "lora_B"), **counts(trained=8 * 17 * 1024),
+            **shape(60, 16 * 1024, "query_update", "queries"),
+        },
+        one_head_for_layer={
+            **matrix(1024, 128, "W_Q"), **matrix(8, 128, "lora_B"), **counts(trained=8 * (1024 + 128)),
+            **shape(60, 128, "query_update", "queries"),
+        },
+        stored_layout={**shape(2048, 1024, "W_Q"), **shape(8, 1024, "lora_A"), **shape(2048, 8, "lora_B")},
+    ),
     Student("latent-deepseek-v2-lite", "keys-without-rotary-part", shape(None, 16 * 128, "queries", "keys")),
 ]  # fmt: skip
 

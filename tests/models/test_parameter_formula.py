@@ -16,7 +16,6 @@ import pytest
 
 from app.models.architecture import Architecture
 from app.models.config_fields import ConfigError
-from app.models.families import FAMILIES
 from app.models.parameter_count import parameter_counts, parameters_json
 from app.models.parameter_formula import in_numbers, length_symbols, parameter_formula
 from app.models.read_config import build_architecture
@@ -161,9 +160,3 @@ def test_a_rule_is_written_in_numbers() -> None:
     """Each symbol by its number, longer ones in groups of three."""
     sizes = {"d": 768, "H": 12, "C": 131_072}
     assert [in_numbers(rule, sizes) for rule in ("4*d", "d/H", "C + 2")] == ["4·768", "768/12", "131,072 + 2"]
-
-
-def test_every_size_of_every_family_has_words(library: Library) -> None:
-    """A symbol that a model's page may show is explained in the wording file."""
-    symbols = {symbol for family in FAMILIES.values() for symbol in family.sizes}
-    assert symbols <= set(library.wording.sections["sizes"])

@@ -21,7 +21,7 @@ def written(variant: Variant) -> dict[str, str]:
 
 def test_every_formula_names_the_operands_of_its_operation_and_nothing_unknown(library: Library) -> None:
     """A name in braces is a tensor, a count, a size or a phrase; and what a tensor is computed from, it also shows."""
-    phrases = {**library.wording.sections["formulas"], "norm": ""}
+    phrases = {**library.wording.sheets["formulas"], "norm": ""}
     for key in library.worksheets:
         variant = library.variant(key)
         known = {*variant.letters, *variant.sizes, *phrases}

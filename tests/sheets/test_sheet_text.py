@@ -388,7 +388,7 @@ def test_where_each_token_is_a_column_a_matrix_stands_on_its_left(library: Libra
 
 def test_every_symbol_of_an_answer_has_a_name(library: Library, every_sheet: tuple[Variant, ...]) -> None:
     """So that a sheet on any model can be answered in symbols."""
-    names = library.wording.sections["symbol-names"]
+    names = library.wording.sheets["symbol-names"]
     for variant in every_sheet:
         if variant.worksheet.topic in (*HEAD_TOPICS, "layer-parameters"):
             for blank in variant.blanks:

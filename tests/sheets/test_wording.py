@@ -16,28 +16,21 @@ import pytest
 
 from app.figures.count_bars import KINDS_OF_COUNTS
 from app.figures.glossary_drawings import GLOSSARY_DRAWINGS
-from app.forward.head_run import REASON_OF_FAILURE
 from app.grading.compare import NearMiss
-from app.models.architecture import Architecture, NormKind, PositionBias
-from app.models.config_fields import ConfigError
+from app.models.architecture import NormKind
 from app.models.families import FAMILIES
-from app.models.parameter_specs import Bucket
-from app.models.read_config import build_architecture
-from app.practice.ideas import GroupState
-from app.practice.scheduler import NextReason
 from app.settings import PROJECT
 from app.shapes.operation import Relation
 from app.shapes.table import Blank, TensorTable
 from app.sheets.library import Library
 from app.sheets.sheet_text import sentence_forms
-from app.sheets.wording import InterfaceSection, MisconceptionText, SheetSection, Wording, WordingPart
+from app.sheets.wording import MisconceptionText, SheetSection, Wording, WordingPart
 from app.sheets.wording_files import read_wording
 from app.sheets.worksheet import WorksheetError
 from app.topics.registry import FIGURE_PLANS, TOPICS, topic_for
 from app.topics.requirements import TopicError
-from app.web.models.model_page import NINE
 from tests.helpers.asked_sentences import asked_keys, constructed_keys
-from tests.helpers.families_cases import CASES
+from tests.helpers.families_cases import every_architecture
 from tests.helpers.shipped import LIBRARY
 from tests.helpers.source_code import app_modules
 
@@ -51,46 +44,14 @@ SIZES = frozenset(symbol for family in FAMILIES.values() for symbol in family.si
 
 
 @cache
-def architectures() -> tuple[Architecture, ...]:
-    """A model of every family and setting, and with every field of its config left out that can be."""
-    return tuple(_architectures())
-
-
-def _architectures() -> Iterator[Architecture]:
-    for case in CASES:
-        configs = [config for config, _class in case.configs()]
-        configs += [{key: value for key, value in configs[0].items() if key != field} for field in configs[0]]
-        for config in configs:
-            with suppress(ConfigError):
-                yield build_architecture({**config, "architectures": [case.classes[0]]}, "The model")
-
-
-@cache
 def tables_of(topic: str) -> frozenset[TensorTable]:
     """The tables that a topic has for models of all families and those shipped, with few tokens and many."""
     tables = set[TensorTable]()
-    for architecture in (*architectures(), *(model.architecture for model in LIBRARY.models.values())):
+    for architecture in (*every_architecture(), *(model.architecture for model in LIBRARY.models.values())):
         for tokens in (40, 5000):
             with suppress(TopicError):
                 tables.add(topic_for(topic, architecture, architecture.fixed_tokens or tokens))
     return frozenset(tables)
-
-
-def reasons_for_sizes(wording: Wording) -> set[str]:
-    """The keys in "why" that a size of some family has for itself."""
-    sources = {source for each in architectures() for source in each.size_sources if source.field is None}
-    rules = {(source.symbol, source.rule.removeprefix("null: ")) for source in sources}
-    own = {f"{symbol}-share" if "/" in rule else f"{symbol}-{rule}" for symbol, rule in rules}
-    return own & wording.sections["why"].keys()
-
-
-def run_notes() -> set[str]:
-    """The keys of the notes on a run; a detail follows a colon."""
-    nodes = [node for node in ast.walk(app_modules()["app.forward.program"]) if isinstance(node, ast.FunctionDef)]
-    [notes] = [node for node in nodes if node.name == "notes"]
-    keys = [key for node in ast.walk(notes) if isinstance(node, ast.Dict) for key in node.keys]
-    texts = [key.values[0] if isinstance(key, ast.JoinedStr) else key for key in keys]
-    return {str(text.value).partition(":")[0] for text in texts if isinstance(text, ast.Constant)} | {"not-finite"}
 
 
 def phrases_asked(wording: Wording) -> set[str]:
@@ -122,21 +83,10 @@ def known_keys(wording: Wording) -> Mapping[str, Collection[str]]:
     """The keys of expressions that the code alone doesn't tell; see `Keys`."""
     known: dict[str, Collection[str]] = {
         "captions: mismatch.kind": ("heads", "undivided", "joined"),
-        "grade: made_by.adds": ("mask", "residual"),
+        "grade: made_by.adds": ("mask", "residual", "summand"),
         "grade: near_miss(variant, blank, typed, text)": get_args(NearMiss),
-        "head_run: REASON_OF_FAILURE[type(failure)]": REASON_OF_FAILURE.values(),
         "hints: operation.relation": get_args(Relation),
         **dict.fromkeys(("hints: entry.hint", "hints: count.hint"), hints_of_rows()),
-        "model_page: a.norm_placement": ("pre", "post", "output", "sandwich", "parallel"),
-        "model_page: a.position_bias": [bias for bias in get_args(PositionBias) if bias],
-        "model_page: flag.replace('_', '-')": ("qk-norm", "sinks"),
-        "model_page: letter": "qkvo",
-        "model_page: names.get(bucket.bucket, bucket.bucket)": (*get_args(Bucket), "layer-other", "decoder-other"),
-        "model_page: of_size": reasons_for_sizes(wording),
-        "model_page: f'fixed-tokens-{a.input}'": ("fixed-tokens-text", "fixed-tokens-image", "fixed-tokens-sound"),
-        "model_page: scale.kind": ("none", "inverse-sqrt", "stated", "root", "yarn"),
-        "model_page: symbol": {*SIZES, *NINE},
-        "model_page: f'none-{symbol}'": ("none-V", "none-C"),
         "parameter_inventory: _TABLES[spec.part]": ("token-embedding", "position-table", "type-table"),
         "parameter_inventory: a.norm": get_args(NormKind),
         "parameter_inventory: letter": "qkvo",
@@ -147,9 +97,6 @@ def known_keys(wording: Wording) -> Mapping[str, Collection[str]]:
             *(f"lm-head-tied-{biases}" for biases in range(2)), *(f"lm-head-untied-{biases}" for biases in range(3)),
         ],
         "parser: reason": (),  # of a CannotReadError, below
-        "progress: coming.reason": set(get_args(NextReason)) - {"more"},
-        "progress: state": get_args(GroupState),
-        "run_page: key": run_notes(),
         "sheet_text: sheet.tokens_are": ("rows", "columns"),
         "sheet_text: sentence_forms(self.problem)['cached'].items()": ("cached-window", "cached-some-windows"),
     }  # fmt: skip
@@ -196,14 +143,14 @@ def unused_or_missing(wording: Wording) -> Iterator[str]:
     for section in SECTIONS_OF_PARTS:
         asked[section] |= set[str]().union(*(parts_asked(wording, topic, section) for topic in TOPICS))
         own = {key for topic in TOPICS for key in wording.topics[topic].model_dump()[section]}
-        asked[section] -= own - wording.sections[section].keys()
+        asked[section] -= own - wording.sheets[section].keys()
     asked["formulas"] |= (phrases := phrases_asked(wording))
     optional = {
         "formulas-with-tokens-as-columns": phrases,
         **dict.fromkeys(("symbol-names", "stated-sizes"), SIZE_KEYS),
         "axis-names": set[str]().union(*map(sizes_asked, TOPICS)),
     }
-    for name, sentences in wording.sections.items():
+    for name, sentences in wording.sheets.items():
         asked[name] |= sentences.keys() & optional.get(name, set())
         yield from (f"{name}.{key}" for key in asked[name] ^ sentences.keys())
     for topic, words in wording.topics.items():
@@ -211,6 +158,8 @@ def unused_or_missing(wording: Wording) -> Iterator[str]:
             needed, sentences = parts_asked(wording, topic, section), wording.topic_section(topic, section)
             written = words.description if section == "description" else words.assumptions
             yield from (f"{topic}.{section}.{key}" for key in (needed - sentences.keys()) | (written.keys() - needed))
+        for names_of, names in (("symbol-names", words.symbol_names), ("stated-sizes", words.stated_sizes)):
+            yield from (f"{topic}.{names_of}.{symbol}" for symbol in names.keys() - TOPICS[topic].symbols)
         yield from (f"{topic}.axis-names.{size}" for size in words.axis_names.keys() - sizes_asked(topic))
         figures = figures_asked(topic)
         missing = figures - words.figures.keys() - wording.figures.keys()
@@ -263,7 +212,6 @@ REFUSED = [
     ("sheets.toml", "[hints]", "[hint]", "hint"),
     ("sheets.toml", "length-one =", "lenght-one =", "axes.rows.lenght-one"),
     ("glossary.toml", "term =", "trem =", "token.term"),
-    ("interface.toml", "[lint]", "[lnit]", "lnit"),
     ("sample-course.toml", "course =", "curse =", "course"),
 ]  # fmt: skip
 
@@ -279,7 +227,7 @@ def test_a_misspelled_key_is_refused_with_its_place(
     assert str(refused.value).startswith(f"wording/en/{file}: {place}")
 
 
-@pytest.mark.parametrize("file", ["topics/costs.toml", "misconceptions/mask.toml", "sheets.toml", "interface.toml"])
+@pytest.mark.parametrize("file", ["topics/costs.toml", "misconceptions/mask.toml", "sheets.toml"])
 def test_a_missing_file_is_refused(folder: Path, file: str) -> None:
     """Not when a sentence of it is asked for, but when the wording is read."""
     (folder / "en" / file).unlink()
@@ -296,10 +244,6 @@ UNUSED = [
         ("sheets.toml", f"\n[{section}]\n", f'\n[{section}]\nnothing-asks = "Nothing."\n', f"{section}.nothing-asks")
         for section in get_args(SheetSection)
     ),
-    *(
-        ("interface.toml", f"\n[{section}]\n", f'\n[{section}]\nnothing-asks = "Nothing."\n', f"{section}.nothing-asks")
-        for section in get_args(InterfaceSection)
-    ),
     ("glossary.toml", "[token]", '[bit]\nterm = "A"\ntext = "B"\nelsewhere = []\nwords = []\n[token]', "glossary.bit"),
 ]  # fmt: skip
 
@@ -314,14 +258,13 @@ def test_a_sentence_that_nothing_asks_for_is_found(folder: Path) -> None:
 def test_a_sentence_that_is_missing_is_found(folder: Path) -> None:
     """The first of each section, unless sheets say less where it isn't there, as of a side without a name."""
     gone = set[str]()
-    sheets, interface = (folder / "en" / name for name in ("sheets.toml", "interface.toml"))
-    for path, sections in ((sheets, get_args(SheetSection)), (interface, get_args(InterfaceSection))):
-        for section in sections:
-            text = path.read_text(encoding="utf-8")
-            match = re.search(rf'(?s)\n\[{section}\]\n(\S+) = ("""\n.*?"""|"[^\n]*")\n', text)
-            assert match, section
-            path.write_text(text.replace(match[0], f"\n[{section}]\n"), encoding="utf-8")
-            gone.add(f"{section}.{match[1]}")
+    sheets = folder / "en" / "sheets.toml"
+    for section in get_args(SheetSection):
+        text = sheets.read_text(encoding="utf-8")
+        match = re.search(rf'\n\[{section}\]\n(\S+) = "[^\n]*"\n', text)
+        assert match, section
+        sheets.write_text(text.replace(match[0], f"\n[{section}]\n"), encoding="utf-8")
+        gone.add(f"{section}.{match[1]}")
     for file, sentence in (
         ("costs.toml", r'"queries_flops.count" = [^\n]*\n'),
         ("costs.toml", r"\nwork = [^\n]*"),
@@ -354,12 +297,12 @@ def test_a_language_shows_english_where_it_has_no_sentence(folder: Path) -> None
 def test_a_frozen_wording_stays_and_takes_what_it_lacks_from_today(library: Library) -> None:
     """Also a sentence with a word that nothing fills in any more; what nobody asks for any more is ignored."""
     today, kept = library.wording, json.loads(library.wording.text)
-    assert not {"interface", "sample-course"} & kept.keys()
+    assert not {"glossary", "sample-course"} & kept.keys()
     kept["topics"]["costs"] |= {"name": "Costs", "title": "Costs of {gone}", "new-field": "?"}
     kept |= {"new-part": {}, "sheets": {**kept["sheets"], "new-section": {"key": "?"}}}
     del kept["topics"]["growth"], kept["sheets"]["hints"]["look"]
     frozen = Wording.frozen(json.dumps(kept), today)
     assert (frozen.topics["costs"].name, frozen.topics["costs"].title) == ("Costs", today.topics["costs"].title)
     assert frozen.topics["growth"] == today.topics["growth"]
-    assert frozen.sections["hints"] == today.sections["hints"]
+    assert frozen.sheets["hints"] == today.sheets["hints"]
     assert Wording.frozen(frozen.text, today).text == frozen.text

@@ -60,7 +60,7 @@ def test_no_sentence_about_unreadable_text_gives_an_answer_away(library: Library
     sizes = keys | {
         value for variant in every_variant(library) for value in (variant.architecture.H, variant.architecture.G)
     }
-    for reason, sentence in library.wording.sections["unreadable"].items():
+    for reason, sentence in library.wording.sheets["unreadable"].items():
         examples = {int(number.replace(",", "")) for number in re.findall(r"\d[\d,]*", sentence)}
         assert not examples & (sizes - {1, 2}), reason
 

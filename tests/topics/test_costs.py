@@ -7,12 +7,19 @@ import pytest
 from app.models.read_config import build_architecture
 from app.shapes.table import TensorTable
 from app.topics.costs import product_flops
-from app.topics.registry import sizes_for, topic_for
+from app.topics.registry import TOPICS, sizes_for, topic_for
 from tests.helpers.tables import TABLES
 
 # A length for every symbol, all different, so that no product comes out right by chance.
 SYMBOLS = ("N", "M", "W", "d", "H", "G", "d_h", "d_v", "d_ff", "V", "d_rot", "r_q", "r_kv", "d_nope", "d_rope", "B")
-SIZES = {**dict(zip(SYMBOLS, range(2, 18), strict=True)), "E": 20, "k": 30, "d_exp": 19}  # N*k/E is 3
+OF_TOPICS = " ".join(topic.extra_symbols for topic in TOPICS.values()).split()  # sizes of one topic alone
+SIZES = {
+    **dict.fromkeys(OF_TOPICS, 18),
+    **dict(zip(SYMBOLS, range(2, 18), strict=True)),
+    "E": 20,
+    "k": 30,
+    "d_exp": 19,
+}  # N*k/E is 3
 
 
 def operations(left: tuple[int, ...], right: tuple[int, ...]) -> int:

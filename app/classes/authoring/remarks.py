@@ -45,7 +45,7 @@ def remarks_on(library: Library, worksheet: Worksheet) -> tuple[Remark, ...]:
         Remark(
             _with_names(finding.message, names),
             tuple(_proposals(library, variant, finding)),
-            finding.to_mend or finding.kind == "must-author",  # its author can describe it otherwise
+            finding.fixable or finding.kind == "must-author",  # its author can describe it otherwise
         )
         for finding in findings_on(library, variant)
     ]

@@ -23,14 +23,15 @@ from app.sheets.exit_tickets import (
     picking_rule,
 )
 from app.sheets.worksheet import derived_key
+from app.translation import N_
 from app.translation import gettext as _
 
 NEW_QUESTION = "__"  # what the name of a question begins with that has no key yet; no key that is derived does
 QUESTION_KINDS: Mapping[QuestionKind, str] = {
-    "text": _("free text"),
-    "choose-one": _("choose one"),
-    "choose-several": _("choose several"),
-    "scale": _("scale of five points"),
+    "text": N_("free text"),
+    "choose-one": N_("choose one"),
+    "choose-several": N_("choose several"),
+    "scale": N_("scale of five points"),
 }
 _FIELDS = {"text": "text", "key": "text", "options": "options", "kind": "kind", "labels": "first"}
 
@@ -174,7 +175,7 @@ def ticket_lines(ticket: Ticket) -> list[str]:
     rule, names = picking_rule(ticket), _("anonymous") if ticket.anonymous else _("with names")
     lines = [ticket.title, ticket.instruction, *([rule] if rule else []), names]
     for number, question in enumerate(ticket.questions, 1):
-        parts = (QUESTION_KINDS[question.kind], *question.options, *question.labels)
+        parts = (_(QUESTION_KINDS[question.kind]), *question.options, *question.labels)
         required = (_("required"),) if question.required else ()
         lines.append(f"{number}. {question.text} ({', '.join((*parts, *required))})")
     return lines

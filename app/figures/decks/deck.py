@@ -33,7 +33,7 @@ BATCHED_SHARE = 0.5  # of their depth that decks have where several are behind o
 
 @dataclass(frozen=True)
 class DeckSides:
-    """The sides of a tensor: of its texts and its cards, each None where it has none, and of one card."""
+    """The sides of a tensor: of its texts and its cards, None if it has none, and of one card."""
 
     texts: Blank | None
     cards: Blank | None
@@ -42,12 +42,15 @@ class DeckSides:
 
     @property
     def drawn(self) -> tuple[Blank, ...]:
-        """All that it has, as in PyTorch."""
+        """The sides that it has, in the order of PyTorch."""
         return tuple(side for side in (self.texts, self.cards, self.rows, self.columns) if side)
 
 
 def deck_sides(pen: Pen, tensor: str) -> DeckSides:
-    """What each side of a tensor counts in a drawing. The first side is that of texts where the topic has a batch."""
+    """What each side of a tensor counts in a drawing: texts, cards, rows, columns.
+
+    The first side counts texts if the topic has a batch and the tensor is no parameter.
+    """
     *before, rows, columns = pen.shapes.table[tensor].sides
     is_batched = TOPICS[pen.shapes.variant.worksheet.topic].batched and not pen.shapes.table[tensor].parameter
     texts = before.pop(0) if before and is_batched else None
@@ -74,11 +77,15 @@ class Deck:
         return [edge.text_box for edge in self.edges if edge.text_height]
 
     def moved(self, x: float, y: float) -> Deck:
-        """The same further right and down."""
+        """The same deck further right by `x` and down by `y`."""
         return fast_replace(self, box=self.box.moved(x, y), edges=tuple(edge.moved(x, y) for edge in self.edges))
 
     def ends(self, blank: Blank, side: EdgeSide) -> tuple[Point, Point]:
-        """Both ends of one of its sides, from the front or from the lower left corner."""
+        """Both ends of one of its sides, drawn at `side` of the front card; "lower" and "upper" are corners.
+
+        Cards and texts go from the lower right corner for "lower", else from the upper left one, to the right and up.
+        The "top" and "right" of a card are those of the last card.
+        """
         rect, depth = self.box.rect, self.box.depth
         if blank in (self.sides.cards, self.sides.texts):
             right, up = self.cards_end if blank == self.sides.cards else depth
@@ -88,7 +95,12 @@ class Deck:
 
 
 def deck_of(pen: Pen, tensor: str, products: str, *, transposed: bool = False) -> Deck:
-    """A tensor with the lower left corner of its front card at (0, 0); no labels, and nothing inside its cards yet."""
+    """A tensor with the lower left corner of its front card at (0, 0); no labels, and nothing inside its cards yet.
+
+    `transposed` cards have their columns from top to bottom. A length that is not known is drawn in a fixed size. At
+    most MOST_CARDS cards and MOST_TEXTS decks are drawn, and fewer if they would be too close; the deck is then marked
+    as thinned. `products` are the results that it takes part in.
+    """
     sides, lengths = deck_sides(pen, tensor), pen.shapes.lengths
     width, height = (
         pen.sizes.scale.px(lengths[side]) if side in lengths else UNKNOWN_DECK_PX
@@ -111,7 +123,10 @@ def deck_of(pen: Pen, tensor: str, products: str, *, transposed: bool = False) -
 
 
 def _odd_cards(pen: Pen, sides: DeckSides, count: int, stacks: int) -> Iterator[int]:
-    """The cards behind the front one that are of every second group of query heads, where the groups can be told."""
+    """Yield the indices of the cards behind the front one that belong to every second group of query heads.
+
+    None if the model has no groups or one, if fewer cards than groups are drawn, or if the cards do not count heads.
+    """
     groups, heads = pen.shapes.variant.sizes["G"], pen.shapes.variant.sizes["H"]
     if sides.cards is None or not (1 < groups < heads) or count < groups:
         return

@@ -1,4 +1,4 @@
-"""Where decks do not fit: a bracket along what one side has too much, and both lengths."""
+"""Marks sides of decks that do not fit: a bracket along the part of a side that is too long, and both lengths."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LEAST_PX = 8.0  # of a bracket
 
 @dataclass(frozen=True)
 class _DrawnSide:
-    """A side of a deck as drawn, from where it begins to where it ends, and which way its matrix lies."""
+    """A side of a deck as drawn, from start to end; `toward` is the direction from the side to its matrix."""
 
     start: Point
     end: Point
@@ -28,7 +28,11 @@ class _DrawnSide:
 
 
 def deck_brackets(pen: Pen, plan: FigurePlan, decks: Sequence[Deck]) -> Iterator[MismatchBracket]:
-    """A bracket for each pair of sides that should be equal and are not, where a drawing has the longer one."""
+    """Yield a bracket for each pair of sides that should be equal and are not, at the longer one if a deck shows it.
+
+    Otherwise it is at the shorter one; a pair of which neither is drawn has none. A side that merges others is compared
+    with their product, which is drawn at the last of them.
+    """
     shapes = pen.shapes
     for mismatch in shapes.mismatches_in(plan.results):
         first, second = mismatch.left, mismatch.right
@@ -51,7 +55,7 @@ def _deck_with(blank: Blank, decks: Sequence[Deck]) -> Deck | None:
 
 
 def _drawn(blank: Blank, decks: Sequence[Deck]) -> _DrawnSide:
-    """A side where it can have a bracket: beside a card, below it, or along the cards behind it."""
+    """The line along which a side can have a bracket: next to a card, below it, or along the cards behind it."""
     deck = _deck_with(blank, decks)
     assert deck is not None  # noqa: S101 - asked by deck_brackets
     rect = deck.box.rect
@@ -71,7 +75,7 @@ def _drawn(blank: Blank, decks: Sequence[Deck]) -> _DrawnSide:
 
 
 def _bracket(side: _DrawnSide, share: float, text: str, result: str) -> MismatchBracket:
-    """The bracket along a side from that share of it on; never so short that it can't be seen."""
+    """The bracket along a side, from the point at `share` of its length to its end; at least LEAST_PX long."""
     (x1, y1), (x2, y2), (away_x, away_y) = side.start, side.end, side.toward
     length = math.hypot(x2 - x1, y2 - y1)
     along = (abs(away_y), -abs(away_x))  # to the right or up, as all sides run

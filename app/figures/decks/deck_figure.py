@@ -1,8 +1,8 @@
 """One step of a layer's heads as decks of cards: from a slab to a deck, or two decks multiplied card by card.
 
-A deck that is made of one other stands right of it, behind an arrow with the name of what is called. The product of
-two decks is one product for each pair of cards, so the front cards stand in the corner layout of a product: the left
-deck beside the result, the right one above it, with an arc between the sides that are summed away.
+A deck that is made of one other is right of it, after an arrow with the name of the function. The product of two decks
+is one product for each pair of cards, so the front cards are in the corner layout of a product: the left deck next to
+the result, the right one above it, with an arc between the sides that are summed over.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ class _DeckFigure:
     named: set[str] = field(default_factory=set)
 
     def sketch(self) -> Sketch:
-        """Every deck, then what joins or separates them, then all labels where they are free."""
+        """Draw every deck, then what joins or separates them, then move labels to free places."""
         left = self._deck(self.plan.left)
-        sides = _beside(left, has_arc=bool(self.pen.sizes.operand_above(self.plan.results[0])))
+        sides = _outer_sides(left, has_arc=bool(self.pen.sizes.operand_above(self.plan.results[0])))
         self.placed[self.plan.left] = with_edges(self.pen, left, sides, self.named)
         for key in self.plan.results:
             operand = self.pen.sizes.operand_above(key)
@@ -83,9 +83,9 @@ class _DeckFigure:
     # Places
 
     def _place_step(self, key: str) -> None:
-        """A result that is made of one deck: right of all that is placed, after an arrow."""
+        """Place a result that is made of one deck: right of everything placed so far, after an arrow."""
         deck = self._deck(key)
-        deck = with_edges(self.pen, deck, _beside(deck), self.named)
+        deck = with_edges(self.pen, deck, _outer_sides(deck), self.named)
         right = max(rect.right for each in (*self.placed.values(), *self.above.values()) for rect in each.rects)
         before = self.placed[self._operands(key)[0]]
         y = -min(before.box.rect.height, deck.box.rect.height) / 2
@@ -95,14 +95,14 @@ class _DeckFigure:
         self.placed[key] = deck.moved(right + width + 2 * STEP_GAP_PX - min(rect.x for rect in deck.rects), 0.0)
 
     def _words(self, key: str) -> tuple[str, ...]:
-        """The name of what is called to make a tensor, as in the table, in lines that can be broken: view."""
+        """The name of the function that makes a tensor, cut where a line may break: ('repeat_', 'interleave')."""
         made_by = self.pen.shapes.table[key].made_by
         return tuple(re.findall(r"[^_]+_?", made_by.call)) if made_by else ()
 
     def _place_product(self, key: str, operand: str) -> None:
-        """A result beside its left operand, below its right one."""
+        """Place a result right of its left operand, as far as labels need, with its right operand above it."""
         left = self.placed[self._operands(key)[0]]
-        result, right = self._deck(key), self._deck(operand, transposed=self.pen.sizes.stands_transposed(key))
+        result, right = self._deck(key), self._deck(operand, transposed=self.pen.sizes.is_drawn_transposed(key))
         result = with_edges(self.pen, result, self._in_corner(key, result), self.named)
         right = with_edges(self.pen, right, self._over(key, right), self.named)
         x = left.box.extent.right + DECKS_PX
@@ -114,7 +114,10 @@ class _DeckFigure:
         self.above[key] = right.moved(x, result.box.extent.y - DECKS_PX)
 
     def _over(self, key: str, deck: Deck) -> _Sides:
-        """The labelled sides of a right operand: the inner one, its cards, and what differs from the result's own."""
+        """The sides of a right operand with their labels: its cards and the inner side always have one.
+
+        The outer side and the texts have one only if the result has another length there.
+        """
         sides = deck.sides
         inner, outer = (sides.columns, sides.rows) if deck.box.transposed else (sides.rows, sides.columns)
         return [
@@ -125,7 +128,7 @@ class _DeckFigure:
         ]
 
     def _in_corner(self, key: str, deck: Deck) -> _Sides:
-        """The labelled sides of a result that stands in the corner between two decks; texts, if they differ."""
+        """The sides of a result in the corner between two decks with their labels; texts only if they differ."""
         sides = deck.sides
         return [
             (sides.cards, "lower", "label"),
@@ -135,9 +138,9 @@ class _DeckFigure:
         ]
 
     def _if_mismatched(self, result: str, blank: Blank | None) -> EdgeShown:
-        """Whether a side has its label, because another one of the product should be equal and is not.
+        """Return "label" if another side of the product should be equal to this one and is not, else "focus".
 
-        Where that may not be said, every side that was typed has its label.
+        If the drawing must not give mismatches away, every typed side of an asked tensor has its label.
         """
         shapes = self.pen.shapes
         if not shapes.tells_mismatches:
@@ -147,7 +150,11 @@ class _DeckFigure:
         return "label" if len({lengths[each] for each in partners if each in lengths}) > 1 else "focus"
 
     def _arc(self, key: str) -> Arc:
-        """The arc of a product, from the left deck's columns to the right deck's inner side, as long as both have."""
+        """The arc of a product, from the left deck's columns to the right deck's inner side.
+
+        It is marked if the two differ, and then begins and ends where the longer one exceeds the shorter; it is open if
+        one of them has no length.
+        """
         left, right = self.placed[self._operands(key)[0]], self.above[key]
         inner = (left.sides.columns, right.sides.columns if right.box.transposed else right.sides.rows)
         mismatch = self.pen.shapes.differ(*inner)
@@ -169,7 +176,10 @@ class _DeckFigure:
         return next((k for k, each in sides if any(s not in shapes.lengths or s in shapes.facts for s in each)), "")
 
     def _frames(self, sketch: Sketch) -> Iterator[tuple[str, Rect]]:
-        """For each result the rectangle around it and what it is made of; the left deck's is that of the first one."""
+        """Yield each result with the rectangle around it, its operands, their labels, and its signs and brackets.
+
+        The left deck of the figure has that of the first result.
+        """
         for at, key in enumerate(self.plan.results):
             decks = [self.placed[key], self.placed[self._operands(key)[0]]]
             decks += [self.above[key]] if key in self.above else []
@@ -185,8 +195,8 @@ class _DeckFigure:
                 yield self.plan.left, frame
 
 
-def _beside(deck: Deck, *, has_arc: bool = False) -> _Sides:
-    """The labelled sides of a deck with nothing above it, or nothing but an arc."""
+def _outer_sides(deck: Deck, *, has_arc: bool = False) -> _Sides:
+    """The labelled sides of a deck outside a product's corner; `has_arc`, above it, moves the columns' label."""
     sides = deck.sides
     return [
         (sides.cards, "upper", "label"),

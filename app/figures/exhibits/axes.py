@@ -41,13 +41,16 @@ class DrawnAxis:
     cell_names: tuple[str, ...]
 
     def spoken_name(self, cell: int) -> str:
-        """A cell's name in a sentence: “France” in quotation marks, 2 as it is."""
+        """A cell's name in a sentence: “France” in quotation marks; 2, and "the new token", without."""
         name = self.cell_names[cell]
         return _("the new token") if name == _("new token") else name if name.isdecimal() else f"“{name}”"
 
     @property
     def label_lines(self) -> tuple[str, ...]:
-        """What it counts on one line, '100 tokens'; a long label on two: '1500 encoder' and 'tokens'; letters too."""
+        """What it counts on one line, '100 tokens'; a name of several words on two: '1500 encoder' and 'tokens'.
+
+        A length in letters is on a line before the name.
+        """
         if not self.name or not self.text.replace(",", "").isdecimal():
             return tuple(filter(None, (self.text, self.name)))
         first, _space, last = f"{self.text} {self.name}".rpartition(" ")
@@ -55,7 +58,7 @@ class DrawnAxis:
 
     @property
     def cell_ends(self) -> tuple[float, ...]:
-        """Where one cell ends and the next one begins."""
+        """The positions at which one cell ends and the next one begins."""
         return tuple(CELL_PX * cell for cell in range(1, min(len(self.cell_names) + 1, round(self.px / CELL_PX))))
 
     @property
@@ -67,9 +70,10 @@ class DrawnAxis:
 
 
 def cells_of(lengths: Iterable[int]) -> Mapping[int, int]:
-    """How many cells long each length is drawn: up to six as it is, and longer ones in their order.
+    """How many cells long each length is drawn: up to six as it is, and longer ones from 7 on, in their order.
 
-    One that is far longer than the one before is drawn more than one cell longer, unless there is no room for that.
+    A length at least 4 times the one before is drawn one cell longer than that, from 16 times on two cells; if this
+    needs more than MAX_CELLS, every length is one cell longer than the one before.
 
     >>> cells_of([100, 128, 128, 4096])
     {100: 7, 128: 8, 4096: 11}
@@ -85,7 +89,11 @@ def cells_of(lengths: Iterable[int]) -> Mapping[int, int]:
 
 
 def drawn_axis(shapes: TypedShapes, blank: Blank, cells: Mapping[int, int]) -> DrawnAxis:
-    """A side of a matrix with its length, coloured and named after what that length counts in this model."""
+    """A side of a matrix with its length, coloured and named after what that length counts in this model.
+
+    `cells` is how many cells long each length is drawn. Tokens of a text are named by words, others and features by
+    numbers.
+    """
     length, kind = shapes.lengths[blank], edge_kind(shapes, blank)
     expression = shapes.expression(blank)
     symbols = expression.symbols if expression else frozenset()

@@ -19,26 +19,26 @@ BETWEEN_GROUPS = 6.0
 
 @dataclass(frozen=True)
 class CardGroups:
-    """Where the groups around some key cards stand; `key_cards` are the key/value heads that are drawn."""
+    """The places of groups of cards, one around each key card; `key_cards` are the key/value heads that are drawn."""
 
     layer: Cards
     key_cards: tuple[int, ...]
 
     @cached_property
     def cards(self) -> Cards:
-        """The layer's cards, so narrow that some of a group can be fanned out."""
+        """The layer's cards, made narrow enough for LEAST_IN_GROUP cards of a group to be fanned out."""
         steps = min(LEAST_IN_GROUP, self.layer.heads.shared_by) - 1
         return replace(self.layer, widest=min(self.layer.widest, self._room - LEAST_STEP * steps))
 
     @cached_property
     def fanned(self) -> int:
-        """How many cards of each group are drawn: as many of queries as of scores."""
+        """How many cards of each group are drawn, of queries as of scores: as there is room, at most MOST_IN_GROUP."""
         widest = max(self.cards.width("queries"), self.cards.width("scores"))
         return min(self.cards.heads.shared_by, MOST_IN_GROUP, 1 + int((self._room - widest) / LEAST_STEP))
 
     @cached_property
     def columns(self) -> dict[int, float]:
-        """The left end of each group, by its key card; where some are left out there is room for a sign."""
+        """The left end of each group, by its key card, with room for a sign between groups that are not neighbours."""
         slots = dict[int, float]()
         slot = 0.0
         for before, head in pairwise([-1, *self.key_cards]):
@@ -49,7 +49,7 @@ class CardGroups:
         return {head: LEFT + slot * pitch for head, slot in slots.items()}
 
     def dots(self, y: float) -> Iterator[Part]:
-        """The sign for groups that are left out, before the next that is drawn."""
+        """Yield a sign "⋯" at height `y` for each gap of left-out groups, before the next group that is drawn."""
         for before, head in pairwise([-1, *self.key_cards]):
             if head > before + 1:
                 yield labels(f"gap-{head}", TextMark(self.columns[head] - 9, y, "⋯", "sign", "middle"))
@@ -60,7 +60,11 @@ class CardGroups:
         yield from self.cards.cards(key, [(head, x, y)], state, labelled=True)
 
     def fan(self, key: str, key_head: int, y: float, state: str = "", on_top: int | None = None) -> Iterator[Part]:
-        """The cards that read one key/value head, as far as there is room; the last lies on top, or another one."""
+        """Yield the cards that read one key/value head, as far as there is room; the last head, or `on_top`, is on top.
+
+        If there are more, the first of the others are drawn. With `on_top`, that card is marked "now" and `state` is
+        ignored.
+        """
         step, fall = self._fan(key)
         top = self.cards.heads.readers_of(key_head)[-1] if on_top is None else on_top
         below = [head for head in self.cards.heads.readers_of(key_head) if head != top]
@@ -84,7 +88,7 @@ class CardGroups:
         return min((b - a for a, b in pairwise(self.columns.values())), default=ROOM) - BETWEEN_GROUPS
 
     def _fan(self, key: str) -> tuple[float, float]:
-        """How far each card of a group stands right of the one before and below it."""
+        """How far each card of a group is right of the one before it and below it, as there is room."""
         gaps = max(self.fanned - 1, 1)
         return (min(13.0, (self._room - self.cards.width(key)) / gaps), min(3.0, MOST_FALL / gaps))
 

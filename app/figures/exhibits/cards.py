@@ -36,13 +36,13 @@ class Cards:
 
     @property
     def card_width(self) -> float:
-        """The width of a card; it is as high as CARD_HEIGHT, whatever the number of tokens."""
+        """The width of a card: CARD_HEIGHT · √(columns/rows) of a query head, but from MIN_CARD to `widest`."""
         _count, rows, columns = self.heads.deck("queries")
         return max(MIN_CARD, min(self.widest, CARD_HEIGHT * math.sqrt(columns / rows)))
 
     @property
     def stripe(self) -> float:
-        """The width of a stripe, the same in all matrices of the layer."""
+        """The width of a stripe, the same in all matrices of the layer: as there is room, at most MAX_STRIPE."""
         places = len(self.shown("queries"))
         return min(MAX_STRIPE, (ROOM - self.card_width) / max(places - 1, 1))
 
@@ -51,7 +51,7 @@ class Cards:
         return CARD_HEIGHT if self.heads.table[key].role == "score" else self.card_width
 
     def shown(self, key: str) -> list[int | None]:
-        """The heads of a matrix that are drawn, in order, with None for the place of those that are left out."""
+        """The heads that are drawn, in order; of more than MOST_STRIPES the first and last few around two None."""
         count = self.heads.count(key)
         if count <= MOST_STRIPES:
             return list(range(count))
@@ -63,7 +63,7 @@ class Cards:
         return self.stripe * len(self.shown(key))
 
     def stripes(self, key: str, x: float, y: float, stripe: float) -> Iterator[Part]:
-        """The stripes of a matrix, from (x, y), each so many px wide."""
+        """Yield the stripes of a matrix, from (x, y), each `stripe` px wide, with a gap for heads that are left out."""
         css = f"matrix {self.heads.table[key].role}"
         for place, head in enumerate(self.shown(key)):
             if head is not None:
@@ -79,7 +79,11 @@ class Cards:
         labelled: bool = False,
         prefix: str = "",
     ) -> Iterator[Part]:
-        """Cards at their upper left corners; the last has its head's number on it, or all if `labelled`."""
+        """Yield cards of heads at their upper left corners, with the head's number on the last, or all if `labelled`.
+
+        `placed` are (head, x, y); a head of None is skipped. `state` is added to their classes, `prefix` goes before
+        their keys.
+        """
         css = f"matrix {self.heads.table[key].role} card {state}".strip()
         width = self.width(key)
         for head, x, y in placed:
@@ -94,7 +98,7 @@ class Cards:
         return TextMark(x, y, self.letters[key], "letter", is_symbol=True)
 
     def tokens(self, key: str, y: float) -> tuple[TextMark, TextMark]:
-        """The rows of a matrix, left of it."""
+        """The number of rows of a matrix and the word "tokens" below it, left of the matrix."""
         rows = format_number(self.heads.slab(key)[0])
         return (
             TextMark(LEFT - 6, y + 10, rows, "number tokens", "end"),
@@ -111,11 +115,11 @@ class Cards:
         return f"{format_number(self.heads.slab(key)[1])} = {count} · {format_number(columns)}"
 
     def _tint(self, key: str, head: int) -> str:
-        """The class of every second group, which has another tint: the heads that share a key/value head are one."""
+        """The class "odd" for heads of every second group, else ""; heads that share a key/value head are a group."""
         group = head if self.heads.count(key) == self.heads.count("keys") else self.heads.read_by(head)
         return "odd" if group % 2 else ""
 
 
 def labels(key: str, *marks: TextMark) -> Part:
-    """Labels that stand still."""
+    """A part of labels, which do not move."""
     return Part(key, marks, css="labels")

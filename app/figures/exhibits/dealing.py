@@ -1,4 +1,4 @@
-"""How far a visitor has dealt the heads of a layer: which query card is up, and which key cards there are to choose."""
+"""How far a visitor has dealt the heads of a layer: the query card that is next, and the key cards to choose from."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MOST_GROUPS = 8  # of cards around their key card that are drawn
 
 @dataclass(frozen=True)
 class Dealing:
-    """How far a visitor is: right answers so far, and the key card tried for the query card that is up, if any.
+    """How far a visitor is: right answers so far, and the key card tried for the next query card, if any.
 
     `known` are the matrices whose decks the visitor has typed right; others keep their question marks.
     """
@@ -23,31 +23,48 @@ class Dealing:
 
     @property
     def rounds(self) -> tuple[int, ...]:
-        """The query heads that the visitor is asked for, one after the other."""
+        """The query heads that the visitor is asked for, in order: one of the second group, the last, the middle one.
+
+        Each once, so that a layer with few heads has fewer rounds.
+        """
         count, shared = self.heads.count("queries"), self.heads.shared_by
         return tuple(dict.fromkeys(min(count - 1, head) for head in (shared + shared // 2, count - 1, count // 2)))
 
     @property
     def asked(self) -> int | None:
-        """The query head whose key card is looked for; None once all were found."""
+        """The query head whose key card is asked for; None after the last round."""
         return self.rounds[self.dealt] if self.dealt < len(self.rounds) else None
 
     @property
+    def next_dealt(self) -> int:
+        """How many cards are dealt once the one that is up is."""
+        return self.dealt + 1
+
+    @property
     def fits(self) -> bool:
-        """Whether the key card that was tried is the asked query head's own."""
+        """Whether the key card that was tried is the one that the asked query head reads."""
         return self.asked is not None and self.tried == self.heads.read_by(self.asked)
 
     @property
     def found(self) -> dict[int, int]:
-        """The query heads whose key cards were found, by key card; the last may be the one that is up."""
+        """The query heads whose key cards were found, by key card; the last may be the one that is asked for now."""
         rounds = self.rounds[: self.dealt + self.fits]
         return {self.heads.read_by(head): head for head in rounds}
 
     @property
     def key_cards(self) -> tuple[int, ...]:
-        """The key/value heads that are drawn as cards: all, or where there are many those asked for and neighbours."""
+        """The key/value heads that are drawn as cards: all, or if there are more than MOST_GROUPS, some of them.
+
+        Those are the first, those asked for, their neighbours, and then from the first on.
+        """
         count = self.heads.count("keys")
-        own = [self.heads.read_by(head) for head in self.rounds]
-        wanted = [0, *own, *(head + 1 for head in own), *(head - 1 for head in own), *range(count)]
+        asked_cards = [self.heads.read_by(head) for head in self.rounds]
+        wanted = [
+            0,
+            *asked_cards,
+            *(head + 1 for head in asked_cards),
+            *(head - 1 for head in asked_cards),
+            *range(count),
+        ]
         possible = dict.fromkeys(head for head in wanted if 0 <= head < count)
         return tuple(sorted(list(possible)[: MOST_GROUPS if count <= MOST_GROUPS else MOST_GROUPS - 1]))

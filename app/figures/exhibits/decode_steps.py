@@ -1,8 +1,7 @@
-"""The steps of "One more token": how many tokens are cached at each, what the table of a decode step is there, what it
-costs.
+"""The steps of "One more token": the cached tokens at each, the table of its decode step, and its costs.
 
-The first tokens are words of a sentence; then come the sheet's own number of cached tokens, and for a model with a
-sliding window the step at which the oldest key is dropped.
+The first tokens are words of a sentence; then comes the sheet's number of cached tokens, and for a model with a sliding
+window the step at which the oldest key is dropped.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ class StepCosts:
 class DecodeStep:
     """One more token after `cached` others; `table` and `sizes` have every shape of it.
 
-    layers: how many layers it is true of, and of how many, where others see more keys; (0, 0) where all are alike.
+    layers: the number of layers it is true of, and of all layers, if others see more keys; (0, 0) if all are alike.
     """
 
     cached: int
@@ -58,7 +57,10 @@ class DecodeStep:
         return self.tokens - self.keys
 
     def shape(self, tensor: str, *, anew: bool = False) -> tuple[int, int]:
-        """Rows and columns of a matrix: by the table, or where all tokens are computed `anew`, by that of one head."""
+        """Rows and columns of a matrix by the table.
+
+        If all tokens are computed `anew`, by that of one head without a cache.
+        """
         table, sizes = (SINGLE_HEAD, {**self.sizes, "N": self.tokens}) if anew else (self.table, self.sizes)
         return table[tensor].rows.size(sizes), table[tensor].columns.size(sizes)
 
@@ -77,7 +79,9 @@ class DecodeStep:
 def decode_steps(architecture: Architecture, tokens: int, words: int) -> tuple[DecodeStep, ...]:
     """The steps of the first `words` tokens, of one more after `tokens`, and of the first that drops a key.
 
-    Raises TopicError for a model or a number of tokens that the topic is not true of.
+    The last is left out without a window, or if no text of this model reaches it. If only some layers have a window,
+    and it is longer than `tokens`, their step comes last. Raises TopicError for a model or a number of tokens that the
+    topic is not true of.
     """
     TOPICS[DECODE_TOPIC].requires(architecture, tokens)
     cached = {*range(min(words, tokens + 1)), tokens}
@@ -89,20 +93,24 @@ def decode_steps(architecture: Architecture, tokens: int, words: int) -> tuple[D
 
 
 def _is_reached(architecture: Architecture, cached: int) -> bool:
-    """Whether a text can be so long that so many tokens are cached before the last one."""
+    """Whether `cached` tokens leave room for one more in the model's context length, and the topic is true of them."""
     within = architecture.C is None or cached < architecture.C
     return within and refusal(DECODE_TOPIC, architecture, cached) is None
 
 
 def _step(architecture: Architecture, cached: int) -> DecodeStep:
-    """The step of one more token, the same in all layers."""
+    """The step of one more token after `cached` others, the same in all layers."""
     return DecodeStep(
         cached, topic_for(DECODE_TOPIC, architecture, cached), sizes_for(DECODE_TOPIC, architecture, cached, cached)
     )
 
 
 def _step_of_some_layers(architecture: Architecture, tokens: int) -> Iterator[DecodeStep]:
-    """The step at which layers with a sliding window drop their oldest key while others keep all, if there are such."""
+    """Yield the step at which layers with a sliding window drop their oldest key while others keep all.
+
+    Nothing if no layer or every layer has a window, if windows differ, if there are already as many `tokens` as the
+    window, or if the model's context ends before.
+    """
     runs = architecture.stacks[-1].runs
     windowed = [run for run in runs if run.window and not run.chunk]
     if len({run.window for run in windowed}) != 1 or len(windowed) == len(runs):
@@ -114,6 +122,6 @@ def _step_of_some_layers(architecture: Architecture, tokens: int) -> Iterator[De
 
 
 def _with_layers(architecture: Architecture, run: LayerRun) -> Architecture:
-    """The model as if it had layers of one kind alone."""
+    """The model as if all layers of its last stack were those of `run`."""
     stack = replace(architecture.stacks[-1], runs=(run,))
     return replace(architecture, stacks=(*architecture.stacks[:-1], stack), window=run.window, chunk=run.chunk)

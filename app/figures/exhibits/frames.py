@@ -1,8 +1,8 @@
 """What an exhibit consists of: numbered frames, each a sentence and a drawing made of parts that move between frames.
 
 Like figure.py this is geometry in pixels, which templates turn into SVG. Every frame is complete on its own: without
-script and on paper they stand below one another. With script one is shown at a time, and a part that two frames share
-(by its key) moves from its place in the one to its place in the other.
+script and on paper they are below one another. With script one is shown at a time, and a part that two frames share (by
+its key) moves from its place in one to its place in the other.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class PathMark:
 class TextMark:
     """A line of text: a symbol ("W_Q", "Kᵀ") as mathematics, or words and numbers as they are.
 
-    `turn` are degrees clockwise around (x, y), for names that stand aslant above columns.
+    `turn` are degrees clockwise around (x, y), for slanted names above columns.
     """
 
     x: float
@@ -57,7 +57,7 @@ DrawnMark = RectangleMark | PathMark | TextMark
 class Part:
     """Marks that move together, drawn from an origin at (x, y); `key` is the same in every frame that has this part.
 
-    `css` are its classes, such as a role ("query"). `data` are values for the exhibit's script, by the name behind
+    `css` are its classes, such as a role ("query"). `data` are values for the exhibit's script, by the name after
     "data-".
     """
 
@@ -71,7 +71,10 @@ class Part:
 
 @dataclass(frozen=True)
 class FrameDrawing:
-    """The drawing of one frame; all frames of an exhibit have one width and height. `alt_text` says it in words."""
+    """The drawing of one frame; all frames of an exhibit have the same width and height.
+
+    `alt_text` describes it in words.
+    """
 
     width: float
     height: float
@@ -83,7 +86,7 @@ class FrameDrawing:
 class Frame:
     """One step of an exhibit: its number, from 1, its key, the sentence that says what happens, and the drawing.
 
-    `asks` is a question that the visitor may answer in the drawing before going on; empty where there is none.
+    `asks` is a question that the visitor may answer in the drawing before going on; "" if there is none.
     """
 
     number: int
@@ -95,7 +98,7 @@ class Frame:
 
 @dataclass(frozen=True)
 class Exhibit:
-    """A gesture in numbered frames: its key, the title of the page, one sentence on what it shows, and the frames."""
+    """An exhibit in numbered frames: its key, the title of the page, one sentence on what it shows, and the frames."""
 
     key: str
     title: str

@@ -17,7 +17,7 @@ from app.translation import gettext as _
 
 @dataclass(frozen=True)
 class HeadsExhibit:
-    """The frames of one layer for a visitor who is so far; `letters` are those of the sheet's notation, by matrix."""
+    """The frames of one layer, for how far a visitor is; `letters` are those of the sheet's notation, by matrix."""
 
     dealing: Dealing
     letters: Mapping[str, str]
@@ -28,7 +28,7 @@ class HeadsExhibit:
         return self.dealing.heads
 
     def exhibit(self) -> Exhibit:
-        """The frames in order: slabs, decks, a query card and its key card, all pairs, side by side, fewer heads."""
+        """The frames in order: slabs, decks, a query card and its key card, all pairs, join, fewer key/value heads."""
         drawings = HeadsDrawings(self.dealing, self.letters)
         frames = (
             Frame(1, "slabs", self._slabs() + self._stripes_left_out(), drawings.slabs()),
@@ -48,6 +48,7 @@ class HeadsExhibit:
         return Exhibit("heads", _("Deal the heads"), about.format(**self._words), frames)
 
     def _slabs(self) -> str:
+        """How many stripes the queries have, and how many query heads share one of the keys and values."""
         rows, columns = map(format_number, self.heads.slab("queries"))
         sentence = _("{Q} is one matrix, {rows} × {columns}: {H} heads side by side, a stripe for each.")
         if self.heads.shared_by == 1:
@@ -68,6 +69,7 @@ class HeadsExhibit:
         return _("What are the shapes of the decks of {Q} and {K}?").format(**self._words)
 
     def _fit(self) -> str:
+        """The query card that is up, if any is left, and the rule that pairs query cards with key cards."""
         if self.dealing.asked is None:
             sentence = _(
                 "A query card goes with the key card of its own group and no other. Each pair makes one score card."
@@ -85,7 +87,7 @@ class HeadsExhibit:
 
     @property
     def remark(self) -> str:
-        """What is said of the key card that was tried; empty if none was."""
+        """The sentence about the key card that was tried: whether it fits, and whose it is; "" if none was tried."""
         tried, asked = self.dealing.tried, self.dealing.asked
         if tried is None or asked is None:
             return ""
@@ -111,6 +113,7 @@ class HeadsExhibit:
         )
 
     def _join(self) -> str:
+        """How context cards become the context and then the output, with their sizes."""
         sentence = _(
             "Softmax turns each score card into weights. Weights times the value card of the group make a context "
             "card: {H} of them, each {rows} × {columns}. Side by side they form {C}, {rows} × {all_columns}, and {C} "
@@ -121,6 +124,7 @@ class HeadsExhibit:
         return sentence.format(**self._words, rows=rows, columns=columns, all_columns=wide, out=out)
 
     def _fewer(self) -> str:
+        """What fewer key/value heads make narrower, and what stays the same."""
         if self.heads.shared_by == 1:
             sentence = _(
                 "With one key/value head for each query head, {W_K}, {W_V}, {K} and {V} fill the dashed outlines. "
@@ -143,12 +147,12 @@ class HeadsExhibit:
         return letters | {name: format_number(count) for name, count in counts.items()}
 
     def _stripes_left_out(self) -> str:
-        """A sentence, after a space, on query heads that are not drawn; empty if all are."""
+        """A sentence, after a space, about query heads that are not drawn; "" if all are."""
         shown = sum(head is not None for head in Cards(self.heads, self.letters).shown("queries"))
         return _drawn(_("Of the {count} query heads, {shown} are drawn."), shown, self.heads.count("queries"))
 
     def _groups_left_out(self) -> str:
-        """A sentence, after a space, on key cards and query cards of a group that are not drawn; empty if all are."""
+        """Sentences, each after a space, about key cards and a group's query cards of which not all are drawn."""
         fanned = CardGroups(Cards(self.heads, self.letters), self.dealing.key_cards).fanned
         drawn, count = len(self.dealing.key_cards), self.heads.count("keys")
         keys = _drawn(_("Of the {count} key cards, {shown} are drawn."), drawn, count)
@@ -157,5 +161,5 @@ class HeadsExhibit:
 
 
 def _drawn(sentence: str, shown: int, count: int) -> str:
-    """The sentence that so many of all are drawn, after a space; empty if all are."""
+    """The sentence that `shown` of `count` are drawn, after a space; "" if all are."""
     return " " + sentence.format(shown=shown, count=format_number(count)) if shown < count else ""

@@ -24,7 +24,7 @@ SPLIT = ("queries", "keys", "values")  # the matrices that are split into heads
 
 @dataclass(frozen=True)
 class HeadsDrawings:
-    """The drawings of one layer for a visitor who is so far; `letters` are those of the sheet's notation, by matrix."""
+    """The drawings of one layer, for how far a visitor is; `letters` are those of the sheet's notation, by matrix."""
 
     dealing: Dealing
     letters: Mapping[str, str]
@@ -56,7 +56,7 @@ class HeadsDrawings:
         return sentence.format(size=self._size(key), count=count)
 
     def _slab(self, key: str, top: float) -> Iterator[Part]:
-        """One matrix with its letter, its stripes and the numbers along its sides."""
+        """Yield one matrix from `top` down: its letter, its stripes, a sign for those left out, and its numbers."""
         cards, y, width = self.cards, top + 16, self.cards.slab_px(key)
         yield from cards.stripes(key, LEFT, y, cards.stripe)
         shown = cards.shown(key)
@@ -72,14 +72,14 @@ class HeadsDrawings:
         yield labels(f"{key}-labels", cards.letter(key, LEFT, top + 11), *cards.tokens(key, y), below)
 
     def decks(self) -> FrameDrawing:
-        """The stripes lifted off into decks; what is left of the slabs stays behind in pencil."""
+        """The stripes lifted off into decks, above pencil outlines of the slabs."""
         parts = [part for row, key in enumerate(SPLIT) for part in self._lifted(key, 84.0 * row + 20)]
         words = _("Decks of cards above the outlines of their matrices: {Q}, {K} and {V}.")
         words = words.format(Q=self.letters["queries"], K=self.letters["keys"], V=self.letters["values"])
         return FrameDrawing(WIDTH, 246, words, tuple(parts))
 
     def _lifted(self, key: str, y: float) -> Iterator[Part]:
-        """The deck of one matrix above its outline, with the way of each card to its stripe."""
+        """Yield the deck of one matrix above its outline; each card carries how far it moves from its stripe."""
         cards, slab = self.cards, y + 34
         shown = cards.shown(key)
         ghost = RectangleMark(LEFT, slab, cards.slab_px(key), CARD_HEIGHT, "ghost")
@@ -92,7 +92,10 @@ class HeadsDrawings:
         yield self._deck_title(key, y - 6)
 
     def fit(self) -> FrameDrawing:
-        """The asked query card above the key cards; the pairs that were found hold their score card."""
+        """The asked query card above the key cards, with the pairs found so far and their score cards.
+
+        The query card is drawn above until the right key card is tried.
+        """
         dealing, groups, found = self.dealing, self.groups, self.dealing.found
         parts = [part for key_head in groups.columns for part in self._fitted(key_head)]
         parts += groups.dots(106.0)
@@ -105,7 +108,10 @@ class HeadsDrawings:
         return FrameDrawing(WIDTH, 158, self._fit_in_words(), tuple(parts))
 
     def _fitted(self, key_head: int) -> Iterator[Part]:
-        """One key card: alone, with the query cards that read it if it was tried, and with a score card if found."""
+        """Yield one key card: alone, with the query cards that read it if it was tried, with a score card once found.
+
+        A tried card is marked "now" if it is right, else "wrong".
+        """
         groups, head = self.groups, self.dealing.found.get(key_head)
         is_tried = key_head == self.dealing.tried and self.dealing.asked is not None
         state = ("now" if self.dealing.fits else "wrong") if is_tried else ""
@@ -118,6 +124,7 @@ class HeadsDrawings:
             yield from groups.card("scores", head, key_head, 132.0, state)
 
     def _fit_in_words(self) -> str:
+        """Which query card is up, unless it already fits, the key cards, and the pairs dealt so far, in sentences."""
         asked = self.dealing.asked
         up = [] if asked is None or self.dealing.fits else [_("Query card {head} is up.").format(head=asked)]
         pair = _("Query card {head} lies on key card {key} and has dealt a score card.")
@@ -126,7 +133,7 @@ class HeadsDrawings:
         return " ".join([*up, cards, *pairs])
 
     def pairs(self) -> FrameDrawing:
-        """Every group of query cards over its key card, and the score cards that the pairs deal."""
+        """Every group of query cards above its key card, with the pairs' score cards, and the decks' shapes."""
         parts, groups = list[Part](), self.groups
         for key_head in groups.columns:
             parts += groups.fan("queries", key_head, 6.0)
@@ -145,7 +152,7 @@ class HeadsDrawings:
         return FrameDrawing(WIDTH, height, words, tuple(parts))
 
     def join(self) -> FrameDrawing:
-        """The context cards put side by side as C, in the corner of its product with W_O."""
+        """The context cards put next to each other as C, in the corner of its product with W_O."""
         cards, top = self.cards, 26.0
         x, y = LEFT + WEIGHT_PX + 10, top + WEIGHT_PX + 8
         shown = cards.shown("context")
@@ -179,7 +186,7 @@ class HeadsDrawings:
         return FrameDrawing(WIDTH, y + 44, words, parts)
 
     def fewer(self) -> FrameDrawing:
-        """W_K, W_V, K and V with this number of key/value heads, in the outlines that one for each query head has."""
+        """W_K, W_V, K and V with this number of key/value heads, in outlines of those with one per query head."""
         rows = ((20.0, 64.0, ("W_K", "W_V")), (106.0, CARD_HEIGHT, ("keys", "values")))
         columns = (4.0, (WIDTH - 16) / 2 + 16)
         places = ((key, x, y, height) for y, height, keys in rows for key, x in zip(keys, columns, strict=True))
@@ -189,7 +196,7 @@ class HeadsDrawings:
         return FrameDrawing(WIDTH, 134, words, parts)
 
     def _thinned(self, key: str, x: float, y: float, height: float) -> Iterator[Part]:
-        """A matrix of key/value heads in the outline of one with as many as there are query heads."""
+        """Yield a matrix of key/value heads, with its letter and size, in the outline of one with H heads."""
         room, tensor = (WIDTH - 16) / 2 - 4, self.heads.table[key]
         most = replace(self.heads, sizes={**self.heads.sizes, "G": self.heads.count("queries")})
         width = max(3.0, room * self.heads.slab(key)[1] / most.slab(key)[1])
@@ -200,7 +207,7 @@ class HeadsDrawings:
         yield labels(f"{key}-labels", self.cards.letter(key, x, y - 8), size)
 
     def _deck_text(self, key: str) -> str:
-        """The shape of a deck as PyTorch prints it, with question marks until the visitor has found it."""
+        """A deck's shape as PyTorch prints it, "(?, ?, ?)" for a deck that the visitor has yet to find."""
         asked = key in ("queries", "keys", "scores") and key not in self.dealing.known
         return "(?, ?, ?)" if asked else "({}, {}, {})".format(*self.heads.deck(key))
 
@@ -209,9 +216,9 @@ class HeadsDrawings:
         return labels(f"{key}-labels", self.cards.letter(key, LEFT, y), TextMark(LEFT + 18, y, deck, "number dims"))
 
     def _decks_in_line(self, *keys: str, y: float) -> tuple[Part, float]:
-        """The letters of some matrices with the shapes of their decks, from left to right; and where they end.
+        """The letters of some matrices with the shapes of their decks, from left to right, and the y where they end.
 
-        What has no room on a line stands on the next.
+        What has no room on a line goes on the next.
         """
         marks, x = list[TextMark](), LEFT
         for key in keys:
@@ -223,7 +230,7 @@ class HeadsDrawings:
         return labels("decks", *marks), y + 8
 
     def _row_letters(self, **rows: float) -> Part:
-        """The letters of rows of cards, at the left; each row by its upper end."""
+        """The letters of rows of cards, on the left; `rows` has the upper end of each row by its matrix."""
         letters = (self.cards.letter(key, LEFT - 12, y + 16) for key, y in rows.items())
         return labels("rows", *(replace(letter, anchor="end") for letter in letters))
 

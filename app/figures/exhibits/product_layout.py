@@ -1,7 +1,7 @@
-"""Where everything stands while two matrices are slid together, and the parts that are drawn there.
+"""The places of everything while two matrices are slid together, and the parts that are drawn there.
 
-The right operand stands above the place of the result; the left one stands beside that place, or below it as long as
-it is apart. In the corner between them, free at the upper left, the inner sides meet.
+The right operand is above the place of the result; the left one is next to that place, or below it while it is apart.
+In the corner between them, free at the upper left, the inner sides meet.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ HEADING_PX = 48.0  # above the right operand, for the names of its columns, whic
 class ProductLayout:
     """One product with its lengths, all four of which are known.
 
-    How an operand is shown is "apart", then "met" or "bounced", where the inner sides have lost their labels, then
-    "pencil", where they are gone.
+    An operand is shown "apart", then "met" or "bounced", where the inner sides have lost their labels, then "pencil",
+    where they are gone.
     """
 
     shapes: TypedShapes
@@ -43,7 +43,7 @@ class ProductLayout:
 
     @cached_property
     def axes(self) -> tuple[DrawnAxis, DrawnAxis, DrawnAxis, DrawnAxis]:
-        """The sides of the left operand and of the right one as it is multiplied, on one scale."""
+        """Rows and columns of the left operand, then of the right one, as they are multiplied, on one scale."""
         blanks = self.product.blanks
         cells = cells_of([self.shapes.lengths[blank] for blank in blanks])
         first, second, third, fourth = (drawn_axis(self.shapes, blank, cells) for blank in blanks)
@@ -70,19 +70,23 @@ class ProductLayout:
 
     @cached_property
     def letters(self) -> Mapping[str, str]:
-        """The letters of left, right and result, with the ᵀ of the one that is read transposed."""
+        """The letters of "left", "right" and "result", with ᵀ for the one that is read transposed."""
         product = self.product
         keys = {"left": product.left, "right": product.right, "result": product.result}
         return {name: self.letter(key) + "ᵀ" * (key == product.transposed) for name, key in keys.items()}
 
     def letter(self, tensor: str) -> str:
-        """The letter of a tensor; of one that is sliced, that of its first head: K_1."""
+        """The letter of a tensor; of one that is sliced, that of its first head, with _1 in place of an index: K_1."""
         letter = self.shapes.letter(tensor)
         return f"{letter.partition('_')[0]}_1" if tensor in self.product.sliced else letter
 
     @cached_property
     def cell(self) -> tuple[int, int]:
-        """The row and column of the cell that is asked for: those of France and capital, if the text is that long."""
+        """The row and column of the cell that is asked for: those of France and capital, if the text is that long.
+
+        Otherwise the token that asks is the fourth and the one that is asked the second, or the last if there are
+        fewer. With tokens as columns, the token that asks has the column.
+        """
         axes = (self.columns, self.rows) if self.product.tokens_are_columns else (self.rows, self.columns)
         asking, asked = (axis.cell_names for axis in axes)
         token = asking.index("France") if "France" in asking else min(3, len(asking) - 1)
@@ -113,16 +117,16 @@ class ProductLayout:
 
     @property
     def top(self) -> float:
-        """The upper end of the right operand, with room above it for a longer side that swings up beside it."""
+        """The upper end of the right operand, with room above it for a longer side that swings up next to it."""
         return HEADING_PX + max(0.0, self.axes[1].px - self.axes[2].px)
 
     @property
     def y(self) -> float:
-        """The upper end of the result and of the left operand once it is there."""
+        """The upper end of the result, and of the left operand once it has moved up."""
         return self.top + self.axes[2].px + CORNER_GAP_PX
 
     def drawing(self, *parts: Part) -> FrameDrawing:
-        """A drawing of the layout with these parts; in words, both operands with their sizes."""
+        """A drawing of the layout with these parts; its alt text names both operands with their sizes."""
         left, right = (" × ".join(axis.text for axis in self.axes[at : at + 2]) for at in (0, 2))
         words = _("{left} is {left_size}, {right} is {right_size}.")
         alt_text = words.format(**self.letters, left_size=left, right_size=right)
@@ -134,9 +138,10 @@ class ProductLayout:
     # Parts
 
     def left(self, how: str = "", data: Mapping[str, str] | None = None, *, letter: str | None = None) -> Part:
-        """The left operand with the names of its rows; below its place while it is "apart", and after it "bounced".
+        """The left operand with the names of its rows, shown as `how` says: "apart" and "bounced" are below its place.
 
-        `letter` is what stands in its middle, its own letter if None.
+        In "pencil" it has no sides; only "apart" labels its inner side. `letter` is written in its middle, its letter
+        if None; `data` is for the script.
         """
         rows, columns = self.axes[:2]
         marks = list(self._body(self.product.left, columns, rows, "rows", letter))
@@ -167,12 +172,11 @@ class ProductLayout:
         return Part("right", tuple(marks), self.x, self.top, self._css(self.product.right, how))
 
     def result(self, how: str = "", letter: str | None = None, data: Mapping[str, str] | None = None) -> Part:
-        """The result in its place: how "empty" without numbers yet, "full" of them, "masked", or "sums".
+        """The result in its place: `how` is "empty" without numbers, "full" of them, "masked", or "sums".
 
-        With "sums", 1 stands beside each row instead of the label; below each column where tokens are columns.
-        Beside an attention sink, whose weight is dropped, the sums are less than 1.
-
-        `letter` is what stands in its middle, its own letter if None.
+        With "sums", 1 is next to each row in place of the label, or below each column if tokens are columns; "<1" with
+        an attention sink, whose weight is dropped. Without `how` it has no lines between cells. `letter` is written in
+        its middle, its letter if None; `data` is for the script.
         """
         rows, columns = self.rows, self.columns
         marks = list(
@@ -194,7 +198,7 @@ class ProductLayout:
         return Part("result", tuple(marks), self.x, self.y, self._css(self.product.result, how), data or {})
 
     def outer_sides(self) -> tuple[Part, Part]:
-        """The outer sides of the operands at the result, where they came from there."""
+        """The outer sides of the operands, as the left and upper side of the result."""
         rows, columns = self.rows, self.columns
         return (
             Part("rows-side", (PathMark(f"M0 0V{rows.px:.1f}", f"side {rows.kind}"),), self.x, self.y),
@@ -202,7 +206,10 @@ class ProductLayout:
         )
 
     def swung(self) -> tuple[Part, Part]:
-        """The left operand's inner side upright in the corner, beside the right operand's, and the way it came."""
+        """The arc along which the left operand's inner side swings, and that side upright next to the right operand's.
+
+        It is marked as a mismatch if the two differ.
+        """
         columns = self.axes[1]
         kind = columns.kind if self.fits else "mismatch"
         x, y = self.x - CORNER_GAP_PX / 2, self.y - CORNER_GAP_PX
@@ -213,7 +220,7 @@ class ProductLayout:
         )
 
     def equal_label(self) -> Part:
-        """That both inner sides are equal: 128 = 128."""
+        """The label that both inner sides are equal: 128 = 128; on two lines on a sheet in letters."""
         sides = " = ".join(axis.text for axis in self.axes[1:3])
         x, y = self.x - CORNER_GAP_PX - 10, self.y - CORNER_GAP_PX - self.axes[2].px / 2
         if self.in_letters:
@@ -225,7 +232,7 @@ class ProductLayout:
         return Part("verdict", (TextMark(0, 0, sides, "size right", "end"),), x, y)
 
     def overhang(self) -> Part:
-        """A bracket along what one inner side has too much, with the number; of letters, that they differ."""
+        """The difference between the inner sides: a bracket with the length left over, or in letters "d_h ≠ N"."""
         left, right = self.axes[1], self.axes[2]
         if self.in_letters:
             x, y = self.x - CORNER_GAP_PX - 10, self.y - CORNER_GAP_PX - right.px / 2
@@ -258,7 +265,11 @@ class ProductLayout:
         )
 
     def hidden(self, is_hidden: Callable[[int, int], bool], text: str) -> Part:
-        """What a mask hides of the result: cell by cell, each with a text, and in the rest all after the diagonal."""
+        """What a mask hides of the result: cell by cell, each with `text` in it, and a triangle in the rest.
+
+        `is_hidden` says of a row and a column whether their cell is hidden. The triangle, which is after the diagonal,
+        is drawn only if the first cell beyond the named ones is hidden.
+        """
         turned = self.product.tokens_are_columns
         asked = self.rows if turned else self.columns
         named, rest = len(self.columns.cell_names), asked.px - CELL_PX * len(asked.cell_names)
@@ -284,9 +295,10 @@ class ProductLayout:
         *,
         low: bool = False,
     ) -> Iterator[DrawnMark]:
-        """The area of a matrix: hatched if it is a parameter, with lines between the cells of its named sides.
+        """Yield the area of a matrix: hatched if it is a parameter, with lines between its cells.
 
-        Its letter stands in the middle, or where a causal mask hides nothing, if that is `low`.
+        `cells` says between which: "rows", "columns", "both" or "". Its letter, or `letter`, is in the middle; if
+        `low`, in the part that a causal mask does not hide. "" means no letter.
         """
         yield RectangleMark(0, 0, columns.px, rows.px, "body")
         if self.shapes.table[tensor].parameter:
@@ -309,7 +321,7 @@ class ProductLayout:
 
 
 def _label(x: float, y: float, axis: DrawnAxis, anchor: Literal["start", "middle", "end"] = "start") -> list[TextMark]:
-    """What a side counts, on one line or two, from the first line's baseline down."""
+    """What a side counts, on one line or two, the first with its baseline at y; `anchor` is the end or middle at x."""
     return [
         replace(_length(x, y + LABEL_LINE_PX * at, line, f"size {axis.kind}"), anchor=anchor)
         for at, line in enumerate(axis.label_lines)
@@ -317,7 +329,7 @@ def _label(x: float, y: float, axis: DrawnAxis, anchor: Literal["start", "middle
 
 
 def _length(x: float, y: float, text: str, css: str) -> TextMark:
-    """A length, left of x: a number, or letters, of which the last may have an index, as in H·d_head."""
+    """A length, which ends at x: a number, or letters, of which the last may have an index, as in H·d_head."""
     return TextMark(x, y, text, css, "end", is_symbol=re.fullmatch(r"[^_]*_\w+", text) is not None)
 
 

@@ -20,7 +20,7 @@ _HEADS = ("H", "G")
 
 
 class UnmultipliableError(ValueError):
-    """Typed lengths of which no head can be shown; one sentence that says which, and what to do."""
+    """Typed lengths with which no single head can be shown; one sentence that says which, and what to do."""
 
 
 @dataclass(frozen=True)
@@ -64,14 +64,17 @@ class Product:
 def products_of(table: TensorTable, tokens_are: str = "rows") -> tuple[Product, ...]:
     """Every tensor of a table that is the product of two others, in the order of computation.
 
-    Not those that are rotated or gated besides.
+    Products that are rotated or gated are left out. `tokens_are` is "rows", or "columns" for transposed products.
     """
     products = (product for tensor in table.tensors for product in _products(table, tensor))
     return tuple(product.with_tokens_as_columns if tokens_are == "columns" else product for product in products)
 
 
 def _products(table: TensorTable, tensor: Tensor) -> Iterator[Product]:
-    """The tensor as a product, if it is one."""
+    """Yield the tensor as a product, if it is a plain one.
+
+    Sliced are all three tensors if heads share sides, else the larger ones.
+    """
     product = tensor.made_by
     if not isinstance(product, Matmul) or not product.is_plain:
         return
@@ -82,10 +85,10 @@ def _products(table: TensorTable, tensor: Tensor) -> Iterator[Product]:
 
 
 def multiplied(shapes: TypedShapes, product: Product) -> TypedShapes:
-    """The shapes of the matrices that are multiplied: the sheet's own, or of tensors that are sliced, those of a slice.
+    """The shapes of the matrices that are multiplied: the sheet's, or those of one slice for tensors that are sliced.
 
-    Example: of queries that are 60 × 896 in 14 heads, 60 × 64. Raises UnmultipliableError where the typed widths can't
-    be split into heads, or the operands have different numbers of them.
+    Example: of queries that are 60 × 896 in 14 heads, 60 × 64. Raises UnmultipliableError if the typed widths can't be
+    split into heads, or the operands have different numbers of them.
     """
     if not product.sliced:
         return shapes
@@ -96,8 +99,8 @@ def multiplied(shapes: TypedShapes, product: Product) -> TypedShapes:
     for tensor in (shapes.table[key] for key in keys):
         last = side_fields(len(tensor.shape))[-2:]
         splits = tensor.key in product.sliced and last == MATRIX_FIELDS  # heads side by side in the columns
-        for field, own in zip(MATRIX_FIELDS, last, strict=True):
-            sides[Blank(tensor.key, field)] = _of_slice(shapes, Blank(tensor.key, own), splits=splits)
+        for field, slice_field in zip(MATRIX_FIELDS, last, strict=True):
+            sides[Blank(tensor.key, field)] = _of_slice(shapes, Blank(tensor.key, slice_field), splits=splits)
     tensors = (
         replace(shapes.table[key], shape=tuple(sides[Blank(key, field)][0] for field in MATRIX_FIELDS), made_by=None)
         for key in keys
@@ -109,19 +112,22 @@ def multiplied(shapes: TypedShapes, product: Product) -> TypedShapes:
 
 
 def has_every_side(shapes: TypedShapes, product: Product) -> bool:
-    """Whether the shapes tell every side of a product, so that it can be shown."""
+    """Whether the shapes have a length for every side of a product, in letters a meaning, so that it can be shown.
+
+    False if the lengths cannot be multiplied head by head.
+    """
     try:
-        own = multiplied(shapes, product)
+        multiplied_shapes = multiplied(shapes, product)
     except UnmultipliableError:
         return False
-    known = own.meanings if shapes.variant.worksheet.answers == "letters" else own.lengths
+    known = multiplied_shapes.meanings if shapes.variant.worksheet.answers == "letters" else multiplied_shapes.lengths
     return all(blank in known for blank in product.blanks)
 
 
 def products_on(variant: Variant) -> tuple[Product, ...]:
     """The products of a sheet that can be shown once its boxes are right, in the order of computation.
 
-    Of the others a side is neither asked nor follows from what is, and no fact of the sheet tells it.
+    Left out are those with a side that is not asked, does not follow from what is asked, and is stated by no fact.
     """
     shapes = TypedShapes.unchecked(variant, variant.problem.answers).with_facts()
     products = products_of(variant.table, variant.worksheet.tokens_are)
@@ -145,7 +151,11 @@ def slices(shapes: TypedShapes, product: Product) -> tuple[str, int]:
 def _of_slice(
     shapes: TypedShapes, blank: Blank, *, splits: bool
 ) -> tuple[Expression, Fraction | None, Expression | None]:
-    """A side of one slice: its true length in symbols, the typed one, and what that means on a sheet in letters."""
+    """A side of one slice: its true length in symbols, the typed one, and what that means on a sheet in letters.
+
+    If it `splits`, a side of several heads is divided by H or G; raises UnmultipliableError if the typed length cannot
+    be.
+    """
     side = shapes.table[blank.tensor].expression(blank.field)
     length, meaning = shapes.lengths.get(blank), shapes.meanings.get(blank)
     heads = next((symbol for symbol in _HEADS if symbol in side.symbols), "") if splits else ""
@@ -161,7 +171,10 @@ def _of_slice(
 
 
 def _require_equal_slices(shapes: TypedShapes, product: Product) -> None:
-    """Refuse operands whose sides before the last two differ: @ multiplies slice by slice."""
+    """Raise UnmultipliableError for operands whose typed sides before the last two differ: @ multiplies slice by slice.
+
+    Operands without such sides, or with one not typed, pass.
+    """
     leading = [
         [shapes.lengths.get(Blank(key, field)) for field in side_fields(len(shapes.table[key].shape))[:-2]]
         for key in (product.left, product.right)

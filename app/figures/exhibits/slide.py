@@ -1,9 +1,9 @@
 """Slide it together: a product as a gesture, from two matrices apart to the result, for any product of a table.
 
-The right operand stands above the place of the result and the left one comes from below. Where they meet at the
-corner, the left one's inner side, its columns, swings up to the right one's inner side, its rows: equal ones close and
-disappear, and the outer sides become the sides of the result. Of unequal ones the overhang remains. Then one cell of
-the result is asked for, filled by one row and one column, and of scores it is shown how they become weights.
+The right operand is above the place of the result and the left one comes from below. Where they meet at the corner, the
+left one's inner side, its columns, swings up to the right one's inner side, its rows: equal ones close and disappear,
+and the outer sides become the sides of the result. Of unequal ones the overhang remains. Then the visitor is asked for
+one cell of the result, which one row and one column fill; and scores are turned into weights.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class SlideStep(NamedTuple):
 def slide_exhibit(shapes: TypedShapes, product: Product) -> Exhibit:
     """The frames of a product with the lengths of these shapes, all four of which must be known.
 
-    Raises UnmultipliableError where of typed lengths no single head can be shown.
+    Raises UnmultipliableError if the typed lengths do not give a single head.
     """
     product_frames = _ProductFrames(multiplied(shapes, product), product, *slices(shapes, product))
     frames = tuple(Frame(number, *step) for number, step in enumerate(product_frames.steps(), 1))
@@ -49,7 +49,7 @@ def slide_exhibit(shapes: TypedShapes, product: Product) -> Exhibit:
 
 @dataclass(frozen=True)
 class _ProductFrames:
-    """The sentences of one product, each beside its drawing; of a slice, what it is and how many there are."""
+    """The sentences of one product, each with its drawing; of a slice, what it is and how many there are."""
 
     shapes: TypedShapes
     product: Product
@@ -63,7 +63,10 @@ class _ProductFrames:
 
     @property
     def about(self) -> str:
-        """What the product is, in letters and the model's name; of a slice, that there are others like it."""
+        """What the product is, in letters, the model's name and the tokens; of a slice, that there are others like it.
+
+        On a sheet in letters the number of tokens is left out.
+        """
         sentence = _("{result} = {left} · {right} in {model}, with {tokens} tokens.")
         variant = self.shapes.variant
         if self.layout.in_letters:
@@ -78,7 +81,11 @@ class _ProductFrames:
         return f"{about} {more}".strip().format(count=format_number(self.slices))
 
     def steps(self) -> Iterator[SlideStep]:
-        """Every frame in order: apart and meeting; if the inner sides are equal the result, its cells, its softmax."""
+        """Yield every frame in order: apart and meeting.
+
+        If the inner sides are equal the result, its cells, its softmax. If they are not equal, the second frame, which
+        shows the overhang, is the last.
+        """
         layout = self.layout
         label = _("Move {left} up to {right}").format(**layout.letters)
         moving = layout.left("apart", {"moves": f"{-TRAVEL_PX:g}", "label": label})
@@ -117,7 +124,7 @@ class _ProductFrames:
         return self._say(sentence, overhang=format_number(abs(columns - rows)))
 
     def _with_result(self, how: str = "", letter: str | None = None) -> FrameDrawing:
-        """The operands in pencil, and the result between their outer sides."""
+        """The operands in pencil, and the result between their outer sides, as `how` and `letter` say: see `result`."""
         layout = self.layout
         operands = (layout.right("pencil"), layout.left("pencil"))
         return layout.drawing(*operands, layout.result(how, letter), *layout.outer_sides())
@@ -125,7 +132,10 @@ class _ProductFrames:
     # One cell
 
     def _cell_steps(self) -> Iterator[SlideStep]:
-        """Which cell belongs to one row and one column, how it is filled, and all of them."""
+        """Yield three frames: which cell is that of one row and one column, how it is filled, and all cells.
+
+        `row` and `column` in the question are names or numbers; in letters, the cells are not counted.
+        """
         layout = self.layout
         axes = (layout.rows, layout.columns)
         row, column = (axis.spoken_name(at) for axis, at in zip(axes, layout.cell, strict=True))
@@ -162,7 +172,7 @@ class _ProductFrames:
         return self.shapes.table.by_key.get("weights") if self.layout.product.result == "scores" else None
 
     def _question(self, row: str, column: str) -> str:
-        """What the visitor is asked: of scores who asks whom, of a vector which of its numbers, else row and column."""
+        """What the visitor is asked: for scores who asks whom, for a token's vector which number, else which cell."""
         if self._asks_words:
             asking, asked = (column, row) if self.product.tokens_are_columns else (row, column)
             return _("In which cell does {row} ask {column}?").format(row=asking, column=asked)
@@ -185,7 +195,7 @@ class _ProductFrames:
         return self._weights is not None and not any(axis.cell_names[cell].isdecimal() for axis, cell in axes)
 
     def _wrong_cell(self) -> str:
-        """What is said of another cell, for the script, with %(row)s and %(column)s."""
+        """The sentence about a wrong cell, for the script, with %(row)s and %(column)s."""
         if self._asks_words and self.product.tokens_are_columns:
             return _("There %(column)s asks %(row)s. Columns ask, rows are asked.")
         if self._asks_words:
@@ -195,7 +205,11 @@ class _ProductFrames:
     # From scores to weights
 
     def _softmax_steps(self) -> Iterator[SlideStep]:
-        """How scores become weights in this model: the scale, what is added, the mask, the softmax."""
+        """Yield how scores become weights in this model: the scale, the mask, the softmax.
+
+        Nothing if the result is not scores, or if typed scores are not square where they should be. The scale has a
+        frame only if something is done to the scores, the mask only if it hides a cell that is drawn.
+        """
         weights = self._weights
         if weights is None or not self._is_as_square_as_in_the_model():
             return
@@ -212,7 +226,7 @@ class _ProductFrames:
         yield SlideStep("softmax", sentence, self._masked("0", letter, "sums"))
 
     def _softmax_sentence(self) -> str:
-        """What the softmax does with a row of scores, or a column of them; and what a sink takes of it."""
+        """What the softmax does with a row of scores (a column if tokens are columns), and what a sink takes of it."""
         if self.product.tokens_are_columns and self.layout.has_sink:
             return _(
                 "Softmax, column by column: the weights that {row} gives to the tokens it attends to and the attention "
@@ -236,20 +250,20 @@ class _ProductFrames:
         )
 
     def _is_as_square_as_in_the_model(self) -> bool:
-        """Whether rows and columns are equal where they should be: a mask is nothing on other typed numbers."""
+        """Whether typed rows and columns are equal if the true ones are: a mask has no meaning on other numbers."""
         truth = true_lengths(self.shapes)
         rows, columns = (self.layout.product.blanks[at] for at in (0, 3))
         return truth[rows] != truth[columns] or self.layout.rows.length == self.layout.columns.length
 
     def _scale_sentence(self) -> str:
-        """What scores are multiplied by, what bounds them and what is added; "" where nothing is."""
+        """How scores are multiplied, bounded and added to without changing shape; "" if nothing of this is done."""
         architecture = self.shapes.variant.architecture
         d_h, symbol = self.shapes.variant.sizes["d_h"], self.shapes.variant.notation.symbol("d_h")
         scale = architecture.score_scale
         divided = _("Each score is divided by √{symbol}.")
         if self.layout.axes[1].length == d_h and not self.layout.in_letters:
             divided = _("Each score is divided by √{symbol} = √{d_h} {root}, so that scores don’t grow with {symbol}.")
-        said = {
+        sentence = {
             "inverse-sqrt": divided,
             "yarn": f"{divided} {_('YaRN, for long inputs, also multiplies it by {number}.')}",
             "root": _("Each score is divided by √{number}."),
@@ -257,7 +271,7 @@ class _ProductFrames:
             "none": "",
         }[scale.kind]
         numbers = {"factor": f"{scale.factor:.4g}", "number": f"{scale.number:.4g}"}
-        sentences = [said.format(symbol=symbol, d_h=d_h, root=_root(d_h), **numbers)] if said else []
+        sentences = [sentence.format(symbol=symbol, d_h=d_h, root=_root(d_h), **numbers)] if sentence else []
         if architecture.score_softcap:
             sentences.append(
                 _("A tanh keeps it between −{cap} and {cap}.").format(cap=f"{architecture.score_softcap:g}")
@@ -268,7 +282,10 @@ class _ProductFrames:
         return " ".join((*sentences, _("The shape stays the same."))) if sentences else ""
 
     def _is_hidden(self, row: int, column: int) -> bool:
-        """Whether the mask hides a cell, by its places in the text: those of a query and its key."""
+        """Whether the mask hides a cell: its key is later, too far away, or in another chunk than its query.
+
+        Limits count only if they hold in all layers. With tokens as columns, the query has the column.
+        """
         if self.product.tokens_are_columns:
             row, column = column, row
         reach, chunk = shared_limits(self.shapes)
@@ -280,7 +297,7 @@ class _ProductFrames:
         return any(self._is_hidden(row, column) for row in range(rows) for column in range(columns))
 
     def _mask_sentence(self) -> str:
-        """What the mask hides from a row of this model."""
+        """What the mask hides from a row: later tokens, or distant ones, then what windows and chunks hide."""
         if is_causal(self.shapes):
             sentence = _("No token may attend to later ones: there the mask puts −∞.")
         else:
@@ -299,6 +316,6 @@ class _ProductFrames:
 
 
 def _root(number: int) -> str:
-    """What a square root is, with its sign: '= 8' of 64, '≈ 11.3' of 128."""
+    """The square root of a number, with its sign: '= 8' for 64, '≈ 11.3' for 128."""
     root = math.isqrt(number)
     return f"= {root}" if root * root == number else f"≈ {math.sqrt(number):.3g}"

@@ -8,7 +8,7 @@ Every token has one row, in the cache as among the scores, so that the lines bui
          of   └────┘ └────┘             └┴┘┐
      France   [ k  ] [ v  ] [ q  ]      [  s  ]
 
-Tokens are words of a sentence at first; then one row stands for all that are between them and the new one.
+Tokens are words of a sentence at first; then one row represents all that are between them and the new one.
 """
 
 from __future__ import annotations
@@ -54,14 +54,17 @@ def steps_of(variant: Variant) -> tuple[DecodeStep, ...]:
 
 @dataclass(frozen=True)
 class _Row:
-    """A row of the picture: what stands beside it, and which tokens it stands for, counted from 0."""
+    """A row of the picture: its label, and the tokens that it represents, counted from 0."""
 
     label: str
     tokens: range
 
 
 def _rows(words: Sequence[str], step: DecodeStep) -> list[_Row]:
-    """The rows up to the new token's: words, a row of dots for several tokens, then the new token."""
+    """The rows up to the new token's: words, a row of dots for several tokens, then the new token.
+
+    A single token between the words and the new one, and a new one after the words, are labelled by their number.
+    """
     rows = [_Row(word, range(index, index + 1)) for index, word in enumerate(words[: step.tokens])]
     between = range(len(words), step.cached)
     if between:
@@ -73,7 +76,7 @@ def _rows(words: Sequence[str], step: DecodeStep) -> list[_Row]:
 
 @dataclass(frozen=True)
 class _Grid:
-    """Where rows and columns stand, the same in all frames."""
+    """The places of rows and columns, the same in all frames."""
 
     variant: Variant
     words: tuple[str, ...]
@@ -164,11 +167,12 @@ def _room(grid: _Grid) -> Part:
 
 
 def _names(grid: _Grid, rows: Sequence[_Row]) -> Iterator[Part]:
+    """Yield each row's word twice: left of the rows, and turned above its column of the scores; the last is new."""
     for index, row in enumerate(rows):
         x, y = grid.columns["scores"] + (index + 0.5) * _CELL_PX + 4, grid.top - _TEXT_PX
         css = "tokens axis" + " now" * (index == len(rows) - 1)
-        beside = TextMark(grid.left - _TEXT_PX, grid.y(index) + _ROW_PX / 2 + 4, row.label, css, "end")
-        yield Part(f"name-{_key(row)}", (beside, TextMark(x, y, row.label, css, turn=-90)))
+        at_row = TextMark(grid.left - _TEXT_PX, grid.y(index) + _ROW_PX / 2 + 4, row.label, css, "end")
+        yield Part(f"name-{_key(row)}", (at_row, TextMark(x, y, row.label, css, turn=-90)))
 
 
 def _key(row: _Row) -> str:
@@ -177,7 +181,11 @@ def _key(row: _Row) -> str:
 
 
 def _row_parts(grid: _Grid, step: DecodeStep, rows: Sequence[_Row], index: int, row: _Row) -> Iterator[Part]:
-    """The key, the value, the query and the scores of a row, and what is hidden from it."""
+    """Yield the key, the value, the query and the scores of a row, and what would be hidden from it without a cache.
+
+    The last row is the new token's; rows of tokens that fell out of the window are dropped. Only the new query is
+    shown; the others have the class "gone".
+    """
     is_new, is_dropped = index == len(rows) - 1, row.tokens[-1] < step.dropped
     state = "new" if is_new else "dropped" if is_dropped else "kept"
     y = grid.y(index)
@@ -198,20 +206,20 @@ def _row_parts(grid: _Grid, step: DecodeStep, rows: Sequence[_Row], index: int, 
 def _cells(step: DecodeStep, rows: Sequence[_Row], index: int) -> str:
     """The scores of a row as one path: a cell for each column whose tokens it sees.
 
-    Where only the first of a row's tokens see them, before those fall out of the window, it is half a cell.
+    If only the first or only the last of a row's tokens sees them, because of the window, it is half a cell.
     """
     cells, window = list[str](), step.keys if step.dropped else step.tokens
     asking = rows[index].tokens
     for column, row in enumerate(rows[: index + 1]):
-        seen = [row.tokens[-1] > token - window for token in (asking[0], asking[-1])]
-        if any(seen):
-            height = _ROW_PX if all(seen) else _ROW_PX / 2
+        visible = [row.tokens[-1] > token - window for token in (asking[0], asking[-1])]
+        if any(visible):
+            height = _ROW_PX if all(visible) else _ROW_PX / 2
             cells.append(f"M{column * _CELL_PX:g} 0h{_CELL_PX - 1:g}v{height:g}h-{_CELL_PX - 1:g}z")
     return "".join(cells)
 
 
 def _hidden(grid: _Grid, rows: Sequence[_Row], index: int) -> RectangleMark:
-    """The later tokens of a row, which a causal mask hides where all rows are computed at once."""
+    """The later tokens of a row, which a causal mask hides if all rows are computed at once."""
     x = (index + 1) * _CELL_PX
     return RectangleMark(x, 0.0, max(0.0, grid.rows * _CELL_PX - 1 - x), _ROW_PX, "later")
 
@@ -230,7 +238,7 @@ def _letters(grid: _Grid, step: DecodeStep) -> Part:
 def _shapes(grid: _Grid, step: DecodeStep, *, anew: bool) -> Part:
     """The shapes below the columns, on two lines each; of the scores on one.
 
-    Those of all tokens computed `anew` are shown where there is no cache.
+    With `anew`, those of all tokens computed again, for the view without a cache.
     """
     marks, y = list[TextMark](), grid.bottom + _LINE_PX - 2
     for key in ("keys", "values", "queries"):
@@ -252,6 +260,7 @@ def _alt_text(grid: _Grid, step: DecodeStep) -> str:
 
 
 def _sentence(grid: _Grid, step: DecodeStep) -> str:
+    """What happens to the new token's row in this step, in a sentence with its word and numbers."""
     words = {
         "word": _rows(grid.words, step)[-1].label,
         "cached": format_number(step.cached),
@@ -266,7 +275,11 @@ def _sentence(grid: _Grid, step: DecodeStep) -> str:
 
 
 def _form(grid: _Grid, step: DecodeStep) -> str:
-    """The sentence of a step, with names in braces."""
+    """The sentence of a step, with names in braces.
+
+    There is one each for windows in some layers, a full window, a number of tokens beyond the words, a word, the first
+    word.
+    """
     if step.layers[0]:
         return _(
             "In {layers} of the {all_layers} layers the window of {keys} keys is full now: token {tokens} pushes the "
@@ -300,7 +313,10 @@ def _form(grid: _Grid, step: DecodeStep) -> str:
 
 
 def _question(grid: _Grid, step: DecodeStep, following: DecodeStep | None) -> str:
-    """What may be predicted before the next step; empty where that would be the same as before."""
+    """What may be predicted before the next step: a full window, the scores' shape after many tokens, or their number.
+
+    The number of scores is asked before the fourth token. "" before any other step, and after the last.
+    """
     if following is None:
         return ""
     if following.dropped and not step.dropped:

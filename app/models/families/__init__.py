@@ -40,7 +40,7 @@ FAMOUS = ("llama", "mistral", "qwen3", "gemma3_text", "phi3", "deepseek_v3", "gp
 # The flags that no row sets: the LM head is tied; a layer is the first, has experts or cross-attention; the first layer
 # has experts; the embedding is narrower than the model.
 _DERIVED_FLAGS = {"tied", "first", "moe", "cross", "first_moe", "narrow_embedding", NEVER}
-# The flags that a config is read by, beside the conditions of the rows and layouts.
+# The flags that a config is read by, besides the conditions of the rows and layouts.
 _FLAGS_READ = {"q", "k", "v", "o", "qk_norm", "decoder", "bidirectional", "temperature"}
 
 
@@ -53,7 +53,7 @@ def _flags_set(family: Family) -> Iterator[str]:
 
 
 def _conditions(family: Family) -> Iterator[str]:
-    """Yield every condition on flags in a family's row and in its layout."""
+    """Yield every condition on flags in a family's row and in its layout; one may name several flags."""
     layout = family.layout
     yield from (layout.gated, family.position_table_when)
     yield from (*family.position_bias, *family.norm_placement, *family.not_modelled)
@@ -68,7 +68,10 @@ def _conditions(family: Family) -> Iterator[str]:
 
 
 def check_flags(families: Mapping[str, Family]) -> None:
-    """Raise ValueError for a misspelt flag: one that a condition asks for and no row sets, or that nothing asks for."""
+    """Raise ValueError for a misspelt flag: one that a condition asks for and no row sets, or that nothing asks for.
+
+    A flag counts as set if any of the families sets it, and as asked for if any asks for it.
+    """
     words = {name: " ".join(_conditions(family)).split() for name, family in families.items()}
     asked = {name: {word.removeprefix("!") for word in of_family} for name, of_family in words.items()}
     set_by = {name: set(_flags_set(family)) for name, family in families.items()}

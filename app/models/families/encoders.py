@@ -23,7 +23,7 @@ from app.models.layer_patterns import WindowRule, all_but_first_of_every
 from app.models.layouts import encoder_decoders, encoders
 from app.models.score_scale import disentangled, unscaled
 from app.models.size_specs import SizeSpecs
-from app.translation import gettext as _
+from app.translation import N_
 
 _BERT = Family(
     encoders.BERT,
@@ -117,11 +117,11 @@ _T5 = Family(
         "gated": Flag("feed_forward_proj", False, names_gated_activation),
         "other_range": Flag("relative_attention_max_distance", False, differs_from(128)),
     },
-    # Checkpoints of T5 1.1, FLAN-T5 and mT5 state false and hold an LM head of their own ("lm_head.weight").
+    # Checkpoints of T5 1.1, FLAN-T5 and mT5 state false and hold a separate LM head ("lm_head.weight").
     tied=True,
     causal=False,
     position_bias={"": "relative"},
-    not_modelled={"other_range": _("a relative position bias over another range than 128 tokens")},
+    not_modelled={"other_range": N_("a relative position bias over another range than 128 tokens")},
     scale=unscaled,
     norm="RMSNorm",
 )

@@ -21,10 +21,10 @@ from app.translation import gettext as _
 class Flag:
     """A yes-or-no property of a model and the config fields that may state it.
 
-    `fields` are separated by spaces; the first one that the config has counts. `default` is the answer where it has
-    none of them; a text is the name of an earlier flag of the row whose answer is taken. `null` is the answer where the
-    field is null, None for the default. Without `test` the field must hold true or false; with it the answer is
-    `test(value, field)`, which may raise ConfigError.
+    `fields` are separated by spaces; the first one that the config has counts. `default` is the answer if it has none
+    of them; a text is the name of an earlier flag of the row whose answer is taken. `null` is the answer if the field
+    is null, None for the default. Without `test` the field must hold true or false; with it the answer is `test(value,
+    field)`, which may raise ConfigError.
     """
 
     fields: str = ""
@@ -47,10 +47,10 @@ class RotaryRule:
     `theta` the field with the base of the angles. `when` is the condition on flags under which there are any,
     `adjacent` the condition under which adjacent numbers are a pair.
 
-    Layers with a sliding window have a base of their own in some families: `local_theta` is its field,
-    `default_local_theta` its default, None where these layers are like the others. The config's scaling counts for them
-    only if they are `scaled_locally`. `layers` is the pattern of the layers that rotate at all; with `windowed_only`,
-    layers without a window do not, in a model that has windows.
+    In some families, layers with a sliding window have another base: `local_theta` is its field, `default_local_theta`
+    its default, None if these layers are like the others. The config's scaling counts for them only if they are
+    `scaled_locally`. `layers` is the pattern of the layers that rotate at all; with `windowed_only`, layers without a
+    window do not, in a model that has windows.
     """
 
     width: str = "d_h"
@@ -71,7 +71,7 @@ class RotaryRule:
 class SoftcapRule:
     """A family whose scores s may be squashed to c·tanh(s/c) before the softmax (Gemma 2, arXiv:2408.00118).
 
-    The config states c as "attn_logit_softcapping"; `default` is c where it does not, None for no squashing.
+    The config states c as "attn_logit_softcapping"; `default` is c if it does not, None for no squashing.
     """
 
     default: float | None
@@ -176,7 +176,7 @@ WITH_QK_NORM: Flags = {"qk_norm": YES}
 
 
 def is_set(_value: object, _name: str) -> bool:
-    """Flag test: that the field is there and not null, whatever it holds."""
+    """Flag test: that the config has the field and it is not null, whatever it holds."""
     return True
 
 
@@ -193,10 +193,12 @@ def is_two(value: object, name: str) -> bool:
 
 
 def differs_from(usual: int) -> Callable[[object, str], bool]:
-    """A flag's test: whether a whole number is another than the usual one; raises ConfigError for anything else."""
+    """A flag's test: whether a whole number is not `usual`.
+
+    The test raises ConfigError for anything but a whole number, and is False for 0 and below.
+    """
 
     def test(value: object, name: str) -> bool:
-        """Whether `value` is a whole number other than the usual one."""
         return is_positive(value, name) and value != usual
 
     return test
@@ -210,15 +212,17 @@ def clips_projections(value: object, _name: str) -> bool:
 def has_word(word: str) -> Callable[[object, str], bool]:
     """A flag's test: whether a config's list, or text of words separated by "|", has the lower-case `word`.
 
-    A text's case and the spaces around words are ignored. Anything but a list or a text raises ConfigError.
+    A text's case and the spaces around words are ignored. The test raises ConfigError for anything but a list or a
+    text.
 
     Example: has_word("c2p")("P2C|c2p", "pos_att_type") -> True
     """
 
     def test(value: object, name: str) -> bool:
-        """Whether `word` is among the items of the list `value`, or among its parts between "|" if it is a text.
+        """Whether `word` is an item of the list `value`, or a part between "|" of the text `value`.
 
-        A text is put into lower case; spaces around words are ignored. ConfigError, naming the field, for other values.
+        `name` is the field. A text is put into lower case; spaces around words are ignored. Raises ConfigError, naming
+        the field, for other values.
         """
         words = value.lower().split("|") if isinstance(value, str) else value
         if not isinstance(words, list):
@@ -230,7 +234,7 @@ def has_word(word: str) -> Callable[[object, str], bool]:
 
 
 def names_gated_activation(value: object, name: str) -> bool:
-    """Flag test: whether an activation is a gated one, such as "gated-gelu"; raises ConfigError for a non-text."""
+    """Flag test: whether an activation is gated, such as "gated-gelu"; raises ConfigError for anything but text."""
     if not isinstance(value, str):
         problem = _('"{field}" must name an activation function, not {value}.')
         raise ConfigError(problem.format(field=name, value=quoted(value)))

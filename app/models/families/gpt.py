@@ -24,7 +24,7 @@ from app.models.layouts import gpt
 from app.models.parameter_specs import ALWAYS
 from app.models.score_scale import by_softmax_scale, unless_switched_off, unscaled
 from app.models.size_specs import SizeSpecs
-from app.translation import gettext as _
+from app.translation import N_
 
 _GPT_SIZES: SizeSpecs = {
     "d": "n_embd hidden_size",
@@ -65,7 +65,7 @@ _FALCON = Family(
     tied=True,
     rotary=RotaryRule(when="!alibi"),
     position_bias={"alibi": "alibi"},
-    not_modelled={"alibi": _("ALiBi scaled by 1/√d_h")},
+    not_modelled={"alibi": N_("ALiBi scaled by 1/√d_h")},
     norm_placement={"new_decoder": "parallel", **PARALLEL_OR_PRE_NORM},
 )
 
@@ -88,7 +88,7 @@ GPT_FAMILIES: Mapping[str, Family] = {
         tied=True,
         position_rows="C",
         scale=unless_switched_off,
-        not_modelled={"by_layer": _("scores divided by the number of the layer")},
+        not_modelled={"by_layer": N_("scores divided by the number of the layer")},
     ),
     "gpt_neo": Family(
         gpt.GPT_NEO,
@@ -165,7 +165,7 @@ GPT_FAMILIES: Mapping[str, Family] = {
         },
         {"clipped": Flag("attn_config", False, clips_projections)},
         tied=True,
-        not_modelled={"clipped": _("queries, keys and values clipped to a stated range")},
+        not_modelled={"clipped": N_("queries, keys and values clipped to a stated range")},
         position_bias={"": "alibi"},
         alibi_slopes=slopes_of_larger_power,
         scale=by_softmax_scale,

@@ -36,11 +36,11 @@ from app.models.layouts import llama
 from app.models.parameter_specs import ALWAYS
 from app.models.score_scale import by_multiplier, by_query_scalar
 from app.models.width_rules import META_RULES
-from app.translation import gettext as _
+from app.translation import N_
 
 _QWEN_WINDOWS = WindowRule(all_after("max_window_layers", 28), missing=4096, switch="use_sliding_window")
 _ALTERNATE = all_but_every(2)
-_CLIPPED = {"clipped": _("queries, keys and values clipped to a stated range")}
+_CLIPPED = {"clipped": N_("queries, keys and values clipped to a stated range")}
 _MISTRAL = CausalDecoder(
     llama.LLAMA,
     "MistralForCausalLM",
@@ -129,7 +129,7 @@ LLAMA_FAMILIES: Mapping[str, Family] = {
         sizes={**_MISTRAL.sizes, "d_h": "head_dim = 128, null d/H"},
         rotary=RotaryRule(default_theta=1e6),
         windows=WindowRule(),
-        not_modelled={"": _("queries scaled up with their position")},
+        not_modelled={"": N_("queries scaled up with their position")},
         text_part_defaults=default_sizes(4096, 32, 14336, 131072, 34),
     ),
     "qwen2": _QWEN2,

@@ -32,7 +32,7 @@ from app.models.layouts import llama
 from app.models.parameter_specs import ALWAYS
 from app.models.score_scale import by_multiplier, by_yarn
 from app.models.size_specs import SizeSpecs
-from app.translation import gettext as _
+from app.translation import N_
 
 _MIXED: SizeSpecs = {
     "d_ff": ("first_moe? = d_exp", "= d_dense"),
@@ -166,7 +166,7 @@ MOE_FAMILIES: Mapping[str, Family] = {
         flags={**ATTENTION_BIAS, **WITH_QK_NORM, "clipped": Flag("clip_qkv", test=is_set)},
         qk_norm="all-heads",
         expert_layers=every_layer,
-        not_modelled={"clipped": _("queries, keys and values clipped to a stated range")},
+        not_modelled={"clipped": N_("queries, keys and values clipped to a stated range")},
     ),
     "granitemoe": CausalDecoder(
         llama.GRANITEMOE,

@@ -1,4 +1,4 @@
-"""Where the language model stands in a multimodal config.json, and of which family it is."""
+"""Which field of a multimodal config.json describes the language model, and of which family that is."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 # The fields whose object describes the language model; the first one that a config has is read.
 TEXT_PART_FIELDS = ("text_config", "language_config", "llm_config", "thinker_config")
-# The text part's model_type by that of the whole file, for files whose text part does not state its own.
+# The text part's model_type by that of the whole file, for files whose text part states none.
 TEXT_PART_FAMILIES: Mapping[str, str] = {
     "clip": "clip_text_model",
     "gemma3": "gemma3_text",

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from app.translation import gettext as _
+from app.translation import N_
 
-_STATE_SPACE = _("state-space layers")
-_RECURRENT = _("recurrent layers")
-_LINEAR = _("linear attention")
-_SPARSE = _("attention to a part of the tokens")
+_STATE_SPACE = N_("state-space layers")
+_RECURRENT = N_("recurrent layers")
+_LINEAR = N_("linear attention")
+_SPARSE = N_("attention to a part of the tokens")
 # What the layers of a refused family (all of them or some) have instead of N×N scores.
 REFUSED: Mapping[str, str] = {
     **dict.fromkeys(("mamba", "mamba2", "falcon_mamba", "codestral_mamba", "hyena", "s4"), _STATE_SPACE),
@@ -20,9 +20,11 @@ REFUSED: Mapping[str, str] = {
     **dict.fromkeys(("rwkv", "rwkv5", "rwkv6", "rwkv7", "xlstm", "recurrent_gemma"), _RECURRENT),
     **dict.fromkeys(("retnet", "minimax", "kimi_linear", "olmo_hybrid", "bailing_hybrid"), _LINEAR),
     **dict.fromkeys(("qwen3_next", "qwen3_5", "qwen3_5_text", "qwen3_5_moe", "qwen3_5_moe_text"), _LINEAR),
-    **dict.fromkeys(("lfm2", "lfm2_moe", "lfm2-vl", "lfm2_vl"), _("convolutions")),
+    **dict.fromkeys(("lfm2", "lfm2_moe", "lfm2-vl", "lfm2_vl"), N_("convolutions")),
     **dict.fromkeys(("longformer", "led", "big_bird", "bigbird_pegasus", "longt5", "reformer"), _SPARSE),
-    **dict.fromkeys(("fnet", "nystromformer", "yoso", "mra", "perceiver", "funnel"), _("another way of mixing tokens")),
+    **dict.fromkeys(
+        ("fnet", "nystromformer", "yoso", "mra", "perceiver", "funnel"), N_("another way of mixing tokens")
+    ),
 }
 # Fields that can add tensors which no layout has: a config is read only if each has one of these values (None: absent).
 SUPPORTED_VALUES: Mapping[str, tuple[object, ...]] = {

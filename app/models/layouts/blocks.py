@@ -35,10 +35,11 @@ def projections(
     widths: tuple[str, str, str, str] = ("H*d_h", "G*d_h", "G*d_v", "H*d_v"),
     when: str = ALWAYS,
 ) -> ParameterSpecs:
-    """The four projections of attention, each with a matrix of its own: queries, keys, values, output, in this order.
+    """The four projections of attention as separate matrices: queries, keys, values, output, in this order.
 
     The first three are d × width, the output is width × d, with the four `widths`. Each has a bias under its flag: q,
-    k, v, o. `names` are four, separated by spaces; `prefix` goes before each.
+    k, v, o. `names` are four, separated by spaces; `prefix` goes before each. `part` is what they are counted as,
+    `when` the condition under which they exist.
 
     Example: projections("self_attn.", "q_proj k_proj v_proj o_proj")
     """
@@ -55,9 +56,9 @@ def projections(
 def fused_qkv(prefix: str, names: str, *, conv1d: bool = False) -> ParameterSpecs:
     """The projections of attention with queries, keys and values in one matrix, of H·d_h + G·d_h + G·d_v columns.
 
-    `names` are two, separated by a space, with `prefix` before each: that of the fused matrix, with a bias under the
-    flag q, and that of the output projection (H·d_v × d), with one under the flag o. With `conv1d` they are stored as
-    rows × columns.
+    `names` are two, separated by a space, with `prefix` before each: the fused matrix, with a bias under the flag q,
+    and the output projection (H·d_v × d), with a bias under the flag o. With `conv1d` they are stored as rows ×
+    columns.
     """
     qkv, o = (prefix + name for name in names.split())
     return concat(
@@ -72,7 +73,7 @@ def gated_mlp(
     """The gated feed-forward block of three matrices: (act(x·gate) ∘ x·up)·down (Shazeer, arXiv:2002.05202).
 
     Gate and up are d × width, down is width × d, each with a bias under the flag mlp_bias. `prefix` goes before
-    gate_proj, up_proj and down_proj.
+    gate_proj, up_proj and down_proj. `part` is what they are counted as, `when` the condition under which they exist.
     """
     return concat(
         linear(f"{prefix}gate_proj", "d", width, part, bias="mlp_bias", when=when),
@@ -85,7 +86,8 @@ def mlp(names: str, width: str = "d_ff", *, conv1d: bool = False, when: str = AL
     """The feed-forward block of two matrices: act(x·up)·down (Vaswani et al., arXiv:1706.03762, section 3.3).
 
     Up is d × width, down is width × d, each with a bias under the flag mlp_bias. `names` are those of up and down,
-    separated by a space.
+    separated by a space. With `conv1d` they are stored as rows × columns; `when` is the condition under which they
+    exist.
     """
     up, down = names.split()
     return concat(
@@ -97,7 +99,9 @@ def mlp(names: str, width: str = "d_ff", *, conv1d: bool = False, when: str = AL
 def moe(prefix: str, width: str = "d_ff", *, router: str = "gate", when: str = ALWAYS) -> ParameterSpecs:
     """A mixture of experts: a router, d × E, and E gated experts, stacked into two tensors as transformers 5 does.
 
-    One tensor has all gates and ups side by side (E × d × 2·width), the other all downs (E × width × d). No biases.
+    One tensor has all gates and ups next to each other (E × d × 2·width), the other all downs (E × width × d). No
+    biases. `prefix` goes before all names, `router` is that of the router; `when` is the condition under which they
+    exist.
     """
     return concat(
         linear(prefix + router, "d", "E", ModelPart.ROUTER, when=when),
@@ -125,10 +129,10 @@ def causal_heads(prefix: str, bias: str | None = None, width: str = "d") -> Mapp
 
     The LM head is a matrix of `width` × V, or no matrix under the flag tied, with logits of N × V. `bias` is the
     condition for its bias, tied or not; None for never. The classifier is d × labels, with one row of logits. `prefix`
-    stands before the base model's tensors in classes with a head.
+    goes before the base model's tensors in classes with a head.
     """
     top = linear("lm_head", width, "V", ModelPart.OUTPUT_HEAD, when="!tied")
-    if bias is not None:  # a tied LM head has the embedding's matrix, but a bias of its own
+    if bias is not None:  # a tied LM head has the embedding's matrix, but a separate bias
         top += vector("lm_head.bias", "V", ModelPart.OUTPUT_HEAD, when=and_also("!tied", bias))
         top += vector("lm_head.bias", "V", ModelPart.OUTPUT_BIAS, when=and_also("tied", bias))
     lm_head = TaskHead(prefix, top, logits=parse_shape("N", "V"))

@@ -1,7 +1,7 @@
 """Layouts of encoder-decoders: T5, BART, Whisper. Their decoders read the encoder through cross attention.
 
-A decoder has sizes of its own: L_dec layers, an inner width of d_ff_dec, and H_dec heads of d_h_dec. Its tensors stand
-after the encoder's; those of its cross attention are counted as "other".
+A decoder has its sizes: L_dec layers, an inner width of d_ff_dec, and H_dec heads of d_h_dec. Its tensors come after
+the encoder's; those of its cross attention are counted as "other".
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def _t5_feed_forward(name: str) -> ParameterSpecs:
     )
 
 
-# The table of relative positions stands in the first layer and serves all (Raffel et al., arXiv:1910.10683), except in
+# The table of relative positions is in the first layer and serves all (Raffel et al., arXiv:1910.10683), except in
 # UMT5, where each layer has one.
 _T5_BUCKETS = ("layer.0.SelfAttention.relative_attention_bias", "n_buckets", "H", ModelPart.RELATIVE_POSITIONS)
 _T5_SELF_ATTENTION = concat(

@@ -28,9 +28,9 @@ POOLED = frozenset({"pooler"})
 
 
 def _transform(dense: str, last_norm: str, width: str = "d", *, when: str = ALWAYS) -> ParameterSpecs:
-    """What an encoder puts before its output head: one more matrix, d × width, and a LayerNorm, both with biases.
+    """What an encoder has before its output head: one more matrix, d × width, and a LayerNorm, both with biases.
 
-    `dense` and `last_norm` are their names.
+    `dense` and `last_norm` are their names, `when` is the condition under which they exist.
     """
     return concat(
         linear(dense, "d", width, ModelPart.HEAD_TRANSFORM, bias=ALWAYS, when=when),
@@ -39,15 +39,15 @@ def _transform(dense: str, last_norm: str, width: str = "d", *, when: str = ALWA
 
 
 def _output_head(name: str, bias: str, width: str = "d", *, when: str = ALWAYS) -> ParameterSpecs:
-    """The output head, width × V with a bias, and beside it the tensor called `bias`.
+    """The output head, width × V with a bias, and the tensor called `bias`, of length V.
 
-    A tied head has no tensors of its own: its matrix is the embedding's, its bias the one called `bias`. If that is
-    the untied head's own bias, it is listed only once.
+    A tied head is the embedding's matrix, so of these it has only the tensor called `bias`. If that is the bias of the
+    untied head, it is listed only once. `when` is the condition under which any of them exist.
     """
-    bias_is_own = f"{name}.bias" == bias
+    is_heads_bias = f"{name}.bias" == bias
     return concat(
         linear(name, width, "V", ModelPart.OUTPUT_HEAD, bias=ALWAYS, when=and_also("!tied", when)),
-        vector(bias, "V", ModelPart.OUTPUT_BIAS, when=and_also("tied", when) if bias_is_own else when),
+        vector(bias, "V", ModelPart.OUTPUT_BIAS, when=and_also("tied", when) if is_heads_bias else when),
     )
 
 
@@ -74,7 +74,7 @@ _CLASSIFIER = linear("classifier", "d", "labels", ModelPart.TASK_HEAD, bias=ALWA
 
 
 def _embeddings(width: str, *, position_when: str = ALWAYS, type_when: str = ALWAYS) -> ParameterSpecs:
-    """BERT's embeddings: tables of tokens, positions and token types, all of one width, and a LayerNorm.
+    """BERT's embeddings: tables of tokens, positions and token types, all of the same width, and a LayerNorm.
 
     `position_when` and `type_when` are the conditions under which the tables of positions and of types exist.
     """
@@ -298,7 +298,7 @@ _DEBERTA_HEADS = {
     "Model": TaskHead(),
     **_classifiers("deberta.", _DEBERTA_CLASSIFIER),
 }
-# Disentangled attention (He et al., arXiv:2006.03654): 2R relative positions in a table, with their own projections.
+# Disentangled attention (He et al., arXiv:2006.03654): 2R relative positions in a table, with separate projections.
 DEBERTA = Layout(
     concat(_DEBERTA_EMBEDDINGS, _DEBERTA_RELATIVE),
     (

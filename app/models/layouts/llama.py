@@ -40,8 +40,8 @@ def llama_like(
 ) -> Layout:
     """The layout of a causal decoder: a token embedding, L layers with these blocks, a final norm, and causal heads.
 
-    `final_norm` replaces the norm called "norm", `norm_bias` is the condition for that one's bias (None for never), and
-    `gate` the condition under which the feed-forward block has a gate.
+    `final_norm` replaces the norm called "norm" ((): no final norm), `norm_bias` is the condition for that norm's bias
+    (None for never), and `gate` the condition under which the feed-forward block has a gate.
     """
     last = norm("norm", "d", ModelPart.FINAL_NORM, bias=norm_bias) if final_norm is None else final_norm
     layers = StackSpec("layers.{i}.", "L", concat(*blocks))
@@ -83,7 +83,7 @@ STARCODER2 = llama_like(
 )
 STABLELM = llama_like(
     LLAMA_ATTENTION,
-    # A norm of its own for every head.
+    # One norm for every head.
     vector("self_attn.q_layernorm.norms.{j}.weight", "d_h", ModelPart.QUERY_NORM, "scale", when="qk_norm", copies="H"),
     vector("self_attn.k_layernorm.norms.{j}.weight", "d_h", ModelPart.KEY_NORM, "scale", when="qk_norm", copies="G"),
     gated_mlp("mlp."),

@@ -1,1 +1,1 @@
-"""What an author may write: the settings of a worksheet, checked, and the text in Markdown that stands on it."""
+"""What an author may write: the settings of a worksheet, checked, and its texts in Markdown."""

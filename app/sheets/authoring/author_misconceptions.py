@@ -1,4 +1,4 @@
-"""What an author should know of her misconceptions: formulas that mean nothing, and sheets that don't show them.
+"""What an author should know about her misconceptions: formulas that mean nothing, and sheets that don't show them.
 
 A misconception shows on a sheet if the sheet, filled in as it says, is attributed to it. That is tried out here, by the
 diagnosis that students' sheets get.
@@ -27,11 +27,12 @@ AuthorFindingKind = Literal["formula", "right", "slip", "same", "hidden"]
 
 @dataclass(frozen=True)
 class AuthorFinding:
-    """One thing about one author's misconception on one sheet.
+    """One finding about one author's misconception on one sheet.
 
-    kind: "formula", which can't be read or computed there, in `box`; "right", if it leaves the sheet right, "slip", if
-    it changes but one digit, "hidden", if the sheet is attributed to another one or to none: it then doesn't show;
-    "same", if it shows, and the misconception of the key `other` fills the sheet in like it, which then doesn't.
+    kind: "formula" if one can't be read or computed in `box`; "right" if it leaves the sheet right, "slip" if it
+    changes only one digit, "hidden" if the sheet is attributed to another misconception or to none. In these cases it
+    does not show. "same" if it shows, and the misconception with the key `other`, which fills in the sheet alike,
+    therefore doesn't.
     """
 
     key: str
@@ -50,7 +51,8 @@ def read_formula(variant: Variant, formula: str) -> Expression:
     """What a formula means on a sheet: in the symbols that may be typed there, H*d, or h·d on a sheet with h heads.
 
     It may also have every other size of the model, plain numbers, "right" for the right number of its box, and
-    "other_side" for that of the other side of its matrix. Raises WorksheetError, which says why, if it can't be read.
+    "other_side" for the right number of the other side of its matrix. Raises WorksheetError with the reason if it can't
+    be read.
     """
     meaning = variant.reader.read_formula(formula)
     if isinstance(meaning, Expression):
@@ -63,7 +65,10 @@ def read_formula(variant: Variant, formula: str) -> Expression:
 
 
 def box_problem(variant: Variant, box: str, formula: str) -> str:
-    """Why a misconception cannot write this formula into this box of the sheet; "" if it can."""
+    """Why a misconception cannot write this formula into this box of the sheet; "" if it can.
+
+    The box is unknown, or the formula cannot be read, or its number cannot be typed into the box.
+    """
     if box not in variant.blanks_by_name:
         problem = _("This sheet has no box “{box}”: use one of {boxes}.")
         return problem.format(box=box[:MAX_REPEATED], boxes=", ".join(variant.blanks_by_name))
@@ -79,8 +84,8 @@ def box_problem(variant: Variant, box: str, formula: str) -> str:
 def author_findings(variant: Variant) -> tuple[AuthorFinding, ...]:
     """Everything about the author's misconceptions on this sheet, in their order.
 
-    One without a finding, or with "same" ones alone, is recognised: the sheet filled in as it says is attributed to it.
-    Boxes that this model's table lacks are passed over.
+    One without a finding, or with only "same" ones, is recognised: the sheet filled in as it says is attributed to it.
+    Boxes that this model's table lacks are ignored.
     """
     return tuple(
         finding
@@ -90,7 +95,11 @@ def author_findings(variant: Variant) -> tuple[AuthorFinding, ...]:
 
 
 def _findings_about(variant: Variant, misconception: AuthorMisconception) -> Iterator[AuthorFinding]:
-    """What is to be known of one of them."""
+    """Yield the findings about one misconception: each formula that cannot be used, if any; else one of the rest.
+
+    The rest, in this order: "right", "slip", "hidden", or "same" for each misconception that fills in the sheet alike.
+    A diagnosis of two misconceptions at once counts as none.
+    """
     known = variant.blanks_by_name
     unusable = [(box, box_problem(variant, box, text)) for box, text in misconception.boxes.items() if box in known]
     if any(reason for _box, reason in unusable):
@@ -113,18 +122,21 @@ def _findings_about(variant: Variant, misconception: AuthorMisconception) -> Ite
 
 
 def _wrong_answers(problem: Problem, key: str) -> Mapping[Blank, int]:
-    """The wrong numbers that one of the author's misconceptions writes, with tokens as rows."""
+    """The wrong numbers that an author's misconception writes, with tokens as rows; empty if it writes none."""
     return next((each.wrong_answers for each in expectations(problem) if each.misconception == key), {})
 
 
 def _as_marked(variant: Variant, wrong: Mapping[Blank, int]) -> dict[Blank, int]:
-    """Those of the numbers that the worksheet's tolerance does not count as right."""
+    """The wrong numbers without those that the worksheet's tolerance counts as right."""
     right = variant.problem_for_marking.answers
     return {b: number for b, number in wrong.items() if not variant.within_rounding(b, Answer(number), right[b])}
 
 
 def _hidden(variant: Variant, misconception: AuthorMisconception, held: str) -> AuthorFinding:
-    """That the sheet filled in as the misconception says is attributed to the one with the key `held`; "" for none."""
+    """The finding that the sheet filled in as the misconception says is attributed to the one with the key `held`.
+
+    "" if it is attributed to none.
+    """
     if held:
         message = _("On this sheet “{name}” is taken for “{other}”.")
         words = {"name": misconception.name, "other": variant.text.misconception_name(held)}
@@ -134,7 +146,7 @@ def _hidden(variant: Variant, misconception: AuthorMisconception, held: str) -> 
 
 
 def _alike(variant: Variant, misconception: AuthorMisconception) -> Iterator[AuthorFinding]:
-    """A finding for each other misconception that fills in the sheet like this one, which it is attributed to."""
+    """Yield a "same" finding for each other misconception that fills in the sheet like this one."""
     problem = variant.problem_for_marking
     wrong = _wrong_answers(problem, misconception.key)
     alike = (each.misconception for each in expectations(problem) if each.wrong_answers == wrong)

@@ -1,7 +1,7 @@
 """What an author writes in Markdown: paragraphs, lists, emphasis and code, with formulas between dollar signs.
 
 It is read once into values, which pages and paper set each in their own way, so that no markup of an author is ever
-evaluated. Headings, links, pictures and HTML are no markup here: they stay the text that was typed.
+evaluated. Headings, links, pictures and HTML are not markup here: they stay the text that was typed.
 
 >>> [(span.text, span.strong) for span in read_markdown("A **single** <b>head</b>")[0].spans]
 [('A ', False), ('single', True), (' <b>head</b>', False)]
@@ -11,7 +11,7 @@ FormulaSymbol(base='d', below='h', above='')
 A formula is written as sheets write theirs:
 
     formula = { symbol | number | sign | "(" | ")" | "," | "sqrt(" formula ")" }
-    symbol  = letters and digits, "_" with what stands below, "^" with what stands above: W_Q, d_model, K^T, x^{n+1}
+    symbol  = letters and digits, "_" with a subscript, "^" with a superscript: W_Q, d_model, K^T, x^{n+1}
     sign    = "+" | "-" | "×" | "·" | "*" | "/" | "=" | "≈" | "<" | ">" | "≤" | "≥"
 """
 
@@ -44,7 +44,7 @@ _SPACED_SIGNS = frozenset("+−×=≈<>≤≥")
 
 @dataclass(frozen=True)
 class FormulaSymbol:
-    """A letter, word, number or sign of a formula, with what stands below and above it."""
+    """A letter, word, number or sign of a formula, with its subscript (`below`) and superscript (`above`)."""
 
     base: str
     below: str = ""
@@ -58,7 +58,7 @@ class FormulaSymbol:
 
 @dataclass(frozen=True)
 class FormulaRoot:
-    """A square root, and what it is taken of."""
+    """A square root of the nodes `under` it."""
 
     under: tuple[FormulaNode, ...]
 
@@ -79,8 +79,6 @@ class MarkdownSpan:
 
 @dataclass(frozen=True)
 class MarkdownParagraph:
-    """A paragraph."""
-
     spans: tuple[MarkdownSpan, ...]
 
 
@@ -97,7 +95,7 @@ MarkdownBlock = MarkdownParagraph | MarkdownList
 
 @lru_cache(500)
 def read_markdown(text: str) -> tuple[MarkdownBlock, ...]:
-    """The blocks of a text; a formula that cannot be read stays the text that was typed, dollar signs included."""
+    """The blocks of a text; a formula that cannot be read stays as it was typed, dollar signs included. Cached."""
     return tuple(_blocks(iter(_parser().parse(text))))
 
 
@@ -108,7 +106,7 @@ def markdown_items(text: str) -> tuple[tuple[MarkdownBlock, ...], ...]:
 
 
 def check_markdown(text: str) -> None:
-    """Raise WorksheetError for the first formula that cannot be read, with what a formula may hold."""
+    """Raise WorksheetError for the first formula that cannot be read; the message says what a formula may hold."""
     for token in _parser().parse(text):
         for child in token.children or ():
             if child.type == "formula":
@@ -124,7 +122,12 @@ def read_formula_text(text: str) -> tuple[FormulaNode, ...]:
 
 
 def _read_nodes(text: str, position: int, roots: int) -> tuple[tuple[FormulaNode, ...], int]:
-    """The nodes from a position on, up to the bracket that closes the root around them, and where they end."""
+    """The nodes from a position on, and the position where they end: at the bracket that closes the root around them.
+
+    Outside a root (`roots` counts those around the position) they end with the text. Raises WorksheetError for a
+    character that is no part of a formula, a bracket without its partner, an empty root, and more than MAX_ROOTS roots
+    within each other.
+    """
     nodes, depth = list[FormulaNode](), 0
     while position < len(text):
         if text[position] == " ":
@@ -153,13 +156,20 @@ def _read_nodes(text: str, position: int, roots: int) -> tuple[tuple[FormulaNode
 
 
 def _symbol(token: re.Match[str]) -> FormulaSymbol:
-    """A symbol with what stands below and above it, braces taken away."""
+    """A symbol or number with its subscript and superscript, without braces.
+
+    ' becomes ′, and raised letters such as ᵀ become T.
+    """
     above = _RAISED_LETTERS.get(token["raised"] or token["above"] or "", token["above"] or "")
     return FormulaSymbol(token["base"].replace("'", "′"), (token["below"] or "").strip("{}"), above.strip("{}"))
 
 
 def _sign(sign: str, before: Sequence[FormulaNode]) -> FormulaSymbol:
-    """A sign as it is set: with space around it, unless it multiplies or divides, or stands before what it negates."""
+    """A sign as it is set: * as ·, - as −, and spaces around it unless it multiplies, divides or negates what follows.
+
+    A + or − negates at the beginning and after another sign, an opening bracket or a comma. A comma has a space after
+    it.
+    """
     sign = _WRITTEN_SIGNS.get(sign, sign)
     last = before[-1] if before else FormulaSymbol("(")
     negates = sign in "+−" and isinstance(last, FormulaSymbol) and last.base.strip() in {"(", ",", *_SPACED_SIGNS}
@@ -175,14 +185,17 @@ def _unreadable(text: str) -> WorksheetError:
 
 @cache
 def _parser() -> MarkdownIt:
-    """The parser with nothing switched on but what is listed here."""
+    """The parser: paragraphs, lists, emphasis, code, escapes, line breaks, formulas, no other markup. Cached."""
     parser = MarkdownIt("zero").enable(["emphasis", "list", "backticks", "escape", "newline"])
     parser.inline.ruler.before("escape", "formula", _formula_rule)
     return parser
 
 
 def _formula_rule(state: StateInline, silent: bool) -> bool:
-    """Take $…$ for a formula, on one line and with no space inside the dollar signs; $5 and $6 are prices."""
+    """A rule for markdown-it: at $…$, push a token "formula", unless `silent`, and move past it; whether it was one.
+
+    A formula is on one line, with no space just inside the dollar signs and no digit after them: $5 and $6 are prices.
+    """
     formula = _FORMULA.match(state.src, state.pos)
     if formula is None:
         return False
@@ -193,7 +206,7 @@ def _formula_rule(state: StateInline, silent: bool) -> bool:
 
 
 def _blocks(tokens: Iterator[Token], closing: str = "") -> Iterator[MarkdownBlock]:
-    """The blocks up to the token that closes what they stand in."""
+    """Yield the paragraphs and lists up to the token of type `closing`, or to the end; other tokens are skipped."""
     for token in tokens:
         if token.type == closing:
             return
@@ -206,7 +219,7 @@ def _blocks(tokens: Iterator[Token], closing: str = "") -> Iterator[MarkdownBloc
 
 
 def _items(tokens: Iterator[Token], closing: str) -> Iterator[tuple[MarkdownBlock, ...]]:
-    """The blocks of each item of a list, up to the token that closes the list."""
+    """Yield the blocks of each item of a list, up to the token of type `closing`."""
     for token in tokens:
         if token.type == closing:
             return
@@ -214,7 +227,10 @@ def _items(tokens: Iterator[Token], closing: str) -> Iterator[tuple[MarkdownBloc
 
 
 def _spans(tokens: Sequence[Token]) -> Iterator[MarkdownSpan]:
-    """The spans of a paragraph."""
+    """Yield the spans of a paragraph: formulas, and runs of text in one style.
+
+    A soft line break becomes a space, a hard one "\\n".
+    """
     style = MarkdownSpan("")
     for token in tokens:
         if token.type in ("strong_open", "strong_close"):
@@ -230,7 +246,7 @@ def _spans(tokens: Sequence[Token]) -> Iterator[MarkdownSpan]:
 
 
 def _formula_span(text: str, style: MarkdownSpan) -> MarkdownSpan:
-    """A formula; what cannot be read is the text that was typed."""
+    """A formula; if it cannot be read, the text that was typed, dollar signs included."""
     try:
         return replace(style, text=text, formula=read_formula_text(text))
     except WorksheetError:

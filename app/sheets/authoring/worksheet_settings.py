@@ -1,4 +1,4 @@
-"""The settings of a worksheet: from what a file or a form says to a Worksheet, or to what has to be changed."""
+"""The settings of a worksheet, from a file or a form: made into a Worksheet, or into errors to correct."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ from app.sheets.worksheet import (
 )
 from app.topics.registry import check_decoder_tokens, check_topic_tokens, possible_tokens, topic_for
 from app.topics.requirements import TopicError
+from app.translation import N_
 from app.translation import gettext as _
 
 _SETTINGS = tuple(each.name for each in fields(Worksheet) if each.name != "key")
@@ -35,7 +36,7 @@ _ENTRIES: Mapping[str | int, tuple[str, ...]] = {
     "questions": tuple(each.name for each in fields(OpenQuestion)),
     "misconceptions": tuple(each.name for each in fields(AuthorMisconception)),
 }
-_NO_SETTING = _("there is no setting “{setting}”; there are: {known}.")
+_NO_SETTING = N_("there is no setting “{setting}”; there are: {known}.")
 
 
 class SettingError(WorksheetError):
@@ -47,7 +48,7 @@ class SettingError(WorksheetError):
 
     @property
     def setting(self) -> str:
-        """The name of the setting: "questions" where it is within one of them."""
+        """The name of the setting: "questions" for anything within one of its entries."""
         return str(self.path[0])
 
 
@@ -66,36 +67,41 @@ def read_settings(key: str, values: Mapping[str, Any], models: Mapping[str, Mode
 def check_settings(
     key: str, values: Mapping[str, Any], models: Mapping[str, Model], wording: Wording
 ) -> tuple[Worksheet | None, tuple[SettingError, ...]]:
-    """The Worksheet of these settings, or None and a SettingError for every setting that cannot stay as it is.
+    """The Worksheet of these settings, or None and a SettingError for every setting that has to change.
 
-    Settings that depend on others, as rows do on the topic, are checked only once those are right.
+    Checked in this order: names and types of the settings; models; topic and lengths; rows; answers; texts,
+    misconceptions and keys. Only the errors of the first step that has any are returned.
     """
     if "key" in values:  # which is the name of the file
-        return None, (SettingError(_NO_SETTING.format(setting="key", known=", ".join(_SETTINGS)), "key"),)
+        return None, (SettingError(_(_NO_SETTING).format(setting="key", known=", ".join(_SETTINGS)), "key"),)
     try:
         sheet = WORKSHEETS.validate_python({**values, "key": key})
     except ValidationError as error:
         return None, _setting_errors(error)
-    for check in (_name_errors, _model_errors, _row_errors, _answer_errors, _own_errors):
+    for check in (_name_errors, _model_errors, _row_errors, _answer_errors, _author_errors):
         if errors := tuple(check(sheet, models, wording)):
             return None, errors
     return sheet, ()
 
 
 def free_key(key: str, taken: Collection[str]) -> str:
-    """The key, with a number where it is taken: "why-k-2"."""
+    """The key if it is not in `taken`, else the first of "KEY-2", "KEY-3" … that is not."""
     return next(each for each in (key, *(f"{key}-{number}" for number in range(2, 999))) if each not in taken)
 
 
 def _setting_errors(error: ValidationError) -> tuple[SettingError, ...]:
-    """An error for each setting that is unknown, of a wrong type or missing, the missing ones last."""
+    """An error for each path to a setting that is unknown, of a wrong type or missing, missing ones last."""
     problems = sorted(error.errors(include_url=False), key=lambda problem: problem["type"] == "missing")
     first_by_path = {problem["loc"]: problem for problem in reversed(problems)}
     return tuple(_setting_error(first_by_path[path]) for path in reversed(first_by_path))
 
 
 def _setting_error(problem: ErrorDetails) -> SettingError:
-    """What is wrong with one setting, as a sentence."""
+    """The SettingError for one of pydantic's errors: the setting's path, and a sentence about it.
+
+    The sentence is the check's if it has one; else that the setting is unknown, with the known ones, or missing.
+    Entries of a list are counted from 1 in the sentence.
+    """
     context = problem.get("ctx", {})
     path = problem["loc"] or (context["setting"],)
     is_within = path[0] in _ENTRIES and len(path) > 1
@@ -105,7 +111,7 @@ def _setting_error(problem: ErrorDetails) -> SettingError:
     if problem["type"] == "sentence":
         sentence = context["sentence"]
     elif problem["type"] == "unexpected_keyword_argument":
-        sentence = _NO_SETTING.replace("{known}", ", ".join(_ENTRIES[path[0]] if is_within else _SETTINGS))
+        sentence = _(_NO_SETTING).replace("{known}", ", ".join(_ENTRIES[path[0]] if is_within else _SETTINGS))
     elif is_within:
         sentence = _("{setting} is missing.")
     else:
@@ -114,14 +120,18 @@ def _setting_error(problem: ErrorDetails) -> SettingError:
 
 
 def _name_errors(sheet: Worksheet, models: Mapping[str, Model], wording: Wording) -> Iterator[SettingError]:
-    """An error, which lists the known names, for each model that is unknown."""
+    """Yield an error, which lists the known names, for each unknown model."""
     for setting, model in (("model", sheet.model), *(("models", each) for each in sheet.models)):
         if model not in models:
             yield SettingError(unknown_name("model", models, model), setting)
 
 
 def _model_errors(sheet: Worksheet, models: Mapping[str, Model], wording: Wording) -> Iterator[SettingError]:
-    """An error for the topic, and for each number of tokens, that one of the sheet's models cannot take."""
+    """Yield an error for the topic, and for each number of tokens, that one of the sheet's models cannot take.
+
+    A model that cannot take the topic is not checked further. Refused, too, are tokens as columns if the sheet's first
+    model has tensors with more than two sides in the topic, and decoder tokens that this model cannot take.
+    """
     lengths = {name: getattr(sheet, name) for name in ("tokens", "tokens_from", "tokens_to")}
     for model in dict.fromkeys((sheet.model, *sheet.models)):
         architecture, setting = sheet.architecture_of(models[model]), "topic" if model == sheet.model else "models"
@@ -137,12 +147,14 @@ def _model_errors(sheet: Worksheet, models: Mapping[str, Model], wording: Wordin
             if length is not None:
                 yield from _refused(name, partial(check_topic_tokens, sheet.topic, architecture, length))
     if sheet.decoder_tokens is not None:
-        own = models[sheet.model].architecture
-        yield from _refused("decoder_tokens", partial(check_decoder_tokens, own, sheet.tokens, sheet.decoder_tokens))
+        architecture_of_sheet = models[sheet.model].architecture
+        yield from _refused(
+            "decoder_tokens", partial(check_decoder_tokens, architecture_of_sheet, sheet.tokens, sheet.decoder_tokens)
+        )
 
 
 def _refused(setting: str, check: Callable[[], object]) -> Iterator[SettingError]:
-    """The refusal of a number of tokens, if it is refused."""
+    """Yield an error for `setting` if `check` raises TokensError."""
     try:
         check()
     except TokensError as error:
@@ -150,10 +162,10 @@ def _refused(setting: str, check: Callable[[], object]) -> Iterator[SettingError
 
 
 def _row_errors(sheet: Worksheet, models: Mapping[str, Model], wording: Wording) -> Iterator[SettingError]:
-    """An error unless the rows are some that can be asked, each once, and names, hints and points belong to such.
+    """Yield errors if the rows are not some that can be asked, each once, or names, hints or points are for other rows.
 
-    The topic's table for the sheet's own model decides which rows there are; a row without a name in the wording cannot
-    be asked. A row that could be asked and is not keeps its name, hint and points.
+    The topic's table for the sheet's first model decides which rows can be asked; a row without a name in the wording
+    cannot. Names, hints and points may be for rows that can be asked and are not. At least one row must have points.
     """
     possible = possible_rows(sheet.topic, sheet.architecture_of(models[sheet.model]), sheet.tokens, wording)
     if not sheet.rows or not all(row in possible and sheet.rows.count(row) == 1 for row in sheet.rows):
@@ -169,7 +181,10 @@ def _row_errors(sheet: Worksheet, models: Mapping[str, Model], wording: Wording)
 
 
 def _answer_errors(sheet: Worksheet, models: Mapping[str, Model], wording: Wording) -> Iterator[SettingError]:
-    """An error for each model for which the worksheet asks nothing, or something that symbols cannot say."""
+    """Yield an error for each model for which the worksheet asks nothing, or something that symbols cannot express.
+
+    A model is tried with the number of tokens that it can take nearest to the worksheet's.
+    """
     for model in dict.fromkeys((sheet.model, *sheet.models)):
         tokens = possible_tokens(sheet.topic, sheet.architecture_of(models[model]), sheet.tokens)
         try:
@@ -187,27 +202,31 @@ def possible_rows(topic: str, architecture: Architecture, tokens: int, wording: 
     return tuple(row for row in topic_for(topic, architecture, tokens).asked if row in named)
 
 
-def _own_errors(sheet: Worksheet, models: Mapping[str, Model], wording: Wording) -> Iterator[SettingError]:
-    """An error for each hidden fact, key, box and formula that the sheet cannot have; a key can be there once."""
+def _author_errors(sheet: Worksheet, models: Mapping[str, Model], wording: Wording) -> Iterator[SettingError]:
+    """Yield an error for each hidden fact, text in Markdown, key, box and formula that the sheet cannot have.
+
+    Hidden facts are parts of the topic's description, each once. Two questions, or two misconceptions, cannot have the
+    same key. A misconception's boxes and formulas are tried on the sheet with its first model.
+    """
     parts = wording.topics[sheet.topic].description_parts
     if not all(part in parts and sheet.hidden_facts.count(part) == 1 for part in sheet.hidden_facts):
         problem = _("hidden_facts must be some of {parts}, each once.")
         yield SettingError(problem.format(parts=", ".join(parts)), "hidden_facts")
     for setting in ("introduction", "own_assumptions", "footnote"):
         yield from _unreadable_markdown(getattr(sheet, setting), setting)
-    for number, own in enumerate(sheet.misconceptions):
-        yield from _unreadable_markdown(own.explanation, "misconceptions", number, "explanation")
+    for number, misconception in enumerate(sheet.misconceptions):
+        yield from _unreadable_markdown(misconception.explanation, "misconceptions", number, "explanation")
     yield from _repeated_keys("questions", [question.key for question in sheet.questions])
-    yield from _repeated_keys("misconceptions", [own.key for own in sheet.misconceptions])
+    yield from _repeated_keys("misconceptions", [misconception.key for misconception in sheet.misconceptions])
     variant = Variant(sheet, models[sheet.model], sheet.tokens, wording)
-    for number, own in enumerate(sheet.misconceptions):
-        for box, formula in own.boxes.items():
+    for number, misconception in enumerate(sheet.misconceptions):
+        for box, formula in misconception.boxes.items():
             if problem := box_problem(variant, box, formula):
                 yield SettingError(problem, "misconceptions", number, "boxes", box)
 
 
 def _unreadable_markdown(text: str, *path: str | int) -> Iterator[SettingError]:
-    """An error if a formula in a text in Markdown cannot be read."""
+    """Yield an error at `path` if a formula in a text in Markdown cannot be read."""
     try:
         check_markdown(text)
     except WorksheetError as error:
@@ -215,7 +234,7 @@ def _unreadable_markdown(text: str, *path: str | int) -> Iterator[SettingError]:
 
 
 def _repeated_keys(setting: str, keys: Sequence[str]) -> Iterator[SettingError]:
-    """An error for each entry of a list that has the key of an earlier one."""
+    """Yield an error for each entry of the list `setting` that has the key of an earlier entry."""
     for number, key in enumerate(keys):
         if key in keys[:number]:
             problem = _("{setting}.{number} is there twice: say something else, or delete one.")

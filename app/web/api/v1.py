@@ -360,9 +360,9 @@ def run_forward(request: Request, services: ServicesDep, client: QueueClient, bo
     else:
         architecture = build_architecture(body.config)
     try:
-        tokens, wording = architecture.check_tokens(body.tokens), services.library.wording
+        tokens = architecture.check_tokens(body.tokens)
         services.storage.charge(client_network(request), BYTES_OF_RUN)
-        return run_architecture(services.runner, wording, architecture, tokens, client=client, **options)
+        return run_architecture(services.runner, architecture, tokens, client=client, **options)
     except HeadNotRun as problem:
         raise HTTPException(STATUS_OF_REASON[problem.reason], str(problem)) from None
 

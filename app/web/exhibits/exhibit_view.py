@@ -86,6 +86,8 @@ class ExhibitPage:
     title: Annotated[str, Doc("The title of the page.")]
     exhibit: Annotated[Exhibit | None, Doc("The exhibit; None where it cannot be shown for this model or length.")]
     step: Annotated[int, Doc("The number of the frame that is shown first.")]
+    previous_step: Annotated[int, Doc("The number of the frame before it; of the first, its own.")]
+    next_step: Annotated[int, Doc("The number of the frame after it; of the last, its own.")]
     model_menu: Annotated[ModelMenu, Doc("The models to choose from, and why others cannot be.")]
     chooser: Annotated[ExhibitChooser, Doc("The form above the exhibit.")]
     address: Annotated[ExhibitAddress, Doc("Where this exhibit and its steps are.")]
@@ -169,6 +171,8 @@ def exhibit_page(
         title=title,
         exhibit=exhibit,
         step=step,
+        previous_step=max(step - 1, 1),
+        next_step=max(min(step + 1, steps), 1),
         chooser=asked.chooser,
         model_menu=asked.model_menu,
         address=address,

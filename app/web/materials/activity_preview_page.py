@@ -96,6 +96,11 @@ class PreviewAccess(StudentAccess):
         return PreviewLinks(self.activity.id, self.example)
 
     @property
+    def next_example(self) -> int:
+        """Another made-up student, with other numbers where each has their own."""
+        return self.example + 1
+
+    @property
     def is_preview(self) -> bool:
         """It is one."""
         return True

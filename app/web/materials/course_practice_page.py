@@ -111,7 +111,7 @@ class CoursePracticePage:
     levels: Annotated[tuple[CourseLevel, ...], Doc("The levels of what is practised, the lowest first.")]
     students: Annotated[tuple[StudentPractice, ...], Doc("Those who have practised, by name.")]
     numbered: Annotated[bool, Doc("Whether any of them has a number.")]
-    unbegun: Annotated[int, Doc("How many others are on the roster.")]
+    enrolled: Annotated[int, Doc("How many students are on the roster.")]
     notice: Annotated[str, Doc("The sentence about what was just done, empty for none.")] = ""
     problem: Annotated[str, Doc("Why nothing was saved, empty where there is no problem.")] = ""
 
@@ -187,7 +187,7 @@ def _practice_page(
         _course_levels(students),
         students,
         any(student.number for student in students),
-        len(roster) - len(students),
+        len(roster),
     )
 
 

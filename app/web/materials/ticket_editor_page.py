@@ -69,6 +69,11 @@ class TicketConflict:
     theirs: tuple[str, ...]
     typed: tuple[str, ...]
 
+    @property
+    def next_version(self) -> int:
+        """The number of the version that is saved if what was typed replaces the newest one."""
+        return self.newest.version + 1
+
 
 @dataclass(frozen=True)
 class TicketEditorPage:

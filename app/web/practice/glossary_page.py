@@ -45,7 +45,7 @@ class GlossaryPage:
 
 def glossary_terms(wording: Wording) -> tuple[GlossaryTerm, ...]:
     """Every term, in the order in which the glossary is read, with the symbols of sheets in the default notation."""
-    names, terms = wording.sections["symbol-names"], []
+    names, terms = wording.sheets["symbol-names"], []
     for key, entry in wording.glossary.items():
         symbol, symbol_name, size = entry.letter, "", entry.size
         if size:

@@ -215,7 +215,7 @@ def _open_sheet(
     if draft and (checked or hint):  # a check of boxes that hold nothing readable is no attempt
         report = grade(variant, asked.answers)
         hinted = write_hint(variant, report, read_hint_level(hint)) if hint else None
-    notice = services.library.wording.say("page", "try-first") if answers and not attempt else ""
+    notice = _try_first() if answers and not attempt else ""
     page = _sheet_page(
         services, asked, report, answers_shown=answers and attempt is not None, notice=notice, hinted=hinted
     )
@@ -285,8 +285,7 @@ def show_sheet_answers(request: Request, services: ServicesDep, owner: OwnerDep,
     asked = save_posted(services.store, owner, asked)
     attempt = services.store.last_attempt(owner, key)
     if attempt is None:
-        notice = services.library.wording.say("page", "try-first")
-        return _respond(request, services, owner, asked, _sheet_page(services, asked, None, notice=notice))
+        return _respond(request, services, owner, asked, _sheet_page(services, asked, None, notice=_try_first()))
     report = grade(asked.variant, attempt.answers)
     return _respond(request, services, owner, asked, _sheet_page(services, asked, report, answers_shown=True))
 
@@ -306,6 +305,10 @@ def _respond(request: Request, services: Services, owner: Visitor, asked: SheetR
         response = RedirectResponse(_link_after(asked, page), 303)
     remember_visitor(request, response, owner)
     return response
+
+
+def _try_first() -> str:
+    return _("Check an attempt of your own first. After that you can show the answers.")
 
 
 def _link_after(asked: SheetRequest, page: SheetPage) -> str:

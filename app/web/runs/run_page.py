@@ -15,7 +15,7 @@ from PIL import Image
 
 from app.classes.frozen.frozen_library import model_snapshot
 from app.classes.frozen.frozen_run import FrozenRun, freeze_run, sheet_of_run
-from app.forward.head_run import HeadNotRun, run_sheet
+from app.forward.head_run import HeadNotRun, run_sheet, why_not_run
 from app.grading.grade import grade
 from app.machine.jobs import Job, JobLimits, JobRefusedError, Task
 from app.machine.work_queue import Client
@@ -23,7 +23,6 @@ from app.shapes.table import Blank
 from app.sheets.library import Library
 from app.sheets.reading import Answer
 from app.sheets.variant import Row, Variant
-from app.sheets.wording import Wording
 from app.store import Answers, Run, Store
 from app.store.limits import insist
 from app.translation import gettext as _
@@ -89,7 +88,6 @@ class RunPage:
     title: Annotated[str, Doc("The heading.")]
     waiting: Annotated[str, Doc("The sentence shown while it waits and runs.")]
     asks: Annotated[str, Doc("When the page asks whether it has finished, as an hx-trigger.")]
-    summary: Annotated[str, Doc("Which numbers are real and which random.")] = ""
     verdict: Annotated[str, Doc("How many of the answers differ from torch's shapes, and in which rows.")] = ""
     key_problem: Annotated[str, Doc("Where torch contradicts the answer key; empty where it agrees, as it should.")] = (
         ""
@@ -103,7 +101,6 @@ class RunPage:
 class NoRunPage:
     """Everything that templates/runs/no_run.html and its partial show."""
 
-    sentence: Annotated[str, Doc("Why nothing was run, and what to do.")]
     link: Annotated[str, Doc("The address of the sheet.")]
 
 
@@ -279,7 +276,6 @@ def _run_page(run: Run, variant: Variant, job: Job | None, *, is_new: bool = Fal
 
     The page of a new one is the first to ask how it goes, and does so sooner: most runs take no longer.
     """
-    wording = variant.wording
     page = RunPage(
         run=run,
         variant=variant,
@@ -288,32 +284,31 @@ def _run_page(run: Run, variant: Variant, job: Job | None, *, is_new: bool = Fal
         problem=run.problem or "",
         link=_sheet_address(run, variant),
         title=variant.topic_wording.run_title,
-        waiting=_waiting_sentence(wording, job),
+        waiting=_waiting_sentence(job),
         asks=f"load delay:{FIRST_LOOK_MS}ms, every {LOOK_MS}ms" if is_new else f"every {LOOK_MS}ms",
     )
-    return _with_result(page, wording, run.result) if run.result else page
+    return _with_result(page, run.result) if run.result else page
 
 
-def _waiting_sentence(wording: Wording, job: Job | None) -> str:
+def _waiting_sentence(job: Job | None) -> str:
     """How many runs are made before one that waits, or else that it goes on."""
     if job is None or not job.before:
-        return wording.say("run", "waiting")
+        return _("Running. The first run loads PyTorch, which takes a few seconds.")
     sentence = ngettext("Waiting: one run is ahead of yours.", "Waiting: {count} runs are ahead of yours.", job.before)
     return sentence.format(count=job.before)
 
 
-def _with_result(page: RunPage, wording: Wording, result: dict[str, Any]) -> RunPage:
-    """The page with a result: shapes beside the answers, how many of these differ, seed, facts, remarks."""
+def _with_result(page: RunPage, result: dict[str, Any]) -> RunPage:
+    """The page with a result: shapes beside the answers, how many of these differ, facts, remarks."""
     rows = _compared_rows(page.variant, page.run.answers, result["shapes"])
     return replace(
         page,
         rows=rows,
-        summary=wording.say("run", "random", seed=result["seed"]),
         verdict=" ".join(_verdict(rows)),
-        key_problem="" if result["agrees"] else _difference(wording, result),
-        facts=tuple(_fact_lines(wording, result)),
-        remarks=(*_sheet_notes(wording, page.variant), *_remark_sentences(wording, result)),
-        picture_text=_picture_text(wording, result, page.variant),
+        key_problem="" if result["agrees"] else _difference(result),
+        facts=tuple(_fact_lines(result)),
+        remarks=(*_sheet_notes(page.variant), *_remark_sentences(result)),
+        picture_text=_picture_text(result, page.variant),
     )
 
 
@@ -329,7 +324,7 @@ def _agreement(run: Run, variant: Variant, job: Job | None) -> AgreementFragment
     if not result:
         return fragment
     if not result["agrees"]:
-        return replace(fragment, sentence=_difference(variant.wording, result))
+        return replace(fragment, sentence=_difference(result))
     rows = _compared_rows(variant, run.answers, result["shapes"])
     if any(field.result != "same" for line in rows for field in line.fields):
         return fragment
@@ -369,57 +364,103 @@ def _verdict(rows: tuple[ComparedRow, ...]) -> Iterator[str]:
         yield ngettext("{count} box is empty.", "{count} boxes are empty.", empty).format(count=empty)
 
 
-def _difference(wording: Wording, result: dict[str, Any]) -> str:
+def _difference(result: dict[str, Any]) -> str:
     """The sentence on the matrices whose shape in torch is not the table's, with those of torch: 'scores (99, 100)'."""
     keys = (f"{key} {_shape_text(result['shapes'][key])}" for key in result["disagreements"])
-    return wording.say("run", "differ", keys=", ".join(keys))
+    return _("PyTorch disagrees with the answer key: {keys}. Please report this.").format(keys=", ".join(keys))
 
 
 def _shape_text(shape: Iterable[int]) -> str:
     return f"({', '.join(map(str, shape))})"
 
 
-def _fact_lines(wording: Wording, result: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def _fact_lines(result: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """Name and value of each fact: device, number format, time, peak of memory, memory needed, sums of weight rows.
 
     Time, peak and sums (the least and the largest) are left out where they were not measured.
     """
-    yield wording.say("run-facts", "device"), f"{result['device_name']} ({result['device']})"
-    yield wording.say("run-facts", "dtype"), result["dtype"]
+    yield _("Device"), f"{result['device_name']} ({result['device']})"
+    yield _("Number format"), result["dtype"]
     if result["milliseconds"] is not None:
-        yield wording.say("run-facts", "time"), _milliseconds_text(result["milliseconds"])
+        yield _("Time from input to output"), _milliseconds_text(result["milliseconds"])
     if result["peak_bytes"] is not None:
-        yield wording.say("run-facts", "peak"), _bytes_text(result["peak_bytes"])
-    yield wording.say("run-facts", "needed"), _bytes_text(result["needed_bytes"])
+        yield _("Peak memory (measured)"), _bytes_text(result["peak_bytes"])
+    yield _("Memory needed (computed)"), _bytes_text(result["needed_bytes"])
     if result["row_sums"]:
         least, most = (f"{end:.6f}" for end in result["row_sums"])
-        yield wording.say("run-facts", "sums"), least if least == most else f"{least} – {most}"
+        yield _("Row sums of A"), least if least == most else f"{least} – {most}"
 
 
-def _sheet_notes(wording: Wording, variant: Variant) -> Iterator[str]:
+def _sheet_notes(variant: Variant) -> Iterator[str]:
     """How torch compares with a sheet that has tokens as columns, and with one that is answered in symbols."""
     if variant.worksheet.tokens_are == "columns":
-        yield wording.say("run", "tokens-as-columns")
+        yield _(
+            "The code has tokens as rows, so its shapes are transposed compared with this sheet; each of your numbers "
+            "is compared with the dimension it stands for."
+        )
     if variant.worksheet.answers == "letters":
-        yield wording.say("run", "symbols")
+        yield _(
+            "PyTorch has only numbers, so your formulas are compared by the numbers that they come to. Check tells you "
+            "whether a formula itself is right."
+        )
 
 
-def _remark_sentences(wording: Wording, result: dict[str, Any]) -> Iterator[str]:
+def _remark_sentences(result: dict[str, Any]) -> Iterator[str]:
     """Sentences on which query head ran and its key/value head (for one head alone), on device "meta", and the notes.
 
-    A note of the result is 'key' or 'key:detail' of wording [run-notes], such as 'window:4096'.
+    A note of the result is a key of `note_sentences`, alone or with a detail, such as 'window:4096'.
     """
     if result["head"] is not None:
-        yield wording.say("run", "heads", head=result["head"], kv_head=result["kv_head"])
+        heads = _("Query head {head} uses key/value head {kv_head}, both counted from 0.")
+        yield heads.format(head=result["head"], kv_head=result["kv_head"])
     if result["device"] == "meta":
-        yield wording.say("run", "meta")
+        yield _(
+            "PyTorch’s meta device works out shapes without computing numbers: nothing was measured, and there are no "
+            "attention weights to draw."
+        )
+    sentences = note_sentences()
     for note in result["notes"]:
         key, _colon, detail = note.partition(":")
-        if key in wording.sections["run-notes"]:  # a run stored by an earlier version may have others
-            yield wording.say("run-notes", key, detail=detail)
+        yield sentences[key].format(detail=detail)
 
 
-def _picture_text(wording: Wording, result: dict[str, Any], variant: Variant) -> str:
+def note_sentences() -> dict[str, str]:
+    """What is particular about a model's attention, by the keys of the notes of a run."""
+    return {
+        "keys-shared": _("Grouped-query attention: several query heads share one head’s keys and values."),
+        "window": _(
+            "Sliding-window attention: a token attends to at most {detail} tokens, itself included, so the mask hides "
+            "the others too."
+        ),
+        "chunk": _("Chunked attention: a token attends only to tokens of its own chunk of {detail} tokens."),
+        "unscaled": _("This model doesn’t divide the scores by √d_h."),
+        "scale": _("This model multiplies the scores by {detail} instead of dividing them by √d_h."),
+        "scale-root": _("This model divides the scores by √{detail}, not by √d_h."),
+        "scale-yarn": _(
+            "This model divides the scores by √d_h and multiplies them by {detail}, YaRN’s constant for long inputs."
+        ),
+        "relative-bias": _(
+            "Relative position bias: a learned number for the distance between query and key is added to each score."
+        ),
+        "alibi": _("ALiBi: a number that grows with the key’s position is added to each score; it changes no shape."),
+        "softcap": _(
+            "Each score s is capped: {detail} · tanh(s / {detail}), which stays between −{detail} and {detail}."
+        ),
+        "sinks": _(
+            "Attention sink: a learned score without a key takes part in each softmax, so the row sums of A are below "
+            "1."
+        ),
+        "rope-scaling": _("RoPE’s frequencies are scaled for long inputs ({detail})."),
+        "output-bias": _(
+            "The output projection has a bias. The layer adds it once, after summing its heads, so one head’s program "
+            "leaves it out."
+        ),
+        "first-layer": _("This is the model’s first layer; other layers have another window or other positions."),
+        "not-finite": _("Some numbers overflowed this number format, so there are no attention weights to draw."),
+    }
+
+
+def _picture_text(result: dict[str, Any], variant: Variant) -> str:
     """What the picture of the attention weights shows, for its caption; empty without a picture.
 
     It names the head of a layer, says why a causal picture has an empty corner, and how many weights a pixel averages.
@@ -427,14 +468,20 @@ def _picture_text(wording: Wording, result: dict[str, Any], variant: Variant) ->
     if not result["picture"]:
         return ""
     side = result["picture"]["side"]
-    return " ".join(
-        [
-            wording.say("run", "picture"),
-            *([wording.say("run", "picture-head", head=result["picture"]["head"])] if result["head"] is None else []),
-            *([wording.say("run", "picture-causal")] if variant.architecture.causal else []),
-            *([wording.say("run", "picture-cell", side=side)] if side > 1 else []),
-        ]
-    )
+    sentences = [
+        _(
+            "Attention weights A. Input and parameters are random, so the pattern has no meaning; each row shows how "
+            "much one token attends to every token. Stronger tone = larger weight, relative to the row’s maximum."
+        )
+    ]
+    if result["head"] is None:
+        each = _("This is head {head}, counted from 0; each head of the layer has its own weights.")
+        sentences.append(each.format(head=result["picture"]["head"]))
+    if variant.architecture.causal:
+        sentences.append(_("The upper triangle is empty because of the causal mask: no token attends to a later one."))
+    if side > 1:
+        sentences.append(_("Each pixel is the mean of {side} × {side} weights.").format(side=side))
+    return " ".join(sentences)
 
 
 def _milliseconds_text(milliseconds: float) -> str:
@@ -464,7 +511,7 @@ def _start(
     try:
         services.jobs.submit("run", client, run.id, {}, settings)
     except JobRefusedError:
-        services.store.finish_run(run.id, None, variant.wording.say("page", "busy"))
+        services.store.finish_run(run.id, None, why_not_run("busy"))
     return run
 
 
@@ -473,13 +520,13 @@ def run_queued_head(services: Services, task: Task) -> bytes:
     run, problem, result = services.store.find_run(task.job.key), None, None
     if run is None:  # its activity was deleted
         return b""
-    variant, wording = _sheet_of(services.library, services.store, run), services.library.wording
+    variant = _sheet_of(services.library, services.store, run)
     try:
-        result = run_sheet(services.runner, wording, variant, client=task.client, check=task.check, **task.arguments)
+        result = run_sheet(services.runner, variant, client=task.client, check=task.check, **task.arguments)
     except HeadNotRun as failure:
         problem = str(failure)
     if result and not result["agrees"]:
-        log.error("PyTorch contradicts the answer key: %s", _difference(wording, result))
+        log.error("PyTorch contradicts the answer key: %s", _difference(result))
     insist(lambda: services.store.finish_run(task.job.key, result, problem))
     return b""
 
@@ -492,7 +539,7 @@ def _respond(
     `link` is the address of the sheet. Of a run in the background, the page shows only whether it agrees.
     """
     if run is None:
-        page = NoRunPage(variant.wording.say("page", "fill-first"), link)
+        page = NoRunPage(link)
         return render_page_or_fragment(request, "runs/no_run.html", "runs/_no_run.html", page)
     if not is_htmx(request):
         return RedirectResponse(url_for("show_run", run_id=run.id), 303)
@@ -517,7 +564,7 @@ def _find_run(services: Services, run_id: str) -> tuple[Run, Job | None]:
         raise HTTPException(404, _("There is no such run here: start it again from its sheet."))
     if run.finished:
         return run, None
-    lost = services.library.wording.say("page", "lost")
+    lost = _("This run was lost when the server restarted. Start it again.")
     cancelled = job is not None and job.ending == "cancelled"
     return replace(run, problem=_("This run was cancelled.") if cancelled else (job and job.problem) or lost), None
 

@@ -129,6 +129,16 @@ class Pager:
     def last(self) -> int:
         return min(self.number * self.length, self.total)
 
+    @property
+    def previous(self) -> int | None:
+        """The number of the page before; None on the first."""
+        return self.number - 1 if self.number > 1 else None
+
+    @property
+    def next(self) -> int | None:
+        """The number of the page after; None on the last."""
+        return self.number + 1 if self.number < self.pages else None
+
 
 def cut_page(lines: Sequence[Line], page: str, length: int | None = None) -> tuple[tuple[Line, ...], Pager]:
     """The lines of one page of that length, or PAGE_LENGTH, and which page it is: the one nearest to the number `page`.

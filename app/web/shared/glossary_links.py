@@ -19,6 +19,7 @@ from markupsafe import Markup, escape
 from app.sheets.variant import Variant
 from app.sheets.wording import GlossaryEntry, Wording
 from app.translation import gettext as _
+from app.translation import language
 from app.web.shared.cookies import who_asks
 from app.web.shared.urls import url_for
 
@@ -52,7 +53,7 @@ def linked_sheet(variant: Variant) -> LinkedSheet:
     sentences = (text.description, text.task, *text.assumptions)
     rows = tuple(row.name for row in variant.rows)
     if who_asks().may_practise:
-        linked = _linked_texts(variant.wording, sentences, rows)
+        linked = _linked_texts(variant.wording, language(), sentences, rows)
     else:
         linked = tuple(map(escape, (*sentences, *rows)))
     names = dict(zip((row.key for row in variant.rows), linked[len(sentences) :], strict=True))
@@ -60,8 +61,13 @@ def linked_sheet(variant: Variant) -> LinkedSheet:
 
 
 @lru_cache(300)
-def _linked_texts(wording: Wording, sentences: tuple[str, ...], rows: tuple[str, ...]) -> tuple[Markup, ...]:
-    """The sentences, then the names of rows, as HTML; kept, because every page of a sheet says the same."""
+def _linked_texts(
+    wording: Wording, _language: str, sentences: tuple[str, ...], rows: tuple[str, ...]
+) -> tuple[Markup, ...]:
+    """The sentences, then the names of rows, as HTML with links titled in the language, which is spoken.
+
+    They are kept, because every page of a sheet says the same.
+    """
     linked = link_terms(wording.glossary, (*sentences, *rows))
     return tuple(_markup(pieces, tab_stop=index < len(sentences)) for index, pieces in enumerate(linked))
 

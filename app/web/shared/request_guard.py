@@ -10,10 +10,12 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.translation import gettext as _
+from app.translation import preferred_language, speak
 from app.web.shared.cookies import note_request
 
 # Bytes.
 MAX_TARGET = MAX_HEADERS = 16_000  # of the address with its query, and of all headers
+MAX_LANGUAGES = 500  # of the header in which a browser says which languages it prefers
 MAX_PATH = 2_000  # Python refuses to read a number of more than 4,300 digits
 MAX_BODY = 2_000_000  # the largest legitimate request is a config.json of a megabyte
 MAX_WORK = 256_000  # a sheet with the longest answers to ten open questions, in any script
@@ -80,7 +82,7 @@ class _RefusedError(Exception):
 
 class Guard:
     """ASGI middleware: HEAD as GET, 431 for long headers, 403 for forms of other sites, 413 for long bodies; HEADERS
-    on every response.
+    on every response, whose language is one that the browser prefers.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -92,6 +94,7 @@ class Guard:
             await self.app(scope, receive, send)
             return
         send = _with_headers(send, may_keep=scope["method"] in ("GET", "HEAD") and _is_kept(scope["path"]))
+        speak(preferred_language(Headers(scope=scope).get("accept-language", "")[:MAX_LANGUAGES]))
         if _is_too_long(scope):
             sentence = _("The address or the headers of this request are too long.")
             await _refusal_response(scope, sentence, 431)(scope, receive, send)

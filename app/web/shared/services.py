@@ -29,6 +29,7 @@ from app.sheets.library import Library
 from app.store import Store
 from app.store.limits import HealthCheck
 from app.store.upkeep.housekeeping import delete_expired
+from app.translation import ENGLISH, language
 from app.web.shared.passwords import MAX_HASHES_AT_ONCE, MAX_WAITING, Passwords
 from app.web.shared.rate_limits import RateLimits, StorageBudget
 
@@ -49,7 +50,7 @@ class Services:
     """The services that create_app puts together, once for the life of the process."""
 
     settings: Settings
-    library: Library
+    libraries: Mapping[str, Library]  # by language
     store: Store
     runner: HeadRunner
     printer: HandoutPrinter
@@ -62,6 +63,11 @@ class Services:
     closing_interval_s: float = INTERVAL_S
     live_snapshots: LiveSnapshots = field(default_factory=LiveSnapshots)
     regrading: Regrading = field(default_factory=Regrading)
+
+    @property
+    def library(self) -> Library:
+        """The worksheets, models and wording of the worksheets/ folder, in the language of the request."""
+        return self.libraries.get(language()) or self.libraries[ENGLISH]
 
     @cached_property
     def housekeeper(self) -> Housekeeper:
@@ -76,7 +82,7 @@ class Services:
     @cached_property
     def closing(self) -> Closing:
         """What takes in the drafts of activities that have ended."""
-        return Closing(self.library, self.store, self.closing_interval_s)
+        return Closing(self.libraries[ENGLISH], self.store, self.closing_interval_s)
 
     @cached_property
     def threads(self) -> Mapping[ThreadKind, CapacityLimiter]:

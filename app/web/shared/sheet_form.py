@@ -20,6 +20,7 @@ from app.sheets.reading import MAX_BOX_TEXT, Answer
 from app.sheets.variant import Variant
 from app.store import Answers, Stamp, question_name
 from app.topics.problem import Problem
+from app.translation import language
 from app.web.shared.forms import FormReader
 from app.web.shared.templating import render_text
 
@@ -134,6 +135,7 @@ class _Drawn:
     scale: ScaleName
     names_sizes: bool
     tells_mismatches: bool
+    language: str
     variant: Variant = field(compare=False)
 
 
@@ -152,7 +154,7 @@ def draw_typed(
     many students type the same into the same sheet.
     """
     texts = tuple(answers.get(box, "") for box in variant.blanks_by_name)
-    return _draw(_Drawn(variant.problem, texts, scale, names_sizes, tells_mismatches, variant))
+    return _draw(_Drawn(variant.problem, texts, scale, names_sizes, tells_mismatches, language(), variant))
 
 
 @lru_cache(MAX_DRAWINGS)

@@ -98,7 +98,7 @@ class Note:
 class RowView:
     """One row of the sheet with its boxes, the cells in which they stand, and its answer once that may be shown.
 
-    `notes` stand below it.
+    `notes` stand below it. `span` is how many columns of the table the box of a count among matrices takes; else None.
     """
 
     row: Row
@@ -106,6 +106,7 @@ class RowView:
     cells: tuple[CellView, ...]
     answer: AnswerView | None
     notes: tuple[Note, ...] = ()
+    span: int | None = None
 
 
 @dataclass(frozen=True)
@@ -149,8 +150,15 @@ def row_views(
         )
         answer = _answer_view(truth, row) if truth and row.key in answered else None
         below = tuple(note for note in notes if note.row == row.key)
-        views.append(RowView(row, boxes, _cells(variant, row, boxes, answer), answer, below))
+        views.append(RowView(row, boxes, _cells(variant, row, boxes, answer), answer, below, _span(variant, row)))
     return tuple(views)
+
+
+def _span(variant: Variant, row: Row) -> int | None:
+    """The columns that a count among matrices takes: all boxes with the signs between them, and brackets if any."""
+    if row.fields != ("count",) or len(variant.fields) == 1:
+        return None
+    return 2 * len(variant.fields) + (1 if "dim0" in variant.fields else -1)
 
 
 def all_boxes_right(rows: Iterable[RowView]) -> bool:

@@ -30,7 +30,10 @@ REVALIDATE = "no-cache"  # kept, but asked for again each time
 BUNDLES = {  # what is served as one file, in this order
     "css/all.css": ("page", "sheet", "drawing", "landing", "models", "class"),
     "css/teaching.css": ("handout", "live", "materials"),
-    "js/all.js": ("fonts", "save", "focus", "scrolls", "keys", "next_box", "success", "copy", "address", "see", "live"),
+    "js/all.js": (  # an ES module, as unsaved.js is
+        *("fonts", "unsaved", "save", "focus", "scrolls", "keys", "next_box", "success", "copy", "address", "see"),
+        "live",
+    ),
 }
 
 

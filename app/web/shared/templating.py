@@ -30,12 +30,18 @@ from app.sheets.authoring.markdown import (
 )
 from app.sheets.formulas import FormulaPiece
 from app.sheets.worksheet import AUTHOR_MISCONCEPTION_PREFIX
-from app.translation import LANGUAGE, gettext, ngettext
+from app.translation import N_, gettext, language, ngettext
+from app.translation import gettext as _
 from app.web.shared.cookies import who_asks
 from app.web.shared.glossary_links import linked_sheet
 from app.web.shared.sheet_view import exhibit_link, slide_links
 from app.web.shared.static_files import static_url
 from app.web.shared.urls import url_for
+
+_MONTHS = (
+    *(N_("January"), N_("February"), N_("March"), N_("April"), N_("May"), N_("June")),
+    *(N_("July"), N_("August"), N_("September"), N_("October"), N_("November"), N_("December")),
+)
 
 
 class _Templates(FileSystemLoader):
@@ -76,12 +82,13 @@ def template_environment() -> Environment:
     )
     environment.policies["ext.i18n.trimmed"] = True  # line breaks of a template are no part of a message
     environment.install_gettext_callables(gettext, ngettext, newstyle=True)  # type: ignore[attr-defined]
-    environment.globals.update(url_for=url_for, static_url=static_url, language=LANGUAGE)
+    environment.globals.update(url_for=url_for, static_url=static_url, language=language)
     environment.globals.update(
         linked_sheet=linked_sheet, who_asks=who_asks, slide_links=slide_links, exhibit_link=exhibit_link
     )
     environment.filters.update(
         number=format_number,
+        percent=percent,
         symbol=symbol,
         svg=lambda figure: Markup(figure_svg(figure)),  # noqa: S704 - both have escaped all
         svg_symbol=lambda text: Markup(svg_symbol(text)),  # noqa: S704
@@ -128,8 +135,9 @@ def is_htmx(request: Request) -> bool:
 
 def local_time(moment: datetime, time_zone: str, *, year: bool = False) -> str:
     """A moment as the clocks of an IANA time zone show it: '3 April, 09:05', or with `year` '3 April 2026, 09:05'."""
-    written = "%d %B %Y, %H:%M" if year else "%d %B, %H:%M"
-    return moment.astimezone(ZoneInfo(time_zone)).strftime(written).lstrip("0")
+    local = moment.astimezone(ZoneInfo(time_zone))
+    written = _("{day} {month} {year}, {time}") if year else _("{day} {month}, {time}")
+    return written.format(day=local.day, month=_(_MONTHS[local.month - 1]), year=local.year, time=f"{local:%H:%M}")
 
 
 def clock_time(moment: datetime, time_zone: str) -> str:
@@ -137,9 +145,14 @@ def clock_time(moment: datetime, time_zone: str) -> str:
     return moment.astimezone(ZoneInfo(time_zone)).strftime("%H:%M")
 
 
+def percent(share: float) -> str:
+    """A part of one in whole hundredths, without a sign: '50' for 0.5."""
+    return f"{100 * share:.0f}"
+
+
 def long_date(day: date) -> str:
     """A day as it is written in a sentence: '3 April 2026'."""
-    return day.strftime("%d %B %Y").lstrip("0")
+    return _("{day} {month} {year}").format(day=day.day, month=_(_MONTHS[day.month - 1]), year=day.year)
 
 
 @lru_cache(4000)
@@ -241,7 +254,7 @@ def _symbol(text: str) -> Markup:
     A ᵀ at the end of the subscript follows it as <sup>T</sup>: K_1ᵀ. If the part before the first underscore has
     anything but letters and apostrophes, the whole text is only escaped: '128', 'W2', 'd′' (already a prime).
     """
-    base, _, below = text.partition("_")
+    base, _underscore, below = text.partition("_")
     if not base.replace("'", "").isalpha():
         return escape(text)
     written = Markup("<i>{}</i>").format(base.replace("'", "′"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Annotated
@@ -27,8 +27,19 @@ from app.web.shared.urls import public_url, url_for
 
 router = APIRouter(include_in_schema=False)
 
+NAMES_SHOWN = 12  # of students who could be removed
 MAX_ROSTER_COUNT = 9_999  # in an address
 UNDO_OFFERED = timedelta(days=2)  # after an import
+
+
+@dataclass(frozen=True)
+class IdleNewcomers:
+    """Students who joined with the code and have done nothing; `names` are the first, and `newest` is an id."""
+
+    count: int
+    names: tuple[str, ...]
+    others: int
+    newest: int
 
 
 @dataclass(frozen=True)
@@ -43,7 +54,9 @@ class CoursePage:
     staff: Annotated[tuple[StaffMember, ...], Doc("Its instructors and assistants.")]
     zones: Annotated[tuple[str, ...], Doc("The time zones to choose from.")]
     last_import: Annotated[RosterImport | None, Doc("Students added together of late, to be undone; None for none.")]
-    idle: Annotated[tuple[Student, ...], Doc("Students who joined with the code and have done nothing, by name.")]
+    idle: Annotated[
+        IdleNewcomers | None, Doc("Students who joined with the code and have done nothing, if there are any.")
+    ]
     notice: Annotated[str, Doc("The sentence about what was just done, empty for none.")] = ""
     problem: Annotated[str, Doc("The sentence about what cannot be used, empty where there is none.")] = ""
     problem_form: Annotated[str, Doc("Which form the problem is about: settings or staff.")] = ""
@@ -139,6 +152,15 @@ def _roster_notice(counts: Mapping[str, str]) -> str:
     return ""
 
 
+def _idle_newcomers(students: Sequence[Student]) -> IdleNewcomers | None:
+    """These students, by name, as the page shows them; None if there are none."""
+    if not students:
+        return None
+    names = tuple(student.name for student in students[:NAMES_SHOWN])
+    newest = max(student.id for student in students)
+    return IdleNewcomers(len(students), names, len(students) - len(names), newest)
+
+
 def _course_page(store: Store, access: permissions.CourseAccess, page: str = "", **texts: str) -> CoursePage:
     """The page of a course as it is now, with a page of its roster, and these texts in its other fields."""
     course, now = access.course, store.now()
@@ -149,6 +171,6 @@ def _course_page(store: Store, access: permissions.CourseAccess, page: str = "",
     last_import = store.roster.last_import(course) if access.can_edit else None
     if last_import and now - last_import.at > UNDO_OFFERED:
         last_import = None
-    idle = store.roster.idle_newcomers(course) if access.can_edit else ()
+    idle = _idle_newcomers(store.roster.idle_newcomers(course)) if access.can_edit else None
     staff = store.courses.staff(course)
     return CoursePage(access, activities, listed, pager, joined, staff, time_zone_names(), last_import, idle, **texts)

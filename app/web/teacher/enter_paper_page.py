@@ -37,6 +37,7 @@ class EnterPaperPage:
     is_draft: Annotated[bool, Doc("Whether the activity is a draft, of which there is no paper yet.")]
     sheets: Annotated[tuple[str, ...], Doc("The titles of its worksheets, in order.")]
     number: Annotated[int, Doc("The number of the worksheet that the lines are about, from 1.")]
+    sheet_title: Annotated[str, Doc("Its title; empty where the activity has no worksheet.")]
     order: Annotated[tuple[Mapping[str, str], ...], Doc("Its blanks in the order in which they are typed.")]
     code: Annotated[str, Doc("The sheet code of all these papers as typed, empty for none.")]
     roster: Annotated[tuple[tuple[Student, bool], ...], Doc("The students, each with whether the sheet is handed in.")]
@@ -46,6 +47,7 @@ class EnterPaperPage:
     rejected: Annotated[tuple[RejectedLine, ...], Doc("The lines that are not clear, in their order.")] = ()
     read: Annotated[tuple[ReadLine, ...], Doc("The lines that are clear and not stored yet, with their marks.")] = ()
     ticked: Annotated[frozenset[str], Doc("The tokens of those that are to be stored.")] = frozenset()
+    unstored: Annotated[int, Doc("How many lines of both kinds there are.")] = 0
     already: Annotated[tuple[ReadLine, ...], Doc("The lines that had been stored before.")] = ()
     stored: Annotated[tuple[ReadLine, ...], Doc("The lines that were stored just now.")] = ()
 
@@ -107,6 +109,7 @@ def enter_paper_answers(services: ServicesDep, access: EditableActivity, form: F
         rejected=rejected,
         read=tuple(left),
         ticked=frozenset(line.token for line in left if not (is_storing or line.is_doubtful)),
+        unstored=len(rejected) + len(left),
         already=tuple(already),
         stored=tuple(stored),
     )
@@ -135,12 +138,14 @@ def _enter_paper_page(
     `number` counts from 1; it is 0 for an activity without worksheets.
     """
     activity, store = access.activity, services.store
+    titles = worksheet_titles(activity.content)
     handed_in = students_handed_in(store, activity, number) if number else frozenset[int]()
     return EnterPaperPage(
         access=access,
         is_draft=activity.state == "draft",
-        sheets=worksheet_titles(activity.content),
+        sheets=titles,
         number=number,
+        sheet_title=titles[number - 1] if number else "",
         order=blank_order(own_variant(services.library, store, activity, number)) if number else (),
         code=code,
         roster=tuple((student, student.id in handed_in) for student in store.roster.students(access.course)),

@@ -25,7 +25,7 @@ from app.translation import gettext as _
 from app.web.shared import permissions
 from app.web.shared.forms import FormDep, Pager, cut_page
 from app.web.shared.permissions import InstructorCourse
-from app.web.shared.services import Services, ServicesDep, StoreDep
+from app.web.shared.services import ServicesDep, StoreDep
 from app.web.shared.templating import render
 from app.web.shared.urls import url_for
 
@@ -96,7 +96,7 @@ def export_file(services: ServicesDep, access: InstructorCourse, file_name: str,
         if not files.activities:
             raise HTTPException(404)
         prefix = f"{prefix}-{_file_prefix(files.activities[0].plan.title, files.activities[0].id)}"
-    content = _write_file(services, files, file_name)
+    content = _write_file(files, file_name)
     store.audit_log.record(access.teacher, AuditAction.COURSE_EXPORTED, course, file_name)
     headers = {
         "Content-Disposition": f'attachment; filename="{prefix}-{file_name}"',
@@ -201,7 +201,7 @@ def _actor(entry: AuditEntry, staff: dict[int, str]) -> str:
     return staff.get(entry.actor_id or 0, f"{entry.actor_kind} {entry.actor_id or ''}".strip())
 
 
-def _write_file(services: Services, files: CourseFiles, file_name: str) -> IO[bytes]:
+def _write_file(files: CourseFiles, file_name: str) -> IO[bytes]:
     """A file of a course as a whole, in memory up to MAX_FILE_IN_MEMORY bytes, then on disk; the ZIP has a README.
 
     It is made before anything is sent, so that an error is an error and not half a file.
@@ -209,8 +209,7 @@ def _write_file(services: Services, files: CourseFiles, file_name: str) -> IO[by
     content = tempfile.SpooledTemporaryFile(MAX_FILE_IN_MEMORY)  # noqa: SIM115 - `_pieces` closes it
     try:
         if file_name == ZIP_FILE:
-            say, course = services.library.wording.say, files.course
-            files.write_zip(content, say("exports", "readme", course=course.title, zone=course.time_zone))
+            files.write_zip(content)
         else:
             content.writelines(text.encode() for text in CSV_FILES[file_name](files))
     except BaseException:

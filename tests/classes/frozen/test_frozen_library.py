@@ -26,6 +26,7 @@ from app.sheets.library import Library
 from app.store import Activity, Content, FrozenWorksheet, Policies, Store
 from app.store.tables import snapshots
 from app.store.upkeep.housekeeping import delete_expired
+from app.translation import ENGLISH
 from tests.helpers.answer_keys import KEY, WIDE
 from tests.helpers.changed_library import Change, with_everything_changed, without_anything
 from tests.helpers.marked_classroom import MarkedClassroom
@@ -57,7 +58,7 @@ class Lesson(MarkedClassroom):
 
     def change_library(self, change: Change) -> None:
         """Let the app run with another library, as after a restart with other files, and without exit tickets."""
-        self.app.state.services = replace(self.of_now, library=change(self.of_now.library), tickets={})
+        self.app.state.services = replace(self.of_now, libraries={ENGLISH: change(self.of_now.library)}, tickets={})
 
     def pages(self) -> dict[str, str]:
         """Every page of the activity, by who looks and its address, without the ids that differ at each look."""

@@ -17,6 +17,7 @@ from app.practice.record import sheet_result
 from app.sheets.library import Library
 from app.sheets.worksheet import AuthorMisconception
 from app.store import Plan
+from app.translation import ENGLISH
 from app.web.shared.services import Services
 from tests.helpers.answer_keys import KEY, boxes
 from tests.helpers.html_page import Page
@@ -46,7 +47,7 @@ def with_author_misconception(library: Library, keys: tuple[str, ...] = ONE_SHEE
 def describing_it(app: FastAPI) -> Iterator[Library]:
     """The app with that library."""
     services: Services = app.state.services
-    app.state.services = replace(services, library=with_author_misconception(services.library))
+    app.state.services = replace(services, libraries={ENGLISH: with_author_misconception(services.library)})
     try:
         yield app.state.services.library
     finally:

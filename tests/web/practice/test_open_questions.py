@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from starlette.testclient import TestClient
 
+from app.translation import ENGLISH
 from tests.helpers.html_page import Page
 from tests.helpers.open_questions import WHY_K, asking
 from tests.helpers.sheet_form import filled
@@ -16,7 +17,7 @@ def test_what_is_written_in_practice_is_saved_and_not_marked(client: TestClient)
     anybody may open, does not get it.
     """
     services = client.app.state.services  # type: ignore[attr-defined]
-    client.app.state.services = replace(services, library=asking(services.library))  # type: ignore[attr-defined]
+    client.app.state.services = replace(services, libraries={ENGLISH: asking(services.library)})  # type: ignore[attr-defined]
     said = Page(client.post("/sheet/check", data={**filled(), WHY_K: "One row per token."}).text)
     assert set(said.marks().values()) == {"right"}
     assert said.find("textarea")[0][1] == "One row per token."

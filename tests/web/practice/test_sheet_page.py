@@ -14,6 +14,7 @@ from fastapi import FastAPI
 from starlette.testclient import TestClient
 
 from app.sheets.reading import MAX_BOX_TEXT
+from app.translation import ENGLISH
 from tests.helpers.answer_keys import KEY
 from tests.helpers.html_page import Page, kept_in
 from tests.helpers.own_sheets import with_own_worksheet
@@ -462,7 +463,7 @@ def test_one_sentence_is_said_once_for_many_boxes(client: TestClient) -> None:
 def own_page(app: FastAPI, **settings: Any) -> tuple[Page, Page]:
     """The page of a worksheet with these settings in place of those of LLaMA 7B, as it opens and after a check."""
     services = app.state.services
-    app.state.services = replace(services, library=with_own_worksheet(services.library, **settings))
+    app.state.services = replace(services, libraries={ENGLISH: with_own_worksheet(services.library, **settings)})
     browser = TestClient(app)
     opened = browser.get("/sheet?worksheet=mine")
     answers = {"queries.columns": "128", "keys.columns": "64"}

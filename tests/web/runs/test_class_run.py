@@ -11,6 +11,7 @@ from starlette.testclient import TestClient
 
 from app.store import Plan, Policies, Student
 from app.store.tables import practice_attempts, practice_drafts
+from app.translation import ENGLISH
 from app.web.shared import rate_limits
 from app.web.shared.cookies import VISITOR_COOKIE
 from app.web.shared.rate_limits import BYTES_OF_RUN, BYTES_PER_HOUR
@@ -122,7 +123,7 @@ def test_a_run_stays_what_it_was_and_can_be_run_again_whatever_became_of_the_lib
     before = [run_and_wait(browser, HALF, path) for path in starts]
     runs = [Page(text).find("form")[0][0]["action"].removesuffix("/again") for text in before]
     services = school.services
-    browser.app.state.services = replace(services, library=change(services.library))  # type: ignore[attr-defined]
+    browser.app.state.services = replace(services, libraries={ENGLISH: change(services.library)})  # type: ignore[attr-defined]
     after = [browser.get(run).text for run in runs]
     assert after[0] == before[0]
     assert len(table_rows(Page(after[1]))) == len(

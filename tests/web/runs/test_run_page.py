@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import sqlite3
 import time
@@ -13,32 +14,27 @@ import sqlalchemy as sa
 from sqlalchemy.exc import OperationalError
 from starlette.testclient import TestClient
 
+from app.forward.head_run import FailureReason, why_not_run
 from app.forward.lines import ForwardError
 from app.forward.process import RunnerBusy, RunnerFailed, RunTooLong
-from app.forward.program import RUNNABLE_TOPICS, notes
+from app.forward.program import notes
 from app.machine.jobs import Jobs
 from app.machine.work_queue import Client
 from app.models.score_scale import ScoreScale
 from app.sheets.library import Library
 from app.sheets.variant import Variant
-from app.sheets.wording import InterfaceSection, Wording
 from app.store import Store, limits
 from app.store.tables import practice_attempts
-from app.web.runs.run_page import MAX_RUNS_BEFORE_BACKGROUND, RUN_LIMITS
+from app.web.runs.run_page import MAX_RUNS_BEFORE_BACKGROUND, RUN_LIMITS, note_sentences
 from simulation.misconception_students import right_sheet
 from tests.helpers.html_page import Page
 from tests.helpers.runs import finished_run, run_and_wait
 from tests.helpers.school import SCRIPT
 from tests.helpers.sheet_form import LLAMA_FORM
+from tests.helpers.source_code import app_modules
 
 if TYPE_CHECKING:
     from tests.helpers.fake_runner import FakeRunner
-
-
-def sentence(client: TestClient, section: InterfaceSection, key: str, **words: object) -> str:
-    """A sentence of the wording file."""
-    wording: Wording = client.app.state.services.library.wording  # type: ignore[attr-defined]
-    return wording.say(section, key, **words)
 
 
 def numbers_in(text: str) -> list[int]:
@@ -112,23 +108,27 @@ def test_a_formula_is_compared_by_its_number_and_the_page_says_so(
     answers = right_answers(variant) | {"queries.columns": variant.notation.symbol("N")}
     page = run_of_sheet(client, runner, variant, answers)
     assert numbers_in(page.text("p", class_="verdict")) == [len(variant.blanks)]
-    assert sentence(client, "run", "symbols") in [remark for _, remark in page.find("p", class_="remark")]
+    assert "your formulas are compared" in page.text("p", class_="remark")
     in_numbers = library.variant("llama-7b")
     page = run_of_sheet(client, runner, in_numbers, right_answers(in_numbers))
-    assert sentence(client, "run", "symbols") not in [remark for _, remark in page.find("p", class_="remark")]
+    assert not any("formulas" in remark for _, remark in page.find("p", class_="remark"))
 
 
 def test_every_note_of_a_run_has_a_sentence(library: Library) -> None:
-    """On every model and topic that runs; of DeepSeek that its scores are divided by √d_h and multiplied by 1.59."""
-    sentences = library.wording.sections["run-notes"]
-    for model in library.models.values():
-        for topic in RUNNABLE_TOPICS:
-            for note in notes(model.architecture, 60, topic):
-                assert note.partition(":")[0] in sentences, (model.key, note)
+    """And every sentence a note; of DeepSeek that its scores are divided by √d_h and multiplied by 1.59."""
+    assert note_sentences().keys() == note_keys() | {"not-finite"}
     assert "scale-yarn:1.59" in notes(library.models["deepseek-v2-lite"].architecture, 60, "attention-layer")
     gemma = replace(library.models["gemma-2-2b"].architecture, score_scale=ScoreScale("root", 1 / 12, "field", 144.0))
     assert "scale-root:144" in notes(gemma, 60)
-    assert {"scale", "scale-root", "scale-yarn", "unscaled"} <= sentences.keys()
+
+
+def note_keys() -> set[str]:
+    """The keys of the notes that a run can have, read off the code; a detail follows a colon."""
+    nodes = [node for node in ast.walk(app_modules()["app.forward.program"]) if isinstance(node, ast.FunctionDef)]
+    [function] = [node for node in nodes if node.name == "notes"]
+    keys = [key for node in ast.walk(function) if isinstance(node, ast.Dict) for key in node.keys]
+    texts = [key.values[0] if isinstance(key, ast.JoinedStr) else key for key in keys]
+    return {str(text.value).partition(":")[0] for text in texts if isinstance(text, ast.Constant)}
 
 
 def test_nothing_is_run_for_an_empty_sheet(client: TestClient, runner: FakeRunner) -> None:
@@ -136,8 +136,8 @@ def test_nothing_is_run_for_an_empty_sheet(client: TestClient, runner: FakeRunne
     for headers in ({}, SCRIPT):
         response = client.post("/runs", data=LLAMA_FORM, headers=headers)
         assert response.status_code == 200
-        assert sentence(client, "page", "fill-first") in response.text
-    assert sentence(client, "page", "fill-first") in client.post("/runs", data={**LLAMA_FORM, "queries.rows": "?"}).text
+        assert "Fill in at least one row first" in response.text
+    assert "Fill in at least one row" in client.post("/runs", data={**LLAMA_FORM, "queries.rows": "?"}).text
     assert runner.calls == []
 
 
@@ -156,7 +156,7 @@ def test_the_head_is_run_beside_what_was_typed(client: TestClient, runner: FakeR
     assert numbers_in(page.text("p", class_="verdict")) == [1, 2, 12]
     facts = [text for _, text in page.find("dd")]
     assert facts[:5] == ["a processor that is not there (cpu)", "float32", "5.25 ms", "6.7 MB", "5.6 MB"]
-    assert sentence(client, "run", "random", seed=0) in text
+    assert "(seed 0)" in text
     assert "Q = X @ W_Q  # &lt;shape &amp; all&gt;" in text
 
 
@@ -179,7 +179,7 @@ def test_a_run_on_the_meta_device_has_shapes_and_no_numbers(client: TestClient, 
         client, {**LLAMA_FORM, "queries.rows": "100", "device": "meta", "head": "3", "dtype": "bfloat16"}
     )
     assert runner.calls[0][2] == {"topic": "single-head", "device": "meta", "dtype": "bfloat16", "head": 3}
-    assert sentence(client, "run", "meta") in text
+    assert "meta device works out shapes" in text
     assert "<img" not in text
     assert " ms" not in text
     address = re.search(r"code-([\w-]{16})", text)
@@ -201,27 +201,27 @@ def test_a_table_that_torch_contradicts_is_reported(
     runner.changes = {"agrees": False, "disagreements": ["queries", "scores"]}
     page = Page(run_and_wait(client, {**LLAMA_FORM, "queries.rows": "100"}))
     differing = "queries (100, 128), scores (100, 100)"
-    assert page.text("p", role="alert") == sentence(client, "run", "differ", keys=differing)
+    assert differing in page.text("p", role="alert")
     assert page.find("p", class_="verdict")
     assert differing in caplog.text
 
 
 @pytest.mark.parametrize(
-    ("problem", "key"),
+    ("problem", "reason"),
     [
         (RunnerBusy(), "busy"),
         (RunTooLong(), "too-long"),
         (RunnerFailed(), "stopped"),
-        (ForwardError("This head needs 7 bytes too many."), ""),
+        (ForwardError("This head needs 7 bytes too many."), None),
     ],
 )
 def test_a_run_that_ends_without_result_says_why(
-    client: TestClient, runner: FakeRunner, problem: Exception, key: str
+    client: TestClient, runner: FakeRunner, problem: Exception, reason: FailureReason | None
 ) -> None:
     """One sentence, and a form to run it another way, beside the same answers, which are not another attempt."""
     runner.problem = problem
     page = Page(run_and_wait(client, {**LLAMA_FORM, "queries.rows": "100"}))
-    assert page.text("p", class_="problem") == (sentence(client, "page", key) if key else str(problem))
+    assert page.text("p", class_="problem") == (why_not_run(reason) if reason else str(problem))
     runner.problem = None
     form = page.find("form")[0][0]
     again = Page(run_and_wait(client, {"device": "meta", "dtype": "float16", "head": "1"}, form["action"]))
@@ -307,7 +307,7 @@ def test_a_client_with_many_runs_is_told_to_wait(client: TestClient, runner: Fak
         for _ in range(RUN_LIMITS.visitor + 1)
     ]
     page = Page(client.get(addresses[-1]).text)
-    assert page.text("p", role="alert") == sentence(client, "page", "busy")
+    assert page.text("p", role="alert") == why_not_run("busy")
     assert page.find("form")[0][0]["action"] == f"{addresses[-1]}/again"
     runner.gate.set()
 
@@ -319,7 +319,7 @@ def test_a_run_lost_with_the_server_says_so(client: TestClient, runner: FakeRunn
     address = client.post("/runs", data=form, follow_redirects=False).headers["location"]
     finished_run(client, address)
     lost = store.add_run("llama-7b/llama-7b/100", {})
-    assert sentence(client, "page", "lost") in client.get(f"/runs/{lost.id}").text
+    assert "This run was lost" in client.get(f"/runs/{lost.id}").text
     assert "PyTorch agrees" in client.get(address).text
 
 

@@ -167,7 +167,7 @@ def variables(template: str) -> set[str]:
     if any("{% set tab = " in text for text in texts):  # a page says which tab of its layout it is
         undeclared.discard("tab")
     if any("{% block with_frame scoped %}" in text for text in texts):  # an exhibit adds something to each frame
-        undeclared.discard("frame")
+        undeclared -= {"frame", "loop"}
     return undeclared - set(environment.globals) - {"_trans"}  # a name of Jinja's own, for {% trans url=url_for(…) %}
 
 

@@ -6,6 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from threading import Barrier
 
+from jinja2 import nodes
+
 from app.settings import PROJECT
 from app.sheets.formulas import formula_pieces
 from app.sheets.library import Library
@@ -46,6 +48,19 @@ def test_no_template_turns_escaping_off() -> None:
     """Jinja keeps that switch in an object that all threads share: turned off in one, it would be off in others."""
     for path in (PROJECT / "templates").rglob("*.html"):
         assert "autoescape" not in path.read_text(encoding="utf-8"), path.name
+
+
+def test_no_template_computes_or_asks_the_clock() -> None:
+    """No number is added, divided or summed up, and no time is asked for: page objects hold what is shown."""
+    for path in (PROJECT / "templates").rglob("*.html"):
+        tree = template_environment().parse(path.read_text(encoding="utf-8"))
+        sums = tree.find_all((nodes.Add, nodes.Sub, nodes.Div, nodes.FloorDiv, nodes.Pow))
+        products = tree.find_all((nodes.Mul,))
+        assert all({type(each.left), type(each.right)} & {nodes.Tuple} for each in sums), path  # a longer list
+        assert all(isinstance(each.left, nodes.Const) and isinstance(each.left.value, str) for each in products), path
+        assert not {each.name for each in tree.find_all((nodes.Filter,))} & {"sum", "min", "max", "round"}, path
+        calls = [each.node for each in tree.find_all((nodes.Call,))]
+        assert not [call for call in calls if isinstance(call, nodes.Getattr) and call.attr in ("now", "phase")], path
 
 
 def test_markdown_of_an_author_becomes_only_elements_that_it_may_be() -> None:

@@ -15,6 +15,7 @@ from app.classes.student_sheet import variant_seed
 from app.grading.paper_lines import MAX_PAPER_LINES
 from app.sheets.library import Library
 from app.store import ClassAttempt, Policies, Student
+from app.translation import ENGLISH
 from tests.helpers.answer_keys import KEY
 from tests.helpers.html_page import Page
 from tests.helpers.processor_time import processor_time_s
@@ -196,7 +197,7 @@ def test_a_model_that_only_a_paper_had_stays_when_the_library_has_it_no_longer(a
     classroom.enter(f"Kim Lee {code}: {key}")
     before, services = classroom.get(f"{classroom.path}/results"), classroom.school.services
     try:
-        app.state.services = replace(services, library=Library({}, {}, services.library.wording))
+        app.state.services = replace(services, libraries={ENGLISH: Library({}, {}, services.library.wording)})
         assert classroom.get(f"{classroom.path}/results") == before
     finally:
         app.state.services = services

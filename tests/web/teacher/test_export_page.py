@@ -104,7 +104,7 @@ def test_an_export_holds_while_somebody_joins(app_on_each_database: FastAPI) -> 
     tables = [list(rows()) for rows in (files.answer_rows, files.attempt_rows, files.ticket_rows, files.student_rows)]
     assert [len(rows) for rows in tables] == [43, 4, 2, 3]  # two anonymous tickets wait for others
     whole = io.BytesIO()
-    files.write_zip(whole, "README")
+    files.write_zip(whole)
     texts = [zipfile.ZipFile(whole).read(name).decode() for name in zipfile.ZipFile(whole).namelist()]
     assert not any("Max Late" in text or "late form" in text for text in texts)
     again = CourseFiles(store, taught.course, activities, points)

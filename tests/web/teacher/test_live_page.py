@@ -171,7 +171,7 @@ def test_names_are_hidden_unless_asked_for(app: FastAPI) -> None:
         assert "Unlikely" not in classroom.look().text
         shown = Page(browser.get(f"{classroom.path}/live?names=yes").text)
     [row] = [text for _, text in shown.find("tr") if "Unlikely" in text]
-    assert row == "Kim Unlikely-Namechecked4Head as wide as the model"
+    assert row == "Kim Unlikely-Name checked 4 Head as wide as the model"
 
 
 def test_students_are_sorted_by_rows_and_filtered_by_stage_and_misconception(app: FastAPI) -> None:

@@ -11,6 +11,7 @@ from fastapi import FastAPI
 from app.sheets.library import Library
 from app.store import Graded, NewMarks, Policies
 from app.store.tables import audit_log
+from app.translation import ENGLISH
 from app.web.shared import forms
 from tests.helpers.activity_form import FORM
 from tests.helpers.answer_keys import KEY, WIDE
@@ -98,7 +99,7 @@ def test_a_corrected_worksheet_is_what_attempts_are_marked_by_again(app: FastAPI
     addresses = [f"{classroom.path}/results/{kim.id}", f"{classroom.path}/results"]
     pages, (sheet, mine) = [classroom.get(address) for address in addresses], classroom.seen_by(kim)
     try:
-        app.state.services = replace(services, library=Library({}, {}, services.library.wording))
+        app.state.services = replace(services, libraries={ENGLISH: Library({}, {}, services.library.wording)})
         assert [classroom.get(address) for address in addresses] == pages
         later, mine_later = classroom.seen_by(kim)
     finally:

@@ -19,6 +19,7 @@ def upgrade() -> None:
         sa.Column("about", sa.JSON, nullable=False),
         sa.Column("arguments", sa.JSON, nullable=False),
         sa.Column("request_id", sa.String(20), nullable=False),
+        sa.Column("language", sa.String(20), nullable=False),
         sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
         sa.Column("heard_at", sa.DateTime(timezone=True), nullable=False),
         sa.Column("attempt", sa.Integer, nullable=False),
