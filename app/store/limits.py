@@ -41,8 +41,8 @@ class LimitedConnection(psycopg.Connection[Any]):
         """Wait for an answer of the server; a wait with a limit of its own keeps that."""
         try:
             return super().wait(gen, interval, self.answer_limit_s if timeout is None else timeout)
-        except psycopg.errors._WaitTimeout:
-            if timeout is None:
+        except psycopg.OperationalError as error:
+            if timeout is None and error.sqlstate is None:  # it is no answer of the server
                 self.close()
             raise
 

@@ -506,12 +506,13 @@ def _start(
     services: Services, client: Client, variant: Variant, answers: Answers, options: RunOptions, frozen: FrozenRun
 ) -> Run:
     """Store a new run, and queue it; one that there is no room for has a problem instead."""
-    run = services.store.add_run(sheet_key(variant), answers, frozen.activity_id, frozen.values, (frozen.snapshot,))
     settings = {"device": options.device, "dtype": options.dtype, "head": options.head}
-    try:
-        services.jobs.submit("run", client, run.id, {}, settings)
-    except JobRefusedError:
-        services.store.finish_run(run.id, None, why_not_run("busy"))
+    with services.store.transaction():
+        run = services.store.add_run(sheet_key(variant), answers, frozen.activity_id, frozen.values, (frozen.snapshot,))
+        try:
+            services.jobs.submit("run", client, run.id, {}, settings)
+        except JobRefusedError:
+            services.store.finish_run(run.id, None, why_not_run("busy"))
     return run
 
 
