@@ -25,24 +25,32 @@ from app.shapes.table import Blank
 from app.sheets.library import Library
 from app.sheets.reading import Answer
 from app.sheets.variant import Row, Variant, box_texts
-from app.store import Activity, ClassAttempt, Content, Course, FrozenWorksheet, Store, Student
+from app.store import Activity, AttemptedSheet, ClassAttempt, Content, Course, FrozenWorksheet, Store, Student
 from app.translation import alternatives
 
 
 @dataclass(frozen=True)
-class SheetResults:
-    """One sheet of an activity with the attempts of every student who made one, in order of time."""
+class ActivitySheet:
+    """A sheet that students of an activity have, or had in an earlier revision; `content` is that of its revision."""
 
+    number: int  # on the results pages, from 1
     item: FrozenWorksheet
-    library: Library  # of the revision that froze it
-    variant: Variant  # with the worksheet's own sizes
+    content: Content
     current: bool  # whether it is in the newest revision, which students see
-    attempts: Mapping[int, tuple[ClassAttempt, ...]]  # by student; never empty
 
     @property
     def title(self) -> str:
         """The title as it was frozen."""
         return self.item.title
+
+
+@dataclass(frozen=True)
+class SheetResults(ActivitySheet):
+    """One sheet of an activity with the attempts of every student who made one, in order of time."""
+
+    library: Library  # of the revision that froze it
+    variant: Variant  # with the worksheet's own sizes
+    attempts: Mapping[int, tuple[ClassAttempt, ...]]  # by student; never empty
 
     @property
     def rows(self) -> tuple[Row, ...]:
@@ -93,60 +101,64 @@ class MisconceptionTotal:
     at_last: int
 
 
-def activity_results(library: Library, store: Store, activity: Activity) -> tuple[SheetResults, ...]:
-    """Every sheet of an activity with all attempts on it, whether they were handed in or not.
+def activity_sheets(store: Store, activity: Activity) -> tuple[ActivitySheet, ...]:
+    """The sheets of an activity: those of the newest revision in their order, then earlier ones that have attempts.
 
-    The sheets of the newest revision come first, in their order, also without attempts. Then come sheets of earlier
-    revisions that have attempts, in the order of their first one.
+    Those come in the order of their first attempt.
     """
-    attempts = store.classwork.attempts_of_activity(activity.id)
-    current = {item.sheet_key: (activity.content, item) for item in activity.content.items}
-    items = dict(current)
-    if any(attempt.sheet_key not in items for attempt in attempts):
+    content = activity.content
+    sheets = {item.sheet_key: (item, content, True) for item in content.items}
+    earlier = [each for each in store.grades.attempted_sheets(activity.id) if each.sheet_key not in sheets]
+    if earlier:
         revisions = store.activities.revisions(activity)
-        for attempt in attempts:
-            if attempt.sheet_key not in items and (item := frozen_item(revisions, attempt)):
-                items[attempt.sheet_key] = revisions[attempt.revision], item
+        for each in earlier:
+            if item := frozen_item(revisions, each):
+                sheets[each.sheet_key] = item, revisions[each.revision], False
+    return tuple(ActivitySheet(number, *sheet) for number, sheet in enumerate(sheets.values(), start=1))
+
+
+def sheet_results(library: Library, store: Store, activity: Activity, sheet: ActivitySheet) -> SheetResults:
+    """The results of one sheet, with every attempt on it, whether it was handed in or not."""
+    attempts = store.classwork.attempts_of_activity(activity.id, sheet_key=sheet.item.sheet_key)
+    return _sheet_results(library, store, activity, sheet, attempts)
+
+
+def activity_results(
+    library: Library, store: Store, activity: Activity, student: Student | None = None
+) -> tuple[SheetResults, ...]:
+    """Every sheet of an activity with all attempts on it, of one student if one is given."""
+    attempts = store.classwork.attempts_of_activity(activity.id, student_id=student.id if student else None)
+    by_sheet = dict[str, list[ClassAttempt]]()
+    for attempt in attempts:
+        by_sheet.setdefault(attempt.sheet_key, []).append(attempt)
     return tuple(
-        _sheet_results(library_of(library, store, content), store, activity, item, sheet in current, attempts)
-        for sheet, (content, item) in items.items()
+        _sheet_results(library, store, activity, sheet, by_sheet.get(sheet.item.sheet_key, ()))
+        for sheet in activity_sheets(store, activity)
     )
 
 
-def frozen_item(revisions: Mapping[int, Content], attempt: ClassAttempt) -> FrozenWorksheet | None:
+def frozen_item(revisions: Mapping[int, Content], attempt: ClassAttempt | AttemptedSheet) -> FrozenWorksheet | None:
     """The worksheet of an attempt as it was frozen in the attempt's revision; None where that revision is gone."""
     content = revisions.get(attempt.revision)
     return content.items[attempt.sheet_number - 1] if content and attempt.sheet_number <= len(content.items) else None
 
 
 def _sheet_results(
-    library: Library,
-    store: Store,
-    activity: Activity,
-    item: FrozenWorksheet,
-    current: bool,
-    attempts: Iterable[ClassAttempt],
+    library: Library, store: Store, activity: Activity, sheet: ActivitySheet, attempts: Iterable[ClassAttempt]
 ) -> SheetResults:
-    """The results of one sheet: of these attempts, which may be on any sheet, those on this one, by student.
-
-    `library` is that of the revision that froze the sheet. Each student's attempts stay in the order given. `current`
-    tells whether the newest revision has the sheet.
-    """
+    """The results of one sheet with these attempts on it; each student's stay in the order given."""
     by_student = dict[int, list[ClassAttempt]]()
     for attempt in attempts:
-        if attempt.sheet_key == item.sheet_key:
-            by_student.setdefault(attempt.student_id, []).append(attempt)
-    worksheet = frozen_worksheet(item, activity.policies)
-    variant = variant_of(library, store, worksheet, item_sizes(item))
-    return SheetResults(item, library, variant, current, {student: tuple(made) for student, made in by_student.items()})
+        by_student.setdefault(attempt.student_id, []).append(attempt)
+    library = library_of(library, store, sheet.content)
+    variant = variant_of(library, store, frozen_worksheet(sheet.item, activity.policies), item_sizes(sheet.item))
+    in_order = {student: tuple(made) for student, made in by_student.items()}
+    return SheetResults(sheet.number, sheet.item, sheet.content, sheet.current, library, variant, in_order)
 
 
-def participants(
-    store: Store, activity: Activity, course: Course, results: Sequence[SheetResults]
-) -> tuple[Student, ...]:
+def participants(store: Store, activity: Activity, course: Course) -> tuple[Student, ...]:
     """The students on the course's roster who came to the activity or made an attempt, by name."""
-    ids = {attendance.student_id for attendance in store.classwork.attendance(activity.id)}
-    ids |= {student_id for sheet in results for student_id in sheet.attempts}
+    ids = store.grades.participants(activity.id)
     return tuple(student for student in named_apart(store.roster.students(course)) if student.id in ids)
 
 

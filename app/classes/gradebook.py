@@ -1,19 +1,175 @@
-"""The gradebook of a course: students by activities, sorted and filtered."""
+"""The gradebook of a course: the points of record, students by activities, sorted and filtered.
+
+Of each student, the last attempt on each sheet of an activity counts. Points that a teacher gave count instead.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cache, cached_property
+from operator import attrgetter
+from typing import Literal, TypeVar
 
-from app.classes.student_sheet import best_scores
-from app.exchange.course_files import CourseFiles
-from app.exchange.gradebook import GradebookColumn, total_score
 from app.names import name_key
-from app.sheets.library import Library
-from app.store import Course, Store, Student
+from app.store import Activity, AttemptScore, ClassAttempt, GradeChange, Phase, Student
 
+A = TypeVar("A", AttemptScore, ClassAttempt)
 GradebookFilter = Literal["missing", "changed", "excused", ""]
+
+
+@dataclass(frozen=True)
+class SheetScores:
+    """One worksheet of an activity: its title and points, and the score of each student who tried it, by their id."""
+
+    title: str
+    points: int
+    scores: Mapping[int, float]
+
+
+@dataclass(frozen=True)
+class GradebookColumn:
+    """An activity in a gradebook: its points, and what each student has of them, by the student's id.
+
+    `scores` are those that count, with overrides; students who neither tried nor have an override are missing in it,
+    and so are students who are excused. `earned` are those of the attempts alone. Until the activity has closed
+    (`phase`), nobody counts as having missed it.
+    """
+
+    title: str
+    points: int
+    scores: Mapping[int, float]
+    activity_id: int = 0
+    sheets: tuple[SheetScores, ...] = ()
+    earned: Mapping[int, float] = field(default_factory=dict)
+    overrides: Mapping[int, GradeChange] = field(default_factory=dict)
+    taken_in: frozenset[int] = frozenset()  # students with an attempt that counts and was a draft taken in at closing
+    late: frozenset[int] = frozenset()  # students with an attempt that counts and was late
+    phase: Phase = "closed"
+
+    @cached_property
+    def excused(self) -> frozenset[int]:
+        """The ids of the students who are excused."""
+        return frozenset(student_id for student_id, override in self.overrides.items() if override.excused)
+
+    def counts_for(self, student_id: int) -> bool:
+        """Whether the activity is part of a student's total.
+
+        It isn't if they are excused, or if it has not closed and they have no points.
+        """
+        return student_id not in self.excused and (self.phase == "closed" or student_id in self.scores)
+
+    def is_missing(self, student_id: int) -> bool:
+        """Whether the student has done nothing in an activity that has closed, and is not excused."""
+        return self.counts_for(student_id) and student_id not in self.scores
+
+    @property
+    def mean(self) -> float | None:
+        """The mean of the scores that count, rounded to 2 decimals; None if there are none."""
+        return round(sum(self.scores.values()) / len(self.scores), 2) if self.scores else None
+
+
+def gradebook_columns(
+    activities: Sequence[Activity],
+    at: datetime,
+    points: Mapping[int, Sequence[int]],
+    attempts: Iterable[AttemptScore],
+    overrides: Iterable[GradeChange] = (),
+) -> tuple[GradebookColumn, ...]:
+    """The columns of activities, in their order: each student's last attempt on each sheet counts.
+
+    `points` are those of each sheet of an activity as it is now, by the activity's id. An attempt earns its share of
+    them, score / out_of, since a student's own numbers may have led to more or fewer boxes; a sheet not tried is worth
+    0. Scores are rounded to 2 decimals; students without an attempt have none. Attempts and overrides of other
+    activities are ignored. The phases are those of `at`.
+    """
+    of_activity = defaultdict[int, list[AttemptScore]](list)
+    for attempt in attempts:
+        of_activity[attempt.activity_id].append(attempt)
+    given = defaultdict[int, dict[int, GradeChange]](dict)
+    for override in overrides:
+        given[override.activity_id][override.student_id] = override
+    return tuple(
+        _column(activity, at, points[activity.id], of_activity[activity.id], given[activity.id])
+        for activity in activities
+    )
+
+
+def _column(
+    activity: Activity,
+    at: datetime,
+    points: Sequence[int],
+    attempts: Sequence[AttemptScore],
+    overrides: Mapping[int, GradeChange],
+) -> GradebookColumn:
+    last = counted_attempts(activity, attempts)
+    on_sheets: list[dict[int, float]] = [{} for _ in points]
+    earned = dict[int, float]()
+    for (student_id, sheet), attempt in last.items():
+        score = attempt.score / attempt.out_of * points[sheet] if attempt.out_of else 0.0
+        on_sheets[sheet][student_id] = round(score, 2)
+        earned[student_id] = earned.get(student_id, 0.0) + score
+    earned = {student_id: round(score, 2) for student_id, score in earned.items()}
+    return GradebookColumn(
+        activity.plan.title,
+        sum(points),
+        _with_overrides(earned, overrides),
+        activity.id,
+        tuple(map(SheetScores, (item.title for item in activity.content.items), points, on_sheets)),
+        earned,
+        overrides,
+        frozenset(student_id for (student_id, _), attempt in last.items() if attempt.taken_in),
+        frozenset(student_id for (student_id, _), attempt in last.items() if attempt.late),
+        "closed" if activity.is_archived else activity.phase(at),
+    )
+
+
+def counted_attempts(activity: Activity, attempts: Iterable[A]) -> dict[tuple[int, int], A]:
+    """The attempts on an activity that count: the last of each student on each sheet that it has now.
+
+    The keys are the student's id and the sheet's index from 0. The last is the one with the greatest id.
+    """
+    last: dict[tuple[int, int], A] = {}
+    index_of = sheet_index(activity)
+    for attempt in sorted(attempts, key=attrgetter("id")):
+        sheet = index_of(attempt.sheet_key)
+        if sheet is not None:
+            last[attempt.student_id, sheet] = attempt
+    return last
+
+
+def sheet_index(activity: Activity) -> Callable[[str], int | None]:
+    """Says of a sheet key which sheet of the activity as it is now, from 0, attempts on that sheet count for.
+
+    An attempt on an earlier version of a worksheet counts for the sheet that is that worksheet now, whatever its
+    number. None where the activity has the worksheet no longer.
+    """
+    sheets = [item.sheet_key for item in activity.content.items]
+    worksheets = [sheet.rpartition("@")[0] for sheet in sheets]
+
+    @cache
+    def index(sheet_key: str) -> int | None:
+        worksheet = sheet_key.rpartition("@")[0]
+        if sheet_key in sheets:
+            return sheets.index(sheet_key)
+        return worksheets.index(worksheet) if worksheet in worksheets else None
+
+    return index
+
+
+def _with_overrides(earned: Mapping[int, float], overrides: Mapping[int, GradeChange]) -> dict[int, float]:
+    """The scores that count: those of the overrides, else those earned; students who are excused have none."""
+    given = {student_id: override.points for student_id, override in overrides.items()}
+    return {student_id: score for student_id, score in {**earned, **given}.items() if score is not None}
+
+
+def total_score(student: Student, columns: Iterable[GradebookColumn]) -> tuple[float, int]:
+    """A student's points over the activities that count for them, and how many they could have there."""
+    counted = [column for column in columns if column.counts_for(student.id)]
+    score = sum(column.scores.get(student.id, 0) for column in counted)
+    return round(score, 2), sum(column.points for column in counted)
 
 
 @dataclass(frozen=True)
@@ -43,13 +199,6 @@ class GradebookOrder:
     def is_descending(self) -> bool:
         """Whether the highest comes first."""
         return self.sort != "name" if self.descending is None else self.descending
-
-
-def course_files(library: Library, store: Store, course: Course) -> CourseFiles:
-    """The files of a course, with its activities from the oldest on; they hold its gradebook."""
-    activities = store.activities.of_course(course)[::-1]
-    points = {activity.id: best_scores(library, store, activity.content) for activity in activities}
-    return CourseFiles(store, course, activities, points)
 
 
 def gradebook_lines(

@@ -9,7 +9,7 @@ from difflib import SequenceMatcher
 from functools import lru_cache
 
 from app.names import name_key, normal_form
-from app.store import Student
+from app.store import Course, Roster, Student
 
 MIN_LETTERS, MAX_SUGGESTIONS = 4, 5
 MIN_LETTERS_SENT = 3  # of one word, where somebody joins under it: Kim is a name
@@ -30,12 +30,7 @@ class NameChoice:
     is_near: bool = False  # to more names than may be suggested, or to one under which somebody has joined
 
 
-def unclaimed_names(students: Sequence[Student]) -> tuple[str, ...]:
-    """The names of students who have not joined, in the order given, each once."""
-    return tuple({name_key(student.name): student.name for student in students if not student.joined_at}.values())
-
-
-def suggested_names(students: Sequence[Student], typed: str) -> tuple[str, ...]:
+def suggested_names(roster: Roster, course: Course, typed: str) -> tuple[str, ...]:
     """The names of students who have not joined in which a word begins with each word that was typed.
 
     None before MIN_LETTERS letters are typed, and none where more than MAX_SUGGESTIONS fit. So nobody sees the roster
@@ -46,28 +41,24 @@ def suggested_names(students: Sequence[Student], typed: str) -> tuple[str, ...]:
     words = name_key(typed).replace(",", " ").split()
     if sum(map(len, words)) < MIN_LETTERS:
         return ()
-    names = [
-        name
-        for name in unclaimed_names(students)
-        if all(any(part.startswith(word) for part in name_key(name).split()) for word in words)
-    ]
-    return tuple(names) if len(names) <= MAX_SUGGESTIONS else ()
+    names = roster.unclaimed_names(course, words, MAX_SUGGESTIONS + 1)
+    return names if len(names) <= MAX_SUGGESTIONS else ()
 
 
-def choose_name(students: Sequence[Student], name: str, number: str = "") -> NameChoice:
+def choose_name(roster: Roster, course: Course, name: str, number: str = "") -> NameChoice:
     """What it means that somebody types this name, and perhaps their number on the roster, to join.
 
     The number is asked for where several students of the course have the name, joined or not, and some have a number.
     A name that nobody has may be misspelt or be part of one. Names of students who have not joined are suggested then,
     at most MAX_SUGGESTIONS; of the others it is only said that there are any.
     """
-    namesakes = [student for student in students if name_key(student.name) == name_key(name)]
+    namesakes = roster.namesakes(course, name)
     if not namesakes:
-        near = _near(students, name)
-        names = unclaimed_names(near)
+        near = _near(roster.students(course), name)
+        names = tuple({name_key(each.name): each.name for each in near if not each.joined_at}.values())
         return NameChoice(suggestions=names if len(names) <= MAX_SUGGESTIONS else (), is_near=bool(near))
     if len(namesakes) > 1 and any(student.roster_key for student in namesakes):
-        namesakes = [student for student in namesakes if name_key(student.roster_key or "") == name_key(number)]
+        namesakes = tuple(each for each in namesakes if name_key(each.roster_key or "") == name_key(number))
         if not namesakes:
             return NameChoice(asks_number=True)
     free = next((student for student in namesakes if not student.joined_at), None)

@@ -18,13 +18,24 @@ from typing import Literal, NamedTuple
 
 from app.classes.activity_results import frozen_item
 from app.classes.frozen.definitions import corrected_definition, defined_variant, frozen_definition
+from app.classes.gradebook import counted_attempts
 from app.classes.student_sheet import stored_marks
-from app.exchange.gradebook import counted_attempts
 from app.grading.grade import grade
 from app.sheets.library import Library
 from app.sheets.variant import Variant, box_texts
 from app.sheets.worksheet import Worksheet
-from app.store import Activity, ClassAttempt, Content, FrozenWorksheet, Graded, NewMarks, Store, Teacher, VariantSizes
+from app.store import (
+    Activity,
+    AuditAction,
+    ClassAttempt,
+    Content,
+    FrozenWorksheet,
+    Graded,
+    NewMarks,
+    Store,
+    Teacher,
+    VariantSizes,
+)
 from app.store.live import StudentSheetKey
 
 PREVIEW_TTL_S = 60.0
@@ -114,9 +125,10 @@ class Regrading:
         fingerprint: str,
         basis: Basis = "frozen",
     ) -> RegradePreview | None:
-        """Make the changes of the preview with this fingerprint, and return it; the old marks are kept beside the new.
+        """Make the changes of the preview with this fingerprint, log them, and return it; the old marks are kept.
 
-        None, and nothing changes, where a regrade would now change something else than that preview said.
+        None, and nothing changes, where a regrade would now change something else than that preview said. Nobody adds
+        an attempt or changes the activity between the last look and the change.
         """
         state = _state(library, store, activity, basis)
         preview = self._cached_preview(state, library, store, activity)
@@ -124,7 +136,12 @@ class Regrading:
             return None
         if preview.changes:
             marks = {change.attempt.id: change.new for change in preview.changes}
-            regrade_id = store.regrades.apply(activity.id, teacher.id, marks, preview.definitions)
+            with store.transaction():
+                locked = store.activities.locked(activity)
+                if locked is None or _state(library, store, locked, basis) != state:
+                    return None
+                regrade_id = store.regrades.apply(activity.id, teacher.id, marks, preview.definitions)
+                store.audit_log.record(teacher, AuditAction.ATTEMPTS_REGRADED, activity, str(len(marks)))
             # Marking twice by the same sheets changes nothing more: the next page need not do it to say so.
             self._cache_preview(state._replace(last_regrade=regrade_id), RegradePreview(preview.attempts))
         return preview

@@ -50,13 +50,13 @@ def open_questions(
     """
     asked = questions_asked(store.activities.revisions(activity))
     questions = list[OpenQuestionResults]()
-    for number, sheet in enumerate(results, start=1):
+    for sheet in results:
         for (sheet_key, name), text in asked.items():
             if sheet_key == sheet.item.sheet_key:
                 texts = {student: _texts(attempts, name) for student, attempts in sheet.attempts.items()}
                 written = {student: of_student for student, of_student in texts.items() if of_student}
                 if written or name in sheet.item.questions:
-                    questions.append(OpenQuestionResults(number, name, text, written))
+                    questions.append(OpenQuestionResults(sheet.number, name, text, written))
     return tuple(questions)
 
 

@@ -92,7 +92,8 @@ def import_config(store: Store, config: object, source: str, name: str = "", rep
 def config_to_keep(config: object, depth: int = 0) -> object:
     """A config without fields that no size is read from: long texts and lists, tables of labels, quantization settings.
 
-    A table of labels becomes their number, or null if it is empty. `depth` counts the objects around this one.
+    A table of labels becomes their number, or null if it is empty. `depth` counts the objects around this one: those
+    within MAX_KEPT_DEPTH others are left out. A config that is no object stays.
 
     Example:
         config_to_keep({"d_model": 512, "id2label": {"0": "cat"}, "label2id": {"cat": 0}})

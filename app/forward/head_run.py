@@ -8,6 +8,7 @@ from typing import Any, Literal, Protocol
 from app.forward.lines import ForwardError
 from app.forward.process import RunnerBusy, RunnerFailed, RunTooLong
 from app.forward.program import check_modelled, is_layer, runnable_table
+from app.forward.run import HeadRun
 from app.machine.work_queue import THE_APP, Client
 from app.models.architecture import Architecture
 from app.sheets.variant import Variant
@@ -34,7 +35,7 @@ class Runner(Protocol):
         client: Client = THE_APP,
         check: Callable[[], object] = lambda: None,
         **options: Any,
-    ) -> dict[str, Any]: ...
+    ) -> HeadRun: ...
 
 
 class HeadNotRun(Exception):
@@ -49,8 +50,8 @@ class HeadNotRun(Exception):
         self.reason = reason
 
 
-def run_sheet(runner: Runner, variant: Variant, **options: Any) -> dict[str, Any]:
-    """Run the head or layer that a sheet asks about, and return the run as JSON data. Blocks; raises HeadNotRun.
+def run_sheet(runner: Runner, variant: Variant, **options: Any) -> HeadRun:
+    """Run the head or layer that a sheet asks about. Blocks; raises HeadNotRun.
 
     One head is run as the real model has it: it has the same shapes whether its keys are shared or not. A whole layer
     is run as the sheet simplifies it (G = H if the worksheet says so), because there the shapes differ.
@@ -60,8 +61,8 @@ def run_sheet(runner: Runner, variant: Variant, **options: Any) -> dict[str, Any
     return run_architecture(runner, architecture, variant.tokens, topic=topic, **options)
 
 
-def run_architecture(runner: Runner, architecture: Architecture, tokens: int, **options: Any) -> dict[str, Any]:
-    """Run one head or layer of an architecture, and return the run as JSON data. Blocks; raises HeadNotRun.
+def run_architecture(runner: Runner, architecture: Architecture, tokens: int, **options: Any) -> HeadRun:
+    """Run one head or layer of an architecture. Blocks; raises HeadNotRun.
 
     `options` are those of `run_head`: head, device, dtype, seed, topic; and those of `Runner.run`. A model or topic
     that no program is true of is refused before the runner is asked. A ForwardError becomes HeadNotRun with its

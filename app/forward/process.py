@@ -13,7 +13,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from app.forward.lines import ForwardError
-from app.forward.run import USABLE_SHARE, run_head
+from app.forward.run import USABLE_SHARE, HeadRun, run_head
 from app.machine.child import START_LIMIT_S, ChildLost, ChildTooLarge, ChildTooSlow, WarmChild, enter_child
 from app.machine.turn import MachineTurn
 from app.machine.work_queue import THE_APP, Client, QueueFullError, WorkQueue
@@ -74,8 +74,8 @@ class HeadRunner:
         client: Client = THE_APP,
         check: Callable[[], object] = lambda: None,
         **options: Any,
-    ) -> dict[str, Any]:
-        """Run `run_head` with these arguments in the child, and return `HeadRun.as_dict()`; blocks.
+    ) -> HeadRun:
+        """Run `run_head` with these arguments in the child; blocks.
 
         `client` decides whose run is next. `check` is called again and again; what it raises ends the run. Raises
         ForwardError if the head was refused, RunnerBusy, RunTooLong or RunnerFailed.
@@ -103,7 +103,8 @@ class HeadRunner:
             raise ForwardError(answer)
         if kind == "failed":
             raise RunnerFailed
-        return dict(answer)
+        assert isinstance(answer, HeadRun)  # noqa: S101 - as `_run_job` has it
+        return answer
 
     def close(self) -> None:
         """Kill the child at once and for good: the head that is running and every later call raise RunnerFailed."""
@@ -133,7 +134,7 @@ def _serve_jobs(pipe: Connection) -> None:
 def _run_job(architecture: Architecture, tokens: int, options: dict[str, Any]) -> tuple[str, Any]:
     """The child's answer to one job: ("done", run), ("refused", sentence), or ("failed", None) with a log entry."""
     try:
-        return "done", run_head(architecture, tokens, **options).as_dict()
+        return "done", run_head(architecture, tokens, **options)
     except ForwardError as refusal:
         return "refused", str(refusal)
     except Exception:

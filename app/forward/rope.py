@@ -25,7 +25,7 @@ def rotated_pairs(architecture: Architecture) -> int:
 
 
 def scaling_type(rotary: Rotary) -> str | None:
-    """The type of the config's rope_scaling: None if nothing is scaled, "other" if there are no lines for it."""
+    """The type of rope_scaling, "longrope" for "su"; None if nothing is scaled, "other" without lines for it."""
     name = rotary.scaling.get("rope_type", rotary.scaling.get("type"))
     if name is None or name == "default":
         return None

@@ -29,12 +29,12 @@ def _cached(size: int) -> Callable[[LibraryMethod[P, R]], LibraryMethod[P, R]]:
     """A decorator that caches the `size` latest results of a library's method, separately in each library."""
 
     def decorate(method: LibraryMethod[P, R]) -> LibraryMethod[P, R]:
-        """The method, with the latest results kept in each library."""
+        """Wrap the method so that a library keeps its latest results."""
         name = f"_results_of_{method.__name__}"
 
         @wraps(method)
         def cached(self: Library, /, *args: P.args, **kwargs: P.kwargs) -> R:
-            """Return the kept result of the method for these arguments, or call it."""
+            """Return the method's result for these arguments, a kept one if there is one."""
             results = vars(self)  # past the frozen dataclass
             if name not in results:
                 results.setdefault(name, lru_cache(size)(partial(method, self)))

@@ -68,7 +68,7 @@ class JobTable(QueryBase):
             connection.execute(sa.insert(jobs).values(row))
             return cast(Job, self._read(connection, jobs.c.key == key))
 
-        return self._in_transaction(within)
+        return self.in_transaction(within)
 
     def find(self, key: str) -> Job | None:
         """A job with its place; None for an unknown key."""
@@ -108,7 +108,7 @@ class JobTable(QueryBase):
             connection.execute(sa.update(jobs).where(jobs.c.id == row.id).values(started))
             return cast(Job, self._read(connection, jobs.c.id == row.id)), row.arguments
 
-        return self._in_transaction(within)
+        return self.in_transaction(within)
 
     def beat(self, job: Job, done: int, total: int) -> bool:
         """Store a sign of life and the progress; False where the job has ended or was started again elsewhere."""

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
@@ -16,7 +15,7 @@ from app.names import name_key
 from app.secret_key import SecretKey
 
 from .courses import Course
-from .queries import OpenDatabase, QueryBase, batches, columns, from_row, insert_row
+from .queries import OpenDatabase, QueryBase, batches, columns, from_row
 from .tables import (
     attendance,
     class_attempts,
@@ -24,7 +23,7 @@ from .tables import (
     courses,
     enrolments,
     extra_time,
-    grade_overrides,
+    grade_changes,
     students,
     ticket_answers,
 )
@@ -65,12 +64,16 @@ class RosterImport:
     students: int
 
 
+class NameTakenError(Exception):
+    """A student without a number has this name in the course."""
+
+
 def _nothing_in(*tables: sa.Table) -> list[sa.ColumnElement[bool]]:
     """The conditions that a student has no row in any of these tables."""
     return [~sa.exists().where(table.c.student_id == students.c.id) for table in tables]
 
 
-_WORK = (class_attempts, class_drafts, ticket_answers, extra_time, grade_overrides)
+_WORK = (class_attempts, class_drafts, ticket_answers, extra_time, grade_changes)
 _IDLE_NEWCOMER = (
     students.c.joined_at == students.c.created_at,  # who was on a roster joins later
     students.c.roster_key.is_(None),
@@ -98,9 +101,10 @@ class Roster(QueryBase):
         with self.transaction() as connection:
             # Two imports at once would each find nobody on the roster. SQLite lets one thread write at a time anyway.
             connection.execute(sa.select(courses.c.id).where(courses.c.id == course.id).with_for_update())
-            on_roster = self.students(course)
-            keys = {student.roster_key for student in on_roster if student.roster_key}
-            names = {name_key(student.name) for student in on_roster if not student.roster_key}
+            on_roster = sa.select(students.c.roster_key, students.c.name_key).where(students.c.course_id == course.id)
+            known = connection.execute(on_roster).all()
+            keys = {row.roster_key for row in known if row.roster_key}
+            names = {row.name_key for row in known if not row.roster_key}
             rows = list[dict[str, object]]()
             for name, key in entries:
                 if (key and key in keys) or (not key and name_key(name) in names):
@@ -108,9 +112,11 @@ class Roster(QueryBase):
                 keys.add(key) if key else names.add(name_key(name))
                 rows.append({"course_id": course.id, "name": name, "roster_key": key, "created_at": self.now(),
                              "import_key": import_key})  # fmt: skip
-            if rows:
-                connection.execute(sa.insert(students), rows)
-        return len(rows)
+            if not rows:
+                return 0
+            # Somebody may join under one of these names at this moment.
+            insert = self._insert_into(students).on_conflict_do_nothing().returning(students.c.id)
+            return len(connection.execute(insert, rows).all())
 
     def last_import(self, course: Course) -> RosterImport | None:
         """The newest import of a course, with those of its students who are still on the roster; None for none."""
@@ -140,8 +146,7 @@ class Roster(QueryBase):
 
         They have neither a number nor anything in _WORK, have handed in no exit ticket, and have not practised.
         """
-        query = sa.select(*columns(students, Student)).where(students.c.course_id == course.id, *_IDLE_NEWCOMER)
-        return _by_name(self._fetch_all(query))
+        return self._select(students.c.course_id == course.id, *_IDLE_NEWCOMER)
 
     def remove_idle_newcomers(self, course: Course, newest_id: int) -> int:
         """Delete the `idle_newcomers` up to the one with that id, so that nobody goes who has joined since.
@@ -161,8 +166,22 @@ class Roster(QueryBase):
 
     def students(self, course: Course) -> tuple[Student, ...]:
         """Every student of a course, by name, whether they have joined or not."""
-        query = sa.select(*columns(students, Student)).where(students.c.course_id == course.id)
-        return _by_name(self._fetch_all(query))
+        return self._select(students.c.course_id == course.id)
+
+    def namesakes(self, course: Course, name: str) -> tuple[Student, ...]:
+        """The students of a course who have this name, however it is typed."""
+        return self._select(students.c.course_id == course.id, students.c.name_key == name_key(name))
+
+    def unclaimed_names(self, course: Course, words: Sequence[str] = (), limit: int | None = None) -> tuple[str, ...]:
+        """The names of students who have not joined, in order and each once; at most `limit` of them.
+
+        Only those in which a word begins with each of `words`, which are parts of a `name_key`.
+        """
+        key = students.c.name_key
+        fit = [key.startswith(word, autoescape=True) | key.contains(f" {word}", autoescape=True) for word in words]
+        query = sa.select(sa.func.max(students.c.name).label("name")).group_by(key).order_by(key).limit(limit)
+        unclaimed = (students.c.course_id == course.id, students.c.joined_at.is_(None), *fit)
+        return tuple(row.name for row in self._fetch_all(query.where(*unclaimed)))
 
     def find_student(self, student_id: int) -> Student | None:
         """The student with that id; None if there is none."""
@@ -170,11 +189,14 @@ class Roster(QueryBase):
         return from_row(Student, row) if row else None
 
     def rename(self, student: Student, name: str, roster_key: str | None) -> bool:
-        """Give a student another name and number; False, and nothing changes, if another has that number."""
+        """Give a student another name and number; False, and nothing changes, if another has that number.
+
+        Or, without a number, if another without one has that name.
+        """
         this = sa.update(students).where(students.c.id == student.id)
         try:
             with self._write_transaction() as connection:
-                connection.execute(this.values(name=name, roster_key=roster_key))
+                connection.execute(this.values(name=name, name_key=name_key(name), roster_key=roster_key))
         except IntegrityError:
             return False
         return True
@@ -211,8 +233,8 @@ class Roster(QueryBase):
     ) -> tuple[Student, str]:
         """Add a student who has joined, and enrol the visitor's browser as them if one is given.
 
-        Return the student and their resume code, which is `code`, or a random one where it is empty. Another student of
-        the course may have the same name.
+        Return the student and their resume code, which is `code`, or a random one where it is empty. Raises
+        NameTakenError where another student of the course has the name and no number.
         """
         code, at = code or new_code(), self.now()
         row = {
@@ -223,7 +245,11 @@ class Roster(QueryBase):
             "created_at": at,
         }
         with self._write_transaction() as connection:
-            student = Student(insert_row(connection, students, row), course.id, name, None, at)
+            insert = self._insert_into(students).values(row).on_conflict_do_nothing().returning(students.c.id)
+            student_id = connection.scalar(insert)
+            if student_id is None:
+                raise NameTakenError
+            student = Student(student_id, course.id, name, None, at)
             if visitor_id is not None:
                 self._enrol(connection, student, visitor_id)
         return student, code
@@ -318,6 +344,11 @@ class Roster(QueryBase):
         this = (enrolments.c.student_id == student.id, enrolments.c.visitor_id == visitor_id)
         self._execute(sa.delete(enrolments).where(*this))
 
+    def _select(self, *conditions: sa.ColumnElement[bool]) -> tuple[Student, ...]:
+        """The students who meet every condition, by name without regard to case, then by id."""
+        query = sa.select(*columns(students, Student)).where(*conditions).order_by(students.c.name_key, students.c.id)
+        return tuple(from_row(Student, row) for row in self._fetch_all(query))
+
     def _enrol(self, connection: sa.Connection, student: Student, visitor_id: int) -> None:
         """Enrol a browser as a student, in place of the student it may have been in the same course until now."""
         row = {"visitor_id": visitor_id, "course_id": student.course_id, "student_id": student.id,
@@ -326,12 +357,6 @@ class Roster(QueryBase):
         moved = {"student_id": student.id, "created_at": row["created_at"]}
         insert = self._insert_into(enrolments).values(row)
         connection.execute(insert.on_conflict_do_update(index_elements=key, set_=moved))
-
-
-def _by_name(rows: Iterable[Any]) -> tuple[Student, ...]:
-    """Students from rows, sorted by name without regard to case, then by id."""
-    students_of_rows = (from_row(Student, row) for row in rows)
-    return tuple(sorted(students_of_rows, key=lambda student: (name_key(student.name), student.id)))
 
 
 def new_code(length: int = CODE_LENGTH) -> str:

@@ -18,13 +18,13 @@ from .tables import (
     class_drafts,
     enrolments,
     extra_time,
-    grade_overrides,
+    grade_changes,
     students,
     ticket_answers,
 )
 
 _Combine = Callable[[Any, Any], Mapping[str, Any]]  # a row of either student: what changes in that of the first
-_FREELY_MOVED = (enrolments, ticket_answers)  # tables where any number of rows may belong to one student
+_FREELY_MOVED = (enrolments, grade_changes, ticket_answers)  # tables where any number of rows may belong to one student
 _MAX_SHEET_KEY = 120  # characters
 
 
@@ -55,7 +55,7 @@ class StudentMerge(QueryBase):
         """What `merge` would do with these two students of one course as they are now."""
         with self._read_connection() as connection:
             drafts = _both(connection, class_drafts, stays, goes)
-            grades = _both(connection, grade_overrides, stays, goes)
+            grades = _overrides(connection, stays, goes)
             attended = _both(connection, attendance, stays, goes)
             codes = connection.scalars(sa.select(students.c.resume_hash).where(students.c.id.in_((stays.id, goes.id))))
             return MergePreview(
@@ -65,7 +65,7 @@ class StudentMerge(QueryBase):
                 exit_tickets=sum(bool(theirs and theirs.ticket_in) for _, theirs in attended.values()),
                 browsers=_count(connection, enrolments, goes),
                 kept_aside=sum(bool(own and theirs and _lost_texts(own, theirs)) for own, theirs in drafts.values()),
-                replaced_grades=tuple(sorted(activity for (activity,), pair in grades.items() if all(pair))),
+                replaced_grades=tuple(sorted(activity for activity, changes in grades.items() if len(changes) > 1)),
                 ends_resume_code=all(codes),
             )
 
@@ -85,10 +85,17 @@ class StudentMerge(QueryBase):
                 return False
             _move_attempts(connection, stays, goes)
             _keep_older_texts(connection, stays, goes)
+            grades = _overrides(connection, stays, goes)
             for table, combine in _COMBINED.items():
                 _move(connection, table, stays, goes, combine)
             for table in _FREELY_MOVED:
                 connection.execute(sa.update(table).where(table.c.student_id == goes.id).values(student_id=stays.id))
+            after = _overrides(connection, stays)
+            for activity_id, changes in grades.items():
+                # A change of the other student's that was undone later must not end the one that counted.
+                if changes[-1].id not in (change.id for change in after.get(activity_id, ())):
+                    again = {n: v for n, v in changes[-1]._mapping.items() if n != "id"}
+                    connection.execute(sa.insert(grade_changes).values({**again, "student_id": stays.id}))
             connection.execute(sa.delete(students).where(students.c.id == goes.id))
             values = _merged_student(rows[stays.id], rows[goes.id])
             connection.execute(sa.update(students).where(students.c.id == stays.id).values(values))
@@ -108,6 +115,18 @@ def _count(connection: sa.Connection, table: sa.Table, student: Student) -> int:
     """How many rows of a table belong to a student."""
     query = sa.select(sa.func.count()).select_from(table).where(table.c.student_id == student.id)
     return connection.scalar(query) or 0
+
+
+def _overrides(connection: sa.Connection, *whose: Student) -> dict[int, list[Any]]:
+    """The changes of points that count for either student, by activity, the oldest first."""
+    ids = [student.id for student in whose]
+    newest = sa.select(sa.func.max(grade_changes.c.id)).where(grade_changes.c.student_id.in_(ids))
+    newest = newest.group_by(grade_changes.c.activity_id, grade_changes.c.student_id)
+    query = sa.select(grade_changes).where(grade_changes.c.id.in_(newest), grade_changes.c.kind != "undone")
+    by_activity = dict[int, list[Any]]()
+    for row in connection.execute(query.order_by(grade_changes.c.id)):
+        by_activity.setdefault(row.activity_id, []).append(row)
+    return by_activity
 
 
 def _both(
@@ -211,16 +230,9 @@ def _more_time(own: Any, theirs: Any) -> dict[str, Any]:
     return {"minutes": max(own.minutes, theirs.minutes)}
 
 
-def _newer_grade(own: Any, theirs: Any) -> dict[str, Any]:
-    """The grade that was set later; {} where the student has it already."""
-    fields = ("points", "excused", "reason", "teacher_id", "at")
-    return {name: getattr(theirs, name) for name in fields} if theirs.at > own.at else {}
-
-
 # Tables with one row for each student and key, and what becomes of two such rows.
 _COMBINED: Mapping[sa.Table, _Combine] = {
     attendance: _combined_attendance,
     class_drafts: _combined_draft,
     extra_time: _more_time,
-    grade_overrides: _newer_grade,
 }

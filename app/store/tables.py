@@ -27,6 +27,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import TypeDecorator
 
+from app.names import name_key
+
 
 class UtcDateTime(TypeDecorator[datetime]):
     """A column of times that are read as UTC with their zone; SQLite would drop the zone."""
@@ -41,6 +43,14 @@ class UtcDateTime(TypeDecorator[datetime]):
     def process_result_value(self, value: datetime | None, dialect: Any) -> datetime | None:
         """What is read: the time with UTC as its zone, which SQLite has dropped."""
         return value if value is None or value.tzinfo else value.replace(tzinfo=UTC)
+
+
+# Sorted as Python sorts text, whatever the language of the server. Not limited: letters can become several.
+NameKey = Text().with_variant(Text(collation="C"), "postgresql")
+
+
+def _name_key(context: Any) -> str:
+    return name_key(context.get_current_parameters()["name"])
 
 
 # Tables that number their rows have sqlite_autoincrement. Without it, SQLite reuses the id of the newest row once that
@@ -211,7 +221,7 @@ staff = Table(
     "staff",
     metadata,
     Column("course_id", ForeignKey("courses.id", ondelete="CASCADE"), primary_key=True),
-    Column("teacher_id", ForeignKey("teachers.id", ondelete="CASCADE"), primary_key=True),
+    Column("teacher_id", ForeignKey("teachers.id", ondelete="CASCADE"), primary_key=True, index=True),
     Column("role", String(10), nullable=False),  # instructor or assistant
 )
 
@@ -222,7 +232,7 @@ account_links = Table(
     Column("kind", String(10), nullable=False),  # setup, invite or reset
     Column("token_hash", String(64), nullable=False, unique=True),
     Column("email", String(254), nullable=False),  # empty where the follower may choose one
-    Column("course_id", ForeignKey("courses.id", ondelete="CASCADE")),
+    Column("course_id", ForeignKey("courses.id", ondelete="CASCADE"), index=True),
     Column("role", String(10)),
     Column("expires_at", UtcDateTime, nullable=False),
     Column("used_at", UtcDateTime),
@@ -233,8 +243,9 @@ students = Table(
     "students",
     metadata,
     Column("id", Integer, primary_key=True),
-    Column("course_id", ForeignKey("courses.id", ondelete="CASCADE"), nullable=False, index=True),
+    Column("course_id", ForeignKey("courses.id", ondelete="CASCADE"), nullable=False),
     Column("name", String(100), nullable=False),
+    Column("name_key", NameKey, nullable=False, default=_name_key),  # by which names are compared and sorted
     Column("roster_key", String(100)),  # the number that the roster gives, if it gives one
     Column("resume_hash", String(64), unique=True),
     Column("joined_at", UtcDateTime),  # null until somebody has claimed the name
@@ -244,12 +255,17 @@ students = Table(
     UniqueConstraint("course_id", "roster_key"),
     sqlite_autoincrement=True,
 )
+# Of students without a number, whom nothing else could tell apart, only one has a name.
+_UNNUMBERED = students.c.roster_key.is_(None)
+Index("ix_students_unnumbered_name", students.c.course_id, students.c.name_key, unique=True,
+      sqlite_where=_UNNUMBERED, postgresql_where=_UNNUMBERED)  # fmt: skip
+Index(None, students.c.course_id, students.c.name_key)
 
 enrolments = Table(
     "enrolments",
     metadata,
     Column("visitor_id", ForeignKey("visitors.id", ondelete="CASCADE"), primary_key=True),
-    Column("course_id", ForeignKey("courses.id", ondelete="CASCADE"), primary_key=True),  # one student for each browser
+    Column("course_id", ForeignKey("courses.id", ondelete="CASCADE"), primary_key=True, index=True),  # one student each
     Column("student_id", ForeignKey("students.id", ondelete="CASCADE"), nullable=False, index=True),
     Column("created_at", UtcDateTime, nullable=False),
 )
@@ -265,7 +281,7 @@ activities = Table(
     Column("state", String(10), nullable=False),  # draft or open; the times below narrow "open"
     Column("policies", JSON, nullable=False),  # see activities.Policies
     Column("opens_at", UtcDateTime),
-    Column("closes_at", UtcDateTime),  # the Close button sets it to now
+    Column("closes_at", UtcDateTime, index=True),  # the Close button sets it to now; looked for every two seconds
     Column("created_at", UtcDateTime, nullable=False),
     Column("answers_shown_at", UtcDateTime),  # when students could first see the answers: later attempts are late
     Column("drafts_taken_at", UtcDateTime),  # when drafts were taken in as attempts after closing; null before
@@ -299,7 +315,7 @@ attendance = Table(
     "attendance",
     metadata,
     Column("activity_id", ForeignKey("activities.id", ondelete="CASCADE"), primary_key=True),
-    Column("student_id", ForeignKey("students.id", ondelete="CASCADE"), primary_key=True),
+    Column("student_id", ForeignKey("students.id", ondelete="CASCADE"), primary_key=True, index=True),
     Column("arrived_at", UtcDateTime, nullable=False),
     Column("ticket_in", Boolean, nullable=False),  # that an exit ticket was handed in, not which
 )
@@ -308,7 +324,7 @@ class_drafts = Table(
     "class_drafts",
     metadata,
     Column("student_id", ForeignKey("students.id", ondelete="CASCADE"), primary_key=True),
-    Column("activity_id", ForeignKey("activities.id", ondelete="CASCADE"), primary_key=True),
+    Column("activity_id", ForeignKey("activities.id", ondelete="CASCADE"), primary_key=True, index=True),
     Column("sheet_key", String(120), primary_key=True),  # see FrozenWorksheet.sheet_key: changes with the questions
     Column("answers", JSON, nullable=False),
     Column("version", BigInteger, nullable=False),
@@ -343,7 +359,8 @@ class_attempts = Table(
     UniqueConstraint("student_id", "client_id"),
     sqlite_autoincrement=True,
 )
-Index(None, class_attempts.c.activity_id, class_attempts.c.student_id)
+# By which the last attempt on a sheet is found, of one student or of a whole course.
+Index(None, *(class_attempts.c[name] for name in ("activity_id", "student_id", "sheet_key", "id")))
 
 ticket_answers = Table(
     "ticket_answers",
@@ -352,7 +369,7 @@ ticket_answers = Table(
     Column("activity_id", ForeignKey("activities.id", ondelete="CASCADE"), nullable=False, index=True),
     Column("question", String(80), nullable=False),
     Column("text", Text, nullable=False),
-    Column("student_id", ForeignKey("students.id", ondelete="CASCADE")),  # null where anonymous
+    Column("student_id", ForeignKey("students.id", ondelete="CASCADE"), index=True),  # null where anonymous
     Column("day", Date, nullable=False),  # not the time, which could identify the student
     Column("starred", Boolean, nullable=False),
     Column("follow_up", Boolean, nullable=False),
@@ -373,7 +390,7 @@ extra_time = Table(
     "extra_time",
     metadata,
     Column("activity_id", ForeignKey("activities.id", ondelete="CASCADE"), primary_key=True),
-    Column("student_id", ForeignKey("students.id", ondelete="CASCADE"), primary_key=True),
+    Column("student_id", ForeignKey("students.id", ondelete="CASCADE"), primary_key=True, index=True),
     Column("minutes", Integer, nullable=False),  # after the activity's closing time
 )
 
@@ -387,17 +404,21 @@ undoable_closes = Table(  # what the Close button changed last, so that it can b
     Column("closes_before", UtcDateTime),
 )
 
-grade_overrides = Table(
-    "grade_overrides",
+grade_changes = Table(  # rows are only ever added; the newest of a student and activity says what counts
+    "grade_changes",
     metadata,
-    Column("activity_id", ForeignKey("activities.id", ondelete="CASCADE"), primary_key=True),
-    Column("student_id", ForeignKey("students.id", ondelete="CASCADE"), primary_key=True),
-    Column("points", Float),  # in place of the points of the attempts; null where excused
-    Column("excused", Boolean, nullable=False),
-    Column("reason", String(300), nullable=False),
-    Column("teacher_id", ForeignKey("teachers.id", ondelete="SET NULL")),
+    Column("id", Integer, primary_key=True),
+    Column("activity_id", ForeignKey("activities.id", ondelete="CASCADE"), nullable=False),
+    Column("student_id", ForeignKey("students.id", ondelete="CASCADE"), nullable=False, index=True),
+    Column("kind", String(10), nullable=False),  # points, excused, or undone: then the attempts count again
+    Column("points", Float),  # in place of those of the attempts; null unless of the kind "points"
+    Column("points_before", Float),  # what counted until then; null where nothing did
+    Column("reason", String(300), nullable=False),  # empty where it was undone
+    Column("teacher_id", ForeignKey("teachers.id", ondelete="SET NULL"), index=True),
     Column("at", UtcDateTime, nullable=False),
+    sqlite_autoincrement=True,
 )
+Index(None, grade_changes.c.activity_id, grade_changes.c.student_id, grade_changes.c.id)
 
 # What the class is shown, and regrades
 
@@ -415,7 +436,7 @@ regrades = Table(
     metadata,
     Column("id", Integer, primary_key=True),
     Column("activity_id", ForeignKey("activities.id", ondelete="CASCADE"), nullable=False, index=True),
-    Column("teacher_id", ForeignKey("teachers.id", ondelete="SET NULL")),
+    Column("teacher_id", ForeignKey("teachers.id", ondelete="SET NULL"), index=True),
     Column("at", UtcDateTime, nullable=False),
     Column("definitions", JSON),  # the corrected worksheets that marked, by marked_by; null in old ones
     sqlite_autoincrement=True,
@@ -459,6 +480,6 @@ material_versions = Table(
     Column("material_id", ForeignKey("materials.id", ondelete="CASCADE"), primary_key=True),
     Column("number", Integer, primary_key=True),
     Column("content", JSON, nullable=False),  # the settings of a worksheet file or an exit ticket file
-    Column("teacher_id", ForeignKey("teachers.id", ondelete="SET NULL")),  # who saved it
+    Column("teacher_id", ForeignKey("teachers.id", ondelete="SET NULL"), index=True),  # who saved it
     Column("at", UtcDateTime, nullable=False),
 )

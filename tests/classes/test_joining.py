@@ -2,62 +2,86 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from datetime import UTC, datetime
-
 import pytest
 
 from app.classes.joining import NameChoice, choose_name, suggested_names
-from app.store import Student
+from app.store import Store, Student
+from tests.helpers.stored_class import teacher
 
-JOINED = datetime(2026, 3, 31, tzinfo=UTC)
-KIM, ZOE, MAX = (
-    Student(1, 1, "Kim Lee", "17", None),
-    Student(2, 1, "Zoë O’Brien", None, None),
-    Student(3, 1, "Max Lee-Fox", "19", JOINED),
-)
+KIM, ZOE, MAX = ("Kim Lee", "17"), ("Zoë O’Brien", None), ("Max Lee-Fox", "19")
+
+
+class Listed:
+    """A course with these names and numbers on its roster; Max, and whoever else is named so, has joined."""
+
+    def __init__(
+        self, store: Store, *entries: tuple[str, str | None], joined: tuple[str, ...] = ("Max Lee-Fox",)
+    ) -> None:
+        self.roster, self.course = store.roster, store.courses.add("C", "UTC", teacher(store))
+        self.roster.add_students(self.course, entries)
+        for student in self.roster.students(self.course):
+            if student.name in joined:
+                self.roster.claim_name(student, store.add_visitor().id)
+
+    def choose(self, name: str, number: str = "") -> NameChoice:
+        return choose_name(self.roster, self.course, name, number)
+
+    def numbered(self, number: str | None) -> Student:
+        [student] = [each for each in self.roster.students(self.course) if each.roster_key == number]
+        return student
 
 
 @pytest.mark.parametrize(
     ("typed", "names"),
     [("", ()), ("lee", ()), ("k le", ()), ("LEE K", ("Kim Lee",)), ("lee, kim", ("Kim Lee",)), ("im lee", ()),
-     ("zoe\u0308 o'b", ("Zoë O’Brien",)), ("max", ())],
+     ("zoe\u0308 o'b", ("Zoë O’Brien",)), ("max", ()), ("100%", ()), ("kim_", ())],
 )  # fmt: skip
-def test_names_are_suggested_by_the_beginnings_of_their_words(typed: str, names: tuple[str, ...]) -> None:
+def test_names_are_suggested_by_the_beginnings_of_their_words(store: Store, typed: str, names: tuple[str, ...]) -> None:
     """After four letters, whatever the case, accents composed or not; never that of somebody who has joined."""
-    assert suggested_names((KIM, ZOE, MAX), typed) == names
+    listed = Listed(store, KIM, ZOE, MAX)
+    assert suggested_names(listed.roster, listed.course, typed) == names
 
 
-def test_students_without_numbers_are_not_asked_for_one() -> None:
-    """Two of one name and no number: the first free one; with the number of one of them, both are asked."""
-    first, second = Student(4, 1, "Alex", None, JOINED), Student(5, 1, "Alex", None, None)
-    numbered = Student(6, 1, "Alex", "1020", None)
-    assert choose_name((first, second), "alex") == NameChoice(second)
-    assert choose_name((first, second, numbered), "alex", "1020") == NameChoice(numbered)
-    assert choose_name((first, second, numbered), "alex", "7").asks_number
-    assert choose_name((first, second, numbered), "alex") == NameChoice(second)
+def test_many_names_that_fit_are_none(store: Store) -> None:
+    """So nobody reads the roster by chance; two students with the same name are one name."""
+    listed = Listed(store, *((f"Name{number} Sample", None) for number in range(5)), ("name4 sample", "4"))
+    assert len(suggested_names(listed.roster, listed.course, "samp")) == 5
+    listed.roster.add_students(listed.course, [("Name6 Sample", None)])
+    assert suggested_names(listed.roster, listed.course, "samp") == ()
+
+
+def test_students_without_numbers_are_not_asked_for_one(store: Store) -> None:
+    """One with a number and one without: the number decides, and without one it is the other."""
+    listed = Listed(store, ("Alex", None), ("Alex", "1020"))
+    assert listed.choose("alex", "1020") == NameChoice(listed.numbered("1020"))
+    assert listed.choose("alex", "7").asks_number
+    assert listed.choose("alex") == NameChoice(listed.numbered(None))
+
+
+def test_a_name_is_taken_by_who_has_joined_under_it(store: Store) -> None:
+    listed = Listed(store, ("Alex", None), joined=("Alex",))
+    assert listed.choose("ALEX") == NameChoice(is_taken=True)
 
 
 @pytest.mark.parametrize("typed", ["Kim", "Lee, K", "Kim Le", "Kmi Lee", "Kim Leee", "zoe o’brian"])
-def test_a_name_that_is_nearly_on_the_list_is_asked_about(typed: str) -> None:
+def test_a_name_that_is_nearly_on_the_list_is_asked_about(store: Store, typed: str) -> None:
     """A part of it, or a slip in it: the name is suggested until its student has joined, and then only asked about."""
-    everybody = (KIM, ZOE, MAX)
-    choice = choose_name(everybody, typed)
+    listed = Listed(store, KIM, ZOE, MAX)
+    choice = listed.choose(typed)
     [name] = choice.suggestions
-    assert choice.student is None
-    joined = tuple(replace(student, joined_at=JOINED) for student in everybody)
-    assert choose_name(joined, typed) == NameChoice(is_near=True)
-    assert name in {KIM.name, ZOE.name}
+    assert (choice.student, name in {KIM[0], ZOE[0]}) == (None, True)
+    for student in listed.roster.students(listed.course):
+        listed.roster.claim_name(student, store.add_visitor().id)
+    assert listed.choose(typed) == NameChoice(is_near=True)
 
 
 @pytest.mark.parametrize("typed", ["Kim Fox", "Amir", "Ki", "Lou Lee", "K", "Group 1", "Group 13"])
-def test_another_name_is_a_new_student(typed: str) -> None:
+def test_another_name_is_a_new_student(store: Store, typed: str) -> None:
     """A first or last name in common is not enough, nor are two letters, nor a number that differs."""
-    group = Student(9, 1, "Group 12", None, None)
-    assert choose_name((KIM, ZOE, MAX, group), typed) == NameChoice()
+    assert Listed(store, KIM, ZOE, MAX, ("Group 12", None)).choose(typed) == NameChoice()
 
 
-def test_a_name_near_to_many_suggests_none_of_them() -> None:
+def test_a_name_near_to_many_suggests_none_of_them(store: Store) -> None:
     """Whoever has the join code is not to read the roster; but nobody is added without a question."""
-    many = tuple(Student(number, 1, f"Name{number} Sample", None, None) for number in range(6))
-    assert choose_name(many, "Sample") == NameChoice(is_near=True)
+    listed = Listed(store, *((f"Name{number} Sample", None) for number in range(6)))
+    assert listed.choose("Sample") == NameChoice(is_near=True)

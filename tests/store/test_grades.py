@@ -1,19 +1,11 @@
-"""What the live view and a regrade ask of the store."""
+"""Which scores the gradebook reads."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
-import sqlalchemy as sa
-from alembic import command
-from alembic.config import Config
-
-from app.settings import PROJECT
-from app.store import Activity, NewMarks, Plan, Spotlight, Store, Student, Teacher
-from app.store.classwork import ClassDraft
-from app.store.database import migration_transaction
-from app.store.tables import old_marks, regrades, teachers
+from app.activities.work import ClassDraft
+from app.store import Activity, Plan, Store, Student, Teacher
 from tests.helpers.stored_class import CONTENT, HALF, LLAMA, enrol_student, key, teacher
 
 
@@ -24,61 +16,24 @@ def activity_of(store: Store) -> tuple[Activity, Student, Teacher]:
     return made, enrol_student(store, course)[0], owner
 
 
-def test_the_room_is_asked_alike_on_both_databases(store: Store) -> None:
-    """The newest attempt counts and handing in sticks; drafts have versions; one misconception is shown at a time."""
+def test_scores_are_those_of_the_last_attempts(store: Store) -> None:
+    """One for each student and sheet of these activities, or of one student's."""
     activity, kim, _ = activity_of(store)
-    here = key(kim, activity)
-    store.classwork.save(here, ClassDraft({"queries.rows": "1"}, 5, LLAMA))
-    whose = (kim.id, here.sheet_key)
-    assert store.live.draft_versions(activity.id) == {whose: 1}
-    assert store.live.draft_texts(activity.id, [kim.id])[whose] == ClassDraft({"queries.rows": "1"}, 1, LLAMA)
-    assert store.live.draft_texts(activity.id, []) == {}
-    assert store.live.last_attempts(activity.id) == {}
-    store.classwork.record(here, "a", ClassDraft({}, 6, LLAMA), HALF, handed_in=True)
-    newest = store.classwork.record(
-        here, "b", ClassDraft({}, 7, LLAMA), replace(HALF, misconceptions=()), handed_in=False
-    )
-    [last] = store.live.last_attempts(activity.id).values()
-    assert (last.id, last.handed_in) == (newest.id, True)
-    assert store.live.stored_marks([last.id])[last.id].misconceptions == ()
-    assert store.live.stored_marks(range(1, 2000)).keys() == {newest.id - 1, newest.id}
-    for light in (Spotlight(1, "one", False), Spotlight(2, "two", True), None):
-        store.live.show(activity.id, light)
-        assert store.live.spotlight(activity.id) == light
+    course = store.courses.find(activity.course_id)
+    assert course
+    lou, other = enrol_student(store, course, "Lou")[0], store.activities.add(course, Plan("B"), CONTENT)
+    for number, (student, of, score) in enumerate(
+        ((kim, activity, 1), (kim, activity, 0), (lou, activity, 2), (kim, other, 2))
+    ):
+        marks, draft = replace(HALF, score=score), ClassDraft({}, 1, LLAMA)
+        store.classwork.record(key(student, of), str(number), draft, marks, handed_in=True)
 
+    def scores(ids: list[int], student_id: int | None = None) -> list[tuple[int, float]]:
+        return sorted((each.student_id, each.score) for each in store.grades.last_scores(ids, student_id))
 
-def test_old_marks_outlive_the_teacher_and_go_with_the_student(store: Store) -> None:
-    """A regrade of another activity's attempt changes nothing; without the teacher it has no name."""
-    activity, kim, owner = activity_of(store)
-    one = store.classwork.record(key(kim, activity), "a", ClassDraft({}, 1, LLAMA), HALF, handed_in=True)
-    new = replace(HALF, score=2)
-    store.regrades.apply(activity.id, owner.id, {one.id: NewMarks(new, "x@1"), one.id + 99: NewMarks(new, "x@1")})
-    assert store.classwork.attempts(key(kim, activity))[0].score == 2
-    assert [old.graded for old in store.regrades.old_marks(activity.id, kim.id)[one.id]] == [HALF]
-    with store.engine.begin() as connection:
-        connection.execute(sa.delete(teachers).where(teachers.c.id == owner.id))
-    [done] = store.regrades.of_activity(activity.id)
-    assert (done.by, done.changed) == ("", 1)
-    store.roster.remove_student(kim)
-    with store.engine.connect() as connection:
-        assert connection.scalar(sa.select(sa.func.count()).select_from(old_marks)) == 0
-        assert connection.scalar(sa.select(sa.func.count()).select_from(regrades)) == 1
-
-
-def test_what_was_there_before_regrades_stays(database_url: str, tmp_path: Path) -> None:
-    """A database at the third migration with an attempt in it keeps it, and can be regraded."""
-    store = Store(database_url, tmp_path)
-    activity, kim, owner = activity_of(store)
-    one = store.classwork.record(key(kim, activity), "a", ClassDraft({}, 1, LLAMA), HALF, handed_in=True)
-    config = Config()
-    config.set_main_option("script_location", str(PROJECT / "app" / "store" / "migrations"))
-    with migration_transaction(store.engine) as connection:
-        config.attributes["connection"] = connection
-        command.downgrade(config, "0003")
-        assert "old_marks" not in sa.inspect(connection).get_table_names()
-    store.close()
-    again = Store(database_url, tmp_path)
-    assert again.classwork.attempts_of_activity(activity.id) == (one,)
-    again.regrades.apply(activity.id, owner.id, {one.id: NewMarks(replace(HALF, score=0), "x@1")})
-    assert again.classwork.attempts_of_activity(activity.id)[0].score == 0
-    again.close()
+    assert scores([activity.id]) == [(kim.id, 0), (lou.id, 2)]
+    assert scores([activity.id, other.id], kim.id) == [(kim.id, 0), (kim.id, 2)]
+    assert scores([]) == []
+    assert (store.grades.count_attempts(activity.id), store.grades.participants(other.id)) == (3, {kim.id})
+    [sheet] = store.grades.attempted_sheets(activity.id)
+    assert (sheet.sheet_key, sheet.revision, sheet.sheet_number) == (CONTENT.items[0].sheet_key, 1, 1)

@@ -12,14 +12,14 @@ import sqlalchemy as sa
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from app.activities.work import Stamp
 from app.store import Activity, ClassDraft, ClassSheetKey, Course, Plan, Policies, Store, Student, VariantSizes
 from app.store import student_merge as merging
-from app.store.classwork import Stamp
 from app.store.tables import (
     class_attempts,
     class_drafts,
     extra_time,
-    grade_overrides,
+    grade_changes,
     metadata,
     students,
     ticket_answers,
@@ -161,8 +161,8 @@ def test_what_both_have_becomes_one(store: Store, course: Course) -> None:
         for student, minutes, points, at in ((listed, 10, 3.0, now), (typed, 20, 5.0, now + timedelta(minutes=1))):
             owner = {"activity_id": activity.id, "student_id": student.id}
             connection.execute(sa.insert(extra_time).values(**owner, minutes=minutes))
-            grade = {"points": points, "excused": False, "reason": "oral", "at": at}
-            connection.execute(sa.insert(grade_overrides).values(**owner, **grade))
+            grade = {"kind": "points", "points": points, "reason": "oral", "at": at}
+            connection.execute(sa.insert(grade_changes).values(**owner, **grade))
     preview = store.student_merge.preview(listed, typed)
     assert (preview.exit_tickets, preview.browsers, preview.replaced_grades) == (1, 1, (activity.id,))
     assert not preview.ends_resume_code
@@ -175,8 +175,27 @@ def test_what_both_have_becomes_one(store: Store, course: Course) -> None:
     assert store.roster.practice_records(course) == {merged.id: '[7,1,"",0,[]]'}
     with store.engine.connect() as connection:
         assert connection.scalars(sa.select(extra_time.c.minutes)).all() == [20]
-        assert connection.scalars(sa.select(grade_overrides.c.points)).all() == [5.0]
+        assert connection.scalars(sa.select(grade_changes.c.points).order_by(grade_changes.c.id)).all() == [3.0, 5.0]
         assert connection.scalars(sa.select(ticket_answers.c.student_id)).all() == [merged.id]
+
+
+def test_points_that_count_survive_what_the_other_student_had_undone(store: Store, course: Course) -> None:
+    """Both histories are one afterwards, and its newest change is the one that counted before."""
+    activity, ada = activity_in(store, course), teacher(store, "eve@example.org")
+    kim, lee = enrol_student(store, course, "Kim")[0], enrol_student(store, course, "Kim Lee")[0]
+    store.grades.change(activity.id, kim.id, ada, "points", 9, reason="oral")
+    store.grades.change(activity.id, lee.id, ada, "excused", reason="ill")
+    store.grades.change(activity.id, lee.id, ada, "undone")
+    assert store.student_merge.preview(lee, kim).replaced_grades == ()
+    assert store.student_merge.merge(lee, kim)
+    [counted] = store.grades.overrides([activity.id], lee.id)
+    assert (counted.points, counted.reason, counted.by) == (9, "oral", ada.name)
+    assert [each.kind for each in store.grades.changes(activity.id, lee.id)] == [
+        "points",
+        "excused",
+        "undone",
+        "points",
+    ]
 
 
 def test_students_who_cannot_be_merged_stay(store: Store, course: Course) -> None:

@@ -9,10 +9,10 @@ from annotated_doc import Doc
 from fastapi import APIRouter, HTTPException, Response
 from fastapi.responses import RedirectResponse
 
+from app.activities.activity import MAX_MINUTES
 from app.classes.roster_lookup import names_with_numbers, sorted_by_likeness
 from app.exchange.roster import MAX_ENTRY_LENGTH
 from app.store import Activity, AuditAction, Store, Student
-from app.store.activities import MAX_MINUTES
 from app.store.student_merge import MergePreview
 from app.translation import gettext as _
 from app.web.shared.forms import FormDep, whole_number
@@ -57,11 +57,16 @@ def show_roster_student(store: StoreDep, access: EditableStudent, merge: str = "
 
 @router.post("/courses/{course_id:int}/students/{student_id:int}")
 def rename_student(store: StoreDep, access: EditableStudent, form: FormDep) -> Response:
-    """Change name and number; 422 with the page for an empty name, or a number that another student has."""
+    """Change name and number; 422 with the page for an empty name, and for a number that another student has.
+
+    Also for a name without a number that another student without a number has.
+    """
     name, number = form.single_line("name", MAX_ENTRY_LENGTH), form.single_line("number", MAX_ENTRY_LENGTH)
     problem = "" if name else _("Enter a name.")
     if name and not store.roster.rename(access.student, name, number or None):
         problem = _("Another student of this course has the number {number}.").format(number=number)
+        if not number:
+            problem = _("Another student without a number has the name {name}: add to the name.").format(name=name)
     if problem:
         page = _student_page(store, access, typed=(name, number), problem=problem)
         return render("roster/roster_student.html", page, 422)

@@ -9,10 +9,10 @@ from annotated_doc import Doc
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import RedirectResponse
 
-from app.classes.joining import NameChoice, choose_name, suggested_names, unclaimed_names
+from app.classes.joining import NameChoice, choose_name, suggested_names
 from app.store import Activity, Course, Store, Student, Visitor
 from app.store.activities import JOIN_CODE_LENGTH
-from app.store.roster import CODE_LENGTH, normalised_code
+from app.store.roster import CODE_LENGTH, NameTakenError, normalised_code
 from app.translation import gettext as _
 from app.web.shared.cookies import CLASS_COOKIE, redirect_with_secret, set_private_cookie
 from app.web.shared.forms import FormDep, FormReader
@@ -140,10 +140,9 @@ def suggest_names(request: Request, services: ServicesDep, code: str, name: str 
     if joinable is None:
         return _no_such_code(code)
     may_see = _may_see_names(services.limits, client_network(request), joinable[1])
-    students = services.store.roster.students(joinable[1]) if may_see else ()
-    return render(
-        "student/_join_names.html", SuggestedNamesPage(name[:MAX_NAME], suggested_names(students, name[:MAX_NAME]))
-    )
+    typed = name[:MAX_NAME]
+    names = suggested_names(services.store.roster, joinable[1], typed) if may_see else ()
+    return render("student/_join_names.html", SuggestedNamesPage(typed, names))
 
 
 @router.post("/join/{code}")
@@ -280,7 +279,7 @@ def _no_such_code(typed: str) -> Response:
 def _name_page(store: Store, activity: Activity, course: Course, visitor: Visitor | None) -> NamePage:
     """The page of names with nothing typed and a new secret."""
     enrolled = store.roster.enrolled_student(visitor.id, course.id) if visitor else None
-    names = unclaimed_names(store.roster.students(course)) if activity.policies.names_listed else ()
+    names = store.roster.unclaimed_names(course) if activity.policies.names_listed else ()
     return NamePage(activity, course, enrolled, _has_closed(store, activity), names, FormSecret.new().secret)
 
 
@@ -337,7 +336,7 @@ def _join_under_name(
         return current, code
     if not name:
         raise _NameRefusedError(_("Choose your name, or type it."))
-    choice = choose_name(roster.students(course), name, form.single_line("number", MAX_NAME))
+    choice = choose_name(roster, course, name, form.single_line("number", MAX_NAME))
     if choice.asks_number:
         raise _NameRefusedError(
             _(
@@ -380,4 +379,7 @@ def _join_under_name(
             ),
             seconds=spent.seconds,
         ) from spent
-    return roster.enrol_new_student(course, name, visitor.id, code)
+    try:
+        return roster.enrol_new_student(course, name, visitor.id, code)
+    except NameTakenError:  # added to the roster a moment ago: look again
+        return _join_under_name(services, course, form, visitor, code, network)

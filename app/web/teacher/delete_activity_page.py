@@ -83,5 +83,5 @@ def duplicate(services: ServicesDep, access: InstructorActivity, form: FormDep) 
 def _delete_activity_page(store: Store, access: permissions.ActivityAccess) -> DeleteActivityPage:
     """The page of an activity as it is now."""
     came = store.classwork.attendance(access.activity.id)
-    attempts = sum(score.activity_id == access.activity.id for score in store.grades.scores(access.course))
+    attempts = store.grades.count_attempts(access.activity.id)
     return DeleteActivityPage(access, len(came), attempts, sum(each.ticket_in for each in came))

@@ -13,10 +13,9 @@ from annotated_doc import Doc
 from fastapi import APIRouter, HTTPException, Response
 from fastapi.responses import RedirectResponse, StreamingResponse
 
+from app.classes.course_files import CourseFiles, course_files
 from app.classes.course_settings import copy_course
-from app.classes.gradebook import course_files
 from app.classes.roster_lookup import names_with_numbers
-from app.exchange.course_files import CourseFiles
 from app.exchange.spreadsheet import csv_lines
 from app.names import clean_line
 from app.store import AuditAction, AuditEntry, Course, Store

@@ -8,8 +8,8 @@ from typing import Annotated
 from annotated_doc import Doc
 from fastapi import APIRouter, Response
 
-from app.classes.gradebook import GradebookFilter, GradebookLine, GradebookOrder, course_files, gradebook_lines
-from app.exchange.gradebook import GradebookColumn
+from app.classes.course_files import course_files
+from app.classes.gradebook import GradebookColumn, GradebookFilter, GradebookLine, GradebookOrder, gradebook_lines
 from app.store import Activity
 from app.web.shared import permissions
 from app.web.shared.forms import Pager, cut_page

@@ -10,13 +10,16 @@ from annotated_doc import Doc
 from fastapi import APIRouter, Depends, Response
 
 from app.classes.activity_results import (
+    ActivitySheet,
     MisconceptionTotal,
     SheetResults,
     WrongAnswer,
     activity_results,
+    activity_sheets,
     common_wrong_answers,
     misconception_totals,
     participants,
+    sheet_results,
 )
 from app.classes.frozen.misconception_words import misconception_words
 from app.classes.written_answers import OpenQuestionResults, WrittenText, open_questions
@@ -123,7 +126,7 @@ class ResultsPage:
     """Everything that templates/teacher/results.html shows."""
 
     access: Annotated[permissions.ActivityAccess, Doc("The activity, its course, and the teacher's role in it.")]
-    sheets: Annotated[tuple[SheetResults, ...], Doc("The sheets to choose from.")]
+    sheets: Annotated[tuple[ActivitySheet, ...], Doc("The sheets to choose from.")]
     number: Annotated[int, Doc("The number of the sheet that is shown, from 1; 0 where there is none.")]
     lines: Annotated[tuple[StudentLine, ...], Doc("The students who took part and are not filtered out, in order.")]
     pager: Annotated[Pager, Doc("Which page of the list of students this is.")]
@@ -147,10 +150,10 @@ def show_results(
     sheet.
     """
     library, store, activity = services.library, services.store, access.activity
-    sheets = activity_results(library, store, activity)
+    sheets = activity_sheets(store, activity)
     number = clamped_number(sheet, len(sheets))
-    shown = sheets[number - 1] if sheets else None
-    students = participants(store, activity, access.course, sheets)
+    shown = sheet_results(library, store, activity, sheets[number - 1]) if sheets else None
+    students = participants(store, activity, access.course)
     included = [student for student in students if wanted.includes(shown, student)]
     listed, pager = cut_page(_in_order(shown, included, wanted), page)
     usual = results_order(wanted.sort, show=wanted.show)
@@ -170,8 +173,7 @@ def show_results(
         rows=_row_lines(services, activity, shown) if shown else (),
         attempted=len(shown.attempts) if shown else 0,
         misconceptions=_misconceptions(services, activity, shown) if shown else (),
-        questions=tuple(line for line in _question_lines(store, activity, sheets, students)
-                        if line.question.sheet_number == number),
+        questions=_question_lines(store, activity, (shown,), students) if shown else (),
     )  # fmt: skip
     return render("teacher/results.html", results)
 
@@ -186,7 +188,7 @@ def show_written_answers(
     """
     store, activity = services.store, access.activity
     sheets = activity_results(services.library, store, activity)
-    students = participants(store, activity, access.course, sheets)
+    students = participants(store, activity, access.course)
     questions = _question_lines(store, activity, sheets, students)
     wanted = [line for line in questions if (str(line.question.sheet_number), line.question.key) == (sheet, question)]
     shown = next(iter((*wanted, *questions)), None)

@@ -14,11 +14,12 @@ from fastapi.responses import RedirectResponse
 
 from app.classes.activity_results import SheetResults, activity_results
 from app.classes.frozen.misconception_words import MisconceptionWords, misconception_words
+from app.classes.gradebook import GradebookColumn, gradebook_columns
 from app.classes.student_sheet import best_scores
 from app.classes.written_answers import OpenQuestionResults, open_questions
-from app.exchange.gradebook import GradebookColumn, gradebook_column
 from app.grading.item_analysis import RowState
-from app.store import Activity, AuditAction, ClassAttempt, OldMarks, Student
+from app.store import Activity, AuditAction, ClassAttempt, GradeChange, OldMarks, Store, Student
+from app.store.grades import ChangeKind
 from app.translation import gettext as _
 from app.web.shared import permissions
 from app.web.shared.forms import FormDep
@@ -62,6 +63,17 @@ class SheetHistory:
 
 
 @dataclass(frozen=True)
+class ChangeLine:
+    """A change of a student's points: when and by whom, the points before and after as they are written, and why."""
+
+    at: str
+    by: str
+    before: str
+    after: str
+    reason: str  # empty where a change was undone
+
+
+@dataclass(frozen=True)
 class StudentResultsPage:
     """Everything that templates/teacher/student_results.html shows."""
 
@@ -69,6 +81,7 @@ class StudentResultsPage:
     student: Annotated[Student, Doc("The student.")]
     histories: Annotated[tuple[SheetHistory, ...], Doc("The sheets that they have attempted.")]
     column: Annotated[GradebookColumn | None, Doc("The activity in the gradebook; None where it has no points.")]
+    changes: Annotated[tuple[ChangeLine, ...], Doc("Every change of these points, the newest first.")]
     typed: Annotated[str, Doc("Points as typed, to be corrected.")] = ""
     reason: Annotated[str, Doc("The reason as typed.")] = ""
     problem: Annotated[str, Doc("The sentence about what cannot be used, empty where there is none.")] = ""
@@ -88,32 +101,42 @@ def change_points(services: ServicesDep, access: EditableStudentResults, form: F
     """Give the student other points in this activity, excuse them, or let the attempts count again; logged.
 
     The form's `action` is "change", "excuse" or "undo". 422 with the form as typed for a change without points that can
-    be read, or any without a reason; 404 for an activity that has no column in the gradebook.
+    be read, or any without a reason; 404 for an activity that has no column in the gradebook. The change and its entry
+    in the log are stored together or not at all.
     """
-    store, activity, student = services.store, access.at.activity, access.student
-    if not _is_graded(activity):
+    if not _is_graded(access.at.activity):
         raise HTTPException(404)
     action, typed, reason = form.raw("action"), form.single_line("points"), form.single_line("reason", MAX_REASON)
-    if action == "undo":
-        if store.grades.remove_override(activity.id, student.id):
-            store.audit_log.record(
-                access.at.teacher, AuditAction.POINTS_CHANGED, student, f"none, activity {activity.id}"
-            )
-        return _back_to_points(access)
-    points = _read_points(typed) if action == "change" else None
-    if not reason or (action == "change" and points is None):
+    kind: ChangeKind = "undone" if action == "undo" else "points" if action == "change" else "excused"
+    points = _read_points(typed) if kind == "points" else None
+    if kind != "undone" and (not reason or (kind == "points" and points is None)):
         problem = _("Say why in a few words.") if not reason else _("Type the points as a number from 0 to 9999.")
         page = replace(_student_results_page(services, access), typed=typed, reason=reason, problem=problem)
         return render("teacher/student_results.html", page, 422)
-    store.grades.override(activity.id, student.id, points, reason, access.at.teacher)
-    _log_change(services, access, "excused" if points is None else f"{points:g}")
+    _change_points(services, access, kind, points, "" if kind == "undone" else reason)
     return _back_to_points(access)
 
 
-def _log_change(services: Services, access: permissions.StudentResultsAccess, points: str) -> None:
-    """Record in the audit log what a student's points in an activity were changed to."""
-    detail = f"{points}, activity {access.at.activity.id}"
-    services.store.audit_log.record(access.at.teacher, AuditAction.POINTS_CHANGED, access.student, detail)
+def _change_points(
+    services: Services,
+    access: permissions.StudentResultsAccess,
+    kind: ChangeKind,
+    points: float | None,
+    reason: str,
+) -> None:
+    """Store a change of a student's points with what counted before, and log it; undoing needs something to undo."""
+    store, student, teacher = services.store, access.student, access.at.teacher
+    best = best_scores(services.library, store, access.at.activity.content)
+    with store.transaction():
+        activity = store.activities.locked(access.at.activity)  # no attempt comes in, and no other change, meanwhile
+        column = _gradebook_column(store, activity, access, best) if activity else None
+        if activity is None or column is None or (kind == "undone" and student.id not in column.overrides):
+            return
+        before = column.scores.get(student.id)
+        store.grades.change(activity.id, student.id, teacher, kind, points, points_before=before, reason=reason)
+        now = f"{points:g}" if points is not None else "excused" if kind == "excused" else "none"
+        detail = f"{now}, activity {activity.id}"
+        store.audit_log.record(teacher, AuditAction.POINTS_CHANGED, student, detail)
 
 
 def _back_to_points(access: permissions.StudentResultsAccess) -> Response:
@@ -142,7 +165,7 @@ def _student_results_page(services: Services, access: permissions.StudentResults
     time_zone = access.at.course.time_zone
     old_marks = store.regrades.old_marks(activity.id, student.id)
     words = partial(misconception_words, services.library, store, activity)  # as a sheet's revision has them
-    results = activity_results(services.library, store, activity)
+    results = activity_results(services.library, store, activity, student)
     questions = open_questions(store, activity, results)
     histories = tuple(
         SheetHistory(
@@ -154,18 +177,44 @@ def _student_results_page(services: Services, access: permissions.StudentResults
             tuple(
                 _written_history(question, student, time_zone)
                 for question in questions
-                if question.sheet_number == number and question.of(student)
+                if question.sheet_number == sheet.number and question.of(student)
             ),
         )
-        for number, sheet in enumerate(results, start=1)
+        for sheet in results
         if student.id in sheet.attempts
     )
-    column = None
+    column, changes = None, list[GradeChange]()
     if _is_graded(activity):
-        points = best_scores(services.library, store, activity.content)
-        scores, overrides = store.grades.scores(access.at.course), store.grades.overrides(access.at.course)
-        column = gradebook_column(activity, access.at.now, points, scores, overrides)
-    return StudentResultsPage(access.at, student, histories, column)
+        column = _gradebook_column(store, activity, access, best_scores(services.library, store, activity.content))
+        changes += store.grades.changes(activity.id, student.id)
+    return StudentResultsPage(access.at, student, histories, column, _changes(changes, time_zone))
+
+
+def _gradebook_column(
+    store: Store, activity: Activity, access: permissions.StudentResultsAccess, points: Sequence[int]
+) -> GradebookColumn:
+    """The activity in the gradebook, for this student alone; `points` are those of its sheets."""
+    scores = store.grades.last_scores([activity.id], access.student.id)
+    overrides = store.grades.overrides([activity.id], access.student.id)
+    [column] = gradebook_columns([activity], access.at.now, {activity.id: points}, scores, overrides)
+    return column
+
+
+def _changes(changes: Sequence[GradeChange], time_zone: str) -> tuple[ChangeLine, ...]:
+    """The changes of a student's points as the table writes them, the newest first."""
+    lines, before = list[ChangeLine](), ""
+    for change in changes:
+        before = before or _points_text(change.points_before)
+        after = {"excused": _("excused"), "undone": _("as earned")}.get(change.kind) or _points_text(change.points)
+        at = local_time(change.at, time_zone, year=True)
+        lines.append(ChangeLine(at, change.by or _("a former teacher"), before, after, change.reason))
+        before = after if change.kind == "excused" else ""
+    return tuple(reversed(lines))
+
+
+def _points_text(points: float | None) -> str:
+    """Points as the table writes them: '9.5', or a dash for none."""
+    return "–" if points is None else f"{points:g}"
 
 
 def _written_history(question: OpenQuestionResults, student: Student, time_zone: str) -> WrittenHistory:

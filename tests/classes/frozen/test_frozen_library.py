@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from app.classes.frozen.frozen_library import freeze_ticket, frozen_form, frozen_ticket, worksheet_of
 from app.classes.frozen.frozen_run import freeze_run
 from app.classes.frozen.offered_worksheets import complete_revisions, offer_of
+from app.classes.gradebook import gradebook_columns
 from app.classes.student_sheet import best_scores, freeze, student_sheet
-from app.exchange.gradebook import gradebook_column
 from app.settings import PROJECT
 from app.sheets.authoring.worksheet_settings import read_settings
 from app.sheets.exit_tickets import load_tickets
@@ -195,8 +195,9 @@ def test_an_attempt_counts_for_its_worksheet_wherever_that_stands_now(library: L
 
     def score() -> float:
         activity = running.activity
-        points, attempts = best_scores(library, store, activity.content), store.grades.scores(running.course)
-        return gradebook_column(activity, store.now(), points, attempts).scores.get(kim.id, 0)
+        points, attempts = best_scores(library, store, activity.content), store.grades.last_scores([activity.id])
+        [column] = gradebook_columns([activity], store.now(), {activity.id: points}, attempts)
+        return column.scores.get(kim.id, 0)
 
     assert score() == 14
     for keys, expected in ((("qwen2.5-0.5b", "llama-7b"), 14), (("qwen2.5-0.5b",), 0)):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.classes.gradebook import course_files
+from app.classes.course_files import course_files
 from app.classes.materials import library_with_materials
 from app.sheets.variant import Variant
 from app.store import Material, Student

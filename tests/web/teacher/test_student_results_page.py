@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from fastapi import FastAPI
 
 from tests.helpers.answer_keys import KEY, WIDE
@@ -31,3 +32,43 @@ def test_a_student_of_another_course_has_no_page_here(app: FastAPI) -> None:
     with classroom.instructor as browser:
         for number in (stranger.id, 999_999, 10**30):
             assert browser.get(f"{classroom.path}/results/{number}").status_code == 404
+
+
+def test_every_change_of_points_stays_readable(app_on_each_database: FastAPI) -> None:
+    """When, by whom, from what to what, and why, the newest first; undoing with nothing to undo is no change."""
+    classroom = MarkedClassroom(app_on_each_database)
+    kim = classroom.student("Kim")
+    classroom.hand_in(kim, WIDE)
+
+    def send(**form: str) -> None:
+        address = f"{classroom.path}/results/{kim.id}/points"
+        assert classroom.instructor.post(address, data=form).status_code == 303
+
+    send(action="undo")
+    assert not classroom.store.grades.changes(classroom.activity.id, kim.id)
+    send(action="change", points="12", reason="oral")
+    send(action="excuse", reason="ill")
+    send(action="undo")
+    send(action="undo")
+    changes = classroom.store.grades.changes(classroom.activity.id, kim.id)
+    assert [(each.kind, each.points_before, each.points) for each in changes] == [
+        ("points", 11, 12), ("excused", 12, None), ("undone", None, None),
+    ]  # fmt: skip
+    rows = table_rows(classroom.page(f"/results/{kim.id}"))[-3:]
+    assert [(row[2], row[-1]) for row in rows] == [("excused", "–"), ("12", "ill"), ("11", "oral")]
+    assert [row[3] for row in rows[1:]] == ["excused", "12"]
+    assert {row[1] for row in rows} == {classroom.teacher.name}
+
+
+def test_points_and_their_entry_in_the_log_are_stored_together(app: FastAPI, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the log cannot be written, the points stay as they are."""
+    classroom = MarkedClassroom(app)
+    kim = classroom.student("Kim")
+
+    def refuse(*_: object) -> None:
+        raise OSError
+
+    monkeypatch.setattr(classroom.store.audit_log, "record", refuse)
+    form = {"action": "change", "points": "12", "reason": "oral"}
+    assert classroom.instructor.post(f"{classroom.path}/results/{kim.id}/points", data=form).status_code == 500
+    assert not classroom.store.grades.changes(classroom.activity.id, kim.id)

@@ -7,38 +7,31 @@ import secrets
 import time
 import zipfile
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from functools import cached_property
 from typing import IO, Any
 from zoneinfo import ZoneInfo
 
+from app.classes.gradebook import GradebookColumn, counted_attempts, gradebook_columns, sheet_index, total_score
+from app.classes.student_sheet import best_scores
+from app.exchange.gradebook import PointsColumn, canvas_csv, moodle_csv, unique_titles
+from app.exchange.spreadsheet import Cell, csv_lines
+from app.exchange.toml_text import write_toml
+from app.sheets.library import Library
 from app.store import (
     Activity,
-    AttemptScore,
     ClassAttempt,
     Content,
     Course,
-    GradeOverride,
+    GradeChange,
     Store,
     Student,
     TicketAnswer,
     questions_asked,
 )
 from app.translation import gettext as _
-
-from .gradebook import (
-    GradebookColumn,
-    canvas_csv,
-    counted_attempts,
-    gradebook_column,
-    gradebook_rows,
-    moodle_csv,
-    sheet_index,
-)
-from .spreadsheet import Cell, csv_lines
-from .toml_text import write_toml
 
 CsvRow = Sequence[Cell]
 # The header of each table; README.txt in the ZIP explains the columns.
@@ -86,18 +79,25 @@ class CourseFiles:
         Scores and overrides of students who are not on the roster are left out.
         """
         graded = [activity for activity in self.activities if activity.content.items and activity.state != "draft"]
-        scores, overrides = list[AttemptScore](), list[GradeOverride]()
-        if graded:
-            scores = [score for score in self.store.grades.scores(self.course) if score.student_id in self.students]
-            overrides = [each for each in self.overrides if each.student_id in self.students]
-        return tuple(
-            gradebook_column(activity, self.now, self.points[activity.id], scores, overrides) for activity in graded
+        scores = self.store.grades.last_scores([activity.id for activity in graded])
+        return gradebook_columns(
+            graded,
+            self.now,
+            self.points,
+            (score for score in scores if score.student_id in self.students),
+            (each for each in self.overrides if each.student_id in self.students),
         )
 
+    @property
+    def _points_columns(self) -> list[PointsColumn]:
+        """The gradebook as other systems import it."""
+        return [PointsColumn(each.title, each.points, each.scores, each.excused) for each in self.gradebook_columns]
+
     @cached_property
-    def overrides(self) -> tuple[GradeOverride, ...]:
-        """Every override of points in the course."""
-        return self.store.grades.overrides(self.course)
+    def overrides(self) -> Sequence[GradeChange]:
+        """The points that teachers gave in place of those of the attempts, by activity and student."""
+        overrides = self.store.grades.overrides([activity.id for activity in self.activities])
+        return sorted(overrides, key=lambda override: (override.activity_id, override.student_id))
 
     def answer_rows(self) -> Iterator[CsvRow]:
         """Yield ANSWERS_HEADER, then one row for each box of each attempt, with the typed answer and its mark."""
@@ -150,15 +150,15 @@ class CourseFiles:
 
     def gradebook_rows(self) -> Iterator[CsvRow]:
         """Yield the gradebook: a header, then one row for each student, with each worksheet's points."""
-        yield from gradebook_rows(tuple(self.students.values()), self.gradebook_columns)
+        yield from _gradebook_rows(tuple(self.students.values()), self.gradebook_columns)
 
     def canvas_csv(self) -> str:
         """Return the gradebook as Canvas imports it."""
-        return canvas_csv(tuple(self.students.values()), self.gradebook_columns)
+        return canvas_csv(tuple(self.students.values()), self._points_columns)
 
     def moodle_csv(self) -> str:
         """Return the gradebook as Moodle imports it, which holds only students with a number."""
-        return moodle_csv(tuple(self.students.values()), self.gradebook_columns)
+        return moodle_csv(tuple(self.students.values()), self._points_columns)
 
     def write_zip(self, file: IO[bytes]) -> None:
         """Write everything about the course into one ZIP, except what grants access: join codes, tokens and hashes.
@@ -251,22 +251,27 @@ class CourseFiles:
             attempts = self._attempts_of(activity)
             revisions = self.store.activities.revisions(activity)  # read last, so that it has that of every attempt
             counted = {attempt.id for attempt in counted_attempts(activity, attempts).values()}
-            numbers = Counter[tuple[int, int, str]]()
-            for attempt in sorted(attempts, key=lambda a: (name_order[a.student_id], *_place(activity, a), a.id)):
-                key = (attempt.student_id, *_place(activity, attempt))
+            index_of, numbers = sheet_index(activity), Counter[tuple[int, bool, int, str]]()
+            places = {attempt.id: (name_order[attempt.student_id], *_place(index_of, attempt)) for attempt in attempts}
+            for attempt in sorted(attempts, key=lambda attempt: (places[attempt.id], attempt.id)):
+                key = places[attempt.id]
                 numbers[key] += 1
                 title = revisions[attempt.revision].items[attempt.sheet_number - 1].title
                 student, counts = self.students[attempt.student_id], attempt.id in counted
                 yield _attempt_columns(activity, title, student, attempt, numbers[key], counts, zone), attempt
 
 
-def _place(activity: Activity, attempt: ClassAttempt) -> tuple[int, str]:
-    """Return the place of the attempt's worksheet in the activity: (1, "") for its second.
+def course_files(library: Library, store: Store, course: Course) -> CourseFiles:
+    """The files of a course, with its activities from the oldest on; they hold its gradebook."""
+    activities = store.activities.of_course(course)[::-1]
+    points = {activity.id: best_scores(library, store, activity.content) for activity in activities}
+    return CourseFiles(store, course, activities, points)
 
-    (2, KEY) for a worksheet that an activity with two no longer has, so that these come last.
-    """
-    index = sheet_index(activity, attempt.sheet_key)
-    return (len(activity.content.items), attempt.sheet_key.rpartition("@")[0]) if index is None else (index, "")
+
+def _place(index_of: Callable[[str], int | None], attempt: ClassAttempt) -> tuple[bool, int, str]:
+    """Where an attempt's worksheet comes: in the order of the activity, those that it has no longer last, by key."""
+    index = index_of(attempt.sheet_key)
+    return (True, 0, attempt.sheet_key.rpartition("@")[0]) if index is None else (False, index, "")
 
 
 def _practised(record: str | None) -> CsvRow:
@@ -324,7 +329,6 @@ def _questions(revisions: Iterable[Content]) -> dict[str, str]:
 
 
 def _without_id(answer: TicketAnswer) -> dict[str, Any]:
-    """Return an exit-ticket answer as JSON without its id, which the student's form made."""
     return {name: value for name, value in asdict(answer).items() if name != "id"}
 
 
@@ -333,6 +337,28 @@ def _without_client_id(attempt: ClassAttempt) -> dict[str, Any]:
     fields = asdict(replace(attempt, client_id=""))
     del fields["client_id"]
     return fields
+
+
+def _gradebook_rows(students: Sequence[Student], columns: Sequence[GradebookColumn]) -> Iterator[Sequence[Cell]]:
+    """Yield a header, then for each student the points on each worksheet of each activity.
+
+    After the worksheets of an activity come its points as they count ("excused" where they don't), and the reason for
+    an override. The last columns are the student's total, and the points it is out of: all but those of activities from
+    which they are excused, or which are still open and where they have no points.
+    """
+    header = [_("student"), _("number")]
+    for column in columns:
+        header += [f"{column.title}: {sheet.title} ({sheet.points})" for sheet in column.sheets]
+        header += [f"{column.title} ({column.points})", _("{title}: reason for the change").format(title=column.title)]
+    yield [*unique_titles(header), _("total"), _("out of")]
+    for student in students:
+        row: list[Cell] = [student.name, student.roster_key]
+        for column in columns:
+            override = column.overrides.get(student.id)
+            row += [sheet.scores.get(student.id) for sheet in column.sheets]
+            row.append(_("excused") if student.id in column.excused else column.scores.get(student.id))
+            row.append(override.reason if override else "")
+        yield [*row, *total_score(student, columns)]
 
 
 def _json(value: Any) -> str:
@@ -346,7 +372,7 @@ def _as_text(value: Any) -> Any:
 
 
 def _readme(course: Course) -> str:
-    """What each file in the ZIP is, and in which time zone times are."""
+    """README.txt of the ZIP: what each file is, the course's name and its time zone."""
     text = _("""\
 {course}
 exported from Attention Shapes. Times are in {zone} in the CSV files and in UTC in the JSON files.

@@ -1,0 +1,130 @@
+"""Regrades: attempts get new marks, and the old ones are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+from app.activities.content import Content
+from app.activities.work import Graded
+
+from .activities import keep_snapshots
+from .queries import QueryBase, insert_row
+from .tables import class_attempts, old_marks, regrades, teachers
+
+_MARK_COLUMNS = ("marks", "misconceptions", "score", "out_of", "marked_by")
+
+
+@dataclass(frozen=True)
+class Regrade:
+    """One regrade: when, the name of the teacher ("" if the account is gone), and how many attempts it changed."""
+
+    id: int
+    at: datetime
+    by: str
+    changed: int
+
+
+@dataclass(frozen=True)
+class NewMarks:
+    """The marks that an attempt gets in a regrade, and the sheet key of the definition that gives them.
+
+    `marked_by` becomes `ClassAttempt.marked_by`; it is FrozenWorksheet(definition).sheet_key, which equals the
+    attempt's own sheet key where the correction left the questions alone.
+    """
+
+    graded: Graded
+    marked_by: str
+
+
+@dataclass(frozen=True)
+class OldMarks:
+    """The marks that an attempt had until a regrade, and when that was."""
+
+    until: datetime
+    graded: Graded
+
+
+class Regrades(QueryBase):
+    """Queries on regrades."""
+
+    def apply(
+        self,
+        activity_id: int,
+        teacher_id: int,
+        new: Mapping[int, NewMarks],
+        definitions: Mapping[str, Content] | None = None,
+    ) -> int:
+        """Store a regrade by this teacher, and return its id: attempts get the new marks, the old ones are kept.
+
+        `definitions` are the corrected worksheets that gave the marks, by what `marked_by` calls them. `new` has the
+        marks by attempt id; ids of other activities' attempts are ignored. On an error nothing changes.
+        """
+        with self._write_transaction() as connection:
+            corrected = {marked_by: content.as_json() for marked_by, content in (definitions or {}).items()}
+            row = {"activity_id": activity_id, "teacher_id": teacher_id, "at": self.now(), "definitions": corrected}
+            for content in (definitions or {}).values():
+                keep_snapshots(connection, self._insert_into, content.snapshots, self.now())
+            regrade_id = insert_row(connection, regrades, row)
+            if new:  # two statements, each executed for all attempts at once, so that a large class takes no longer
+                self._replace_marks(connection, activity_id, regrade_id, new)
+        return regrade_id
+
+    def _replace_marks(
+        self, connection: sa.Connection, activity_id: int, regrade_id: int, new: Mapping[int, NewMarks]
+    ) -> None:
+        """Store the present marks of the attempts in `new` as old marks of a regrade, then give the attempts their new
+        marks.
+
+        Attempts of another activity are left alone.
+        """
+        this = (class_attempts.c.id == sa.bindparam("attempt"), class_attempts.c.activity_id == activity_id)
+        marks_now = [class_attempts.c[name] for name in _MARK_COLUMNS]
+        before = sa.select(sa.literal(regrade_id), class_attempts.c.id, *marks_now).where(*this)
+        keep = sa.insert(old_marks).from_select(["regrade_id", "attempt_id", *_MARK_COLUMNS], before)
+        update = sa.update(class_attempts).where(*this).values({n: sa.bindparam(f"new_{n}") for n in _MARK_COLUMNS})
+        rows = list[dict[str, Any]]()
+        for attempt_id, marks in sorted(new.items()):
+            values = {**asdict(marks.graded), "marked_by": marks.marked_by}
+            rows.append({"attempt": attempt_id, **{f"new_{name}": value for name, value in values.items()}})
+        connection.execute(keep, [{"attempt": row["attempt"]} for row in rows])
+        connection.execute(update, rows)
+
+    def definitions(self, activity_id: int) -> dict[str, Content]:
+        """The corrected worksheets that regrades of an activity marked by, by what `marked_by` calls them."""
+        query = sa.select(regrades.c.definitions).where(regrades.c.activity_id == activity_id).order_by(regrades.c.id)
+        stored = [definitions for (definitions,) in self._fetch_all(query) if definitions]
+        return {marked_by: Content.from_json(json) for each in stored for marked_by, json in each.items()}
+
+    def of_activity(self, activity_id: int) -> tuple[Regrade, ...]:
+        """Every regrade of an activity, newest first, with the teacher's name and how many attempts it changed."""
+        changed = sa.select(sa.func.count()).where(old_marks.c.regrade_id == regrades.c.id).scalar_subquery()
+        query = (
+            sa.select(regrades.c.id, regrades.c.at, sa.func.coalesce(teachers.c.name, ""), changed)
+            .join(teachers, teachers.c.id == regrades.c.teacher_id, isouter=True)
+            .where(regrades.c.activity_id == activity_id)
+            .order_by(regrades.c.id.desc())
+        )
+        return tuple(Regrade(*row) for row in self._fetch_all(query))
+
+    def old_marks(self, activity_id: int, student_id: int) -> dict[int, tuple[OldMarks, ...]]:
+        """The marks that a student's attempts in an activity had before each regrade, oldest first, by attempt id.
+
+        Attempts that were never regraded are left out.
+        """
+        query = (
+            sa.select(old_marks, regrades.c.at)
+            .join(regrades, regrades.c.id == old_marks.c.regrade_id)
+            .join(class_attempts, class_attempts.c.id == old_marks.c.attempt_id)
+            .where(class_attempts.c.activity_id == activity_id, class_attempts.c.student_id == student_id)
+            .order_by(regrades.c.id)
+        )
+        earlier = dict[int, tuple[OldMarks, ...]]()
+        for row in self._fetch_all(query):
+            old = OldMarks(row.at, Graded(row.marks, tuple(row.misconceptions), row.score, row.out_of))
+            earlier[row.attempt_id] = (*earlier.get(row.attempt_id, ()), old)
+        return earlier

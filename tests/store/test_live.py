@@ -1,0 +1,39 @@
+"""What the live view asks of the store."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from app.activities.work import ClassDraft
+from app.store import Activity, Plan, Spotlight, Store, Student, Teacher
+from tests.helpers.stored_class import CONTENT, HALF, LLAMA, enrol_student, key, teacher
+
+
+def activity_of(store: Store) -> tuple[Activity, Student, Teacher]:
+    owner = teacher(store)
+    course = store.courses.add("C", "UTC", owner)
+    made = store.activities.add(course, Plan("A"), CONTENT)
+    return made, enrol_student(store, course)[0], owner
+
+
+def test_the_room_is_asked_alike_on_both_databases(store: Store) -> None:
+    """The newest attempt counts and handing in sticks; drafts have versions; one misconception is shown at a time."""
+    activity, kim, _ = activity_of(store)
+    here = key(kim, activity)
+    store.classwork.save(here, ClassDraft({"queries.rows": "1"}, 5, LLAMA))
+    whose = (kim.id, here.sheet_key)
+    assert store.live.draft_versions(activity.id) == {whose: 1}
+    assert store.live.draft_texts(activity.id, [kim.id])[whose] == ClassDraft({"queries.rows": "1"}, 1, LLAMA)
+    assert store.live.draft_texts(activity.id, []) == {}
+    assert store.live.last_attempts(activity.id) == {}
+    store.classwork.record(here, "a", ClassDraft({}, 6, LLAMA), HALF, handed_in=True)
+    newest = store.classwork.record(
+        here, "b", ClassDraft({}, 7, LLAMA), replace(HALF, misconceptions=()), handed_in=False
+    ).attempt
+    [last] = store.live.last_attempts(activity.id).values()
+    assert (last.id, last.handed_in) == (newest.id, True)
+    assert store.live.stored_marks([last.id])[last.id].misconceptions == ()
+    assert store.live.stored_marks(range(1, 2000)).keys() == {newest.id - 1, newest.id}
+    for light in (Spotlight(1, "one", False), Spotlight(2, "two", True), None):
+        store.live.show(activity.id, light)
+        assert store.live.spotlight(activity.id) == light

@@ -1,0 +1,61 @@
+"""Regrades keep the marks that they replace."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import sqlalchemy as sa
+from alembic import command
+from alembic.config import Config
+
+from app.activities.work import ClassDraft
+from app.settings import PROJECT
+from app.store import Activity, NewMarks, Plan, Store, Student, Teacher
+from app.store.database import migration_transaction
+from app.store.tables import old_marks, regrades, teachers
+from tests.helpers.stored_class import CONTENT, HALF, LLAMA, enrol_student, key, teacher
+
+
+def activity_of(store: Store) -> tuple[Activity, Student, Teacher]:
+    owner = teacher(store)
+    course = store.courses.add("C", "UTC", owner)
+    made = store.activities.add(course, Plan("A"), CONTENT)
+    return made, enrol_student(store, course)[0], owner
+
+
+def test_old_marks_outlive_the_teacher_and_go_with_the_student(store: Store) -> None:
+    """A regrade of another activity's attempt changes nothing; without the teacher it has no name."""
+    activity, kim, owner = activity_of(store)
+    one = store.classwork.record(key(kim, activity), "a", ClassDraft({}, 1, LLAMA), HALF, handed_in=True).attempt
+    new = replace(HALF, score=2)
+    store.regrades.apply(activity.id, owner.id, {one.id: NewMarks(new, "x@1"), one.id + 99: NewMarks(new, "x@1")})
+    assert store.classwork.attempts(key(kim, activity))[0].score == 2
+    assert [old.graded for old in store.regrades.old_marks(activity.id, kim.id)[one.id]] == [HALF]
+    with store.engine.begin() as connection:
+        connection.execute(sa.delete(teachers).where(teachers.c.id == owner.id))
+    [done] = store.regrades.of_activity(activity.id)
+    assert (done.by, done.changed) == ("", 1)
+    store.roster.remove_student(kim)
+    with store.engine.connect() as connection:
+        assert connection.scalar(sa.select(sa.func.count()).select_from(old_marks)) == 0
+        assert connection.scalar(sa.select(sa.func.count()).select_from(regrades)) == 1
+
+
+def test_what_was_there_before_regrades_stays(database_url: str, tmp_path: Path) -> None:
+    """A database at the third migration with an attempt in it keeps it, and can be regraded."""
+    store = Store(database_url, tmp_path)
+    activity, kim, owner = activity_of(store)
+    one = store.classwork.record(key(kim, activity), "a", ClassDraft({}, 1, LLAMA), HALF, handed_in=True).attempt
+    config = Config()
+    config.set_main_option("script_location", str(PROJECT / "app" / "store" / "migrations"))
+    with migration_transaction(store.engine) as connection:
+        config.attributes["connection"] = connection
+        command.downgrade(config, "0003")
+        assert "old_marks" not in sa.inspect(connection).get_table_names()
+    store.close()
+    again = Store(database_url, tmp_path)
+    assert again.classwork.attempts_of_activity(activity.id) == (one,)
+    again.regrades.apply(activity.id, owner.id, {one.id: NewMarks(replace(HALF, score=0), "x@1")})
+    assert again.classwork.attempts_of_activity(activity.id)[0].score == 0
+    again.close()
