@@ -18,13 +18,12 @@ from collections.abc import Callable, Iterable, Mapping
 from contextvars import ContextVar
 from functools import cache, reduce
 from pathlib import Path
-from typing import ParamSpec, TypeVar
+from typing import Any, TypeVar
 
 ENGLISH = "en"
 DOMAIN = "attention_shapes"
 LOCALES = Path(__file__).resolve().parent.parent / "locales"
 
-P = ParamSpec("P")
 T = TypeVar("T")
 
 _language: ContextVar[str] = ContextVar("language", default=ENGLISH)
@@ -53,7 +52,7 @@ def speak(language: str) -> None:
     _language.set(language)
 
 
-def in_language(language: str, work: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:
+def in_language(language: str, work: Callable[..., T], *arguments: Any, **options: Any) -> T:
     """What `work` returns in a language: for work of a request that another process does."""
     token = _language.set(language)
     try:

@@ -22,7 +22,7 @@ from fastapi import FastAPI
 from starlette.testclient import TestClient
 
 from app.forward.process import HeadRunner
-from app.forward.run import HEAD_RUNS, HeadRun
+from app.forward.run import HeadRun, WeightsPicture
 from app.main import create_app
 from app.models.architecture import Architecture
 from app.settings import Settings
@@ -83,17 +83,31 @@ class SoakResult:
 
 
 class _QuickRunner(HeadRunner):
-    """Gives every head the same result, without torch."""
+    """Gives every head a result of the usual length, without torch."""
 
     def run(self, architecture: Architecture, tokens: int, **_options: Any) -> HeadRun:
-        """A run whose rows take as many bytes as those of a picture."""
-        about = {"model": architecture.name, "family": architecture.family, "topic": "single-head", "tokens": tokens}
-        picture = {"side": 1, "head": 0, "cells": [[0.5] * 2000]}
-        return HEAD_RUNS.validate_python({
-            **about, "head": 0, "kv_head": 0, "device": "cpu", "device_name": "none", "dtype": "float32", "seed": 0,
-            "milliseconds": None, "peak_bytes": None, "needed_bytes": 0, "shapes": {}, "agrees": True,
-            "disagreements": [], "row_sums": None, "picture": picture, "lines": [], "notes": [],
-        })  # fmt: skip
+        return HeadRun(
+            model=architecture.name,
+            family=architecture.family,
+            topic="single-head",
+            tokens=tokens,
+            head=0,
+            kv_head=0,
+            device="cpu",
+            device_name="none",
+            dtype="float32",
+            seed=0,
+            milliseconds=1.0,
+            peak_bytes=None,
+            needed_bytes=1,
+            shapes={},
+            agrees=True,
+            disagreements=(),
+            row_sums=None,
+            picture=WeightsPicture(side=1, head=0, cells=[[0.5] * 50] * 40),
+            lines=(),
+            notes=(),
+        )
 
 
 class _Clock:

@@ -22,6 +22,7 @@ from app.settings import PROJECT, Settings
 from app.sheets.library import Library
 from app.sheets.worksheet_files import load_library
 from app.store import Store
+from app.translation import ENGLISH
 from simulation.postgres import create_database, postgres_server
 from tests.helpers.clock import CLOCK, Clock
 from tests.helpers.fake_runner import FakeRunner
@@ -121,9 +122,10 @@ def bare_database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return create_database(request.getfixturevalue("postgres"), name_for(request))
 
 
-def shipped_or_read(folder: Path) -> Library:
-    """The library of a folder, which is read only if it is not the shipped one."""
-    return LIBRARY if folder == PROJECT / "worksheets" else load_library(folder)
+def shipped_or_read(folder: Path, language: str) -> Library:
+    """The library of a folder, which is read only if it is not the shipped one in English."""
+    is_shipped = (folder, language) == (PROJECT / "worksheets", ENGLISH)
+    return LIBRARY if is_shipped else load_library(folder, language)
 
 
 @pytest.fixture(scope="session", autouse=True)

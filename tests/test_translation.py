@@ -9,30 +9,17 @@ from pathlib import Path
 from string import Formatter
 
 import pytest
-from babel.messages.catalog import Catalog, Message
-from babel.messages.frontend import CommandLineInterface
-from babel.messages.pofile import read_po
+from babel.messages.catalog import Message
 
 from app import translation
 from app.settings import PROJECT
 from app.translation import alternatives, gettext, ngettext
 from app.web.shared.templating import template_environment
+from tests.helpers.pseudo_language import extracted_messages
 from tests.helpers.source_code import app_modules
 from tests.helpers.template_text import TRANSLATION_CALLS, unmarked_texts
 
 TEMPLATES = sorted(path.relative_to(PROJECT / "templates").as_posix() for path in PROJECT.glob("templates/**/*.html"))
-
-
-@pytest.fixture(scope="module")
-def catalogue(tmp_path_factory: pytest.TempPathFactory) -> Catalog:
-    """Every sentence to translate, extracted as `make messages` does."""
-    target = tmp_path_factory.mktemp("messages") / "attention_shapes.pot"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(PROJECT)
-        arguments = ["pybabel", "--quiet", "extract", "-F", "pyproject.toml", "-o", str(target), "."]
-        CommandLineInterface().run(arguments)  # type: ignore[no-untyped-call]
-    with target.open("rb") as file:
-        return read_po(file)
 
 
 def forms(message: Message) -> tuple[str, ...]:
@@ -140,6 +127,19 @@ def test_the_translation_call_is_not_overwritten() -> None:
         assert not (stored and any(id(name) in called for name in names)), (module, function.name)
 
 
+def test_nothing_is_translated_when_a_module_is_loaded() -> None:
+    """Then nobody knows who will read it: a constant is marked with N_, and translated when it is said."""
+
+    def loaded(node: ast.AST) -> Iterator[ast.AST]:
+        for child in ast.iter_child_nodes(node):
+            if not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+                yield child
+                yield from loaded(child)
+
+    calls = [(m, node) for m, tree in app_modules().items() for node in loaded(tree) if isinstance(node, ast.Call)]
+    assert [(m, ast.unparse(call)) for m, call in calls if ast.unparse(call.func) in TRANSLATION_CALLS - {"N_"}] == []
+
+
 def _loops(function: ast.AST) -> set[int]:
     """The names that a comprehension binds, which end with it."""
     targets = [node.target for node in ast.walk(function) if isinstance(node, ast.comprehension)]
@@ -166,10 +166,10 @@ def test_what_counts_as_unmarked(source: str, found: list[str]) -> None:
     assert unmarked_texts(source) == found
 
 
-def test_messages_are_sound_formats(catalogue: Catalog) -> None:
+def test_messages_are_sound_formats() -> None:
     """Templates fill %(name)s and write a per cent sign as %%; Python fills {name}. Placeholders always have names."""
-    assert len(catalogue) > 0
-    for message in catalogue:
+    assert len(extracted_messages()) > 1000
+    for message in extracted_messages():
         for form in forms(message) if message.id else ():
             assert form.strip() == form, message.locations
             if any(Path(file).parts[0] == "templates" for file, _ in message.locations):

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
-HASH_LENGTH = 64  # of a snapshot
 # The fields of a worksheet that its right answers depend on; `title`, `models` and `follow_share` are none of them.
 _QUESTION_FIELDS = ("model", "topic", "tokens", "rows", "notation", "kv_head_per_query_head", "decoder_tokens",
                     "answers", "tokens_are")  # fmt: skip
@@ -49,7 +48,7 @@ class FrozenWorksheet:
         """Its open questions, in order, by what their answers are stored under: {'question.why-k': 'Why …?'}."""
         return {question_name(each["key"]): each["text"] for each in self.worksheet.get("questions") or ()}
 
-    @property
+    @cached_property
     def sheet_key(self) -> str:
         """What drafts and attempts are stored under: it changes exactly when the questions change.
 
@@ -105,8 +104,7 @@ class Content:
     """What students see: worksheets in order and an exit ticket, either of which may be missing.
 
     `wording` is the hash of its wording, `models` those of the models that its sheets may have, by their keys: the
-    snapshots of these texts are stored with it. Contents of earlier versions have no models, and no snapshot of the
-    wording. `snapshots` are the texts that it brings with it where it is new.
+    snapshots of these texts are stored with it. `snapshots` are the texts that a new content brings with it.
     """
 
     items: tuple[FrozenWorksheet, ...]
@@ -114,11 +112,6 @@ class Content:
     wording: str
     models: Mapping[str, str] = field(default_factory=dict)
     snapshots: tuple[Snapshot, ...] = field(default=(), compare=False, repr=False)
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether snapshots are stored with it; contents of earlier versions have a shorter hash of the wording."""
-        return len(self.wording) == HASH_LENGTH
 
     @cached_property
     def fingerprint(self) -> str:

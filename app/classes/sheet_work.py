@@ -24,6 +24,8 @@ from app.grading.grade import Report
 from app.sheets.library import Library
 from app.store import PracticeAttempt, PracticeDraft, Store, Visitor
 
+MAX_ATTEMPTS_READ = 50  # of one sheet of practice
+
 
 @dataclass(frozen=True)
 class ClassWork:
@@ -71,9 +73,10 @@ class ClassWork:
         """How far the student is with all sheets of the activity."""
         return self.known_progress or self.store.classwork.progress(self.activity.id, self.sheet.key.student_id)
 
-    def newest_attempts(self, most: int) -> Sequence[ClassAttempt]:
-        """The newest attempts on the sheet, newest first."""
-        return self.store.classwork.attempts(self.sheet.key)[::-1][:most]
+    @cached_property
+    def newest_attempts(self) -> Sequence[ClassAttempt]:
+        """The attempts on the sheet, newest first."""
+        return self.store.classwork.attempts(self.sheet.key)[::-1]
 
     def read_again(self) -> Self:
         return replace(self, so_far=self.store.classwork.work(self.sheet.key), report=None, known_progress=None)
@@ -141,6 +144,12 @@ class PracticeWork:
     draft: PracticeDraft | None = None
     last: PracticeAttempt | None = None
 
+    @classmethod
+    def find(cls, store: Store, token: str, sheet_key: str) -> PracticeWork | None:
+        """The work of the visitor with this token, in one query; None if there is no such visitor."""
+        found = store.visitor_at_work(token, sheet_key)
+        return cls(store, found.visitor, sheet_key, found.draft, found.last) if found else None
+
     @property
     def attempts(self) -> int:
         """Not counted: any number is allowed."""
@@ -150,13 +159,14 @@ class PracticeWork:
     def has_other_numbers(self) -> bool:
         return False
 
-    def newest_attempts(self, most: int) -> Sequence[PracticeAttempt]:
-        """The newest attempts on the sheet, newest first."""
-        return self.store.latest_attempts(self.owner, self.sheet_key, most)
+    @cached_property
+    def newest_attempts(self) -> Sequence[PracticeAttempt]:
+        """The newest attempts on the sheet, newest first, MAX_ATTEMPTS_READ at most."""
+        return self.store.latest_attempts(self.owner, self.sheet_key, MAX_ATTEMPTS_READ) if self.last else ()
 
     def read_again(self) -> Self:
-        draft, last = self.store.practice_work(self.owner, self.sheet_key)
-        return replace(self, draft=draft, last=last)
+        found = self.store.visitor_at_work(self.owner.token, self.sheet_key)
+        return replace(self, draft=found.draft, last=found.last) if found else self
 
     def kept(self, outcome: Outcome) -> Self:
         """The work with an outcome, stored in one transaction."""
@@ -207,9 +217,10 @@ class PreviewWork:
         handed_in = any(attempt.handed_in for attempt in self.made)
         return ActivityProgress({self.sheet.key.sheet_key: SheetProgress(len(self.made), handed_in)})
 
-    def newest_attempts(self, most: int) -> Sequence[ClassAttempt]:
-        """The newest attempts on the sheet, newest first."""
-        return self.made[::-1][:most]
+    @property
+    def newest_attempts(self) -> Sequence[ClassAttempt]:
+        """The attempts on the sheet, newest first."""
+        return self.made[::-1]
 
     def read_again(self) -> Self:
         return self

@@ -71,7 +71,15 @@ def freeze(library: Library, worksheets: Sequence[ChosenWorksheet | str], ticket
     """
     choices = [each if isinstance(each, ChosenWorksheet) else ChosenWorksheet(each) for each in worksheets]
     items = tuple(_freeze_choice(library, choice) for choice in choices)
-    return with_snapshots(library, Content(items, freeze_ticket(ticket) if ticket else None, ""))
+    keys = dict.fromkeys(key for item in items for key in models_of(item))
+    models, wording = {key: model_snapshot(library.models[key]) for key in keys}, wording_snapshot(library.wording)
+    return Content(
+        items,
+        freeze_ticket(ticket) if ticket else None,
+        wording.hash,
+        {key: snapshot.hash for key, snapshot in models.items()},
+        (wording, *models.values()),
+    )
 
 
 def _freeze_choice(library: Library, choice: ChosenWorksheet) -> FrozenWorksheet:
@@ -93,17 +101,6 @@ def models_of(item: FrozenWorksheet) -> tuple[str, ...]:
         return (str(chosen),)
     sheet = worksheet_of(item)
     return (sheet.model, *sheet.models)
-
-
-def with_snapshots(library: Library, content: Content) -> Content:
-    """A content that names, and brings with it, snapshots of the library's wording and of the models it needs.
-
-    Models that the library lacks, which may be in a revision of an earlier version, are left out.
-    """
-    keys = dict.fromkeys(key for item in content.items for key in models_of(item) if key in library.models)
-    models, wording = {key: model_snapshot(library.models[key]) for key in keys}, wording_snapshot(library.wording)
-    named = {key: snapshot.hash for key, snapshot in models.items()}
-    return replace(content, wording=wording.hash, models=named, snapshots=(wording, *models.values()))
 
 
 def student_sheet(

@@ -24,6 +24,7 @@ from app.sheets.seeds import SeedError
 from app.sheets.worksheet import WorksheetError
 from app.topics.requirements import TopicError
 from app.translation import gettext as _
+from app.translation import preferred_language, speak
 
 from .terminal import Commands, InputError, Parser, refuse
 
@@ -56,7 +57,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     Input that cannot be used ends the process with status 2 and one line on standard error, Ctrl-C with 130 and nothing
     printed. A reader that closes the pipe early, such as `head`, is not an error.
+
+    The command speaks the language of the terminal, as LC_ALL, LC_MESSAGES or LANG has it.
     """
+    terminal = next(filter(None, map(os.environ.get, ("LC_ALL", "LC_MESSAGES", "LANG"))), "")
+    speak(preferred_language(terminal))  # "de_DE.UTF-8"
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # for characters that the terminal's encoding lacks

@@ -16,6 +16,7 @@ from app.settings import PROJECT, Settings
 from app.sheets.library import Library
 from app.sheets.worksheet_files import load_library
 from app.translation import gettext as _
+from app.translation import language
 
 
 class InputError(ValueError):
@@ -63,7 +64,7 @@ def variable(name: str) -> str:
 
 def open_library(folder: Path = PROJECT / "worksheets") -> Library:
     """Read the worksheets, models and wording of a folder, by default the app's; raises WorksheetError."""
-    return load_library(folder)
+    return load_library(folder, language())
 
 
 def whole_number(text: str, option: str) -> int:

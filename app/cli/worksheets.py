@@ -221,7 +221,8 @@ def _check_worksheets(parsed: argparse.Namespace) -> None:
 def _library_of_file(path: Path, *, as_json: bool) -> Library:
     """The app's library with the worksheet in a file as its only one, or with none if the file has an exit ticket.
 
-    If the file cannot be used, all its problems are printed, each with its line, and the process ends with status 1.
+    If the file cannot be used, all its problems are printed, each with its line or `as_json`, and the process ends with
+    status 1.
     """
     library = open_library()
     try:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path, PurePath
 from typing import Any, Protocol
@@ -48,7 +47,7 @@ def library_with_model(library: Library, store: Store, key: str | None) -> Libra
     stored = store.find_model(key)
     if stored is None:
         return library
-    return replace(library, models={**library.models, key: _model(stored)})
+    return library.with_added(models=[_model(stored)])
 
 
 def variant_from_code(library: Library, store: Store, text: str) -> Variant:

@@ -142,7 +142,7 @@ def _decode(roster: bytes) -> str:
 
 
 def _lines(text: str) -> list[str]:
-    """Return the lines that are not blank and hold more than separators; raises RosterError if there are none."""
+    """Return the lines with more than spaces and separators, NULs as spaces; raises RosterError if there are none."""
     lines = [line for line in text.removeprefix("\ufeff").replace("\0", " ").splitlines() if line.strip(' \t,;"')]
     if not lines:
         raise RosterError(_("The class list is empty. Type at least one name, one per line."))

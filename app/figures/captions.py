@@ -159,7 +159,7 @@ def mask_captions(shapes: TypedShapes) -> Iterator[str]:
 def mismatch_captions(shapes: TypedShapes, plan: FigurePlan) -> Iterator[MismatchCaption]:
     """Yield one sentence for each thing in a figure that does not fit, with the typed lengths alone.
 
-    A mismatch of a product is left to the figure that draws it as a product.
+    First come mismatches of sides, unless of a product that another figure draws as one; then heads and joined parts.
     """
     others = [other for other in FIGURE_PLANS[shapes.table.key] if other is not plan and other.draws_products]
     drawn_elsewhere = {result for other in others for result in other.results if not plan.draws_products}

@@ -36,7 +36,7 @@ EdgeSide = Literal[
 # How much of an edge is drawn: its line and its label; the line alone, or the matrix's letter alone, because the number
 # is elsewhere; or nothing until its box on the sheet has the focus.
 EdgeShown = Literal["label", "line", "letter", "focus"]
-# What an edge's colour says: its number is one of the sizes that the sheet itself tells, or another one, or there is
+# What an edge's colour says: its number is one of the sizes that the sheet states, or another one, or there is
 # none yet ("unknown"), or it does not fit the edge it should equal ("mismatch").
 EdgeKind = Literal["head", "model", "tokens", "other", "unknown", "mismatch"]
 T = TypeVar("T")  # a dataclass

@@ -288,7 +288,8 @@ class _Lane:
     def _taken(self, key: str, column: Sketch) -> Iterator[_Taken]:
         """Yield the rectangles of a column where nothing else may be, each with the room around it.
 
-        These are boxes, labels, brackets with the first place for their text, a sign, and the end of an arc.
+        These are boxes, labels, brackets with the first place for their text, a sign, the end of an arc, and the place
+        of its bracket.
         """
         for box in column.boxes:
             yield box.rect, TEXT_PX
@@ -315,10 +316,7 @@ class _Lane:
     # Labels
 
     def _lane_edges(self, box: Box) -> tuple[Edge, Edge]:
-        """The labels of a matrix: columns below, rows on the left for the lane's, else next to it.
-
-        Apart if they overlap.
-        """
+        """The labels of a matrix, not overlapping: columns below, rows on the left for the lane's, else next to it."""
         columns = self._edge(Blank(box.tensor, "columns"), "below", box, letter=self.pen.outside_letter(box))
         needed = max((outline.height for outline in self.pen.outlines([box])), default=0.0)
         columns = fast_replace(columns, shift=max(0.0, needed - box.rect.height))  # below its outline, if it has one
@@ -369,8 +367,9 @@ class _Lane:
     def _operand_edges(self, product: _Product, box: Box) -> tuple[Edge, Edge]:
         """The inner side of a right operand, and its outer side.
 
-        Each has a label only if it was typed and the left operand, or the result, does not show the same number. The
-        letter is at the far side if there is no room for it inside.
+        Each has a label only if it was typed and the left operand, or the result, does not show the same number.
+        Without one, the inner side is a line; the outer side has the letter, if that has no room inside, else it is
+        drawn only while its box on the sheet has the focus.
         """
         shapes, rows, columns = self.pen.shapes, Blank(box.tensor, "rows"), Blank(box.tensor, "columns")
         inner, outer = (columns, rows) if box.transposed else (rows, columns)

@@ -54,10 +54,7 @@ def query_parameter_lines(a: Architecture, head: int) -> Iterator[ProgramLine]:
 
 
 def key_value_parameter_lines(a: Architecture, kv_head: int) -> Iterator[ProgramLine]:
-    """Yield lines that draw W_K, W_V, biases and the gain of keys, if any.
-
-    A comment names the query heads of a group.
-    """
+    """Yield lines that draw W_K, W_V, biases and the gain of keys, if any; a comment says which heads share them."""
     group = a.query_heads_per_kv_head
     comment = f"key/value head {kv_head:d}"
     if group > 1:

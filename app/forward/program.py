@@ -348,11 +348,11 @@ def _helper_line(code: str, comment: str = "") -> ProgramLine:
 
 
 def notes(architecture: Architecture, tokens: int, topic: str = SINGLE_HEAD.key) -> tuple[str, ...]:
-    """Keys of what a reader should know about this run, such as "keys-shared"; the wording file has the sentences.
+    """Keys of what a reader should know about this run, such as "keys-shared", of which the page has the sentences.
 
     A detail follows a colon: "rope-scaling:yarn", "softcap:50". In this order, those that apply: shared keys, a window
-    or chunks that hide tokens, what is done to the scores, sinks, RoPE scaling, an output bias that one head leaves
-    out, other layers that differ from this one.
+    or chunks that hide tokens, what is done to the scores, sinks, RoPE scaling, an output bias that the program of one
+    head leaves out (not that of a layer, as `topic` says), other layers that differ from this one.
     """
     a = architecture
     scaling = scaling_type(a.rotary) if a.rotary else None

@@ -117,9 +117,10 @@ def run_head(
 ) -> HeadRun:
     """Run one head, or with topic "attention-layer" a whole layer, on this machine, and compare it with the table.
 
-    Of a layer, `head` is the one whose weights are pictured. Without a device: CUDA, else Apple's MPS, else the CPU.
-    The device "meta" gives the shapes at any size and no values. Raises ForwardError if an argument is out of range,
-    the machine lacks the device, or more than `usable_share` of its free memory would be needed.
+    Random numbers have the `seed`, and all numbers the `dtype`. Of a layer, `head` is the one whose weights are
+    pictured. Without a device: CUDA, else Apple's MPS, else the CPU. The device "meta" gives the shapes at any size and
+    no values. Raises ForwardError if an argument is out of range, the machine lacks the device, or more than
+    `usable_share` of its free memory would be needed.
     """
     device = _available_device(device)
     lines = program(architecture, tokens, head, dtype, device, seed, topic)

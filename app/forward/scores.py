@@ -129,7 +129,10 @@ def has_chunks(a: Architecture, tokens: int) -> bool:
 
 
 def _weights_line(a: Architecture, layer: bool) -> ProgramLine:
-    """The softmax over each row of scores; the weight of a sink, one more score in each row, is dropped."""
+    """The softmax over each row of scores of one head, or of all heads if `layer`.
+
+    The weight of a sink, which is one more score in each row, is dropped, so that rows sum to less than 1.
+    """
     makes, last = (None, 2) if layer else ("weights", 1)
     if not a.has_sinks:
         return ProgramLine(f"A = torch.softmax(S, dim={last})", makes, ("A",), timed=True)

@@ -182,10 +182,7 @@ def with_kept_marks(variant: Variant, report: Report, kinds: Mapping[str, str]) 
 
 
 def without_help(report: Report) -> Report:
-    """The report without nudges, diagnosis and first mismatch.
-
-    Messages on unreadable boxes and follow-throughs stay.
-    """
+    """The report without nudges, diagnosis or mismatch; sentences on unreadable boxes and follow-throughs stay."""
     marks = {blank: replace(mark, message="") if mark.kind == "wrong" else mark for blank, mark in report.marks.items()}
     return Report(marks, report.follow_share, points=report.points)
 

@@ -33,7 +33,7 @@ def every_layer(config: Config, layers: int) -> list[bool]:
 
 
 def all_but_every(period: int, field: str | None = None) -> LayerPattern:
-    """The pattern of all layers except every n-th; n is `field`, if stated a whole number from 1 on, else `period`.
+    """The pattern of all layers except every n-th: `field`, if stated a whole number from 1 on, or `period`.
 
     Example: period 3 and 7 layers -> yes yes no yes yes no yes
     """
@@ -47,9 +47,7 @@ def all_but_every(period: int, field: str | None = None) -> LayerPattern:
 
 
 def all_but_first_of_every(period: int, field: str) -> LayerPattern:
-    """The pattern of all layers but the first of every n.
-
-    N is `field`, if stated a whole number from 1 on, else `period`.
+    """The pattern of all layers except the first of every n: `field`, if stated a whole number from 1 on, or `period`.
 
     Example: period 3 and 7 layers -> no yes yes no yes yes no
     """

@@ -92,7 +92,10 @@ def unstated_reason(architecture: Architecture, reading: SizeSource, sizes: Mapp
 
 
 def _rule_in_words(reading: SizeSource) -> str:
-    """What a rule says: in words for this symbol, else by its form, with {rule}, {numbers} and so on not filled in.
+    """What a reading's rule says, with {rule}, {numbers}, {value} and {family} not filled in.
+
+    Some pairs of symbol and rule have words; else a number is a default, a name is what the size equals, and a formula
+    is written out, "rounded down" if it has "//", except for a head dimension, which it divides evenly.
 
     Example: 'd/H' for d_h gives '{rule} = {numbers}', '32' gives '{value}, the default of {family}'.
     """
@@ -389,8 +392,8 @@ def layers_text(part: Summand, total: ParameterFormula) -> str:
 def count_remarks(a: Architecture, counts: ParameterCounts, total: ParameterFormula) -> Iterator[str]:
     """Yield sentences on the number of parameters: equal sizes, parameters active for one token, the length of inputs.
 
-    The first is left out if no sizes are equal by chance, the second if all parameters are active. The last says
-    whether the longest input is a factor of the number.
+    The first is left out if no sizes are equal by chance, the second if all parameters are active; with an untied LM
+    head, it is followed by the number without the embedding table. The last says whether the longest input is a factor.
     """
     if total.equalities:
         equalities = ", ".join(

@@ -37,7 +37,10 @@ def axes_in(side: str) -> tuple[str, ...]:
 
 @cache
 def _sides(pattern: str) -> tuple[tuple[str, ...], ...]:
-    """The sides of each operand, then of the result; () for a text that isn't a pattern."""
+    """The sides of each operand, then of the result; () for a text that isn't a pattern.
+
+    Example: "n d, d q -> n q" -> (("n", "d"), ("d", "q"), ("n", "q"))
+    """
     groups = pattern.replace(" -> ", ", ").split(", ")
     sides = tuple(tuple(_AXIS.findall(group)) for group in groups)
     is_pattern = pattern.count(" -> ") == 1 and ", " not in pattern.partition(" -> ")[2]

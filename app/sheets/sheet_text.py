@@ -170,8 +170,8 @@ class SheetText:
     def _ways_of_counting(self) -> Iterator[str]:
         """Yield what the sheet says about counts: that they may be calculations, and how far they may be rounded.
 
-        Nothing on a sheet in letters or without counts. Rounded bytes are mentioned only if a row asks for bytes, the
-        tolerance only if the worksheet has one.
+        Nothing on a sheet in letters or without a box for a count. Calculations are mentioned if a row is a count and
+        no tensor, rounded bytes if a row asks for bytes, the tolerance if the worksheet has one.
         """
         if self.worksheet.answers == "letters" or all(blank.field != "count" for blank in self.problem.blanks):
             return
@@ -333,7 +333,7 @@ class _LocalLayers:
 
     @classmethod
     def of(cls, architecture: Architecture) -> _LocalLayers:
-        """Count the first stack's layers with a window or chunks, and find the shortest window and chunk."""
+        """Count the first stack's layers, and those with a window or chunks; find the shortest of each, else 0."""
         runs = [run for stack in architecture.stacks[:1] for run in stack.runs]
         return cls(
             count=sum(run.count for run in runs if run.window or run.chunk),

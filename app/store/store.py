@@ -188,11 +188,6 @@ class Store(QueryBase):
         row = self._fetch_one(_VISITOR_AT_WORK, token_hash=hash_secret(token), sheet_key=sheet_key)
         return row and _practice_work(row, token)
 
-    def practice_work(self, visitor: Visitor, sheet_key: str) -> tuple[PracticeDraft | None, PracticeAttempt | None]:
-        """What a visitor has typed on a practice sheet, and their last attempt on it."""
-        work = self.visitor_at_work(visitor.token, sheet_key)
-        return (work.draft, work.last) if work else (None, None)
-
     def add_visitor(self, token: str = "") -> Visitor:
         """Add a visitor with this token, or return the one that has it; "" makes a new random token of 256 bits."""
         token = token or secrets.token_urlsafe(32)
@@ -270,10 +265,6 @@ class Store(QueryBase):
         row = {"visitor_id": visitor.id, "sheet_key": sheet_key, "answers": dict(attempt.answers),
                "score": attempt.score, "out_of": attempt.out_of, "created_at": self.now()}  # fmt: skip
         self._execute(sa.insert(practice_attempts).values(row))
-
-    def last_attempt(self, visitor: Visitor, sheet_key: str) -> PracticeAttempt | None:
-        """The newest attempt of a visitor on a practice sheet; None if there is none."""
-        return next(iter(self.latest_attempts(visitor, sheet_key, 1)), None)
 
     def latest_attempts(self, visitor: Visitor, sheet_key: str, limit: int) -> list[PracticeAttempt]:
         """The newest attempts of a visitor on a practice sheet, newest first, `limit` at most."""

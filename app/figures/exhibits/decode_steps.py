@@ -77,9 +77,9 @@ class DecodeStep:
 def decode_steps(architecture: Architecture, tokens: int, words: int) -> tuple[DecodeStep, ...]:
     """The steps of the first `words` tokens, of one more after `tokens`, and of the first that drops a key.
 
-    The last is left out without a window, or if no text of this model reaches it. If only some layers have a window,
-    and it is longer than `tokens`, their step comes last. Raises TopicError for a model or a number of tokens that the
-    topic is not true of.
+    Of the first tokens, none comes after that one more. The last step is left out without a window, or if no text of
+    this model reaches it. If only some layers have a window, and it is longer than `tokens`, their step comes last.
+    Raises TopicError for a model or a number of tokens that the topic is not true of.
     """
     require(TOPICS[DECODE_TOPIC].requires, architecture, tokens)
     cached = {*range(min(words, tokens + 1)), tokens}

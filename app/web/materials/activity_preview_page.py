@@ -15,7 +15,7 @@ from annotated_doc import Doc
 from fastapi import APIRouter, Depends, HTTPException, Request, Response
 from fastapi.responses import RedirectResponse
 
-from app.activities.activity import GRACE, MAX_ATTEMPTS_ALLOWED, Activity
+from app.activities.activity import GRACE, Activity
 from app.activities.content import question_name
 from app.activities.work import StoredClassDraft, UnfinishedWork
 from app.classes import sheet_actions
@@ -254,7 +254,7 @@ def _closed(asked: ClassSheetRequest) -> ClassSheetRequest:
 
 def _json_of(work: ActivityWork) -> str:
     """The attempts as the form carries them: of each its answers, and whether it was handed in."""
-    made = [[dict(each.answers), each.handed_in] for each in work.newest_attempts(MAX_ATTEMPTS_ALLOWED)][::-1]
+    made = [[dict(each.answers), each.handed_in] for each in reversed(work.newest_attempts)]
     return json.dumps(made, separators=(",", ":")) if made else ""
 
 

@@ -19,7 +19,6 @@ from app.classes.frozen.frozen_run import FrozenRun, freeze_run, sheet_of_run
 from app.classes.sheet_actions import may_run
 from app.forward.head_run import HeadNotRun, run_sheet, why_not_run
 from app.forward.run import HEAD_RUNS, HeadRun
-from app.grading.grade import grade
 from app.machine.jobs import Job, JobLimits, JobRefusedError, Task
 from app.machine.work_queue import Client
 from app.shapes.table import Blank
@@ -30,14 +29,7 @@ from app.store import Answers, Run, Store
 from app.store.limits import insist
 from app.translation import gettext as _
 from app.translation import ngettext
-from app.web.practice.sheet_request import (
-    PostedSheet,
-    save_posted,
-    sheet_key,
-    sheet_link,
-    store_new_attempt,
-    variant_of_key,
-)
+from app.web.practice.sheet_request import posted_sheet, sheet_key, sheet_link, variant_of_key
 from app.web.shared.cookies import VISITOR_COOKIE
 from app.web.shared.forms import FormDep, whole_number
 from app.web.shared.permissions import QueueClient, require_practice, require_run
@@ -47,7 +39,6 @@ from app.web.shared.sheet_view import has_readable_answer
 from app.web.shared.templating import is_htmx, render, render_page_or_fragment
 from app.web.shared.threads import in_threads
 from app.web.shared.urls import client_network, url_for
-from app.web.shared.visitor import OwnerDep, remember_visitor
 from app.web.student.sheet_request import posted_class_sheet
 
 router = APIRouter(include_in_schema=False)
@@ -146,9 +137,8 @@ RunOptionsDep = Annotated[RunOptions, Depends(read_run_options)]
 def start_run(
     request: Request,
     services: ServicesDep,
-    owner: OwnerDep,
+    form: FormDep,
     client: QueueClient,
-    asked: PostedSheet,
     options: RunOptionsDep,
 ) -> Response:
     """Store the answers as an attempt, unless the last one has them, and start a run beside them.
@@ -159,18 +149,15 @@ def start_run(
     """
     if options.in_background and _is_busy(services):
         return Response(status_code=204)
-    asked = save_posted(services.store, owner, asked)
-    report = grade(asked.variant, asked.answers)
-    last = store_new_attempt(services.store, owner, asked, report)
-    attempted = report.has_readable_answer or last is not None
+    _outcome, asked = posted_sheet(request, services, form).done(sheet_actions.check_if_new)
+    attempted = asked.work is not None and asked.work.last is not None
     if attempted:
         share = SHARE_OF_BACKGROUND if options.in_background else 1
         services.storage.charge(client_network(request), BYTES_OF_RUN + bytes_of(asked.answers), share)
     frozen = freeze_run(asked.variant)
     run = _start(services, client, asked.variant, asked.answers, options, frozen) if attempted else None
     response = _respond(request, services, asked.variant, run, sheet_link(asked.variant), options)
-    remember_visitor(request, response, owner)
-    return response
+    return asked.with_cookie(request, response)
 
 
 @router.post("/class/{activity_id:int}/{number:int}/run")
@@ -377,9 +364,13 @@ def _verdict(rows: tuple[ComparedRow, ...]) -> Iterator[str]:
 
 
 def _difference(result: HeadRun) -> str:
-    """The sentence on the matrices whose shape in torch is not the table's, with those of torch: 'scores (99, 100)'."""
-    keys = (f"{key} {_shape_text(result.shapes[key])}" for key in result.disagreements)
-    return _("PyTorch disagrees with the answer key: {keys}. Please report this.").format(keys=", ".join(keys))
+    """The sentence on the matrices whose shape in torch is not the table's."""
+    return _("PyTorch disagrees with the answer key: {keys}. Please report this.").format(keys=_differing(result))
+
+
+def _differing(result: HeadRun) -> str:
+    """Those matrices with their shapes in torch: 'scores (99, 100), weights (99, 100)'."""
+    return ", ".join(f"{key} {_shape_text(result.shapes[key])}" for key in result.disagreements)
 
 
 def _shape_text(shape: Iterable[int]) -> str:
@@ -542,7 +533,7 @@ def run_queued_head(services: Services, task: Task) -> bytes:
     else:
         stored = result.as_dict()
         if not result.agrees:
-            log.error("PyTorch contradicts the answer key: %s", _difference(result))
+            log.error("PyTorch contradicts the answer key: %s", _differing(result))
     insist(lambda: services.store.finish_run(task.job.key, stored, problem))
     return b""
 

@@ -208,7 +208,10 @@ def _is_kept(path: str) -> bool:
 
 
 def _with_headers(send: Send, *, may_keep: bool) -> Send:
-    """A `send` that adds HEADERS to a response, except those that it has already; also no-store unless `may_keep`."""
+    """A `send` that adds HEADERS to a response, except those that it has already; also no-store unless `may_keep`.
+
+    Whatever is not the same for everybody depends on the language that a browser prefers, which Vary says.
+    """
 
     async def send_with_headers(message: Message) -> None:
         """Send a message, with HEADERS where it is the start of a response."""
@@ -218,6 +221,8 @@ def _with_headers(send: Send, *, may_keep: bool) -> Send:
                 headers.setdefault("Cache-Control", "no-store")
             for name, value in HEADERS.items():
                 headers.setdefault(name, value)
+            if not headers["Cache-Control"].startswith("public"):
+                headers.add_vary_header("Accept-Language")
         await send(message)
 
     return send_with_headers

@@ -275,7 +275,7 @@ def _explanation(services: Services, asked: ClassSheetRequest) -> Explanation | 
 
     It shows answers, so it is for a sheet that is all right, or whose answers are shown.
     """
-    for attempt in asked.work.newest_attempts(MAX_ATTEMPTS_EXPLAINED):
+    for attempt in asked.work.newest_attempts[:MAX_ATTEMPTS_EXPLAINED]:
         if not asked.work.answers_other_numbers(attempt):
             marked, report = _stored_report(services, asked, attempt)
             if explanation := explain_diagnosis(marked, report, asked.scale):

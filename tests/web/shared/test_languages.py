@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import replace
 from threading import Barrier
 from typing import Any
@@ -12,6 +14,7 @@ import pytest
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
+from app.cli import main
 from app.exchange.mail import Outbox
 from app.handout.options import HandoutOptions
 from app.handout.print_child import pdf_task
@@ -94,7 +97,7 @@ def test_requests_at_the_same_time_have_each_its_own_language(app: FastAPI) -> N
     assert {attrs["lang"] for text in pseudo for attrs, _ in Page(text).find("html")} == {PSEUDO}
 
 
-# What no translation changes on the pages below: typed names, codes, tokens of examples, a function, a subscript.
+# What no translation changes on the pages below: typed names, tokens of examples, a function, a subscript.
 NAMES = {"Week", "Transformers", "Another", "Kim", "Ada", "ada", "testserver", "join", "softmax", "The", "capital",
          "France", "Paris", "break", "able", "the", "cat", "out"}  # fmt: skip
 FILES = ("/api/", ".svg", ".pdf", ".png", ".json", ".toml", "/exports/{", "/healthz")
@@ -142,6 +145,17 @@ def test_no_answer_to_a_form_stays_in_english(app: FastAPI, path: str, form: dic
     """Marks, hints, explanations and refusals."""
     words = english_words(TestClient(app, headers=ASKED).post(path, data=form).text)
     assert [word for word in words if word not in NAMES | {"mamba"}] == []
+
+
+@pytest.mark.parametrize(("terminal", "words"), [("xx_CH.UTF-8", ["⟦"]), ("C.UTF-8", []), ("", [])])
+def test_a_command_speaks_the_language_of_the_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], terminal: str, words: list[str]
+) -> None:
+    """As LC_ALL has it, else LANG."""
+    monkeypatch.setenv("LC_ALL", terminal)
+    monkeypatch.setenv("LANG", "en_GB.UTF-8")
+    copy_context().run(main, ["parameters", "gpt2"])
+    assert re.findall("⟦", capsys.readouterr().out)[:1] == words
 
 
 def test_what_a_request_starts_speaks_its_language() -> None:
