@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 
 from fastapi import FastAPI
 from starlette.middleware.gzip import GZipMiddleware
@@ -14,6 +15,7 @@ from app.classes.closing import INTERVAL_S
 from app.exchange.mail import Mail, read_sender, read_server
 from app.forward.process import MAX_WAITING_RUNS, RUNNER_IDLE_LIMIT_S, SHARE_OF_VISITORS, HeadRunner
 from app.handout.handout_printer import HandoutPrinter
+from app.machine.jobs import Jobs
 from app.machine.turn import MachineTurn
 from app.settings import PROJECT, Settings
 from app.sheets.exit_tickets import Ticket, load_tickets
@@ -41,6 +43,7 @@ from app.web.practice import glossary_page, landing_page, next_sheet_page, pract
 from app.web.roster import roster_import_page, roster_student_page
 from app.web.runs import run_page
 from app.web.shared import errors
+from app.web.shared.handout_jobs import HANDOUT_LIMITS, make_handout
 from app.web.shared.queues import watch_queues
 from app.web.shared.rate_limits import RateLimits, StorageBudget
 from app.web.shared.request_guard import Guard
@@ -133,6 +136,7 @@ def create_app(
         store,
         runner or _runner(settings),
         printer,
+        Jobs(store.jobs),
         tickets,
         limits,
         storage=StorageBudget(settings.workers),
@@ -140,18 +144,23 @@ def create_app(
         closing_interval_s=closing_interval_s,
     )
 
+    services.jobs.add_kind("handout", partial(make_handout, services), HANDOUT_LIMITS)
+    services.jobs.add_kind("run", partial(run_page.run_queued_head, services), run_page.RUN_LIMITS)
+
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
         """Take in drafts of activities that end, and tidy up; at the end, close all that has threads or processes."""
         sys.setswitchinterval(SWITCH_INTERVAL_S)
         services.closing.start()
         services.housekeeper.start()
+        services.jobs.start()
         async with watch_queues(services):
             yield
         services.closing.close()
         services.housekeeper.close()
         if services.mail:
             services.mail.outbox.close()
+        services.jobs.close()
         services.runner.close()
         services.printer.close()
         services.health.close()

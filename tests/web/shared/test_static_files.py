@@ -110,6 +110,15 @@ def test_every_class_that_a_stylesheet_names_is_given_to_something() -> None:
     assert sorted(name for name in named if name not in words and f"{name.rpartition('-')[0]}-" not in words) == []
 
 
+def test_no_text_in_a_script_or_stylesheet_goes_over_several_lines() -> None:
+    """Lines that look like comments are left out of what is served, so that no text may hold such a line."""
+    for path in (*(STATIC / "js").iterdir(), *(STATIC / "css").iterdir()):
+        for line in re.sub(r"/\*.*?\*/", "", path.read_text(encoding="utf-8"), flags=re.DOTALL).splitlines():
+            code = line.split("// ")[0] if not line.strip().startswith("//") else ""
+            assert code.count("`") % 2 == 0, (path.name, line)
+            assert not code.endswith("\\"), (path.name, line)
+
+
 @pytest.mark.parametrize("query", ["", "?v=", "?v=000000000000", "?w=1"])
 def test_any_other_address_is_asked_for_again(browser: TestClient, query: str) -> None:
     """Without a hash, or with that of an older file, as a page from before an update has it."""
