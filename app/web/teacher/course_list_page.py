@@ -35,7 +35,9 @@ class CourseListPage:
 
 @router.get("/courses")
 def list_courses(store: StoreDep, teacher: SignedIn, done: str = "") -> Response:
-    """Every course that the signed-in teacher is on the staff of; `done` is what was just done, for a sentence."""
+    """Every course that the teacher is on the staff of, archived ones too; `done` chooses the sentence about what was
+    just done.
+    """
     page = CourseListPage(teacher, store.courses.taught_by(teacher), time_zone_names(), done=done)
     return render("teacher/course_list.html", page)
 
