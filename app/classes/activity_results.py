@@ -138,9 +138,7 @@ def activity_results(
 
 
 def frozen_item(revisions: Mapping[int, Content], attempt: ClassAttempt | AttemptedSheet) -> FrozenWorksheet | None:
-    """The worksheet of an attempt as it was frozen in the attempt's revision; None if the revision is
-    gone or lacks it.
-    """
+    """The worksheet of an attempt as its revision froze it; None if the revision is gone or lacks it."""
     content = revisions.get(attempt.revision)
     return content.items[attempt.sheet_number - 1] if content and attempt.sheet_number <= len(content.items) else None
 

@@ -51,9 +51,7 @@ def copy_course(store: Store, course: Course, title: str, teacher: Teacher) -> C
 
 
 def duplicate_activity(store: Store, activity: Activity, course: Course, title: str) -> Activity:
-    """Add a draft to a course with the content and rules of another activity, without date and times;
-    the title is cut.
-    """
+    """Add a draft with an activity's content and rules to a course, without date and times; the title is cut."""
     plan = replace(activity.plan, title=title[:MAX_TITLE_LENGTH], day=None, opens_at=None, closes_at=None)
     return store.activities.add(course, plan, activity.content)
 
@@ -108,9 +106,7 @@ def practice_of(store: Store, course: Course) -> CoursePractice | None:
 
 
 def practising(store: Store, visitor: Visitor) -> Practising | None:
-    """The student as whom this browser practises for a course, what, and their record; None if it
-    practises for none.
-    """
+    """The student as whom this browser practises for a course, what, and their record; None if for no course."""
     found = store.roster.practising(visitor.id)
     if found is None:
         return None

@@ -160,17 +160,13 @@ def sheet_index(activity: Activity) -> Callable[[str], int | None]:
 
 
 def _with_overrides(earned: Mapping[int, float], overrides: Mapping[int, GradeChange]) -> dict[int, float]:
-    """The scores that count: an override's points, else those earned; a student whose override has no points is
-    missing.
-    """
+    """The scores that count: an override's points, else those earned; an override without points removes one."""
     given = {student_id: override.points for student_id, override in overrides.items()}
     return {student_id: score for student_id, score in {**earned, **given}.items() if score is not None}
 
 
 def total_score(student: Student, columns: Iterable[GradebookColumn]) -> tuple[float, int]:
-    """A student's points over the activities that count for them, rounded to 2 decimals, and the most
-    they could have.
-    """
+    """A student's points over the activities that count for them, to 2 decimals, and the most they could have."""
     counted = [column for column in columns if column.counts_for(student.id)]
     score = sum(column.scores.get(student.id, 0) for column in counted)
     return round(score, 2), sum(column.points for column in counted)
@@ -225,9 +221,7 @@ def gradebook_lines(
 
 
 def _is_shown(student: Student, columns: Sequence[GradebookColumn], show: GradebookFilter) -> bool:
-    """Whether a student has something missing, is excused, or ("changed") has an override, in any activity; True for
-    "".
-    """
+    """Whether a student has something missing, is excused, or has an override ("changed") anywhere; True for ""."""
     if show == "missing":
         return any(column.is_missing(student.id) for column in columns)
     if show == "excused":
@@ -236,8 +230,6 @@ def _is_shown(student: Student, columns: Sequence[GradebookColumn], show: Gradeb
 
 
 def _sort_value(columns: Sequence[GradebookColumn], sort: str) -> Callable[[GradebookLine], float | None]:
-    """What lines are sorted by: the points of the activity with id `sort`, None without any; for another text the
-    total.
-    """
+    """What lines are sorted by: the points of activity `sort`, None without any; the total for any other text."""
     column = next((column for column in columns if str(column.activity_id) == sort), None)
     return (lambda line: column.scores.get(line.student.id)) if column else (lambda line: line.total)

@@ -38,9 +38,7 @@ class OwnMaterials:
 def materials_for_course(
     library: Library, tickets: Mapping[str, Ticket], store: Store, course: Course, teacher: Teacher
 ) -> OwnMaterials:
-    """The library and tickets, with the materials of the course and of the teacher that can be used, and why others
-    cannot.
-    """
+    """The library and tickets with the usable materials of the course and of the teacher, and why others are not."""
     return with_materials(library, tickets, store, store.materials.usable_in(course, teacher))
 
 
@@ -102,9 +100,7 @@ def _read(reading: _Reading) -> Worksheet:
 
 
 def library_with_models_of(library: Library, store: Store, content: Mapping[str, Any]) -> Library:
-    """The library with the imported models that a worksheet's settings name; those that no longer exist
-    are left out.
-    """
+    """The library with the imported models that a worksheet's settings name; those that are gone are left out."""
     for key in _models_named(content):
         library = library_with_model(library, store, key)
     return library

@@ -101,9 +101,7 @@ class ReadLine:
 
     @property
     def token(self) -> str:
-        """Identifies this line in a form: it changes with the student, the answers, and the attempt that the line
-        replaces.
-        """
+        """Identifies this line in a form: changes with the student, the answers, and the attempt that it replaces."""
         return f"{self.student.id}.{self.attempt.client_id}.{self.replaces.id if self.replaces else '-'}"
 
     @property

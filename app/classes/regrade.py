@@ -113,9 +113,7 @@ class Regrading:
         self._previews: OrderedDict[_State, tuple[float, RegradePreview]] = OrderedDict()  # with when each expires
 
     def preview(self, library: Library, store: Store, activity: Activity, basis: Basis = "frozen") -> RegradePreview:
-        """What marking every attempt again, with the activity's present credit for follow-through, would change;
-        cached.
-        """
+        """What marking every attempt again, with the present credit for follow-through, would change; cached."""
         return self._cached_preview(_state(library, store, activity, basis), library, store, activity)
 
     def apply(

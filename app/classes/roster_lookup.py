@@ -64,9 +64,7 @@ def named_apart(students: Sequence[Student]) -> tuple[Student, ...]:
 
 
 def sorted_by_likeness(student: Student, everybody: Sequence[Student]) -> list[Student]:
-    """All other students, those first whose names share the most words with this one's; case and
-    accents are ignored.
-    """
+    """All other students, first those whose names share the most words with this one's; without case and accents."""
     own = _bare_words(student.name)
     others = [other for other in everybody if other.id != student.id]
     return sorted(others, key=lambda other: -len(own & _bare_words(other.name)))

@@ -175,9 +175,7 @@ class PracticeWork:
         return replace(self, draft=found.draft, last=found.last) if found else self
 
     def kept(self, outcome: Outcome) -> Self:
-        """The work after storing what an outcome sent, with its attempt, if any, in one transaction; unchanged if it
-        sent nothing.
-        """
+        """The work after storing what was sent and the attempt, if any, in one transaction; unchanged if none was."""
         sent = outcome.sent
         if sent is None:
             return self

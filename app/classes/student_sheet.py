@@ -99,9 +99,7 @@ def _freeze_choice(library: Library, choice: ChosenWorksheet) -> FrozenWorksheet
 
 
 def models_of(item: FrozenWorksheet) -> tuple[str, ...]:
-    """The keys of the models that a student may get: the chosen one, else the worksheet's default and those to draw
-    from.
-    """
+    """The keys of the models that a student may get: the chosen one, else the default and those to draw from."""
     if chosen := item.chosen.get("model"):
         return (str(chosen),)
     sheet = worksheet_of(item)

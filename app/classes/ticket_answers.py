@@ -57,9 +57,7 @@ def ticket_problems(ticket: Ticket, typed: Typed) -> dict[str, str]:
 
 
 def _question_problem(question: TicketQuestion, values: Sequence[str]) -> str:
-    """Why an answer is refused, or "": something not offered, several choices in place of one, or a required one
-    missing.
-    """
+    """Why an answer is refused, or "": not offered, several choices in place of one, or a required one missing."""
     if question.choices and not set(values) <= set(question.choices):
         return _("This cannot be chosen here: choose again.")
     if len(set(values)) > 1 and question.kind != "choose-several":

@@ -25,9 +25,7 @@ WHOLE_SHEET = ()  # in place of the rows of a step: all that a worksheet asks fo
 
 
 def check_levels(levels: Iterable[LevelSpec]) -> dict[str, LevelSpec]:
-    """The levels by key; raises ValueError for an unknown topic, or a level that comes after one not
-    listed before it.
-    """
+    """The levels by key; raises ValueError for an unknown topic, or a level that comes after one not above it."""
     specs = dict[str, LevelSpec]()
     for spec in levels:
         if spec.topic not in TOPICS:
@@ -91,9 +89,7 @@ class PracticeLevel:
 
 
 def level_key(worksheet: Worksheet) -> str:
-    """The key of a worksheet's level: its topic, "-latent" if it asks for the latent, "-letters" if it
-    is in symbols.
-    """
+    """The key of a worksheet's level: its topic, "-latent" if a row asks for it, "-letters" if it is in symbols."""
     latent = LATENT_SUFFIX if "latent" in worksheet.rows else ""
     return f"{worksheet.topic}{latent}{LETTERS_SUFFIX if worksheet.answers == 'letters' else ''}"
 

@@ -138,9 +138,7 @@ class Practice:
         return sheet.variant.worksheet.whole in level.worksheets
 
     def steps_left(self, level: PracticeLevel) -> list[LevelStep]:
-        """The steps of a level that are left to do; each right sheet of it, oldest first, removes the first that it
-        covers.
-        """
+        """The steps of a level left to do; each right sheet of it, oldest first, removes the first that it covers."""
         left = list(level.steps)
         for sheet in self.past:
             if sheet.result.right and self.is_of(sheet, level):
@@ -165,9 +163,7 @@ class Practice:
         return replace(record, passed=passed, level=level_after(self.levels, passed, level).key)
 
     def has_missed(self, level: PracticeLevel) -> bool:
-        """Whether a misconception held on a sheet of this level waits to be repeated, and some open level
-        can show it.
-        """
+        """Whether a misconception held on a sheet of this level waits, and some open level can show it."""
         held = {key for sheet in self.past if self.is_of(sheet, level) for key in sheet.result.held}
         waiting = [key for key in self.waiting if key in held]
         return any(_sheet_of_level_showing(self, each, [key]) for key in waiting for each in self.open_levels)
@@ -337,9 +333,7 @@ def _worksheet_order(practice: Practice, worksheets: Sequence[str]) -> list[str]
 
 
 def _freshest_sheet(practice: Practice, worksheet: str, codes: Sequence[str]) -> Variant:
-    """The first sheet of SEEDS_TRIED random seeds whose code is not in `codes`, else the one that was
-    met longest ago.
-    """
+    """The first sheet of SEEDS_TRIED random seeds whose code is not in `codes`, else the one met longest ago."""
     drawn = dict[str, Variant]()
     for turn in range(SEEDS_TRIED):
         sheet = practice.library.seeded(worksheet, _random_number(practice.record, f"{worksheet}/{turn}"))

@@ -123,9 +123,7 @@ class AuditLog(QueryBase):
         )
 
     def record_refused_sign_in(self) -> None:
-        """Add an entry for a wrong password, unless one was added within REFUSALS_NOTED_EVERY, so that nobody can fill
-        the log.
-        """
+        """Add an entry for a wrong password, unless one was added within REFUSALS_NOTED_EVERY."""
         recent = self.now() - REFUSALS_NOTED_EVERY
         refused = (audit_log.c.action == AuditAction.SIGN_IN_REFUSED.value, audit_log.c.at > recent)
         if self._fetch_one(sa.select(audit_log.c.id).where(*refused).limit(1)) is None:

@@ -97,9 +97,7 @@ class ExitTickets(QueryBase):
         return True
 
     def held(self, activity_id: int) -> HeldTickets:
-        """How many anonymous tickets of an activity are not shown yet, those sealed with another key
-        counted as locked.
-        """
+        """How many anonymous tickets are not shown yet, those that another key has sealed counted as locked."""
         ours = sa.case((sealed_tickets.c.sealed.like(f"{self._key.mark}.%"), 1), else_=0)
         counts = sa.func.count().label("all"), sa.func.coalesce(sa.func.sum(ours), 0).label("ours")
         shown = sa.exists().where(*_anonymous_in(activity_id)).label("shown")
@@ -193,9 +191,7 @@ class ExitTickets(QueryBase):
         return tuple(from_row(TicketAnswer, row) for row in self._fetch_all(query.order_by(ticket_answers.c.id)))
 
     def mark(self, activity_id: int, *answer_ids: str, **marks: bool) -> bool:
-        """Set `starred`, `follow_up` or `hidden` of answers to the values in `marks`; False if the activity has none of
-        them.
-        """
+        """Set `starred`, `follow_up` or `hidden` of answers; False if the activity has none of these answers."""
         this = (ticket_answers.c.id.in_(answer_ids), ticket_answers.c.activity_id == activity_id)
         return bool(self._execute(sa.update(ticket_answers).where(*this).values(marks)))
 

@@ -67,9 +67,7 @@ class Live(QueryBase):
         return drafts
 
     def last_attempts(self, activity_id: int) -> dict[StudentSheetKey, LastAttempt]:
-        """For each student and sheet with an attempt, the newest one's id, and whether any was handed in or auto-
-        submitted.
-        """
+        """For each student and sheet, the newest attempt's id, and whether any was handed in or auto-submitted."""
         key = (class_attempts.c.student_id, class_attempts.c.sheet_key)
         newest = sa.func.max(class_attempts.c.id)
         taken_in = sa.func.max(sa.case((class_attempts.c.taken_in, 1), else_=0))

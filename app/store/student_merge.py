@@ -103,9 +103,7 @@ class StudentMerge(QueryBase):
 
 
 def _merged_student(stays: Any, goes: Any) -> dict[str, Any]:
-    """The new values of the row of the student who stays: what it lacks comes from the other, and the earlier joining
-    time.
-    """
+    """The new values of the row that stays: what it lacks comes from the other, and the earlier joining time."""
     joined = [row.joined_at for row in (stays, goes) if row.joined_at]
     filled = {
         name: getattr(stays, name) or getattr(goes, name) for name in ("roster_key", "resume_hash", "practice_record")
@@ -120,9 +118,7 @@ def _count(connection: sa.Connection, table: sa.Table, student: Student) -> int:
 
 
 def _overrides(connection: sa.Connection, *whose: Student) -> dict[int, list[Any]]:
-    """The newest change of points of each of these students in each activity, unless it undid one; by activity, oldest
-    first.
-    """
+    """The newest change of points of each student in each activity, unless it undid one; by activity, oldest first."""
     ids = [student.id for student in whose]
     newest = sa.select(sa.func.max(grade_changes.c.id)).where(grade_changes.c.student_id.in_(ids))
     newest = newest.group_by(grade_changes.c.activity_id, grade_changes.c.student_id)
@@ -136,9 +132,7 @@ def _overrides(connection: sa.Connection, *whose: Student) -> dict[int, list[Any
 def _both(
     connection: sa.Connection, table: sa.Table, stays: Student, goes: Student
 ) -> dict[tuple[Any, ...], tuple[Any, Any]]:
-    """The rows of both students as (`stays`, `goes`), by the primary key without student_id; None in place of a missing
-    row.
-    """
+    """The rows of both students as (`stays`, `goes`), None if missing, by the primary key without student_id."""
     key = [column.name for column in table.primary_key if column.name != "student_id"]
     pairs = dict[tuple[Any, ...], list[Any]]()
     for row in connection.execute(sa.select(table).where(table.c.student_id.in_((stays.id, goes.id)))):

@@ -101,7 +101,6 @@ def ticket_settings(texts: TicketTexts) -> dict[str, Any]:
 
 
 def _question_settings(question: QuestionFields) -> dict[str, Any]:
-    """The settings that a question's kind has."""
     settings: dict[str, Any] = {"text": question.text, "kind": question.kind, "required": question.required}
     if question.kind == "scale":
         settings["labels"] = [question.first, question.last]

@@ -262,9 +262,7 @@ def _questions(texts: Sequence[QuestionTexts]) -> list[dict[str, Any]]:
 
 
 def _misconceptions(texts: Sequence[MisconceptionTexts]) -> list[dict[str, Any]]:
-    """The misconceptions with any text; raises WorksheetFormError for too many, empty ones included, or an unusable
-    one.
-    """
+    """The misconceptions with any text; raises WorksheetFormError for too many, empty ones included, or a bad one."""
     if len(texts) > MAX_AUTHOR_MISCONCEPTIONS:
         sentence = _("A sheet has at most {most} misconceptions: remove some.").format(most=MAX_AUTHOR_MISCONCEPTIONS)
         raise WorksheetFormError("misconceptions", sentence)
@@ -373,9 +371,7 @@ def _whole(text: str, name: str, example: int) -> int:
 
 
 def _share(text: str, name: str, highest: float) -> float:
-    """The share that a percentage means, 0.5 for "50" or "50 %"; raises WorksheetFormError above `highest`, itself a
-    share.
-    """
+    """The share that a percentage means, 0.5 for "50" or "50 %"; raises WorksheetFormError above share `highest`."""
     number = text.removesuffix("%").strip()
     share = Decimal(number.replace(",", ".")) / 100 if _SHARE.fullmatch(number) else None
     if share is None or share > Decimal(str(highest)):
@@ -437,9 +433,7 @@ def texts_of_worksheet(library: Library, worksheet: Worksheet) -> EditorTexts:
 
 
 def _row_texts(library: Library, worksheet: Worksheet, texts: EditorTexts) -> tuple[RowTexts, ...]:
-    """Every row that the worksheet can ask for: the asked ones in the worksheet's order, the others after their
-    neighbours.
-    """
+    """Every row that the worksheet can ask for: asked ones in its order, each other one after its neighbour."""
     names, hints, points = worksheet.row_names, worksheet.row_hints, worksheet.row_points
     keys = _with_missing(worksheet.rows, rows_of_topic(library, texts))
     return tuple(
@@ -512,9 +506,7 @@ def _changed(entries: tuple[T, ...], act: str, place: int, new: Callable[[], T],
 
 
 def _moved(entries: tuple[T, ...], place: int, steps: int) -> tuple[T, ...]:
-    """The entries with the one at `place` moved down by `steps`, up if negative; unchanged if it would
-    leave the list.
-    """
+    """The entries with the one at `place` moved down by `steps`, up if negative; unchanged if that is impossible."""
     if not (0 <= place < len(entries) and 0 <= place + steps < len(entries)):
         return entries
     order = list(entries)

@@ -140,8 +140,6 @@ def _as_stored(item: FrozenWorksheet, content: Content, before: Content) -> Froz
 
 
 def edition_of(models: Mapping[str, str], before: Mapping[str, str]) -> str:
-    """A hash of these models, "" if none of them differs from `before`; both have hashes by key, and new keys don't
-    count.
-    """
+    """A hash of these models, by key, if any of them has another hash in `before`; else "". New keys don't count."""
     changed = any(before.get(key, kept) != kept for key, kept in models.items())
     return hashlib.sha256(repr(sorted(models.items())).encode()).hexdigest()[:12] if changed else ""

@@ -40,9 +40,7 @@ class ForgottenPasswordPage:
 
 @router.get("/forgotten-password")
 def show_forgotten_password(services: ServicesDep, asked: str = "") -> Response:
-    """The form for an e-mail address; with `asked` "yes", that a link is on its way; without mail, whom
-    to ask instead.
-    """
+    """The form for an e-mail address; that a link is on its way if `asked` is "yes"; whom to ask, without mail."""
     page = ForgottenPasswordPage(services.mail is not None, asked=asked == "yes")
     return render("account/forgotten_password.html", page)
 

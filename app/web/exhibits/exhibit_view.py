@@ -106,10 +106,7 @@ class AskedSheet:
     status: int = 200
 
     def refused(self, problem: str, status: int = 404) -> AskedSheet:
-        """No sheet, and `problem` instead; unchanged if that is "".
-
-        An earlier problem keeps its sentence and status.
-        """
+        """No sheet, and `problem` instead; unchanged if that is "". An earlier problem keeps sentence and status."""
         return replace(self.but(problem, status), variant=None) if problem else self
 
     def but(self, problem: str, status: int = 422) -> AskedSheet:
@@ -195,9 +192,7 @@ def exhibit_page(
 
 
 def _symbols(variant: Variant) -> tuple[str, ...]:
-    """What sentences write as mathematics: every letter of the sheet and its hints, each with "_1", and each
-    transposed, Kᵀ.
-    """
+    """What sentences write as mathematics: every letter of sheet and hints, each with "_1", and each transposed, Kᵀ."""
     first = dict.fromkeys(f"{letter.partition('_')[0]}_1" for letter in variant.letters.values())
     letters = (*hint_letters(variant), *first)
     return (*letters, *(f"{letter}ᵀ" for letter in letters))

@@ -121,9 +121,7 @@ def _heads(request: Request, services: Services, *, embedded: bool) -> Response:
 
 
 def _groups_problem(variant: Variant, groups: str | None) -> str:
-    """Why the model cannot have `groups` key/value heads, with the possible numbers; "" if it can, or
-    `groups` is None.
-    """
+    """Why the model cannot have `groups` key/value heads, with possible numbers; "" if it can, or for None."""
     possible = possible_kv_heads(variant.architecture.H)
     if groups is None or _whole(groups) in possible:
         return ""
@@ -133,18 +131,14 @@ def _groups_problem(variant: Variant, groups: str | None) -> str:
 
 
 def _sheet_address(library: Library, variant: Variant) -> str:
-    """The address of the first sheet on this layer in three dimensions, with the same model and tokens;
-    "" without one.
-    """
+    """The address of the first sheet on this layer in three dimensions, with this model and tokens; "" without one."""
     worksheet = worksheet_of_topic(library, three_dimensions.TOPIC.key)
     query = {"model": variant.model.key, "tokens": variant.tokens}
     return url_for("show_sheet", worksheet=worksheet.key, **query) if worksheet else ""
 
 
 def _with_heads(asked: AskedSheet, services: Services) -> AskedSheet:
-    """The sheet, or none with the reason if the model fails SEVERAL_HEADS; the menu gets the models that
-    FIRST_WORKSHEET fits.
-    """
+    """The sheet, or the reason if its model fails SEVERAL_HEADS; the menu has the models that FIRST_WORKSHEET fits."""
     key = asked.variant.model.key if asked.variant else ""
     menu = model_menu(
         library_with_model(services.library, services.store, key), FIRST_WORKSHEET, asked.model_menu.chosen

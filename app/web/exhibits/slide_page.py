@@ -183,9 +183,7 @@ def _topics(library: Library, chosen: str) -> tuple[SlideChoice, ...]:
 
 
 def _has_products(library: Library, topic: str) -> bool:
-    """Whether a topic has products to slide, with the model and length of its first worksheet; False without a
-    worksheet.
-    """
+    """Whether a topic has products to slide, with the model and length of its first worksheet; False without one."""
     worksheet = worksheet_of_topic(library, topic)
     if worksheet is None:
         return False
@@ -218,9 +216,7 @@ class _Slide:
 
     @cached_property
     def product(self) -> Product | None:
-        """The product that the address names; if it names none, the scores or else the first; None if the topic lacks
-        it.
-        """
+        """The product that the address names; without a name the scores, else the first; None if there is no such."""
         by_result = {product.result: product for product in self.products}
         asked = self.wanted.get("product", "")
         keys = [asked] if asked else [SLIDE_PRODUCT, *by_result]
@@ -256,9 +252,7 @@ class _Slide:
 
     @cached_property
     def multiplied_shapes(self) -> TypedShapes | None:
-        """The shapes with the product multiplied; None without a product, or if the typed lengths fit no
-        single head.
-        """
+        """The shapes with the product multiplied; None without a product, or if the typed lengths fit no one head."""
         try:
             return multiplied(self.shapes, self.product) if self.product else None
         except UnmultipliableError:
@@ -353,9 +347,7 @@ def _choice(variant: Variant, product: Product, chosen: Product | None) -> Slide
 
 
 def _take_over(slide: _Slide) -> TakeOver | None:
-    """The form that puts the result's shape into the sheet; None if the factors do not fit, or the sheet lacks its
-    boxes.
-    """
+    """The form that puts the result's shape into the sheet; None if it does not fit, or the sheet lacks its boxes."""
     boxes = _result_boxes(slide)
     if not boxes or not boxes.keys() <= slide.variant.blanks_by_name.keys():
         return None

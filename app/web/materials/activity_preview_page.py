@@ -138,9 +138,7 @@ Preview = Annotated[PreviewAccess, Depends(preview_access)]
 
 @router.get("/activities/{activity_id:int}/preview")
 def preview_activity(access: Preview) -> Response:
-    """The list of sheets and the exit ticket; redirects to the only sheet if there is no ticket, to the ticket if no
-    sheet.
-    """
+    """The list of sheets and the ticket; redirects to the only sheet without a ticket, to the ticket without sheets."""
     content = access.activity.content
     if len(content.items) == 1 and content.ticket is None:
         return RedirectResponse(access.links.sheet(1), 303)
@@ -197,9 +195,7 @@ def preview_ticket(services: ServicesDep, access: Preview) -> Response:
 
 @router.post("/activities/{activity_id:int}/preview/ticket")
 def press_ticket_in_preview(services: ServicesDep, access: Preview, form: FormDep) -> Response:
-    """What a student sees after handing in, though nothing is stored; 422 with the ticket if its answers do not
-    suffice.
-    """
+    """What a student sees after handing in, though nothing is stored; 422 with the ticket if answers do not suffice."""
     page = make_ticket_page(services.store, access, "", False)
     typed = read_ticket_form(form, page.ticket)
     if problems := ticket_problems(page.ticket, typed):
@@ -209,9 +205,7 @@ def press_ticket_in_preview(services: ServicesDep, access: Preview, form: FormDe
 
 
 def _at_a_time(activity: Activity, now: datetime, *, closed: bool) -> Activity:
-    """The activity as if opened, without a closing time that has passed; if `closed`, as if its late minutes were over,
-    too.
-    """
+    """The activity as if opened, without a closing time that has passed; if `closed`, as if closed a while ago."""
     plan = activity.plan
     closes_at = plan.closes_at if plan.closes_at and plan.closes_at > now else None
     if closed:
@@ -264,9 +258,7 @@ def _closed(asked: ClassSheetRequest) -> ClassSheetRequest:
 
 
 def _json_of(work: ActivityWork) -> str:
-    """The attempts, oldest first, as the form carries them: of each its answers and whether it was handed in; "" for
-    none.
-    """
+    """The attempts, oldest first, as the form carries them: each one's answers and whether it was handed in."""
     made = [[dict(each.answers), each.handed_in] for each in reversed(work.newest_attempts)]
     return json.dumps(made, separators=(",", ":")) if made else ""
 
@@ -290,9 +282,7 @@ def _carried(form: FormReader, activity: Activity, sheet: StudentSheet) -> Seque
 
 
 def _known_answers(sheet: StudentSheet, texts: Mapping[object, object]) -> Mapping[str, str]:
-    """The text of every box and open question of the sheet, cut to its length, "" if missing; other
-    texts are dropped.
-    """
+    """The text of every box and open question, cut to its length, "" if missing; other texts are dropped."""
     boxes = {name: str(texts.get(name, ""))[:MAX_BOX_TEXT] for name in sheet.variant.blanks_by_name}
     questions = (question_name(question.key) for question in sheet.variant.worksheet.questions)
     return boxes | {name: str(texts.get(name, ""))[:MAX_ANSWER] for name in questions}

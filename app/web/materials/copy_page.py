@@ -67,9 +67,7 @@ class Original:
 
 @router.get("/worksheets/copy")
 def show_copy_form(request: Request, services: ServicesDep, teacher: SignedIn, courses: EditableCourses) -> Response:
-    """The form for a copy from the library: of the `ticket` in the query, else of its `worksheet`, for a `model` and
-    lengths.
-    """
+    """The form for a copy of the library's `ticket` in the query, else its `worksheet` with `model` and lengths."""
     return _show_form(services.store, teacher, courses, _original_in_library(services, dict(request.query_params)))
 
 
@@ -116,9 +114,7 @@ def copy_shared(
 
 
 def _original_in_library(services: Services, values: Mapping[str, str]) -> Original:
-    """The ticket that `values` name, else the worksheet with their model and lengths; 404 if the library has no such
-    thing.
-    """
+    """The ticket that `values` name, else the worksheet with their model and lengths; 404 without such a thing."""
     address, named = url_for("copy_from_library"), {name: text for name, text in values.items() if text}
     if ticket := services.tickets.get(values.get("ticket", "")):
         return Original("ticket", ticket.settings, address, {"ticket": ticket.key})

@@ -118,9 +118,7 @@ class CoursePracticePage:
 
 @router.get("/courses/{course_id:int}/practice")
 def show_course_practice(services: ServicesDep, access: StaffCourse, done: str = "") -> Response:
-    """What is practised and how far everybody is; a `done` of 'saved' or 'ended' adds a sentence, other text is
-    ignored.
-    """
+    """What is practised and how far everybody is; `done` 'saved' or 'ended' adds a sentence, other text none."""
     notices = {
         "saved": _(
             "Saved. Students who practise in the browser they joined with are told that you see their progress."
@@ -175,9 +173,7 @@ def _practice_page(
     practice: CoursePractice | None,
     typed: CoursePractice | None = None,
 ) -> CoursePracticePage:
-    """The page of a course that practises `practice`, None for nothing; it ticks `typed`, else `practice`, else every
-    topic.
-    """
+    """The page of a course that practises `practice`, or nothing; ticked are `typed`, else `practice`, else all."""
     store, course, library = services.store, access.course, services.library
     ticked = typed or practice or CoursePractice(library.topics)
     topics = [PracticeChoice(key, library.wording.topics[key].name, key in ticked.topics) for key in library.topics]
@@ -234,9 +230,7 @@ def _course_ideas(students: tuple[StudentPractice, ...]) -> Iterator[CourseIdea]
 
 
 def _course_levels(students: tuple[StudentPractice, ...]) -> tuple[CourseLevel, ...]:
-    """Each level, with how many students have passed it, are on it, or missed something; no levels
-    without any records.
-    """
+    """Each level, with how many students passed it, are on it, or missed something; none without records."""
     by_level = zip(*(student.levels for student in students if student.levels), strict=True)
     return tuple(
         CourseLevel(

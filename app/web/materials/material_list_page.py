@@ -126,9 +126,7 @@ def list_materials(request: Request, services: ServicesDep, teacher: SignedIn) -
 
 
 def _all_lines(services: Services, teacher: Teacher, taught: Mapping[str, TaughtCourse]) -> Iterator[MaterialLine]:
-    """A line for everything that the teacher can read: their own, each course's, then the library's worksheets and
-    tickets.
-    """
+    """A line for each material that the teacher can read, their own first, then for the library's."""
     library, materials = services.library, services.store.materials.readable_by(teacher)
     usable = with_materials(library, {}, services.store, materials)
     for key in ("mine", *taught):

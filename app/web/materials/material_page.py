@@ -177,9 +177,7 @@ def restore_version(store: StoreDep, access: EditableMaterial, form: FormDep) ->
 
 @router.post("/worksheets/{material_id:int}/move")
 def move_material(store: StoreDep, access: EditableMaterial, courses: EditableCourses, form: FormDep) -> Response:
-    """Move a teacher's own material into a course that they may change, and log it; 404 for any other course or
-    material.
-    """
+    """Move a teacher's material into a course that they may change, and log it; 404 for other courses or materials."""
     course = next((each for each in courses if str(each.id) == form.raw("course")), None)
     if course is None or access.course is not None:
         raise HTTPException(404)
@@ -239,9 +237,7 @@ def _back(access: MaterialAccess, done: str) -> Response:
 
 
 def _content(services: Services, material: Material) -> MaterialContent:
-    """What students would see of the newest version: the ticket, or the sheet with empty rows, or why it cannot be
-    used.
-    """
+    """What students would see of the newest version: ticket, or sheet with empty rows, or why it cannot be used."""
     own = with_materials(services.library, {}, services.store, [material])
     if material.id in own.unusable:
         return MaterialContent(problem=own.unusable[material.id])

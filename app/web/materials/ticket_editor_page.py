@@ -177,7 +177,6 @@ def _ticket_only(material: Material) -> Material:
 
 
 def _form_texts(form: FormReader) -> TicketTexts:
-    """The fields of the form as they were typed."""
     questions = tuple(
         QuestionFields(
             name,

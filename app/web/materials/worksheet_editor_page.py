@@ -165,7 +165,6 @@ def show_worksheet_paper(services: ServicesDep, _teacher: SignedIn, client: Queu
 
 
 def _draft(services: Services, form: FormReader) -> Draft:
-    """The draft that a form describes."""
     return make_draft(services, _form_texts(form), _keys(form, "imported"))
 
 
@@ -195,7 +194,6 @@ def _keys(form: FormReader, name: str) -> tuple[str, ...]:
 
 
 def _row_texts(form: FormReader, key: str, asked: bool) -> RowTexts:
-    """What was typed for one row."""
     points, name, hint = (form.single_line(f"{field}.{key}", MAX_BODY) for field in ("points", "name", "hint"))
     return RowTexts(key, asked, points, name, hint)
 
@@ -308,9 +306,7 @@ def _imported(
 
 
 def _refusal(services: Services, place: EditorPlace, draft: Draft, form: FormReader) -> WorksheetEditorPage | None:
-    """The page that says why nothing is saved: an unusable field, else remarks not shown before; None
-    if all is well.
-    """
+    """The page that says why nothing is saved: an unusable field, else remarks not shown yet; None if all is well."""
     page = editor_page(services, place, draft, form.raw("view"))
     if draft.error:
         return replace(page, focus="problem")
@@ -351,9 +347,7 @@ def _differences(newest: Material, typed: Worksheet) -> tuple[Difference, ...]:
 
 
 def _told(value: Any) -> str:
-    """A setting in words, cut after MAX_TOLD characters: "–" if it is empty, "yes" or "no" for a bool, lists with
-    commas.
-    """
+    """A setting in words, cut after MAX_TOLD characters: "–" if empty, "yes" or "no" for a bool, lists with commas."""
     if value in (None, "", [], {}):
         return "–"
     if isinstance(value, bool):

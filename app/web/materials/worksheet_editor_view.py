@@ -218,7 +218,6 @@ def render_editor(page: WorksheetEditorPage, status: int = 200) -> Response:
 
 
 def _preview(library: Library, worksheet: Worksheet, view: PreviewView) -> Markup:
-    """One view of a worksheet as HTML."""
     return render_text("materials/_worksheet_preview.html", make_preview(library, worksheet, view))
 
 
@@ -273,9 +272,7 @@ def _variant(library: Library, texts: EditorTexts, worksheet: Worksheet | None) 
 
 
 def _editor_rows(library: Library, texts: EditorTexts, variant: Variant | None) -> tuple[EditorRow, ...]:
-    """The rows of the form with name, note and letter; without `variant` only a name, that of the topic or else the
-    key.
-    """
+    """The rows of the form with name, note and letter; without `variant` only the topic's name, or else the key."""
     known = {row.key: row for row in variant.rows} if variant else {}
     words = library.wording.topics[texts.rows_of].rows if texts.rows_of in TOPICS else {}
     return tuple(

@@ -127,9 +127,7 @@ NEW_FORM = FormState()
 
 @router.get("/courses/{course_id:int}/activities/new")
 def show_new_activity_form(services: ServicesDep, access: EditableCourse, worksheet: str = "") -> Response:
-    """The form with the default policies, and with the worksheet whose key is `worksheet` chosen, if the teacher may
-    use it.
-    """
+    """The form with the default policies, and with `worksheet`, a key, chosen if the teacher may use it."""
     texts = empty_texts(tuple(services.tickets), access.course.time_zone)
     if worksheet in _materials(services, access).library.worksheets:
         texts = replace(texts, worksheets=(WorksheetTexts(worksheet),))
@@ -295,9 +293,7 @@ def _materials(services: Services, access: CourseAccess) -> OwnMaterials:
 
 
 def _with_models(services: Services, library: Library, texts: ActivityTexts, imported: Sequence[str] = ()) -> Library:
-    """The library with the imported models that the worksheets or `imported` name; keys that nobody imported are
-    ignored.
-    """
+    """The library with the imported models that worksheets or `imported` name; other keys are ignored."""
     for key in (*(sheet.model for sheet in texts.worksheets), *imported):
         library = library_with_model(library, services.store, key)
     return library
@@ -328,9 +324,7 @@ def _arrange_form(
 
 
 def _moved(texts: ActivityTexts, key: str, steps: int) -> ActivityTexts:
-    """The texts with the worksheet `key` moved down by `steps`, up if negative; unchanged if it is not there or would
-    leave the list.
-    """
+    """The texts with worksheet `key` moved down by `steps`, up if negative; unchanged if that is impossible."""
     sheets = list(texts.worksheets)
     place = next((index for index, sheet in enumerate(sheets) if sheet.key == key), None)
     if place is None or not 0 <= place + steps < len(sheets):
@@ -426,9 +420,7 @@ def _worksheet_groups(
 def _ticket_groups(
     offer: Offer, own: OwnMaterials, access: CourseAccess, texts: ActivityTexts, state: FormState
 ) -> tuple[ChoiceGroup, ...]:
-    """The exit tickets: the library's, the course's, then the teacher's, without empty groups; the chosen one is always
-    found.
-    """
+    """The exit tickets: the library's, the course's, the teacher's, no empty groups; the chosen one is always found."""
     headings = {"library": "", "course": _("This course’s exit tickets"), "mine": _("My exit tickets")}
     groups: dict[str, list[FormChoice]] = {group: [] for group in headings}
     for ticket in offer.tickets.values():
@@ -442,9 +434,7 @@ def _ticket_groups(
 
 
 def _owner(own: OwnMaterials, access: CourseAccess, key: str) -> Literal["course", "mine", ""]:
-    """Who owns a worksheet or exit ticket: "course", "mine" for the teacher's, or "" for one that is not a usable
-    material.
-    """
+    """Who owns a material that can be used: "course", or "mine" for the teacher; "" for every other key."""
     material = own.by_key.get(key)
     if material is None:
         return ""

@@ -47,9 +47,7 @@ class ActivityPage:
 
 @router.get("/activities/{activity_id:int}")
 def show_activity(request: Request, services: ServicesDep, access: StaffActivity, done: str = "") -> Response:
-    """The overview, with a sentence for `done`: 'saved', 'revised', or 'too-late' if Close could not be undone; other
-    text is ignored.
-    """
+    """The overview, with a sentence for `done`: 'saved', 'revised', or 'too-late' to undo Close; others are ignored."""
     page = _activity_page(request, services, access)
     notices = {
         "saved": _("Saved."),
@@ -60,9 +58,7 @@ def show_activity(request: Request, services: ServicesDep, access: StaffActivity
 
 
 def _activity_page(request: Request, services: Services, access: permissions.ActivityAccess) -> ActivityPage:
-    """The overview without a notice; who cannot edit it gets no students and no extra time, who is no instructor no
-    courses.
-    """
+    """The overview without a notice; students and extra time only for editors, courses only for instructors."""
     activity, store = access.activity, services.store
     working = store.classwork.count_working(activity.id, [item.sheet_key for item in activity.content.items])
     students = store.roster.students(access.course) if access.can_edit else ()
@@ -81,9 +77,7 @@ def _activity_page(request: Request, services: Services, access: permissions.Act
 
 
 def _courses_to_copy_to(store: Store, access: permissions.ActivityAccess) -> tuple[Course, ...]:
-    """The teacher's courses as an instructor, without archived ones: the activity's first, the others in `taught_by`'s
-    order.
-    """
+    """The teacher's courses as an instructor, archived ones left out: the activity's first, then the newest."""
     taught = [each for each in store.courses.taught_by(access.teacher) if each.role == "instructor"]
     open_courses = [each.course for each in taught if each.course.archived_at is None]
     return tuple(sorted(open_courses, key=lambda course: course.id != access.course.id))
@@ -134,7 +128,7 @@ def undo_close(store: StoreDep, access: EditableActivity, form: FormDep) -> Resp
 
 
 def _back_to_where_it_was_pressed(access: permissions.ActivityAccess, form: FormReader, done: str = "") -> Response:
-    """Redirect to the presenter view, without `done`, if the form came from there; else to the overview with `done`."""
+    """Redirect to the presenter view, without `done`, if the form came from there; else to the overview."""
     if form.raw("back") == "present":
         return RedirectResponse(url_for("show_presenter", activity_id=access.activity.id), 303)
     query = {"done": done} if done else {}
@@ -164,7 +158,6 @@ def give_extra_time(request: Request, services: ServicesDep, access: EditableAct
 
 @router.get("/activities/{activity_id:int}/qr.svg")
 def draw_qr_code(request: Request, services: ServicesDep, access: StaffActivity) -> Response:
-    """The QR code of the join link, black on white, as SVG."""
     svg = io.BytesIO()
     code = segno.make(_join_link(request, services, access.activity), error="m", micro=False)
     code.save(svg, kind="svg", border=2, dark="#000", light="#fff", omitsize=True)

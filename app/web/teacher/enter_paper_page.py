@@ -54,9 +54,7 @@ class EnterPaperPage:
 
 @router.get("/activities/{activity_id:int}/paper")
 def show_paper_form(services: ServicesDep, access: EditableActivity, sheet: str = "") -> Response:
-    """The empty form for the worksheet `sheet`, counted from 1: the nearest number that exists, the first if it is no
-    number.
-    """
+    """The empty form for worksheet `sheet`, from 1: the nearest number that exists, the first for other text."""
     number = clamped_number(sheet, len(access.activity.content.items))
     return render("teacher/enter_paper.html", _enter_paper_page(services, access, number))
 

@@ -165,7 +165,6 @@ def _group_view(store: Store, access: permissions.ActivityAccess, group: TicketG
 
 
 def _student_names(store: Store, access: permissions.ActivityAccess) -> Mapping[int, str]:
-    """The names of the course's students by their ids."""
     return names_with_numbers(store.roster.students(access.course))
 
 

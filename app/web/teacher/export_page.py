@@ -162,9 +162,7 @@ def delete_course(store: StoreDep, access: InstructorCourse, form: FormDep) -> R
 def _export_page(
     store: Store, access: permissions.CourseAccess, typed: str = "", problem: str = "", page: str = ""
 ) -> ExportPage:
-    """The export page as it is now, with page `page` of the log; `typed` and `problem` belong to the
-    form that deletes.
-    """
+    """The export page as it is now, with `page` of the log; `typed` and `problem` belong to the form that deletes."""
     without_number = sum(not student.roster_key for student in store.roster.students(access.course))
     lines, pager = cut_page(_log_lines(store, access.course), page)
     held_back = store.exit_tickets.count_held(access.course)

@@ -102,9 +102,7 @@ def change_spotlight(services: Services, activity: Activity, number: int, form: 
 
 
 def _version(snapshot: LiveSnapshot, phase: Phase, spotlight: Spotlight | None, *shown: object) -> str:
-    """A text that changes with everything the page shows; the browser sends it back to ask whether there is something
-    new.
-    """
+    """A text that changes with everything the page shows; the browser sends it back to ask for changes."""
     explained = (spotlight.sheet_number, spotlight.misconception, spotlight.shows_drawing) if spotlight else ()
     return "-".join(map(str, (snapshot.version, phase, *explained, *shown)))
 

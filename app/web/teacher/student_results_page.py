@@ -139,7 +139,6 @@ def _change_points(
 
 
 def _back_to_points(access: permissions.StudentResultsAccess) -> Response:
-    """A redirect to the part of the page with the points."""
     address = url_for("show_student_results", activity_id=access.at.activity.id, student_id=access.student.id)
     return RedirectResponse(f"{address}#points", 303)
 
