@@ -136,9 +136,10 @@ def restore_backup(engine: sa.Engine, path: Path, *, replace: bool = False) -> C
 
 @contextmanager
 def _as_misfit() -> Iterator[None]:
-    """In its `with` block, turn whatever rows can do that the tables and migrations do not expect into a "misfit".
+    """Turn exceptions in its `with` block, which rows can cause that the tables and migrations do not expect, into
+    "misfit".
 
-    What the database or the disk has to say stays as it is.
+    BackupError, OSError and OperationalError pass through.
     """
     try:
         yield
@@ -232,7 +233,7 @@ def _restore_table(connection: sa.Connection, archive: zipfile.ZipFile, table: s
 
 
 def _last_id(connection: sa.Connection, table: sa.Table) -> int:
-    """The last id that a table has given, to a row that may be gone; 0 where it has given none."""
+    """The highest id that a table has ever given, even to a row since deleted; 0 if it has given none or has no ids."""
     if "id" not in table.c:
         return 0
     if connection.dialect.name == "postgresql":

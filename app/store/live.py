@@ -67,7 +67,7 @@ class Live(QueryBase):
         return drafts
 
     def last_attempts(self, activity_id: int) -> dict[StudentSheetKey, LastAttempt]:
-        """For each student and sheet with an attempt: the newest one's id, and what became of any of them."""
+        """For each student and sheet, the newest attempt's id, and whether any was handed in or auto-submitted."""
         key = (class_attempts.c.student_id, class_attempts.c.sheet_key)
         newest = sa.func.max(class_attempts.c.id)
         taken_in = sa.func.max(sa.case((class_attempts.c.taken_in, 1), else_=0))
@@ -100,13 +100,13 @@ class Live(QueryBase):
         return int(row[0] or 0)
 
     def spotlight(self, activity_id: int) -> Spotlight | None:
-        """The misconception that the class is shown; None if it is shown none."""
+        """The misconception that is explained to the class; None if there is none."""
         query = sa.select(*columns(spotlights, Spotlight)).where(spotlights.c.activity_id == activity_id)
         row = self._fetch_one(query)
         return from_row(Spotlight, row) if row else None
 
     def show(self, activity_id: int, spotlight: Spotlight | None) -> None:
-        """Store the misconception that the class is shown, in place of any other; None takes it away."""
+        """Store the misconception that is explained to the class, in place of any other; None removes it."""
         if spotlight is None:
             self._execute(sa.delete(spotlights).where(spotlights.c.activity_id == activity_id))
             return

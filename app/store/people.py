@@ -179,7 +179,7 @@ class People(QueryBase):
     # Sessions
 
     def open_session(self, teacher: Teacher) -> str:
-        """Sign a teacher in: store a session and return the token for their cookie."""
+        """Store a session and return the token for the teacher's cookie."""
         token, at = secrets.token_urlsafe(32), self.now()
         row = {"token_hash": hash_secret(token), "teacher_id": teacher.id, "created_at": at, "seen_at": at}
         self._execute(sa.insert(sessions).values(row))
@@ -208,7 +208,7 @@ class People(QueryBase):
     def _update_seen(self, session_id: int, seen_at: datetime, at: datetime) -> None:
         """Store that a session is used at a time, at most once in SEEN_INTERVAL, so that reading costs no write.
 
-        Where it cannot be stored, such as on a full disk, the page is shown all the same.
+        A database that cannot store it, such as on a full disk, is tolerated.
         """
         if at - seen_at > SEEN_INTERVAL:
             with tolerated_failure():

@@ -47,9 +47,9 @@ class PrintClassPage:
 
 @router.get("/activities/{activity_id:int}/handout")
 def show_class_handout(services: ServicesDep, access: StaffActivity) -> Response:
-    """Show the options, with the course, the day and the exit ticket of the activity already chosen.
+    """The form for sheet 1, with the activity's course, day and exit ticket already filled in.
 
-    The ticket is the one that students have, whatever its file says now.
+    The ticket is the frozen one that students have.
     """
     ticket, day = access.activity.content.ticket, access.activity.plan.day
     form = HandoutForm(
@@ -66,11 +66,10 @@ def show_class_handout(services: ServicesDep, access: StaffActivity) -> Response
 def print_for_class(
     request: Request, services: ServicesDep, access: StaffActivity, client: QueueClient, sent: FormDep
 ) -> Response:
-    """Queue a handout that only this teacher may see, and go to its page.
+    """Queue a handout that only this teacher may see, log it, and go to its page.
 
-    It has a sheet for each student of the course; without students, as many without names as the form says, all with
-    the numbers of the worksheet. Where something cannot be used, the form comes back with a sentence and the status of
-    that error.
+    It has a sheet for each student of the course; without students, as many nameless ones as the form says, with the
+    worksheet's numbers. A HandoutError gives the form again with its sentence and status.
     """
     number, form = sent.single_line("sheet", 9) or "1", _read_form(sent)
     students = services.store.roster.students(access.course)
@@ -101,14 +100,14 @@ def _read_form(sent: FormReader) -> HandoutForm:
 
 
 def _options(services: Services, activity: Activity, sheet_number: int, form: HandoutForm) -> HandoutOptions:
-    """Return the options with the worksheet of the activity; raises HandoutError."""
+    """The options for the chosen worksheet, its back anonymous if the activity's ticket is; raises HandoutError."""
     key = activity.content.items[sheet_number - 1].key
     options = form.model_copy(update={"worksheet": key}).to_options(printable_tickets(services, activity))
     return replace(options, anonymous_back=activity.policies.ticket_anonymous)
 
 
 def _parse_sheet_number(activity: Activity, text: str) -> int:
-    """Return the number, from 1, of the worksheet that a form names; HandoutError where there is no such sheet."""
+    """The number, from 1, of the worksheet that a form names; raises HandoutError if there is none."""
     number = whole_number(text, len(activity.content.items), lowest=1)
     if number is None:
         raise HandoutError(
