@@ -27,9 +27,7 @@ from app.web.api import health, v1
 from app.web.exhibits import heads_page, see_page, slide_page, token_page
 from app.web.handouts import handout_page, mark_paper_page, print_job_page
 from app.web.materials import (
-    activity_preview_page,
     copy_page,
-    course_practice_page,
     import_page,
     material_list_page,
     material_page,
@@ -38,7 +36,6 @@ from app.web.materials import (
 )
 from app.web.models import model_list_page, model_page
 from app.web.practice import glossary_page, landing_page, next_sheet_page, practice_map_page, sheet_page
-from app.web.roster import roster_import_page, roster_student_page
 from app.web.runs import run_page
 from app.web.shared import errors
 from app.web.shared.queues import watch_queues
@@ -53,8 +50,10 @@ from app.web.student import class_sheet_page, exit_ticket_page, join_page, leave
 from app.web.teacher import (
     activity_form_page,
     activity_page,
+    activity_preview_page,
     course_list_page,
     course_page,
+    course_practice_page,
     delete_activity_page,
     enter_paper_page,
     exit_tickets_page,
@@ -65,6 +64,8 @@ from app.web.teacher import (
     print_class_page,
     regrade_page,
     results_page,
+    roster_import_page,
+    roster_student_page,
     sample_course_page,
     student_results_page,
     summary_page,

@@ -24,9 +24,7 @@ from app.web.exhibits.token_page import TokenPage
 from app.web.handouts.handout_page import HandoutPage
 from app.web.handouts.mark_paper_page import MarkPaperPage
 from app.web.handouts.print_job_page import PrintJobPage
-from app.web.materials.activity_preview_page import ActivityPreviewPage
 from app.web.materials.copy_page import CopyPage
-from app.web.materials.course_practice_page import CoursePracticePage
 from app.web.materials.import_page import ImportPage
 from app.web.materials.material_list_page import MaterialListPage
 from app.web.materials.material_page import MaterialPage, SharedMaterialPage
@@ -39,8 +37,6 @@ from app.web.practice.glossary_page import GlossaryPage
 from app.web.practice.landing_page import LandingPage
 from app.web.practice.practice_map_page import PracticeMapPage
 from app.web.practice.sheet_page import SheetPage
-from app.web.roster.roster_import_page import RosterImportPage
-from app.web.roster.roster_student_page import RosterStudentPage
 from app.web.runs.run_page import AgreementFragment, NoRunPage, RunPage
 from app.web.shared.errors import ErrorPage
 from app.web.shared.sheet_form import FiguresFragment, SavedFragment
@@ -53,8 +49,10 @@ from app.web.student.leave_page import LeavePage
 from app.web.student.my_work_page import MyWorkPage
 from app.web.teacher.activity_form_page import ActivityFormPage
 from app.web.teacher.activity_page import ActivityPage
+from app.web.teacher.activity_preview_page import ActivityPreviewPage
 from app.web.teacher.course_list_page import CourseListPage
 from app.web.teacher.course_page import CoursePage
+from app.web.teacher.course_practice_page import CoursePracticePage
 from app.web.teacher.delete_activity_page import DeleteActivityPage
 from app.web.teacher.enter_paper_page import EnterPaperPage
 from app.web.teacher.exit_tickets_page import ExitTicketFragment, ExitTicketsPage
@@ -65,6 +63,8 @@ from app.web.teacher.present_page import PresentPage
 from app.web.teacher.print_class_page import PrintClassPage
 from app.web.teacher.regrade_page import RegradePage
 from app.web.teacher.results_page import ResultsPage, WrittenAnswersPage
+from app.web.teacher.roster_import_page import RosterImportPage
+from app.web.teacher.roster_student_page import RosterStudentPage
 from app.web.teacher.student_results_page import StudentResultsPage
 from app.web.teacher.summary_page import SummaryPage
 
@@ -83,8 +83,8 @@ PAGES: dict[str, type[Any]] = {
     "shared/_figures.html": FiguresFragment,
     "shared/_saved.html": SavedFragment,
     "student/_closing.html": ClosingFragment,
-    "roster/roster_import.html": RosterImportPage,
-    "roster/roster_student.html": RosterStudentPage,
+    "teacher/roster_import.html": RosterImportPage,
+    "teacher/roster_student.html": RosterStudentPage,
     "runs/run.html": RunPage,
     "runs/_run.html": RunPage,
     "runs/no_run.html": NoRunPage,
@@ -109,7 +109,7 @@ PAGES: dict[str, type[Any]] = {
     "teacher/course.html": CoursePage,
     "teacher/activity_form.html": ActivityFormPage,
     "teacher/activity.html": ActivityPage,
-    "materials/activity_preview.html": ActivityPreviewPage,
+    "teacher/activity_preview.html": ActivityPreviewPage,
     "materials/worksheet_editor.html": WorksheetEditorPage,
     "materials/_worksheet_preview.html": PreviewFragment,
     "materials/ticket_editor.html": TicketEditorPage,
@@ -140,7 +140,7 @@ PAGES: dict[str, type[Any]] = {
     "teacher/regrade.html": RegradePage,
     "materials/copy.html": CopyPage,
     "materials/import.html": ImportPage,
-    "materials/course_practice.html": CoursePracticePage,
+    "teacher/course_practice.html": CoursePracticePage,
     "materials/material_list.html": MaterialListPage,
     "materials/material.html": MaterialPage,
     "materials/shared_material.html": SharedMaterialPage,
