@@ -53,7 +53,7 @@ Primary = Literal["check", "hand-in", "anyway", "next", ""]  # "anyway": hand in
 
 @dataclass(frozen=True)
 class ClassSheetPage:
-    """Everything that templates/student/class_sheet.html and its partials show."""
+    """Everything that templates/student/class_sheet.html and _class_sheet_form.html show."""
 
     access: Annotated[StudentAccess, Doc("The activity, its course and the student.")]
     closing: Annotated[ClosingNotice, Doc("When the activity closes, or that it has closed.")]
