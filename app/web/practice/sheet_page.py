@@ -105,7 +105,7 @@ class Chooser:
 
 @dataclass(frozen=True, kw_only=True)
 class SheetPage(SheetFormPage):
-    """Everything that templates/practice/sheet.html and its partials show."""
+    """Everything that templates/practice/sheet.html and _checked_sheet.html show."""
 
     chooser: Annotated[Chooser, Doc("The worksheets above the sheet, and what was chosen and typed.")]
     model_menu: Annotated[ModelMenu, Doc("The models that can be chosen for the worksheet.")]

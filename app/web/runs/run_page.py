@@ -71,7 +71,7 @@ class ComparedRow:
 
 @dataclass(frozen=True)
 class RunPage:
-    """Everything that templates/runs/run.html and its partial show."""
+    """Everything that templates/runs/run.html and _run.html show."""
 
     run: Annotated[Run, Doc("The run, with its result once there is one.")]
     variant: Annotated[Variant, Doc("The sheet it was started from.")]
@@ -93,7 +93,7 @@ class RunPage:
 
 @dataclass(frozen=True)
 class NoRunPage:
-    """Everything that templates/runs/no_run.html and its partial show."""
+    """Everything that templates/runs/no_run.html and _no_run.html show."""
 
     link: Annotated[str, Doc("The address of the sheet.")]
 

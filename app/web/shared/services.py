@@ -27,8 +27,8 @@ from app.settings import Settings
 from app.sheets.exit_tickets import Ticket
 from app.sheets.library import Library
 from app.store import Store
+from app.store.housekeeping import delete_expired
 from app.store.limits import HealthCheck
-from app.store.upkeep.housekeeping import delete_expired
 from app.translation import ENGLISH, language
 from app.web.shared.passwords import MAX_HASHES_AT_ONCE, MAX_WAITING, Passwords
 from app.web.shared.rate_limits import RateLimits, StorageBudget

@@ -50,7 +50,7 @@ Primary = Literal["check", "hand-in", "anyway", "next", ""]  # "anyway": hand in
 
 @dataclass(frozen=True, kw_only=True)
 class ClassSheetPage(SheetFormPage):
-    """Everything that templates/student/class_sheet.html and its partials show."""
+    """Everything that templates/student/class_sheet.html and _class_sheet_form.html show."""
 
     access: Annotated[StudentAccess, Doc("The activity, its course and the student.")]
     variant: Annotated[Variant, Doc("The sheet as this student has it.")]

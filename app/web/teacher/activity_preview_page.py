@@ -109,7 +109,7 @@ class PreviewAccess(StudentAccess):
 
 @dataclass(frozen=True)
 class ActivityPreviewPage:
-    """Everything that templates/materials/activity_preview.html shows."""
+    """Everything that templates/teacher/activity_preview.html shows."""
 
     access: Annotated[permissions.StudentAccess, Doc("The activity as it will be open, and a made-up student.")]
     steps: Annotated[tuple[Step, ...], Doc("Its sheets.")]
@@ -146,7 +146,7 @@ def preview_activity(access: Preview) -> Response:
         return RedirectResponse(access.links.ticket, 303)
     steps = activity_steps(access, {})
     page = ActivityPreviewPage(access, steps, rules_in_words(access.activity), next_step(access, steps, False))
-    return render("materials/activity_preview.html", page)
+    return render("teacher/activity_preview.html", page)
 
 
 @router.get("/activities/{activity_id:int}/preview/{number:int}")
