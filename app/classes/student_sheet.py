@@ -98,7 +98,7 @@ def models_of(item: FrozenWorksheet) -> tuple[str, ...]:
 def with_snapshots(library: Library, content: Content) -> Content:
     """A content that names, and brings with it, snapshots of the library's wording and of the models it needs.
 
-    Models that the library lacks, which may be in a revision of an earlier version, are left out.
+    Models that the library lacks are left out.
     """
     keys = dict.fromkeys(key for item in content.items for key in models_of(item) if key in library.models)
     models, wording = {key: model_snapshot(library.models[key]) for key in keys}, wording_snapshot(library.wording)

@@ -18,7 +18,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from .classwork import DRAFT_COLUMNS, ClassDraft, draft_of, question_name
 from .courses import Course
-from .queries import QueryBase, columns, from_row, hash_secret
+from .queries import QueryBase, columns, from_row, hash_secret, insert_row
 from .roster import Student, new_code, normalised_code
 from .tables import (
     activities,
@@ -26,6 +26,7 @@ from .tables import (
     courses,
     enrolments,
     extra_time,
+    revision_snapshots,
     revisions,
     snapshots,
     students,
@@ -42,7 +43,6 @@ InsertInto = Callable[[sa.Table], sqlite.Insert | postgresql.Insert]
 
 JOIN_CODE_LENGTH = 6
 MAX_CODES_TRIED = 5  # of more than a hundred million
-HASH_LENGTH = 64  # of a snapshot
 MAX_ATTEMPTS_ALLOWED = 99
 MAX_MINUTES = 7 * 24 * 60  # of extra time, and of the late window
 GRACE = timedelta(seconds=30)  # what was on its way when the activity closed still counts
@@ -199,8 +199,7 @@ class Content:
     """What students see: worksheets in order and an exit ticket, either of which may be missing.
 
     `wording` is the hash of its wording, `models` those of the models that its sheets may have, by their keys: the
-    snapshots of these texts are stored with it. Contents of earlier versions have no models, and no snapshot of the
-    wording. `snapshots` are the texts that it brings with it where it is new.
+    snapshots of these texts are stored with it. `snapshots` are the texts that it brings with it where it is new.
     """
 
     items: tuple[FrozenWorksheet, ...]
@@ -210,9 +209,9 @@ class Content:
     snapshots: tuple[Snapshot, ...] = field(default=(), compare=False, repr=False)
 
     @property
-    def is_complete(self) -> bool:
-        """Whether snapshots are stored with it; contents of earlier versions have a shorter hash of the wording."""
-        return len(self.wording) == HASH_LENGTH
+    def named(self) -> tuple[str, ...]:
+        """The hashes of the snapshots that it names."""
+        return tuple({self.wording, *self.models.values()})
 
     @cached_property
     def fingerprint(self) -> str:
@@ -462,7 +461,7 @@ class Activities(QueryBase):
                    "created_at": self.now(), **_plan_values(plan)}  # fmt: skip
             insert = self._insert_into(activities).values(row)
             unless_used = insert.on_conflict_do_nothing(index_elements=[activities.c.join_code])
-            with self._write_transaction() as connection:
+            with self.transaction() as connection:
                 activity_id = connection.scalar(unless_used.returning(activities.c.id))
                 if activity_id is not None:
                     self._insert_revision(connection, activity_id, 1, content)
@@ -644,22 +643,17 @@ class Activities(QueryBase):
         """
         if content.as_json() == activity.content.as_json():
             return activity.revision
-        with self._write_transaction() as connection:
+        with self.transaction() as connection:
             if activity.state == "draft":
-                keep_snapshots(connection, self._insert_into, content.snapshots, self.now())
-                this = (revisions.c.activity_id == activity.id, revisions.c.number == activity.revision)
-                values = {"content": content.as_json(), "created_at": self.now()}
-                connection.execute(sa.update(revisions).where(*this).values(values))
+                self._replace_content(connection, activity.id, activity.revision, content)
                 return activity.revision
             self._insert_revision(connection, activity.id, activity.revision + 1, content)
             return activity.revision + 1
 
     def complete(self, activity_id: int, revision: int, content: Content) -> None:
         """Store a revision's content with snapshots that it lacked; everything else in it must be as it was."""
-        this = (revisions.c.activity_id == activity_id, revisions.c.number == revision)
-        with self._write_transaction() as connection:
-            keep_snapshots(connection, self._insert_into, content.snapshots, self.now())
-            connection.execute(sa.update(revisions).where(*this).values(content=content.as_json()))
+        with self.transaction() as connection:
+            self._replace_content(connection, activity_id, revision, content)
 
     def snapshots(self, hashes: Iterable[str]) -> Mapping[str, str]:
         """The contents of these snapshots by hash; a hash that none has is left out."""
@@ -683,7 +677,17 @@ class Activities(QueryBase):
         """Insert a content as the revision of an activity with that number, created now."""
         keep_snapshots(connection, self._insert_into, content.snapshots, self.now())
         row = {"activity_id": activity_id, "number": number, "content": content.as_json(), "created_at": self.now()}
-        connection.execute(sa.insert(revisions).values(row))
+        revision_id = insert_row(connection, revisions, row)
+        name_snapshots(connection, revision_snapshots.c.revision_id, revision_id, content.named)
+
+    def _replace_content(self, connection: sa.Connection, activity_id: int, number: int, content: Content) -> None:
+        """Store another content as a revision that is there already."""
+        keep_snapshots(connection, self._insert_into, content.snapshots, self.now())
+        this = (revisions.c.activity_id == activity_id, revisions.c.number == number)
+        connection.execute(sa.update(revisions).where(*this).values(content=content.as_json()))
+        revision_id = connection.scalars(sa.select(revisions.c.id).where(*this)).one()
+        connection.execute(sa.delete(revision_snapshots).where(revision_snapshots.c.revision_id == revision_id))
+        name_snapshots(connection, revision_snapshots.c.revision_id, revision_id, content.named)
 
     def _select(self, *conditions: sa.ColumnElement[bool]) -> tuple[Activity, ...]:
         """The activities that meet every condition, newest first."""
@@ -699,6 +703,12 @@ def keep_snapshots(connection: sa.Connection, insert_into: InsertInto, kept: Ite
         row = {"hash": snapshot.hash, "kind": snapshot.kind, "content": snapshot.content, "kept_at": at}
         insert, again = insert_into(snapshots).values(row), {"kept_at": at}
         connection.execute(insert.on_conflict_do_update(index_elements=[snapshots.c.hash], set_=again))
+
+
+def name_snapshots(connection: sa.Connection, owner: sa.Column[int], owner_id: int, hashes: Iterable[str]) -> None:
+    """Store that a revision or regrade names these snapshots, as far as they are stored."""
+    named = sa.select(sa.literal(owner_id), snapshots.c.hash).where(snapshots.c.hash.in_(list(hashes)))
+    connection.execute(sa.insert(owner.table).from_select([owner.name, "hash"], named))
 
 
 def _activity(row: Any) -> Activity:

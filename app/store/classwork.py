@@ -164,9 +164,8 @@ class ClassAttempt:
     """One check of a sheet, stored for good; a submission if it was handed in.
 
     `marked_by` is the sheet key (`FrozenWorksheet.sheet_key`) of the worksheet definition that gave the stored marks:
-    the attempt's own `sheet_key` until a regrade marks it by a corrected definition. It is None for attempts that were
-    regraded before the database knew this. `taken_in`: it was a draft when the activity closed. `late`: it was made in
-    the late window, or after answers had been shown.
+    the attempt's own `sheet_key` until a regrade marks it by a corrected definition. `taken_in`: it was a draft when
+    the activity closed. `late`: it was made in the late window, or after answers had been shown.
     """
 
     id: int
@@ -184,7 +183,7 @@ class ClassAttempt:
     out_of: int
     handed_in: bool
     created_at: datetime
-    marked_by: str | None = None
+    marked_by: str
     taken_in: bool = False
     late: bool = False
 
@@ -499,7 +498,7 @@ class Classwork(QueryBase):
             for paper in papers
         ]  # fmt: skip
         if papers:
-            with self._write_transaction() as connection:
+            with self.transaction() as connection:
                 for table, rows in ((attendance, arrivals), (class_drafts, drafts), (class_attempts, attempts)):
                     connection.execute(self._insert_into(table).on_conflict_do_nothing(), rows)
 
@@ -517,7 +516,7 @@ class Classwork(QueryBase):
         ]  # fmt: skip
         if rows:
             unique = [class_attempts.c.student_id, class_attempts.c.client_id]
-            with self._write_transaction() as connection:
+            with self.transaction() as connection:
                 connection.execute(
                     self._insert_into(class_attempts).on_conflict_do_nothing(index_elements=unique), rows
                 )

@@ -1,7 +1,6 @@
 """The library as an activity has it: its worksheets, models and wording as they were frozen, whatever became of them.
 
-A revision names snapshots of its wording and of every model that its sheets may have. Revisions of earlier versions
-name none, and have the models and the wording of now.
+A revision names snapshots of its wording and of every model that its sheets may have.
 """
 
 from __future__ import annotations

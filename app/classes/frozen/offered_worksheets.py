@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from app.classes.frozen.frozen_library import frozen_ticket, library_of, worksheet_of
-from app.classes.student_sheet import ChosenWorksheet, choice_of, freeze, models_of, with_snapshots
+from app.classes.student_sheet import ChosenWorksheet, choice_of, freeze, models_of
 from app.sheets.exit_tickets import Ticket
 from app.sheets.library import Library
 from app.sheets.worksheet import Worksheet
@@ -97,16 +97,6 @@ def content_to_open(library: Library, tickets: Mapping[str, Ticket], store: Stor
     choices = [choice_of(item) for item in content.items]
     offer = offer_of(library, tickets, store, activity)
     return offer.freeze(choices, content.ticket.key if content.ticket else "")
-
-
-def complete_revisions(library: Library, store: Store, activity: Activity) -> Activity:
-    """The activity, after its revisions of earlier versions, which kept no models and no wording, got those of now."""
-    if activity.content.is_complete:
-        return activity
-    for number, content in store.activities.revisions(activity).items():
-        if not content.is_complete:
-            store.activities.complete(activity.id, number, with_snapshots(library, content))
-    return store.activities.find(activity.id) or activity
 
 
 def _models_now(library: Library, item: FrozenWorksheet) -> tuple[str, ...]:

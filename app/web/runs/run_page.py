@@ -23,20 +23,17 @@ from app.logs import request_thread
 from app.machine.work_queue import Client
 from app.metrics import timed_job
 from app.shapes.table import Blank
-from app.sheets.library import Library
 from app.sheets.reading import Answer
 from app.sheets.variant import Row, Variant
-from app.store import Answers, Run, Store
+from app.store import Answers, Run
 from app.store.limits import failure_of
 from app.translation import gettext as _
 from app.translation import ngettext
 from app.web.practice.sheet_request import (
     PostedSheet,
     save_posted,
-    sheet_key,
     sheet_link,
     store_new_attempt,
-    variant_of_key,
 )
 from app.web.shared.cookies import VISITOR_COOKIE
 from app.web.shared.forms import whole_number
@@ -208,15 +205,15 @@ def run_again(
     student may store, or else in what the network may.
     """
     first = _find_run(services, run_id)
-    variant = _sheet_of(services.library, services.store, first)
+    variant = sheet_of_run(services.library, services.store, first)
     size = BYTES_OF_RUN + bytes_of(first.answers)
     token, find = request.cookies.get(VISITOR_COOKIE), services.store.activities.of_visitor
     if token and first.activity_id and (enrolled := find(token, first.activity_id)):
         services.storage.charge_student(enrolled.student.id, size)
     else:
         services.storage.charge(client_network(request), size)
-    frozen = FrozenRun(first.activity_id, first.frozen, model_snapshot(variant.model)) if first.frozen else None
-    run = _start(services, client, variant, first.answers, options, frozen or freeze_run(variant))
+    frozen = FrozenRun(first.activity_id, first.frozen, model_snapshot(variant.model))
+    run = _start(services, client, variant, first.answers, options, frozen)
     return _respond(request, variant, run, _sheet_address(first, variant), options)
 
 
@@ -224,7 +221,7 @@ def run_again(
 def show_run(request: Request, services: ServicesDep, run_id: str) -> Response:
     """The run, finished or not, beside its sheet as it was then, for whoever has its address and may see it."""
     run = _find_run(services, run_id)
-    page = _run_page(run, _sheet_of(services.library, services.store, run), services.store.now())
+    page = _run_page(run, sheet_of_run(services.library, services.store, run), services.store.now())
     return render_page_or_fragment(request, "runs/run.html", "runs/_run.html", page)
 
 
@@ -232,7 +229,7 @@ def show_run(request: Request, services: ServicesDep, run_id: str) -> Response:
 def show_agreement(services: ServicesDep, run_id: str) -> Response:
     """What a run says of its sheet in one line, for the page of the sheet; nothing where it came to nothing."""
     run = _find_run(services, run_id)
-    variant = _sheet_of(services.library, services.store, run)
+    variant = sheet_of_run(services.library, services.store, run)
     return render("runs/_agreement.html", _agreement(run, variant, services.store.now()))
 
 
@@ -249,14 +246,9 @@ def show_attention_weights(services: ServicesDep, run_id: str) -> Response:
     return Response(_weights_png(result["picture"]["cells"]), media_type="image/png", headers=headers)
 
 
-def _sheet_of(library: Library, store: Store, run: Run) -> Variant:
-    """The sheet of a run; that of today's library for a run of an earlier version, which kept none of its own."""
-    return sheet_of_run(library, store, run) or variant_of_key(library, store, run.sheet_key)
-
-
 def _sheet_address(run: Run, variant: Variant) -> str:
     """The address of the sheet that a run was started on, in its activity or in practice."""
-    if run.activity_id is None or run.frozen is None:
+    if run.activity_id is None:
         return sheet_link(variant)
     return url_for("show_class_sheet", activity_id=run.activity_id, number=run.frozen["sheet"])
 
@@ -482,7 +474,7 @@ def _start(
     services: Services, client: Client, variant: Variant, answers: Answers, options: RunOptions, frozen: FrozenRun
 ) -> Run:
     """Store a new run and start it in a thread of its own."""
-    run = services.store.add_run(sheet_key(variant), answers, frozen.activity_id, frozen.values, (frozen.snapshot,))
+    run = services.store.add_run(answers, frozen.values, frozen.activity_id, (frozen.snapshot,))
     request_thread(_run_and_store, services, run, client, variant, options).start()
     return run
 

@@ -21,7 +21,7 @@ from app.classes.activity_form import (
     read_activity_form,
     texts_of,
 )
-from app.classes.frozen.offered_worksheets import Offer, complete_revisions, offer_of
+from app.classes.frozen.offered_worksheets import Offer, offer_of
 from app.classes.materials import OwnMaterials, materials_for_course
 from app.exchange.imported_models import library_with_model
 from app.models.architecture import TokensError
@@ -173,7 +173,7 @@ def change_activity(services: ServicesDep, access: EditableActivity, form: FormD
     """
     if _only_arranges(form):
         return _arrange_form(services, access, access.activity, _merged_texts(access, access.activity, form), form)
-    activity, own = complete_revisions(services.library, services.store, access.activity), _materials(services, access)
+    activity, own = access.activity, _materials(services, access)
     texts, state, store = _merged_texts(access, activity, form), _form_state(form), services.store
     offer = offer_of(
         own.library, own.tickets, store, activity, corrections=state.corrections, new_ticket=state.new_ticket

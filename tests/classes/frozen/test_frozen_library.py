@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from app.classes.frozen.frozen_library import freeze_ticket, frozen_form, frozen_ticket, worksheet_of
 from app.classes.frozen.frozen_run import freeze_run
-from app.classes.frozen.offered_worksheets import complete_revisions, offer_of
+from app.classes.frozen.offered_worksheets import offer_of
 from app.classes.gradebook import gradebook_columns
 from app.classes.student_sheet import best_scores, freeze, student_sheet
 from app.settings import PROJECT
@@ -158,22 +158,6 @@ def test_a_model_with_another_config_makes_another_sheet(library: Library, store
     )  # the edition stays as long as the model does
 
 
-def test_a_revision_of_an_earlier_version_is_completed_when_its_activity_is_saved(
-    library: Library, store: Store
-) -> None:
-    """It named no models and no snapshot of the wording, and had those of the library of now. Its sheet keys stay."""
-    running = RunningActivity(library, store)
-    bare = replace(freeze(library, ("llama-7b",), None), wording="0123456789ab", models={}, snapshots=())
-    store.activities.complete(running.activity.id, 1, bare)
-    old = running.activity
-    assert student_sheet(library, store, old, running.student(), 1).variant.model is library.models["llama-7b"]
-    completed = complete_revisions(library, store, old)
-    assert completed.revision == old.revision
-    assert completed.content.items == old.content.items
-    assert completed.content.models.keys() == {"llama-7b", *library.worksheets["llama-7b"].models}
-    assert student_sheet(without_anything(library), store, completed, running.student("Lou"), 1)
-
-
 def test_only_the_first_look_asks_the_database_for_snapshots(library: Library, store: Store) -> None:
     """Later requests, such as every save, make no statement more than with a library that nobody changed."""
     running = RunningActivity(library, store)
@@ -214,7 +198,7 @@ def test_snapshots_that_nothing_names_are_deleted_after_some_days(library: Libra
     kept, deleted = RunningActivity(library, store), RunningActivity(library, store, ("matrices-gpt2",))
     of_deleted = set(deleted.activity.content.models.values())
     run = freeze_run(library.variant("layer-mistral-7b"))
-    store.add_run("s", {}, None, run.values, (run.snapshot,))
+    store.add_run({}, run.values, None, (run.snapshot,))
     store.courses.delete(deleted.course)
     assert delete_expired(store.engine, store.now()) == 0
     with store.engine.begin() as connection:
