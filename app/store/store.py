@@ -113,8 +113,12 @@ class Store(QueryBase):
         database = OpenDatabase.of(engine, clock)
         super().__init__(database)
         self.key = SecretKey(read_or_make_secret(folder))
-        with migration_transaction(engine) as connection:
-            prepare_tables(connection)
+        try:
+            with migration_transaction(engine) as connection:
+                prepare_tables(connection)
+        except BaseException:
+            engine.dispose()
+            raise
         self.people = People(database)
         self.courses = Courses(database)
         self.roster = Roster(database, self.key)

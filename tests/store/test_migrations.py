@@ -40,7 +40,7 @@ def structure(connection: sa.Connection) -> dict[str, list[str]]:
             str(part)
             for parts in (
                 looked.get_columns(name),
-                looked.get_indexes(name),
+                [{**index, "dialect_options": str_values(index)} for index in looked.get_indexes(name)],
                 looked.get_unique_constraints(name),
                 looked.get_foreign_keys(name),
                 looked.get_check_constraints(name),
@@ -51,6 +51,11 @@ def structure(connection: sa.Connection) -> dict[str, list[str]]:
         )
         for name in looked.get_table_names()
     }
+
+
+def str_values(index: Any) -> dict[str, str]:
+    """What an index is like on this database alone, such as the rows that it has, as text."""
+    return {name: str(value) for name, value in index.get("dialect_options", {}).items()}
 
 
 def config_on(connection: sa.Connection) -> Config:
