@@ -22,7 +22,10 @@ from fastapi import FastAPI
 from starlette.testclient import TestClient
 
 from app.forward.process import HeadRunner
+from app.forward.run import HeadRun, WeightsPicture
+from app.machine.work_queue import THE_APP, Client
 from app.main import create_app
+from app.models.architecture import Architecture
 from app.settings import Settings
 from app.store.queries import utc_now
 from app.store.tables import metadata
@@ -74,10 +77,31 @@ class SoakResult:
 
 
 class _QuickRunner(HeadRunner):
-    """Gives every head the same result, without torch."""
+    """Gives every head a result of the usual length, without torch."""
 
-    def run(self, *_arguments: object, **_options: Any) -> dict[str, Any]:
-        return {"shapes": {}, "agrees": True, "numbers": [0.5] * 2000}
+    def run(self, architecture: Architecture, tokens: int, *, client: Client = THE_APP, **options: Any) -> HeadRun:
+        return HeadRun(
+            model=architecture.name,
+            family=architecture.family,
+            topic="single-head",
+            tokens=tokens,
+            head=0,
+            kv_head=0,
+            device="cpu",
+            device_name="none",
+            dtype="float32",
+            seed=0,
+            milliseconds=1.0,
+            peak_bytes=None,
+            needed_bytes=1,
+            shapes={},
+            agrees=True,
+            disagreements=(),
+            row_sums=None,
+            picture=WeightsPicture(side=1, head=0, cells=[[0.5] * 50] * 40),
+            lines=(),
+            notes=(),
+        )
 
 
 class _Clock:

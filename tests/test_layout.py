@@ -47,14 +47,15 @@ MAY_IMPORT: Mapping[str, set[str]] = {
     "grading": {*BELOW_SHEETS, "sheets", "figures", "forward"},
     "practice": CORE - {"practice"},
     "secret_key": set(),
-    "store": {"secret_key"},
-    "exchange": {*BELOW_SHEETS, "sheets", "store"},
-    "handout": {*CORE, "store", "exchange"} - {"practice"},
-    "classes": {*CORE, "store", "exchange"} - {"practice"},
+    "activities": set(),
+    "store": {"secret_key", "activities"},
+    "exchange": {*BELOW_SHEETS, "sheets", "activities", "store"},
+    "handout": {*CORE, "activities", "store", "exchange"} - {"practice"},
+    "classes": {*CORE, "activities", "store", "exchange"} - {"practice"},
     "settings": {"exchange"},  # which parses the URL of a mail server
-    "web": {*CORE, "store", "exchange", "handout", "classes", "settings"},
-    "main": {*CORE, "store", "exchange", "handout", "classes", "settings", "web"},
-    "cli": {*CORE, "store", "exchange", "handout", "classes", "settings", "secret_key", "web", "main"},
+    "web": {*CORE, "activities", "store", "exchange", "handout", "classes", "settings"},
+    "main": {*CORE, "activities", "store", "exchange", "handout", "classes", "settings", "web"},
+    "cli": {*CORE, "activities", "store", "exchange", "handout", "classes", "settings", "secret_key", "web", "main"},
 }
 MARKDOWN = {"markdown_it", "mdurl"}
 PYDANTIC = {"pydantic", "pydantic_core", "annotated_types", "typing_extensions", "typing_inspection"}
@@ -219,7 +220,7 @@ def test_only_its_module_knows_a_topic() -> None:
     named = {
         (name, node.value)
         for name, tree in app_modules().items()
-        if not name.startswith(("app.topics.", "app.misconceptions.catalogue"))
+        if not name.startswith(("app.topics.", "app.misconceptions.groups.", "app.misconceptions.row_parts"))
         for node in ast.walk(tree)
         if isinstance(node, ast.Constant) and node.value in keys
     }
@@ -235,8 +236,10 @@ def test_no_two_public_classes_share_a_name() -> None:
 
 
 def test_no_public_constant_is_defined_twice() -> None:
-    """A constant's name says what it limits, so that the same name never means two things; each topic has a TOPIC."""
-    assert duplicates(public_constants()) == {"TOPIC"}
+    """A constant's name says what it limits, so that the same name never means two things; each topic has a TOPIC, and
+    each group of misconceptions a GROUP.
+    """
+    assert duplicates(public_constants()) == {"TOPIC", "GROUP"}
 
 
 # Pages, templates and tests

@@ -54,7 +54,6 @@ PHRASE = re.compile(r"(?<![\w.-])[A-Za-z’]{2,}(?: [a-z’]{2,}){2,}(?![\w.-])"
 FRAGMENT = re.compile(r"^ [a-z]{2,}(?: |$)|(?:^| )[a-z]{2,} $")  # words to be joined to others
 NOT_SAID = {
     ", null ",  # in the language of the tables of families
-    "default of ",  # a rule as the API has it
     "query key value",  # names of modules in transformers
     "query key value dense",
 }

@@ -14,13 +14,13 @@ from zoneinfo import ZoneInfo
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
 
+from app.activities.activity import MAX_ATTEMPTS_ALLOWED, MAX_MINUTES, Feedback, Running, Variants
 from app.classes.frozen.offered_worksheets import Offer
 from app.classes.student_sheet import ChosenWorksheet, choice_of
 from app.models.architecture import TokensError
 from app.sheets.library import Library
 from app.sheets.worksheet import WorksheetError
 from app.store import Content, Plan, Policies
-from app.store.activities import MAX_ATTEMPTS_ALLOWED, MAX_MINUTES, Feedback, Running, Variants
 from app.topics.requirements import TopicError
 from app.translation import N_
 from app.translation import gettext as _

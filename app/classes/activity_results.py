@@ -127,7 +127,7 @@ def activity_results(
     library: Library, store: Store, activity: Activity, student: Student | None = None
 ) -> tuple[SheetResults, ...]:
     """Every sheet of an activity with all attempts on it, of one student if one is given."""
-    attempts = store.classwork.attempts_of_activity(activity.id, student_id=student and student.id)
+    attempts = store.classwork.attempts_of_activity(activity.id, student_id=student.id if student else None)
     by_sheet = dict[str, list[ClassAttempt]]()
     for attempt in attempts:
         by_sheet.setdefault(attempt.sheet_key, []).append(attempt)

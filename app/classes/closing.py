@@ -15,12 +15,12 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from app.activities.rules import Rules
 from app.classes.frozen.frozen_library import frozen_worksheet, library_of
-from app.classes.student_sheet import stored_marks, variant_of
-from app.grading.grade import grade
+from app.classes.sheet_actions import auto_submit
+from app.classes.student_sheet import variant_of
 from app.metrics import count_failure
 from app.sheets.library import Library
-from app.sheets.variant import box_texts
 from app.store import Activity, ClassSheetKey, Content, Store, TakenIn, UnfinishedWork
 from app.store.limits import failure_of
 from app.store.queries import batches
@@ -145,27 +145,24 @@ class Closing:
 
 
 def _graded(library: Library, store: Store, activity: Activity, drafts: Iterable[UnfinishedWork]) -> Iterator[TakenIn]:
-    """Those of the drafts that are taken in, with their marks. One that cannot be graded is left out, and logged."""
-    allowed, extra = activity.policies.max_attempts, store.activities.extra_times(activity.id)
-    sheets = _sheets_by_key(store.activities.revisions(activity))
+    """Those of the drafts that are auto-submitted, with their marks; one that cannot be graded is logged."""
+    extra, sheets = store.activities.extra_times(activity.id), _sheets_by_key(store.activities.revisions(activity))
     for work in drafts:
         draft = work.draft
-        if not work.has_news or (allowed and work.attempts >= allowed) or draft.sheet_key not in sheets:
+        if not work.has_news or draft.sheet_key not in sheets:
             continue
-        late = replace(activity, extra_minutes=extra.get(draft.student_id, 0)).is_late(draft.saved_at)
-        if late and work.handed_in_on_time:
-            continue
+        for_student = replace(activity, extra_minutes=extra.get(draft.student_id, 0))
         revision, number, content = sheets[draft.sheet_key]
         try:
             worksheet = frozen_worksheet(content.items[number - 1], activity.policies)
             variant = variant_of(library_of(library, store, content), store, worksheet, draft.variant)
-            report = grade(variant, box_texts(variant, draft.answers))
+            submitted = auto_submit(variant, work, Rules.of(for_student, draft.saved_at)).attempt
         except Exception:  # one sheet that cannot be graded must not keep a class from its marks
             log.exception("a draft of activity %s could not be graded", activity.id)
             continue
-        if report.has_readable_answer or work.writes(content.items[number - 1].questions):
+        if submitted:
             key = ClassSheetKey(draft.student_id, activity.id, revision, number, draft.sheet_key)
-            yield TakenIn(key, work, stored_marks(variant, report), late)
+            yield TakenIn(key, work, submitted.graded, submitted.late)
 
 
 def _sheets_by_key(revisions: Mapping[int, Content]) -> dict[str, tuple[int, int, Content]]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
-from app.store import Activity, Phase, Store
+from app.activities.activity import Activity, Phase, UndoableClose
+from app.store import Store
 
 CLOSING_MINUTES = (0, 2, 5, 10, 15)
 
@@ -32,7 +33,49 @@ def closing_menu(store: Store, activity: Activity, now: datetime, working: int) 
         working=working,
         takes_in=activity.policies.take_in_drafts,
         can_close=phase in ("open", "waiting") and not activity.is_about_to_close(now),
-        can_undo=closes_at is not None and store.activities.can_undo_close(activity),
+        can_undo=closes_at is not None and can_undo_close(store, activity),
         closes_at=closes_at,
         seconds=activity.seconds_left(now),
     )
+
+
+def close_undoably(store: Store, activity: Activity, minutes: int = 0) -> bool:
+    """Close an activity in so many minutes, so that until then it can be undone; False if nothing happens.
+
+    See Activity.close_pressed.
+    """
+    with store.transaction():
+        current = store.activities.locked(activity)
+        press = current.close_pressed(store.now(), minutes, _last_press(store, current)) if current else None
+        if current is None or press is None:
+            return False
+        store.activities.close(current, press.closes_at)
+        store.activities.keep_close(current, press)
+    return True
+
+
+def can_undo_close(store: Store, activity: Activity) -> bool:
+    """Whether the last press of Close can be undone now."""
+    return _last_press(store, activity) is not None
+
+
+def undo_last_close(store: Store, activity: Activity) -> bool:
+    """Put the opening and closing times back as they were before Close was pressed; False where it is too late.
+
+    Nothing else has to be undone: until then no answers are shown, no draft is taken in, and no work is late.
+    """
+    with store.transaction():
+        current = store.activities.locked(activity)
+        press = _last_press(store, current) if current else None
+        if current is None or press is None:
+            return False
+        plan = replace(current.plan, opens_at=press.opens_before, closes_at=press.closes_before)
+        store.activities.change(current, plan)
+        store.activities.keep_close(current, None)
+    return True
+
+
+def _last_press(store: Store, activity: Activity) -> UndoableClose | None:
+    """The last press of Close, None where it can no longer be undone."""
+    press = store.activities.last_close(activity)
+    return press if press and press.can_be_undone(activity, store.now()) else None

@@ -329,7 +329,6 @@ def _questions(revisions: Iterable[Content]) -> dict[str, str]:
 
 
 def _without_id(answer: TicketAnswer) -> dict[str, Any]:
-    """Return an exit-ticket answer as JSON without its id, which the student's form made."""
     return {name: value for name, value in asdict(answer).items() if name != "id"}
 
 
@@ -373,7 +372,7 @@ def _as_text(value: Any) -> Any:
 
 
 def _readme(course: Course) -> str:
-    """What each file in the ZIP is, and in which time zone times are."""
+    """README.txt of the ZIP: what each file is, the course's name and its time zone."""
     text = _("""\
 {course}
 exported from Attention Shapes. Times are in {zone} in the CSV files and in UTC in the JSON files.

@@ -13,7 +13,7 @@ from zoneinfo import available_timezones
 
 from app.classes.materials import copy_materials, library_with_materials, with_new_keys
 from app.sheets.library import Library
-from app.store import Activity, Course, Enrolment, Material, Store, Student, Teacher
+from app.store import Activity, Course, Enrolment, Material, Store, Student, Teacher, Visitor
 from app.translation import gettext as _
 
 MAX_TIME_ZONE_LENGTH, MAX_TITLE_LENGTH = 64, 200  # characters
@@ -89,20 +89,28 @@ class CoursePractice:
         return CoursePractice(self.topics, tuple(keys[key] for key in self.worksheets if key in keys))
 
 
+@dataclass(frozen=True)
+class Practising:
+    """A browser's student in a course, what that practises, and the student's record of it, if there is one."""
+
+    enrolment: Enrolment
+    practice: CoursePractice
+    record: str | None
+
+
 def practice_of(store: Store, course: Course) -> CoursePractice | None:
     """What a course practises; None where it has not switched that on."""
     stored = store.courses.practice(course)
     return None if stored is None else CoursePractice.from_json(stored)
 
 
-def practising_enrolment(store: Store, visitor_id: int) -> Enrolment | None:
-    """The enrolment for which a browser practises: the newest in a course, not archived, that has switched it on."""
-    enrolments = store.roster.enrolments(visitor_id)
-    return next((each for each in enrolments if _practises(store, each.course)), None)
-
-
-def _practises(store: Store, course: Course) -> bool:
-    return course.archived_at is None and store.courses.practice(course) is not None
+def practising(store: Store, visitor: Visitor) -> Practising | None:
+    """Who practises in this browser for a course, and what, in one query; None if it practises for none."""
+    found = store.roster.practising(visitor.id)
+    if found is None:
+        return None
+    enrolment, practice, record = found
+    return Practising(enrolment, CoursePractice.from_json(practice), record)
 
 
 def practice_library(library: Library, store: Store, course: Course, practice: CoursePractice) -> Library:
@@ -110,13 +118,11 @@ def practice_library(library: Library, store: Store, course: Course, practice: C
 
     Own ones that were removed, or that cannot be used any more, are left out.
     """
-    own = [material for material in own_worksheets(store, course) if material.key in practice.worksheets]
-    if not own:
+    if not practice.worksheets:
         return library.of_topics(practice.topics)
-    whole = library_with_materials(library, store, own)
-    keys = {material.key for material in own}
-    chosen = {key: sheet for key, sheet in whole.worksheets.items() if key in keys or sheet.topic in practice.topics}
-    return Library(chosen, whole.models, whole.wording)
+    own = [material for material in own_worksheets(store, course) if material.key in practice.worksheets]
+    chosen = library.of_topics(practice.topics)
+    return library_with_materials(chosen, store, own)
 
 
 def own_worksheets(store: Store, course: Course) -> tuple[Material, ...]:

@@ -14,7 +14,7 @@ from app.models.config_fields import ConfigError
 from app.sheets.authoring.worksheet_settings import SettingError, read_settings
 from app.sheets.exit_tickets import Ticket, ticket_of_settings
 from app.sheets.library import Library
-from app.sheets.worksheet import MAX_NAMES, MAX_SHORT_TEXT, Worksheet, WorksheetError
+from app.sheets.worksheet import MAX_NAMES, MAX_SHORT_TEXT, Model, Worksheet, WorksheetError
 from app.store import Content, Course, FrozenTicket, FrozenWorksheet, Material, Store, Teacher
 from app.translation import gettext as _
 
@@ -52,19 +52,20 @@ def with_materials(
 ) -> OwnMaterials:
     """The library and the tickets with some materials; those that cannot be used are left out, each with a reason."""
     by_key, unusable, all_tickets = dict[str, Material](), dict[int, str](), dict(tickets)
+    sheets, models = list[Worksheet](), dict[str, Model]()
     for material in materials:
         try:
             if material.kind == "ticket":
                 all_tickets[material.key] = ticket_of_material(material)
             else:
                 with_models = library_with_models_of(library, store, material.content)
-                sheet = worksheet_of_material(with_models, material)
-                library = replace(with_models, worksheets={**library.worksheets, sheet.key: sheet})
+                sheets.append(worksheet_of_material(with_models, material))
+                models |= with_models.models
         except (WorksheetError, ConfigError) as error:
             unusable[material.id] = str(error)
         else:
             by_key[material.key] = material
-    return OwnMaterials(library, all_tickets, by_key, unusable)
+    return OwnMaterials(library.with_added(sheets, models.values()), all_tickets, by_key, unusable)
 
 
 def worksheet_of_material(library: Library, material: Material) -> Worksheet:

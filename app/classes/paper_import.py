@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Literal
 
+from app.activities.work import ClassAttempt, ClassDraft, PaperAttempt
 from app.classes.frozen.frozen_library import freeze_model, frozen_worksheet, library_of
 from app.classes.roster_lookup import RosterLookup
 from app.classes.student_sheet import (
@@ -31,7 +32,6 @@ from app.sheets.library import Library
 from app.sheets.variant import Variant, box_texts
 from app.sheets.worksheet import WorksheetError
 from app.store import Activity, Store, Student, VariantSizes
-from app.store.classwork import ClassAttempt, ClassDraft, PaperAttempt
 from app.translation import alternatives
 from app.translation import gettext as _
 

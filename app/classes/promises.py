@@ -11,8 +11,8 @@ import hashlib
 import json
 from typing import Any
 
+from app.activities.activity import Feedback
 from app.store import Activity
-from app.store.activities import Feedback
 from app.translation import N_, ngettext
 from app.translation import gettext as _
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from app.activities.work import ClassDraft
 from app.classes.frozen.frozen_library import (
     chosen_form,
     freeze_ticket,
@@ -32,7 +33,6 @@ from app.store import (
     Student,
     VariantSizes,
 )
-from app.store.classwork import ClassDraft
 
 
 @dataclass(frozen=True)

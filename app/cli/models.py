@@ -41,7 +41,7 @@ MODEL_HELP = N_("key of a model, path of a config.json, or org/name on the Huggi
 
 
 def add_to(commands: Commands) -> None:
-    """Add the commands `models`, `shapes`, `parameters` and `run`, with their options."""
+    """Add the commands `models`, `shapes`, `parameters` and `run`, with their options; `run` takes one model."""
     commands.add("models", _list_models, _("List the models of the library."))
     shapes_command = commands.add(
         "shapes", _show_shapes, _("Print the shapes of every matrix in a head, a layer and the model.")
@@ -153,15 +153,15 @@ def _run_head(parsed: argparse.Namespace) -> None:
     head = whole_number(parsed.head, "--head")
     options = {"topic": parsed.topic, "head": head, "device": parsed.device, "dtype": parsed.dtype}
     architecture = _architecture(parsed.model)
-    result = run_head(architecture, _tokens(parsed, architecture), **options).as_dict()
+    run = run_head(architecture, _tokens(parsed, architecture), **options)
     if parsed.json:
-        print_json(result)
+        print_json(run.as_dict())
         return
     heading = _("{model}, {tokens} tokens, on {device_name} in {dtype}")
-    print(heading.format(**{word: result[word] for word in ("model", "tokens", "device_name", "dtype")}))
-    print_table([_shape_row(key, shape) for key, shape in result["shapes"].items()])
-    differences = _("The answer key and PyTorch differ: {tensors}").format(tensors=result["disagreements"])
-    print(_("The answer key and PyTorch agree.") if result["agrees"] else differences)
+    print(heading.format(model=run.model, tokens=run.tokens, device_name=run.device_name, dtype=run.dtype))
+    print_table([_shape_row(key, shape) for key, shape in run.shapes.items()])
+    differences = _("The answer key and PyTorch differ: {tensors}").format(tensors=run.disagreements)
+    print(_("The answer key and PyTorch agree.") if run.agrees else differences)
 
 
 def _shape_row(key: str, shape: list[int]) -> tuple[str, str]:
@@ -170,10 +170,7 @@ def _shape_row(key: str, shape: list[int]) -> tuple[str, str]:
 
 
 def _tokens(parsed: argparse.Namespace, architecture: Architecture) -> int:
-    """Return the number of --tokens; without it 100, or the length nearest to 100 that the model takes.
-
-    Raises InputError if it is no whole number in digits.
-    """
+    """Return --tokens, else the length nearest to 100 that the model takes; raises InputError for no number."""
     stated = optional_whole_number(parsed.tokens, "--tokens")
     return (architecture.fixed_tokens or min(100, architecture.max_tokens)) if stated is None else stated
 

@@ -75,7 +75,7 @@ def _serve(_parsed: argparse.Namespace) -> None:
 
 
 def _check_connections(settings: Settings, store: Store) -> None:
-    """Raise InputError if PostgreSQL allows fewer connections than the workers may open: a class would notice."""
+    """Raise InputError if PostgreSQL allows fewer connections than the workers may open; SQLite has no limit."""
     needed, allowed = settings.workers * connections_of_each(settings.workers), connections_allowed(store.engine)
     if allowed is not None and needed > allowed:
         problem = _(

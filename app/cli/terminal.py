@@ -98,10 +98,7 @@ def print_json(value: object) -> None:
 
 
 def print_table(rows: Sequence[Sequence[object]]) -> None:
-    """Print rows of equal length as left-aligned columns, two spaces apart, each as wide as its widest cell.
-
-    There must be at least one row.
-    """
+    """Print at least one row, all of equal length, as columns two spaces apart, each as wide as its widest cell."""
     texts = [[str(cell) for cell in row] for row in rows]
     widths = [max(len(row[column]) for row in texts) for column in range(len(texts[0]))]
     for row in texts:

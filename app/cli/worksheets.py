@@ -165,10 +165,7 @@ def _answers(name: str) -> dict[str, str]:
 
 
 def _print_report(variant: Variant, report: Report, hint: Hint | None) -> None:
-    """Print a line for each mark, the score, the diagnosis if any, and the hint unless it repeats the diagnosis.
-
-    Of each answer the first 40 characters are printed.
-    """
+    """Print marks with 40 characters of each answer, score, diagnosis if any, and a hint that does not repeat it."""
     print_table([(variant.box(blank), mark.kind, mark.text[:40], mark.message) for blank, mark in report.marks.items()])
     print(_("{score} of {best}").format(score=report.score, best=report.out_of))
     if report.diagnosis:
@@ -224,7 +221,8 @@ def _check_worksheets(parsed: argparse.Namespace) -> None:
 def _library_of_file(path: Path, *, as_json: bool) -> Library:
     """The app's library with the worksheet in a file as its only one, or with none if the file has an exit ticket.
 
-    If the file cannot be used, all its problems are printed, each with its line, and the process ends with status 1.
+    If the file cannot be used, all its problems are printed, each with its line or `as_json`, and the process ends with
+    status 1.
     """
     library = open_library()
     try:

@@ -10,7 +10,7 @@ from app.store import Student
 
 from .spreadsheet import Cell, plain_csv
 
-# Canvas ignores a column whose title holds the title of one of its own columns, such as "Final Score", and takes a
+# Canvas ignores a column whose title holds the title of one of Canvas's columns, such as "Final Score", and takes a
 # number in brackets at the end of a title for the id of an assignment.
 _CANVAS_TITLE = re.compile(r"(Current|Final|Override) (?=Score|Points|Grade|Status)")
 _CANVAS_ID = re.compile(r"\((\d+)\)\s*$")
@@ -60,7 +60,6 @@ def moodle_csv(students: Sequence[Student], columns: Sequence[PointsColumn]) -> 
 
 
 def _canvas_cell(column: PointsColumn, student: Student) -> Cell:
-    """Return the student's score as Canvas reads it."""
     return "EX" if student.id in column.excused else column.scores.get(student.id)
 
 
@@ -71,10 +70,7 @@ def _percent(column: PointsColumn, student: Student) -> float | None:
 
 
 def unique_titles(titles: Iterable[str]) -> Iterator[str]:
-    """Yield the titles in their order, a repeated one with its count: "A", "B", "A" become "A", "B", "A [2]".
-
-    Gradebooks merge columns with the same title.
-    """
+    """Yield titles that gradebooks don't merge: "A", "B", "A" become "A", "B", "A [2]"."""
     counts = dict[str, int]()
     for title in titles:
         counts[title] = counts.get(title, 0) + 1

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("attention_shapes")
 
 DEFAULT_ENDPOINT = "https://huggingface.co"
-# Where the Hub may send us for a file, beside its own address: it keeps large files at these domains.
+# Where the Hub may send us for a file, besides its address: it keeps large files at these domains.
 HUB_DOMAINS = ("huggingface.co", "hf.co")
 ANSWER_TIMEOUT_S = 5  # for connecting, and for each further piece of the answer
 FETCH_TIMEOUT_S = 20  # for the whole file: a hub that sends byte by byte holds nobody longer than this

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path, PurePath
 from typing import Any, Protocol
@@ -48,7 +47,7 @@ def library_with_model(library: Library, store: Store, key: str | None) -> Libra
     stored = store.find_model(key)
     if stored is None:
         return library
-    return replace(library, models={**library.models, key: _model(stored)})
+    return library.with_added(models=[_model(stored)])
 
 
 def variant_from_code(library: Library, store: Store, text: str) -> Variant:
@@ -92,7 +91,8 @@ def import_config(store: Store, config: object, source: str, name: str = "", rep
 def config_to_keep(config: object, depth: int = 0) -> object:
     """A config without fields that no size is read from: long texts and lists, tables of labels, quantization settings.
 
-    A table of labels becomes their number, or null if it is empty. `depth` counts the objects around this one.
+    A table of labels becomes their number, or null if it is empty. `depth` counts the objects around this one: those
+    within MAX_KEPT_DEPTH others are left out. A config that is no object stays.
 
     Example:
         config_to_keep({"d_model": 512, "id2label": {"0": "cat"}, "label2id": {"cat": 0}})

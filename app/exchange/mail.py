@@ -104,7 +104,7 @@ def read_sender(text: str) -> Address:
     """
     import email_validator  # not needed where no mail is sent
 
-    email_validator.SPECIAL_USE_DOMAIN_NAMES.clear()  # a campus may have a domain of its own, such as mail.local
+    email_validator.SPECIAL_USE_DOMAIN_NAMES.clear()  # a campus may use one, such as mail.local
 
     try:
         checked = email_validator.validate_email(
@@ -232,9 +232,6 @@ def _server_code(error: Exception) -> str:
 
 
 def _with_ascii_domain(email: str) -> str:
-    """Return the address as mail servers look it up: ada@bücher.example is ada@xn--bcher-kva.example.
-
-    Raises ValueError for a domain that has no such form.
-    """
+    """Return ada@bücher.example as ada@xn--bcher-kva.example; raises ValueError if the domain has no such form."""
     box, _, domain = email.partition("@")
     return f"{box}@{domain if domain.isascii() else domain.encode('idna').decode('ascii')}"

@@ -32,10 +32,7 @@ class MaterialFile:
 
 
 def decode_file(content: bytes) -> str:
-    """The text of a file in UTF-8, with or without a byte order mark.
-
-    Raises MaterialFileError, naming the line, for any other.
-    """
+    """The text of a file in UTF-8, without a byte order mark; raises MaterialFileError, naming the line, for others."""
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -89,7 +86,7 @@ def _with_lines(text: str, errors: Sequence[SettingError], *, names_setting: boo
         name = ".".join(str(part + 1 if isinstance(part, int) else part) for part in error.path)
         sentence = f"{name}: {error}" if names_setting else str(error)
         line = line_of(lines, error.path)
-        # A setting that is missing stands in no line.
+        # A setting that is missing has no line.
         sentences.append(
             (line or 0, _("Line {line}: {sentence}").format(line=line, sentence=sentence) if line else sentence)
         )

@@ -34,7 +34,7 @@ _TITLES: Mapping[_ColumnKind, frozenset[str]] = {
                          "matriculation number", "username", "roster number"}),
 }  # fmt: skip
 _DELIMITERS = "\t;,"
-_EXTRA_LINES = 20  # that a list may have beside its names, such as a header
+_EXTRA_LINES = 20  # that a list may have besides its names, such as a header
 _MOST_CELLS = 20  # of a line without a header
 _HEADER_LENGTH = 20_000  # characters of a header that are looked at
 # Rows of gradebooks that are no students: of Canvas, its test student in either order, and of Moodle.
@@ -56,10 +56,7 @@ class RosterRows:
 
 
 def read_names(roster: bytes | str) -> tuple[str, ...]:
-    """Return the names of a class list in its order; raises RosterError.
-
-    Names that several students have are followed by the number, so that all differ.
-    """
+    """Return the names of a class list in order, equal ones with their numbers added; raises RosterError."""
     return tuple(told_apart(read_roster(roster)))
 
 
@@ -78,8 +75,8 @@ def read_roster(roster: bytes | str, max_names: int = MAX_ROSTER_NAMES) -> tuple
 def read_roster_rows(roster: bytes | str, max_names: int = MAX_ROSTER_NAMES) -> RosterRows:
     """Return the entries that `read_roster` returns, with the names of the rows that it left out.
 
-    Rows without a name are not among those left out. Raises RosterError as `read_roster` does, and for more than
-    `max_names`.
+    Rows without a name are not among those. Raises RosterError as `read_roster` does: for more than `max_names`, for
+    example.
     """
     if len(roster) > MAX_ROSTER_BYTES:
         raise RosterError(
@@ -116,7 +113,7 @@ def write_roster(entries: Iterable[RosterEntry]) -> str:
 
 
 def _check_entries(entries: Sequence[RosterEntry], max_names: int) -> None:
-    """Raise RosterError for no names, more than `max_names`, or a name or number that is too long."""
+    """Raise RosterError for no names, more than `max_names`, and text of more than MAX_ENTRY_LENGTH characters."""
     if not entries:
         raise RosterError(_("The class list has no names. Type one name per line."))
     if len(entries) > max_names:
@@ -130,16 +127,12 @@ def _check_entries(entries: Sequence[RosterEntry], max_names: int) -> None:
 
 
 def _too_many(count: int, limit: int) -> RosterError:
-    """The error for a list with more names than may be added at once."""
     problem = _("The class list has {count:,} names; at most {limit:,} can be added at once.")
     return RosterError(problem.format(count=count, limit=limit))
 
 
 def _decode(roster: bytes) -> str:
-    """Return the text of a file: UTF-16 if it begins with the byte order mark, else UTF-8, else Windows-1252.
-
-    Raises RosterError for bytes that are none of these.
-    """
+    """Return a file's text: UTF-16 with a byte order mark, else UTF-8, else Windows-1252, else RosterError."""
     for encoding in ("utf-16",) if roster[:2] in (b"\xff\xfe", b"\xfe\xff") else ("utf-8-sig", "cp1252"):
         try:
             return roster.decode(encoding)
@@ -149,7 +142,7 @@ def _decode(roster: bytes) -> str:
 
 
 def _lines(text: str) -> list[str]:
-    """Return the lines that are not blank and hold more than separators; raises RosterError if there are none."""
+    """Return the lines with more than spaces and separators, NULs as spaces; raises RosterError if there are none."""
     lines = [line for line in text.removeprefix("\ufeff").replace("\0", " ").splitlines() if line.strip(' \t,;"')]
     if not lines:
         raise RosterError(_("The class list is empty. Type at least one name, one per line."))
@@ -220,10 +213,7 @@ def _header_columns(row: Sequence[str]) -> dict[_ColumnKind, int]:
 
 
 def _entry_by_header(row: Sequence[str], columns: Mapping[_ColumnKind, int]) -> tuple[str, str]:
-    """Return name and number of a row from its `columns`, "" for each that it does not have.
-
-    Without a full name, first and last name are joined; "Lee, Kim" becomes "Kim Lee".
-    """
+    """Return name and number of a row by its columns; first and last name are joined if there is no full name."""
     cells = {kind: clean_line(row[index]) if index < len(row) else "" for kind, index in columns.items()}
     name = cells.get("name") or clean_line(f"{cells.get('first', '')} {cells.get('last', '')}")
     return _first_name_first(name), cells.get("number", "")

@@ -57,7 +57,10 @@ def edge_kind(shapes: TypedShapes, blank: Blank) -> EdgeKind:
 
 
 def _kind(expression: Expression | None) -> EdgeKind:
-    """What a length counts, for its colour: tokens of an expert, a head's width, a single symbol's kind, or "other"."""
+    """What a length counts, for its colour.
+
+    "tokens" for those of an expert, "head" with d_h or d_v in it, what a single symbol counts, else "other".
+    """
     symbols = expression.symbols if expression else frozenset()
     if {"N", "E"} <= symbols:  # the tokens of one expert
         return "tokens"
@@ -84,10 +87,7 @@ def head_label(shapes: TypedShapes, tensor: str) -> tuple[str, EdgeKind, str]:
 
 
 def _title(shapes: TypedShapes, plan: FigurePlan) -> str:
-    """The title of a figure, with the equations of its results: 'Scores: S = Q · Kᵀ; A = softmax(S/√d_h)'.
-
-    Without a colon if all its results are given.
-    """
+    """A figure's title and the equations of its results, if any is not given: 'Weights: A = softmax(S/√d_h)'."""
     equations = "; ".join(_equation(shapes, key) for key in plan.results if shapes.table[key].made_by)
     words = shapes.variant.figure_wording(plan.key).title
     return f"{words}: {equations}" if equations else words
@@ -159,7 +159,7 @@ def mask_captions(shapes: TypedShapes) -> Iterator[str]:
 def mismatch_captions(shapes: TypedShapes, plan: FigurePlan) -> Iterator[MismatchCaption]:
     """Yield one sentence for each thing in a figure that does not fit, with the typed lengths alone.
 
-    A mismatch of a product is left to the figure that draws it as a product.
+    First come mismatches of sides, unless of a product that another figure draws as one; then heads and joined parts.
     """
     others = [other for other in FIGURE_PLANS[shapes.table.key] if other is not plan and other.draws_products]
     drawn_elsewhere = {result for other in others for result in other.results if not plan.draws_products}
@@ -225,7 +225,7 @@ def _merged_caption(shapes: TypedShapes, mismatch: DimensionMismatch) -> str:
 
 
 def _part_caption(shapes: TypedShapes, mismatch: PartMismatch) -> str:
-    """Why heads cannot be multiplied, or joined matrices do not make the whole; the widths of heads are worked out."""
+    """The sentence on heads that cannot be multiplied, with their widths, or on joined matrices that do not add up."""
     blanks = [blank for blank, _ in mismatch.sides]
     letters, lengths = [shapes.letter(b.tensor) for b in blanks], [shapes.label(b) for b in blanks]
     widths = [_head_width(shapes, blank) for blank in blanks] if mismatch.kind != "joined" else []

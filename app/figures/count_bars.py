@@ -28,10 +28,7 @@ KINDS_OF_COUNTS: Mapping[Bars, tuple[str, str, str]] = {
 
 @dataclass(frozen=True)
 class CountPlan:
-    """The counts in one figure: `parts` that add up, times `factor`, to `whole`.
-
-    Without `whole`, counts of one kind.
-    """
+    """The counts in one figure: `parts` that add up, times `factor`, to `whole`; without it, counts of one kind."""
 
     key: str
     parts: tuple[str, ...]

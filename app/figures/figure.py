@@ -36,7 +36,7 @@ EdgeSide = Literal[
 # How much of an edge is drawn: its line and its label; the line alone, or the matrix's letter alone, because the number
 # is elsewhere; or nothing until its box on the sheet has the focus.
 EdgeShown = Literal["label", "line", "letter", "focus"]
-# What an edge's colour says: its number is one of the sizes that the sheet itself tells, or another one, or there is
+# What an edge's colour says: its number is one of the sizes that the sheet states, or another one, or there is
 # none yet ("unknown"), or it does not fit the edge it should equal ("mismatch").
 EdgeKind = Literal["head", "model", "tokens", "other", "unknown", "mismatch"]
 T = TypeVar("T")  # a dataclass
@@ -45,7 +45,7 @@ MARGIN_PX = 6.0  # around everything in a figure
 CLEAR_PX = 3.0  # between a label that was moved and what it was moved away from
 SIGN_SIDE_PX = 16.0  # of the square that a sign takes
 HOOK_PX = 4.0  # of a bracket
-ARC_POINTS = 8  # by which an arc is told from what it must not cross
+ARC_POINTS = 8  # that show whether an arc crosses something
 VIEW_PX = (250.0, 150.0)  # width and height, at least, of the part of a flow that is looked at
 VIEW_MARGIN_PX = 6.0
 
@@ -198,7 +198,7 @@ class Edge:
 
     @property
     def text_width(self) -> float:
-        """The approximate width of the label in px: its wider line; 0 if it is not shown."""
+        """The approximate width in px of the label's wider line, of the letter if it is shown alone, else 0."""
         if self.shown != "label":
             return letter_px(self.letter) if self.shown == "letter" else 0.0
         space = SPACE_PX if self.letter and self.label else 0.0
@@ -258,7 +258,11 @@ class Edge:
 
     @property
     def anchor(self) -> Literal["start", "middle", "end"]:
-        """The end of its lines at which the label is aligned: the one next to the box, or the middle."""
+        """Which end of the label's lines is at its place: "start", "middle" or "end", by the side.
+
+        A label at the left or upper left ends there, one above or below is centred there unless it is cramped, others
+        start there.
+        """
         if self.side in ("left", "foot", "upper") or (self.side == "under" and self.is_cramped):
             return "end"
         if self.side in ("top", "below"):
@@ -441,10 +445,7 @@ class Flow:
 
     @property
     def axis_labels(self) -> tuple[tuple[str, Edge], ...]:
-        """The labels of the lane inside the frames, each with its products.
-
-        Without the first, which is always visible.
-        """
+        """The labels of the lane inside the frames, without the first, always visible one, each with its products."""
         products = dict[Edge, list[str]]()
         for key, axis in self.axes.items():
             products.setdefault(axis, []).append(key)

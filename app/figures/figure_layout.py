@@ -135,7 +135,6 @@ def _head_context(pen: Pen, plan: FigurePlan) -> Sketch:
 
 
 def _made_by(pen: Pen, plan: FigurePlan) -> Operation:
-    """The operation that makes the last result of a plan out of the matrices before it."""
     made_by = pen.shapes.table[plan.results[-1]].made_by
     assert made_by is not None  # noqa: S101 - plans of stacks and rows show what an operation does
     return made_by
@@ -161,10 +160,7 @@ def _stack(pen: Pen, plan: FigurePlan) -> Sketch:
 
 
 def _row(pen: Pen, plan: FigurePlan) -> Sketch:
-    """Matrices side by side, with the operation's signs between them, each labelled at its right and bottom.
-
-    A concatenation has a bracket if its widths do not add up.
-    """
+    """Labelled matrices side by side with signs between them; a bracket if joined widths do not add up."""
     sketch, x, made_by = Sketch(), 0.0, _made_by(pen, plan)
     for key, sign in zip(plan.tensors, " " + made_by.signs, strict=True):
         box = pen.box(key, x, 0.0)

@@ -56,7 +56,7 @@ NEXT_PX = 12.0  # between two matrices that are made of one operand
 PRODUCT_PX = 22.0  # between the left operand of a product and its result
 SIGN_ROOM_PX = 34.0  # between two matrices with a sign between them
 SIGN_TEXT_PX = 16.0  # of a sign
-TEXT_PX = 7.0  # between a text and what is beside it
+TEXT_PX = 7.0  # between a text and what is next to it
 LANE_PX = 5.0  # of the lane around its matrices
 LANES_PX = 16.0  # between two lanes with all that is at them
 
@@ -131,7 +131,7 @@ class _Lane:
     left: str
 
     def sketch(self) -> Sketch:
-        """Draw the columns from left to right, then signs, arcs and brackets, and the state of each part."""
+        """Draw each column as far left as the room of those before it allows, then signs, arcs and brackets."""
         columns, taken, right = dict[str, Sketch](), list[tuple[float, float, float, float]](), 0.0
         for before, key in pairwise(("", *self.keys)):
             column = self._column(key)
@@ -257,7 +257,7 @@ class _Lane:
         return rect.bottom if product.is_above else rect.y
 
     def _column(self, key: str) -> Sketch:
-        """A matrix of the lane, its right operand, and the labels and brackets of both."""
+        """A matrix of the lane, the right operand of its product if it is one, and the labels and brackets of both."""
         box, product = self.boxes[key], self.product_of.get(key)
         edges, brackets = self.edges[key], tuple(self._row_brackets(box))
         if product is None or not product.right:
@@ -268,10 +268,7 @@ class _Lane:
         return Sketch(boxes=(box, operand), edges=edges, brackets=brackets)
 
     def _gap(self, key: str, before: str, column: Sketch) -> float:
-        """The room between a matrix and the one before it in the lane; wider if it is made of that one.
-
-        It then has room for an arc or a sign.
-        """
+        """The room between a matrix and the one before it in the lane; with a sign or arc if it is made of that one."""
         product = self.product_of.get(key)
         if product is None or product.left != before:
             return NEXT_PX
@@ -291,7 +288,8 @@ class _Lane:
     def _taken(self, key: str, column: Sketch) -> Iterator[_Taken]:
         """Yield the rectangles of a column where nothing else may be, each with the room around it.
 
-        These are boxes, labels, brackets with the first place for their text, a sign, and the end of an arc.
+        These are boxes, labels, brackets with the first place for their text, a sign, the end of an arc, and the place
+        of its bracket.
         """
         for box in column.boxes:
             yield box.rect, TEXT_PX
@@ -318,10 +316,7 @@ class _Lane:
     # Labels
 
     def _lane_edges(self, box: Box) -> tuple[Edge, Edge]:
-        """The number of columns below a matrix, and its rows: on the left for the lane's, else next to the matrix.
-
-        Labels that would cover each other are moved apart.
-        """
+        """The labels of a matrix, not overlapping: columns below, rows on the left for the lane's, else next to it."""
         columns = self._edge(Blank(box.tensor, "columns"), "below", box, letter=self.pen.outside_letter(box))
         needed = max((outline.height for outline in self.pen.outlines([box])), default=0.0)
         columns = fast_replace(columns, shift=max(0.0, needed - box.rect.height))  # below its outline, if it has one
@@ -372,8 +367,9 @@ class _Lane:
     def _operand_edges(self, product: _Product, box: Box) -> tuple[Edge, Edge]:
         """The inner side of a right operand, and its outer side.
 
-        Each has a label only if it was typed and the left operand, or the result, does not show the same number. The
-        letter is at the far side if there is no room for it inside.
+        Each has a label only if it was typed and the left operand, or the result, does not show the same number.
+        Without one, the inner side is a line; the outer side has the letter, if that has no room inside, else it is
+        drawn only while its box on the sheet has the focus.
         """
         shapes, rows, columns = self.pen.shapes, Blank(box.tensor, "rows"), Blank(box.tensor, "columns")
         inner, outer = (columns, rows) if box.transposed else (rows, columns)
@@ -408,10 +404,7 @@ class _Lane:
     # Arcs and brackets
 
     def _arcs(self, product: _Product, columns: dict[str, Sketch]) -> Iterator[Arc]:
-        """Yield the arc between the inner sides of a product, to the shorter one.
-
-        Products with the same left operand share the arc of the first.
-        """
+        """Yield an arc between the inner sides of a product, to the shorter; one for all with the same left operand."""
         sharing = [each.result for each in self.products if each.left == product.left]
         if sharing[0] != product.result:
             return
@@ -425,7 +418,7 @@ class _Lane:
         yield Arc(*ends, product.is_above, mismatch, is_open, " ".join(sharing))
 
     def _row_brackets(self, box: Box) -> Iterator[MismatchBracket]:
-        """Yield the bracket right of a matrix with too many or too few rows for the lane, if they are a mismatch."""
+        """Yield the bracket right of a matrix with more or fewer rows than the lane, if it is a mismatch."""
         rows = Blank(box.tensor, "rows")
         if self._has_own_rows(rows) and self._is_mismatched(rows):
             short, long = sorted((box.rect.height, self.height))
@@ -436,11 +429,10 @@ class _Lane:
             yield MismatchBracket(*ends, Point(-1.0, 0.0), self._differ(rows, self.tokens), products=box.products)
 
     def _differ(self, first: Blank, second: Blank) -> str:
-        """The text of a bracket: 4096 ≠ 128."""
         return " ≠ ".join(map(self.pen.shapes.label, (first, second)))
 
     def _operand_brackets(self, product: _Product, operand: Box) -> Iterator[MismatchBracket]:
-        """Yield the bracket right of a right operand whose inner side is longer than that of the left one."""
+        """Yield the bracket right of a right operand whose inner side differs from the left one's and is longer."""
         length, left = operand.rect.height, self.boxes[product.left].rect.width
         if not self.pen.shapes.differ(*product.inner) or length <= left:
             return
@@ -478,7 +470,7 @@ class _Lane:
                     yield fast_replace(self._clear(bracket, sketch), products=mismatch.at)
 
     def _clear(self, bracket: MismatchBracket, sketch: Sketch) -> MismatchBracket:
-        """A bracket above a matrix, moved below it if labels are in the way; any other bracket stays."""
+        """The bracket; if it is above a matrix and labels are in the way, moved to the first free place below it."""
         taken = [self.pen.label_box(edge) for edge in sketch.edges if edge.text_height]
         (x1, y), (x2, end_y) = bracket.start, bracket.end
         if y != end_y or not bracket.bracket_box.overlapping(taken):

@@ -129,7 +129,7 @@ def _lines(variant: Variant, axes: _Axes, typed: Mapping[str, int], *, differs: 
 def _line(
     start: tuple[float, float], end: tuple[float, float], kind: EdgeKind, number: str = "·", blank: Blank | None = None
 ) -> Edge:
-    """A line from one point to another; the number that it is drawn from is not written beside it."""
+    """A line from one point to another; the number that it is drawn from is not written."""
     return Edge(blank, "below", Point(*start), Point(*end), number, kind, shown="line")
 
 

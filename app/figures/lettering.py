@@ -11,7 +11,7 @@ from functools import lru_cache
 
 LABEL_PX, LETTER_PX, SUBSCRIPT_PX = 12.0, 17.0, 11.0  # type sizes, as in drawing.css
 LINE_PX, LETTER_LINE_PX = 14.0, 19.0  # heights of a line of a label, without and with a matrix's letter
-BASELINE_PX, LETTER_BASELINE_PX = 11.0, 13.0  # from a line's top to what its characters stand on
+BASELINE_PX, LETTER_BASELINE_PX = 11.0, 13.0  # from a line's top to its baseline
 SPACE_PX = 4.0  # between a letter and the number after it
 
 

@@ -68,6 +68,5 @@ def some_layers_hide_more(shapes: TypedShapes, rows: int) -> bool:
 
 def _limits(architecture: Architecture) -> Iterator[tuple[int | None, int | None]]:
     """Yield how far each layer's window reaches, and its chunk; None for one that it does not have."""
-    for stack in architecture.stacks:
-        for run in stack.runs:
-            yield architecture.reach_of(run.window) if run.window else None, run.chunk
+    for run in architecture.runs:
+        yield architecture.reach_of(run.window) if run.window else None, run.chunk

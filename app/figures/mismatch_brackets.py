@@ -65,10 +65,7 @@ def brackets_of(pen: Pen, mismatch: DimensionMismatch, sketch: Sketch) -> tuple[
 
 
 def head_brackets(pen: Pen, first: Box, second: Box) -> tuple[MismatchBracket, ...]:
-    """The bracket between the widths of two single heads that should be equal, if both are known and differ.
-
-    () too if the drawing must not give mismatches away.
-    """
+    """The bracket between two heads of known, different widths; () for others, or if mismatches are not told."""
     widths = {pen.shapes.head_width(box.tensor) for box in (first, second)}
     if not pen.shapes.tells_mismatches or len(widths) == 1 or None in widths:
         return ()
@@ -114,7 +111,7 @@ def _bracket_between(first: Side, second: Side) -> MismatchBracket:
 
 
 def _sides(pen: Pen, blank: Blank, sketch: Sketch) -> Iterator[Side]:
-    """Yield the places where a figure draws a length; the columns of a single head are left out."""
+    """Yield each place where a figure draws a length; columns of a box that is a single head are left out."""
     for box in sketch.boxes:
         if box.tensor == blank.tensor and (blank.field == "rows" or box.letter == pen.shapes.letter(box.tensor)):
             vertical = (blank.field == "rows") != box.transposed

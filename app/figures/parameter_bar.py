@@ -32,7 +32,7 @@ class BarPiece:
 
     @property
     def idle(self) -> str:
-        """The part of its stripes that no token meets: the experts that it is not routed to; "" if there is none.
+        """An SVG path of the part of its stripes for experts that a token is not routed to; "" if there is none.
 
         It is taken off the top, so that the areas are to scale as well.
         """
@@ -62,10 +62,7 @@ class BarGroup:
 
 
 def parameter_bar(formula: ParameterFormula) -> tuple[BarGroup, ...]:
-    """The summands of a formula from left to right; together they are BAR_LENGTH long.
-
-    Layers with the same tensors are next to each other, wherever they are in the model.
-    """
+    """The summands of a formula from left to right, layers with the same tensors together, BAR_LENGTH long in all."""
     return tuple(_groups(formula))
 
 

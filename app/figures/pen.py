@@ -57,7 +57,10 @@ class Pen:
         return self.with_inside(self.empty_box(tensor, Rect(x, y, *size), transposed=transposed))
 
     def empty_box(self, tensor: str, rect: Rect, *, transposed: bool = False, products: str = "") -> Box:
-        """A matrix without anything inside: hatched if it is a parameter, incomplete if a side is not known."""
+        """A matrix without anything inside: hatched if it is a parameter, incomplete if a side is not known.
+
+        `transposed` and `products`, the results that it takes part in, are only noted: `rect` is its place as drawn.
+        """
         entry = self.shapes.table[tensor]
         return Box(
             tensor,

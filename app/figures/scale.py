@@ -20,9 +20,9 @@ Size = tuple[float, float]  # width, height
 
 MAX_SIDE_PX = 200.0  # of the longest length on the sheet
 UNKNOWN_SIDE_PX = 42.0  # of a length not typed yet
-MIN_SIDE_PX = 7.0  # of any length, so that it can be seen beside its coloured edge
+MIN_SIDE_PX = 7.0  # of any length, so that it can be seen next to its coloured edge
 MIN_SHORTENED_RATIO = 4  # from what multiple of everything else the longest length is drawn shortened
-MAX_FIGURE_PX = 520.0  # width of a figure, which is never shown smaller: the place beside a sheet on a laptop
+MAX_FIGURE_PX = 520.0  # width of a figure, which is never shown smaller: the room next to a sheet on a laptop
 MIN_CONTENT_PX = 210.0  # of that, for its matrices
 MAX_FLOW_PX = 318.0  # width of the matrices of a flow
 DECK_STEP_PX, DECK_TEXTS_PX = 145.0, 65.0  # width of labels and signs: of a step from deck to deck, of a batch
@@ -78,7 +78,6 @@ class Scale:
 
 
 def _measure(name: ScaleName, length: int | Fraction) -> float:
-    """What pixels are proportional to: the length, or its square root."""
     return math.sqrt(length) if name == "root" else float(length)
 
 
@@ -149,16 +148,16 @@ class MatrixSizes:
         return sum(self.scale.px(lengths[s]) if s in lengths else UNKNOWN_DECK_PX for s in (columns, *behind))
 
     def _lane_width(self, widths: list[float]) -> float:
-        """The width of a flow's matrices, but no less than with an output as wide as the input, and scores.
-
-        So the drawing doesn't jump while the sheet is being filled in.
-        """
+        """A flow's width, no less than with its output and scores, so that it stays as a sheet is filled in."""
         stated = _stated_lengths(self.shapes.variant)
         model, tokens = (self.scale.px(stated[symbol]) if symbol in stated else 0.0 for symbol in ("d", "N"))
         return max(sum(widths), 2.4 * model + 2 * tokens)
 
     def content_width(self, plan: FigurePlan) -> float:
-        """The width in px of a figure's matrices, by its layout, without the space around and between them."""
+        """The width in px of a figure's matrices as its layout puts them, without the space around and between them.
+
+        It is the widest in a stack, and the sum in a row; others add what they draw side by side.
+        """
         widths = [self.size(key)[0] for key in plan.tensors]
         match plan.layout:
             case "stack":
@@ -176,10 +175,7 @@ class MatrixSizes:
         return widths[0] + sum(self.column_width(key) for key in plan.results)
 
     def content_room(self, plan: FigurePlan) -> float:
-        """The width that a figure has for its matrices, without the labels and the space between them, by its layout.
-
-        At least MIN_CONTENT_PX, or 120 px for decks.
-        """
+        """The width for a figure's matrices, without labels and space; at least MIN_CONTENT_PX, or 120 px for decks."""
         if plan.layout == "flow":
             return MAX_FLOW_PX
         if plan.layout == "decks":

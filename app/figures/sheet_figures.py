@@ -72,7 +72,6 @@ def draw_side_by_side(
 
 
 def _differing(pairs: Iterable[tuple[Figure, Figure]]) -> tuple[tuple[Figure, Figure], ...]:
-    """The pairs whose two figures have different lengths or numbers."""
     return tuple((first, second) for first, second in pairs if first.labels != second.labels)
 
 

@@ -64,7 +64,6 @@ def _at(rect: Rect) -> str:
 
 
 def _from(x: float, y: float) -> str:
-    """The attributes of the point where a text begins, ends or has its middle."""
     return f'x="{x:.1f}" y="{y:.1f}"'
 
 
@@ -82,12 +81,11 @@ def _line(points: Iterable[tuple[float, float]]) -> str:
 
 
 def _product(products: str) -> str:
-    """The attribute of a part of a flow that says which products it belongs to."""
     return f' data-product="{products}"' if products else ""
 
 
 def _matrix(box: Box, state: str) -> str:
-    """A box with its cards, tints, lines, hatching, mask and letter; `state` is its state in a flow."""
+    """A box with, from below, cards, tints, part, lines, hatching, mask, letter; `state` in a flow is a CSS class."""
     classes, at = f"{box.role}{' open' * box.incomplete}{' whole' if box.part else ''}", _at(box.rect)
     cards = box.card_polygons if box.cards else ()
     parts = [
@@ -115,7 +113,7 @@ def _sign(sign: Sign, state: str) -> str:
 def _edge(edge: Edge, state: str) -> str:
     """A side of a matrix with its label; its number, or "?", is data of the element.
 
-    A number that was not typed but stated by the sheet is "?" there, too.
+    The number is also "?" if the sheet's text states it. The label is left out if it is not to be shown.
     """
     shows = f" shows-{edge.shown}" if edge.shown != "label" else ""
     classes = f"{edge.kind} {edge.anchor}{'' if edge.label else ' bare'}{shows}{' given' * edge.given} {state}"
@@ -130,10 +128,7 @@ def _edge(edge: Edge, state: str) -> str:
 
 
 def _number(edge: Edge) -> str:
-    """The number at a side, after the matrix's letter if that has no room inside.
-
-    Only the letter if that alone is shown.
-    """
+    """The number at a side, or no number if only the letter is shown, after the letter that has no room inside."""
     written = f'<tspan class="letter">{svg_symbol(edge.letter)}</tspan> ' if edge.letter else ""
     if edge.shown == "label":
         back = ' dy="6"' if edge.letter.endswith("ᵀ") else ' dy="-4"' if "_" in edge.letter else ""
@@ -152,7 +147,7 @@ def _arc_path(arc: Arc) -> str:
 
 
 def _bracket(each: MismatchBracket, state: str) -> str:
-    """A bracket with its two hooks, and its text."""
+    """A bracket with its two hooks and its text; `state`, its state in a flow, is a CSS class."""
     hook = (HOOK_PX * each.toward.x, HOOK_PX * each.toward.y)
     path = _line((each.start.moved(*hook), each.start, each.end, each.end.moved(*hook)))
     text = f"<text {_from(*each.label_at)}>{svg_expression(each.text)}</text>"

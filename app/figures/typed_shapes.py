@@ -111,7 +111,6 @@ class TypedShapes:
         return replace(self, lengths={**facts, **self.lengths}, facts=frozenset(facts))
 
     def _expression(self, blank: Blank) -> Expression:
-        """The true length of a side in symbols."""
         return self.table[blank.tensor].expression(blank.field)
 
     def differ(self, first: Blank, second: Blank) -> bool:
@@ -271,7 +270,6 @@ def _known(variant: Variant, answers: Answers) -> tuple[TensorTable, dict[Blank,
 
 
 def _lengths_and_meanings(known: Mapping[Blank, Answer]) -> tuple[dict[Blank, int], dict[Blank, Expression]]:
-    """The number of each side, and the expression of those that have one."""
     lengths = {blank: answer.value for blank, answer in known.items()}
     return lengths, {blank: answer.meaning for blank, answer in known.items() if answer.meaning is not None}
 
@@ -331,9 +329,9 @@ def _product(parts: Sequence[Answer]) -> Answer:
 def _mismatches(
     variant: Variant, known: Mapping[Blank, Answer], compared: Mapping[Blank, int]
 ) -> Iterator[DimensionMismatch]:
-    """Yield what does not fit, in the order of computation; on a sheet in letters, merged sides come last.
+    """Yield what does not fit, in the order of computation.
 
-    These are compared by what their parts mean; on a sheet in numbers they come with the others.
+    On a sheet in letters, merged sides come last, compared by what their parts mean, and only if all parts are typed.
     """
     table = DRAWN_WITH.get(variant.table.key, variant.table)
     in_letters = variant.worksheet.answers == "letters"

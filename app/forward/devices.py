@@ -60,10 +60,7 @@ def wait_for_device(device: str) -> None:
 
 
 def available_bytes(device: str) -> int | None:
-    """Bytes that a run can still take on this device; None for meta, which takes none.
-
-    On cuda, memory that torch has reserved and does not use counts as free.
-    """
+    """Bytes a run can take on a device, on cuda with what torch has reserved and not used; None for meta."""
     if device == "meta":
         return None
     if device == "cpu":
@@ -109,7 +106,7 @@ def peak_bytes_since(device: str, start: tuple[int, int] | None) -> int | None:
         import torch
 
         return torch.cuda.max_memory_allocated() - in_use
-    # Pages of torch's own library files, read in at the first use of an operation, are no tensors.
+    # Pages of torch's library files, read in at the first use of an operation, are no tensors.
     return _status_bytes("VmHWM") - in_use - (_status_bytes("RssFile") - files)
 
 
@@ -120,10 +117,7 @@ def _status_bytes(name: str) -> int:
 
 
 def _give_back_freed_memory() -> None:
-    """Return freed memory to the system, because a run that reused it would not show in the high-water mark.
-
-    Does nothing if the C library is not glibc.
-    """
+    """Return freed memory to the system, so that a run shows in the high-water mark; only with glibc."""
     import ctypes
 
     with suppress(OSError, AttributeError, TypeError):  # glibc alone has malloc_trim

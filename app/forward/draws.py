@@ -54,10 +54,7 @@ def query_parameter_lines(a: Architecture, head: int) -> Iterator[ProgramLine]:
 
 
 def key_value_parameter_lines(a: Architecture, kv_head: int) -> Iterator[ProgramLine]:
-    """Yield lines that draw the parameters of a key/value head: W_K, W_V, their biases and the norm of keys, if any.
-
-    A comment says which query heads share it.
-    """
+    """Yield lines that draw W_K, W_V, biases and the gain of keys, if any; a comment says which heads share them."""
     group = a.query_heads_per_kv_head
     comment = f"key/value head {kv_head:d}"
     if group > 1:
@@ -109,10 +106,7 @@ def layer_parameter_lines(a: Architecture) -> Iterator[ProgramLine]:
 
 
 def random_normal(a: Architecture, shape: str) -> str:
-    """The call that draws a tensor with the model's initializer_range as its standard deviation.
-
-    `shape` is written in symbols: 'd, d_h', or '' for a single number.
-    """
+    """A call that draws a tensor with initializer_range as its deviation; `shape` is 'd, d_h', '' for a number."""
     size = f"({shape},)" if shape and "," not in shape else f"({shape})"
     return f"torch.normal(0.0, {float(a.initializer_range)!r}, {size}, device=device, dtype=dtype)"
 
@@ -142,5 +136,4 @@ def _gain_line(a: Architecture, letter: str, width: str) -> Iterator[ProgramLine
 
 
 def _helper(code: str, comment: str) -> ProgramLine:
-    """A line that makes no tensor of the table; the first word of its code is the variable whose shape is shown."""
     return ProgramLine(code, None, (code.split(" ")[0],), comment)

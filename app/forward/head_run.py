@@ -7,6 +7,7 @@ from typing import Any, Literal, Protocol
 from app.forward.lines import ForwardError
 from app.forward.process import RunnerBusy, RunnerFailed, RunTooLong
 from app.forward.program import check_modelled, is_layer, runnable_table
+from app.forward.run import HeadRun
 from app.machine.work_queue import THE_APP, Client
 from app.models.architecture import Architecture
 from app.sheets.variant import Variant
@@ -25,9 +26,7 @@ REASON_OF_FAILURE: dict[type[Exception], FailureReason] = {
 class Runner(Protocol):
     """What runs a head: `HeadRunner` in the app, a stand-in without a child process in tests."""
 
-    def run(
-        self, architecture: Architecture, tokens: int, *, client: Client = THE_APP, **options: Any
-    ) -> dict[str, Any]: ...
+    def run(self, architecture: Architecture, tokens: int, *, client: Client = THE_APP, **options: Any) -> HeadRun: ...
 
 
 class HeadNotRun(Exception):
@@ -42,8 +41,8 @@ class HeadNotRun(Exception):
         self.reason = reason
 
 
-def run_sheet(runner: Runner, variant: Variant, **options: Any) -> dict[str, Any]:
-    """Run the head or layer that a sheet asks about, and return the run as JSON data. Blocks; raises HeadNotRun.
+def run_sheet(runner: Runner, variant: Variant, **options: Any) -> HeadRun:
+    """Run the head or layer that a sheet asks about. Blocks; raises HeadNotRun.
 
     One head is run as the real model has it: it has the same shapes whether its keys are shared or not. A whole layer
     is run as the sheet simplifies it (G = H if the worksheet says so), because there the shapes differ.
@@ -53,8 +52,8 @@ def run_sheet(runner: Runner, variant: Variant, **options: Any) -> dict[str, Any
     return run_architecture(runner, architecture, variant.tokens, topic=topic, **options)
 
 
-def run_architecture(runner: Runner, architecture: Architecture, tokens: int, **options: Any) -> dict[str, Any]:
-    """Run one head or layer of an architecture, and return the run as JSON data. Blocks; raises HeadNotRun.
+def run_architecture(runner: Runner, architecture: Architecture, tokens: int, **options: Any) -> HeadRun:
+    """Run one head or layer of an architecture. Blocks; raises HeadNotRun.
 
     `options` are those of `run_head`: head, device, dtype, seed, topic; and `client`, whose run it is. A model or topic
     that no program is true of is refused before the runner is asked. A ForwardError becomes HeadNotRun with its

@@ -38,10 +38,7 @@ def latent_size_lines(a: Architecture, tokens: int, dtype: str, device: str) -> 
 
 
 def latent_layer_lines(a: Architecture, table: TensorTable, tokens: int) -> Iterator[ProgramLine]:
-    """Yield the timed lines of the layer: latent vectors and cache, then Q, K and V of all heads, then head by head.
-
-    They end with the context of each head.
-    """
+    """Yield the layer's timed lines: latents, cache, Q, K and V of all heads, then each head to its context."""
     yield ProgramLine("", comment="One latent vector and one rotary key for each token: all that the cache keeps")
     yield _line(f"C_KV = torch.rms_norm(X @ W_DKV, (r_kv,), g_KV, eps={LATENT_NORM_EPS!r})", "latent")
     yield made_line(table, "rotary_key")
@@ -73,5 +70,4 @@ def _query_lines(a: Architecture, table: TensorTable) -> Iterator[ProgramLine]:
 
 
 def _line(code: str, makes: str | None = None) -> ProgramLine:
-    """A timed line; the first word of its code is the variable whose shape is shown."""
     return ProgramLine(code, makes, (code.split(" ")[0],), timed=True)

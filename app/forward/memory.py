@@ -27,7 +27,7 @@ def bytes_needed(architecture: Architecture, tokens: int, dtype: str = "float32"
     element = BYTES_BY_DTYPE[dtype]
     shapes = runnable_table(topic, architecture, tokens).shapes({**architecture.all_sizes, "N": tokens})
     cells = {key: math.prod(shape) for key, shape in shapes.items()}
-    # Per pair that is rotated: the angle in 8 bytes, cosine and sine in the program's own number format.
+    # Per pair that is rotated: the angle in 8 bytes, cosine and sine in the program's number format.
     angles = tokens * rotated_pairs(architecture) * (BYTES_OF_POSITION + 2 * element)
     if not is_layer(topic):
         peak = _head_peak(architecture, cells, element)
@@ -67,7 +67,7 @@ def _head_peak(architecture: Architecture, cells: Mapping[str, int], element: in
     with_sink = architecture.has_sinks
     alive_at = {
         "the end": at_the_end * element,
-        "the softmax": (before_scores + (2 + with_sink) * cells["scores"]) * element,  # S beside a sink is a copy
+        "the softmax": (before_scores + (2 + with_sink) * cells["scores"]) * element,  # S with a sink is a copy
         "rotating the keys": (before_scores + rotates * cells["keys"]) * element,  # two half results, not yet joined
         "norming the keys": before_scores * element + norms * cells["keys"] * BYTES_OF_NORM,
     }
@@ -93,7 +93,7 @@ def _layer_peak(architecture: Architecture, cells: Mapping[str, int], element: i
     with_sink = architecture.has_sinks
     alive_at = {
         "the end": (before_scores + last) * element,
-        "the softmax": (before_scores + (2 + with_sink) * scores) * element,  # S beside a sink is a copy
+        "the softmax": (before_scores + (2 + with_sink) * scores) * element,  # S with a sink is a copy
         # Queries go first: while they are rotated or normed, the same results for the keys are not there yet.
         "rotating the queries": (before_scores - keys + rotates * queries) * element,
         "rotating the keys": (before_scores + rotates * keys) * element,

@@ -14,7 +14,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from app.forward.lines import ForwardError
-from app.forward.run import USABLE_SHARE, run_head
+from app.forward.run import USABLE_SHARE, HeadRun, run_head
 from app.machine.child import START_LIMIT_S, ChildLost, ChildTooLarge, ChildTooSlow, WarmChild, enter_child
 from app.machine.turn import MachineTurn
 from app.machine.work_queue import THE_APP, Client, QueueFullError, WorkQueue
@@ -72,10 +72,8 @@ class HeadRunner:
         """Whether half of the calls that may wait do so: what nobody has asked for is better left undone then."""
         return len(self._queue) > self.max_waiting / 2
 
-    def run(
-        self, architecture: Architecture, tokens: int, *, client: Client = THE_APP, **options: Any
-    ) -> dict[str, Any]:
-        """Run `run_head` with these arguments in the child, and return `HeadRun.as_dict()`; blocks.
+    def run(self, architecture: Architecture, tokens: int, *, client: Client = THE_APP, **options: Any) -> HeadRun:
+        """Run `run_head` with these arguments in the child; blocks.
 
         `client` decides whose run is next. Raises ForwardError if the head was refused, RunnerBusy, RunTooLong or
         RunnerFailed.
@@ -95,7 +93,8 @@ class HeadRunner:
             raise ForwardError(answer)
         if kind == "failed":
             raise RunnerFailed
-        return dict(answer)
+        assert isinstance(answer, HeadRun)  # noqa: S101 - as `_run_job` has it
+        return answer
 
     def close(self) -> None:
         """Kill the child at once and for good: the head that is running and every later call raise RunnerFailed."""
@@ -134,7 +133,7 @@ def _serve_jobs(pipe: Connection) -> None:
 def _run_job(architecture: Architecture, tokens: int, options: dict[str, Any]) -> tuple[str, Any]:
     """The child's answer to one job: ("done", run), ("refused", sentence), or ("failed", None) with a log entry."""
     try:
-        return "done", run_head(architecture, tokens, **options).as_dict()
+        return "done", run_head(architecture, tokens, **options)
     except ForwardError as refusal:
         return "refused", str(refusal)
     except Exception:

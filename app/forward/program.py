@@ -149,7 +149,11 @@ def check_modelled(architecture: Architecture, topic: str) -> None:
 
 
 def _refusals(a: Architecture, topic: str) -> Iterator[str]:
-    """Yield each reason why this model cannot be run: a sentence with a place for {model} and, in one, its {parts}."""
+    """Yield each reason why this model cannot be run: a sentence with a place for {model} and, in one, its {parts}.
+
+    Reasons are disentangled attention, parts that are not modelled, queries scaled by position without RoPE, latents
+    with biases, and for a topic of one head also latents and a norm over all heads.
+    """
     if a.position_bias == "disentangled":
         yield _("{model} has disentangled attention, which adds scores of relative positions: it cannot run here.")
     if a.not_modelled:
@@ -203,10 +207,7 @@ def _is_whole(value: object) -> bool:
 def _head_program(
     a: Architecture, table: TensorTable, tokens: int, head: int, dtype: str, device: str, seed: int
 ) -> Iterator[ProgramLine]:
-    """Yield the program of one query head: sizes, random input and parameters, positions, then the head itself.
-
-    The key/value head is the one that this query head reads.
-    """
+    """Yield a query head's program, with the key/value head it reads: sizes, random input and parameters, head."""
     kv_head = head // a.query_heads_per_kv_head
     yield ProgramLine("", comment="Sizes: tokens, embedding dimension, head dimension of queries and keys, of values")
     yield from size_lines("N, d, d_h, d_v", (tokens, a.d, a.d_h, a.d_v), dtype, device)
@@ -316,7 +317,6 @@ def _queries_to_context(a: Architecture, tokens: int) -> Iterator[ProgramLine]:
 
 
 def _projection_lines(a: Architecture, table: TensorTable) -> Iterator[ProgramLine]:
-    """The three lines that make Q, K and V from X, with the biases that the model has."""
     for letter, key in (("Q", "queries"), ("K", "keys"), ("V", "values")):
         yield made_line(table, key, f" + b_{letter}" if letter.lower() in a.biases else "")
 
@@ -348,11 +348,11 @@ def _helper_line(code: str, comment: str = "") -> ProgramLine:
 
 
 def notes(architecture: Architecture, tokens: int, topic: str = SINGLE_HEAD.key) -> tuple[str, ...]:
-    """Keys of what a reader should know about this run, such as "keys-shared"; the wording file has the sentences.
+    """Keys of what a reader should know about this run, such as "keys-shared", of which the page has the sentences.
 
     A detail follows a colon: "rope-scaling:yarn", "softcap:50". In this order, those that apply: shared keys, a window
-    or chunks that hide tokens, what is done to the scores, sinks, RoPE scaling, an output bias that one head leaves
-    out, other layers that differ from this one.
+    or chunks that hide tokens, what is done to the scores, sinks, RoPE scaling, an output bias that the program of one
+    head leaves out (not that of a layer, as `topic` says), other layers that differ from this one.
     """
     a = architecture
     scaling = scaling_type(a.rotary) if a.rotary else None

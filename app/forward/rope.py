@@ -25,7 +25,7 @@ def rotated_pairs(architecture: Architecture) -> int:
 
 
 def scaling_type(rotary: Rotary) -> str | None:
-    """The type of the config's rope_scaling: None if nothing is scaled, "other" if there are no lines for it."""
+    """The type of rope_scaling, "longrope" for "su"; None if nothing is scaled, "other" without lines for it."""
     name = rotary.scaling.get("rope_type", rotary.scaling.get("type"))
     if name is None or name == "default":
         return None
@@ -74,7 +74,10 @@ def angle_lines(architecture: Architecture, tokens: int, device: str) -> Iterato
 
 
 def _theta(architecture: Architecture, rotary: Rotary, tokens: int) -> float:
-    """The base of the angles; with scaling "dynamic" it grows once the text is longer than the model's C."""
+    """The base of the angles; with scaling "dynamic" it grows once the text is longer than the model's C.
+
+    It stays without a C and with at most 2 rotated dimensions. Raises ForwardError if "dynamic" lacks its "factor".
+    """
     trained, width = architecture.C, rotary.width
     if scaling_type(rotary) != "dynamic" or trained is None or tokens <= trained or width <= 2:
         return float(rotary.theta)

@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from app.forward.devices import (
     DEVICES,
     available_bytes,
@@ -30,8 +32,8 @@ from app.topics.single_head import SINGLE_HEAD
 from app.translation import gettext as _
 
 MAX_PICTURE_CELLS = 100  # rows and columns of a picture
-# On a CPU, programs of at most so many tokens run twice, the first time unmeasured: at larger sizes the first use of
-# an operation costs next to nothing beside the operation itself.
+# On a CPU, programs of at most this many tokens run twice, the first time unmeasured: at larger sizes the first use of
+# an operation costs next to nothing compared with the operation.
 MAX_REHEARSED_TOKENS = 1024
 # The share of the free bytes that a program may plan for: libraries take workspaces, and other processes live here too.
 USABLE_SHARE = 0.9
@@ -90,6 +92,9 @@ class HeadRun:
         return asdict(self) | {"lines": [asdict(line) | {"text": line.text} for line in self.lines]}
 
 
+HEAD_RUNS = TypeAdapter(HeadRun)  # reads what `as_dict` made, also after it was JSON
+
+
 @dataclass(frozen=True)
 class Executed:
     """The variables at the end of a program, the time of its timed lines, and the most bytes it took (or None)."""
@@ -112,9 +117,10 @@ def run_head(
 ) -> HeadRun:
     """Run one head, or with topic "attention-layer" a whole layer, on this machine, and compare it with the table.
 
-    Of a layer, `head` is the one whose weights are pictured. Without a device: CUDA, else Apple's MPS, else the CPU.
-    The device "meta" gives the shapes at any size and no values. Raises ForwardError if an argument is out of range,
-    the machine lacks the device, or more than `usable_share` of its free memory would be needed.
+    Random numbers have the `seed`, and all numbers the `dtype`. Of a layer, `head` is the one whose weights are
+    pictured. Without a device: CUDA, else Apple's MPS, else the CPU. The device "meta" gives the shapes at any size and
+    no values. Raises ForwardError if an argument is out of range, the machine lacks the device, or more than
+    `usable_share` of its free memory would be needed.
     """
     device = _available_device(device)
     lines = program(architecture, tokens, head, dtype, device, seed, topic)
@@ -210,7 +216,6 @@ def execute(
 
 
 def _compile(line: ProgramLine) -> Any:
-    """The line's code compiled for exec."""
     return compile(line.code, "<head>", "exec")
 
 
@@ -220,11 +225,7 @@ def _fully_replaced(line: ProgramLine, replaced: Mapping[str, Any]) -> bool:
 
 
 def _prepare_variables(codes: list[Any], replaced: dict[str, Any]) -> dict[str, Any]:
-    """The variables before the timed lines: those that the compiled `codes` make, unless they are given.
-
-    `replaced` are the given ones. They are put back after the codes because one line may make two tensors of which only
-    one is replaced (W_Q, W_O of a layer).
-    """
+    """The variables that the `codes` make, with those in `replaced` put back: one line may make two tensors."""
     variables = dict(replaced)
     _run_all(codes, variables)
     return variables | replaced
@@ -252,7 +253,6 @@ def _execute_within_memory(
 
 
 def _with_shapes(line: ProgramLine, variables: Mapping[str, Any]) -> ProgramLine:
-    """The line with the shapes that its variables have after the run."""
     return replace(line, shapes=tuple(tuple(variables[name].shape) for name in line.names))
 
 

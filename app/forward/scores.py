@@ -74,7 +74,11 @@ def score_lines(a: Architecture, tokens: int, *, layer: bool) -> Iterator[Progra
 
 
 def _scale_line(a: Architecture) -> Iterator[ProgramLine]:
-    """Yield the line that scales the scores, by 1/√d_h or as the model's config says; none for unscaled scores."""
+    """Yield the line that scales the scores; none for unscaled ones.
+
+    By kind it divides by √d_h, also multiplies by YaRN's constant, divides by the root of another number, or multiplies
+    by a stated factor.
+    """
     scale = a.score_scale
     if scale.kind == "inverse-sqrt":
         yield _on_scores("S /= d_h**0.5")
@@ -87,7 +91,7 @@ def _scale_line(a: Architecture) -> Iterator[ProgramLine]:
 
 
 def _bias_line(a: Architecture, layer: bool) -> Iterator[ProgramLine]:
-    """The line that adds the position bias to the scores; none without one."""
+    """Yield the line that adds a relative or ALiBi bias to the scores, of all heads if `layer`; none for others."""
     if a.position_bias == "relative":
         # Row i of the scores takes the distances from -i to N - 1 - i: a stretch of `bias` that starts at N - 1 - i.
         yield _on_scores("S += bias.unfold(-1, N, 1).flip(-2)", "row i: the distances from -i to N - 1 - i")
@@ -115,10 +119,7 @@ def mask_lines(a: Architecture, tokens: int) -> Iterator[ProgramLine]:
 
 
 def has_window(a: Architecture, tokens: int) -> bool:
-    """Whether a sliding window hides any of `tokens` tokens.
-
-    One to both sides does if it is shorter than 2·tokens - 1.
-    """
+    """Whether a window hides any of `tokens` tokens; one to both sides does if shorter than 2·tokens - 1."""
     return a.window is not None and a.window < (tokens if a.causal else 2 * tokens - 1)
 
 
@@ -128,9 +129,9 @@ def has_chunks(a: Architecture, tokens: int) -> bool:
 
 
 def _weights_line(a: Architecture, layer: bool) -> ProgramLine:
-    """The line of the softmax, over each row of scores.
+    """The softmax over each row of scores of one head, or of all heads if `layer`.
 
-    A sink is one more score in every row, whose weight is dropped, so that rows sum to less than 1.
+    The weight of a sink, which is one more score in each row, is dropped, so that rows sum to less than 1.
     """
     makes, last = (None, 2) if layer else ("weights", 1)
     if not a.has_sinks:
@@ -146,10 +147,8 @@ def _mask(condition: str, comment: str) -> ProgramLine:
 
 
 def _on_scores(code: str, comment: str = "") -> ProgramLine:
-    """A timed line that changes the scores in place."""
     return ProgramLine(code, None, ("S",), comment, timed=True)
 
 
 def _helper(code: str, comment: str = "") -> ProgramLine:
-    """A line that prepares a variable that is no tensor of the table; its shape is shown next to the line."""
     return ProgramLine(code, None, (code.split(" ")[0],), comment)

@@ -94,7 +94,7 @@ def _marked(sheet: Variant, texts: Sequence[str], right: str) -> AskedBoxes:
 
 
 def _right_deck(heads: LayerHeads, key: str) -> str:
-    """The sentence about a deck that is right, by which deck it is and whether query heads share keys."""
+    """The sentence about the right deck of queries, of scores, or of keys, which says if query heads share them."""
     if key == "queries":
         return _("Right: heads, tokens, features.")
     if key == "scores":

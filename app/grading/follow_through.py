@@ -75,7 +75,7 @@ def _carried_lengths(
 def _products_of_sides(
     problem: Problem, values: Values, wrong: Values, within_rounding: WithinRounding
 ) -> Iterator[Blank]:
-    """Yield wrong counts of a tensor that are the product of its sides as typed; skipped unless all sides are typed."""
+    """Yield wrong counts of a tensor that are the product of its sides as typed, all of them typed, within rounding."""
     for blank in wrong:
         tensor = problem.table.asked[blank.tensor]
         if blank.field == "count" and isinstance(tensor, Tensor) and values.keys() >= set(tensor.sides):

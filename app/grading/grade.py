@@ -99,7 +99,6 @@ class Report:
         return any(mark.read_as is not None for mark in self.marks.values())
 
     def _count(self, kind: MarkKind) -> int:
-        """How many boxes have a mark of this kind."""
         return sum(mark.kind == kind for mark in self.marks.values())
 
     def _points(self, *kinds: MarkKind) -> int:
@@ -183,10 +182,7 @@ def with_kept_marks(variant: Variant, report: Report, kinds: Mapping[str, str]) 
 
 
 def without_help(report: Report) -> Report:
-    """The report with its marks alone: no nudge next to a wrong box, no diagnosis and no first mismatch.
-
-    Messages about unreadable boxes and follow-throughs stay.
-    """
+    """The report without nudges, diagnosis or mismatch; sentences on unreadable boxes and follow-throughs stay."""
     marks = {blank: replace(mark, message="") if mark.kind == "wrong" else mark for blank, mark in report.marks.items()}
     return Report(marks, report.follow_share, points=report.points)
 
@@ -199,7 +195,7 @@ def with_kind(variant: Variant, blank: Blank, mark: Mark, kind: MarkKind) -> Mar
 
 
 def _mark(variant: Variant, blank: Blank, text: str, typed: Answer | Unreadable | None) -> Mark:
-    """The mark of one box by the key; `typed` is what its text was read as, None if it is empty."""
+    """The mark of one box by the key; `typed` is what its text was read as, None for an empty box."""
     if typed is None:
         return Mark("empty", text, None, "")
     if isinstance(typed, Unreadable):
@@ -239,7 +235,7 @@ def _follow_through_mark(variant: Variant, blank: Blank, wrong: Mark, repeats: B
 
 
 def feedback(variant: Variant, blank: Blank, kind: MarkKind) -> str:
-    """The sentence beside a box: for a wrong one its nudge, for a follow-through what it earns; else empty."""
+    """The sentence next to a box: the nudge of a wrong one, what a follow-through earns; "" for others."""
     if kind == "follows":
         return variant.wording.say("marks", "follows", credit=_credit(variant))
     return variant.text.nudge(blank) if kind == "wrong" else ""
@@ -294,10 +290,7 @@ def find_first_mismatch(variant: Variant, values: Values, texts: Mapping[Blank, 
 
 
 def _adds(variant: Variant, mismatch: DimensionMismatch) -> str:
-    """What is added that does not fit, "mask", "residual" or "summand".
-
-    "" unless the two boxes that differ are the summands, and the sheet asks for both.
-    """
+    """Return "mask", "residual" or "summand" if both boxes that differ are asked and added, else ""."""
     made_by, operands = variant.table[mismatch.at].made_by, {mismatch.left.tensor, mismatch.right.tensor}
     if made_by is None or operands != set(made_by.operands) or not operands <= variant.problem.asked:
         return ""
@@ -305,10 +298,7 @@ def _adds(variant: Variant, mismatch: DimensionMismatch) -> str:
 
 
 def _side_words(variant: Variant, name: str, blank: Blank, length: str) -> dict[str, str]:
-    """The words for one side of a mismatch, keyed by its name: {"left": "Queries", "left_length": "128 columns"}.
-
-    A length of 1 is in the singular.
-    """
+    """Words for a side of a mismatch, by its name: {"left": "Queries", "left_length": "128 columns"} or "1 column"."""
     axis = variant.wording.axes[variant.column_of(blank)]
     template = axis.length_one if length == "1" else axis.length
     return {name: variant.row_name(blank.tensor), f"{name}_length": template.format(length=length)}

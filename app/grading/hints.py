@@ -91,7 +91,6 @@ def _left_to_put_right(report: Report) -> list[Blank]:
 
 
 def _marked(report: Report, kind: MarkKind) -> list[Blank]:
-    """The boxes with a mark of this kind, in the order of the sheet."""
     return [blank for blank, mark in report.marks.items() if mark.kind == kind]
 
 
@@ -116,10 +115,7 @@ class HintWriter:
         return Hint(level, message) if message else self.box_hint(boxes[0], boxes, level)
 
     def box_hint(self, blank: Blank, wrong: tuple[Blank, ...], level: HintLevel) -> Hint:
-        """The hint without a diagnosis: the nudge of `blank` at level 1, how it is made at 2, boxes to check at 3.
-
-        `wrong` are the boxes to check.
-        """
+        """Without a diagnosis: the nudge of `blank` at level 1, how it is made at 2, and the `wrong` boxes at 3."""
         if level == 1:
             return Hint(1, self._say("nudge", box=self._box(blank), nudge=self.variant.text.nudge(blank)), (blank,))
         if level == 2:
@@ -269,7 +265,6 @@ class HintWriter:
         return self.variant.text.size_in_words(str(expression)) if str(expression) in expression.symbols else ""
 
     def _say(self, key: str, **words: str) -> str:
-        """A sentence of the wording's section "hints"."""
         return self.variant.wording.say("hints", key, **words)
 
     def _relation(self, relation: str, blank: Blank, **words: str) -> str:
@@ -291,7 +286,6 @@ class HintWriter:
         return self.variant.wording.axes[self.variant.column_of(blank)].size
 
     def _row(self, key: str) -> str:
-        """The name of a row on sheets of this topic, whether this sheet asks for it or not."""
         return self.variant.row_name(key)
 
     def _boxes(self, blanks: Iterable[Blank]) -> str:
@@ -320,5 +314,4 @@ class HintWriter:
         return self._say("and", before=self._join(most), after=last) if most else last
 
     def _join(self, names: list[str]) -> str:
-        """The names with the wording's comma between them; at least one."""
         return reduce(lambda before, after: self._say("comma", before=before, after=after), names)

@@ -30,10 +30,7 @@ def key_rows(variant: Variant) -> list[dict[str, Any]]:
 
 
 def used_sizes(variant: Variant) -> list[dict[str, Any]]:
-    """Symbol and number of each size in the answers, and of d and H even if no answer uses them.
-
-    They are in the order of the sheet's sizes, with symbols in its notation.
-    """
+    """Symbol, in the sheet's notation, and number of d, H and each size in the answers, in the sheet's order."""
     used = {symbol for blank in variant.blanks for symbol in variant.expression(blank).symbols} | {"d", "H"}
     splitter = SymbolSplitter(variant.worksheet.notation)
     written = {variant.notation.symbol(s): format_number(n) for s, n in variant.sizes.items() if s in used}

@@ -76,10 +76,7 @@ def handout_documents(
 
 
 def font_check_document(names: Sequence[str], course: str) -> TypstData:
-    """A document of these names and the course alone, which is typeset to find letters that no font has.
-
-    Empty texts are left out, and equal ones appear once.
-    """
+    """These names and the course, each once and without "", to be typeset to find letters that no font has."""
     texts = [_name_data(text) for text in dict.fromkeys((*names, course)) if text]
     header = {"title": "–", "course": "", "date": "", "layout": "full", "paper": "a4", "large": False}
     nothing: TypstData = {"figures": "none", "back": None, "variants": [], "sheets": [], "table": None, "keys": []}
@@ -249,7 +246,6 @@ def _variant(variant: Variant, options: HandoutOptions, base_url: str) -> TypstD
 
 
 def _markdown(text: str) -> list[TypstData]:
-    """An author's Markdown as blocks of texts and formulas, so that nothing in it is read as Typst markup."""
     return [_block(block) for block in read_markdown(text)]
 
 
@@ -266,10 +262,7 @@ def _with_breaks(text: str) -> str:
 
 
 def _breakable(span: MarkdownSpan) -> list[MarkdownSpan]:
-    """The span cut into spans of at most SPAN_LENGTH characters, at spaces if it has any; a panel may end there.
-
-    A formula and a shorter span stay whole.
-    """
+    """The span in spans of at most SPAN_LENGTH characters, cut at spaces if it has any; a formula stays whole."""
     span = replace(span, text=_with_breaks(span.text))
     if span.formula or len(span.text) <= SPAN_LENGTH:
         return [span]
@@ -315,10 +308,7 @@ def _row(variant: Variant, row: Row, splitter: SymbolSplitter) -> TypstData:
 
 
 def _task(variant: Variant, splitter: SymbolSplitter) -> list[Piece]:
-    """The sentence that says what to fill in; on a sheet answered in symbols, its symbols are typeset as such.
-
-    "a" is always the article.
-    """
+    """The sentence that says what to fill in; if in symbols, they are typeset as such, except "a", the article."""
     if variant.worksheet.answers != "letters":
         return [variant.text.task]
     symbols = frozenset(variant.reader.written_symbols) - {"a"}  # "a" is the article
@@ -471,10 +461,7 @@ def _widest_line(lines: Sequence[TypstData]) -> TypstData:
 
 
 def _rows_of_all(variants: Sequence[Variant]) -> list[Row]:
-    """Every row that a variant has, once.
-
-    One that earlier variants lack goes after the row before it in its variant.
-    """
+    """Every row that a variant has, once; one that is new goes right after the row before it in its variant."""
     rows: list[Row] = []
     for variant in variants:
         place = 0

@@ -28,10 +28,7 @@ class PdfBinder:
         self._count = 0
 
     def add(self, pdf: bytes) -> None:
-        """Append the pages and tags of one more PDF, with table header cells renamed so that all names differ.
-
-        Raises ValueError once there are MAX_DOCUMENTS.
-        """
+        """Append a PDF, its table header cells renamed so that all differ; raises ValueError after MAX_DOCUMENTS."""
         from pikepdf import Pdf  # not at the top of the file, so that the app starts without it
 
         if self._count == MAX_DOCUMENTS:

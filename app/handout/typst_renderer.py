@@ -157,7 +157,6 @@ def _evict_typst_cache(_event: object = None) -> None:
 
 
 def _font_folders(operators_fonts: Path | None) -> list[str]:
-    """The folder of the app's fonts, and the operator's if it exists."""
     return [str(folder) for folder in (_PROJECT / "fonts", operators_fonts) if folder and folder.is_dir()]
 
 

@@ -85,8 +85,9 @@ def diagnose(problem: Problem, values: Values, following: Collection[Blank] = ()
     Best is the lowest cost: wrong blanks left unexplained, right blanks where a wrong number was predicted, a slip, and
     a second misconception each add to it. Two at once are only tried if no single one fits at no cost. None as well if
     nothing is wrong, if the only wrong blank is a slip of one digit, or if other misconceptions explain the same blanks
-    just as well: nobody can say which of them the student holds. An author's misconception has no such rivals. Blanks
-    missing from `values` don't count.
+    just as well: nobody can say which of them the student holds. An author's misconception has no such rivals.
+    Among fits of other blanks, and among two held at once that explain equally many, the lower number of the catalogue
+    goes first; one that transposes goes before the other. Blanks missing from `values` don't count.
     """
     wrong = {blank: number for blank, number in values.items() if number != problem.answers[blank]}
     if not wrong or is_single_slip(problem.answers, wrong):
@@ -120,7 +121,6 @@ def _diagnosis_of(problem: Problem, fit: _Fit) -> Diagnosis:
 
 
 def _fits_alone(answers: _Answers) -> Iterator[_Fit]:
-    """A fit for each single expectation that explains a wrong blank."""
     for expectation, explained in answers.candidates:
         yield from _fit(answers, (expectation,), explained)
 

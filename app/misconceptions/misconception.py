@@ -4,7 +4,7 @@ A blank that a misconception doesn't mention keeps its right number, so a sheet 
 right sheet with a few blanks changed. What a misconception says is checked when it is made, which for the catalogue is
 when it is imported: a topic, symbol, row or box that no sheet has raises a CatalogueError which names it.
 
->>> Misconception("no-softmax", "scores", {"single-head": (Prediction({"weights.colums": "1"}),)})
+>>> Misconception("no-softmax", 99, {"single-head": (Prediction({"weights.colums": "1"}),)})
 Traceback (most recent call last):
 app.misconceptions.misconception.CatalogueError: The misconception “no-softmax” (on single-head): there is no box \
 “weights.colums”.
@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal, get_args
 
 from app.algebra.expression import Expression, ExpressionError, Formula
 from app.models.architecture import Architecture
@@ -25,20 +24,14 @@ from app.topics.problem import Problem
 from app.topics.registry import TOPICS
 from app.topics.rotary_pairs import other_partner
 
-# The groups that students see by name, in the order in which they are met.
-Group = Literal[
-    "input", "width", "tokens", "scores", "mask", "back", "shared", "cache",
-    "dimensions", "parameters", "feed-forward", "costs", "experts", "rotary",
-]  # fmt: skip
-
 # What any formula may use besides sizes: the right size of the blank that is written into, and that of the other side
 # of the same matrix.
 BOX_SYMBOLS: Mapping[str, Callable[[Problem, Blank], Expression]] = {
     "right": lambda problem, blank: problem.table.asked[blank.tensor].expression(blank.field),
     "other_side": lambda problem, blank: problem.table.asked[blank.tensor].expression(blank.transposed.field),
 }
-# What the catalogue may use as well: how many key/value heads the real model has, also where a sheet gives each query
-# head its own; how many output projections have a bias, 0 or 1; the parameters of the LM head; the partner of a
+# What the catalogue may use as well: how many key/value heads the real model has, even if a sheet gives each query
+# head one; how many output projections have a bias, 0 or 1; the parameters of the LM head; the partner of a
 # dimension in the other convention of rotary pairs; and the operations of attention for N + 1 tokens at once, on a
 # sheet on growth.
 FORMULA_SYMBOLS: Mapping[str, Callable[[Problem, Blank], Expression]] = {
@@ -59,7 +52,7 @@ def _kv_heads(architecture: Architecture) -> Expression:
 
 
 class CatalogueError(ValueError):
-    """A misconception of an unknown group, or that names something no sheet of its topics has."""
+    """A misconception that names something no sheet of its topics has, or has another one's number or key."""
 
 
 @dataclass(frozen=True)
@@ -90,20 +83,21 @@ class Prediction:
 
 @dataclass(frozen=True)
 class Misconception:
-    """One row of the catalogue: its key, its group, what it predicts on sheets of each topic, and for which models.
+    """One row of the catalogue: its key, its number, what it predicts on sheets of each topic, and for which models.
 
-    Raises CatalogueError for an unknown group, a formula that can't be read, and an unknown topic, row, box or symbol.
+    Numbers are in the order in which the catalogue grew, each used once: of two misconceptions that explain a sheet
+    equally well, the one with the lower number goes first.
+
+    Raises CatalogueError for a formula that can't be read, and an unknown topic, row, box or symbol.
     If topics share a prediction, it is enough that one of them has the row, box or symbol.
     """
 
     key: str
-    group: Group
+    number: int
     predictions: Mapping[str, tuple[Prediction, ...]] = field(default_factory=dict)
     applies_to: Callable[[Architecture], bool] = lambda _architecture: True
 
     def __post_init__(self) -> None:
-        if self.group not in get_args(Group):
-            raise CatalogueError(f"The misconception “{self.key}”: there is no group “{self.group}”.")
         topics_of = dict[int, tuple[Prediction, list[str]]]()
         for topic, predictions in self.predictions.items():
             for prediction in predictions:

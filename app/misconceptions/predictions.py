@@ -39,7 +39,7 @@ def expectations(problem: Problem) -> tuple[Expectation, ...]:
     """Every misconception that shows on this sheet, once for each different way it fills it in.
 
     The author's come first, so that a sheet that others fill in alike is attributed to them; then those of the
-    catalogue, in its order. A misconception that would write only right numbers here has none. Cached for up to
+    catalogue, by number. A misconception that would write only right numbers here has none. Cached for up to
     PROBLEMS_REMEMBERED problems.
     """
     expected = list[Expectation]()

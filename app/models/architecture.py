@@ -46,18 +46,24 @@ class TokensError(ValueError):
 
 @dataclass(frozen=True)
 class SizeSource:
-    """Where one size of an Architecture came from: a config field, or the rule that replaced a missing one.
+    """Where one size of an Architecture came from: a config field, or the rule or default that replaced a missing one.
 
-    `field` is the config field that stated the value, None if a rule gave it. `rule` is "stated", the rule itself
-    ("d/H"), "null: d/H" if the field is null, or "default of llama". `fields` are the config fields that may state this
-    size, empty if it always follows from other sizes.
+    `field` is the config field that stated the value, None if none did. `rule` is what gave it then, such as "d/H";
+    empty for a default of the family, and if a field stated it. With `is_null`, it is the rule for a field that is
+    null. `fields` are the config fields that may state this size, empty if it always follows from other sizes.
     """
 
     symbol: str
     value: int
     field: str | None
-    rule: str = "stated"
+    rule: str = ""
+    is_null: bool = False
     fields: tuple[str, ...] = ()
+
+    @property
+    def is_default(self) -> bool:
+        """Whether neither a field nor a rule gave it, but the family's default."""
+        return self.field is None and not self.rule
 
 
 @dataclass(frozen=True)
@@ -153,8 +159,8 @@ class Architecture:
     and `norm_placement` say which normalization a layer has, and where; with `scales_residuals`, a layer's blocks are
     multiplied by a constant of the config before they are added (Granite). `not_modelled` are the parts of attention
     that none of these fields describes, each as a noun phrase ("attention sinks"): shapes and counts are right, but
-    whoever computes numbers has to refuse such a model. A decoder beside an encoder computes in the same way, with a
-    factor for its own head dimension.
+    whoever computes numbers has to refuse such a model. An encoder's decoder computes in the same way, with the
+    factor for its head dimension.
 
     The whole model's: `input` is what it reads, `embedding_scale` is what token embeddings are multiplied by,
     `has_final_norm` whether a norm follows the last layer, and `has_kv_cache` whether the model generates token by
@@ -243,6 +249,16 @@ class Architecture:
         """Whether a decoder reads an encoder through cross attention (T5, BART, Whisper)."""
         return any(stack.spec.decoder for stack in self.stacks)
 
+    @cached_property
+    def runs(self) -> tuple[LayerRun, ...]:
+        """The runs of layers of all stacks, the encoder's first."""
+        return tuple(run for stack in self.stacks for run in stack.runs)
+
+    @cached_property
+    def kinds(self) -> tuple[LayerKind, ...]:
+        """The kinds of layers of all stacks, the encoder's first."""
+        return tuple(kind for stack in self.stacks for kind in stack.kinds)
+
     @property
     def has_latent_attention(self) -> bool:
         """Whether keys and values are made from a latent of r_kv numbers (DeepSeek)."""
@@ -261,7 +277,7 @@ class Architecture:
     @cached_property
     def has_sinks(self) -> bool:
         """Whether each head has an attention sink: a learned score that takes part in the softmax (gpt-oss)."""
-        return any("sinks" in kind.rows for stack in self.stacks for kind in stack.kinds)
+        return any("sinks" in kind.rows for kind in self.kinds)
 
     @property
     def has_lm_head(self) -> bool:

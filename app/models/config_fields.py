@@ -23,10 +23,7 @@ class ConfigError(ValueError):
 
 
 def check_whole_number(value: object, name: str, maximum: int = MAX_SIZE) -> int:
-    """Return `value` if it is a whole number from 1 to `maximum`; raise ConfigError naming the field otherwise.
-
-    true, "8" and 8.0 are refused.
-    """
+    """Return a whole number from 1 to `maximum`; raise ConfigError, naming the field, for true, "8", 8.0 and so on."""
     if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= maximum:
         return value
     problem = _('"{field}" must be a whole number from 1 to {most:,}, not {value}.')

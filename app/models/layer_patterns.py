@@ -33,9 +33,7 @@ def every_layer(config: Config, layers: int) -> list[bool]:
 
 
 def all_but_every(period: int, field: str | None = None) -> LayerPattern:
-    """The pattern of all layers except every n-th, where n is `field` if the config states it and `period` otherwise.
-
-    Raises ConfigError for a stated n that is no whole number of at least 1.
+    """The pattern of all layers except every n-th: `field`, if stated a whole number from 1 on, or `period`.
 
     Example: period 3 and 7 layers -> yes yes no yes yes no yes
     """
@@ -49,7 +47,7 @@ def all_but_every(period: int, field: str | None = None) -> LayerPattern:
 
 
 def all_but_first_of_every(period: int, field: str) -> LayerPattern:
-    """The pattern of all layers except the first of every n, where n is `field` if the config has it, else `period`.
+    """The pattern of all layers except the first of every n: `field`, if stated a whole number from 1 on, or `period`.
 
     Example: period 3 and 7 layers -> no yes yes no yes yes no
     """
@@ -63,7 +61,7 @@ def all_but_first_of_every(period: int, field: str) -> LayerPattern:
 
 
 def all_after(field: str, default: int) -> LayerPattern:
-    """The pattern of all layers after the first n, where n is `field` if the config has it and `default` otherwise.
+    """The pattern of all layers after the first n; n is `field`, if stated a whole number from 0 on, else `default`.
 
     Example: n = 2 and 5 layers -> no no yes yes yes
     """
@@ -76,7 +74,7 @@ def all_after(field: str, default: int) -> LayerPattern:
 
 
 def every_other_before(field: str, default: int) -> LayerPattern:
-    """The pattern of the first, third, fifth … layer among the first n, n being `field` or else `default`.
+    """The pattern of layers 1, 3, 5 … of the first n; n is `field`, if stated a whole number from 0 on, else `default`.
 
     Example: n = 4 and 7 layers -> yes no yes no no no no
     """

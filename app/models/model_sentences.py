@@ -79,19 +79,23 @@ def unstated_reason(architecture: Architecture, reading: SizeSource, sizes: Mapp
     """
     if reading.field:
         return ""
-    rule = reading.rule.removeprefix("null: ")
+    rule = reading.rule
     values = {"family": architecture.family, "value": format_number(reading.value), "rule": rule.replace("*", "·")}
-    numbers = "" if rule.startswith("default") else in_numbers(rule, sizes)
-    why = _rule_in_words(reading.symbol, rule).format(numbers=numbers, **values)
+    numbers = "" if reading.is_default else in_numbers(rule, sizes)
+    why = _rule_in_words(reading).format(numbers=numbers, **values)
     if not reading.fields:
         return _("Derived: {why}.").format(why=why)
-    is_null = reading.rule.startswith("null: ")
-    sentence = _("“{field}” is null, so it is {why}.") if is_null else _("“{field}” is not stated, so it is {why}.")
+    sentence = _("“{field}” is not stated, so it is {why}.")
+    if reading.is_null:
+        sentence = _("“{field}” is null, so it is {why}.")
     return sentence.format(field=reading.fields[0], why=why)
 
 
-def _rule_in_words(symbol: str, rule: str) -> str:
-    """What a rule says: in words for this symbol, else by its form, with {rule}, {numbers} and so on not filled in.
+def _rule_in_words(reading: SizeSource) -> str:
+    """What a reading's rule says, with {rule}, {numbers}, {value} and {family} not filled in.
+
+    Some pairs of symbol and rule have words; else a number is a default, a name is what the size equals, and a formula
+    is written out, "rounded down" if it has "//", except for a head dimension, which it divides evenly.
 
     Example: 'd/H' for d_h gives '{rule} = {numbers}', '32' gives '{value}, the default of {family}'.
     """
@@ -103,9 +107,10 @@ def _rule_in_words(symbol: str, rule: str) -> str:
         ("d_v", "d_h"): _("equal to the head dimension of keys"),
         ("P", "C"): _("one row per position"),
     }
+    symbol, rule = reading.symbol, reading.rule
     if words := of_size.get((symbol, rule)):
         return words
-    if rule.startswith("default") or rule.isdigit():
+    if reading.is_default or rule.isdigit():
         return _("{value}, the default of {family}")
     if "//" in rule and symbol not in ("d_h", "d_h_dec"):
         return _("{rule} = {numbers}, rounded down")
@@ -178,12 +183,12 @@ def _window_sentence(a: Architecture) -> str:
     If they differ, it states the widest; chunks come before windows. A window as long as the context length or longer
     hides nothing, which the sentence says.
     """
-    limits = [run.window or run.chunk for run in _runs(a) for _layer in range(run.count)]
+    limits = [run.window or run.chunk for run in a.runs for _layer in range(run.count)]
     limited = [limit for limit in limits if limit is not None]
     if not limited:
         return _("No sliding window: attention covers the whole input.")
     widest = max(limited)
-    if any(run.chunk for run in _runs(a)):
+    if any(run.chunk for run in a.runs):
         sentence = _(
             "Chunked attention in {n} of {L} layers: the input is cut into chunks of {W} tokens, and a token attends "
             "within its own chunk."
@@ -205,18 +210,13 @@ def _window_sentence(a: Architecture) -> str:
     return sentence.format(n=len(limited), L=len(limits), **values)
 
 
-def _runs(a: Architecture) -> Sequence[LayerRun]:
-    """The runs of layers of all stacks."""
-    return [run for stack in a.stacks for run in stack.runs]
-
-
 def _position_sentences(a: Architecture) -> Iterator[str]:
     """Yield the sentences on positions: on RoPE, else on a table shorter than MAX_TOKENS, else on sinusoids.
 
     Sinusoids are left out if scores have a position bias, which has a sentence too. A fixed number of tokens comes
     last.
     """
-    with_rotary = [run for run in _runs(a) if run.rotary]
+    with_rotary = [run for run in a.runs if run.rotary]
     if with_rotary:
         yield from _rotary_sentences(a, with_rotary)
     elif a.has_position_table and a.max_tokens < MAX_TOKENS:
@@ -278,7 +278,7 @@ def _rotary_sentences(a: Architecture, with_rotary: Sequence[LayerRun]) -> Itera
         yield _("Layers with a sliding window have a RoPE base of their own, {theta}.").format(
             theta=f"{local.theta:,.0f}"
         )
-    layers, rotating = (sum(run.count for run in runs) for runs in (_runs(a), with_rotary))
+    layers, rotating = (sum(run.count for run in runs) for runs in (a.runs, with_rotary))
     if rotating < layers:
         yield _("{n} of {L} layers have no RoPE.").format(n=layers - rotating, L=layers)
 
@@ -320,7 +320,6 @@ def _expert_sentences(a: Architecture) -> Iterator[str]:
     """Yield the sentence on experts, with the shared ones if there are any; nothing for a model without experts."""
     if not a.has_experts:
         return
-    kinds = [kind for stack in a.stacks for kind in stack.kinds]
     shared = _shared_experts(a)
     if shared == 0:
         sentence = _("Mixture of experts in {n} of {L} layers: a router sends each token to {k} of {E} experts.")
@@ -334,13 +333,13 @@ def _expert_sentences(a: Architecture) -> Iterator[str]:
             "Mixture of experts in {n} of {L} layers: a router sends each token to {k} of {E} experts, and every token "
             "also uses {n_sh} shared experts."
         )
-    counts = {"n": sum(kind.layers for kind in kinds if kind.has_experts), "L": sum(kind.layers for kind in kinds)}
+    counts = {"n": sum(kind.layers for kind in a.kinds if kind.has_experts), "L": sum(kind.layers for kind in a.kinds)}
     yield sentence.format(**{**_size_texts(a), **counts})
 
 
 def _shared_experts(a: Architecture) -> int:
     """How many experts every token uses."""
-    has_shared = any("shared_experts" in kind.rows for stack in a.stacks for kind in stack.kinds)
+    has_shared = any("shared_experts" in kind.rows for kind in a.kinds)
     return a.all_sizes.get("n_sh", 1) if has_shared else 0
 
 
@@ -393,8 +392,8 @@ def layers_text(part: Summand, total: ParameterFormula) -> str:
 def count_remarks(a: Architecture, counts: ParameterCounts, total: ParameterFormula) -> Iterator[str]:
     """Yield sentences on the number of parameters: equal sizes, parameters active for one token, the length of inputs.
 
-    The first is left out if no sizes are equal by chance, the second if all parameters are active. The last says
-    whether the longest input is a factor of the number.
+    The first is left out if no sizes are equal by chance, the second if all parameters are active; with an untied LM
+    head, it is followed by the number without the embedding table. The last says whether the longest input is a factor.
     """
     if total.equalities:
         equalities = ", ".join(

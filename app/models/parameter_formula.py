@@ -103,7 +103,7 @@ def parameter_formula(architecture: Architecture) -> ParameterFormula:
 
     The order is: embedding, layers, other tensors outside the layers, output head; a summand without tensors is left
     out. Sizes that are equal in this model are written with one symbol; the equalities used are listed in the order of
-    the formula.
+    the formula. `position_products` are the products with the longest input as a factor.
     """
     writer = _Writer(architecture)
     outside = architecture.outside_parameters
@@ -253,19 +253,13 @@ def _layer_summand(
 
 
 def _times(multiplier: str, sums: Sequence[str]) -> str:
-    """A multiplier before a sum of sums, each of several terms in brackets: "L·((4·d·d + 4·d) + 2·d)".
-
-    Without a multiplier, the brackets around the whole stay.
-    """
+    """A multiplier before a sum of `sums`, "L·((4·d·d + 4·d) + 2·d)"; "" leaves the sum in its brackets."""
     whole = " + ".join(in_brackets(text, len(sums)) for text in sums)
     return f"{multiplier}·({whole})" if multiplier else f"({whole})"
 
 
 def in_brackets(text: str, parts: int) -> str:
-    """A sum as one of `parts` parts of a larger sum: "(4·d·d + 4·d)"; without brackets if it is the only part.
-
-    A single product never has brackets.
-    """
+    """A sum in brackets, "(4·d·d + 4·d)", unless it is the only one of `parts` or a single product."""
     return f"({text})" if " + " in text and parts > 1 else text
 
 
@@ -275,5 +269,4 @@ def _most_symbols_first(term: Term) -> tuple[object, ...]:
 
 
 def _with_dots(term: Term) -> str:
-    """A term as a person writes it: "2·d·d_ff"."""
     return str(term).replace("*", "·")

@@ -34,10 +34,7 @@ def read_config(text: str | bytes, name: str = "this model") -> Architecture:
 
 
 def parse_config(text: str | bytes) -> object:
-    """Parse the text of a config.json, whatever JSON value it holds.
-
-    Raises ConfigError for text longer than MAX_CONFIG_BYTES and for text that is not JSON.
-    """
+    """Parse the text of a config.json; raises ConfigError if it is longer than MAX_CONFIG_BYTES or not JSON."""
     if len(text) > MAX_CONFIG_BYTES:
         problem = _("A config.json may have at most {most:,} bytes; this one has {count:,}.")
         raise ConfigError(problem.format(most=MAX_CONFIG_BYTES, count=len(text)))
@@ -50,8 +47,9 @@ def parse_config(text: str | bytes) -> object:
 def build_architecture(config: object, name: str = "this model") -> Architecture:
     """Build the Architecture that an already parsed config.json describes; of a multimodal one, its text part.
 
-    `name` becomes the Architecture's name. Raises ConfigError for anything that cannot be read, such as an unknown
-    family, a missing size, and query heads that cannot share the key/value heads evenly.
+    `name` becomes the Architecture's name. Rotary positions, window and chunk are those of the first layer, d_ff that
+    of a feed-forward block in it. Raises ConfigError for anything that cannot be read, such as an unknown family, a
+    missing size, and query heads that cannot share the key/value heads evenly.
     """
     model = _recognize(config)
     family, reader = model.family, _size_reader(model)
@@ -195,14 +193,11 @@ def _tied_flag(config: Config, family: Family) -> frozenset[str]:
 def _size_reader(model: _Recognized) -> SizeReader:
     """A reader of the model's sizes; only a text part may fall back on its family's defaults."""
     defaults = model.family.text_part_defaults if model.is_text_part else {}
-    return SizeReader(model.config, model.family.sizes, model.flags, defaults, model.model_type)
+    return SizeReader(model.config, model.family.sizes, model.flags, defaults)
 
 
 def _flags_of_sizes(family: Family, reader: SizeReader, first_layer: LayerRun) -> set[str]:
-    """The flags that follow from layers and sizes instead of a field, if they hold: "first_moe", "narrow_embedding".
-
-    The first says that the first layer has experts, the second that the token embedding is not as wide as the model.
-    """
+    """{"first_moe"} if the first layer has experts, and "narrow_embedding" if the embedding is not as wide as d."""
     narrow = "d_emb" in family.sizes and reader.required("d_emb") != reader.required("d")
     flags = {"first_moe": any(spec.routed for spec in first_layer.parameters), "narrow_embedding": narrow}
     return {name for name, holds in flags.items() if holds}
@@ -252,7 +247,6 @@ def _layers(
 
 
 def _existing(parameters: ParameterSpecs, flags: frozenset[str]) -> ParameterSpecs:
-    """The tensors that exist under these flags, in their order."""
     return tuple(parameter for parameter in parameters if condition_met(parameter.when, flags))
 
 
@@ -279,10 +273,7 @@ def _extra_sizes(
 
 
 def _usable_positions(family: Family, flags: frozenset[str], reader: SizeReader) -> int | None:
-    """How many tokens the position table has room for: its rows without the unused ones; None without a table.
-
-    Raises ConfigError if that leaves no row.
-    """
+    """Rows of the position table without unused ones; None without a table, ConfigError if no row is left."""
     if family.position_rows is None or not condition_met(family.position_table_when, flags):
         return None
     rows = reader.required(family.position_rows)
@@ -295,7 +286,8 @@ def _usable_positions(family: Family, flags: frozenset[str], reader: SizeReader)
 def _rotary_per_layer(model: _Recognized, reader: SizeReader, windows: Sequence[int | None]) -> Sequence[Rotary | None]:
     """The rotary positions of each layer of a stack, whose windows are given; None for a layer that rotates nothing.
 
-    Layers with a window may have another base, and some layers no rotary positions: see RotaryRule.
+    Layers with a window have another base if the family's RotaryRule has a default for it. The rule may name the layers
+    that rotate, or only those with a window, if there are any.
     """
     rule, config = model.family.rotary, model.config
     if rule is None or not condition_met(rule.when, model.flags):
@@ -334,10 +326,7 @@ def _rotary(model: _Recognized, rule: RotaryRule, reader: SizeReader, *, local: 
 
 
 def _softcap(config: Config, rule: SoftcapRule | None) -> float | None:
-    """The c of c·tanh(scores/c), from "attn_logit_softcapping"; None without a rule, or if that is null.
-
-    If the config lacks the field, the rule's default counts, which may be None as well.
-    """
+    """The c of c·tanh(scores/c): from the config, else the rule's default; None if null or without a rule."""
     if rule is None or config.get("attn_logit_softcapping", rule.default) is None:
         return None
     return read_positive_number(config, "attn_logit_softcapping", rule.default)
@@ -349,9 +338,6 @@ def _first_met(answers: Mapping[str, Answer], flags: frozenset[str], default: An
 
 
 def _not_modelled(family: Family, flags: frozenset[str], qk_norm: QKNorm) -> tuple[str, ...]:
-    """The parts of this model's attention that a run cannot compute: its family's whose conditions are met.
-
-    A LayerNorm on queries and keys comes last.
-    """
+    """The parts of attention that a run cannot compute: the family's whose conditions are met, then LayerNorm."""
     parts = (_(part) for condition, part in family.not_modelled.items() if condition_met(condition, flags))
     return (*parts, *([_("LayerNorm on queries and keys")] if qk_norm == "layer-norm" else []))

@@ -55,10 +55,7 @@ def unless_switched_off(config: Config, d_h: int, flags: frozenset[str]) -> Scor
 
 
 def by_query_scalar(config: Config, d_h: int, flags: frozenset[str]) -> ScoreScale:
-    """1/√query_pre_attn_scalar, with 256 if it is not stated: Gemma 2 and 3.
-
-    If the scalar is d_h, as in most of their sizes, it is the usual 1/√d_h.
-    """
+    """1/√query_pre_attn_scalar, by default 256 (Gemma 2 and 3); the usual 1/√d_h if the scalar is d_h."""
     scalar = read_positive_number(config, "query_pre_attn_scalar", 256)
     if scalar == d_h:
         return inverse_sqrt(config, d_h, flags)
@@ -66,10 +63,7 @@ def by_query_scalar(config: Config, d_h: int, flags: frozenset[str]) -> ScoreSca
 
 
 def by_multiplier(config: Config, d_h: int, _flags: frozenset[str]) -> ScoreScale:
-    """The field "attention_multiplier" itself, 1 if it is not stated: Granite.
-
-    If that equals 1/√d_h, its kind is the usual "inverse-sqrt".
-    """
+    """The field "attention_multiplier", by default 1 (Granite); of the usual kind if it equals 1/√d_h."""
     factor = read_positive_number(config, "attention_multiplier", 1.0)
     return ScoreScale("inverse-sqrt" if factor == d_h**-0.5 else "stated", factor, "attention_multiplier")
 

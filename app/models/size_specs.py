@@ -111,8 +111,8 @@ class SizeReader:
     """Reads the sizes of one config by symbol, each once, and notes in `sources`, by symbol, where it came from.
 
     Stated sizes are checked, others follow by rule from sizes that are read first. `defaults` replace sizes that the
-    config should have stated and did not; `family` names whose they are. A flag that follows from a size is added to
-    `flags` before any size is read that depends on it.
+    config should have stated and did not. A flag that follows from a size is added to `flags` before any size is read
+    that depends on it.
     """
 
     def __init__(
@@ -121,10 +121,9 @@ class SizeReader:
         specs: SizeSpecs,
         flags: frozenset[str] = frozenset(),
         defaults: Mapping[str, int] | None = None,
-        family: str = "this family",
     ) -> None:
         self.config, self.specs, self.flags = config, specs, flags
-        self.defaults, self.family = defaults or {}, family
+        self.defaults = defaults or {}
         self.sources = dict[str, SizeSource]()
         self._sizes: dict[str, int | None] = {}
 
@@ -167,12 +166,16 @@ class SizeReader:
         if rule is None:
             if symbol not in self.defaults:
                 raise self._not_stated(symbol)
-            return self._record(symbol, self.defaults[symbol], spec.fields, rule=f"default of {self.family}")
+            return self._record(
+                symbol,
+                self.defaults[symbol],
+                spec.fields,
+            )
         if rule.amount is None:
             return None
         size = self._by_rule(rule.amount, rule, spec)
         if null_field:
-            return self._record(symbol, size, (null_field,), rule=f"null: {rule.text}")
+            return self._record(symbol, size, (null_field,), rule=rule.text, is_null=True)
         return self._record(symbol, size, spec.fields, rule=rule.text)
 
     def _by_rule(self, amount: Expression, rule: SizeRule, spec: SizeSpec) -> int:
@@ -196,10 +199,16 @@ class SizeReader:
         return size // divisor
 
     def _record(
-        self, symbol: str, size: int, fields: tuple[str, ...], field: str | None = None, rule: str = "stated"
+        self,
+        symbol: str,
+        size: int,
+        fields: tuple[str, ...],
+        field: str | None = None,
+        rule: str = "",
+        *,
+        is_null: bool = False,
     ) -> int:
-        """Note where a size came from, and return the size."""
-        self.sources[symbol] = SizeSource(symbol, size, field, rule, fields)
+        self.sources[symbol] = SizeSource(symbol, size, field, rule, is_null, fields)
         return size
 
     def _not_stated(self, symbol: str) -> ConfigError:

@@ -55,10 +55,7 @@ def mismatches(table: TensorTable, values: Values) -> list[DimensionMismatch]:
 
 
 def added_back(table: TensorTable) -> list[tuple[Blank, Blank]]:
-    """The sides that must be equal so that the output can be added to the input: rows with rows, and so on.
-
-    Empty for a table that has no input or no output.
-    """
+    """The sides that must be equal to add the output to the input; () for a table without an input or output."""
     before, after = ADDED_BACK
     if not {before, after} <= table.equal_sides.keys():
         return []
@@ -68,10 +65,7 @@ def added_back(table: TensorTable) -> list[tuple[Blank, Blank]]:
 def _product_mismatches(
     result: str, merged_sides: Mapping[Blank, tuple[Blank, ...]], values: Values
 ) -> Iterator[DimensionMismatch]:
-    """Yield each merged side that is not the product of its parts, with the last part.
-
-    A merged side is skipped unless it and all its parts have values.
-    """
+    """Yield each merged side that is not the product of its parts, with the last part, if all have values."""
     for merged, parts in merged_sides.items():
         if values.keys() >= {merged, *parts} and values[merged] != prod(values[part] for part in parts):
             yield DimensionMismatch(result, merged, parts[-1], parts=parts)

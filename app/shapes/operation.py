@@ -25,7 +25,8 @@ from typing import ClassVar, Literal, Self
 from app.algebra.expression import Expression
 
 # The sentence of a hint that says what an operation does to lengths.
-Relation = Literal["product", "made", "same-shape", "view", "transpose", "repeat_interleave", "reshape"]
+Rearrangement = Literal["view", "transpose", "repeat_interleave", "reshape"]
+Relation = Literal["product", "made", "same-shape", Rearrangement]
 _AXIS = re.compile(r"\([a-z]+(?: [a-z]+)+\)|[a-z]+")
 
 
@@ -36,7 +37,10 @@ def axes_in(side: str) -> tuple[str, ...]:
 
 @cache
 def _sides(pattern: str) -> tuple[tuple[str, ...], ...]:
-    """The sides of each operand, then of the result; () for a text that isn't a pattern."""
+    """The sides of each operand, then of the result; () for a text that isn't a pattern.
+
+    Example: "n d, d q -> n q" -> (("n", "d"), ("d", "q"), ("n", "q"))
+    """
     groups = pattern.replace(" -> ", ", ").split(", ")
     sides = tuple(tuple(_AXIS.findall(group)) for group in groups)
     is_pattern = pattern.count(" -> ") == 1 and ", " not in pattern.partition(" -> ")[2]
@@ -130,7 +134,10 @@ class Operation:
 
     def with_axis(self, axis: str, operands: Collection[str]) -> Self:
         """The same operation with `axis` first in the result and in the operands whose keys are in `operands`."""
-        groups = [f"{axis} " * (key in operands) + " ".join(s) for key, s in zip(self.operands, self.operand_sides)]  # noqa: B905
+        groups = [
+            f"{axis} " * (key in operands) + " ".join(s)
+            for key, s in zip(self.operands, self.operand_sides, strict=True)
+        ]
         return replace(self, pattern=f"{', '.join(groups)} -> {axis} {' '.join(self.sides)}")
 
     def with_operands(self, keys: Mapping[str, str]) -> Self:
@@ -138,7 +145,6 @@ class Operation:
         return replace(self, of=" ".join(keys.get(key, key) for key in self.operands))
 
     def _fits(self) -> bool:
-        """Whether the pattern is one of this operation."""
         return bool(self.operands)
 
 
@@ -150,11 +156,13 @@ class _Elementwise(Operation):
 
 
 class _Rearrange(Operation):
-    """An operation on one tensor that is a method of PyTorch's."""
+    """An operation on one tensor that is a method of PyTorch's, and has a sentence of that name."""
+
+    call: ClassVar[Rearrangement]
 
     @property
     def relation(self) -> Relation:
-        return self.call  # type: ignore[return-value]  # each has a sentence of that name
+        return self.call
 
 
 @dataclass(frozen=True)
@@ -472,7 +480,10 @@ class SelectRows(Operation):
 
 @dataclass(frozen=True)
 class AddExperts(Operation):
-    """For each token, the rows that its experts put out, weighted and added; made `of` the input for all experts."""
+    """For each token, the weighted sum of its experts' outputs: 'm d -> n d' of the output of one expert.
+
+    'n d -> n d' of the layer's input in a table without an expert's output, for which N·k/E isn't whole.
+    """
 
     def formula(self, *, tokens_as_columns: bool = False) -> str:
         return "{outputs-added}" if self.keeps_shape else "{experts-added}"

@@ -50,15 +50,15 @@ def parameter_inventory(architecture: Architecture) -> Iterator[Fact]:
     yield from _after_layers(architecture, outside)
 
 
-def experts_inventory(architecture: Architecture, own: Mapping[str, int]) -> Iterator[Fact]:
+def experts_inventory(architecture: Architecture, extra: Mapping[str, int]) -> Iterator[Fact]:
     """Yield what a sheet about a mixture of experts says of it: how many experts, of which size, and the rest.
 
-    `own` are the sizes that only such a sheet has; they win over the model's. Of the two kinds of layers in a model
+    `extra` are the sizes that only such a sheet has; they win over the model's. Of the two kinds of layers in a model
     with experts in some layers only, those with experts are described. Only for models that the topic is true of.
     """
     kinds = architecture.stacks[0].kinds
     kind = next(kind for kind in kinds if kind.has_experts)
-    sizes = {**architecture.all_sizes, **own}
+    sizes = {**architecture.all_sizes, **extra}
     layers = "experts-in-all-layers" if len(kinds) == 1 else "experts-in-some-layers"
     yield Fact(layers, {symbol: sizes[symbol] for symbol in ("L", "L_exp", "E", "k")})
     if _has_biases(kind.rows["router"]):
@@ -76,7 +76,7 @@ _TABLES = {
 
 
 def _embeddings(a: Architecture, outside: Mapping[Row, ParameterSpecs]) -> Iterator[Fact]:
-    """Yield the tables of embeddings one by one, then patch embedding, norm and projection, if any."""
+    """Yield the tables of embeddings one by one, then the patch embedding, the norm and the projection, if any."""
     for spec in outside.get("embedding", ()):
         rows, width = (dim.size(a.all_sizes) for dim in spec.in_out_shape[-2:])
         yield Fact(_TABLES[spec.part], {"rows": rows, "width": width})
@@ -129,7 +129,7 @@ def _bias_names(biases: str) -> Mapping[str, tuple[Fact, ...]]:
 
 
 def _latent_attention(a: Architecture) -> Iterator[Fact]:
-    """The projections of latent attention (DeepSeek), with the norms of their latents."""
+    """Yield the projections of queries (through a latent or not), of keys and values, and their biases, if any."""
     yield Fact("latent-queries" if a.has_latent_queries else "direct-queries", a.all_sizes)
     yield Fact("latent-projections", a.all_sizes)
     biases = "latent-biases" if a.has_latent_queries else "direct-latent-biases"
@@ -260,10 +260,8 @@ def _number_of_norms(norms: Iterable[ParameterSpec]) -> int:
 
 
 def _has_biases(specs: Iterable[ParameterSpec]) -> bool:
-    """Whether one of these tensors is a bias."""
     return any(spec.kind == "bias" for spec in specs)
 
 
 def _with_biases(specs: ParameterSpecs) -> Fact:
-    """The phrase that says whether matrices have biases."""
     return Fact("with-biases" if _has_biases(specs) else "without-biases")

@@ -90,10 +90,7 @@ def _totals_with_norms(kinds: Sequence[LayerKind]) -> dict[str, Count]:
 
 
 def _rows_of_used(kinds: Sequence[LayerKind], total: Count) -> Iterator[Count]:
-    """Yield the row of the parameters that one token uses: all but the E - k experts it is not sent to.
-
-    Yields nothing for a model without experts.
-    """
+    """Yield the row of the parameters one token uses, all but E - k experts; nothing for a model without experts."""
     routed = sum((number_of_parameters(kind.rows.get("experts", ())) * kind.layers for kind in kinds), ZERO)
     if routed != ZERO:
         used = routed.substitute({"E": Expression.symbol("k")})
@@ -107,7 +104,6 @@ def _rows_of_used(kinds: Sequence[LayerKind], total: Count) -> Iterator[Count]:
 
 
 def _leaf(key: str, specs: ParameterSpecs) -> Count:
-    """A row that is worked out from sizes alone."""
     return Count(key, number_of_parameters(specs), _summands_in_words(specs))
 
 

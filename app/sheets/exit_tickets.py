@@ -92,7 +92,7 @@ class TicketQuestion(BaseModel):
     @field_validator("options")
     @classmethod
     def _check_options(cls, options: tuple[str, ...]) -> tuple[str, ...]:
-        """Refuse an option that is repeated, and more than MAX_OPTIONS of them."""
+        """Refuse an option that is repeated and, if none is, more than MAX_OPTIONS of them."""
         if twice := next((option for option in options if options.count(option) > 1), ""):
             raise _refused(_("Each option may be there once; “{option}” is there twice.").format(option=twice))
         if len(options) > MAX_OPTIONS:

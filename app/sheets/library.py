@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache, partial, wraps
 from typing import Concatenate, ParamSpec, TypeVar
 
@@ -29,12 +29,12 @@ def _cached(size: int) -> Callable[[LibraryMethod[P, R]], LibraryMethod[P, R]]:
     """A decorator that caches the `size` latest results of a library's method, separately in each library."""
 
     def decorate(method: LibraryMethod[P, R]) -> LibraryMethod[P, R]:
-        """The method, with the latest results kept in each library."""
+        """Wrap the method so that a library keeps its latest results."""
         name = f"_results_of_{method.__name__}"
 
         @wraps(method)
         def cached(self: Library, /, *args: P.args, **kwargs: P.kwargs) -> R:
-            """Return the kept result of the method for these arguments, or call it."""
+            """Return the method's result for these arguments, a kept one if there is one."""
             results = vars(self)  # past the frozen dataclass
             if name not in results:
                 results.setdefault(name, lru_cache(size)(partial(method, self)))
@@ -87,6 +87,17 @@ class Library:
         chosen = {key: sheet for key, sheet in self.worksheets.items() if sheet.topic in topics}
         return Library(chosen, self.models, self.wording)
 
+    def with_added(self, worksheets: Iterable[Worksheet] = (), models: Iterable[Model] = ()) -> Library:
+        """The library with these worksheets and models as well; it is itself if there are none.
+
+        The latest are cached, with their sheets: the same worksheets and models give the same library.
+        """
+        sheets, added = tuple(worksheets), tuple(each for each in models if each.key not in self.models)
+        if not sheets and not added:
+            return self
+        names = tuple((model.key, model.name, model.about) for model in added)  # a key stands for a config
+        return _with_added(_Added(id(self), tuple(map(id, sheets)), names, self, sheets, added))
+
     def model(self, key: str) -> Model:
         """The model with that key; raises WorksheetError, which lists the known keys, for any other."""
         if key not in self.models:
@@ -108,9 +119,10 @@ class Library:
 
     @_cached(VARIANTS_REMEMBERED)
     def _variant(self, worksheet: str, model: str | None, tokens: int | None, decoder_tokens: int | None) -> Variant:
-        """The sheet of `variant`, which is cached by these arguments.
+        """The sheet of `variant`, cached by these arguments; raises what that does.
 
-        Decoder tokens that equal the worksheet's become None, so that they add nothing to the sheet's code.
+        Without `tokens` it has the worksheet's number, or the nearest that the model can take. Decoder tokens that
+        equal the worksheet's become None, so that they add nothing to the sheet's code.
         """
         sheet = self.worksheet(worksheet)
         chosen = self.model(model or sheet.model)
@@ -230,3 +242,23 @@ class Library:
             return None
         expected = check_letters(sheet.key, model, variant.tokens, variant.decoder_tokens, variant.key)
         return variant if expected == code.check else None
+
+
+@dataclass(frozen=True)
+class _Added:
+    """What is added to a library. A cache that holds the objects keeps their ids theirs."""
+
+    library_id: int
+    worksheet_ids: tuple[int, ...]
+    model_names: tuple[tuple[str, str, str], ...]
+    library: Library = field(compare=False)
+    worksheets: tuple[Worksheet, ...] = field(compare=False)
+    models: tuple[Model, ...] = field(compare=False)
+
+
+@lru_cache(CHOICES_REMEMBERED)
+def _with_added(added: _Added) -> Library:
+    """The library of `Library.with_added`."""
+    worksheets = {sheet.key: sheet for sheet in added.worksheets}
+    models, library = {model.key: model for model in added.models}, added.library
+    return Library({**library.worksheets, **worksheets}, {**library.models, **models}, library.wording)

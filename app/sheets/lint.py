@@ -35,7 +35,7 @@ FARTHEST_PROPOSED = 60  # tokens away that another length may be
 ANY_TOKENS = 100  # where the number plays no part
 SHORTEST_PROPOSED = 3  # tokens; with fewer, most sizes coincide
 CONFUSIONS_KEPT = 512
-TRIED_OF_RANGE = 16  # lengths of an author's own range
+TRIED_OF_RANGE = 16  # lengths of an author's range
 _FIXED_BY_TOKENS: frozenset[FindingKind] = frozenset({"hides", "coincides", "same-answer"})
 _BY_LENGTH = frozenset({"N", "M", "B"})  # sizes that another number of tokens changes
 # Parts of a description that decide what is counted, whether or not they state a size.
@@ -228,7 +228,6 @@ def _author_misconceptions(variant: Variant) -> Iterator[tuple[FindingKind, str]
 
 
 def _is_authors(misconception: str) -> bool:
-    """Whether the key is that of an author's misconception."""
     return misconception.startswith(AUTHOR_MISCONCEPTION_PREFIX)
 
 
@@ -261,7 +260,10 @@ def _hidden_in_range(variant: Variant, models: Mapping[str, Model]) -> Iterator[
 
 
 def _confusion_sentences(variant: Variant, kind: FindingKind, confusions: ConfusedPairs) -> Iterator[str]:
-    """Yield sentences of that kind: one about all misconceptions that do not show, then one for each other pair."""
+    """Yield sentences about `confusions`: one for all that leave the sheet right, then one for each other pair.
+
+    Both are sorted. Those of the kind "must-hide" say that no number of tokens would help, others that another would.
+    """
     if kind == "must-hide":
         right = _("With {model} these misconceptions cannot be seen, whatever the number of tokens: {misconceptions}.")
         alike = _("With {model} “{one}” and “{other}” cannot be told apart, whatever the number of tokens.")

@@ -48,13 +48,13 @@ class Notation:
         shared = {symbol: symbols.get(ONE_NAME[symbol], ONE_NAME[symbol]) for symbol in without_own_name(sizes)}
         return Notation(self.letters, {**symbols, **shared})
 
-    def symbol(self, own: str) -> str:
+    def symbol(self, in_table: str) -> str:
         """The name of a symbol of the tables in this notation; the symbol itself if the notation has none."""
-        return self.symbols.get(own, own)
+        return self.symbols.get(in_table, in_table)
 
-    def letter(self, key: str, own: str) -> str:
-        """The letter of a tensor by its key in this notation; `own`, the table's letter, if the notation has none."""
-        return self.letters.get(key, own)
+    def letter(self, key: str, in_table: str) -> str:
+        """The letter of a tensor by its key in this notation; `in_table`, the table's letter, if it has none."""
+        return self.letters.get(key, in_table)
 
     def write(self, expression: Expression) -> str:
         """An expression as text in this notation's names, with a dot for times: 'H·d_head' for H*d_h in the classic.

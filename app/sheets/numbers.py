@@ -33,7 +33,7 @@ BoxUnit = CountUnit | Literal["side"]
 ROUNDED_DIGITS = 3
 
 _NO_SYMBOLS: Mapping[str, int] = MappingProxyType({})
-# What may stand behind the number of a box, whole; a prefix comes first where there can be one.
+# What may follow the number of a box, whole; a prefix comes first where there can be one.
 _UNITS: Mapping[BoxUnit, re.Pattern[str]] = {
     "side": re.compile("()(?:tokens?|rows?|col(?:umn)?s?|numbers?|dim(?:ension)?s?|features?|entries)"),
     "parameters": re.compile("()(?:param(?:eter)?s?|numbers?|weights?|entries)"),
@@ -127,9 +127,10 @@ def decimal_prefix(text: str) -> str:
 def _read_number(text: str, symbols: Mapping[str, int], box: BoxUnit | None) -> int | None:
     """The whole number that a typed number or calculation comes to; None for a blank text.
 
-    A result with a unit such as GiB is rounded to a whole number. Raises CannotReadError for a text that is too long,
-    other characters, sides of "=" that differ, broken arithmetic, a value above MAX_VALUE at any step, and a result
-    that is not whole, or smaller than the box takes.
+    `symbols` are names that may be typed for their sizes, x is a times sign, and `box`, if given, is what the box
+    counts: it decides on units. A result with a unit such as GiB is rounded. Raises CannotReadError for a text that is
+    too long, other characters, sides of "=" that differ, broken arithmetic, a value above MAX_VALUE at any step, and a
+    result that is not whole, or smaller than the box takes.
     """
     if not text.strip():
         return None
@@ -167,7 +168,7 @@ def _check_one_side(text: str, tidy: str, symbols: Mapping[str, int]) -> None:
 
 
 def _with_x_as_times(text: str, symbols: Collection[str]) -> str:
-    """The text with * for each x, except in the names of symbols: "2*d_exp" for "2xd_exp"."""
+    """The text with * for each x or X that is not in the name of a symbol: "2*d_exp" for "2xd_exp"."""
     if "x" not in text and "X" not in text:
         return text
     names = sorted((re.escape(name) for name in symbols if "x" in name), key=len, reverse=True)

@@ -188,7 +188,6 @@ class AnswerReader:
 
     @cached_property
     def _size_by_name(self) -> Mapping[str, int]:
-        """The size of every name that may be written."""
         return {name: self.problem.sizes[symbol] for name, symbol in self.symbol_by_name.items()}
 
     def are_identical(self, first: str, second: str) -> bool:
@@ -209,7 +208,7 @@ class AnswerReader:
         sizes, symbol = self.problem.sizes, Expression.symbol
         is_split = sizes["d"] == sizes["H"] * sizes["d_h"]
         width = symbol("H") * symbol("d_h") if is_split else symbol("d")
-        four_d = any(s.symbol == "d_ff" and s.rule.endswith("4*d") for s in self.problem.architecture.size_sources)
+        four_d = any(s.symbol == "d_ff" and s.rule == "4*d" for s in self.problem.architecture.size_sources)
         identities = {
             "d_ff": (four_d and sizes["d_ff"] == 4 * sizes["d"], width * 4),
             "d_rot": (sizes.get("d_rot") == sizes["d_h"], symbol("d_h")),

@@ -25,7 +25,7 @@ SAMPLE_START, SAMPLE_SIZE = 7, 16
 DECODER_STEP = 7  # decoder lengths are taken in steps of a prime, so that they don't run in parallel with the tokens
 
 ConfusedPairs = frozenset[Confusion]
-# A model's key, tokens and decoder tokens -> the sheet; None for the worksheet's own.
+# A model's key, tokens and decoder tokens -> the sheet; None for that of the worksheet.
 MakeVariant = Callable[[str, int | None, int | None], Variant]
 
 
@@ -77,7 +77,7 @@ def unavoidable_confusions(model: str, make: MakeVariant) -> ConfusedPairs:
     """
     any_sheet = make(model, None, None)
     lengths, decoder_lengths = possible_lengths(any_sheet), _possible_decoder_lengths(any_sheet)
-    start = SAMPLE_START if any_sheet.worksheet.tokens_from is None else 0  # an author's own range may be short
+    start = SAMPLE_START if any_sheet.worksheet.tokens_from is None else 0  # an author's range may be short
     sample = [*lengths[start :: max(1, len(lengths) // SAMPLE_SIZE)], lengths[-1]]
     sheets = (
         make(model, tokens, decoder_lengths[tokens * DECODER_STEP % len(decoder_lengths)] if decoder_lengths else None)
@@ -123,7 +123,6 @@ def possible_lengths(sheet: Variant) -> range:
 
 
 def _longest_input(sheet: Variant) -> int:
-    """The most tokens that the model can take in the sheet's topic."""
     return possible_tokens(sheet.worksheet.topic, sheet.architecture, MAX_TOKENS)
 
 
@@ -147,7 +146,6 @@ def _multiples(lengths: range, step: int) -> range:
 
 
 def _asks_for(symbol: str, sheet: Variant) -> bool:
-    """Whether the right answer to any blank contains the symbol."""
     return any(symbol in sheet.expression(blank).symbols for blank in sheet.blanks)
 
 

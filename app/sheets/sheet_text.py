@@ -42,10 +42,7 @@ _COMPARED_BLOCKS = (
 
 @dataclass(frozen=True)
 class StatedFact:
-    """A part of a topic's description with its sentence for one model, and whether the sheet leaves it out (`hidden`).
-
-    `symbols` are those of the sizes that it states.
-    """
+    """A part of the description: its sentence, the `symbols` of sizes it states, and whether it is `hidden`."""
 
     part: str
     sentence: str
@@ -173,8 +170,8 @@ class SheetText:
     def _ways_of_counting(self) -> Iterator[str]:
         """Yield what the sheet says about counts: that they may be calculations, and how far they may be rounded.
 
-        Nothing on a sheet in letters or without counts. Rounded bytes are mentioned only if a row asks for bytes, the
-        tolerance only if the worksheet has one.
+        Nothing on a sheet in letters or without a box for a count. Calculations are mentioned if a row is a count and
+        no tensor, rounded bytes if a row asks for bytes, the tolerance if the worksheet has one.
         """
         if self.worksheet.answers == "letters" or all(blank.field != "count" for blank in self.problem.blanks):
             return
@@ -263,7 +260,6 @@ class SheetText:
         return self.wording.misconception_name(key)
 
     def _author_misconception(self, key: str) -> AuthorMisconception | None:
-        """The author's misconception with that key; None if the worksheet has none."""
         return next((each for each in self.worksheet.misconceptions if each.key == key), None)
 
     def _sentences(self, kind: Literal["description", "assumptions"]) -> Iterator[tuple[str, str, str]]:
@@ -337,7 +333,7 @@ class _LocalLayers:
 
     @classmethod
     def of(cls, architecture: Architecture) -> _LocalLayers:
-        """The local layers of the model's first stack."""
+        """Count the first stack's layers, and those with a window or chunks; find the shortest of each, else 0."""
         runs = [run for stack in architecture.stacks[:1] for run in stack.runs]
         return cls(
             count=sum(run.count for run in runs if run.window or run.chunk),
@@ -348,7 +344,6 @@ class _LocalLayers:
 
 
 def _number(text: str) -> int:
-    """The number that a match of _NUMBER means."""
     return int(text.replace(",", ""))
 
 
@@ -410,7 +405,7 @@ def sentence_forms(problem: Problem) -> Mapping[str, Mapping[str, bool]]:
             "heads-grouped": True,
         },
         "head-dimension": {
-            "": is_latent,  # said with the heads
+            "": is_latent,  # stated with the heads
             "head-dimensions-differ": width != sizes["d_v"],
             "head-dimension-derived": width * heads == a.d,
             "head-dimension-stated": True,

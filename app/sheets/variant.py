@@ -261,10 +261,7 @@ class Variant:
         )
 
     def may_be_rounded(self, blank: Blank, answer: Answer) -> bool:
-        """Whether an answer may mean a number other than its value: a count typed rounded, or any with a tolerance.
-
-        Never on a sheet in letters.
-        """
+        """Whether an answer in numbers may mean another value: a count typed rounded, or any with a tolerance."""
         is_count = blank.field == "count" and self.worksheet.answers == "numbers"
         return is_count and bool(answer.margin or self.worksheet.tolerance)
 

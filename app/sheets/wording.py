@@ -49,9 +49,9 @@ class RowWording(WordingPart):
     note_if_projected: str = ""
 
     def note_for(self, architecture: Architecture, sizes: Mapping[str, int]) -> str:
-        """The note for a model: the first form that fits and is not empty, in the order of the fields, else `note`.
+        """The note for a model: the first that fits and is not "" of grouped, sink, patches and projected, else `note`.
 
-        `sizes` are those of the sheet.
+        They fit a model with G < H, with sinks, a sheet with patches (p in `sizes`), and one with d_emb other than d.
         """
         forms = (
             (self.note_if_grouped, architecture.G < architecture.H),
@@ -97,9 +97,9 @@ class TopicWording(WordingPart):
     figures: Mapping[str, FigureWording] = {}
 
     def title_for(self, name: str, architecture: Architecture) -> str:
-        """The title of a sheet without an author's title, such as "One head of LLaMA 7B"; `name` is the model's.
+        """The title for the model called `name`, "One head of LLaMA 7B".
 
-        An encoder-decoder may have another one.
+        For an encoder-decoder its other form, if any.
         """
         title = (architecture.encoder_decoder and self.title_of_encoder) or self.title
         return title.format(model=name)

@@ -114,10 +114,7 @@ def _differences(place: Place, keys: Collection[str], expected: Collection[str])
 
 
 def _refuse(problems: Iterator[tuple[Place, str]], language: str) -> None:
-    """Raise a WorksheetError for the first problem, such as "wording/en/topics/costs.toml: rows.totl: …".
-
-    None if there is none.
-    """
+    """Raise a WorksheetError for the first problem, if any: "wording/en/topics/costs.toml: rows.totl: …"."""
     for (field, *rest), problem in problems:
         file = _FILES.get(str(field), "sheets.toml")
         if field in _FOLDERS:

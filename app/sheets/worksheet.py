@@ -46,7 +46,7 @@ MAX_QUESTIONS, MAX_AUTHOR_MISCONCEPTIONS, MAX_MISCONCEPTION_BOXES = 10, 10, 40
 MAX_POINTS = 10  # for each box of a row
 MAX_NAMES = 500  # of rows, models or facts, more than there are
 MAX_TOLERANCE = 0.1  # with more, the number of a mistake could count as right
-MAX_MISCONCEPTION_KEY, MAX_MISCONCEPTION_NAME = 80, 80  # characters; a name stands in columns of tables
+MAX_MISCONCEPTION_KEY, MAX_MISCONCEPTION_NAME = 80, 80  # characters; a name is shown in columns of tables
 MAX_REPEATED = 60  # characters of an unknown name or formula, in the sentence that refuses it
 CUT = "~"  # in the key of a cut worksheet, between that of the whole one and the number of its rows
 OWN_WORKSHEET_PREFIX = "own-"  # of the keys of worksheets that a teacher wrote in the browser
@@ -205,10 +205,7 @@ _SETTINGS = ConfigDict(extra="forbid")
 
 @checked_dataclass(frozen=True, config=_SETTINGS)
 class OpenQuestion:
-    """A question with a free-text answer, which is stored with the attempt and not graded.
-
-    Without a key, its key is derived from its text.
-    """
+    """A question with a free-text answer, stored but not graded; without a key it gets one derived from its text."""
 
     key: Annotated[
         _Text,
@@ -343,7 +340,7 @@ class Worksheet:
             raise refused(_("{setting} must be at least as much as tokens_from."), "tokens_to")
 
     def __hash__(self) -> int:
-        """A hash of some fields; mappings cannot be hashed."""
+        """A hash of some fields, since mappings cannot be hashed; a Variant is hashed by its worksheet."""
         return hash((self.key, self.title, self.model, self.topic, self.tokens, self.rows))
 
     @property

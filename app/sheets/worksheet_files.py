@@ -54,6 +54,7 @@ def load_library(folder: Path, language: str = ENGLISH) -> Library:
 
 
 def _read_library(folder: Path, language: str) -> Library:
+    """The library of a folder, in the order that `load_library` describes, once its language is set."""
     wording = read_wording(folder / "wording", language)
     by_name = sorted(map(_read_model, sorted(folder.glob("models/*.json"))), key=lambda model: _natural_key(model.name))
     models = {model.key: model for model in by_name}

@@ -1,27 +1,13 @@
 """The database: tables, migrations and named queries. It grades nothing."""
 
-from .activities import (
-    Activities,
-    Activity,
-    Content,
-    FrozenTicket,
-    FrozenWorksheet,
-    Phase,
-    Plan,
-    Policies,
-    PoliciesError,
-    Snapshot,
-    State,
-    questions_asked,
-)
-from .audit import AuditAction, AuditEntry, AuditLog
-from .classwork import (
+from app.activities.activity import Activity, Phase, Plan, Policies, PoliciesError, State
+from app.activities.content import Content, FrozenTicket, FrozenWorksheet, Snapshot, question_name, questions_asked
+from app.activities.work import (
     Answers,
     Attendance,
     ClassAttempt,
     ClassDraft,
     ClassSheetKey,
-    Classwork,
     Graded,
     NoAttemptsLeftError,
     SheetProgress,
@@ -30,8 +16,11 @@ from .classwork import (
     TakenIn,
     UnfinishedWork,
     VariantSizes,
-    question_name,
 )
+
+from .activities import Activities
+from .audit import AuditAction, AuditEntry, AuditLog
+from .classwork import Classwork
 from .courses import Course, Courses, StaffMember, TaughtCourse
 from .exit_tickets import ExitTickets, TicketAnswer
 from .grades import AttemptedSheet, AttemptScore, GradeChange, Grades

@@ -10,7 +10,8 @@ from typing import Literal
 
 import sqlalchemy as sa
 
-from .activities import Activity
+from app.activities.activity import Activity
+
 from .courses import Course
 from .materials import Material
 from .people import Teacher

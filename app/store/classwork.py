@@ -4,214 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, cast
 
 import sqlalchemy as sa
 from sqlalchemy.sql.dml import ReturningInsert
 
+from app.activities.work import (
+    ActivityProgress,
+    Answers,
+    Attendance,
+    ClassAttempt,
+    ClassDraft,
+    ClassSheetKey,
+    ClassSheetWork,
+    Graded,
+    NoAttemptsLeftError,
+    PaperAttempt,
+    SheetProgress,
+    StoredClassDraft,
+    TakenIn,
+    UnfinishedWork,
+    VariantSizes,
+    merged_draft,
+)
+
 from .limits import tolerated_failure
-from .queries import QueryBase, columns, from_row, hash_secret
-from .tables import attendance, class_attempts, class_drafts, students
-
-MAX_PAGES = 30  # whose numbers a draft remembers: those that saved last
-
-Answers = Mapping[str, str]  # what is typed in each blank, {"queries.rows": "100"}, and written to each open question
-
-
-def question_name(key: str) -> str:
-    """What the answer to an open question is stored under, beside those of the blanks: 'question.why-k'."""
-    return f"question.{key}"
-
-
-class Stamp(NamedTuple):
-    """Where and when a box was last changed: the id of the page, and that page's running number of the change."""
-
-    page: str
-    number: int
-
-
-@dataclass(frozen=True)
-class MergedBoxes:
-    """The texts of a draft after a save, and the highest number that was taken from each page."""
-
-    answers: Answers
-    pages: Mapping[str, int] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class VariantSizes:
-    """What makes a worksheet one student's variant: a model and the numbers of tokens."""
-
-    model: str
-    tokens: int
-    decoder_tokens: int | None = None
-
-
-@dataclass(frozen=True)
-class ClassSheetKey:
-    """One sheet of one student in an activity: the sheet with number `sheet_number`, from 1, of that revision.
-
-    Drafts and attempts are stored under `sheet_key` (see FrozenWorksheet), which survives revisions that leave the
-    questions as they are.
-    """
-
-    student_id: int
-    activity_id: int
-    revision: int
-    sheet_number: int
-    sheet_key: str
-
-
-@dataclass(frozen=True)
-class ClassDraft:
-    """What is typed on a sheet of an activity: as it is stored, or as a page sent it.
-
-    `version` counts the saves that are merged in a stored draft; it means nothing in a sent one.
-    `changed` belongs to a sent one: the boxes that the page has changed (see `merge_boxes`), None without script.
-    """
-
-    answers: Answers
-    version: int
-    variant: VariantSizes
-    changed: Mapping[str, Stamp] | None = None
-    pages: Mapping[str, int] = field(default_factory=dict)  # of a stored one: the highest number taken from each page
-
-
-@dataclass(frozen=True)
-class StoredClassDraft:
-    """A draft with its student, its sheet and the time it was saved."""
-
-    student_id: int
-    sheet_key: str
-    variant: VariantSizes
-    answers: Answers
-    saved_at: datetime
-
-
-@dataclass(frozen=True)
-class UnfinishedWork:
-    """A draft beside the attempts on the same sheet: how many there are, and of the last one its id and answers.
-
-    The id is 0, and `last_answers` and `last_at` are None, before the first attempt. `handed_in_on_time`: the student
-    has handed one in, not late; none that was taken in at closing.
-    """
-
-    draft: StoredClassDraft
-    attempts: int
-    last_id: int
-    last_answers: Answers | None
-    last_at: datetime | None
-    handed_in_on_time: bool
-
-    @property
-    def sheet(self) -> tuple[int, str]:
-        """The student's id and the sheet key."""
-        return self.draft.student_id, self.draft.sheet_key
-
-    def writes(self, questions: Collection[str]) -> bool:
-        """Whether the draft answers any of these questions, by the names of `question_name`."""
-        return any(name in questions for name in _typed(self.draft.answers))
-
-    @property
-    def has_news(self) -> bool:
-        """Whether the draft was saved after the last attempt and holds other answers; empty boxes count for nothing."""
-        if self.last_answers is None or self.last_at is None:
-            return True
-        return self.draft.saved_at > self.last_at and _typed(self.draft.answers) != _typed(self.last_answers)
-
-
-@dataclass(frozen=True)
-class Graded:
-    """The marks of an attempt: the kind of mark by blank, misconceptions with the diagnosis first, and the score."""
-
-    marks: Mapping[str, str]
-    misconceptions: tuple[str, ...]
-    score: float
-    out_of: int
-
-
-@dataclass(frozen=True)
-class TakenIn:
-    """A draft that is taken in when its activity has ended, with its marks, and whether it was typed late."""
-
-    key: ClassSheetKey
-    work: UnfinishedWork
-    graded: Graded
-    late: bool
-
-    @property
-    def client_id(self) -> str:
-        """An id that is the same for the same sheet and last attempt, and no other: 'taken-in 17 4f9a…'."""
-        sheet = f"{self.key.activity_id} {self.key.sheet_key}"
-        return f"taken-in {self.work.last_id} {hash_secret(sheet)[:24]}"
-
-
-@dataclass(frozen=True)
-class PaperAttempt:
-    """Answers on paper to be stored as a submission: the draft that they become, with their marks."""
-
-    key: ClassSheetKey
-    client_id: str
-    draft: ClassDraft
-    graded: Graded
-
-
-@dataclass(frozen=True)
-class ClassAttempt:
-    """One check of a sheet, stored for good; a submission if it was handed in.
-
-    `marked_by` is the sheet key (`FrozenWorksheet.sheet_key`) of the worksheet definition that gave the stored marks:
-    the attempt's own `sheet_key` until a regrade marks it by a corrected definition. `taken_in`: it was a draft when
-    the activity closed. `late`: it was made in the late window, or after answers had been shown.
-    """
-
-    id: int
-    student_id: int
-    activity_id: int
-    revision: int
-    sheet_number: int
-    sheet_key: str
-    client_id: str
-    variant: VariantSizes
-    answers: Answers
-    marks: Mapping[str, str]
-    misconceptions: tuple[str, ...]
-    score: float
-    out_of: int
-    handed_in: bool
-    created_at: datetime
-    marked_by: str
-    taken_in: bool = False
-    late: bool = False
-
-
-@dataclass(frozen=True)
-class SheetProgress:
-    """How many attempts a student has made on one sheet, and whether any of them was handed in."""
-
-    attempts: int
-    handed_in: bool
-
-
-@dataclass(frozen=True)
-class Attendance:
-    """That a student opened an activity, when first, and whether they handed in an exit ticket."""
-
-    student_id: int
-    arrived_at: datetime
-    ticket_in: bool
-
-
-class NoAttemptsLeftError(Exception):
-    """The student has made as many attempts on this sheet as the activity allows."""
-
-
-def _typed(answers: Answers) -> dict[str, str]:
-    """The texts that are not blank, without space around them."""
-    return {blank: text.strip() for blank, text in answers.items() if text.strip()}
+from .queries import QueryBase, columns, from_row
+from .tables import attendance, class_attempts, class_drafts
 
 
 def draft_of(row: Any) -> ClassDraft:
@@ -230,25 +52,55 @@ DRAFT_COLUMNS = (class_drafts.c.answers, class_drafts.c.version, class_drafts.c.
 _DRAFT = sa.select(*DRAFT_COLUMNS).where(
     *_of_student(class_drafts), class_drafts.c.sheet_key == sa.bindparam("sheet_key")
 )
-_LAST_ATTEMPT = (
-    sa.select(*columns(class_attempts, ClassAttempt))
-    .where(*_of_student(class_attempts), class_attempts.c.sheet_key == sa.bindparam("sheet_key"))
-    .order_by(class_attempts.c.id.desc())
-    .limit(1)
-)
-_DRAFTS_AND_ATTEMPTS = sa.union_all(
+_PROGRESS_ROWS = sa.union_all(
     sa.select(class_drafts.c.sheet_key, sa.literal(0).label("attempts"), sa.literal(0).label("handed_in")).where(
         *_of_student(class_drafts)
     ),
     sa.select(class_attempts.c.sheet_key, sa.literal(1), sa.cast(class_attempts.c.handed_in, sa.Integer)).where(
         *_of_student(class_attempts)
     ),
+    # Of no sheet: that the student has come, and whether the exit ticket is in.
+    sa.select(sa.null(), sa.literal(0), sa.cast(attendance.c.ticket_in, sa.Integer)).where(*_of_student(attendance)),
 ).subquery()
 _PROGRESS = sa.select(
-    _DRAFTS_AND_ATTEMPTS.c.sheet_key,
-    sa.func.sum(_DRAFTS_AND_ATTEMPTS.c.attempts),
-    sa.func.max(_DRAFTS_AND_ATTEMPTS.c.handed_in),
-).group_by(_DRAFTS_AND_ATTEMPTS.c.sheet_key)
+    _PROGRESS_ROWS.c.sheet_key,
+    sa.func.sum(_PROGRESS_ROWS.c.attempts).label("attempts"),
+    sa.func.max(_PROGRESS_ROWS.c.handed_in).label("handed_in"),
+).group_by(_PROGRESS_ROWS.c.sheet_key)
+
+
+def select_work(
+    source: sa.FromClause, columns_before: Sequence[sa.ColumnElement[Any]], student: Any, activity: Any, sheet_key: Any
+) -> sa.Select[Any]:
+    """A query on `source` that also reads what `work_of` needs: the draft, the last attempt, and how many there are.
+
+    `student`, `activity` and `sheet_key` are columns of the source, values or bind parameters.
+    """
+
+    def is_on_sheet(table: sa.FromClause) -> sa.ColumnElement[bool]:
+        return sa.and_(table.c.student_id == student, table.c.activity_id == activity, table.c.sheet_key == sheet_key)
+
+    made, last = class_attempts.alias("made"), class_attempts.alias("last")
+    newest = sa.select(sa.func.max(made.c.id)).where(is_on_sheet(made)).scalar_subquery()
+    count = sa.select(sa.func.count(made.c.id)).where(is_on_sheet(made)).scalar_subquery()
+    joined = source.outerjoin(class_drafts, is_on_sheet(class_drafts)).outerjoin(last, last.c.id == newest)
+    of_last = columns(last, ClassAttempt, "last__")
+    return sa.select(*columns_before, *DRAFT_COLUMNS, *of_last, count.label("made")).select_from(joined)
+
+
+def work_of(row: Any) -> ClassSheetWork:
+    """What a student has done on a sheet, from a row of `select_work`."""
+    last = None if row.last__id is None else _attempt(row, "last__")
+    return ClassSheetWork(None if row.version is None else draft_of(row), row.made, last)
+
+
+_WORK = select_work(
+    sa.select(sa.literal(1)).subquery("one"),
+    (),
+    sa.bindparam("student_id"),
+    sa.bindparam("activity_id"),
+    sa.bindparam("sheet_key"),
+)
 
 
 _ON_SHEET = (
@@ -274,6 +126,16 @@ _DRAFTS_BESIDE_ATTEMPTS = (
         class_drafts.c.student_id.in_(sa.bindparam("student_ids", expanding=True)),
     )
 )
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """An attempt that is stored, the draft that is stored with it, and how far the student is then."""
+
+    attempt: ClassAttempt
+    draft: ClassDraft
+    progress: ActivityProgress
+    is_new: bool  # not stored before, by a request that was sent twice
 
 
 class Classwork(QueryBase):
@@ -313,7 +175,7 @@ class Classwork(QueryBase):
         later ones say: a student's numbers never change. Where the draft brings nothing new, nothing is stored.
         """
         stored = seen or self.draft(key)
-        while merged := _merged(stored, draft):
+        while merged := merged_draft(stored, draft):
             if self._execute(self._draft_upsert, _draft_row(key, merged, self.now())):
                 return merged
             stored = self.draft(key)  # another save came first
@@ -338,6 +200,11 @@ class Classwork(QueryBase):
         row = self._fetch_one(_DRAFT, student_id=key.student_id, activity_id=key.activity_id, sheet_key=key.sheet_key)
         return draft_of(row) if row else None
 
+    def work(self, key: ClassSheetKey) -> ClassSheetWork:
+        """What a student has done on a sheet, in one query."""
+        row = self._fetch_one(_WORK, student_id=key.student_id, activity_id=key.activity_id, sheet_key=key.sheet_key)
+        return work_of(row)
+
     def drafts_of_activity(self, activity_id: int) -> tuple[StoredClassDraft, ...]:
         """Every student's drafts in an activity, by student and sheet, whether they were handed in or not."""
         query = sa.select(*columns(class_drafts, StoredClassDraft)).where(class_drafts.c.activity_id == activity_id)
@@ -356,10 +223,9 @@ class Classwork(QueryBase):
         handed_in: bool,
         seen: ClassDraft | None = None,
         allowed: int = 0,
-        keep_draft: bool = True,
         late: bool = False,
-    ) -> ClassAttempt:
-        """Store one attempt, durable once this returns; and, as `save` does, its draft unless `keep_draft` is off.
+    ) -> Recorded:
+        """Store one attempt and, as `save` does, its draft, durable once this returns.
 
         `seen` is the stored draft as this request has read it, if it has.
 
@@ -371,27 +237,28 @@ class Classwork(QueryBase):
                "answers": dict(draft.answers), "handed_in": handed_in, "created_at": self.now(),
                "marked_by": key.sheet_key, "late": late}  # fmt: skip
 
-        def write(connection: sa.Connection) -> Any:
-            """Save the draft if `keep_draft`, then insert the attempt; its row, or None for a repeated client_id.
+        def write(connection: sa.Connection) -> tuple[Any, ClassDraft, ActivityProgress]:
+            """Save the draft, then insert the attempt, and count: its row, None for a repeated client_id, comes back.
 
-            Raises NoAttemptsLeftError, which rolls everything back, if the sheet then has more than `allowed` attempts
-            (0: any).
+            Raises NoAttemptsLeftError, which rolls everything back, if the sheet then has too many attempts.
             """
-            if allowed and self.engine.dialect.name == "postgresql":
-                # Two requests of one student take turns, so that neither miscounts; on SQLite all writers do.
-                connection.execute(sa.select(students.c.id).where(students.c.id == key.student_id).with_for_update())
-            if keep_draft:
-                self.save(key, draft, seen)
+            stored = self.save(key, draft, seen)
+            if allowed and stored is seen and self.engine.dialect.name == "postgresql":
+                # Two requests of one student take turns, so that neither miscounts: by the draft that was written, or
+                # by this lock. On SQLite all writers do.
+                this = (class_drafts.c.student_id == key.student_id, class_drafts.c.activity_id == key.activity_id,
+                        class_drafts.c.sheet_key == key.sheet_key)  # fmt: skip
+                connection.execute(sa.select(class_drafts.c.version).where(*this).with_for_update())
             inserted = connection.execute(self._attempt_insert, row).one_or_none()
-            if inserted and allowed:
-                count = connection.scalar(sa.select(sa.func.count()).select_from(class_attempts).where(*_on_sheet(key)))
-                if (count or 0) > allowed:
-                    raise NoAttemptsLeftError
-            return inserted
+            progress = self.progress(key.activity_id, key.student_id)
+            if inserted and allowed and progress.sheets[key.sheet_key].attempts > allowed:
+                raise NoAttemptsLeftError
+            return inserted, stored, progress
 
-        inserted = self._in_transaction(write)
+        inserted, stored, progress = self.in_transaction(write)
         same_request = (class_attempts.c.student_id == key.student_id, class_attempts.c.client_id == client_id)
-        return _attempt(inserted) if inserted else self._select_attempts(*same_request)[0]
+        attempt = _attempt(inserted) if inserted else self._select_attempts(*same_request)[0]
+        return Recorded(attempt, stored, progress, is_new=inserted is not None)
 
     @cached_property
     def _attempt_insert(self) -> ReturningInsert[Any]:
@@ -400,26 +267,26 @@ class Classwork(QueryBase):
         insert = self._insert_into(class_attempts).on_conflict_do_nothing(index_elements=key)
         return insert.returning(*columns(class_attempts, ClassAttempt))
 
-    def hand_in_last(self, key: ClassSheetKey) -> ClassAttempt | None:
-        """Turn a student's last attempt on a sheet into a submission, and return it; None if there is none.
+    def hand_in(self, attempt: ClassAttempt) -> ClassAttempt:
+        """Turn an attempt into a submission, and return it; nothing else of it changes."""
+        if not attempt.handed_in:
+            self._execute(sa.update(class_attempts).where(class_attempts.c.id == attempt.id).values(handed_in=True))
+        return replace(attempt, handed_in=True)
 
-        Nothing else of it changes, and nothing at all if it was handed in before.
+    def add_answers(self, attempt: ClassAttempt, written: Answers) -> ClassAttempt:
+        """Add these answers to open questions to an attempt, without marking it again, and return it.
+
+        Nothing happens if it has been handed in, or holds these answers already.
         """
-        last = self.last_attempt(key)
-        if last and not last.handed_in:
-            self._execute(sa.update(class_attempts).where(class_attempts.c.id == last.id).values(handed_in=True))
-            return self.last_attempt(key)
-        return last
-
-    def add_to_last(self, key: ClassSheetKey, written: Answers) -> None:
-        """Add these answers to open questions to the student's last attempt on the sheet, without marking it again.
-
-        Nothing happens without an attempt, if the last one is handed in, or if it holds these answers already.
-        """
-        last = self.last_attempt(key)
-        if last and not last.handed_in and not written.items() <= last.answers.items():
-            row = sa.update(class_attempts).where(class_attempts.c.id == last.id, ~class_attempts.c.handed_in)
-            self._execute(row.values(answers={**last.answers, **written}))
+        if attempt.handed_in or written.items() <= attempt.answers.items():
+            return attempt
+        answers = {**attempt.answers, **written}
+        this = (class_attempts.c.id == attempt.id, ~class_attempts.c.handed_in)
+        return (
+            replace(attempt, answers=answers)
+            if self._execute(sa.update(class_attempts).where(*this).values(answers=answers))
+            else attempt
+        )
 
     def attempts(self, key: ClassSheetKey) -> tuple[ClassAttempt, ...]:
         """Every attempt of a student on a sheet, oldest first."""
@@ -427,17 +294,17 @@ class Classwork(QueryBase):
 
     def last_attempt(self, key: ClassSheetKey) -> ClassAttempt | None:
         """The newest attempt of a student on a sheet, which is the one that counts; None if there is none."""
-        student, activity = key.student_id, key.activity_id
-        row = self._fetch_one(_LAST_ATTEMPT, student_id=student, activity_id=activity, sheet_key=key.sheet_key)
-        return _attempt(row) if row else None
+        return self.work(key).last
 
-    def progress(self, activity_id: int, student_id: int) -> dict[str, SheetProgress]:
-        """A student's progress in an activity by sheet key, in any order.
+    def progress(self, activity_id: int, student_id: int) -> ActivityProgress:
+        """How far a student is in an activity.
 
         A sheet with only a draft has 0 attempts; one with neither draft nor attempt is left out.
         """
         rows = self._fetch_all(_PROGRESS, activity_id=activity_id, student_id=student_id)
-        return {sheet_key: SheetProgress(count, bool(handed_in)) for sheet_key, count, handed_in in rows}
+        sheets = {row.sheet_key: SheetProgress(row.attempts, bool(row.handed_in)) for row in rows if row.sheet_key}
+        arrived = [row for row in rows if row.sheet_key is None]
+        return ActivityProgress(sheets, bool(arrived), any(row.handed_in for row in arrived))
 
     def sheets_with_draft(self, student_id: int) -> set[tuple[int, str]]:
         """Activity id and sheet key of every sheet that a student has typed anything on."""
@@ -527,36 +394,6 @@ class Classwork(QueryBase):
         return tuple(_attempt(row) for row in self._fetch_all(query))
 
 
-def merge_boxes(
-    stored: MergedBoxes | None, answers: Answers, changed: Mapping[str, Stamp] | None
-) -> MergedBoxes | None:
-    """A stored draft with a save merged into it; None where the save brings nothing new.
-
-    A box in `changed` gets its text from `answers`, unless a change of the same page with that number or a higher one
-    was taken already: then the request was sent twice, or overtaken on its way. Between two pages, the save that
-    arrives last wins. So a page has to send every change until it was told that it is stored. `changed` is None for a
-    form that was sent without script: then every text counts.
-
-    Example:
-        stored = MergedBoxes({"keys.rows": "1", "keys.columns": "2"}, {"tab1": 3})
-        changed = {"keys.rows": Stamp("tab1", 3), "keys.columns": Stamp("tab2", 1)}
-        merge_boxes(stored, {"keys.rows": "9", "keys.columns": "9"}, changed)
-            MergedBoxes({"keys.rows": "1", "keys.columns": "9"}, {"tab1": 3, "tab2": 1})
-    """
-    before = stored or MergedBoxes(dict.fromkeys(answers, ""))
-    if changed is None:
-        return MergedBoxes({**before.answers, **answers}, before.pages)
-    new = {box: stamp for box, stamp in changed.items() if stamp.number > before.pages.get(stamp.page, 0)}
-    if not new:
-        return None
-    pages = dict(before.pages)
-    for page, number in new.values():
-        highest = max(number, pages.pop(page, 0))
-        pages[page] = highest  # at the end, behind the pages that saved earlier
-    newest = dict(list(pages.items())[-MAX_PAGES:])
-    return MergedBoxes({**before.answers, **{box: answers[box] for box in new}}, newest)
-
-
 def _on_sheet(key: ClassSheetKey) -> tuple[sa.ColumnElement[bool], ...]:
     """The conditions for the attempts of one student on one sheet, in whatever revision they were made."""
     return (
@@ -564,15 +401,6 @@ def _on_sheet(key: ClassSheetKey) -> tuple[sa.ColumnElement[bool], ...]:
         class_attempts.c.activity_id == key.activity_id,
         class_attempts.c.sheet_key == key.sheet_key,
     )
-
-
-def _merged(stored: ClassDraft | None, draft: ClassDraft) -> ClassDraft | None:
-    """What is stored of a draft once another one, as a page sent it, is merged into it; None where nothing changes."""
-    boxes = merge_boxes(MergedBoxes(stored.answers, stored.pages) if stored else None, draft.answers, draft.changed)
-    if boxes is None:
-        return None
-    version, variant = (stored.version + 1, stored.variant) if stored else (1, draft.variant)
-    return ClassDraft(boxes.answers, version, variant, pages=boxes.pages)
 
 
 def _unfinished_work(row: Any) -> UnfinishedWork:
@@ -588,7 +416,8 @@ def _draft_row(key: ClassSheetKey, draft: ClassDraft, at: datetime) -> dict[str,
             "saved_at": at, "stamps": dict(draft.pages)}  # fmt: skip
 
 
-def _attempt(row: Any) -> ClassAttempt:
+def _attempt(row: Any, prefix: str = "") -> ClassAttempt:
     """The attempt of a row of class_attempts; JSON becomes VariantSizes and a tuple."""
-    values = {**row._mapping, "variant": VariantSizes(**row.variant), "misconceptions": tuple(row.misconceptions)}
-    return ClassAttempt(**values)
+    attempt = from_row(ClassAttempt, row, prefix)
+    variant = VariantSizes(**cast(Mapping[str, Any], attempt.variant))
+    return replace(attempt, variant=variant, misconceptions=tuple(attempt.misconceptions))

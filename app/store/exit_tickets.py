@@ -15,10 +15,10 @@ from datetime import date
 
 import sqlalchemy as sa
 
+from app.activities.activity import Activity
+from app.activities.work import Answers
 from app.secret_key import SecretKey, UnsealError
 
-from .activities import Activity
-from .classwork import Answers
 from .courses import Course
 from .queries import OpenDatabase, QueryBase, columns, from_row, hash_secret
 from .tables import activities, attendance, sealed_tickets, ticket_answers

@@ -7,7 +7,8 @@ from dataclasses import asdict, dataclass
 
 import sqlalchemy as sa
 
-from .classwork import ClassDraft, VariantSizes
+from app.activities.work import ClassDraft, VariantSizes
+
 from .queries import QueryBase, batches
 from .tables import activities, class_attempts, class_drafts, regrades
 

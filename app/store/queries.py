@@ -251,7 +251,7 @@ class QueryBase:
             finally:
                 _CURRENT.reset(outer)
 
-    def _in_transaction(self, work: Callable[[sa.Connection], Result]) -> Result:
+    def in_transaction(self, work: Callable[[sa.Connection], Result]) -> Result:
         """Do some work as inside `transaction()`; on SQLite it shares its commit with the writes of other threads."""
         if self._commits is None or self._current_connection():
             with self.transaction() as connection:
@@ -322,7 +322,7 @@ class QueryBase:
         return sqlite.insert(table) if self.engine.dialect.name == "sqlite" else postgresql.insert(table)
 
 
-def columns(table: sa.Table, kind: type[Any], prefix: str = "") -> list[sa.ColumnElement[Any]]:
+def columns(table: sa.FromClause, kind: type[Any], prefix: str = "") -> list[sa.ColumnElement[Any]]:
     """The columns of a table that hold the fields of a dataclass, in the order of the fields, named prefix + field.
 
     Example: columns(courses, Course, "course__") selects courses.id AS course__id, courses.title AS course__title, …

@@ -9,8 +9,10 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from .activities import Content, keep_snapshots, name_snapshots
-from .classwork import Graded
+from app.activities.content import Content
+from app.activities.work import Graded
+
+from .activities import keep_snapshots, name_snapshots
 from .queries import QueryBase, insert_row
 from .tables import class_attempts, old_marks, regrade_snapshots, regrades, teachers
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
@@ -322,10 +323,30 @@ class Roster(QueryBase):
         rows = self._fetch_all(query)
         return tuple(Enrolment(from_row(Student, row, "student__"), from_row(Course, row, "course__")) for row in rows)
 
-    def practice_record(self, student: Student) -> str | None:
-        """How far a student is with the practice of the course; None before anything of it was stored."""
-        row = self._fetch_one(sa.select(students.c.practice_record).where(students.c.id == student.id))
-        return row.practice_record if row else None
+    def practising(self, visitor_id: int) -> tuple[Enrolment, Mapping[str, Any], str | None] | None:
+        """The enrolment for which a browser practises, what that course practises, and the student's record.
+
+        It is the newest in a course, not archived, that has switched practice on; None if there is none.
+        """
+        query = (
+            sa.select(
+                *columns(students, Student, "student__"),
+                *columns(courses, Course, "course__"),
+                courses.c.practice,
+                students.c.practice_record,
+            )
+            .join_from(enrolments, students, enrolments.c.student_id == students.c.id)
+            .join(courses, courses.c.id == enrolments.c.course_id)
+            .where(enrolments.c.visitor_id == visitor_id, courses.c.archived_at.is_(None))
+            .where(courses.c.practice.is_not(sa.null()))
+            .order_by(enrolments.c.created_at.desc())
+            .limit(1)
+        )
+        row = self._fetch_one(query)
+        if row is None:
+            return None
+        enrolment = Enrolment(from_row(Student, row, "student__"), from_row(Course, row, "course__"))
+        return enrolment, row.practice, row.practice_record
 
     def keep_practice_record(self, student: Student, record: str | None) -> None:
         """Store how far a student is with the practice of the course; None deletes it."""

@@ -10,8 +10,9 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from .activities import Activity
-from .classwork import Answers, Graded, VariantSizes
+from app.activities.activity import Activity
+from app.activities.work import Answers, Graded, VariantSizes
+
 from .courses import Course
 from .queries import QueryBase, insert_row
 from .tables import attendance, class_attempts, class_drafts, students, ticket_answers

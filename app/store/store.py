@@ -14,11 +14,13 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from app.activities.content import Snapshot
+from app.activities.work import Answers, MergedBoxes, Stamp, merge_boxes
 from app.secret_key import SecretKey, read_or_make_secret
 
-from .activities import Activities, Snapshot, keep_snapshots
+from .activities import Activities, keep_snapshots
 from .audit import AuditLog
-from .classwork import Answers, Classwork, MergedBoxes, Stamp, merge_boxes
+from .classwork import Classwork
 from .courses import Courses
 from .database import migration_transaction, open_engine, prepare_tables
 from .exit_tickets import ExitTickets
@@ -65,6 +67,25 @@ class PracticeAttempt:
     score: float
     out_of: int
 
+    @property
+    def handed_in(self) -> bool:
+        """Never: that is for classes."""
+        return False
+
+    @property
+    def client_id(self) -> str:
+        """None: an attempt that is sent again counts again."""
+        return ""
+
+
+@dataclass(frozen=True)
+class PracticeSheetWork:
+    """A visitor, what they have typed on a practice sheet, and their last attempt on it."""
+
+    visitor: Visitor
+    draft: PracticeDraft | None
+    last: PracticeAttempt | None
+
 
 @dataclass(frozen=True)
 class Run:
@@ -95,6 +116,27 @@ class StoredModel:
     name: str
     config: str
     source: str
+
+
+_MADE, _LAST = practice_attempts.alias(), practice_attempts.alias()
+_IS_LAST = _LAST.c.id == (
+    sa.select(sa.func.max(_MADE.c.id))
+    .where(_MADE.c.visitor_id == visitors.c.id, _MADE.c.sheet_key == sa.bindparam("sheet_key"))
+    .scalar_subquery()
+)
+_ON_PRACTICE_SHEET = sa.and_(
+    practice_drafts.c.visitor_id == visitors.c.id, practice_drafts.c.sheet_key == sa.bindparam("sheet_key")
+)
+# Built once: building a statement takes as long as executing it.
+_VISITOR_AT_WORK = (
+    sa.select(
+        visitors.c.id,
+        *columns(_LAST, PracticeAttempt, "last__"),
+        *(practice_drafts.c[name] for name in ("answers", "version", "stamps")),
+    )
+    .select_from(visitors.outerjoin(practice_drafts, _ON_PRACTICE_SHEET).outerjoin(_LAST, _IS_LAST))
+    .where(visitors.c.token_hash == sa.bindparam("token_hash"))
+)
 
 
 class Store(QueryBase):
@@ -146,6 +188,11 @@ class Store(QueryBase):
 
     # Visitors and practice
 
+    def visitor_at_work(self, token: str, sheet_key: str) -> PracticeSheetWork | None:
+        """The visitor with this token and their work on a practice sheet, in one query; None if there is none."""
+        row = self._fetch_one(_VISITOR_AT_WORK, token_hash=hash_secret(token), sheet_key=sheet_key)
+        return row and _practice_work(row, token)
+
     def add_visitor(self, token: str = "") -> Visitor:
         """Add a visitor with this token, or return the one that has it; "" makes a new random token of 256 bits."""
         token = token or secrets.token_urlsafe(32)
@@ -162,10 +209,15 @@ class Store(QueryBase):
         row = self._fetch_one(sa.select(visitors.c.id).where(visitors.c.token_hash == hash_secret(token)))
         return Visitor(row.id, token) if row else None
 
-    def save_draft(self, visitor: Visitor, sheet_key: str, draft: PracticeDraft) -> PracticeDraft:
-        """Merge a draft that a page sent into the stored one; return what is stored, durable once this returns."""
+    def save_draft(
+        self, visitor: Visitor, sheet_key: str, draft: PracticeDraft, seen: PracticeDraft | None = None
+    ) -> PracticeDraft:
+        """Merge a draft that a page sent into the stored one; return what is stored, durable once this returns.
+
+        `seen` is the stored draft as this request has read it, if it has.
+        """
+        stored = seen or self.find_draft(visitor, sheet_key)
         while True:
-            stored = self.find_draft(visitor, sheet_key)
             before = MergedBoxes(stored.answers, stored.pages) if stored else None
             merged = merge_boxes(before, draft.answers, draft.changed)
             if merged is None:
@@ -173,8 +225,28 @@ class Store(QueryBase):
             version = stored.version + 1 if stored else 1
             row = {"visitor_id": visitor.id, "sheet_key": sheet_key, "answers": dict(merged.answers),
                    "version": version, "saved_at": self.now(), "stamps": dict(merged.pages)}  # fmt: skip
-            if self._execute(self._draft_upsert, row):  # otherwise another save came first
+            if self._execute(self._draft_upsert, row):
                 return PracticeDraft(merged.answers, version, pages=merged.pages)
+            stored = self.find_draft(visitor, sheet_key)  # another save came first
+
+    def keep_practice(
+        self,
+        visitor: Visitor,
+        sheet_key: str,
+        draft: PracticeDraft,
+        seen: PracticeDraft | None,
+        attempt: PracticeAttempt | None,
+    ) -> PracticeDraft:
+        """Save a draft as `save_draft` does, in one transaction with an attempt if there is one."""
+        if attempt is None:
+            return self.save_draft(visitor, sheet_key, draft, seen)
+
+        def write(_connection: sa.Connection) -> PracticeDraft:
+            stored = self.save_draft(visitor, sheet_key, draft, seen)
+            self.record_attempt(visitor, sheet_key, attempt)
+            return stored
+
+        return self.in_transaction(write)
 
     @cached_property
     def _draft_upsert(self) -> sa.Insert:
@@ -198,10 +270,6 @@ class Store(QueryBase):
         row = {"visitor_id": visitor.id, "sheet_key": sheet_key, "answers": dict(attempt.answers),
                "score": attempt.score, "out_of": attempt.out_of, "created_at": self.now()}  # fmt: skip
         self._execute(sa.insert(practice_attempts).values(row))
-
-    def last_attempt(self, visitor: Visitor, sheet_key: str) -> PracticeAttempt | None:
-        """The newest attempt of a visitor on a practice sheet; None if there is none."""
-        return next(iter(self.latest_attempts(visitor, sheet_key, 1)), None)
 
     def latest_attempts(self, visitor: Visitor, sheet_key: str, limit: int) -> list[PracticeAttempt]:
         """The newest attempts of a visitor on a practice sheet, newest first, `limit` at most."""
@@ -290,6 +358,13 @@ class Store(QueryBase):
         """The keys of imported models that begin with a prefix, in any order, 100 at most."""
         query = sa.select(models.c.key).where(models.c.key.startswith(prefix, autoescape=True)).limit(100)
         return [row.key for row in self._fetch_all(query)]
+
+
+def _practice_work(row: Any, token: str) -> PracticeSheetWork:
+    """The work of a row of _VISITOR_AT_WORK."""
+    draft = None if row.version is None else PracticeDraft(row.answers, row.version, pages=row.stamps or {})
+    last = None if row.last__score is None else from_row(PracticeAttempt, row, "last__")
+    return PracticeSheetWork(Visitor(row.id, token), draft, last)
 
 
 def _config_text(config: Any) -> str:

@@ -5,12 +5,10 @@ from __future__ import annotations
 from app.models.architecture import Architecture
 from app.shapes.operation import Concat, Matmul
 from app.shapes.table import Tensor, TensorTable, learned, tensor
-from app.topics.requirements import require_scores_of_queries_and_keys
+from app.topics.requirements import SCORES_OF_QUERIES_AND_KEYS
 from app.topics.single_head import INPUT, SINGLE_HEAD
 from app.topics.topic import FigurePlan, LevelSpec, Topic
 
-# A whole layer, with its heads side by side: H query heads read G key/value heads (Ainslie et al., arXiv:2305.13245).
-# Scores and weights are those of one head: (h e) is H heads side by side of e numbers each, (g e) the same for G.
 LAYER_PROJECTIONS = (
     learned("W_Q", "d, H*d_h", "query"),
     learned("W_K", "d, G*d_h", "key"),
@@ -18,9 +16,10 @@ LAYER_PROJECTIONS = (
 )
 
 LAYER_W_O = learned("W_O", "H*d_v, d", "output")
-
 LAYER_ATTENTION = (*LAYER_PROJECTIONS, LAYER_W_O)
 
+# A whole layer, with its heads side by side: H query heads read G key/value heads (Ainslie et al., arXiv:2305.13245).
+# Scores and weights are those of one head: (h e) is H heads side by side of e numbers each, (g e) the same for G.
 ATTENTION_LAYER = TensorTable(
     "attention-layer",
     (
@@ -38,12 +37,11 @@ ATTENTION_LAYER = TensorTable(
 )
 
 
-# Latent attention (DeepSeek-AI, arXiv:2405.04434): the cache holds r_kv + d_rope numbers a token, for all heads
-# together, and keys (d_h = d_nope + d_rope wide) and values are made from them.
 def _latent_attention(key: str, *queries: Tensor) -> TensorTable:
-    """The table of a layer with latent attention, as in DeepSeek, under `key`.
+    """The table of a layer with latent attention (DeepSeek-AI, arXiv:2405.04434), under `key`.
 
-    `queries` are the tensors that make the queries from the input, matrices included.
+    `queries` are the tensors that make the queries from the input, matrices included. The cache holds r_kv + d_rope
+    numbers a token, for all heads together; keys (d_h = d_nope + d_rope wide) and values are made from them.
     """
     return TensorTable(
         key,
@@ -69,8 +67,8 @@ def _latent_attention(key: str, *queries: Tensor) -> TensorTable:
     )
 
 
-LATENT_ATTENTION = _latent_attention(
-    "latent-attention",
+LATENT_ATTENTION_LAYER = _latent_attention(
+    "latent-attention-layer",
     learned("W_DQ", "d, r_q", "query"),
     learned("W_UQ", "r_q, H*d_h", "query"),
     tensor("latent_queries", "C_Q", "N, r_q", "query", Matmul("input W_DQ", "n d, d q -> n q")),
@@ -78,7 +76,9 @@ LATENT_ATTENTION = _latent_attention(
 )
 
 # The same without a latent for the queries, as in DeepSeek V2 Lite.
-DIRECT_LATENT_ATTENTION = _latent_attention("direct-latent-attention", LAYER_PROJECTIONS[0], ATTENTION_LAYER["queries"])
+DIRECT_LATENT_ATTENTION_LAYER = _latent_attention(
+    "direct-latent-attention-layer", LAYER_PROJECTIONS[0], ATTENTION_LAYER["queries"]
+)
 
 ONE_HEAD_OF_LAYER = (
     FigurePlan("head-scores", "queries", ("scores", "weights"), "head-scores"),
@@ -98,29 +98,29 @@ def _layer_table(architecture: Architecture, _tokens: int) -> TensorTable:
     """The table of an attention layer, with latent attention if the model has it (and a latent for its queries)."""
     if not architecture.has_latent_attention:
         return ATTENTION_LAYER
-    return LATENT_ATTENTION if architecture.has_latent_queries else DIRECT_LATENT_ATTENTION
+    return LATENT_ATTENTION_LAYER if architecture.has_latent_queries else DIRECT_LATENT_ATTENTION_LAYER
 
 
 TOPIC = Topic(
     "attention-layer",
     "layer",
     _layer_table,
-    require_scores_of_queries_and_keys,
+    (SCORES_OF_QUERIES_AND_KEYS,),
     masked=True,
     runnable_table=ATTENTION_LAYER,
-    tables=(ATTENTION_LAYER, LATENT_ATTENTION, DIRECT_LATENT_ATTENTION),
+    tables=(ATTENTION_LAYER, LATENT_ATTENTION_LAYER, DIRECT_LATENT_ATTENTION_LAYER),
     figures={
         ATTENTION_LAYER.key: (
             FigurePlan("layer-queries", "input", ("queries",)),
             FigurePlan("layer-keys-values", "input", ("keys", "values")),
             *ONE_HEAD_OF_LAYER,
         ),
-        LATENT_ATTENTION.key: (
+        LATENT_ATTENTION_LAYER.key: (
             FigurePlan("latent-queries", "input", ("latent_queries",)),
             FigurePlan("layer-queries", "latent_queries", ("queries",)),
             *_LATENT,
         ),
-        DIRECT_LATENT_ATTENTION.key: (FigurePlan("layer-queries", "input", ("queries",)), *_LATENT),
+        DIRECT_LATENT_ATTENTION_LAYER.key: (FigurePlan("layer-queries", "input", ("queries",)), *_LATENT),
     },
     levels=(
         LevelSpec(

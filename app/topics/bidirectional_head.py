@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.topics.requirements import all_of, require_no_mask, require_own_projections, require_scores_of_queries_and_keys
+from app.topics.requirements import NO_MASK, PLAIN_HEAD
 from app.topics.single_head import BIDIRECTIONAL_HEAD
 from app.topics.topic import LevelSpec, Topic
 
@@ -10,7 +10,7 @@ TOPIC = Topic(
     "bidirectional-head",
     "head",
     lambda _architecture, _tokens: BIDIRECTIONAL_HEAD,
-    all_of(require_no_mask, require_own_projections, require_scores_of_queries_and_keys),
+    (NO_MASK, *PLAIN_HEAD),
     runnable_table=BIDIRECTIONAL_HEAD,
     tables=(BIDIRECTIONAL_HEAD,),
     levels=(

@@ -19,12 +19,7 @@ from app.models.parameter_count import parameter_counts
 from app.shapes.operation import Matmul
 from app.shapes.table import PARTS_SUM, Count, FromParts, TensorTable
 from app.topics.layer_parameters import LAYER_PARAMETERS
-from app.topics.requirements import (
-    PLAIN_LAYERS,
-    all_of,
-    require_cache_of_known_length,
-    require_scores_of_queries_and_keys,
-)
+from app.topics.requirements import CACHE_OF_KNOWN_LENGTH, PLAIN_LAYERS, SCORES_OF_QUERIES_AND_KEYS
 from app.topics.single_head import SINGLE_HEAD
 from app.topics.topic import LevelSpec, Topic
 
@@ -136,9 +131,9 @@ def _bytes(size: Fraction) -> str:
 
 
 def _memory_count(what: str, bits: str, numbers: Expression, formula: str) -> Count:
-    """The bytes of `numbers` numbers at `bits` bits each, made from the count with twice the bits if there is one.
+    """The bytes of `numbers` numbers at `bits` bits each, rounded up.
 
-    Example: weights_8_bit is half of weights_16_bit.
+    It is worked out as half of the count with twice the bits, if there is one: weights_8_bit is half of weights_16_bit.
     """
     doubled = str(2 * int(bits))
     halved = FromParts(HALF_OF, (f"{what}_{doubled}_bit",), "up") if doubled in BYTES_PER_NUMBER else None
@@ -147,7 +142,6 @@ def _memory_count(what: str, bits: str, numbers: Expression, formula: str) -> Co
 
 
 def _total_parameters(architecture: Architecture, _tokens: int) -> Mapping[str, int]:
-    """The symbol `params`: the number of all parameters of the model."""
     return {"params": parameter_counts(architecture).total}
 
 
@@ -161,7 +155,7 @@ TOPIC = Topic(
     "costs",
     "counts",
     _costs_table,
-    all_of(PLAIN_LAYERS, require_scores_of_queries_and_keys, require_cache_of_known_length),
+    (*PLAIN_LAYERS, SCORES_OF_QUERIES_AND_KEYS, CACHE_OF_KNOWN_LENGTH),
     bars="operations-and-bytes",
     extra_sizes=_total_parameters,
     counts="queries_flops keys_flops values_flops scores_flops context_flops output_flops "

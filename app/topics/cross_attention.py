@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from app.shapes.operation import Matmul, Softmax
 from app.shapes.table import TensorTable, tensor
-from app.topics.requirements import require_encoder_and_decoder
+from app.topics.requirements import ENCODER_AND_DECODER
 from app.topics.single_head import HEAD_PROJECTIONS, HEAD_W_O
 from app.topics.topic import FigurePlan, LevelSpec, Topic
 
@@ -30,7 +30,7 @@ TOPIC = Topic(
     "cross-attention",
     "head",
     lambda _architecture, _tokens: CROSS_ATTENTION,
-    require_encoder_and_decoder,
+    (ENCODER_AND_DECODER,),
     uses_decoder=True,
     reads_two_texts=True,
     tables=(CROSS_ATTENTION,),

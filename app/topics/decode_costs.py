@@ -59,10 +59,7 @@ def flops_without_cache(sizes: Mapping[str, int], tokens: int) -> int:
 
 
 def _summed(flops: Expression, sizes: Mapping[str, int], tokens: int) -> int:
-    """The sum of an expression over N = 0, 1 … tokens - 1, which has no power of N above the second.
-
-    By Newton's forward differences, so that a million tokens take no loop: f(0), f(1) - f(0), f(2) - 2·f(1) + f(0).
-    """
+    """Sum over N = 0 … tokens - 1 of a polynomial of degree 2, by Newton's forward differences: without a loop."""
     first, second, third = (flops.size({**sizes, "N": count}) for count in range(3))
     differences = (first, second - first, third - 2 * second + first)
     return sum(math.comb(tokens, order + 1) * each for order, each in enumerate(differences))

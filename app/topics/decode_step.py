@@ -5,14 +5,16 @@ from __future__ import annotations
 from app.models.architecture import Architecture
 from app.shapes.operation import Concat, Matmul, Softmax
 from app.shapes.table import TensorTable, tensor
-from app.topics.requirements import all_of, require_kv_cache, require_room_for_one_more
+from app.topics.requirements import (
+    CACHE_OF_KEYS_AND_VALUES,
+    KV_CACHE,
+    ONE_NUMBER_OF_VISIBLE_KEYS,
+    ROOM_FOR_ONE_MORE,
+)
 from app.topics.single_head import HEAD_PROJECTIONS, HEAD_W_O
 from app.topics.topic import FigurePlan, LevelSpec, Topic
 
-# One head while a text is being written: one new token after N whose keys and values are kept (Pope et al.,
-# arXiv:2211.05102). The new row joins the N cached ones, so there are N + 1 to look at.
 _NEW_TOKEN = tensor("input", "x", "1, d", "input")
-
 _NEW_QUERY = tensor("queries", "q", "1, d_h", "query", Matmul("input W_Q", "o d, d h -> o h"))
 
 _FROM_CONTEXT = (
@@ -21,6 +23,8 @@ _FROM_CONTEXT = (
     tensor("output", "o", "1, d", "output", Matmul("context W_O", "o v, v d -> o d")),
 )
 
+# One head while a text is being written: one new token after N whose keys and values are kept (Pope et al.,
+# arXiv:2211.05102). The new row joins the N cached ones, so there are N + 1 to look at.
 DECODE_STEP = TensorTable(
     "decode-step",
     (
@@ -80,7 +84,7 @@ TOPIC = Topic(
     "decode-step",
     "head",
     _decode_table,
-    all_of(require_kv_cache, require_room_for_one_more),
+    (KV_CACHE, CACHE_OF_KEYS_AND_VALUES, ROOM_FOR_ONE_MORE, ONE_NUMBER_OF_VISIBLE_KEYS),
     uses_decoder=True,
     adds_token=True,
     tables=(DECODE_STEP, WINDOWED_DECODE_STEP),

@@ -24,10 +24,10 @@ from app.shapes.operation import AddExperts, LargestWeights, Matmul, SelectRows
 from app.shapes.parameter_inventory import experts_inventory
 from app.shapes.parameter_rows import added_up, parameter_rows
 from app.shapes.table import PARTS_SUM, Count, FromParts, TensorTable, learned, tensor
-from app.topics.requirements import TopicError, all_of, require_named_parts, require_one_stack
+from app.topics.requirements import NAMED_PARTS, ONE_STACK, Requirement
 from app.topics.single_head import INPUT
 from app.topics.topic import FigurePlan, LevelSpec, Topic
-from app.translation import gettext as _
+from app.translation import N_
 
 IN_ONE_EXPERT = ("expert_input", "expert_hidden", "expert_output")  # have a row for each token that it gets
 OF_LAYER = ("router", "one_expert", "experts", "shared_experts")  # rows of a parameter-count sheet
@@ -61,39 +61,35 @@ EXPERTS = TensorTable(
 )
 
 
-def require_experts_alike(architecture: Architecture, tokens: int) -> None:
-    """Refuse a model without experts, or whose experts are not gated blocks of the same width in all layers."""
-    if not architecture.has_experts:
-        message = _("{model} has no mixture of experts: choose a model that has one, such as Mixtral 8x7B.")
-        raise TopicError(message.format(model=architecture.name))
-    kinds = [kind for stack in architecture.stacks for kind in stack.kinds if kind.has_experts]
-    if len(kinds) != 1 or not _are_gated(kinds[0]):
-        message = _(
-            "The experts of {model} are not gated feed-forward blocks of one size in all layers: choose a model such "
-            "as Mixtral 8x7B."
-        )
-        raise TopicError(message.format(model=architecture.name))
+_EXPERTS = Requirement(
+    lambda architecture, _tokens: architecture.has_experts,
+    N_("{model} has no mixture of experts: choose a model that has one, such as Mixtral 8x7B."),
+)
+_GATED_EXPERTS_ALIKE = Requirement(
+    lambda architecture, _tokens: [_are_gated(kind) for kind in architecture.kinds if kind.has_experts] == [True],
+    N_(
+        "The experts of {model} are not gated feed-forward blocks of one size in all layers: choose a model such "
+        "as Mixtral 8x7B."
+    ),
+)
 
 
 def experts_table(architecture: Architecture, tokens: int) -> TensorTable:
     """The shapes and counts of a layer with experts, under the key "experts".
 
     If N·k/E is not a whole number, the rows IN_ONE_EXPERT, which have N·k/E tokens each, are left out, and the key is
-    "experts-uneven".
+    "uneven-experts".
     """
     counts = _counts(architecture)
     if tokens % even_tokens(architecture) == 0:
         return replace(EXPERTS, counts=counts)
     tensors = tuple(tensor for tensor in EXPERTS.tensors if tensor.key not in IN_ONE_EXPERT)
     output = replace(tensors[-1], made_by=AddExperts("input", "n d -> n d"))
-    return replace(EXPERTS, key="experts-uneven", tensors=(*tensors[:-1], output), counts=counts)
+    return replace(EXPERTS, key="uneven-experts", tensors=(*tensors[:-1], output), counts=counts)
 
 
 def even_tokens(architecture: Architecture) -> int:
-    """The fewest tokens that, each sent to k of E experts, make a whole number for each expert: E/gcd(E, k).
-
-    1 for a model without experts.
-    """
+    """The fewest tokens that give every expert a whole number: E/gcd(E, k); 1 for a model without experts."""
     sizes = architecture.all_sizes
     return sizes["E"] // gcd(sizes["E"], sizes["k"]) if architecture.has_experts else 1
 
@@ -122,7 +118,7 @@ def shared_expert_parameters(architecture: Architecture) -> int:
 
 def _kind_with_experts(architecture: Architecture) -> LayerKind | None:
     """The first kind of layer that has experts; None if no layer has."""
-    return next((kind for stack in architecture.stacks for kind in stack.kinds if kind.has_experts), None)
+    return next((kind for kind in architecture.kinds if kind.has_experts), None)
 
 
 def _are_gated(kind: LayerKind) -> bool:
@@ -140,7 +136,7 @@ def _counts(architecture: Architecture) -> tuple[Count, ...]:
     model's two counts take the experts of all L layers (L_exp if only some have experts), plus all other parameters.
     """
     kind = _kind_with_experts(architecture)
-    assert kind is not None  # noqa: S101 - `require_experts_alike` has refused the others
+    assert kind is not None  # noqa: S101 - `requires` has refused the others
     rows = {row.key: row for row in parameter_rows(architecture)}
     expert_width = {str(inner_width(kind.rows["experts"])): Expression.symbol("d_exp")}
     layer = {key: replace(rows[key], total=rows[key].total.substitute(expert_width)) for key in OF_LAYER if key in rows}
@@ -165,7 +161,7 @@ TOPIC = Topic(
     "experts",
     "parameters",
     experts_table,
-    all_of(require_one_stack, require_experts_alike, require_named_parts),
+    (ONE_STACK, _EXPERTS, _GATED_EXPERTS_ALIKE, NAMED_PARTS),
     extra_sizes=lambda architecture, _tokens: expert_sizes(architecture),
     token_step=even_tokens,
     inventory=lambda architecture: experts_inventory(architecture, expert_sizes(architecture)),

@@ -10,22 +10,13 @@ from app.algebra.expression import Expression
 from app.models.architecture import Architecture
 from app.models.width_rules import WHOLE_PERCENT, WidthRule
 from app.shapes.table import PARTS_SUM, Count, FromParts, TensorTable
-from app.topics.requirements import (
-    TopicError,
-    all_of,
-    require_layers_of_one_shape,
-    require_no_experts,
-    require_one_stack,
-)
+from app.topics.requirements import LAYERS_OF_ONE_SHAPE, NO_EXPERTS, ONE_STACK, Requirement
 from app.topics.topic import LevelSpec, Topic
-from app.translation import gettext as _
+from app.translation import N_
 
 
 def width_sizes(architecture: Architecture, _tokens: int) -> dict[str, int]:
-    """The settings of LLaMA's rule, m and percent, and g, the number that it rounds up.
-
-    Empty if the model's width does not follow that rule.
-    """
+    """The settings m and percent of LLaMA's rule, and g, which it rounds up; {} if the width does not follow it."""
     rule = architecture.width_rule
     if rule is None:
         return {}
@@ -99,26 +90,27 @@ def _part_of(part: str, share: int, whole: int) -> FromParts:
 def _step(
     key: str, total: Expression, formula: str, made_from: FromParts | None = None, *, rounds: bool = False
 ) -> Count:
-    """A number on the way to the inner dimension."""
     return Count(key, total, formula, made_from, unit="entries", rounds=rounds)
 
 
-def require_known_width(architecture: Architecture, tokens: int) -> None:
-    """Refuse an inner dimension that is neither 4·d in an ungated block nor what LLaMA's rule gives in a gated one."""
-    is_four_d = not architecture.gated and architecture.d_ff == 4 * architecture.d
-    if architecture.width_rule is None and not is_four_d:
-        message = _(
-            "The inner dimension of {model}, {d_ff}, follows no rule that this sheet knows: choose a model such as "
-            "LLaMA 7B or GPT-2."
-        )
-        raise TopicError(message.format(model=architecture.name, d_ff=f"{architecture.d_ff:,}"))
+# 4·d in an ungated block, or what LLaMA's rule gives in a gated one.
+_KNOWN_WIDTH = Requirement(
+    lambda architecture, _tokens: (
+        architecture.width_rule is not None or (not architecture.gated and architecture.d_ff == 4 * architecture.d)
+    ),
+    N_(
+        "The inner dimension of {model}, {number}, follows no rule that this sheet knows: choose a model such as "
+        "LLaMA 7B or GPT-2."
+    ),
+    lambda architecture, _tokens: architecture.d_ff,
+)
 
 
 TOPIC = Topic(
     "feed-forward-width",
     "counts",
     lambda architecture, _tokens: TensorTable("feed-forward-width", counts=width_counts(architecture)),
-    all_of(require_one_stack, require_no_experts, require_layers_of_one_shape, require_known_width),
+    (ONE_STACK, NO_EXPERTS, LAYERS_OF_ONE_SHAPE, _KNOWN_WIDTH),
     bars="blocks-and-widths",
     extra_sizes=width_sizes,
     counts="width block_parameters gated_width four_d two_thirds multiplied multiples gated_parameters "

@@ -7,8 +7,8 @@ from dataclasses import replace
 from app.algebra.expression import Expression
 from app.models.architecture import Architecture
 from app.shapes.table import Tensor, TensorTable
-from app.topics.requirements import all_of, require_own_projections, require_scores_of_queries_and_keys
-from app.topics.three_dimensions import GROUPED_HEADS, GROUPED_HEADS_FIGURES, HEADS_AS_DIMENSION, HEADS_FIGURES
+from app.topics.requirements import PLAIN_HEAD
+from app.topics.three_dimensions import GROUPED_HEADS_FIGURES, GROUPED_THREE_DIMENSIONS, HEADS_FIGURES, THREE_DIMENSIONS
 from app.topics.topic import LevelSpec, Topic
 
 
@@ -26,27 +26,27 @@ def _with_batch(key: str, table: TensorTable) -> TensorTable:
     return replace(table, key=key, tensors=tuple(t if t.parameter else batched(t) for t in table.tensors))
 
 
-BATCHED_GROUPED_HEADS = _with_batch("batched-grouped-heads", GROUPED_HEADS)
+GROUPED_FOUR_DIMENSIONS = _with_batch("grouped-four-dimensions", GROUPED_THREE_DIMENSIONS)
 
-BATCHED_HEADS = _with_batch("batched-heads", HEADS_AS_DIMENSION)
+FOUR_DIMENSIONS = _with_batch("four-dimensions", THREE_DIMENSIONS)
 
 
 def _batched_heads_table(architecture: Architecture, _tokens: int) -> TensorTable:
     """The table with a batch dimension; the keys of grouped heads are repeated only in a model with G below H."""
-    return BATCHED_HEADS if architecture.G == architecture.H else BATCHED_GROUPED_HEADS
+    return FOUR_DIMENSIONS if architecture.G == architecture.H else GROUPED_FOUR_DIMENSIONS
 
 
 TOPIC = Topic(
     "four-dimensions",
     "layer",
     _batched_heads_table,
-    all_of(require_own_projections, require_scores_of_queries_and_keys),
+    PLAIN_HEAD,
     masked=True,
     batched=True,
-    tables=(BATCHED_GROUPED_HEADS, BATCHED_HEADS),
+    tables=(GROUPED_FOUR_DIMENSIONS, FOUR_DIMENSIONS),
     figures={
-        BATCHED_HEADS.key: HEADS_FIGURES,
-        BATCHED_GROUPED_HEADS.key: GROUPED_HEADS_FIGURES,
+        FOUR_DIMENSIONS.key: HEADS_FIGURES,
+        GROUPED_FOUR_DIMENSIONS.key: GROUPED_HEADS_FIGURES,
     },
     levels=(
         LevelSpec(

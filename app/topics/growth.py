@@ -22,9 +22,9 @@ from app.shapes.table import PARTS_SUM, Count, FromParts, TensorTable
 from app.topics.costs import BYTES_PER_NUMBER, CACHED_OF_TOKEN, layer_costs
 from app.topics.decode_costs import step_flops
 from app.topics.decode_step import DECODE_STEP
-from app.topics.requirements import PLAIN_LAYERS, TopicError, all_of, require_scores_of_queries_and_keys
+from app.topics.requirements import PLAIN_LAYERS, SCORES_OF_QUERIES_AND_KEYS, Requirement
 from app.topics.topic import LevelSpec, Topic
-from app.translation import gettext as _
+from app.translation import N_
 
 PROJECTIONS = ("queries_flops", "keys_flops", "values_flops", "output_flops")
 PAIRWISE = ("scores_flops", "context_flops")
@@ -33,14 +33,13 @@ PAIRWISE = ("scores_flops", "context_flops")
 WHEN_DOUBLED = {"projections": 2, "pairwise": 4, "score_entries": 4, "kv_cache": 2}
 
 
-def require_attention_to_all(architecture: Architecture, tokens: int) -> None:
-    """Refuse layers with a window or chunks, whose scores do not grow with the square of the tokens."""
-    if any(run.window or run.chunk for stack in architecture.stacks for run in stack.runs):
-        message = _(
-            "Layers of {model} attend to a window of the tokens, so their scores do not grow with the square of them: "
-            "choose a model that attends to all tokens in every layer, such as LLaMA 7B."
-        )
-        raise TopicError(message.format(model=architecture.name))
+_ATTENTION_TO_ALL = Requirement(
+    lambda architecture, _tokens: not any(run.window or run.chunk for run in architecture.runs),
+    N_(
+        "Layers of {model} attend to a window of the tokens, so their scores do not grow with the square of them: "
+        "choose a model that attends to all tokens in every layer, such as LLaMA 7B."
+    ),
+)
 
 
 def crossing(architecture: Architecture, *, with_feed_forward: bool) -> int | None:
@@ -82,7 +81,6 @@ def growth_counts(architecture: Architecture, _tokens: int) -> Iterator[Count]:
 
 
 def _sum(architecture: Architecture, keys: tuple[str, ...]) -> Expression:
-    """The operations of these products of one layer together."""
     costs = {count.key: count.total for count in layer_costs(architecture.gated)}
     return sum((costs[key] for key in keys), ZERO)
 
@@ -103,7 +101,7 @@ TOPIC = Topic(
     "growth",
     "counts",
     lambda architecture, tokens: TensorTable("growth", counts=tuple(growth_counts(architecture, tokens))),
-    all_of(PLAIN_LAYERS, require_scores_of_queries_and_keys, require_attention_to_all),
+    (*PLAIN_LAYERS, SCORES_OF_QUERIES_AND_KEYS, _ATTENTION_TO_ALL),
     bars="sums-and-growth",
     counts="projections_flops pairwise_flops prefill_flops crossing crossing_of_layer projections_doubled "
     "pairwise_doubled score_entries_doubled kv_cache_doubled decode_flops cache_of_token",

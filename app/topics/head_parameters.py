@@ -1,4 +1,4 @@
-"""The parameters of one head beside those of its layer, and their products."""
+"""The parameters of one head, those of its layer, and their products."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from app.models.architecture import Architecture
 from app.shapes.operation import Matmul
 from app.shapes.table import Count, TensorTable, learned
 from app.topics.attention_layer import LAYER_ATTENTION
-from app.topics.requirements import all_of, require_attention_of_one_shape, require_own_projections
+from app.topics.requirements import ATTENTION_OF_ONE_SHAPE, OWN_PROJECTIONS
 from app.topics.single_head import HEAD_PROJECTIONS, HEAD_W_O
 from app.topics.topic import FigurePlan, LevelSpec, Topic
 
 # The parameters of one head, and the two products of them that a head is made of: without RoPE, scores are
 # x · W_Q · W_Kᵀ · xᵀ, and what a token passes on is x · W_V · W_O (Elhage et al., "A Mathematical Framework for
-# Transformer Circuits", 2021). Next to them the matrices of the layer, in which heads stand next to each other, in W_O
+# Transformer Circuits", 2021). Next to them the matrices of the layer, in which heads are next to each other, in W_O
 # below each other.
 HEAD_PARAMETERS = TensorTable(
     "head-parameters",
@@ -46,7 +46,7 @@ TOPIC = Topic(
     "head-parameters",
     "parameters",
     _head_parameters_table,
-    all_of(require_own_projections, require_attention_of_one_shape),
+    (OWN_PROJECTIONS, ATTENTION_OF_ONE_SHAPE),
     tables=(HEAD_PARAMETERS,),
     counts="rank_W_QK rank_W_VO",
     figures={

@@ -16,18 +16,16 @@ from app.models.architecture import Architecture
 from app.shapes.table import TensorTable
 from app.topics.costs import BYTES_PER_NUMBER, cached_numbers
 from app.topics.requirements import (
+    CACHE_OF_KEYS_AND_VALUES,
+    CACHE_OF_KNOWN_LENGTH,
+    KV_CACHE,
+    PLAIN_HEAD,
     Requirement,
-    TopicError,
-    all_of,
-    require_cache_of_known_length,
-    require_kv_cache,
-    require_own_projections,
-    require_scores_of_queries_and_keys,
 )
-from app.topics.three_dimensions import GROUPED_HEADS
-from app.translation import gettext as _
+from app.topics.three_dimensions import GROUPED_THREE_DIMENSIONS
+from app.translation import N_
 
-# Of a tensor that GROUPED_HEADS has both with its heads side by side and by head: the one and the other.
+# Of a tensor that GROUPED_THREE_DIMENSIONS has both with its heads side by side and by head: the one and the other.
 HEADS_SIDE_BY_SIDE = {"context": "joined_context"}
 BY_HEAD = {key: f"{key}_by_head" for key in ("queries", "keys", "values")}
 
@@ -41,7 +39,7 @@ class LayerHeads:
     """
 
     sizes: Mapping[str, int]
-    table: TensorTable = GROUPED_HEADS
+    table: TensorTable = GROUPED_THREE_DIMENSIONS
 
     def slab(self, key: str) -> tuple[int, int]:
         """(rows, columns) of a whole matrix."""
@@ -74,39 +72,33 @@ class LayerHeads:
         return range(key_head * self.shared_by, (key_head + 1) * self.shared_by)
 
 
-def require_several_heads(architecture: Architecture, tokens: int) -> None:
-    """Refuse a layer with one head, which cannot be split."""
-    if architecture.H == 1:
-        message = _("{model} has one attention head: choose a model with several, such as GPT-2.")
-        raise TopicError(message.format(model=architecture.name))
-
-
-require_heads: Requirement = all_of(require_own_projections, require_scores_of_queries_and_keys, require_several_heads)
+# What a layer needs to be dealt into heads as cards.
+SEVERAL_HEADS = (
+    *PLAIN_HEAD,
+    Requirement(
+        lambda architecture, _tokens: architecture.H > 1,
+        N_("{model} has one attention head: choose a model with several, such as GPT-2."),
+    ),
+)
+# What it takes for one number of key/value heads to give the bytes of a model's KV cache.
+CACHE_OF_ALL_LAYERS = (
+    Requirement(
+        lambda architecture, _tokens: not architecture.encoder_decoder,
+        N_("These are the heads of an encoder layer of {model}: only its decoder has a KV cache."),
+    ),
+    KV_CACHE,
+    CACHE_OF_KEYS_AND_VALUES,
+    CACHE_OF_KNOWN_LENGTH,
+    Requirement(
+        lambda architecture, _tokens: len({kind.rows.get("attention") for kind in architecture.stacks[0].kinds}) == 1,
+        N_("Layers of {model} differ in their attention, and so in what they cache."),
+    ),
+)
 
 
 def possible_kv_heads(query_heads: int) -> tuple[int, ...]:
     """The numbers of key/value heads that `query_heads` query heads can share evenly: the divisors, from 1 up."""
     return tuple(count for count in range(1, query_heads + 1) if query_heads % count == 0)
-
-
-def cache_refusal(architecture: Architecture, tokens: int) -> str | None:
-    """Why one number of key/value heads does not give the bytes of a model's KV cache; None if it does.
-
-    Refused, in this order: an encoder-decoder, what `require_kv_cache` and `require_cache_of_known_length` refuse, and
-    layers that differ in their parameters of attention.
-    """
-    if architecture.encoder_decoder:
-        message = _("These are the heads of an encoder layer of {model}: only its decoder has a KV cache.")
-        return message.format(model=architecture.name)
-    try:
-        all_of(require_kv_cache, require_cache_of_known_length)(architecture, tokens)
-    except TopicError as error:
-        return str(error)
-    if len({kind.rows.get("attention") for kind in architecture.stacks[0].kinds}) > 1:
-        return _("Layers of {model} differ in their attention, and so in what they cache.").format(
-            model=architecture.name
-        )
-    return None
 
 
 def cache_bytes(architecture: Architecture, tokens: int, sizes: Mapping[str, int]) -> int:

@@ -11,8 +11,9 @@ from app.topics.requirements import PLAIN_LAYERS
 from app.topics.topic import FigurePlan, LevelSpec, Topic
 from app.topics.whole_model import PLAIN_WHOLE_MODEL, UP_AND_DOWN, W_GATE, WHOLE_MODEL
 
+# The matrices of one layer, each in the x·W orientation: attention, then the feed-forward block with a gate (Shazeer,
+# arXiv:2002.05202) or without one (arXiv:1706.03762, section 3.3). Norms and biases are no matrices.
 LAYER_PARAMETERS = TensorTable("layer-parameters", (*LAYER_ATTENTION, W_GATE, *UP_AND_DOWN))
-
 PLAIN_LAYER_PARAMETERS = TensorTable("plain-layer-parameters", (*LAYER_ATTENTION, *UP_AND_DOWN))
 
 _QKV_MATRICES = FigurePlan("matrices-in", "input", ("queries", "keys", "values"))
@@ -23,10 +24,7 @@ _DOWN_MATRIX = FigurePlan("matrix-down", "hidden", ("fed_forward",))
 
 
 def _with_activations(key: str, model: TensorTable) -> TensorTable:
-    """A table, under `key`, of a layer's matrices with the activations that they are multiplied by.
-
-    Activations are in small letters, since they are those of one token. The feed-forward block is that of `model`.
-    """
+    """A layer's matrices, with the feed-forward block of `model` and their activations, which are one token's."""
     feed_forward = ("normed_residual", "W_gate", "W_up", "W_down", "gate", "up", "hidden", "fed_forward")
     tensors = (*ATTENTION_LAYER.tensors, *(t for t in model.tensors if t.key in feed_forward))
     return model.with_only((t if t.parameter else replace(t, letter=t.letter.lower()) for t in tensors), key)

@@ -6,14 +6,13 @@ The rank r is that of the update; the trained parameters are the paper's |Θ| (s
 from __future__ import annotations
 
 from app.algebra.expression import Expression
-from app.models.architecture import Architecture
 from app.shapes.operation import Add, Matmul
 from app.shapes.table import PARTS_SUM, Count, FromParts, TensorTable, learned, tensor
 from app.topics.attention_layer import LAYER_PROJECTIONS
-from app.topics.requirements import TopicError, all_of, require_attention_of_one_shape
+from app.topics.requirements import ATTENTION_OF_ONE_SHAPE, Requirement
 from app.topics.single_head import INPUT
 from app.topics.topic import FigurePlan, LevelSpec, Topic
-from app.translation import gettext as _
+from app.translation import N_
 
 RANK = 8  # the default of peft's LoraConfig, and one of the ranks in the paper's tables
 
@@ -42,21 +41,21 @@ LORA = TensorTable(
 )
 
 
-def _require_plain_queries(architecture: Architecture, tokens: int) -> None:
-    """Refuse latent attention: its queries have two parts, and are often projected in two steps."""
-    if architecture.has_latent_attention:
-        message = _(
-            "{model} has latent attention, whose queries have two parts that this sheet does not show: choose a model "
-            "with ordinary attention, such as LLaMA 7B."
-        )
-        raise TopicError(message.format(model=architecture.name))
+# The queries of latent attention are often projected in two steps, too.
+_PLAIN_QUERIES = Requirement(
+    lambda architecture, _tokens: not architecture.has_latent_attention,
+    N_(
+        "{model} has latent attention, whose queries have two parts that this sheet does not show: choose a model "
+        "with ordinary attention, such as LLaMA 7B."
+    ),
+)
 
 
 TOPIC = Topic(
     "lora",
     "parameters",
     lambda _architecture, _tokens: LORA,
-    all_of(_require_plain_queries, require_attention_of_one_shape),
+    (_PLAIN_QUERIES, ATTENTION_OF_ONE_SHAPE),
     extra_sizes=lambda _architecture, _tokens: {"r": RANK},
     extra_symbols="r",
     tables=(LORA,),

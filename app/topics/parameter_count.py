@@ -6,12 +6,11 @@ from app.models.architecture import Architecture
 from app.shapes.parameter_inventory import parameter_inventory
 from app.shapes.parameter_rows import parameter_rows
 from app.shapes.table import TensorTable
-from app.topics.requirements import all_of, require_named_parts, require_one_stack
+from app.topics.requirements import NAMED_PARTS, ONE_STACK
 from app.topics.topic import LevelSpec, Topic
 
 
 def _parameter_count_table(architecture: Architecture, _tokens: int) -> TensorTable:
-    """The parameters of the whole model as counts; no matrices."""
     return TensorTable("parameter-count", counts=parameter_rows(architecture))
 
 
@@ -19,7 +18,7 @@ TOPIC = Topic(
     "parameter-count",
     "counts",
     _parameter_count_table,
-    all_of(require_one_stack, require_named_parts),
+    (ONE_STACK, NAMED_PARTS),
     inventory=parameter_inventory,
     counts="embedding patch_embedding embedding_norm attention sinks feed_forward router one_expert "
     "experts shared_experts dense_feed_forward norms all_norms dense_layers expert_layers "

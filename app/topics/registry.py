@@ -40,7 +40,7 @@ from app.topics import (
     three_dimensions,
     whole_model,
 )
-from app.topics.requirements import TopicError
+from app.topics.requirements import require, unmet
 from app.topics.topic import LevelSpec, Topic
 from app.translation import gettext as _
 
@@ -54,17 +54,13 @@ def topic_for(key: str, architecture: Architecture, tokens: int) -> TensorTable:
     Raises TopicError if the topic is not true of the model with this many tokens, KeyError if it is unknown.
     """
     topic = TOPICS[key]
-    topic.requires(architecture, tokens)
+    require(topic.requires, architecture, tokens)
     return _as_in_the_model(topic.build_table(architecture, tokens), architecture)
 
 
 def refusal(key: str, architecture: Architecture, tokens: int) -> str | None:
     """Why a topic is not true of this model with this many tokens, and what to choose instead; None if it is true."""
-    try:
-        TOPICS[key].requires(architecture, tokens)
-    except TopicError as error:
-        return str(error)
-    return None
+    return unmet(TOPICS[key].requires, architecture, tokens)
 
 
 def sizes_for(key: str, architecture: Architecture, tokens: int, decoder_tokens: int) -> dict[str, int]:
@@ -78,8 +74,7 @@ def sizes_for(key: str, architecture: Architecture, tokens: int, decoder_tokens:
     """
     topic = TOPICS[key]
     model_sizes = architecture.decoder_sizes if topic.uses_decoder else architecture.all_sizes
-    runs = [run for stack in architecture.stacks for run in stack.runs]
-    window = next((run.window for run in runs if run.window), tokens + 1)
+    window = next((run.window for run in architecture.runs if run.window), tokens + 1)
     rotated = architecture.rotary.width if architecture.rotary else 0
     rotary_sizes = {"d_rot": rotated} if rotated else {}
     extra_sizes = topic.extra_sizes(architecture, tokens)
@@ -153,7 +148,10 @@ def _as_in_the_model(table: TensorTable, architecture: Architecture) -> TensorTa
     """
 
     def as_in_model(tensor: Tensor) -> Tensor:
-        """The tensor with the softmax or lookup that makes it as the model has it; any other tensor unchanged."""
+        """The tensor with the softmax or lookup that makes it as the model has it; any other tensor unchanged.
+
+        The model decides a softmax's mask, scale, cap, position bias and sink, and a lookup's scale and position table.
+        """
         operation: Operation | None = tensor.made_by
         if isinstance(operation, Softmax):
             operation = replace(

@@ -1,136 +1,54 @@
-"""What topics require of a model: each function raises TopicError with a sentence that says why, and what to choose.
+"""What topics require of a model: each row has a predicate, and the sentence that refuses a model which fails it.
 
-Shapes alone are true of many models for which a topic is not: these functions keep a sheet from showing a matrix, a
-sum or an order of steps that its model does not have.
+Shapes alone are true of many models for which a topic is not: these rows keep a sheet from showing a matrix, a sum or
+an order of steps that its model does not have. A row that one topic alone needs is in that topic's module.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
-from app.models.architecture import Architecture, LayerKind, LayerRun
-from app.translation import gettext as _
+from app.models.architecture import MAX_TOKENS, Architecture, LayerKind, LayerRun
+from app.translation import N_, gettext
 
-Requirement = Callable[[Architecture, int], None]
+Number = Callable[[Architecture, int], int]
 
 
 class TopicError(ValueError):
     """A topic that this model, or this number of tokens, has no table for; one sentence that says why."""
 
 
-def all_of(*requirements: Requirement) -> Requirement:
-    """A requirement that is met if all of these are; the first one that is not raises its error."""
+@dataclass(frozen=True)
+class Requirement:
+    """What a model, read with some number of tokens, has to be, and why it is refused where it isn't.
 
-    def require_each(architecture: Architecture, tokens: int) -> None:
-        """Raise the TopicError of the first requirement that the model does not meet."""
-        for require in requirements:
-            require(architecture, tokens)
-
-    return require_each
-
-
-def require_own_projections(architecture: Architecture, tokens: int) -> None:
-    """Refuse latent attention, in which a head has no W_K and W_V."""
-    if architecture.has_latent_attention:
-        message = _(
-            "{model} has latent attention: the keys and values of all heads are computed from one latent vector, so a "
-            "head has no W_K and W_V of its own. Choose a sheet about the whole attention layer of {model}, or a model "
-            "such as LLaMA 7B."
-        )
-        raise TopicError(message.format(model=architecture.name))
-
-
-def require_scores_of_queries_and_keys(architecture: Architecture, tokens: int) -> None:
-    """Refuse disentangled attention, whose scores are the sum of several products (He et al., arXiv:2006.03654)."""
-    if architecture.position_bias == "disentangled":
-        message = _(
-            "{model} has disentangled attention: its scores add products with embeddings of relative positions to "
-            "those of queries and keys. Choose a model such as BERT base."
-        )
-        raise TopicError(message.format(model=architecture.name))
-
-
-def require_weights_that_sum_to_one(architecture: Architecture, tokens: int) -> None:
-    """Refuse attention sinks: their weight is dropped, so that the others sum to less than 1."""
-    if architecture.has_sinks:
-        message = _(
-            "Each head of {model} has an attention sink, which takes a share of every softmax, so the weights of a "
-            "token sum to less than 1. Choose a model without sinks, such as GPT-2."
-        )
-        raise TopicError(message.format(model=architecture.name))
-
-
-def require_one_mask_for_all_layers(architecture: Architecture, tokens: int) -> None:
-    """Refuse a number of tokens with which layers hide different entries, or a causal mask hides none.
-
-    A causal model needs two tokens. One with the same sliding window in all layers takes any number; every other model
-    with windows or chunks no more than the shortest of them reaches, of an encoder-decoder those of the encoder.
+    The sentence, marked by N_, also says what to choose instead. It may use {model}, {tokens}, and {number}: what
+    `number` gives for a model that is refused.
     """
-    if architecture.causal and tokens < 2:
-        message = _("With one token, the causal mask of {model} hides nothing: choose at least 2 tokens.")
-        raise TopicError(message.format(model=architecture.name))
-    runs = architecture.stacks[0].runs
-    reaches = {architecture.reach_of(run.window) for run in runs if run.window}
-    is_same_window = architecture.causal and len({run.window for run in runs}) == 1
-    limits = [*(() if is_same_window else reaches), *(run.chunk for run in runs if run.chunk)]
-    if limits and tokens > min(limits):
-        message = _(
-            "With more than {most} tokens, attention in some layers of {model} does not reach all of them: choose at "
-            "most {most} tokens."
-        )
-        raise TopicError(message.format(model=architecture.name, most=f"{min(limits):,}"))
+
+    is_met: Callable[[Architecture, int], bool]
+    sentence: str
+    number: Number = lambda _architecture, tokens: tokens
 
 
-def require_no_mask(architecture: Architecture, tokens: int) -> None:
-    """Refuse a causal model."""
-    if architecture.causal:
-        message = _(
-            "In {model} a token attends to no later token: choose a model with bidirectional attention, such as BERT "
-            "base."
-        )
-        raise TopicError(message.format(model=architecture.name))
+def unmet(requirements: Iterable[Requirement], architecture: Architecture, tokens: int) -> str | None:
+    """The sentence of the first of these requirements that the model or the tokens fail; None if they meet all."""
+    for requirement in requirements:
+        if not requirement.is_met(architecture, tokens):
+            number = f"{requirement.number(architecture, tokens):,}"
+            return gettext(requirement.sentence).format(model=architecture.name, tokens=f"{tokens:,}", number=number)
+    return None
 
 
-def require_kv_cache(architecture: Architecture, tokens: int) -> None:
-    """Refuse a model that does not generate token by token, and one that caches a latent instead of keys and values."""
-    if not architecture.has_kv_cache:
-        message = _(
-            "{model} is used without a KV cache: it processes its whole input at once. Choose a model that caches keys "
-            "and values, such as GPT-2."
-        )
-        raise TopicError(message.format(model=architecture.name))
-    if architecture.has_latent_attention:
-        message = _(
-            "{model} caches a latent vector for each token instead of keys and values: choose a sheet about its whole "
-            "attention layer, or a model with an ordinary KV cache, such as LLaMA 7B."
-        )
-        raise TopicError(message.format(model=architecture.name))
-
-
-def require_room_for_one_more(architecture: Architecture, tokens: int) -> None:
-    """Refuse a number of cached tokens that leaves no position for the next, or that not all layers see.
-
-    Refused too is a next token beyond the first chunk of chunked attention. Of an encoder-decoder, the decoder counts.
-    """
-    most = architecture.max_decoder_tokens
-    if tokens + 1 > most:
-        message = _(
-            "{model} has {most} positions, so none is left for one more token: choose fewer than {most} tokens."
-        )
-        raise TopicError(message.format(model=architecture.name, most=f"{most:,}"))
-    runs = architecture.stacks[-1].runs  # of an encoder-decoder, the decoder's
-    in_first_chunk = all(tokens + 1 <= run.chunk for run in runs if run.chunk)
-    if len({visible_keys(run, tokens) for run in runs}) > 1 or not in_first_chunk:
-        least = min(limit for run in runs for limit in (run.window, run.chunk) if limit)
-        message = _(
-            "After {tokens} tokens, not all layers of {model} see the same number of keys: some see {least} at most. "
-            "Choose fewer than {least} tokens."
-        )
-        raise TopicError(message.format(model=architecture.name, tokens=f"{tokens:,}", least=f"{least:,}"))
+def require(requirements: Iterable[Requirement], architecture: Architecture, tokens: int) -> None:
+    """Raise a TopicError for the first of these requirements that the model or the tokens fail."""
+    if reason := unmet(requirements, architecture, tokens):
+        raise TopicError(reason)
 
 
 def visible_keys(run: LayerRun, tokens: int) -> int:
-    """How many keys the token after `tokens` others sees in these layers, including its key.
+    """How many keys the token after `tokens` others sees in these layers, its own included.
 
     A sliding window shows the latest; a chunk those from its beginning on.
     """
@@ -139,135 +57,208 @@ def visible_keys(run: LayerRun, tokens: int) -> int:
     return min(tokens + 1, run.window or tokens + 1)
 
 
-def require_cache_of_known_length(architecture: Architecture, tokens: int) -> None:
-    """Refuse more tokens than the shortest chunk, or than the shortest window if there are windows of several lengths.
+def _most_with_one_mask(architecture: Architecture, _tokens: int) -> int:
+    """The longest text of which all layers hide the same entries: all of them by one window, or none by any.
 
-    A model without a KV cache is not refused.
+    Of a bidirectional model, no window may hide any.
     """
-    runs = [run for stack in architecture.stacks for run in stack.runs]
-    windows = {run.window for run in runs if run.window}
-    limits = [*(windows if len(windows) > 1 else ()), *(run.chunk for run in runs if run.chunk)]
-    if architecture.has_kv_cache and limits and tokens > min(limits):
-        message = _(
-            "Layers of {model} cache different numbers of keys beyond {least} tokens: choose at most {least} tokens."
-        )
-        raise TopicError(message.format(model=architecture.name, least=f"{min(limits):,}"))
+    runs = architecture.stacks[0].runs
+    reaches = {architecture.reach_of(run.window) for run in runs if run.window}
+    is_same_window = architecture.causal and len({run.window for run in runs}) == 1
+    return min([*(() if is_same_window else reaches), *(run.chunk for run in runs if run.chunk)], default=MAX_TOKENS)
 
 
-def require_encoder_and_decoder(architecture: Architecture, tokens: int) -> None:
-    """Refuse a model that is no encoder-decoder."""
-    if not architecture.encoder_decoder:
-        message = _("{model} has no cross-attention: choose an encoder-decoder model, such as T5 small.")
-        raise TopicError(message.format(model=architecture.name))
+def _see_alike(architecture: Architecture, tokens: int) -> bool:
+    """Whether the token after `tokens` others sees as many keys in each layer of the decoder, in a first chunk."""
+    runs = architecture.stacks[-1].runs
+    in_first_chunk = all(tokens + 1 <= run.chunk for run in runs if run.chunk)
+    return len({visible_keys(run, tokens) for run in runs}) <= 1 and in_first_chunk
 
 
-def require_one_stack(architecture: Architecture, tokens: int) -> None:
-    """Refuse an encoder-decoder, which has two kinds of layers."""
-    if architecture.encoder_decoder:
-        message = _(
-            "{model} has encoder layers and decoder layers, which differ: choose a model with one stack of layers, "
-            "such as GPT-2 or BERT base."
-        )
-        raise TopicError(message.format(model=architecture.name))
+def _most_cached_alike(architecture: Architecture, _tokens: int) -> int:
+    """The longest text whose cache no chunk shortens, nor sliding windows of several lengths."""
+    windows = {run.window for run in architecture.runs if run.window}
+    chunks = (run.chunk for run in architecture.runs if run.chunk)
+    return min([*(windows if len(windows) > 1 else ()), *chunks], default=MAX_TOKENS)
 
 
-def require_no_experts(architecture: Architecture, tokens: int) -> None:
-    """Refuse a model with a mixture of experts in any layer."""
-    if architecture.has_experts:
-        message = _(
-            "{model} has a mixture of experts in place of one feed-forward block: choose a sheet that counts its "
-            "parameters, or a model without experts, such as LLaMA 7B."
-        )
-        raise TopicError(message.format(model=architecture.name))
-
-
-def require_layers_of_one_shape(architecture: Architecture, tokens: int) -> None:
-    """Refuse a model whose layers differ in their matrices, or have any besides those of attention and feed-forward.
+def _are_matrices_alike(architecture: Architecture, _tokens: int) -> bool:
+    """Whether all layers have the same matrices, of attention and feed-forward alone.
 
     Vectors do not count: norms, biases and sinks.
     """
-    matrices = {
-        tuple(spec for spec in kind.parameters if not spec.is_vector)
-        for stack in architecture.stacks
-        for kind in stack.kinds
-    }
-    if len(matrices) > 1 or any(not spec.part.row for of_layer in matrices for spec in of_layer):
-        message = _(
-            "Layers of {model} have other matrices besides those of attention and of the feed-forward block: choose a "
-            "model whose layers are all alike, such as LLaMA 7B."
-        )
-        raise TopicError(message.format(model=architecture.name))
+    matrices = {tuple(spec for spec in kind.parameters if not spec.is_vector) for kind in architecture.kinds}
+    return len(matrices) <= 1 and all(spec.part.row for of_layer in matrices for spec in of_layer)
 
 
-def require_attention_of_one_shape(architecture: Architecture, tokens: int) -> None:
-    """Refuse a model whose layers differ in the matrices of attention; an encoder-decoder is judged by its encoder."""
-    matrices = {
-        tuple(spec for spec in kind.rows.get("attention", ()) if not spec.is_vector)
-        for kind in architecture.stacks[0].kinds
-    }
-    if len(matrices) > 1:
-        message = _(
-            "The layers of {model} differ in their attention: choose a model whose layers are all alike, such as "
-            "LLaMA 7B."
-        )
-        raise TopicError(message.format(model=architecture.name))
+def _are_attention_matrices_alike(architecture: Architecture, _tokens: int) -> bool:
+    """Whether the layers, of an encoder-decoder those of the encoder, have the same matrices of attention."""
+    kinds = architecture.stacks[0].kinds
+    of_kind = (kind.rows.get("attention", ()) for kind in kinds)
+    return len({tuple(spec for spec in specs if not spec.is_vector) for specs in of_kind}) <= 1
 
 
-def require_next_token(architecture: Architecture, tokens: int) -> None:
-    """Refuse a model without logits over the vocabulary at each position, or whose tokens see later ones."""
+def _predicts_next_tokens(architecture: Architecture, _tokens: int) -> bool:
+    """Whether there are logits over the vocabulary at each position, whose tokens see no later ones."""
     logits = tuple(str(dim) for dim in architecture.task_head.logits or ())
-    if not architecture.causal or architecture.encoder_decoder or logits != ("N", "V"):
-        message = _(
-            "{model} does not predict a next token at every position: choose a causal language model, such as GPT-2."
-        )
-        raise TopicError(message.format(model=architecture.name))
+    return architecture.causal and not architecture.encoder_decoder and logits == ("N", "V")
 
 
-def require_norms_before_blocks(architecture: Architecture, tokens: int) -> None:
-    """Refuse a model whose layers are not x + attention(norm(x)), then the same with the feed-forward block.
+def _has_norms_before_blocks(architecture: Architecture, _tokens: int) -> bool:
+    """Whether its layers are x + attention(norm(x)), then the same with the feed-forward block.
 
-    Refused too are a norm or projection between the token embedding and the first layer, and a missing final norm.
+    Nor may anything stand between the token embedding and the first layer, and a final norm must follow the last.
     """
     between = not {"embedding_norm", "embedding_projection"}.isdisjoint(architecture.outside_rows)
-    if architecture.norm_placement != "pre" or between or not architecture.has_final_norm:
-        message = _(
-            "{model} has its norms and residual connections in other places than this sheet: choose a model that "
-            "normalizes before attention and before the feed-forward block, such as GPT-2 or LLaMA 7B."
-        )
-        raise TopicError(message.format(model=architecture.name))
+    return architecture.norm_placement == "pre" and not between and architecture.has_final_norm
 
 
-def require_plain_sums(architecture: Architecture, tokens: int) -> None:
-    """Refuse a config that scales embeddings (XGLM, which also adds sinusoids) or residual connections (Granite)."""
-    if architecture.embedding_scale == "stated" or architecture.scales_residuals:
-        message = _(
-            "{model} multiplies its embeddings or residual connections by constants that this sheet does not show: "
-            "choose a model such as GPT-2 or LLaMA 7B."
-        )
-        raise TopicError(message.format(model=architecture.name))
-
-
-def require_named_parts(architecture: Architecture, tokens: int) -> None:
-    """Refuse a model whose parameters do not all belong to a row of the parameter-count sheet.
+def _have_rows(architecture: Architecture, _tokens: int) -> bool:
+    """Whether all parameters belong to a row of the parameter-count sheet, and layers differ in little.
 
     Its layers may differ in having experts or not, or in their number of norms, but in nothing else.
     """
     kinds = architecture.stacks[0].kinds
-    without_row = any("" in rows for rows in (architecture.outside_rows, *(kind.rows for kind in kinds)))
-    if without_row or not _differ_in_feed_forward_or_norms(kinds):
-        message = _(
-            "{model} has parameters that this sheet has no row for: choose a model whose layers consist of attention, "
-            "a feed-forward block and norms, such as LLaMA 7B."
-        )
-        raise TopicError(message.format(model=architecture.name))
+    has_rows = not any("" in rows for rows in (architecture.outside_rows, *(kind.rows for kind in kinds)))
+    return has_rows and _differ_in_feed_forward_or_norms(kinds)
 
 
 def _differ_in_feed_forward_or_norms(kinds: Sequence[LayerKind]) -> bool:
-    """Whether there are at most two kinds of layers, which differ in one thing alone: having experts, or norms."""
+    """Whether layers of different kinds differ in one thing alone: having experts or not, or their number of norms."""
     mixed = any(kind.has_experts for kind in kinds)
     may_differ = {"feed_forward", "router", "experts", "shared_experts"} if mixed else {"norms"}
     rest = {tuple(spec for spec in kind.parameters if spec.part.row not in may_differ) for kind in kinds}
     return len(rest) == 1 and len(kinds) <= 2
 
 
-PLAIN_LAYERS = all_of(require_one_stack, require_own_projections, require_no_experts, require_layers_of_one_shape)
+OWN_PROJECTIONS = Requirement(
+    lambda architecture, _tokens: not architecture.has_latent_attention,
+    N_(
+        "{model} has latent attention: the keys and values of all heads are computed from one latent vector, so a "
+        "head has no W_K and W_V of its own. Choose a sheet about the whole attention layer of {model}, or a model "
+        "such as LLaMA 7B."
+    ),
+)
+# Disentangled attention adds several products (He et al., arXiv:2006.03654).
+SCORES_OF_QUERIES_AND_KEYS = Requirement(
+    lambda architecture, _tokens: architecture.position_bias != "disentangled",
+    N_(
+        "{model} has disentangled attention: its scores add products with embeddings of relative positions to "
+        "those of queries and keys. Choose a model such as BERT base."
+    ),
+)
+WEIGHTS_THAT_SUM_TO_ONE = Requirement(  # a sink's weight is dropped
+    lambda architecture, _tokens: not architecture.has_sinks,
+    N_(
+        "Each head of {model} has an attention sink, which takes a share of every softmax, so the weights of a "
+        "token sum to less than 1. Choose a model without sinks, such as GPT-2."
+    ),
+)
+MASK_HIDES_SOMETHING = Requirement(
+    lambda architecture, tokens: not architecture.causal or tokens > 1,
+    N_("With one token, the causal mask of {model} hides nothing: choose at least 2 tokens."),
+)
+ONE_MASK_FOR_ALL_LAYERS = Requirement(
+    lambda architecture, tokens: tokens <= _most_with_one_mask(architecture, tokens),
+    N_(
+        "With more than {number} tokens, attention in some layers of {model} does not reach all of them: choose at "
+        "most {number} tokens."
+    ),
+    _most_with_one_mask,
+)
+NO_MASK = Requirement(
+    lambda architecture, _tokens: not architecture.causal,
+    N_("In {model} a token attends to no later token: choose a model with bidirectional attention, such as BERT base."),
+)
+KV_CACHE = Requirement(
+    lambda architecture, _tokens: architecture.has_kv_cache,
+    N_(
+        "{model} is used without a KV cache: it processes its whole input at once. Choose a model that caches keys "
+        "and values, such as GPT-2."
+    ),
+)
+CACHE_OF_KEYS_AND_VALUES = Requirement(
+    lambda architecture, _tokens: not architecture.has_latent_attention,
+    N_(
+        "{model} caches a latent vector for each token instead of keys and values: choose a sheet about its whole "
+        "attention layer, or a model with an ordinary KV cache, such as LLaMA 7B."
+    ),
+)
+ROOM_FOR_ONE_MORE = Requirement(
+    lambda architecture, tokens: tokens < architecture.max_decoder_tokens,
+    N_("{model} has {number} positions, so none is left for one more token: choose fewer than {number} tokens."),
+    lambda architecture, _tokens: architecture.max_decoder_tokens,
+)
+ONE_NUMBER_OF_VISIBLE_KEYS = Requirement(
+    _see_alike,
+    N_(
+        "After {tokens} tokens, not all layers of {model} see the same number of keys: some see {number} at most. "
+        "Choose fewer than {number} tokens."
+    ),
+    lambda architecture, _tokens: min(
+        limit for run in architecture.stacks[-1].runs for limit in (run.window, run.chunk) if limit
+    ),
+)
+CACHE_OF_KNOWN_LENGTH = Requirement(
+    lambda architecture, tokens: not architecture.has_kv_cache or tokens <= _most_cached_alike(architecture, tokens),
+    N_("Layers of {model} cache different numbers of keys beyond {number} tokens: choose at most {number} tokens."),
+    _most_cached_alike,
+)
+ENCODER_AND_DECODER = Requirement(
+    lambda architecture, _tokens: architecture.encoder_decoder,
+    N_("{model} has no cross-attention: choose an encoder-decoder model, such as T5 small."),
+)
+ONE_STACK = Requirement(
+    lambda architecture, _tokens: not architecture.encoder_decoder,
+    N_(
+        "{model} has encoder layers and decoder layers, which differ: choose a model with one stack of layers, "
+        "such as GPT-2 or BERT base."
+    ),
+)
+NO_EXPERTS = Requirement(
+    lambda architecture, _tokens: not architecture.has_experts,
+    N_(
+        "{model} has a mixture of experts in place of one feed-forward block: choose a sheet that counts its "
+        "parameters, or a model without experts, such as LLaMA 7B."
+    ),
+)
+LAYERS_OF_ONE_SHAPE = Requirement(
+    _are_matrices_alike,
+    N_(
+        "Layers of {model} have other matrices besides those of attention and of the feed-forward block: choose a "
+        "model whose layers are all alike, such as LLaMA 7B."
+    ),
+)
+ATTENTION_OF_ONE_SHAPE = Requirement(
+    _are_attention_matrices_alike,
+    N_("The layers of {model} differ in their attention: choose a model whose layers are all alike, such as LLaMA 7B."),
+)
+NEXT_TOKEN = Requirement(
+    _predicts_next_tokens,
+    N_("{model} does not predict a next token at every position: choose a causal language model, such as GPT-2."),
+)
+NORMS_BEFORE_BLOCKS = Requirement(
+    _has_norms_before_blocks,
+    N_(
+        "{model} has its norms and residual connections in other places than this sheet: choose a model that "
+        "normalizes before attention and before the feed-forward block, such as GPT-2 or LLaMA 7B."
+    ),
+)
+# XGLM, which also adds sinusoids, scales its embeddings; Granite its residual connections.
+PLAIN_SUMS = Requirement(
+    lambda architecture, _tokens: architecture.embedding_scale != "stated" and not architecture.scales_residuals,
+    N_(
+        "{model} multiplies its embeddings or residual connections by constants that this sheet does not show: "
+        "choose a model such as GPT-2 or LLaMA 7B."
+    ),
+)
+NAMED_PARTS = Requirement(
+    _have_rows,
+    N_(
+        "{model} has parameters that this sheet has no row for: choose a model whose layers consist of attention, "
+        "a feed-forward block and norms, such as LLaMA 7B."
+    ),
+)
+
+PLAIN_HEAD = (OWN_PROJECTIONS, SCORES_OF_QUERIES_AND_KEYS)
+PLAIN_LAYERS = (ONE_STACK, OWN_PROJECTIONS, NO_EXPERTS, LAYERS_OF_ONE_SHAPE)

@@ -18,10 +18,10 @@ from app.algebra.expression import Expression
 from app.models.architecture import Architecture
 from app.shapes.operation import Apply, Rope
 from app.shapes.table import Count, TensorTable, tensor
-from app.topics.requirements import TopicError, all_of, require_one_stack, require_own_projections
+from app.topics.requirements import ONE_STACK, OWN_PROJECTIONS, Requirement
 from app.topics.single_head import QUERIES_AND_KEYS
 from app.topics.topic import FigurePlan, LevelSpec, Topic
-from app.translation import gettext as _
+from app.translation import N_
 
 # The dimension, counted from 0, whose partner a sheet asks for. Of a half-split pair it is in the first half if there
 # are more pairs than that; 0 and 1 would give 1 and 0 away.
@@ -47,30 +47,30 @@ ROTARY_PAIRS = TensorTable(
 )
 
 
-def require_rotary_pairs(architecture: Architecture, tokens: int) -> None:
-    """Refuse a model without RoPE, layers that rotate different numbers of dimensions, and one that rotates no pairs.
+def rotates_pairs(architecture: Architecture, _tokens: int) -> bool:
+    """Whether RoPE rotates an even number of a head's dimensions."""
+    return architecture.rotary is not None and architecture.rotary.width > 1 and architecture.rotary.width % 2 == 0
 
-    A layer without RoPE or without attention rotates 0. No pairs means an odd number of dimensions, or fewer than 2.
-    """
-    if architecture.rotary is None:
-        message = _(
-            "{model} has no rotary position embedding: choose a model that has, such as LLaMA 7B or Pythia 160M."
-        )
-        raise TopicError(message.format(model=architecture.name))
-    runs = [run for stack in architecture.stacks for run in stack.runs]
-    alike = {run.rotary.width if run.rotary and run.has_self_attention else 0 for run in runs}
-    if len(alike) > 1:
-        message = _("Not all layers of {model} rotate queries and keys alike: choose a model such as LLaMA 7B.")
-        raise TopicError(message.format(model=architecture.name))
-    if architecture.rotary.width % 2 or architecture.rotary.width < 2:
-        message = _(
-            "{model} rotates {width} dimensions of a head, which are no pairs: choose a model such as LLaMA 7B."
-        )
-        raise TopicError(message.format(model=architecture.name, width=architecture.rotary.width))
+
+_ROPE = Requirement(
+    lambda architecture, _tokens: architecture.rotary is not None,
+    N_("{model} has no rotary position embedding: choose a model that has, such as LLaMA 7B or Pythia 160M."),
+)
+_ROTATED_ALIKE = Requirement(
+    lambda architecture, _tokens: (
+        len({run.rotary.width if run.rotary and run.has_self_attention else 0 for run in architecture.runs}) <= 1
+    ),
+    N_("Not all layers of {model} rotate queries and keys alike: choose a model such as LLaMA 7B."),
+)
+_WHOLE_PAIRS = Requirement(
+    rotates_pairs,
+    N_("{model} rotates {number} dimensions of a head, which are no pairs: choose a model such as LLaMA 7B."),
+    lambda architecture, _tokens: architecture.rotary.width if architecture.rotary else 0,
+)
 
 
 def rotary_table(architecture: Architecture, _tokens: int) -> TensorTable:
-    """The matrices of one head, then the counts of what is rotated; `require_rotary_pairs` has refused the others."""
+    """The matrices of one head, then the counts of what is rotated; `requires` has refused the others."""
     return replace(ROTARY_PAIRS, counts=tuple(rotary_counts(architecture)))
 
 
@@ -103,7 +103,7 @@ TOPIC = Topic(
     "rotary-pairs",
     "layer",
     rotary_table,
-    all_of(require_one_stack, require_own_projections, require_rotary_pairs),
+    (ONE_STACK, OWN_PROJECTIONS, _ROPE, _ROTATED_ALIKE, _WHOLE_PAIRS),
     tables=(ROTARY_PAIRS,),
     counts="partner unrotated layer_angles layer_rotated",
     figures={

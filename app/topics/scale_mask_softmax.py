@@ -16,10 +16,10 @@ from app.models.architecture import Architecture
 from app.shapes.operation import Softmax
 from app.shapes.table import PARTS_SUM, Count, FromParts, TensorTable, tensor
 from app.topics.requirements import (
-    all_of,
-    require_one_mask_for_all_layers,
-    require_scores_of_queries_and_keys,
-    require_weights_that_sum_to_one,
+    MASK_HIDES_SOMETHING,
+    ONE_MASK_FOR_ALL_LAYERS,
+    SCORES_OF_QUERIES_AND_KEYS,
+    WEIGHTS_THAT_SUM_TO_ONE,
 )
 from app.topics.single_head import QUERIES_AND_KEYS, SINGLE_HEAD, UNMASKED_WEIGHTS
 from app.topics.topic import FigurePlan, LevelSpec, Topic
@@ -93,12 +93,13 @@ def _triangle(side: Expression) -> Expression:
 
 
 def _entries(key: str, total: Expression, formula: str, made_from: FromParts | None = None) -> Count:
-    """A count of entries of a matrix, or a number that is worked out from them."""
     return Count(key, total, formula, made_from, unit="entries")
 
 
-MASKED_SOFTMAX = TensorTable(
-    "masked-softmax",
+# From scores to weights in one head (arXiv:1706.03762, section 3.2): each score gets the mask's entry added, which is 0
+# or −∞, before the softmax. All heads of a layer share the mask.
+SCALE_MASK_SOFTMAX = TensorTable(
+    "scale-mask-softmax",
     (
         *QUERIES_AND_KEYS,
         SINGLE_HEAD["scores"],
@@ -115,7 +116,7 @@ _PRODUCT_OF_SCORES = FigurePlan("product", "queries", ("scores",))
 
 def _softmax_table(architecture: Architecture, tokens: int) -> TensorTable:
     """From queries and keys of one head to its weights, with a mask if the model is causal; then the counts."""
-    table = MASKED_SOFTMAX if architecture.causal else UNMASKED_SOFTMAX
+    table = SCALE_MASK_SOFTMAX if architecture.causal else UNMASKED_SOFTMAX
     return replace(table, counts=softmax_counts(architecture, tokens))
 
 
@@ -123,18 +124,14 @@ TOPIC = Topic(
     "scale-mask-softmax",
     "softmax",
     _softmax_table,
-    all_of(
-        require_scores_of_queries_and_keys,
-        require_weights_that_sum_to_one,
-        require_one_mask_for_all_layers,
-    ),
+    (SCORES_OF_QUERIES_AND_KEYS, WEIGHTS_THAT_SUM_TO_ONE, MASK_HIDES_SOMETHING, ONE_MASK_FOR_ALL_LAYERS),
     masked=True,
     extra_sizes=lambda _architecture, tokens: {"i": chosen_token(tokens)},
-    tables=(MASKED_SOFTMAX, UNMASKED_SOFTMAX),
+    tables=(SCALE_MASK_SOFTMAX, UNMASKED_SOFTMAX),
     counts="under_root masked first_weights chosen_weights last_weights all_weights row_sum weights_sum",
     extra_symbols="i",
     figures={
-        MASKED_SOFTMAX.key: (_PRODUCT_OF_SCORES, FigurePlan("masking", "scores", ("mask", "weights"), "row")),
+        SCALE_MASK_SOFTMAX.key: (_PRODUCT_OF_SCORES, FigurePlan("masking", "scores", ("mask", "weights"), "row")),
         UNMASKED_SOFTMAX.key: (_PRODUCT_OF_SCORES, FigurePlan("softmax", "scores", ("weights",), "row")),
     },
     levels=(

@@ -95,5 +95,4 @@ def cross_attention_shapes(architecture: Architecture, tokens: int, decoder_toke
 
 
 def _shapes_of(table: TensorTable, keys: Iterable[str], sizes: Mapping[str, int]) -> dict[str, Shape]:
-    """[rows, columns] of these tensors, by key."""
     return {key: [dim.size(sizes) for dim in table[key].shape] for key in keys}

@@ -5,21 +5,19 @@ from __future__ import annotations
 from app.models.architecture import Architecture
 from app.shapes.operation import Matmul, Softmax
 from app.shapes.table import TensorTable, learned, tensor
-from app.topics.requirements import all_of, require_own_projections, require_scores_of_queries_and_keys
+from app.topics.requirements import PLAIN_HEAD
 from app.topics.topic import FigurePlan, LevelSpec, Topic
 
-# One head: Vaswani et al., "Attention Is All You Need" (arXiv:1706.03762), section 3.2. W_O here is this head's
-# d_v rows of the layer's output projection, so that the heads' outputs add up to the layer's.
 INPUT = tensor("input", "X", "N, d", "input")
-
 HEAD_PROJECTIONS = (
     learned("W_Q", "d, d_h", "query"),
     learned("W_K", "d, d_h", "key"),
     learned("W_V", "d, d_v", "value"),
 )
-
+# This head's own d_v rows of the layer's output projection, so that the heads' outputs add up to the layer's.
 HEAD_W_O = learned("W_O", "d_v, d", "output")
 
+# One head: Vaswani et al., "Attention Is All You Need" (arXiv:1706.03762), section 3.2.
 SINGLE_HEAD = TensorTable(
     "single-head",
     (
@@ -36,15 +34,13 @@ SINGLE_HEAD = TensorTable(
     ),
 )
 
-# The same head without a mask, as in an encoder: every token may look at every other. The values change, no shape does.
 UNMASKED_WEIGHTS = tensor("weights", "A", "N, N", "score", Softmax("scores", "n m -> n m"))
-
+# The same head without a mask, as in an encoder: every token may look at every other. The values change, no shape does.
 BIDIRECTIONAL_HEAD = TensorTable(
     "bidirectional-head", tuple(UNMASKED_WEIGHTS if t.key == "weights" else t for t in SINGLE_HEAD.tensors)
 )
 
-# From scores to weights in one head (arXiv:1706.03762, section 3.2): each score gets the mask's entry added, which is 0
-# or −∞, before the softmax. All heads of a layer share the mask.
+# What a head starts from on sheets that don't ask for its projections.
 QUERIES_AND_KEYS = (tensor("queries", "Q", "N, d_h", "query"), tensor("keys", "K", "N, d_h", "key"))
 
 HEAD_FIGURES = (
@@ -53,7 +49,6 @@ HEAD_FIGURES = (
 
 
 def _head_table(architecture: Architecture, _tokens: int) -> TensorTable:
-    """One head, with a mask if the model is causal, else without."""
     return SINGLE_HEAD if architecture.causal else BIDIRECTIONAL_HEAD
 
 
@@ -61,7 +56,7 @@ TOPIC = Topic(
     "single-head",
     "head",
     _head_table,
-    all_of(require_own_projections, require_scores_of_queries_and_keys),
+    PLAIN_HEAD,
     masked=True,
     runnable_table=SINGLE_HEAD,
     tables=(SINGLE_HEAD, BIDIRECTIONAL_HEAD),

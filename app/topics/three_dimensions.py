@@ -8,15 +8,15 @@ from app.models.architecture import Architecture
 from app.shapes.operation import Matmul, Repeat, Reshape, Softmax, Transpose, View
 from app.shapes.table import TensorTable, tensor
 from app.topics.attention_layer import ATTENTION_LAYER, LAYER_PROJECTIONS, LAYER_W_O
-from app.topics.requirements import all_of, require_own_projections, require_scores_of_queries_and_keys
+from app.topics.requirements import PLAIN_HEAD
 from app.topics.single_head import INPUT
 from app.topics.topic import FigurePlan, LevelSpec, Topic
 
 # All heads of a layer at once, as PyTorch code computes them: the heads are split off the features by view, become the
 # first dimension by transpose, and are merged into the features again at the end. Each of the G key/value heads is
 # copied for the H/G query heads that share it, as in repeat_kv of huggingface/transformers (models/llama).
-GROUPED_HEADS = TensorTable(
-    "grouped-heads",
+GROUPED_THREE_DIMENSIONS = TensorTable(
+    "grouped-three-dimensions",
     (
         INPUT,
         *LAYER_PROJECTIONS,
@@ -53,7 +53,7 @@ def without_repeat(key: str, table: TensorTable) -> TensorTable:
     return TensorTable(key, tuple(tensors), alike=("G", "H"))
 
 
-HEADS_AS_DIMENSION = without_repeat("heads-as-dimension", GROUPED_HEADS)
+THREE_DIMENSIONS = without_repeat("three-dimensions", GROUPED_THREE_DIMENSIONS)
 
 HEADS_FIGURES = (
     FigurePlan("deck-projection", "input", ("queries",), "decks"),
@@ -75,20 +75,19 @@ GROUPED_HEADS_FIGURES = tuple(
 
 
 def _heads_table(architecture: Architecture, _tokens: int) -> TensorTable:
-    """All heads at once, with keys and values repeated if query heads share them."""
-    return HEADS_AS_DIMENSION if architecture.G == architecture.H else GROUPED_HEADS
+    return THREE_DIMENSIONS if architecture.G == architecture.H else GROUPED_THREE_DIMENSIONS
 
 
 TOPIC = Topic(
     "three-dimensions",
     "layer",
     _heads_table,
-    all_of(require_own_projections, require_scores_of_queries_and_keys),
+    PLAIN_HEAD,
     masked=True,
-    tables=(GROUPED_HEADS, HEADS_AS_DIMENSION),
+    tables=(GROUPED_THREE_DIMENSIONS, THREE_DIMENSIONS),
     figures={
-        HEADS_AS_DIMENSION.key: HEADS_FIGURES,
-        GROUPED_HEADS.key: GROUPED_HEADS_FIGURES,
+        THREE_DIMENSIONS.key: HEADS_FIGURES,
+        GROUPED_THREE_DIMENSIONS.key: GROUPED_HEADS_FIGURES,
     },
     levels=(
         LevelSpec(

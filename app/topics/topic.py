@@ -72,7 +72,7 @@ class Topic:
 
     subject: what its sheets are about: one head, its softmax, a whole layer, parameters, the whole model, or counts.
     build_table: the table that the topic means for a model and a number of tokens that meet `requires`.
-    requires: raises TopicError for a model or a number of tokens that the topic is not true of.
+    requires: what a model and a number of tokens must be for the topic to be true of them.
     uses_decoder: of an encoder-decoder, its sizes are the decoder's.
     reads_two_texts: there are M decoder tokens as well as N encoder tokens.
     masked: later tokens are hidden if the model is causal.
@@ -91,7 +91,7 @@ class Topic:
     key: str
     subject: Subject
     build_table: Callable[[Architecture, int], TensorTable]
-    requires: Requirement
+    requires: tuple[Requirement, ...]
     uses_decoder: bool = False
     reads_two_texts: bool = False
     masked: bool = False

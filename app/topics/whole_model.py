@@ -8,20 +8,17 @@ from app.models.architecture import Architecture
 from app.shapes.operation import Apply, Gate, LastRow, Lookup, Matmul, Residual
 from app.shapes.table import Tensor, TensorTable, learned, tensor
 from app.topics.requirements import (
-    all_of,
-    require_layers_of_one_shape,
-    require_next_token,
-    require_no_experts,
-    require_norms_before_blocks,
-    require_plain_sums,
+    LAYERS_OF_ONE_SHAPE,
+    NEXT_TOKEN,
+    NO_EXPERTS,
+    NORMS_BEFORE_BLOCKS,
+    PLAIN_SUMS,
 )
-from app.topics.rotary_pairs import ROTARY_PAIRS
+from app.topics.rotary_pairs import ROTARY_PAIRS, rotates_pairs
 from app.topics.topic import FigurePlan, LevelSpec, Topic
 
-# The matrices of one layer, each in the x·W orientation: attention as above, then the feed-forward block with a gate
-# (Shazeer, arXiv:2002.05202) or without one (arXiv:1706.03762, section 3.3). Norms and biases are no matrices.
+# The matrices of a feed-forward block; only a gated one has W_gate.
 W_GATE = learned("W_gate", "d, d_ff", "hidden")
-
 UP_AND_DOWN = (learned("W_up", "d, d_ff", "hidden"), learned("W_down", "d_ff, d", "hidden"))
 
 
@@ -51,11 +48,10 @@ def _whole_model(key: str, *feed_forward: Tensor) -> TensorTable:
     )
 
 
-# A whole model with a gated feed-forward block (Shazeer, arXiv:2002.05202), as in LLaMA.
 _UP = tensor("up", "U", "N, d_ff", "hidden", Matmul("normed_residual W_up", "n d, d f -> n f"))
-
 _DOWN = tensor("fed_forward", "F", "N, d", "output", Matmul("hidden W_down", "n f, f d -> n d"))
 
+# A whole model with a gated feed-forward block (Shazeer, arXiv:2002.05202), as in LLaMA.
 WHOLE_MODEL = _whole_model(
     "whole-model",
     W_GATE,
@@ -90,26 +86,19 @@ def whole_model_table(architecture: Architecture) -> TensorTable:
     return WHOLE_MODEL if architecture.gated else PLAIN_WHOLE_MODEL
 
 
-def _whole_model_with_angles(architecture: Architecture, _tokens: int) -> TensorTable:
+def _whole_model_with_angles(architecture: Architecture, tokens: int) -> TensorTable:
     """The whole model, and rotary angles if RoPE rotates at least one pair of numbers."""
     table = whole_model_table(architecture)
-    rotates_pairs = (
-        architecture.rotary is not None and architecture.rotary.width > 1 and architecture.rotary.width % 2 == 0
-    )
-    return replace(table, tensors=(*table.tensors, ROTARY_PAIRS["angles"])) if rotates_pairs else table
+    if not rotates_pairs(architecture, tokens):
+        return table
+    return replace(table, tensors=(*table.tensors, ROTARY_PAIRS["angles"]))
 
 
 TOPIC = Topic(
     "whole-model",
     "model",
     _whole_model_with_angles,
-    all_of(
-        require_next_token,
-        require_no_experts,
-        require_layers_of_one_shape,
-        require_norms_before_blocks,
-        require_plain_sums,
-    ),
+    (NEXT_TOKEN, NO_EXPERTS, LAYERS_OF_ONE_SHAPE, NORMS_BEFORE_BLOCKS, PLAIN_SUMS),
     tables=(WHOLE_MODEL, PLAIN_WHOLE_MODEL, ROTARY_PAIRS),
     figures={
         WHOLE_MODEL.key: (

@@ -153,7 +153,7 @@ def test_what_is_typed_without_a_connection_is_kept_and_sent_later(browser: Brow
     own_app.start()
     expect(page.locator("output.saved")).to_have_text("Saved", timeout=40_000)
     [student] = store.roster.students(store.courses.find(1))  # type: ignore[arg-type]  # it was made above
-    [work] = store.classwork.progress(1, student.id).values()
+    [work] = store.classwork.progress(1, student.id).sheets.values()
     assert work.attempts == 0
     page.reload()
     assert page.input_value("input[name='keys.rows']") == "31337"

@@ -31,11 +31,11 @@ RIGHT = {SHEET.box(blank): str(SHEET.answer(blank)) for blank in SHEET.blanks}
 HURRIED = """
 from datetime import timedelta
 from app.cli import main
-from app.store import activities
+from app.activities import activity
 
-activities.UNDO_TIME = timedelta(seconds=1)
-activities.GRACE = timedelta(seconds=2)
-activities.SETTLING_TIME = timedelta(seconds=0.5)
+activity.UNDO_TIME = timedelta(seconds=1)
+activity.GRACE = timedelta(seconds=2)
+activity.SETTLING_TIME = timedelta(seconds=0.5)
 main(["serve"])
 """
 SAVED = "output.saved"

@@ -13,8 +13,10 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.exc import OperationalError
 
-from app.classes import closing
+from app.activities.work import PaperAttempt
+from app.classes import closing, sheet_actions
 from app.classes.closing import Closing
+from app.classes.closing_menu import close_undoably, undo_last_close
 from app.classes.student_sheet import freeze, stored_marks, student_sheet
 from app.grading.grade import grade
 from app.sheets.library import Library
@@ -45,13 +47,15 @@ class Lesson:
         self.store.classwork.save(sheet.key, ClassDraft(answers, version, sheet.sizes))
 
     def hand_in(self, student: Student, answers: Mapping[str, str], *, on_paper: bool = False) -> None:
-        """Hand the first sheet in, on paper without its draft."""
+        """Hand the first sheet in; on paper, it becomes the draft of a student who has none."""
         sheet = student_sheet(self.library, self.store, self.activity, student, 1)
         draft = ClassDraft(answers, 2, sheet.sizes)
         graded = stored_marks(sheet.variant, grade(sheet.variant, answers))
-        self.store.classwork.record(
-            sheet.key, f"{student.id} {len(self.attempts())}", draft, graded, handed_in=True, keep_draft=not on_paper
-        )
+        client_id = f"{student.id} {len(self.attempts())}"
+        if on_paper:
+            self.store.classwork.hand_in_papers([PaperAttempt(sheet.key, client_id, draft, graded)])
+        else:
+            self.store.classwork.record(sheet.key, client_id, draft, graded, handed_in=True)
 
     def attempts(self) -> list[ClassAttempt]:
         """Every attempt, the oldest first."""
@@ -241,7 +245,7 @@ def test_a_draft_that_cannot_be_graded_keeps_nobody_from_their_marks(
             return grade(variant, answers)  # type: ignore[arg-type]  # it is a Variant
         raise ZeroDivisionError
 
-    monkeypatch.setattr(closing, "grade", grade_some)
+    monkeypatch.setattr(sheet_actions, "grade", grade_some)
     lesson.end()
     lesson.settle()
     assert [attempt.student_id for attempt in lesson.attempts()] == [lee.id]
@@ -337,14 +341,14 @@ def test_nothing_is_taken_in_before_a_close_can_no_longer_be_undone(lesson: Less
     """After an undo at the last moment the draft is still a draft, and is taken in at the closing that counts."""
     kim = lesson.student("Kim")
     lesson.type(kim, KEY)
-    lesson.store.activities.close_undoably(lesson.activity)
+    close_undoably(lesson.store, lesson.activity)
     clock.pass_seconds(9.9)
     lesson.settle()
-    assert lesson.store.activities.undo_close(lesson.activity)
+    assert undo_last_close(lesson.store, lesson.activity)
     clock.pass_minutes(5)
     lesson.settle()
     assert lesson.attempts() == []
-    lesson.store.activities.close_undoably(lesson.activity)
+    close_undoably(lesson.store, lesson.activity)
     clock.pass_minutes(1)
     lesson.settle()
     assert [(attempt.score, attempt.late) for attempt in lesson.attempts()] == [(14, False)]

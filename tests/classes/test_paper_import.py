@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from app.activities.work import ClassDraft
 from app.classes import paper_import
 from app.classes.paper_import import PaperImport, ReadLine, RejectedLine, WrongSheetError, students_handed_in
 from app.classes.roster_lookup import RosterLookup
@@ -15,7 +16,6 @@ from app.grading.grade import grade
 from app.sheets.library import Library
 from app.sheets.worksheet import WorksheetError
 from app.store import Store, Student
-from app.store.classwork import ClassDraft
 from tests.helpers.answer_keys import KEY
 from tests.helpers.running_activity import RunningActivity, counted_statements
 

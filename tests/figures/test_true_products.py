@@ -126,7 +126,7 @@ def test_every_topic_is_drawn_for_some_sheet() -> None:
     drawn = {v.worksheet.topic for name, v in NAMED.items() if right_figures(name)}
     assert drawn == TOPICS.keys()
     tables = {v.table.key for v in VARIANTS}
-    assert tables & FIGURE_PLANS.keys() >= {"attention-layer", "direct-latent-attention", "plain-whole-model"}
+    assert tables & FIGURE_PLANS.keys() >= {"attention-layer", "direct-latent-attention-layer", "plain-whole-model"}
 
 
 @on_every_sheet()

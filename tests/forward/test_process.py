@@ -82,7 +82,7 @@ def test_a_visitors_long_run_ends_for_a_student(runner: HeadRunner, monkeypatch:
     monkeypatch.setattr(runner, "_queue", WorkQueue(3, reserved=1, of_visitor=1))
     monkeypatch.setattr(work_queue, "MEMBER_WAIT_S", 0.0)
     thread, caught = in_the_background(runner, Client("192.0.2.1", is_member=False))
-    assert runner.run(LLAMA, 2, client=Client("student 1"))["agrees"]
+    assert runner.run(LLAMA, 2, client=Client("student 1")).agrees
     thread.join()
     assert [type(problem) for problem in caught] == [RunnerBusy]
 
@@ -90,7 +90,7 @@ def test_a_visitors_long_run_ends_for_a_student(runner: HeadRunner, monkeypatch:
 def test_a_run_gives_plain_data(runner: HeadRunner) -> None:
     """The head's shapes come back from the child, with every option passed on to it."""
     run = runner.run(LLAMA, 7, head=3, seed=5)
-    assert (run["shapes"]["scores"], run["kv_head"], run["seed"], run["agrees"]) == ([7, 7], 1, 5, True)
+    assert (run.shapes["scores"], run.kv_head, run.seed, run.agrees) == ([7, 7], 1, 5, True)
 
 
 def test_two_runs_use_the_same_child(runner: HeadRunner) -> None:
@@ -112,7 +112,7 @@ def test_a_run_that_takes_too_long_is_stopped_and_the_next_one_works(runner: Hea
         runner.run(LLAMA, LONG)
     assert child() is None
     runner.time_limit_s = 60
-    assert runner.run(LLAMA, 2)["agrees"]
+    assert runner.run(LLAMA, 2).agrees
     assert child() != first
 
 
@@ -123,7 +123,7 @@ def test_a_call_beyond_those_that_may_wait_is_told_so_at_once(runner: HeadRunner
     with pytest.raises(RunnerBusy):
         runner.run(LLAMA, 2)
     thread.join()
-    assert runner.run(LLAMA, 2)["agrees"]
+    assert runner.run(LLAMA, 2).agrees
 
 
 @pytest.mark.slow
@@ -135,7 +135,7 @@ def test_a_child_that_is_killed_fails_the_run_and_not_the_next(runner: HeadRunne
     os.kill(pid, signal.SIGKILL)
     thread.join()
     assert [type(problem) for problem in caught] == [RunnerFailed]
-    assert runner.run(LLAMA, 2)["agrees"]
+    assert runner.run(LLAMA, 2).agrees
 
 
 def test_a_refusal_comes_through_with_its_sentence(runner: HeadRunner) -> None:
@@ -151,7 +151,7 @@ def test_a_fault_in_the_child_shows_nothing_of_its_insides(runner: HeadRunner) -
     first = child()
     with pytest.raises(RunnerFailed, match=r"^$"):
         runner.run(replace(LLAMA, d_h=0), 2)
-    assert runner.run(LLAMA, 2)["agrees"]
+    assert runner.run(LLAMA, 2).agrees
     assert child() == first
 
 

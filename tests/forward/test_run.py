@@ -22,7 +22,7 @@ from app.forward import run as forward
 from app.forward.lines import ForwardError, listing
 from app.forward.memory import bytes_needed
 from app.forward.program import BYTES_BY_DTYPE, notes, program
-from app.forward.run import execute, run_head
+from app.forward.run import HEAD_RUNS, execute, run_head
 from app.models.architecture import Architecture, Rotary
 from app.models.read_config import build_architecture
 from app.topics.single_head import SINGLE_HEAD
@@ -352,6 +352,7 @@ def test_a_run_is_plain_data_for_json() -> None:
     assert (run.row_sums, run.picture, run.notes[-1]) == (None, None, "not-finite")
     again = json.loads(json.dumps(run.as_dict(), allow_nan=False))
     assert again["lines"][0]["text"] == "import torch"
+    assert HEAD_RUNS.validate_python(again) == run
     assert json.loads(json.dumps(run_head(GPT2, 100, device="cpu").as_dict(), allow_nan=False))["picture"]["side"] == 1
 
 

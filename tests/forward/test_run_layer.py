@@ -22,7 +22,7 @@ from app.forward.head_run import run_sheet
 from app.forward.lines import ForwardError, listing
 from app.forward.memory import bytes_needed
 from app.forward.program import BYTES_BY_DTYPE, program
-from app.forward.run import execute, run_head
+from app.forward.run import HeadRun, execute, run_head
 from app.machine.work_queue import THE_APP, Client
 from app.models.architecture import Architecture, Rotary
 from app.models.read_config import build_architecture
@@ -347,10 +347,8 @@ def test_a_topic_with_nothing_to_run_is_refused_in_a_sentence() -> None:
 class RunnerInThisProcess:
     """A runner without a child: the forward pass in this process."""
 
-    def run(
-        self, architecture: Architecture, tokens: int, *, client: Client = THE_APP, **options: Any
-    ) -> dict[str, Any]:
-        return run_head(architecture, tokens, **options).as_dict()
+    def run(self, architecture: Architecture, tokens: int, *, client: Client = THE_APP, **options: Any) -> HeadRun:
+        return run_head(architecture, tokens, **options)
 
 
 def sheet_of_a_layer(**changes: Any) -> Variant:
@@ -363,7 +361,7 @@ def test_a_sheet_on_a_layer_runs_the_layer() -> None:
     """The shapes beside the answers are the layer's, and the answers' own."""
     variant = sheet_of_a_layer()
     result = run_sheet(RunnerInThisProcess(), variant, head=9, device="cpu")
-    observed = {row.key: tuple(result["shapes"][row.key]) for row in variant.rows}
+    observed = {row.key: tuple(result.shapes[row.key]) for row in variant.rows}
     assert observed == {
         "input": (50, 896),
         "queries": (50, 896),
@@ -373,7 +371,7 @@ def test_a_sheet_on_a_layer_runs_the_layer() -> None:
         "weights": (50, 50),
         "output": (50, 896),
     }
-    assert result["agrees"]
+    assert result.agrees
     assert observed == {row.key: tuple(map(variant.answer, row.blanks)) for row in variant.rows}
 
 
@@ -381,7 +379,7 @@ def test_a_simplified_sheet_on_a_layer_runs_the_layer_it_asks_about() -> None:
     """With keys and values for every query head the answers are 50 × 896, and so is what stands beside them."""
     variant = sheet_of_a_layer(kv_head_per_query_head=True)
     result = run_sheet(RunnerInThisProcess(), variant, device="meta")
-    assert (result["shapes"]["keys"], result["agrees"]) == ([50, 896], True)
+    assert (result.shapes["keys"], result.agrees) == ([50, 896], True)
 
 
 def test_the_terminal_runs_a_layer(capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,8 +9,8 @@ import pytest
 from app.grading.deck_boxes import DECKS, AskedBoxes, mark_cache, mark_deck
 from app.sheets.library import Library
 from app.sheets.variant import Variant
-from app.topics.layer_heads import LayerHeads, cache_bytes, cache_refusal, possible_kv_heads, require_heads
-from app.topics.requirements import TopicError
+from app.topics.layer_heads import CACHE_OF_ALL_LAYERS, SEVERAL_HEADS, LayerHeads, cache_bytes, possible_kv_heads
+from app.topics.requirements import TopicError, require, unmet
 from app.web.exhibits.exhibit_view import LAYER_WORKSHEET
 
 
@@ -23,7 +23,7 @@ def layers(library: Library) -> list[Variant]:
 def has_heads(variant: Variant) -> bool:
     """Whether the exhibit shows a model."""
     try:
-        require_heads(variant.architecture, variant.tokens)
+        require(SEVERAL_HEADS, variant.architecture, variant.tokens)
     except TopicError:
         return False
     return True
@@ -89,7 +89,7 @@ def test_the_bytes_of_every_model_that_are_asked_for_are_right(library: Library,
             variant = library.variant(LAYER_WORKSHEET, model, tokens)
         except ValueError:  # a model of another length
             continue
-        if has_heads(variant) and cache_refusal(variant.architecture, tokens) is None:
+        if has_heads(variant) and unmet(CACHE_OF_ALL_LAYERS, variant.architecture, tokens) is None:
             true = cache_bytes(variant.architecture, tokens, variant.sizes)
             assert mark_cache(variant, str(true)).is_right
             assert mark_cache(variant, str(true + 1)).marks == ("wrong",)

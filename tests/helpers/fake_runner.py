@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from typing import Any
 
 from app.forward.process import HeadRunner
+from app.forward.run import HEAD_RUNS, HeadRun
 from app.machine.work_queue import THE_APP, Client
 from app.models.architecture import Architecture
 
@@ -26,16 +28,14 @@ class FakeRunner(HeadRunner):
         self.gate = threading.Event()
         self.gate.set()
 
-    def run(
-        self, architecture: Architecture, tokens: int, *, client: Client = THE_APP, **options: Any
-    ) -> dict[str, Any]:
+    def run(self, architecture: Architecture, tokens: int, *, client: Client = THE_APP, **options: Any) -> HeadRun:
         """Record the call; raise `problem` if there is one, else return `fake_report` with `changes`."""
         self.clients.append(client)
         self.calls.append((architecture, tokens, options))
         assert self.gate.wait(10)
         if self.problem:
             raise self.problem
-        return {**fake_report(architecture, tokens), **self.changes}
+        return replace(HEAD_RUNS.validate_python(fake_report(architecture, tokens)), **self.changes)
 
 
 def fake_report(architecture: Architecture, tokens: int) -> dict[str, Any]:
@@ -46,6 +46,7 @@ def fake_report(architecture: Architecture, tokens: int) -> dict[str, Any]:
     return {
         "model": a.name,
         "family": a.family,
+        "topic": "single-head",
         "tokens": n,
         "head": 0,
         "kv_head": 0,
@@ -60,7 +61,7 @@ def fake_report(architecture: Architecture, tokens: int) -> dict[str, Any]:
         "agrees": True,
         "disagreements": [],
         "row_sums": [1.0, 1.0],
-        "picture": {"side": 1, "cells": [[1.0, 0.0], [0.25, 0.75]]},
-        "lines": [{"code": "Q = X @ W_Q", "makes": "queries", "text": "Q = X @ W_Q  # <shape & all>"}],
+        "picture": {"head": 0, "side": 1, "cells": [[1.0, 0.0], [0.25, 0.75]]},
+        "lines": [{"code": "Q = X @ W_Q", "makes": "queries", "comment": "<shape & all>"}],
         "notes": [],
     }

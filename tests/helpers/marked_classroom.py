@@ -8,10 +8,10 @@ from dataclasses import replace
 
 from fastapi import FastAPI
 
+from app.activities.work import ClassDraft
 from app.classes.student_sheet import freeze, student_sheet
 from app.grading.grade import grade
 from app.store import ClassAttempt, Graded, Policies, Student
-from app.store.classwork import ClassDraft
 from tests.helpers.anonymous_tickets import close_and_mix
 from tests.helpers.html_page import Page
 from tests.helpers.school import Classroom
@@ -41,7 +41,7 @@ class MarkedClassroom(Classroom):
         graded = Graded(marks, misconceptions, report.score, report.out_of)
         draft = ClassDraft(answers, next(_numbers), sheet.sizes)
         record = self.school.store.classwork.record
-        return record(sheet.key, f"form-{draft.version}", draft, graded, handed_in=True)
+        return record(sheet.key, f"form-{draft.version}", draft, graded, handed_in=True).attempt
 
     def change_follow_share(self, follow_share: float) -> None:
         """The instructor changes what a blank is worth that follows from an earlier mistake."""

@@ -10,11 +10,11 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from app.activities.work import ClassDraft
 from app.classes.student_sheet import freeze, stored_marks, student_sheet
 from app.grading.grade import grade
 from app.sheets.library import Library
 from app.store import Activity, ClassAttempt, Plan, Policies, Store, Student
-from app.store.classwork import ClassDraft
 from tests.helpers.stored_class import enrol_student, teacher
 
 _versions = itertools.count(1)
@@ -53,7 +53,7 @@ class RunningActivity:
         sheet = student_sheet(self.library, self.store, self.activity, student, sheet_number)
         draft = ClassDraft(answers, next(_versions), sheet.sizes)
         marks = stored_marks(sheet.variant, grade(sheet.variant, answers))
-        return self.store.classwork.record(sheet.key, f"form-{draft.version}", draft, marks, handed_in=True)
+        return self.store.classwork.record(sheet.key, f"form-{draft.version}", draft, marks, handed_in=True).attempt
 
     def change_follow_share(self, share: float) -> None:
         """Change the credit for follow-through."""

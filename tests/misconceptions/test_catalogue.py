@@ -6,16 +6,18 @@ import inspect
 import random
 import re
 from contextlib import suppress
-from itertools import product
+from dataclasses import replace
+from itertools import combinations, product
+from types import ModuleType
 from typing import Any
 
 import pytest
 
 from app.grading.follow_through import follow_through
 from app.grading.grade import grade
-from app.misconceptions import catalogue
-from app.misconceptions.catalogue import MISCONCEPTIONS
+from app.misconceptions.catalogue import MISCONCEPTIONS, by_number
 from app.misconceptions.diagnosis import Diagnosis, diagnose
+from app.misconceptions.groups import back, costs, mask, scores
 from app.misconceptions.misconception import CatalogueError, Misconception, Prediction
 from app.misconceptions.predictions import cannot_tell_apart, expectations, wrong_expression
 from app.models.architecture import TokensError
@@ -82,7 +84,7 @@ def test_a_key_stands_for_one_misconception() -> None:
 def test_a_typo_in_a_row_is_an_error_that_names_it(topic: str, prediction: dict[str, Any], named: str) -> None:
     """And the misconception; otherwise the prediction would never show."""
     with pytest.raises(CatalogueError, match=f"“mine” .*“{named}”"):
-        Misconception("mine", "width", {topic: (Prediction(**prediction),)})
+        Misconception("mine", 99, {topic: (Prediction(**prediction),)})
 
 
 @pytest.mark.parametrize("formula", ["H*", "2d", "floor(d", "round(d)", "1.5*d", "d/(d + 1)", "d/0", ""])
@@ -91,26 +93,57 @@ def test_a_formula_that_cannot_be_read_is_an_error_that_names_it(formula: str) -
     read = "d + 1" if "+" in formula else formula.removeprefix("floor")  # what could not be
     for prediction in (Prediction({"queries.columns": formula}), Prediction(substitutions={"G": formula})):
         with pytest.raises(CatalogueError, match=f"“mine” .*'{re.escape(read)}'"):
-            Misconception("mine", "width", {"single-head": (prediction,)})
+            Misconception("mine", 99, {"single-head": (prediction,)})
 
 
 @pytest.mark.parametrize(
-    ("right", "typo", "key"),
+    ("group", "right", "typo", "key"),
     [
-        ('{"under_root.count": "d"}', '{"under_root.count": "D"}', "scale-by-model-width"),
-        ('{"under_root.count": "d"}', '{"under_root.count": "d+"}', "scale-by-model-width"),
-        ('{"mask.rows": "1"}', '{"mask.row": "1"}', "mask-per-token"),
-        ('transposed=("W_O",)', 'transposed=("W_0",)', "output-like-the-others"),
-        ('_on("growth", Prediction(_each("4"', '_on("growths", Prediction(_each("4"', "everything-quadratic"),
-        ('"projections-transposed", "tokens"', '"projections-transposed", "token"', "projections-transposed"),
+        (scores, '{"under_root.count": "d"}', '{"under_root.count": "D"}', "scale-by-model-width"),
+        (scores, '{"under_root.count": "d"}', '{"under_root.count": "d+"}', "scale-by-model-width"),
+        (mask, '{"mask.rows": "1"}', '{"mask.row": "1"}', "mask-per-token"),
+        (back, 'transposed=("W_O",)', 'transposed=("W_0",)', "output-like-the-others"),
+        (costs, 'on("growth", Prediction(each("4"', 'on("growths", Prediction(each("4"', "everything-quadratic"),
     ],
 )
-def test_the_catalogue_is_not_imported_with_a_typo(right: str, typo: str, key: str) -> None:
-    """In a symbol, a formula, a box, the key of a tensor, a topic or a group: the error names the row."""
-    source = inspect.getsource(catalogue)
+def test_a_group_is_not_imported_with_a_typo(group: ModuleType, right: str, typo: str, key: str) -> None:
+    """In a symbol, a formula, a box, the key of a tensor or a topic: the error names the row."""
+    source = inspect.getsource(group)
     assert source.count(right) == 1
     with pytest.raises(CatalogueError, match=key):
-        exec(compile(source.replace(right, typo), "catalogue", "exec"), {"__name__": "catalogue"})  # noqa: S102
+        exec(compile(source.replace(right, typo), "group", "exec"), {"__name__": "group"})  # noqa: S102
+
+
+def test_a_number_and_a_key_are_those_of_one_row() -> None:
+    """The error names both rows, or the key, and the next free number."""
+    (first, second), free = MISCONCEPTIONS[:2], MISCONCEPTIONS[-1].number + 1
+    with pytest.raises(CatalogueError, match=rf"“{first.key}” and “{second.key}” .* {free}\b"):
+        by_number([*MISCONCEPTIONS[2:], first, replace(second, number=1)])
+    with pytest.raises(CatalogueError, match=f"“{first.key}”"):
+        by_number([*MISCONCEPTIONS, replace(first, number=free)])
+
+
+def test_where_a_row_is_decides_nothing() -> None:
+    """Rows in any order are the same catalogue."""
+    assert by_number(reversed(MISCONCEPTIONS)) == MISCONCEPTIONS
+
+
+@ON_EACH_SHEET
+def test_of_two_that_explain_as_much_the_lower_number_is_named_first(sheet: Variant) -> None:
+    """Held at once; one that swaps rows and columns goes before the other whatever its number."""
+    true, numbers = right_sheet(sheet), {misconception.key: misconception.number for misconception in MISCONCEPTIONS}
+    transposing = {e.misconception for e in expectations(sheet.problem) if e.transposed}
+    wrong = [(key, {box: n for box, n in boxes.items() if n != true[box]}) for key, boxes in told_apart(sheet)]
+    for (one, first), (other, second) in combinations(wrong, 2):
+        if (
+            one != other
+            and len(first) == len(second)
+            and not first.keys() & second.keys()
+            and not {one, other} & transposing
+        ):
+            found = diagnosed(sheet, {**true, **first, **second})
+            if found and {found.key, *found.also} == {one, other}:
+                assert numbers[found.key] < numbers[found.also[0]]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.model_type)

@@ -55,11 +55,11 @@ def test_each_kind_of_rule(rule: str, size: int | None) -> None:
 @pytest.mark.parametrize(
     ("config", "size", "source"),
     [
-        ({"a": 7, "b": 8}, 7, SizeSource("x", 7, "a", "stated", ("a", "b"))),
-        ({"b": 8}, 8, SizeSource("x", 8, "b", "stated", ("a", "b"))),
-        ({"a": None, "b": 8}, 8, SizeSource("x", 8, "b", "stated", ("a", "b"))),
-        ({}, 5, SizeSource("x", 5, None, "H", ("a", "b"))),
-        ({"b": None}, 1, SizeSource("x", 1, None, "null: 1", ("b",))),
+        ({"a": 7, "b": 8}, 7, SizeSource("x", 7, "a", fields=("a", "b"))),
+        ({"b": 8}, 8, SizeSource("x", 8, "b", fields=("a", "b"))),
+        ({"a": None, "b": 8}, 8, SizeSource("x", 8, "b", fields=("a", "b"))),
+        ({}, 5, SizeSource("x", 5, None, "H", fields=("a", "b"))),
+        ({"b": None}, 1, SizeSource("x", 1, None, "1", is_null=True, fields=("b",))),
     ],
 )
 def test_a_size_and_where_it_came_from(config: dict[str, Any], size: int, source: SizeSource) -> None:
@@ -87,8 +87,8 @@ def test_what_the_config_should_state_and_does_not_is_refused_or_a_default() -> 
         read({"x": "a"}).size("x")
     with pytest.raises(ConfigError, match='add "a"'):
         read({"x": "a = none"}).required("x")
-    reader = SizeReader({}, {"x": "a"}, defaults={"x": 9}, family="llama")
-    assert (reader.size("x"), reader.sources["x"].rule) == (9, "default of llama")
+    reader = SizeReader({}, {"x": "a"}, defaults={"x": 9})
+    assert (reader.size("x"), reader.sources["x"].is_default) == (9, True)
 
 
 def read(

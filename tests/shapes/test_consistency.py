@@ -171,7 +171,7 @@ def in_dimensions(**shapes: tuple[int, ...]) -> dict[Blank, int]:
 
 def test_a_view_keeps_every_number() -> None:
     """4096 features are 32 heads of 128, and cannot be split into 32 of 100; with 64 each they merge into 2048."""
-    table = TABLES["grouped-heads"]
+    table = TABLES["grouped-three-dimensions"]
     assert mismatches(table, in_dimensions(queries=(100, 4096), split_queries=(100, 32, 128))) == []
     (split,) = mismatches(table, in_dimensions(queries=(100, 4096), split_queries=(100, 32, 100)))
     assert str(split.left) == "queries.columns"
@@ -183,5 +183,5 @@ def test_a_view_keeps_every_number() -> None:
 def test_unrepeated_keys_do_not_meet_the_queries() -> None:
     """32 query heads and 8 key/value heads: the dimensions before the matrices must be equal, and so must the width."""
     typed_heads = in_dimensions(queries_by_head=(32, 100, 128), repeated_keys=(8, 100, 128))
-    (clash,) = mismatches(TABLES["grouped-heads"], typed_heads)
+    (clash,) = mismatches(TABLES["grouped-three-dimensions"], typed_heads)
     assert (str(clash.left), str(clash.right)) == ("queries_by_head.dim0", "repeated_keys.dim0")

@@ -12,6 +12,7 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
+from app.activities.work import ClassDraft
 from app.names import name_key
 from app.store import (
     Activity,
@@ -27,7 +28,6 @@ from app.store import (
     Teacher,
     VariantSizes,
 )
-from app.store.classwork import ClassDraft
 from app.store.roster import UNAMBIGUOUS_LETTERS, NameTakenError
 from app.store.tables import account_links, sessions, students, teachers
 from tests.helpers.stored_class import CONTENT, HALF, LLAMA, SHEET, enrol_student, key, teacher
@@ -382,7 +382,7 @@ def test_an_attempt_that_is_sent_again_counts_once(store: Store) -> None:
     draft = ClassDraft({"queries.rows": "100"}, 1, LLAMA)
 
     def hand_in(_: int) -> None:
-        got.append(store.classwork.record(here, "a" * 32, draft, HALF, handed_in=True, allowed=1).id)
+        got.append(store.classwork.record(here, "a" * 32, draft, HALF, handed_in=True, allowed=1).attempt.id)
 
     assert all_at_once(8, hand_in) == []
     [kept] = store.classwork.attempts(here)
@@ -408,8 +408,9 @@ def test_attempts_are_not_more_than_allowed(store: Store) -> None:
     problems = all_at_once(6, check)
     assert [type(problem) for problem in problems] == [NoAttemptsLeftError] * 4
     assert len(store.classwork.attempts(here)) == 2
-    last = store.classwork.hand_in_last(here)
-    assert last
+    made = store.classwork.last_attempt(here)
+    assert made
+    last = store.classwork.hand_in(made)
     assert [found.handed_in for found in store.classwork.attempts(here)] == [False, True]
     assert store.classwork.last_attempt(here) == last
 

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from app.classes.closing_menu import can_undo_close, close_undoably, undo_last_close
 from app.store import Activity, Content, Plan, Policies, Store, Student
 from simulation.lesson import add_teacher
 from tests.helpers.clock import Clock
@@ -105,54 +106,53 @@ def test_until_it_closes_a_close_is_undone_without_a_trace(
     opens_at = clock.now - timedelta(hours=1)
     made, _kim, token = activity(store, Plan("Week 3", None, Policies(feedback="after_close"), opens_at, closes_at))
     before = reload(store, made)
-    assert not store.activities.undo_close(before)
-    assert store.activities.close_undoably(before, minutes)
+    assert not undo_last_close(store, before)
+    assert close_undoably(store, before, minutes)
     for seconds in (0, 60 * minutes or 9.9):
         clock.pass_seconds(seconds - (0.1 if minutes and seconds else 0))
         found = store.activities.of_visitor(token, made.id)
         assert found
         its = found.activity
         assert (its.phase(clock.now), its.is_writable(clock.now), its.is_late(clock.now)) == ("open", True, False)
-        assert store.activities.ended() == ()
-        assert store.activities.can_undo_close(reload(store, made))
-    assert store.activities.undo_close(before)
+        assert can_undo_close(store, reload(store, made))
+    assert undo_last_close(store, before)
     assert reload(store, made) == before
-    assert not store.activities.undo_close(before)
+    assert not undo_last_close(store, before)
 
 
 def test_a_close_that_took_effect_or_was_overtaken_is_not_undone(store: Store, clock: Clock) -> None:
     """Ten seconds later it is closing; nor does Undo put back what another teacher has changed meanwhile."""
     made, _, _ = activity(store, Plan("Week 3"))
-    store.activities.close_undoably(made)
+    close_undoably(store, made)
     clock.pass_seconds(10)
     closed = reload(store, made)
     assert closed.phase(clock.now) == "closing"
-    assert not store.activities.undo_close(closed)
+    assert not undo_last_close(store, closed)
     assert reload(store, made) == closed
-    assert not store.activities.close_undoably(closed)
+    assert not close_undoably(store, closed)
 
     store.activities.change(closed, replace(closed.plan, closes_at=None))
-    store.activities.close_undoably(made)
+    close_undoably(store, made)
     other = replace(made.plan, closes_at=clock.now + timedelta(hours=1))
     store.activities.change(reload(store, made), other)
-    assert not store.activities.undo_close(made)
+    assert not undo_last_close(store, made)
     assert reload(store, made).plan == other
 
 
 def test_presses_of_close_in_a_row_are_undone_together(store: Store, clock: Clock) -> None:
     """A second press does not hide the first; a later one, in place of an announced time, brings that time back."""
     made, _, _ = activity(store, Plan("Week 3"))
-    store.activities.close_undoably(made)
+    close_undoably(store, made)
     clock.pass_seconds(1)
-    assert not store.activities.close_undoably(made)
-    assert store.activities.close_undoably(made, 5)
-    store.activities.undo_close(made)
+    assert not close_undoably(store, made)
+    assert close_undoably(store, made, 5)
+    undo_last_close(store, made)
     assert reload(store, made).plan.closes_at is None
-    store.activities.close_undoably(made, 5)
+    close_undoably(store, made, 5)
     announced = reload(store, made).plan.closes_at
     clock.pass_minutes(1)
-    store.activities.close_undoably(made)
-    store.activities.undo_close(made)
+    close_undoably(store, made)
+    undo_last_close(store, made)
     assert reload(store, made).plan.closes_at == announced
 
 
@@ -161,11 +161,11 @@ def test_closing_what_has_not_opened_yet_is_undone_too(store: Store, clock: Cloc
     opens_at = clock.now + timedelta(seconds=20)
     made, _, _ = activity(store, Plan("Week 3", None, Policies(take_in_drafts=False), opens_at))
     before = reload(store, made)
-    store.activities.close_undoably(before, 5)
+    close_undoably(store, before, 5)
     assert reload(store, made).phase(clock.now) == "closing"
     clock.pass_seconds(9)
-    assert store.activities.undo_close(before)
+    assert undo_last_close(store, before)
     assert reload(store, made) == before
-    store.activities.close_undoably(before)
+    close_undoably(store, before)
     clock.pass_seconds(10)
-    assert not store.activities.undo_close(before)
+    assert not undo_last_close(store, before)

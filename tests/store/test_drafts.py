@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.activities.work import MAX_PAGES, ClassDraft, MergedBoxes, merge_boxes
 from app.store import Activity, Plan, PracticeDraft, Stamp, Store, Student
-from app.store.classwork import MAX_PAGES, ClassDraft, MergedBoxes, merge_boxes
 from tests.helpers.stored_class import CONTENT, HALF, LLAMA, enrol_student, key, teacher
 
 BOXES = ("input.rows", "queries.rows", "queries.columns")
@@ -123,6 +123,6 @@ def test_handing_in_records_what_was_sent_and_keeps_what_another_page_typed(stor
     here = key(kim, activity)
     store.classwork.save(here, ClassDraft({"a.rows": "1", "b.rows": ""}, 0, LLAMA, {"a.rows": Stamp("page-one", 1)}))
     sent = ClassDraft({"a.rows": "", "b.rows": "2"}, 0, LLAMA, {"b.rows": Stamp("page-two", 1)})
-    attempt = store.classwork.record(here, "form", sent, HALF, handed_in=True)
+    attempt = store.classwork.record(here, "form", sent, HALF, handed_in=True).attempt
     kept = store.classwork.draft(here)
     assert (attempt.answers, kept and kept.answers) == ({"a.rows": "", "b.rows": "2"}, {"a.rows": "1", "b.rows": "2"})

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from app.activities.work import ClassDraft
 from app.store import Activity, Plan, Store, Student, Teacher
-from app.store.classwork import ClassDraft
 from tests.helpers.stored_class import CONTENT, HALF, LLAMA, enrol_student, key, teacher
 
 

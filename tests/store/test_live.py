@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from app.activities.work import ClassDraft
 from app.store import Activity, Plan, Spotlight, Store, Student, Teacher
-from app.store.classwork import ClassDraft
 from tests.helpers.stored_class import CONTENT, HALF, LLAMA, enrol_student, key, teacher
 
 
@@ -29,7 +29,7 @@ def test_the_room_is_asked_alike_on_both_databases(store: Store) -> None:
     store.classwork.record(here, "a", ClassDraft({}, 6, LLAMA), HALF, handed_in=True)
     newest = store.classwork.record(
         here, "b", ClassDraft({}, 7, LLAMA), replace(HALF, misconceptions=()), handed_in=False
-    )
+    ).attempt
     [last] = store.live.last_attempts(activity.id).values()
     assert (last.id, last.handed_in) == (newest.id, True)
     assert store.live.stored_marks([last.id])[last.id].misconceptions == ()

@@ -61,12 +61,12 @@ def test_a_draft_is_kept_as_typed(store: Store) -> None:
 def test_the_last_attempt_is_the_last_one_recorded(store: Store) -> None:
     """Every attempt is stored; the newest of this visitor on this sheet is returned."""
     visitor, other = store.add_visitor(), store.add_visitor()
-    assert store.last_attempt(visitor, SHEET) is None
+    assert next(iter(store.latest_attempts(visitor, SHEET, 1)), None) is None
     for score in (14, 3):
         store.record_attempt(visitor, SHEET, PracticeAttempt({"queries.rows": str(score)}, score, 14))
     store.record_attempt(other, SHEET, PracticeAttempt({}, 9, 14))
     store.record_attempt(visitor, "another/sheet/1", PracticeAttempt({}, 8, 14))
-    assert store.last_attempt(visitor, SHEET) == PracticeAttempt({"queries.rows": "3"}, 3, 14)
+    assert next(iter(store.latest_attempts(visitor, SHEET, 1)), None) == PracticeAttempt({"queries.rows": "3"}, 3, 14)
     with store.engine.connect() as connection:
         assert connection.scalar(sa.text("SELECT count(*) FROM practice_attempts")) == 4
 
@@ -141,7 +141,7 @@ def test_a_deleted_visitor_takes_their_work_along(store: Store) -> None:
     with store.engine.begin() as connection:
         connection.execute(sa.delete(visitors))
     assert store.find_draft(visitor, SHEET) is None
-    assert store.last_attempt(visitor, SHEET) is None
+    assert next(iter(store.latest_attempts(visitor, SHEET, 1)), None) is None
 
 
 def test_the_id_of_a_deleted_row_is_not_reused(store: Store) -> None:

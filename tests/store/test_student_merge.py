@@ -12,9 +12,9 @@ import sqlalchemy as sa
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from app.activities.work import Stamp
 from app.store import Activity, ClassDraft, ClassSheetKey, Course, Plan, Policies, Store, Student, VariantSizes
 from app.store import student_merge as merging
-from app.store.classwork import Stamp
 from app.store.tables import (
     class_attempts,
     class_drafts,

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from app.sheets.library import Library
-from app.topics.layer_heads import LayerHeads, cache_bytes, cache_refusal, possible_kv_heads, require_heads
+from app.topics.layer_heads import CACHE_OF_ALL_LAYERS, SEVERAL_HEADS, LayerHeads, cache_bytes, possible_kv_heads
 from app.topics.registry import sizes_for, topic_for
-from app.topics.requirements import TopicError
-from app.topics.three_dimensions import GROUPED_HEADS
+from app.topics.requirements import TopicError, require, unmet
+from app.topics.three_dimensions import GROUPED_THREE_DIMENSIONS
 from tests.helpers.tables import with_shapes
 
 TOKENS = 5
@@ -50,7 +50,7 @@ def test_decks_and_slabs_are_read_off_the_table() -> None:
     """With an entry of the table changed, what is read there changes."""
     sizes = {"N": 60, "d": 2048, "H": 32, "G": 8, "d_h": 64, "d_v": 64}
     changed = {"keys": "d, H*d_v", "keys_by_head": "H, N, d_v + d_v"}
-    heads = LayerHeads(sizes, with_shapes(GROUPED_HEADS, changed))
+    heads = LayerHeads(sizes, with_shapes(GROUPED_THREE_DIMENSIONS, changed))
     assert (heads.slab("keys"), heads.deck("keys")) == ((2048, 2048), (32, 60, 128))
     assert (heads.slab("queries"), heads.deck("queries")) == ((60, 2048), (32, 60, 64))
 
@@ -60,7 +60,7 @@ def test_slabs_are_those_of_a_sheet_about_the_same_layer(library: Library) -> No
     compared = 0
     for model in library.models.values():
         try:
-            require_heads(model.architecture, TOKENS)
+            require(SEVERAL_HEADS, model.architecture, TOKENS)
             layer = topic_for("attention-layer", model.architecture, TOKENS)
         except TopicError:
             continue
@@ -76,7 +76,7 @@ def test_the_cache_by_hand(library: Library) -> None:
     """Llama 3.2 1B: 16 layers · 60 tokens · 8 heads · (64 + 64) numbers · 2 bytes; an eighth with one head."""
     architecture = library.model("llama-3.2-1b").architecture
     sizes = sizes_for("attention-layer", architecture, 60, 60)
-    assert cache_refusal(architecture, 60) is None
+    assert unmet(CACHE_OF_ALL_LAYERS, architecture, 60) is None
     assert cache_bytes(architecture, 60, sizes) == 16 * 60 * 8 * 128 * 2 == 1_966_080
     assert cache_bytes(architecture, 60, {**sizes, "G": 1}) == 1_966_080 // 8
 
@@ -97,8 +97,10 @@ def test_models_without_such_heads_or_cache_are_refused_with_a_reason(library: L
     one_head = replace(library.model("gpt2").architecture, H=1, G=1, d_h=768)
     for architecture in (*(library.model(key).architecture for key in refused), one_head):
         with pytest.raises(TopicError, match="hoose"):
-            require_heads(architecture, TOKENS)
+            require(SEVERAL_HEADS, architecture, TOKENS)
     for key in ("bert-base", "t5-small", "whisper-tiny"):
         architecture = library.model(key).architecture
-        assert architecture.name in (cache_refusal(architecture, TOKENS) or "")
-    assert cache_refusal(library.model("mixtral-8x7b").architecture, TOKENS) is None  # experts cache nothing
+        assert architecture.name in (unmet(CACHE_OF_ALL_LAYERS, architecture, TOKENS) or "")
+    assert (
+        unmet(CACHE_OF_ALL_LAYERS, library.model("mixtral-8x7b").architecture, TOKENS) is None
+    )  # experts cache nothing

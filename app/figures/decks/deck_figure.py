@@ -76,7 +76,6 @@ class _DeckFigure:
         return deck_of(self.pen, tensor, products, transposed=transposed)
 
     def _operands(self, result: str) -> tuple[str, ...]:
-        """What a result is made of."""
         made_by = self.pen.shapes.table[result].made_by
         return made_by.operands if made_by else ()
 

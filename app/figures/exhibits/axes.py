@@ -91,8 +91,8 @@ def cells_of(lengths: Iterable[int]) -> Mapping[int, int]:
 def drawn_axis(shapes: TypedShapes, blank: Blank, cells: Mapping[int, int]) -> DrawnAxis:
     """A side of a matrix with its length, coloured and named after what that length counts in this model.
 
-    `cells` is how many cells long each length is drawn. Tokens of a text are named by words, others and features by
-    numbers.
+    `cells` is how many cells long each length is drawn. The first tokens of a text are named by words (of the decoder
+    for M), a new token as such, and the first of anything else by numbers from 1.
     """
     length, kind = shapes.lengths[blank], edge_kind(shapes, blank)
     expression = shapes.expression(blank)

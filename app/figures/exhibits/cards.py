@@ -14,7 +14,7 @@ from app.figures.exhibits.frames import DrawnMark, Part, RectangleMark, TextMark
 from app.topics.layer_heads import LayerHeads
 from app.translation import gettext as _
 
-WIDTH = 340.0  # of every drawing, so that a phone shows it in its own size
+WIDTH = 340.0  # of every drawing, so that a phone shows it unscaled
 LEFT = 34.0  # where the matrices begin, right of the number of tokens
 ROOM = WIDTH - LEFT - 4
 CARD_HEIGHT = 22.0  # for the tokens, everywhere

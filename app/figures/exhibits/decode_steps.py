@@ -14,6 +14,7 @@ from app.shapes.table import TensorTable
 from app.topics.decode_costs import flops_with_cache, flops_without_cache, recomputed_flops, step_flops
 from app.topics.decode_step import DECODE_STEP
 from app.topics.registry import TOPICS, refusal, sizes_for, topic_for
+from app.topics.requirements import require
 from app.topics.single_head import SINGLE_HEAD
 
 DECODE_TOPIC = DECODE_STEP.key
@@ -57,10 +58,7 @@ class DecodeStep:
         return self.tokens - self.keys
 
     def shape(self, tensor: str, *, anew: bool = False) -> tuple[int, int]:
-        """Rows and columns of a matrix by the table.
-
-        If all tokens are computed `anew`, by that of one head without a cache.
-        """
+        """Rows and columns of a matrix; if all tokens are computed `anew`, by the table of one head without a cache."""
         table, sizes = (SINGLE_HEAD, {**self.sizes, "N": self.tokens}) if anew else (self.table, self.sizes)
         return table[tensor].rows.size(sizes), table[tensor].columns.size(sizes)
 
@@ -79,11 +77,11 @@ class DecodeStep:
 def decode_steps(architecture: Architecture, tokens: int, words: int) -> tuple[DecodeStep, ...]:
     """The steps of the first `words` tokens, of one more after `tokens`, and of the first that drops a key.
 
-    The last is left out without a window, or if no text of this model reaches it. If only some layers have a window,
-    and it is longer than `tokens`, their step comes last. Raises TopicError for a model or a number of tokens that the
-    topic is not true of.
+    Of the first tokens, none comes after that one more. The last step is left out without a window, or if no text of
+    this model reaches it. If only some layers have a window, and it is longer than `tokens`, their step comes last.
+    Raises TopicError for a model or a number of tokens that the topic is not true of.
     """
-    TOPICS[DECODE_TOPIC].requires(architecture, tokens)
+    require(TOPICS[DECODE_TOPIC].requires, architecture, tokens)
     cached = {*range(min(words, tokens + 1)), tokens}
     full = architecture.window or 0  # cached tokens with which the new one finds its window full
     if full and full not in cached and _is_reached(architecture, full):

@@ -1,6 +1,6 @@
 """What an exhibit consists of: numbered frames, each a sentence and a drawing made of parts that move between frames.
 
-Like figure.py this is geometry in pixels, which templates turn into SVG. Every frame is complete on its own: without
+Like figure.py this is geometry in pixels, which templates turn into SVG. Every frame is complete: without
 script and on paper they are below one another. With script one is shown at a time, and a part that two frames share (by
 its key) moves from its place in one to its place in the other.
 """
@@ -71,10 +71,7 @@ class Part:
 
 @dataclass(frozen=True)
 class FrameDrawing:
-    """The drawing of one frame; all frames of an exhibit have the same width and height.
-
-    `alt_text` describes it in words.
-    """
+    """The drawing of one frame, `alt_text` in words; all frames of an exhibit have the same width and height."""
 
     width: float
     height: float

@@ -60,6 +60,7 @@ class HeadsExhibit:
         return f"{sentence} {more}".format(**self._words, rows=rows, columns=columns)
 
     def _decks(self) -> str:
+        """What a card and a deck of cards are."""
         return _(
             "Each stripe, lifted off, is a card: one head, with a row for each token. A deck of cards is a tensor with "
             "three dimensions, and the first is the number of cards."
@@ -87,7 +88,7 @@ class HeadsExhibit:
 
     @property
     def remark(self) -> str:
-        """The sentence about the key card that was tried: whether it fits, and whose it is; "" if none was tried."""
+        """Whether the tried key card fits, and if so what they make, and whose card it is; "" if none was tried."""
         tried, asked = self.dealing.tried, self.dealing.asked
         if tried is None or asked is None:
             return ""
@@ -107,6 +108,7 @@ class HeadsExhibit:
         return sentence.format(key=tried, head=asked, first=readers[0], last=readers[-1], rows=rows, columns=columns)
 
     def _pairs(self) -> str:
+        """What the deal has made, once all cards are dealt."""
         return _(
             "All cards are dealt: each query card has met the key card of its group, and each pair has made one score "
             "card."
@@ -124,7 +126,7 @@ class HeadsExhibit:
         return sentence.format(**self._words, rows=rows, columns=columns, all_columns=wide, out=out)
 
     def _fewer(self) -> str:
-        """What fewer key/value heads make narrower, and what stays the same."""
+        """Which matrices fewer key/value heads make narrower, by how much here, and which stay the same."""
         if self.heads.shared_by == 1:
             sentence = _(
                 "With one key/value head for each query head, {W_K}, {W_V}, {K} and {V} fill the dashed outlines. "

@@ -92,10 +92,7 @@ class HeadsDrawings:
         yield self._deck_title(key, y - 6)
 
     def fit(self) -> FrameDrawing:
-        """The asked query card above the key cards, with the pairs found so far and their score cards.
-
-        The query card is drawn above until the right key card is tried.
-        """
+        """The asked query card, until its key card is tried, above the key cards and the pairs and scores so far."""
         dealing, groups, found = self.dealing, self.groups, self.dealing.found
         parts = [part for key_head in groups.columns for part in self._fitted(key_head)]
         parts += groups.dots(106.0)

@@ -27,7 +27,7 @@ TRAVEL_PX = 58.0  # how far below its place the left operand begins
 BOUNCE_PX = 16.0  # how far it springs back from one that it does not fit
 WORDS_PX = 60.0  # left of the left operand, at least, for the names of its rows
 LABEL_LINE_PX = 15.0  # from one line of a label to the next
-HEADING_PX = 48.0  # above the right operand, for the names of its columns, which stand aslant
+HEADING_PX = 48.0  # above the right operand, for the slanted names of its columns
 
 
 @dataclass(frozen=True)
@@ -206,10 +206,7 @@ class ProductLayout:
         )
 
     def swung(self) -> tuple[Part, Part]:
-        """The arc along which the left operand's inner side swings, and that side upright next to the right operand's.
-
-        It is marked as a mismatch if the two differ.
-        """
+        """The arc of the left operand's inner side swinging to the right one's, marked as a mismatch if they differ."""
         columns = self.axes[1]
         kind = columns.kind if self.fits else "mismatch"
         x, y = self.x - CORNER_GAP_PX / 2, self.y - CORNER_GAP_PX
@@ -316,7 +313,6 @@ class ProductLayout:
             yield TextMark(x, y, letter, "letter", "middle", is_symbol=True)
 
     def _css(self, tensor: str, how: str = "") -> str:
-        """The classes of a part: the role of its matrix, and how it is shown."""
         return f"{self.shapes.table[tensor].role} {how}".strip()
 
 

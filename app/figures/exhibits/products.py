@@ -73,7 +73,7 @@ def products_of(table: TensorTable, tokens_are: str = "rows") -> tuple[Product, 
 def _products(table: TensorTable, tensor: Tensor) -> Iterator[Product]:
     """Yield the tensor as a product, if it is a plain one.
 
-    Sliced are all three tensors if heads share sides, else the larger ones.
+    In a product head by head all three tensors are sliced, else those with more than two sides.
     """
     product = tensor.made_by
     if not isinstance(product, Matmul) or not product.is_plain:
@@ -112,10 +112,7 @@ def multiplied(shapes: TypedShapes, product: Product) -> TypedShapes:
 
 
 def has_every_side(shapes: TypedShapes, product: Product) -> bool:
-    """Whether the shapes have a length for every side of a product, in letters a meaning, so that it can be shown.
-
-    False if the lengths cannot be multiplied head by head.
-    """
+    """Whether every side of a product has a length (in letters, a meaning) that can be multiplied head by head."""
     try:
         multiplied_shapes = multiplied(shapes, product)
     except UnmultipliableError:
@@ -135,7 +132,10 @@ def products_on(variant: Variant) -> tuple[Product, ...]:
 
 
 def slices(shapes: TypedShapes, product: Product) -> tuple[str, int]:
-    """What a slice is, "head", "text" or "head of a text", and how many there are in the model; ("", 1) for none."""
+    """What a slice of a product is, "head", "text" or "head of a text", and their number; ("", 1) for no slices.
+
+    A result with rows and columns alone has the heads of the model; others have their leading sides multiplied.
+    """
     if not product.sliced:
         return "", 1
     result, sizes = shapes.table[product.result], shapes.variant.sizes

@@ -38,10 +38,7 @@ class SlideStep(NamedTuple):
 
 
 def slide_exhibit(shapes: TypedShapes, product: Product) -> Exhibit:
-    """The frames of a product with the lengths of these shapes, all four of which must be known.
-
-    Raises UnmultipliableError if the typed lengths do not give a single head.
-    """
+    """The frames of a product whose four lengths are known; UnmultipliableError if they don't give a single head."""
     product_frames = _ProductFrames(multiplied(shapes, product), product, *slices(shapes, product))
     frames = tuple(Frame(number, *step) for number, step in enumerate(product_frames.steps(), 1))
     return Exhibit("slide", _("Slide it together"), product_frames.about, frames)
@@ -58,7 +55,7 @@ class _ProductFrames:
 
     @cached_property
     def layout(self) -> ProductLayout:
-        """Where everything stands."""
+        """The position of everything."""
         return ProductLayout(self.shapes, self.product)
 
     @property
@@ -172,7 +169,10 @@ class _ProductFrames:
         return self.shapes.table.by_key.get("weights") if self.layout.product.result == "scores" else None
 
     def _question(self, row: str, column: str) -> str:
-        """What the visitor is asked: for scores who asks whom, for a token's vector which number, else which cell."""
+        """What the visitor is asked: which token asks which, which number of a token's vector it is, or which cell.
+
+        Tokens ask each other in scores; with tokens as columns, a column asks a row.
+        """
         if self._asks_words:
             asking, asked = (column, row) if self.product.tokens_are_columns else (row, column)
             return _("In which cell does {row} ask {column}?").format(row=asking, column=asked)
@@ -195,7 +195,7 @@ class _ProductFrames:
         return self._weights is not None and not any(axis.cell_names[cell].isdecimal() for axis, cell in axes)
 
     def _wrong_cell(self) -> str:
-        """The sentence about a wrong cell, for the script, with %(row)s and %(column)s."""
+        """What the script says of a wrong cell, with %(row)s and %(column)s: which token asks which, or its place."""
         if self._asks_words and self.product.tokens_are_columns:
             return _("There %(column)s asks %(row)s. Columns ask, rows are asked.")
         if self._asks_words:
@@ -256,7 +256,10 @@ class _ProductFrames:
         return truth[rows] != truth[columns] or self.layout.rows.length == self.layout.columns.length
 
     def _scale_sentence(self) -> str:
-        """How scores are multiplied, bounded and added to without changing shape; "" if nothing of this is done."""
+        """How scores are multiplied (with √d_h as a number on a sheet in numbers), bounded by a tanh, and biased.
+
+        It ends with the shape staying the same, and is "" if nothing of this is done.
+        """
         architecture = self.shapes.variant.architecture
         d_h, symbol = self.shapes.variant.sizes["d_h"], self.shapes.variant.notation.symbol("d_h")
         scale = architecture.score_scale
@@ -297,7 +300,7 @@ class _ProductFrames:
         return any(self._is_hidden(row, column) for row in range(rows) for column in range(columns))
 
     def _mask_sentence(self) -> str:
-        """What the mask hides from a row: later tokens, or distant ones, then what windows and chunks hide."""
+        """What the mask hides from a row: later tokens if it is causal, else distant ones, then windows and chunks."""
         if is_causal(self.shapes):
             sentence = _("No token may attend to later ones: there the mask puts −∞.")
         else:

@@ -35,7 +35,7 @@ _TEXT_PX = 7.0  # between a name and its row
 _LETTER_PX = 24.0  # the line of the letters above the matrices
 _LINE_PX = 15.0  # between the two lines of a shape
 _MARGIN_PX = 4.0
-_SHAPE_SCALE = 13 / 12  # of the type of shapes beside that of names, as in exhibits.css
+_SHAPE_SCALE = 13 / 12  # of the type of shapes to that of names, as in exhibits.css
 
 
 def token_exhibit(variant: Variant) -> Exhibit:
@@ -87,7 +87,7 @@ class _Grid:
 
     @classmethod
     def of(cls, variant: Variant, steps: Sequence[DecodeStep]) -> _Grid:
-        """A grid with room for the rows, names and shapes of all frames."""
+        """A grid with room for all frames: for the most rows, and for the longest of their words and shapes."""
         words = DECODER_WORDS if variant.architecture.encoder_decoder else ENCODER_WORDS
         rows = [_rows(words, step) for step in steps]
         labels = [label_px(row.label) for each in rows for row in each]

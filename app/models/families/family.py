@@ -193,10 +193,7 @@ def is_two(value: object, name: str) -> bool:
 
 
 def differs_from(usual: int) -> Callable[[object, str], bool]:
-    """A flag's test: whether a whole number is not `usual`.
-
-    The test raises ConfigError for anything but a whole number, and is False for 0 and below.
-    """
+    """A flag's test: whether a number is not `usual`; False for 0 and below, ConfigError if it is not whole."""
 
     def test(value: object, name: str) -> bool:
         return is_positive(value, name) and value != usual

@@ -133,10 +133,7 @@ def _as_marked(variant: Variant, wrong: Mapping[Blank, int]) -> dict[Blank, int]
 
 
 def _hidden(variant: Variant, misconception: AuthorMisconception, held: str) -> AuthorFinding:
-    """The finding that the sheet filled in as the misconception says is attributed to the one with the key `held`.
-
-    "" if it is attributed to none.
-    """
+    """The finding that a sheet with this misconception is attributed to the one with the key `held`, "" for none."""
     if held:
         message = _("On this sheet “{name}” is taken for “{other}”.")
         words = {"name": misconception.name, "other": variant.text.misconception_name(held)}

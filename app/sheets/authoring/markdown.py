@@ -1,6 +1,6 @@
 """What an author writes in Markdown: paragraphs, lists, emphasis and code, with formulas between dollar signs.
 
-It is read once into values, which pages and paper set each in their own way, so that no markup of an author is ever
+It is read once into values, which pages and paper set differently, so that no markup of an author is ever
 evaluated. Headings, links, pictures and HTML are not markup here: they stay the text that was typed.
 
 >>> [(span.text, span.strong) for span in read_markdown("A **single** <b>head</b>")[0].spans]
@@ -156,10 +156,7 @@ def _read_nodes(text: str, position: int, roots: int) -> tuple[tuple[FormulaNode
 
 
 def _symbol(token: re.Match[str]) -> FormulaSymbol:
-    """A symbol or number with its subscript and superscript, without braces.
-
-    ' becomes ′, and raised letters such as ᵀ become T.
-    """
+    """A symbol or number, with subscript and superscript without braces, ′ for ' and T for a raised ᵀ."""
     above = _RAISED_LETTERS.get(token["raised"] or token["above"] or "", token["above"] or "")
     return FormulaSymbol(token["base"].replace("'", "′"), (token["below"] or "").strip("{}"), above.strip("{}"))
 
@@ -227,10 +224,7 @@ def _items(tokens: Iterator[Token], closing: str) -> Iterator[tuple[MarkdownBloc
 
 
 def _spans(tokens: Sequence[Token]) -> Iterator[MarkdownSpan]:
-    """Yield the spans of a paragraph: formulas, and runs of text in one style.
-
-    A soft line break becomes a space, a hard one "\\n".
-    """
+    """Yield the spans of a paragraph: formulas and runs in one style; a soft line break is " ", a hard one "\\n"."""
     style = MarkdownSpan("")
     for token in tokens:
         if token.type in ("strong_open", "strong_close"):

@@ -105,7 +105,7 @@ def _setting_error(problem: ErrorDetails) -> SettingError:
     context = problem.get("ctx", {})
     path = problem["loc"] or (context["setting"],)
     is_within = path[0] in _ENTRIES and len(path) > 1
-    # An entry of a list of names has no name of its own.
+    # An entry of a list of names is called by the list.
     shown = path if is_within or not isinstance(path[-1], int) else path[:1]
     name = ".".join(str(part + 1) if isinstance(part, int) else part for part in shown)
     if problem["type"] == "sentence":
@@ -129,8 +129,9 @@ def _name_errors(sheet: Worksheet, models: Mapping[str, Model], wording: Wording
 def _model_errors(sheet: Worksheet, models: Mapping[str, Model], wording: Wording) -> Iterator[SettingError]:
     """Yield an error for the topic, and for each number of tokens, that one of the sheet's models cannot take.
 
-    A model that cannot take the topic is not checked further. Refused, too, are tokens as columns if the sheet's first
-    model has tensors with more than two sides in the topic, and decoder tokens that this model cannot take.
+    The topic's error is at "topic" for the sheet's first model and at "models" for others; tokens of that model are not
+    checked then. Refused, too, are tokens as columns if the first model has tensors with more than two sides in the
+    topic, and decoder tokens that it cannot take.
     """
     lengths = {name: getattr(sheet, name) for name in ("tokens", "tokens_from", "tokens_to")}
     for model in dict.fromkeys((sheet.model, *sheet.models)):

@@ -13,6 +13,7 @@ from app.forward.program import RUNNABLE_TOPICS
 from app.grading.grade import grade
 from app.grading.hints import write_hint
 from app.misconceptions.catalogue import MISCONCEPTIONS
+from app.models.architecture import SizeSource
 from app.models.parameter_count import parameters_json
 from app.models.read_config import build_architecture
 from app.sheets.sheet_json import variant_json
@@ -362,7 +363,7 @@ def run_forward(request: Request, services: ServicesDep, client: QueueClient, bo
     try:
         tokens = architecture.check_tokens(body.tokens)
         services.storage.charge(client_network(request), BYTES_OF_RUN)
-        return run_architecture(services.runner, architecture, tokens, client=client, **options)
+        return run_architecture(services.runner, architecture, tokens, client=client, **options).as_dict()
     except HeadNotRun as problem:
         raise HTTPException(STATUS_OF_REASON[problem.reason], str(problem)) from None
 
@@ -377,10 +378,17 @@ def _model_entry(model: Model) -> dict[str, Any]:
 def _model_detail(model: Model) -> ModelDetail:
     """The entry of a model with where each of its sizes was read, and what was left out of its config."""
     readings = [
-        ReadingEntry(symbol=r.symbol, value=r.value, field=r.field, rule=r.rule)
+        ReadingEntry(symbol=r.symbol, value=r.value, field=r.field, rule=_rule(r, model.architecture.family))
         for r in model.architecture.size_sources
     ]
     return ModelDetail(**_model_entry(model), readings=readings, notes=list(model.architecture.notes))
+
+
+def _rule(source: SizeSource, family: str) -> str:
+    """Where a size came from: "stated", "default of llama", "d/H", or "null: d/H" if a field is null."""
+    if source.is_default:
+        return f"default of {family}"
+    return f"null: {source.rule}" if source.is_null else source.rule or "stated"
 
 
 def _sheet_text(variant: Variant) -> dict[str, Any]:

@@ -19,8 +19,8 @@ from app.sheets.library import Library
 from app.sheets.reading import MAX_BOX_TEXT
 from app.sheets.variant import Variant
 from app.topics import three_dimensions
-from app.topics.layer_heads import LayerHeads, cache_bytes, cache_refusal, possible_kv_heads, require_heads
-from app.topics.requirements import TopicError
+from app.topics.layer_heads import CACHE_OF_ALL_LAYERS, SEVERAL_HEADS, LayerHeads, cache_bytes, possible_kv_heads
+from app.topics.requirements import TopicError, require, unmet
 from app.translation import gettext as _
 from app.web.exhibits.exhibit_view import (
     LAYER_WORKSHEET,
@@ -149,7 +149,7 @@ def _with_heads(asked: AskedSheet, services: Services) -> AskedSheet:
     asked = replace(asked, model_menu=menu)
     try:
         if asked.variant:
-            require_heads(asked.variant.architecture, asked.variant.tokens)
+            require(SEVERAL_HEADS, asked.variant.architecture, asked.variant.tokens)
     except TopicError as error:
         return asked.refused(str(error), status_of(error))
     return asked
@@ -161,7 +161,7 @@ def _table(variant: Variant, typed: Mapping[str, str]) -> tuple[HeadsTable, Head
     "groups" is the number of key/value heads; anything but a divisor of the query heads means the model's number.
     "dealt" is how many cards are dealt (else 0), "key" the key card tried (else none). The dimensions typed for each
     deck and the typed KV cache size are marked. The cache size for the model's own number of heads is shown only once
-    the typed one is right; a model that `cache_refusal` refuses shows no cache sizes at all, and asks for none.
+    the typed one is right; a model that CACHE_OF_ALL_LAYERS refuses shows no cache sizes at all, and asks for none.
     """
     architecture = variant.architecture
     possible = possible_kv_heads(architecture.H)
@@ -173,7 +173,7 @@ def _table(variant: Variant, typed: Mapping[str, str]) -> tuple[HeadsTable, Head
     tried = tried if tried in range(heads.count("keys")) else None
     dealing = Dealing(heads, _whole(typed.get("dealt", "")) or 0, tried, known)
     drawing = HeadsExhibit(dealing, variant.letters)
-    why_none = cache_refusal(architecture, variant.tokens) or ""
+    why_none = unmet(CACHE_OF_ALL_LAYERS, architecture, variant.tokens) or ""
     of_cache = None if why_none else mark_cache(variant, typed.get("cache", "")[:MAX_BOX_TEXT])
     shows_own = of_cache is not None and of_cache.is_right
     table = HeadsTable(

@@ -13,6 +13,7 @@ from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import RedirectResponse
 
 from app.algebra.number_text import format_number
+from app.classes import sheet_actions
 from app.figures.exhibits.axes import true_lengths
 from app.figures.exhibits.frames import Exhibit
 from app.figures.exhibits.products import (
@@ -31,7 +32,6 @@ from app.sheets.library import Library
 from app.sheets.reading import MAX_BOX_TEXT, Answer
 from app.sheets.variant import Variant
 from app.sheets.worksheet import Worksheet, WorksheetError
-from app.store import Visitor
 from app.topics.registry import topic_for
 from app.topics.single_head import SINGLE_HEAD
 from app.translation import gettext as _
@@ -43,12 +43,11 @@ from app.web.exhibits.exhibit_view import (
     render_exhibit,
     worksheet_of_topic,
 )
-from app.web.practice.sheet_request import PostedSheet, library_for, sheet_key, sheet_link
-from app.web.shared.forms import whole_number
+from app.web.practice.sheet_request import library_for, posted_sheet, sheet_link
+from app.web.shared.forms import FormDep, whole_number
 from app.web.shared.permissions import LARGEST_ID, require_practice
 from app.web.shared.services import Services, ServicesDep
 from app.web.shared.urls import url_for
-from app.web.shared.visitor import MaybeVisitor, OwnerDep, remember_visitor
 
 router = APIRouter(include_in_schema=False, dependencies=[Depends(require_practice)])
 SLIDE_TOPIC, SLIDE_PRODUCT = SINGLE_HEAD.key, "scores"
@@ -84,33 +83,31 @@ class SlidePage(ExhibitPage):
 
 
 @router.get("/see/slide")
-def show_slide(request: Request, services: ServicesDep, visitor: MaybeVisitor) -> Response:
+def show_slide(request: Request, services: ServicesDep) -> Response:
     """The exhibit for the topic or worksheet, product, model, number of tokens and step of the address.
 
     With `typed` the lengths are those of the sheet's boxes in the address, not the model's own.
     """
-    return _show(request, services, visitor, embedded=False)
+    return _show(request, services, embedded=False)
 
 
 @router.get("/see/slide/embed")
-def show_embedded_slide(request: Request, services: ServicesDep, visitor: MaybeVisitor) -> Response:
+def show_embedded_slide(request: Request, services: ServicesDep) -> Response:
     """The same without the header and the form, for a frame in another site's page."""
-    return _show(request, services, visitor, embedded=True)
+    return _show(request, services, embedded=True)
 
 
 @router.post("/see/slide/take")
-def take_product(request: Request, services: ServicesDep, owner: OwnerDep, asked: PostedSheet) -> Response:
+def take_product(request: Request, services: ServicesDep, form: FormDep) -> Response:
     """Put the shape of a result into its boxes on a practice sheet, and go there; its other boxes stay as they are."""
-    services.store.save_draft(owner, sheet_key(asked.variant), asked.draft)
-    response = RedirectResponse(_back(asked.variant, practising=asked.practising), 303)
-    remember_visitor(request, response, owner)
-    return response
+    _outcome, asked = posted_sheet(request, services, form).done(sheet_actions.save)
+    return asked.with_cookie(request, RedirectResponse(_back(asked.variant, practising=asked.practising), 303))
 
 
-def _show(request: Request, services: Services, visitor: Visitor | None, *, embedded: bool) -> Response:
+def _show(request: Request, services: Services, *, embedded: bool) -> Response:
     """The page or the embeddable page; a product that cannot be shown gets a sentence instead."""
     wanted = request.query_params
-    library = library_for(services, visitor, wanted.get("worksheet", ""))
+    library = library_for(request, services, wanted.get("worksheet", ""))
     worksheet, problem = _worksheet(
         library, wanted.get("worksheet", ""), wanted.get("topic", ""), typed="typed" in wanted
     )

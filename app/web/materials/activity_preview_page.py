@@ -6,7 +6,7 @@ What was tried on a sheet is in its form alone, so that another sheet, or a relo
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Annotated, Any
@@ -15,38 +15,40 @@ from annotated_doc import Doc
 from fastapi import APIRouter, Depends, HTTPException, Request, Response
 from fastapi.responses import RedirectResponse
 
+from app.activities.activity import GRACE, Activity
+from app.activities.content import question_name
+from app.activities.work import StoredClassDraft, UnfinishedWork
+from app.classes import sheet_actions
 from app.classes.frozen.offered_worksheets import content_to_open
 from app.classes.materials import materials_for_course
 from app.classes.promises import rules_in_words
-from app.classes.student_sheet import stored_marks
+from app.classes.sheet_actions import Action, Outcome, auto_submit, graded_attempt
+from app.classes.sheet_work import PreviewWork
+from app.classes.student_sheet import StudentSheet, sheet_with_draft
 from app.classes.ticket_answers import ticket_problems
 from app.grading.explanations import MAX_ATTEMPTS_EXPLAINED
-from app.grading.grade import grade
 from app.sheets.reading import MAX_BOX_TEXT
-from app.store import Activity, ClassAttempt, ClassSheetKey, SheetProgress, Student
-from app.store.activities import GRACE
-from app.store.classwork import ClassDraft
+from app.store import Student
 from app.translation import gettext as _
 from app.web.shared import permissions
 from app.web.shared.activity_steps import NextStep, Step, activity_steps, next_step
 from app.web.shared.forms import FormDep, FormReader, clamped_number
 from app.web.shared.permissions import StaffActivity, StudentAccess
 from app.web.shared.request_guard import MAX_BODY
-from app.web.shared.services import ServicesDep
-from app.web.shared.sheet_form import SavedFragment, kept_json
+from app.web.shared.services import Services, ServicesDep
+from app.web.shared.sheet_form import MAX_ANSWER, SavedFragment, kept_json, read_scale
 from app.web.shared.templating import render
 from app.web.shared.urls import Press, StudentLinks, url_for
 from app.web.student.class_sheet_view import (
-    Said,
-    after_press,
     drawn_sheet,
-    empty_boxes,
     hint_on_last,
     make_class_sheet_page,
+    page_after,
+    raise_refusal,
     render_class_sheet,
 )
 from app.web.student.exit_ticket_view import make_ticket_page, read_ticket_form
-from app.web.student.sheet_request import ClassSheetRequest, SheetWork, posted_class_sheet, saved_class_sheet
+from app.web.student.sheet_request import ActivityWork, ClassSheetRequest, sent_class_sheet
 
 router = APIRouter(include_in_schema=False)
 
@@ -116,30 +118,6 @@ class ActivityPreviewPage:
     next: Annotated[NextStep, Doc("Where a student begins.")]
 
 
-@dataclass(frozen=True)
-class PreviewWork:
-    """The attempts that the form of a preview carries, asked for like those in the database."""
-
-    made: tuple[ClassAttempt, ...]  # the oldest first
-
-    def draft(self, _key: ClassSheetKey) -> ClassDraft | None:
-        """Nothing: no draft is stored."""
-        return None
-
-    def progress(self, _activity_id: int, _student_id: int) -> Mapping[str, SheetProgress]:
-        """How many attempts there are."""
-        handed_in = any(attempt.handed_in for attempt in self.made)
-        return {attempt.sheet_key: SheetProgress(len(self.made), handed_in) for attempt in self.made}
-
-    def last_attempt(self, _key: ClassSheetKey) -> ClassAttempt | None:
-        """The newest attempt."""
-        return self.made[-1] if self.made else None
-
-    def attempts(self, _key: ClassSheetKey) -> Sequence[ClassAttempt]:
-        """All of them."""
-        return self.made
-
-
 def preview_access(services: ServicesDep, access: StaffActivity, example: str = "1") -> PreviewAccess:
     """The activity as it will be once it is open, for the staff of its course; `example` numbers a made-up student."""
     number = clamped_number(example, MAX_EXAMPLES)
@@ -168,10 +146,13 @@ def preview_activity(access: Preview) -> Response:
 
 
 @router.get("/activities/{activity_id:int}/preview/{number:int}")
-def preview_sheet(request: Request, services: ServicesDep, access: Preview, number: int) -> Response:
+def preview_sheet(
+    request: Request, services: ServicesDep, access: Preview, number: int, scale: str = "root"
+) -> Response:
     """One sheet with empty boxes; 404 where the activity has fewer sheets."""
-    asked = replace(saved_class_sheet(services, access, number), work=PreviewWork(()))
-    return render_class_sheet(request, make_class_sheet_page(services, asked, False))
+    sheet = _sheet(services, access, number)
+    asked = ClassSheetRequest(access, number, sheet, PreviewWork(sheet, (), access.now), {}, read_scale(scale))
+    return render_class_sheet(request, make_class_sheet_page(services, asked))
 
 
 @router.post("/activities/{activity_id:int}/preview/{number:int}/{what}")
@@ -183,17 +164,21 @@ def press_in_preview(
     "save" answers with the drawing alone; "closed" shows the sheet as it will be after the activity has closed, and
     "open" as it was before that.
     """
-    asked = posted_class_sheet(services, access, form, number)
-    asked = replace(asked, work=PreviewWork(_carried_attempts(form, asked)))
+    asked = _posted(services, access, form, number)
     if what == "save":
         return render("shared/_saved.html", SavedFragment(drawn_sheet(asked, asked.variant), kept_json(None)))
-    if what not in _PRESSED:
+    carried = asked.work
+    if what in _ACTIONS:
+        outcome, asked = asked.done(_ACTIONS[what])
+        if outcome.is_refused:
+            return raise_refusal(request, services, asked, outcome)
+        carried, result = asked.work, outcome.result
+    elif what in ("closed", "open"):  # so that one can go back to the time before
+        asked, result = _closed(asked) if what == "closed" else asked, "saved"
+    else:
         raise HTTPException(404)
-    before = asked.work
-    asked, said = _PRESSED[what](asked, form)
-    hinted = hint_on_last(services, asked, form.raw("hint")) if what == "hint" else None
-    page = after_press(asked, make_class_sheet_page(services, asked, False, hinted), said)
-    carried = before if what == "closed" else asked.work  # so that one can go back to the time before
+    hinted = hint_on_last(services, asked, form.raw("hint")) if result == "hint" else None
+    page = page_after(asked, make_class_sheet_page(services, asked, hinted), result)
     return render_class_sheet(request, replace(page, carried=_json_of(carried)))
 
 
@@ -225,95 +210,55 @@ def _at_a_time(activity: Activity, now: datetime, *, closed: bool) -> Activity:
     return replace(activity, state="open", plan=plan, longest_extra=0, answers_shown_at=None, drafts_taken_at=taken_at)
 
 
-# What the buttons do to a sheet of the preview, and what is said of it
-
-
-def _check(asked: ClassSheetRequest, _form: FormReader) -> tuple[ClassSheetRequest, Said]:
-    """One more attempt, unless nothing can be read or none is left."""
-    if not grade(asked.variant, asked.answers).has_readable_answer:
-        return asked, "nothing-read"
-    return (asked, "no-attempts-left") if _none_left(asked) else (_with_attempt(asked), "checked")
-
-
-def _hand_in(asked: ClassSheetRequest, form: FormReader) -> tuple[ClassSheetRequest, Said]:
-    """The last attempt handed in where it has these very answers or none is left, else one more that is."""
-    if form.raw("empty") == "ask" and empty_boxes(asked):
-        return asked, "empty"
-    last = asked.work.last_attempt(asked.sheet.key)
-    none_left = _none_left(asked)
-    if last and (none_left or (not last.handed_in and last.answers == asked.answers)):
-        earlier = tuple(asked.work.attempts(asked.sheet.key))[:-1]
-        handed_in = PreviewWork((*earlier, replace(last, handed_in=True)))
-        return replace(asked, work=handed_in), "no-attempts-left" if none_left else "handed-in"
-    return _with_attempt(asked, handed_in=True), "handed-in"
-
-
-def _close(asked: ClassSheetRequest, _form: FormReader) -> tuple[ClassSheetRequest, Said]:
-    """The sheet after the activity has closed, what was typed taken in where the rules say so."""
-    last, policies = asked.work.last_attempt(asked.sheet.key), asked.activity.policies
-    has_news = any(text.strip() for text in asked.answers.values()) and (last is None or last.answers != asked.answers)
-    if policies.take_in_drafts and has_news and not _none_left(asked):
-        asked = _with_attempt(asked, taken_in=True)
-    access = replace(asked.access, activity=_at_a_time(asked.activity, asked.access.now, closed=True))
-    return replace(asked, access=replace(access, closed=True) if isinstance(access, PreviewAccess) else access), ""
-
-
-def _as_it_is(asked: ClassSheetRequest, _form: FormReader) -> tuple[ClassSheetRequest, Said]:
-    """The sheet without anything done to it."""
-    return asked, ""
-
-
-_PRESSED: Mapping[str, Callable[[ClassSheetRequest, FormReader], tuple[ClassSheetRequest, Said]]] = {
-    "check": _check,
-    "hint": _as_it_is,
-    "hand-in": _hand_in,
-    "closed": _close,
-    "open": _as_it_is,
+_ACTIONS: Mapping[str, Action] = {
+    "check": sheet_actions.check,
+    "hint": sheet_actions.hint,
+    "hand-in": sheet_actions.hand_in,
 }
 
 
-def _none_left(asked: ClassSheetRequest) -> bool:
-    """Whether the rules allow no more attempts."""
-    allowed = asked.activity.policies.max_attempts
-    return bool(allowed) and len(asked.work.attempts(asked.sheet.key)) >= allowed
+def _sheet(services: Services, access: PreviewAccess, number: int) -> StudentSheet:
+    """The sheet of that number, from 1, as the made-up student has it; 404 where the activity has fewer."""
+    if not 1 <= number <= len(access.activity.content.items):
+        raise HTTPException(404)
+    return sheet_with_draft(services.library, services.store, access.activity, access.student, number, None)
 
 
-def _with_attempt(asked: ClassSheetRequest, *, handed_in: bool = False, taken_in: bool = False) -> ClassSheetRequest:
-    """The sheet with what stands in its boxes as one more attempt."""
-    made = (*asked.work.attempts(asked.sheet.key), _attempt(asked, asked.answers, handed_in or taken_in))
-    return replace(asked, work=PreviewWork((*made[:-1], replace(made[-1], taken_in=taken_in))))
+def _posted(services: Services, access: PreviewAccess, form: FormReader, number: int) -> ClassSheetRequest:
+    """The sheet that a form was sent from, with the attempts that it carries."""
+    sheet = _sheet(services, access, number)
+    work = PreviewWork(sheet, (), access.now - timedelta(seconds=1))
+    for answers, handed_in in _carried(form, access.activity, sheet):
+        attempt = graded_attempt(sheet.variant, answers, access.rules, handed_in=handed_in)
+        work = work.kept(Outcome("checked", answers, attempt=attempt))
+    return sent_class_sheet(access, form, number, sheet, replace(work, now=access.now, report=None))
 
 
-def _attempt(asked: ClassSheetRequest, answers: Mapping[str, str], handed_in: bool) -> ClassAttempt:
-    """An attempt on the sheet with these answers, marked."""
-    key, graded = asked.sheet.key, stored_marks(asked.variant, grade(asked.variant, answers))
-    return ClassAttempt(
-        0,
-        key.student_id,
-        key.activity_id,
-        key.revision,
-        key.sheet_number,
-        key.sheet_key,
-        "",
-        asked.sheet.sizes,
-        answers,
-        graded.marks,
-        graded.misconceptions,
-        graded.score,
-        graded.out_of,
-        handed_in,
-        asked.access.now,
-        marked_by=key.sheet_key,
+def _closed(asked: ClassSheetRequest) -> ClassSheetRequest:
+    """The sheet after the activity has closed, with what was typed auto-submitted where the rules say so."""
+    work, last, key, access = asked.work, asked.work.last, asked.sheet.key, asked.access
+    typed = StoredClassDraft(key.student_id, key.sheet_key, asked.sheet.sizes, asked.typed, access.now)
+    unfinished = UnfinishedWork(
+        typed,
+        work.attempts,
+        last_id=last.id if last else 0,
+        last_answers=last.answers if last else None,
+        last_at=last.created_at if last else None,
+        handed_in_on_time=False,
     )
+    outcome = auto_submit(asked.variant, unfinished, asked.rules)
+    if isinstance(access, PreviewAccess):
+        access = replace(access, activity=_at_a_time(asked.activity, access.now, closed=True), closed=True)
+    return replace(asked, work=work.kept(outcome), access=access)
 
 
-def _json_of(work: SheetWork) -> str:
+def _json_of(work: ActivityWork) -> str:
     """The attempts as the form carries them: of each its answers, and whether it was handed in."""
-    made = work.made if isinstance(work, PreviewWork) else ()
-    return json.dumps([[dict(each.answers), each.handed_in] for each in made], separators=(",", ":")) if made else ""
+    made = [[dict(each.answers), each.handed_in] for each in reversed(work.newest_attempts)]
+    return json.dumps(made, separators=(",", ":")) if made else ""
 
 
-def _carried_attempts(form: FormReader, asked: ClassSheetRequest) -> tuple[ClassAttempt, ...]:
+def _carried(form: FormReader, activity: Activity, sheet: StudentSheet) -> Sequence[tuple[Mapping[str, str], bool]]:
     """The attempts that the form carries, without anything that this page would not have written into it.
 
     Where any number is allowed, only the last ones stay, which a page can explain.
@@ -324,14 +269,15 @@ def _carried_attempts(form: FormReader, asked: ClassSheetRequest) -> tuple[Class
         return ()
     pairs = carried if isinstance(carried, list) else []
     made = [
-        (_known_answers(asked, pair[0]), bool(pair[1]))
+        (_known_answers(sheet, pair[0]), bool(pair[1]))
         for pair in pairs
         if isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], dict)
     ]
-    shown = made[-(asked.activity.policies.max_attempts or MAX_ATTEMPTS_EXPLAINED) :]
-    return tuple(_attempt(asked, answers, handed_in) for answers, handed_in in shown)
+    return made[-(activity.policies.max_attempts or MAX_ATTEMPTS_EXPLAINED) :]
 
 
-def _known_answers(asked: ClassSheetRequest, texts: Mapping[object, object]) -> Mapping[str, str]:
-    """The text of every box of the sheet."""
-    return {name: str(texts.get(name, ""))[:MAX_BOX_TEXT] for name in asked.variant.blanks_by_name}
+def _known_answers(sheet: StudentSheet, texts: Mapping[object, object]) -> Mapping[str, str]:
+    """The text of every box and open question of the sheet."""
+    boxes = {name: str(texts.get(name, ""))[:MAX_BOX_TEXT] for name in sheet.variant.blanks_by_name}
+    questions = (question_name(question.key) for question in sheet.variant.worksheet.questions)
+    return boxes | {name: str(texts.get(name, ""))[:MAX_ANSWER] for name in questions}

@@ -7,34 +7,37 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Form, Request, Response
 from fastapi.responses import RedirectResponse
 
+from app.classes import sheet_actions
 from app.practice.record import PracticeRecord
 from app.practice.scheduler import Practice, next_sheet
 from app.store import Store
-from app.web.practice.practice_cookie import new_record, record_with_sheet
-from app.web.practice.practice_place import PracticePlace, PracticePlaceDep
-from app.web.practice.sheet_request import PostedSheet, sheet_key, sheet_link
+from app.web.practice.practice_cookie import new_record, record_with_present_sheet, record_with_sheet
+from app.web.practice.practice_place import PracticePlace, PracticePlaceDep, practice_place
+from app.web.practice.sheet_request import posted_sheet, sheet_link
+from app.web.shared.forms import FormDep
 from app.web.shared.permissions import require_practice
-from app.web.shared.services import StoreDep
+from app.web.shared.services import ServicesDep, StoreDep
 from app.web.shared.visitor import MaybeVisitor
 
 router = APIRouter(include_in_schema=False, dependencies=[Depends(require_practice)])
 
 
 @router.post("/practice")
-def finish_practice_sheet(
-    request: Request, store: StoreDep, visitor: MaybeVisitor, place: PracticePlaceDep, asked: PostedSheet
-) -> Response:
+def finish_practice_sheet(request: Request, services: ServicesDep, form: FormDep) -> Response:
     """Save what stands in the boxes, take the result of the sheet's attempts into the record, and redirect to the next.
 
     A sheet that is not the one the record asks for, such as an earlier one, leaves the record as it is. A browser
     without a visitor saves nothing.
     """
-    if visitor:
-        store.save_draft(visitor, sheet_key(asked.variant), asked.draft)
+    asked = posted_sheet(request, services, form, adds_visitor=False)
+    if asked.work:
+        _outcome, asked = asked.done(sheet_actions.save)
+    place = practice_place(request, services, asked.visitor)
     record = place.record
     if next_sheet(place.library, record).variant == asked.variant:
-        record = record_with_sheet(place.library, store, visitor, record, asked.variant)
-    return _redirect_to_next(request, store, place, record)
+        attempts = asked.work.newest_attempts if asked.work else ()
+        record = record_with_sheet(place.library, record, asked.variant, attempts)
+    return _redirect_to_next(request, services.store, place, record)
 
 
 @router.post("/practice/level")
@@ -51,8 +54,7 @@ def choose_practice_level(
     The next sheet is one to test out of it with if `test` is filled in. A level that is unknown, or not open yet,
     changes no more than the sheet.
     """
-    variant = next_sheet(place.library, place.record).variant
-    record = record_with_sheet(place.library, store, visitor, place.record, variant)
+    record = record_with_present_sheet(place.library, store, visitor, place.record)
     if level in (each.key for each in Practice(place.library, record).open_levels):
         record = record.at_level(level, testing=bool(test))
     return _redirect_to_next(request, store, place, record)

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import base64
 import secrets
+from collections.abc import Sequence
 
 from fastapi import Request, Response
 
+from app.classes.sheet_work import MAX_ATTEMPTS_READ
 from app.practice.record import (
     MAX_COUNT,
     PracticeRecord,
@@ -22,11 +24,10 @@ from app.practice.record import (
 from app.practice.scheduler import next_sheet, record_result
 from app.sheets.library import Library
 from app.sheets.variant import Variant
-from app.store import Store, Visitor
+from app.store import PracticeAttempt, Store, Visitor
 from app.web.practice.sheet_request import sheet_key
 from app.web.shared.cookies import PRACTICE_COOKIE, set_private_cookie
 
-MAX_ATTEMPTS_READ = 50  # of one sheet
 MAX_COOKIE = 3600  # characters; browsers store cookies of up to 4096
 
 
@@ -54,23 +55,31 @@ def _encode(record: PracticeRecord) -> str:
 
 
 def record_with_sheet(
-    library: Library, store: Store, visitor: Visitor | None, record: PracticeRecord, variant: Variant
+    library: Library, record: PracticeRecord, variant: Variant, attempts: Sequence[PracticeAttempt]
 ) -> PracticeRecord:
-    """The record with the result of the first readable answer to each blank, out of the last 50 attempts on the sheet.
+    """The record with the result of the first readable answer to each blank, out of these attempts, newest first.
 
     For a sheet that is in the record already, and so comes again, the last attempt counts alone. Without any readable
     answer, the record after skipping the sheet.
     """
-    attempts = store.latest_attempts(visitor, sheet_key(variant), MAX_ATTEMPTS_READ) if visitor else []
     if any(result.code == variant.code for result in record.results):
-        attempts = attempts[:1]  # newest first
+        attempts = attempts[:1]
     result = sheet_result(variant, first_readable_answers(variant, (attempt.answers for attempt in reversed(attempts))))
     return record_result(library, record, result) if result else record.after_skipping()
+
+
+def record_with_present_sheet(
+    library: Library, store: Store, visitor: Visitor | None, record: PracticeRecord
+) -> PracticeRecord:
+    """The record with what a visitor has done on the sheet that it asks for."""
+    variant = next_sheet(library, record).variant
+    attempts = store.latest_attempts(visitor, sheet_key(variant), MAX_ATTEMPTS_READ) if visitor else ()
+    return record_with_sheet(library, record, variant, attempts)
 
 
 def record_with_right_sheet(
     library: Library, store: Store, visitor: Visitor | None, record: PracticeRecord
 ) -> PracticeRecord:
     """The record with the sheet that it asks for, if that is all right already; else the record itself."""
-    after = record_with_sheet(library, store, visitor, record, next_sheet(library, record).variant)
+    after = record_with_present_sheet(library, store, visitor, record)
     return after if after.results != record.results and after.results[-1].right else record

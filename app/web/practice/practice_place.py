@@ -11,7 +11,7 @@ from typing import Annotated
 
 from fastapi import Depends, Request, Response
 
-from app.classes.course_settings import first_draw, practice_library, practice_of, practising_enrolment
+from app.classes.course_settings import Practising, first_draw, practice_library, practising
 from app.practice.levels import practice_levels
 from app.practice.record import (
     MAX_COUNT,
@@ -62,22 +62,20 @@ PracticePlaceDep = Annotated[PracticePlace, Depends(practice_place)]
 
 def _place_in_course(services: Services, visitor: Visitor) -> PracticePlace | None:
     """The practice of the browser's student; None without one, and where the course has no sheet to practise."""
-    enrolment = practising_enrolment(services.store, visitor.id)
-    practice = practice_of(services.store, enrolment.course) if enrolment else None
-    if enrolment is None or practice is None:
+    found = practising(services.store, visitor)
+    if found is None:
         return None
-    library = practice_library(services.library, services.store, enrolment.course, practice)
+    library = practice_library(services.library, services.store, found.enrolment.course, found.practice)
     if not practice_levels(library):
         return None
-    return PracticePlace(library, _stored_record(services.store, enrolment), enrolment)
+    return PracticePlace(library, _record_of(found), found.enrolment)
 
 
-def _stored_record(store: Store, enrolment: Enrolment) -> PracticeRecord:
+def _record_of(found: Practising) -> PracticeRecord:
     """The record that is stored with a student; a new one where there is none, or it cannot be read any more."""
-    text = store.roster.practice_record(enrolment.student)
     try:
-        if text:
-            return read_record(text)
+        if found.record:
+            return read_record(found.record)
     except RecordError:
         pass
-    return PracticeRecord(first_draw(enrolment.student, MAX_COUNT))
+    return PracticeRecord(first_draw(found.enrolment.student, MAX_COUNT))

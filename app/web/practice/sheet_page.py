@@ -14,6 +14,7 @@ from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import RedirectResponse
 
 from app.algebra.number_text import format_number
+from app.classes import sheet_actions
 from app.exchange.imported_models import library_with_model, variant_from_code
 from app.figures.scale import ScaleName
 from app.grading.explanations import MAX_ATTEMPTS_EXPLAINED, Explanation, explain_diagnosis
@@ -26,29 +27,25 @@ from app.practice.scheduler import next_sheet
 from app.sheets.library import Library
 from app.sheets.variant import Variant
 from app.sheets.worksheet import WorksheetError, whole_key
-from app.store import PracticeDraft, Store, Visitor
 from app.topics.requirements import TopicError
 from app.translation import gettext as _
 from app.web.practice.practice_cookie import record_with_sheet
 from app.web.practice.practice_place import PracticePlace, PracticePlaceDep, practice_place
 from app.web.practice.sheet_request import (
     FIRST_WORKSHEET,
-    PostedSheet,
     SheetRequest,
     find_variant,
     library_for,
-    save_posted,
-    sheet_key,
+    opened_sheet,
+    posted_sheet,
     sheet_link,
-    store_attempt,
-    store_new_attempt,
 )
 from app.web.shared.errors import status_of
 from app.web.shared.forms import FormDep
 from app.web.shared.model_menu import ModelMenu, model_menu
 from app.web.shared.permissions import require_practice
 from app.web.shared.services import LibraryDep, Services, ServicesDep, StoreDep
-from app.web.shared.sheet_form import Drawing, SavedFragment, draw_typed, kept_json, read_hint_level, read_scale
+from app.web.shared.sheet_form import Drawing, SavedFragment, draw_typed, read_hint_level, read_scale
 from app.web.shared.sheet_view import (
     Note,
     QuestionView,
@@ -64,7 +61,7 @@ from app.web.shared.sheet_view import (
 )
 from app.web.shared.templating import is_htmx, render
 from app.web.shared.urls import url_for
-from app.web.shared.visitor import FormSecret, MaybeVisitor, OwnerDep, remember_visitor
+from app.web.shared.visitor import FormSecret
 
 router = APIRouter(include_in_schema=False, dependencies=[Depends(require_practice)])
 
@@ -146,7 +143,6 @@ class SheetPage:
 def show_sheet(
     request: Request,
     services: ServicesDep,
-    visitor: MaybeVisitor,
     worksheet: str = FIRST_WORKSHEET,
     model: str = "",
     tokens: str | None = None,
@@ -164,8 +160,7 @@ def show_sheet(
     A check that got all of it right also shows the explanation of an earlier misconception. `practice` adds the panel
     of practice. A choice that cannot be used is shown again with a sentence (404 or 422).
     """
-    own, store = library_for(services, visitor, worksheet), services.store
-    library = library_with_model(own, store, model)
+    library = library_with_model(library_for(request, services, worksheet), services.store, model)
     try:
         variant = find_variant(library, worksheet, model, tokens, decoded)
     except (WorksheetError, TokensError, TopicError) as error:
@@ -177,18 +172,18 @@ def show_sheet(
         )
         page = SheetPage(chooser, _menu(library, worksheet, model))
         return render("practice/sheet.html", page, status_of(error))
-    asked = SheetRequest(variant, PracticeDraft({}, 0), read_scale(scale), practice)
-    return _open_sheet(request, services, visitor, asked, checked=checked, hint=hint, answers=answers)
+    asked = opened_sheet(request, services.store, library, variant)
+    asked = replace(asked, scale=read_scale(scale), practising=practice)
+    return _open_sheet(request, services, asked, checked=checked, hint=hint, answers=answers)
 
 
 @router.get("/practice")
-def continue_practice(
-    request: Request, services: ServicesDep, visitor: MaybeVisitor, place: PracticePlaceDep
-) -> Response:
+def continue_practice(request: Request, services: ServicesDep, place: PracticePlaceDep) -> Response:
     """The sheet that comes next for the record, the first one or the one that was left; the record is kept."""
     variant = next_sheet(place.library, place.record).variant
-    asked = SheetRequest(variant, PracticeDraft({}, 0), practising=True)
-    response = _open_sheet(request, services, visitor, asked, place=place)
+    library = library_with_model(services.library, services.store, variant.model.key)
+    asked = replace(opened_sheet(request, services.store, library, variant), practising=True)
+    response = _open_sheet(request, services, asked, place=place)
     place.keep(request, response, services.store, place.record)
     return response
 
@@ -196,7 +191,6 @@ def continue_practice(
 def _open_sheet(
     request: Request,
     services: Services,
-    visitor: Visitor | None,
     asked: SheetRequest,
     *,
     place: PracticePlace | None = None,
@@ -205,11 +199,8 @@ def _open_sheet(
     answers: bool = False,
 ) -> Response:
     """The page of a sheet as this browser left it (see show_sheet); `place` where the record is not the browser's."""
-    store, variant = services.store, asked.variant
-    key = sheet_key(variant)
-    draft = store.find_draft(visitor, key) if visitor else None
-    attempt = store.last_attempt(visitor, key) if visitor else None
-    asked = replace(asked, draft=draft or asked.draft)
+    variant = asked.variant
+    draft, attempt = (asked.work.draft, asked.work.last) if asked.work else (None, None)
     report = grade(variant, attempt.answers) if attempt else None
     hinted = None
     if draft and (checked or hint):  # a check of boxes that hold nothing readable is no attempt
@@ -220,9 +211,9 @@ def _open_sheet(
         services, asked, report, answers_shown=answers and attempt is not None, notice=notice, hinted=hinted
     )
     focused = first_to_mend(page.rows) if checked or hinted else ""
-    page = replace(page, saved=draft is not None, kept=kept_json(draft), focused=focused)
-    page = _with_explanation(store, visitor, page) if visitor else replace(page, form_secret=FormSecret.new().secret)
-    return render("practice/sheet.html", _with_practice_panel(request, services, visitor, page, place))
+    page = replace(page, focused=focused, form_secret="" if asked.work else FormSecret.new().secret)
+    page = _with_practice_panel(request, services, asked, _with_explanation(asked, page), place)
+    return render("practice/sheet.html", page)
 
 
 @router.get("/v/{code}")
@@ -242,69 +233,58 @@ def find_sheet_code(library: LibraryDep, store: StoreDep, code: str = "") -> Res
 
 
 @router.post("/sheet/save")
-def save_sheet(request: Request, store: StoreDep, owner: OwnerDep, asked: PostedSheet) -> Response:
+def save_sheet(request: Request, services: ServicesDep, form: FormDep) -> Response:
     """Merge what was typed into the stored draft; answer with what is stored, its drawing and the visitor's cookie."""
-    stored = store.save_draft(owner, sheet_key(asked.variant), asked.draft)
-    drawing = draw_typed(asked.variant, stored.answers, asked.scale)
-    response = render("shared/_saved.html", SavedFragment(drawing, kept_json(stored, asked.draft.changed)))
-    remember_visitor(request, response, owner)
-    return response
+    _outcome, asked = posted_sheet(request, services, form).done(sheet_actions.save)
+    drawing = draw_typed(asked.variant, asked.answers, asked.scale)
+    return asked.with_cookie(request, render("shared/_saved.html", SavedFragment(drawing, asked.saved_state)))
 
 
 @router.post("/sheet/check")
-def check_sheet(request: Request, services: ServicesDep, owner: OwnerDep, asked: PostedSheet) -> Response:
+def check_sheet(request: Request, services: ServicesDep, form: FormDep) -> Response:
     """Mark the sheet, store the attempt, and show the marks."""
-    asked = save_posted(services.store, owner, asked)
-    report = grade(asked.variant, asked.answers)
-    store_attempt(services.store, owner, asked, report)
-    return _respond(request, services, owner, asked, _sheet_page(services, asked, report))
+    outcome, asked = posted_sheet(request, services, form).done(sheet_actions.check)
+    return _respond(request, services, asked, _sheet_page(services, asked, outcome.report))
 
 
 @router.post("/sheet/hint")
-def show_sheet_hint(
-    request: Request, services: ServicesDep, owner: OwnerDep, asked: PostedSheet, form: FormDep
-) -> Response:
+def show_sheet_hint(request: Request, services: ServicesDep, form: FormDep) -> Response:
     """Mark the sheet and store an attempt as a check does, and show a hint of the level that the form asks for.
 
     Answers equal to those of the last attempt are stored as no second one.
     """
-    asked = save_posted(services.store, owner, asked)
-    report = grade(asked.variant, asked.answers)
-    store_new_attempt(services.store, owner, asked, report)
+    outcome, asked = posted_sheet(request, services, form).done(sheet_actions.hint)
+    report = outcome.report or grade(asked.variant, asked.answers)
     hinted = write_hint(asked.variant, report, read_hint_level(form.raw("hint")))
-    return _respond(request, services, owner, asked, _sheet_page(services, asked, report, hinted=hinted))
+    return _respond(request, services, asked, _sheet_page(services, asked, report, hinted=hinted))
 
 
 @router.post("/sheet/answers")
-def show_sheet_answers(request: Request, services: ServicesDep, owner: OwnerDep, asked: PostedSheet) -> Response:
+def show_sheet_answers(request: Request, services: ServicesDep, form: FormDep) -> Response:
     """Save the draft, and show the answers under the boxes with the marks of the last attempt.
 
     Without an attempt no answers are shown, only the advice to make one.
     """
-    key = sheet_key(asked.variant)
-    asked = save_posted(services.store, owner, asked)
-    attempt = services.store.last_attempt(owner, key)
-    if attempt is None:
-        return _respond(request, services, owner, asked, _sheet_page(services, asked, None, notice=_try_first()))
-    report = grade(asked.variant, attempt.answers)
-    return _respond(request, services, owner, asked, _sheet_page(services, asked, report, answers_shown=True))
+    outcome, asked = posted_sheet(request, services, form).done(sheet_actions.show_answers)
+    last = asked.work.last if asked.work else None
+    if last is None or outcome.result == "try-first":
+        return _respond(request, services, asked, _sheet_page(services, asked, None, notice=_try_first()))
+    report = grade(asked.variant, last.answers)
+    return _respond(request, services, asked, _sheet_page(services, asked, report, answers_shown=True))
 
 
-def _respond(request: Request, services: Services, owner: Visitor, asked: SheetRequest, page: SheetPage) -> Response:
+def _respond(request: Request, services: Services, asked: SheetRequest, page: SheetPage) -> Response:
     """The sheet after a button was pressed, with the visitor's cookie: its form for htmx, else a redirect to the page.
 
     The address it leads to has what was pressed, so that a reload shows the same and sends nothing again.
     """
     if is_htmx(request):
-        page = _with_explanation(services.store, owner, page)
-        stored = services.store.find_draft(owner, sheet_key(asked.variant))
-        page = replace(page, saved=stored is not None, kept=kept_json(stored, asked.draft.changed))
-        page = _with_practice_panel(request, services, owner, page) if page.all_right else page
+        page = _with_explanation(asked, page)
+        page = _with_practice_panel(request, services, asked, page) if page.all_right else page
         response: Response = render("practice/_checked_sheet.html", page)
     else:
         response = RedirectResponse(_link_after(asked, page), 303)
-    remember_visitor(request, response, owner)
-    return response
+    return asked.with_cookie(request, response)
 
 
 def _try_first() -> str:
@@ -326,33 +306,34 @@ def _link_after(asked: SheetRequest, page: SheetPage) -> str:
 
 
 def _with_practice_panel(
-    request: Request, services: Services, visitor: Visitor | None, page: SheetPage, place: PracticePlace | None = None
+    request: Request, services: Services, asked: SheetRequest, page: SheetPage, place: PracticePlace | None = None
 ) -> SheetPage:
     """The page with the panel of practice, if the sheet belongs to a round of practice.
 
     A sheet that is all right counts there at once; the cookie gets it when the next sheet is asked for.
     """
-    variant = page.variant
-    if variant is None or not page.practising:
+    variant = asked.variant
+    if not page.practising:
         return page
-    place = place or practice_place(request, services, visitor)
+    place = place or practice_place(request, services, asked.visitor)
     library, record = place.library, place.record
     after = record
     if page.all_right and next_sheet(library, record).variant == variant:
-        after = record_with_sheet(library, services.store, visitor, record, variant)
+        attempts = asked.work.newest_attempts if asked.work else ()
+        after = record_with_sheet(library, record, variant, attempts)
     return replace(page, practice=replace(practice_panel(library, record, after, variant), course=place.course))
 
 
-def _with_explanation(store: Store, owner: Visitor, page: SheetPage) -> SheetPage:
+def _with_explanation(asked: SheetRequest, page: SheetPage) -> SheetPage:
     """The page with the latest explainable misconception in the visitor's attempts, once the sheet is done.
 
     A sheet is done when all of it is right or its answers are shown; before that, and without such a misconception in
     the last 20 attempts, the page stays as it is.
     """
-    variant, report = page.variant, page.report
-    if variant is None or not (page.answers_shown or (report and report.complete)):
+    variant, report = asked.variant, page.report
+    if asked.work is None or not (page.answers_shown or (report and report.complete)):
         return page
-    attempts = store.latest_attempts(owner, sheet_key(variant), MAX_ATTEMPTS_EXPLAINED)
+    attempts = asked.work.newest_attempts[:MAX_ATTEMPTS_EXPLAINED]
     explanations = (explain_diagnosis(variant, grade(variant, attempt.answers), page.scale) for attempt in attempts)
     return replace(page, explanation=next(filter(None, explanations), None))
 
@@ -370,8 +351,7 @@ def _sheet_page(
 
     A mark stands only beside the text that it was given for. The next hint is offered until the answers are shown.
     """
-    variant, answers = asked.variant, asked.answers
-    library = library_with_model(services.library, services.store, variant.model.key)
+    variant, answers, library = asked.variant, asked.answers, asked.library
     truth, pointed_at = variant if answers_shown else None, hinted.blanks if hinted else ()
     notes = sheet_notes(variant, answers, report, hinted, mismatch=True)
     rows = row_views(variant, answers, report, truth=truth, pointed_at=pointed_at, notes=notes)
@@ -381,7 +361,7 @@ def _sheet_page(
         model_menu=model_menu(library, variant.worksheet.whole, variant.model.key),
         variant=variant,
         rows=rows,
-        questions=question_views(variant, asked.draft.answers),
+        questions=question_views(variant, asked.typed),
         drawing=draw_typed(variant, answers, asked.scale),
         scale=asked.scale,
         report=report,
@@ -395,6 +375,8 @@ def _sheet_page(
         link=sheet_link(variant),
         print_link=sheet_link(variant, "show_handout"),
         run_button=run_button(variant),
+        saved=asked.work is not None and asked.work.draft is not None,
+        kept=asked.saved_state,
         practising=asked.practising,
         next=_next_worksheet(services.library, variant) if all_right and not asked.practising else None,
     )

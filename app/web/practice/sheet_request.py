@@ -1,101 +1,124 @@
-"""Which practice sheet a request is about and what was typed into it; and how a sheet is stored and linked."""
+"""Which practice sheet a request is about, what was typed into it and whose work that is; and how one is linked."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Annotated
+from typing import Self
 
-from fastapi import Depends, Request
+from fastapi import Request, Response
 
-from app.classes.course_settings import practice_library, practice_of, practising_enrolment
+from app.activities.rules import PRACTICE_RULES
+from app.activities.work import Answers
+from app.classes.course_settings import practice_library, practising
+from app.classes.sheet_actions import Action, Outcome, SentSheet, perform
+from app.classes.sheet_work import PracticeWork
 from app.exchange.imported_models import library_with_model
 from app.figures.scale import ScaleName
-from app.grading.grade import Report
 from app.sheets.library import Library
 from app.sheets.numbers import read_answer
 from app.sheets.variant import Variant, box_texts
 from app.sheets.worksheet import whole_key
-from app.store import PracticeAttempt, PracticeDraft, Store, Visitor
+from app.store import Store, Visitor
 from app.web.shared.cookies import VISITOR_COOKIE
-from app.web.shared.forms import FormDep
-from app.web.shared.services import Services, ServicesDep
-from app.web.shared.sheet_form import read_answers, read_changed, read_scale
+from app.web.shared.forms import FormReader
+from app.web.shared.services import Services
+from app.web.shared.sheet_form import kept_json, read_answers, read_changed, read_scale
 from app.web.shared.urls import client_network, url_for
-from app.web.shared.visitor import visitor_of
+from app.web.shared.visitor import FormSecret, remember_visitor, visitor_of
 
 FIRST_WORKSHEET = "llama-7b"  # shown where a request names none
 
 
 @dataclass(frozen=True)
 class SheetRequest:
-    """A sheet with what stands in its boxes, how to draw it, and whether it belongs to a round of practice."""
+    """A sheet of practice, what stands in its boxes, and what this browser has done on it.
 
+    `work` is None for a browser that has stored nothing yet. `library` is the app's, with the sheet's model.
+    """
+
+    library: Library
     variant: Variant
-    draft: PracticeDraft
+    typed: Answers
+    work: PracticeWork | None = None
     scale: ScaleName = "root"
     practising: bool = False  # the page then offers another sheet
+    sent: SentSheet | None = None  # by a form
 
     @property
     def answers(self) -> Mapping[str, str]:
-        """The texts of the boxes, by blank, which are graded; the draft also has the answers to open questions."""
-        return box_texts(self.variant, self.draft.answers)
+        """The texts of the boxes, by blank, which are graded; `typed` also has the answers to open questions."""
+        return box_texts(self.variant, self.typed)
+
+    @property
+    def visitor(self) -> Visitor | None:
+        """Who works in this browser, if the database knows them."""
+        return self.work.owner if self.work else None
+
+    @property
+    def saved_state(self) -> str:
+        """What the server has of this sheet (see kept_json)."""
+        return kept_json(self.work.draft if self.work else None, self.sent.edits if self.sent else None)
+
+    def done(self, action: Action) -> tuple[Outcome, Self]:
+        """Do an action with what was sent, and store it; the outcome, and the sheet as it is then."""
+        assert self.work is not None  # noqa: S101 - only a posted form leads here
+        assert self.sent is not None  # noqa: S101
+        outcome, work = perform(action, self.variant, self.work, PRACTICE_RULES, self.sent)
+        typed = work.draft.answers if work.draft else outcome.answers
+        return outcome, replace(self, work=work, typed=typed)
+
+    def with_cookie(self, request: Request, response: Response) -> Response:
+        """A response with the visitor's cookie, which a new browser gets with its first form."""
+        if self.visitor:
+            remember_visitor(request, response, self.visitor)
+        return response
 
 
-def read_sheet_form(request: Request, services: ServicesDep, form: FormDep) -> SheetRequest:
+def opened_sheet(request: Request, store: Store, library: Library, variant: Variant) -> SheetRequest:
+    """A sheet as this browser left it."""
+    token = request.cookies.get(VISITOR_COOKIE)
+    work = token and PracticeWork.find(store, token, sheet_key(variant))
+    draft = work.draft if work else None
+    return SheetRequest(library, variant, draft.answers if draft else {}, work or None)
+
+
+def posted_sheet(request: Request, services: Services, form: FormReader, *, adds_visitor: bool = True) -> SheetRequest:
     """The sheet that a form was sent from, with its boxes as typed; it counts in what the client's network may store.
 
-    Fields that are missing or empty mean FIRST_WORKSHEET, and the worksheet's own model and lengths. Raises
-    WorksheetError, TokensError or TopicError for a sheet that does not exist, and BudgetSpentError.
+    The first form that a browser sends adds its visitor, unless `adds_visitor` is off. Fields that are missing or empty
+    mean FIRST_WORKSHEET, and the worksheet's own model and lengths. Raises WorksheetError, TokensError or TopicError
+    for a sheet that does not exist, and BudgetSpentError.
+
+    A handler calls this itself: as dependencies, its parts would run in a thread of the pool each, one after the other.
     """
-    model = form.raw("model")
+    store, model = services.store, form.raw("model")
     worksheet = form.optional("worksheet") or FIRST_WORKSHEET
-    visitor = visitor_of(request, services.store)
-    models = library_with_model(library_for(services, visitor, worksheet), services.store, model)
-    variant = find_variant(models, worksheet, model, form.optional("tokens"), form.raw("decoded"))
-    draft = PracticeDraft(read_answers(form, variant), 0, read_changed(form, variant))
-    practising = form.optional("practice") is not None
-    token, again = request.cookies.get(VISITOR_COOKIE, ""), request.url.path != url_for("save_sheet")
-    services.storage.charge_sheet(client_network(request), token, sheet_key(variant), draft.answers, again=again)
-    return SheetRequest(variant, draft, read_scale(form.raw("scale")), practising)
+    library = library_with_model(library_for(request, services, worksheet), store, model)
+    variant = find_variant(library, worksheet, model, form.optional("tokens"), form.raw("decoded"))
+    sent = SentSheet(read_answers(form, variant), read_changed(form, variant))
+    token, key = request.cookies.get(VISITOR_COOKIE, ""), sheet_key(variant)
+    again = request.url.path != url_for("save_sheet")
+    services.storage.charge_sheet(client_network(request), token, key, sent.answers, again=again)
+    work = PracticeWork.find(store, token, key) if token else None
+    if work is None and adds_visitor:
+        work = PracticeWork(store, store.add_visitor(FormSecret.of(form).token), key).read_again()
+    practising, scale = form.optional("practice") is not None, read_scale(form.raw("scale"))
+    return SheetRequest(library, variant, sent.answers, work, scale, practising, sent)
 
 
-PostedSheet = Annotated[SheetRequest, Depends(read_sheet_form)]
-
-
-def save_posted(store: Store, owner: Visitor, asked: SheetRequest) -> SheetRequest:
-    """Store the draft; the same sheet with its boxes as they are stored now: another tab may have changed some."""
-    stored = store.save_draft(owner, sheet_key(asked.variant), asked.draft)
-    return replace(asked, draft=replace(asked.draft, answers=stored.answers))
-
-
-def store_attempt(store: Store, owner: Visitor, asked: SheetRequest, report: Report) -> None:
-    """Store an attempt with the report's score, if some text could be read."""
-    if report.has_readable_answer:
-        attempt = PracticeAttempt(asked.answers, report.score, report.out_of)
-        store.record_attempt(owner, sheet_key(asked.variant), attempt)
-
-
-def store_new_attempt(store: Store, owner: Visitor, asked: SheetRequest, report: Report) -> PracticeAttempt | None:
-    """The same as `store_attempt`, but no attempt with the answers of the last one; returns that last one, if any."""
-    last = store.last_attempt(owner, sheet_key(asked.variant))
-    if last is None or dict(last.answers) != dict(asked.answers):
-        store_attempt(store, owner, asked, report)
-    return last
-
-
-def library_for(services: Services, visitor: Visitor | None, worksheet: str) -> Library:
+def library_for(request: Request, services: Services, worksheet: str) -> Library:
     """The library for a worksheet of this key: the app's, or that of the course for which this browser practises.
 
     So a worksheet that a teacher wrote is there for the students of her course, as long as it is practised.
     """
-    if whole_key(worksheet) in services.library.worksheets or visitor is None:
+    if whole_key(worksheet) in services.library.worksheets:
         return services.library
-    enrolment = practising_enrolment(services.store, visitor.id)
-    practice = practice_of(services.store, enrolment.course) if enrolment else None
-    if enrolment is None or practice is None:
+    visitor = visitor_of(request, services.store)
+    found = practising(services.store, visitor) if visitor else None
+    if found is None:
         return services.library
-    return practice_library(services.library, services.store, enrolment.course, practice)
+    return practice_library(services.library, services.store, found.enrolment.course, found.practice)
 
 
 def find_variant(

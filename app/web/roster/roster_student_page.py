@@ -9,10 +9,10 @@ from annotated_doc import Doc
 from fastapi import APIRouter, HTTPException, Response
 from fastapi.responses import RedirectResponse
 
+from app.activities.activity import MAX_MINUTES
 from app.classes.roster_lookup import names_with_numbers, sorted_by_likeness
 from app.exchange.roster import MAX_ENTRY_LENGTH
 from app.store import Activity, AuditAction, Store, Student
-from app.store.activities import MAX_MINUTES
 from app.store.student_merge import MergePreview
 from app.translation import gettext as _
 from app.web.shared.forms import FormDep, whole_number

@@ -8,17 +8,19 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from annotated_doc import Doc
 from fastapi import APIRouter, Depends, Form, HTTPException, Request, Response
 from fastapi.responses import RedirectResponse
 from PIL import Image
 
+from app.classes import sheet_actions
 from app.classes.frozen.frozen_library import model_snapshot
 from app.classes.frozen.frozen_run import FrozenRun, freeze_run, sheet_of_run
+from app.classes.sheet_actions import may_run
 from app.forward.head_run import HeadNotRun, run_sheet, why_not_run
-from app.grading.grade import grade
+from app.forward.run import HEAD_RUNS, HeadRun
 from app.logs import request_thread
 from app.machine.work_queue import Client
 from app.metrics import timed_job
@@ -29,14 +31,9 @@ from app.store import Answers, Run
 from app.store.limits import failure_of
 from app.translation import gettext as _
 from app.translation import ngettext
-from app.web.practice.sheet_request import (
-    PostedSheet,
-    save_posted,
-    sheet_link,
-    store_new_attempt,
-)
+from app.web.practice.sheet_request import posted_sheet, sheet_link
 from app.web.shared.cookies import VISITOR_COOKIE
-from app.web.shared.forms import whole_number
+from app.web.shared.forms import FormDep, whole_number
 from app.web.shared.permissions import QueueClient, require_practice, require_run
 from app.web.shared.rate_limits import BYTES_OF_RUN, bytes_of
 from app.web.shared.services import Services, ServicesDep
@@ -44,8 +41,7 @@ from app.web.shared.sheet_view import has_readable_answer
 from app.web.shared.templating import is_htmx, render, render_page_or_fragment
 from app.web.shared.threads import in_threads
 from app.web.shared.urls import client_network, url_for
-from app.web.shared.visitor import OwnerDep, remember_visitor
-from app.web.student.sheet_request import PostedClassSheet, may_run
+from app.web.student.sheet_request import posted_class_sheet
 
 router = APIRouter(include_in_schema=False)
 log = logging.getLogger("attention_shapes")
@@ -80,7 +76,7 @@ class RunPage:
     run: Annotated[Run, Doc("The run, with its result once there is one.")]
     variant: Annotated[Variant, Doc("The sheet it was started from.")]
     rows: Annotated[tuple[ComparedRow, ...], Doc("Typed and observed shapes, row by row.")]
-    result: Annotated[dict[str, Any] | None, Doc("What the forward pass reported, none while it runs.")]
+    result: Annotated[HeadRun | None, Doc("What the forward pass reported, none while it runs.")]
     problem: Annotated[str, Doc("Why there will be no result; empty if there is one or it is waited for.")]
     link: Annotated[str, Doc("The address of the sheet.")]
     title: Annotated[str, Doc("The heading.")]
@@ -139,9 +135,8 @@ RunOptionsDep = Annotated[RunOptions, Depends(read_run_options)]
 def start_run(
     request: Request,
     services: ServicesDep,
-    owner: OwnerDep,
+    form: FormDep,
     client: QueueClient,
-    asked: PostedSheet,
     options: RunOptionsDep,
 ) -> Response:
     """Store the answers as an attempt, unless the last one has them, and start a run beside them.
@@ -152,24 +147,25 @@ def start_run(
     """
     if options.in_background and services.runner.is_busy:
         return Response(status_code=204)
-    asked = save_posted(services.store, owner, asked)
-    report = grade(asked.variant, asked.answers)
-    last = store_new_attempt(services.store, owner, asked, report)
-    attempted = report.has_readable_answer or last is not None
+    _outcome, asked = posted_sheet(request, services, form).done(sheet_actions.check_if_new)
+    attempted = asked.work is not None and asked.work.last is not None
     if attempted:
         share = SHARE_OF_BACKGROUND if options.in_background else 1
         services.storage.charge(client_network(request), BYTES_OF_RUN + bytes_of(asked.answers), share)
     frozen = freeze_run(asked.variant)
     run = _start(services, client, asked.variant, asked.answers, options, frozen) if attempted else None
-    response = _respond(request, asked.variant, run, sheet_link(asked.variant), options)
-    remember_visitor(request, response, owner)
-    return response
+    return asked.with_cookie(request, _respond(request, asked.variant, run, sheet_link(asked.variant), options))
 
 
 @router.post("/class/{activity_id:int}/{number:int}/run")
 @in_threads("class")
 def start_class_run(
-    request: Request, services: ServicesDep, asked: PostedClassSheet, options: RunOptionsDep
+    request: Request,
+    services: ServicesDep,
+    form: FormDep,
+    options: RunOptionsDep,
+    activity_id: int,
+    number: int,
 ) -> Response:
     """Start a run beside the answers on a sheet of an activity, at no cost of an attempt; also after it has closed.
 
@@ -179,19 +175,18 @@ def start_class_run(
     """
     if options.in_background and services.runner.is_busy:
         return Response(status_code=204)
-    activity, variant, classwork = asked.activity, asked.variant, services.store.classwork
-    last = classwork.last_attempt(asked.sheet.key)
-    if not may_run(services, asked, last):
+    asked = posted_class_sheet(request, services, form, activity_id, number)
+    activity, variant = asked.activity, asked.variant
+    if not may_run(asked.work, asked.rules):
         raise HTTPException(409, _("In this activity, you can run the head once you can see the marks of an attempt."))
-    if activity.accepts(asked.access.now):
-        classwork.save(asked.sheet.key, asked.draft)
-    attempted = last is not None or has_readable_answer(variant, asked.answers)
+    _outcome, asked = asked.done(sheet_actions.save)
+    attempted = asked.work.last is not None or has_readable_answer(variant, asked.answers)
     if attempted:
         share = SHARE_OF_BACKGROUND if options.in_background else 1
         services.storage.charge_student(asked.access.student.id, BYTES_OF_RUN + bytes_of(asked.answers), share)
-    frozen, client = freeze_run(variant, activity, asked.number), Client(f"student {asked.access.student.id}")
+    frozen, client = freeze_run(variant, activity, number), Client(f"student {asked.access.student.id}")
     run = _start(services, client, variant, asked.answers, options, frozen) if attempted else None
-    link = url_for("show_class_sheet", activity_id=activity.id, number=asked.number)
+    link = url_for("show_class_sheet", activity_id=activity.id, number=number)
     return _respond(request, variant, run, link, options)
 
 
@@ -239,11 +234,11 @@ def show_attention_weights(services: ServicesDep, run_id: str) -> Response:
 
     404 for an unknown run, and for one without a picture: not finished, failed, or without weights.
     """
-    result = _find_run(services, run_id).result
-    if not result or not result["picture"]:
+    result = _result(_find_run(services, run_id))
+    if not result or not result.picture:
         raise HTTPException(404, _("This run has no picture of attention weights."))
     headers = {"Cache-Control": "private, max-age=31536000, immutable"}
-    return Response(_weights_png(result["picture"]["cells"]), media_type="image/png", headers=headers)
+    return Response(_weights_png(result.picture.cells), media_type="image/png", headers=headers)
 
 
 def _sheet_address(run: Run, variant: Variant) -> str:
@@ -258,27 +253,33 @@ def _run_page(run: Run, variant: Variant, now: datetime) -> RunPage:
 
     A run without an end after RUN_ABANDONED_AFTER_S counts as abandoned, which is shown as a problem.
     """
+    result = _result(run)
     abandoned = not run.finished and run.seconds_waiting(now) > RUN_ABANDONED_AFTER_S
     page = RunPage(
         run=run,
         variant=variant,
         rows=(),
-        result=run.result,
+        result=result,
         problem=_lost() if abandoned else run.problem or "",
         link=_sheet_address(run, variant),
         title=variant.topic_wording.run_title,
     )
-    return _with_result(page, run.result) if run.result else page
+    return _with_result(page, result) if result else page
 
 
-def _with_result(page: RunPage, result: dict[str, Any]) -> RunPage:
+def _result(run: Run) -> HeadRun | None:
+    """What the forward pass reported, as the database keeps it; None while it runs, and if it came to nothing."""
+    return HEAD_RUNS.validate_python(run.result) if run.result else None
+
+
+def _with_result(page: RunPage, result: HeadRun) -> RunPage:
     """The page with a result: shapes beside the answers, how many of these differ, facts, remarks."""
-    rows = _compared_rows(page.variant, page.run.answers, result["shapes"])
+    rows = _compared_rows(page.variant, page.run.answers, result.shapes)
     return replace(
         page,
         rows=rows,
         verdict=" ".join(_verdict(rows)),
-        key_problem="" if result["agrees"] else _difference(result),
+        key_problem="" if result.agrees else _difference(result),
         facts=tuple(_fact_lines(result)),
         remarks=(*_sheet_notes(page.variant), *_remark_sentences(result)),
         picture_text=_picture_text(result, page.variant),
@@ -291,20 +292,20 @@ def _agreement(run: Run, variant: Variant, now: datetime) -> AgreementFragment:
     Nothing is said of a run without result, nor of answers of which one differs or is missing. Where torch contradicts
     the answer key, that is said instead.
     """
-    result, row = run.result, next((row for row in variant.rows if row.key == "output"), variant.rows[-1])
+    result, row = _result(run), next((row for row in variant.rows if row.key == "output"), variant.rows[-1])
     waiting = not run.finished and run.seconds_waiting(now) < RUN_ABANDONED_AFTER_S
-    fragment = AgreementFragment(run.id, waiting, "", (row.letter,), agrees=bool(result and result["agrees"]))
+    fragment = AgreementFragment(run.id, waiting, "", (row.letter,), agrees=bool(result and result.agrees))
     if not result:
         return fragment
-    if not result["agrees"]:
+    if not result.agrees:
         return replace(fragment, sentence=_difference(result))
-    rows = _compared_rows(variant, run.answers, result["shapes"])
+    rows = _compared_rows(variant, run.answers, result.shapes)
     if any(field.result != "same" for line in rows for field in line.fields):
         return fragment
     output = _("{name} is {shape}.")
     if variant.worksheet.tokens_are == "columns":
         output = _("With tokens as rows, {name} is {shape}.")
-    output = output.format(name=row.letter or row.name, shape=_shape_text(result["shapes"][row.key]))
+    output = output.format(name=row.letter or row.name, shape=_shape_text(result.shapes[row.key]))
     return replace(fragment, sentence=" ".join([*_verdict(rows), output]))
 
 
@@ -337,9 +338,9 @@ def _verdict(rows: tuple[ComparedRow, ...]) -> Iterator[str]:
         yield ngettext("{count} box is empty.", "{count} boxes are empty.", empty).format(count=empty)
 
 
-def _difference(result: dict[str, Any]) -> str:
+def _difference(result: HeadRun) -> str:
     """The sentence on the matrices whose shape in torch is not the table's, with those of torch: 'scores (99, 100)'."""
-    keys = (f"{key} {_shape_text(result['shapes'][key])}" for key in result["disagreements"])
+    keys = (f"{key} {_shape_text(result.shapes[key])}" for key in result.disagreements)
     return _("PyTorch disagrees with the answer key: {keys}. Please report this.").format(keys=", ".join(keys))
 
 
@@ -347,20 +348,20 @@ def _shape_text(shape: Iterable[int]) -> str:
     return f"({', '.join(map(str, shape))})"
 
 
-def _fact_lines(result: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def _fact_lines(result: HeadRun) -> Iterator[tuple[str, str]]:
     """Name and value of each fact: device, number format, time, peak of memory, memory needed, sums of weight rows.
 
     Time, peak and sums (the least and the largest) are left out where they were not measured.
     """
-    yield _("Device"), f"{result['device_name']} ({result['device']})"
-    yield _("Number format"), result["dtype"]
-    if result["milliseconds"] is not None:
-        yield _("Time from input to output"), _milliseconds_text(result["milliseconds"])
-    if result["peak_bytes"] is not None:
-        yield _("Peak memory (measured)"), _bytes_text(result["peak_bytes"])
-    yield _("Memory needed (computed)"), _bytes_text(result["needed_bytes"])
-    if result["row_sums"]:
-        least, most = (f"{end:.6f}" for end in result["row_sums"])
+    yield _("Device"), f"{result.device_name} ({result.device})"
+    yield _("Number format"), result.dtype
+    if result.milliseconds is not None:
+        yield _("Time from input to output"), _milliseconds_text(result.milliseconds)
+    if result.peak_bytes is not None:
+        yield _("Peak memory (measured)"), _bytes_text(result.peak_bytes)
+    yield _("Memory needed (computed)"), _bytes_text(result.needed_bytes)
+    if result.row_sums:
+        least, most = (f"{end:.6f}" for end in result.row_sums)
         yield _("Row sums of A"), least if least == most else f"{least} – {most}"
 
 
@@ -378,21 +379,21 @@ def _sheet_notes(variant: Variant) -> Iterator[str]:
         )
 
 
-def _remark_sentences(result: dict[str, Any]) -> Iterator[str]:
+def _remark_sentences(result: HeadRun) -> Iterator[str]:
     """Sentences on which query head ran and its key/value head (for one head alone), on device "meta", and the notes.
 
     A note of the result is a key of `note_sentences`, alone or with a detail, such as 'window:4096'.
     """
-    if result["head"] is not None:
+    if result.head is not None:
         heads = _("Query head {head} uses key/value head {kv_head}, both counted from 0.")
-        yield heads.format(head=result["head"], kv_head=result["kv_head"])
-    if result["device"] == "meta":
+        yield heads.format(head=result.head, kv_head=result.kv_head)
+    if result.device == "meta":
         yield _(
             "PyTorch’s meta device works out shapes without computing numbers: nothing was measured, and there are no "
             "attention weights to draw."
         )
     sentences = note_sentences()
-    for note in result["notes"]:
+    for note in result.notes:
         key, _colon, detail = note.partition(":")
         yield sentences[key].format(detail=detail)
 
@@ -433,23 +434,23 @@ def note_sentences() -> dict[str, str]:
     }
 
 
-def _picture_text(result: dict[str, Any], variant: Variant) -> str:
+def _picture_text(result: HeadRun, variant: Variant) -> str:
     """What the picture of the attention weights shows, for its caption; empty without a picture.
 
     It names the head of a layer, says why a causal picture has an empty corner, and how many weights a pixel averages.
     """
-    if not result["picture"]:
+    if not result.picture:
         return ""
-    side = result["picture"]["side"]
+    side = result.picture.side
     sentences = [
         _(
             "Attention weights A. Input and parameters are random, so the pattern has no meaning; each row shows how "
             "much one token attends to every token. Stronger tone = larger weight, relative to the row’s maximum."
         )
     ]
-    if result["head"] is None:
+    if result.head is None:
         each = _("This is head {head}, counted from 0; each head of the layer has its own weights.")
-        sentences.append(each.format(head=result["picture"]["head"]))
+        sentences.append(each.format(head=result.picture.head))
     if variant.architecture.causal:
         sentences.append(_("The upper triangle is empty because of the causal mask: no token attends to a later one."))
     if side > 1:
@@ -491,12 +492,12 @@ def _run_and_store(services: Services, run: Run, client: Client, variant: Varian
         log.exception("a run failed")
         _store_end(services, run, None, why_not_run("stopped"))
     else:
-        if not result["agrees"]:
+        if not result.agrees:
             log.error("PyTorch contradicts the answer key: %s", _difference(result))
         _store_end(services, run, result)
 
 
-def _store_end(services: Services, run: Run, result: dict[str, Any] | None, problem: str | None = None) -> None:
+def _store_end(services: Services, run: Run, result: HeadRun | None, problem: str | None = None) -> None:
     """Store how a run ended, again after each pause while the database takes nothing in.
 
     What cannot be stored at all becomes a sentence on the page of the run, as far as this process is asked for it.
@@ -504,7 +505,7 @@ def _store_end(services: Services, run: Run, result: dict[str, Any] | None, prob
     pauses_s = iter(PAUSES_BEFORE_LOST_S)
     while True:
         try:
-            services.store.finish_run(run.id, result, problem)
+            services.store.finish_run(run.id, result.as_dict() if result else None, problem)
         except Exception as error:
             pause_s = next(pauses_s, None)
             if failure_of(error) and pause_s is not None:

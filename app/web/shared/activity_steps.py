@@ -91,7 +91,7 @@ def next_step(access: StudentAccess, steps: Sequence[Step], ticket_in: bool, cur
 
 def student_progress(store: Store, access: StudentAccess) -> Mapping[str, SheetProgress]:
     """How far the student is with each sheet of the activity that they have typed anything on."""
-    return store.classwork.progress(access.activity.id, access.student.id)
+    return store.classwork.progress(access.activity.id, access.student.id).sheets
 
 
 def closing_notice(store: Store, access: StudentAccess, *, is_update: bool = False) -> ClosingNotice:
@@ -101,7 +101,7 @@ def closing_notice(store: Store, access: StudentAccess, *, is_update: bool = Fal
     taken in are listed only once the activity is closed. A preview never polls.
     """
     activity, phase, now = access.activity, access.phase, access.now
-    late = phase == "closing" and activity.is_writable(now)
+    late = phase == "closing" and access.rules.is_writable
     return ClosingNotice(
         activity_id=activity.id,
         state="late" if late else phase if phase in ("closing", "closed") else "open",

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from typing import Annotated
 
 from fastapi import Depends, HTTPException, Request
 from starlette.concurrency import run_in_threadpool
 
+from app.activities.rules import Rules
+from app.activities.work import ClassSheetWork
 from app.machine.work_queue import Client
 from app.store import Activity, Course, Enrolment, Material, Phase, Role, Student, Teacher, Visitor
-from app.store.classwork import ClassDraft
 from app.translation import gettext as _
 from app.web.shared.cookies import TEACHER_COOKIE, VISITOR_COOKIE
 from app.web.shared.forms import whole_number
@@ -70,19 +72,24 @@ class ActivityAccess(CourseAccess):
 class StudentAccess:
     """An activity, its course, the student that this browser is there, and the time of the request.
 
-    `draft` is a draft with the key of its sheet, if one has been read already.
+    `work` is the work on a sheet with the key of that sheet, if it has been read already.
     """
 
     activity: Activity
     course: Course
     student: Student
     now: datetime
-    draft: tuple[str, ClassDraft] | None = field(default=None, kw_only=True)
+    work: tuple[str, ClassSheetWork] | None = field(default=None, kw_only=True)
 
     @property
     def phase(self) -> Phase:
         """The phase of the activity, for this student, at the time of the request."""
-        return self.activity.phase(self.now)
+        return self.rules.phase
+
+    @cached_property
+    def rules(self) -> Rules:
+        """What may be shown and done on the sheets of the activity at the time of the request."""
+        return Rules.of(self.activity, self.now)
 
     @property
     def links(self) -> StudentLinks:
@@ -399,7 +406,7 @@ def _not_enrolled() -> HTTPException:
 
 
 def student_access(request: Request, services: Services, activity_id: int, sheet_key: str) -> StudentAccess:
-    """Access as this browser's student to an activity, with their draft of the sheet that has this key, if any.
+    """Access as this browser's student to an activity, with their work on the sheet that has this key, unless "".
 
     404 without an enrolment in the course, and for an activity that is still a draft. Reading both at once saves a
     round trip to the database.
@@ -410,8 +417,8 @@ def student_access(request: Request, services: Services, activity_id: int, sheet
     enrolled = find(token, activity_id, sheet_key) if token and valid else None
     if enrolled is None or enrolled.activity.state == "draft":
         raise _not_enrolled()
-    draft = (sheet_key, enrolled.draft) if enrolled.draft else None
-    return StudentAccess(enrolled.activity, enrolled.course, enrolled.student, services.store.now(), draft=draft)
+    work = (sheet_key, enrolled.work) if enrolled.work else None
+    return StudentAccess(enrolled.activity, enrolled.course, enrolled.student, services.store.now(), work=work)
 
 
 StudentAccessDep = Annotated[StudentAccess, Depends(in_threads("class")(require_student))]

@@ -7,18 +7,19 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Annotated, Protocol, cast
+from typing import Annotated, cast
 
 from annotated_doc import Doc
 from markupsafe import Markup
 
+from app.classes.sheet_actions import SavedDraft
 from app.figures.figure import Figure
 from app.figures.scale import ScaleName
 from app.figures.sheet_figures import draw_figures
 from app.grading.hints import HINT_LEVELS, HintLevel
 from app.sheets.reading import MAX_BOX_TEXT, Answer
 from app.sheets.variant import Variant
-from app.store import Answers, Stamp, question_name
+from app.store import Stamp, question_name
 from app.topics.problem import Problem
 from app.translation import language
 from app.web.shared.forms import FormReader
@@ -63,17 +64,6 @@ def read_changed(form: FormReader, variant: Variant) -> dict[str, Stamp] | None:
         if stamp and stamp[1] in names and int(stamp[3]) <= MAX_NUMBER:
             stamps[stamp[1]] = Stamp(stamp[2], int(stamp[3]))
     return stamps
-
-
-class SavedDraft(Protocol):
-    """A draft as it is stored, of a class or of practice."""
-
-    @property
-    def answers(self) -> Answers: ...
-    @property
-    def version(self) -> int: ...
-    @property
-    def pages(self) -> Mapping[str, int]: ...
 
 
 def kept_json(stored: SavedDraft | None, changed: Mapping[str, Stamp] | None = None) -> str:

@@ -18,9 +18,9 @@ from app.sheets.formulas import FormulaPiece, formula_pieces
 from app.sheets.reading import Answer
 from app.sheets.variant import Row, Variant
 from app.store import question_name
-from app.topics.layer_heads import require_heads
+from app.topics.layer_heads import SEVERAL_HEADS
 from app.topics.registry import TOPICS
-from app.topics.requirements import TopicError
+from app.topics.requirements import unmet
 from app.translation import gettext as _
 from app.web.shared.cookies import who_asks
 from app.web.shared.urls import url_for
@@ -279,12 +279,9 @@ def exhibit_link(variant: Variant) -> ExhibitLink | None:
     query = {"model": variant.model.key, "tokens": variant.tokens, "step": 1}
     if variant.worksheet.topic == DECODE_TOPIC:
         return ExhibitLink("show_token", url_for("show_token", **query))
-    try:
-        if TOPICS[variant.worksheet.topic].subject == "layer" and "context" in variant.table.by_key:
-            require_heads(variant.architecture, variant.tokens)
-            return ExhibitLink("show_heads", url_for("show_heads", **query, groups=variant.architecture.G))
-    except TopicError:
-        return None  # heads that cannot be dealt
+    is_layer = TOPICS[variant.worksheet.topic].subject == "layer" and "context" in variant.table.by_key
+    if is_layer and unmet(SEVERAL_HEADS, variant.architecture, variant.tokens) is None:
+        return ExhibitLink("show_heads", url_for("show_heads", **query, groups=variant.architecture.G))
     return None
 
 

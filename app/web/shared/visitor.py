@@ -19,7 +19,7 @@ from fastapi import Depends, Request, Response
 from app.store import Store, Student, Visitor
 from app.store.roster import resume_code_from
 from app.web.shared.cookies import SECRET_COOKIE, VISITOR_COOKIE, set_private_cookie
-from app.web.shared.forms import FormDep, FormReader
+from app.web.shared.forms import FormReader
 from app.web.shared.services import StoreDep
 from app.web.shared.threads import in_threads
 
@@ -80,11 +80,3 @@ class FormSecret:
     def _derive(self, purpose: str) -> bytes:
         """32 bytes that depend on the secret and the purpose and tell nothing about the secret."""
         return hashlib.sha256(f"{purpose} of {self.secret}".encode()).digest()
-
-
-def visitor_to_store(store: StoreDep, visitor: MaybeVisitor, form: FormDep) -> Visitor:
-    """The visitor of this browser, added to the database when this is the first thing that the browser sends."""
-    return visitor or store.add_visitor(FormSecret.of(form).token)
-
-
-OwnerDep = Annotated[Visitor, Depends(visitor_to_store)]

@@ -217,7 +217,7 @@ def _check_reopening(activity: Activity, plan: Plan, state: FormState, now: date
 
     The same holds for one that is closing, unless it was when the form was opened.
     """
-    after, phase = activity.changed(plan=plan), activity.phase(now)
+    after, phase = activity.changed(now, plan=plan), activity.phase(now)
     closing = phase == "closing" and state.shown_phase != "closing" and after.phase(now) in ("waiting", "open")
     if state.reopens or not (closing or activity.is_reopened_as(after, now)):
         return

@@ -11,12 +11,12 @@ from annotated_doc import Doc
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import RedirectResponse
 
-from app.classes.closing_menu import ClosingMenu, closing_menu
+from app.activities.activity import MAX_MINUTES
+from app.classes.closing_menu import ClosingMenu, close_undoably, closing_menu, undo_last_close
 from app.classes.frozen.offered_worksheets import content_to_open
 from app.classes.materials import materials_for_course
 from app.classes.student_sheet import worksheet_titles
 from app.store import Activity, AuditAction, Course, Phase, Store, Student
-from app.store.activities import MAX_MINUTES
 from app.translation import gettext as _
 from app.web.shared import permissions
 from app.web.shared.forms import FormDep, FormReader, whole_number
@@ -111,7 +111,7 @@ def close_activity(store: StoreDep, access: EditableActivity, form: FormDep) -> 
 
     A draft, and an activity that has closed, stays as it is. One that is not open yet closes at once.
     """
-    if store.activities.close_undoably(access.activity, whole_number(form.raw("minutes"), MAX_MINUTES) or 0):
+    if close_undoably(store, access.activity, whole_number(form.raw("minutes"), MAX_MINUTES) or 0):
         store.audit_log.record(access.teacher, AuditAction.ACTIVITY_CLOSED, access.activity)
     return _back_to_where_it_was_pressed(access, form)
 
@@ -119,7 +119,7 @@ def close_activity(store: StoreDep, access: EditableActivity, form: FormDep) -> 
 @router.post("/activities/{activity_id:int}/undo-close")
 def undo_close(store: StoreDep, access: EditableActivity, form: FormDep) -> Response:
     """Put the times back as they were before Close was pressed; the overview says so where it is too late for that."""
-    undone = store.activities.undo_close(access.activity)
+    undone = undo_last_close(store, access.activity)
     if undone:
         store.audit_log.record(access.teacher, AuditAction.CLOSE_UNDONE, access.activity)
     return _back_to_where_it_was_pressed(access, form, done="" if undone else "too-late")

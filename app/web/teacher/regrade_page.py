@@ -9,12 +9,12 @@ from annotated_doc import Doc
 from fastapi import APIRouter, Response
 from fastapi.responses import RedirectResponse
 
+from app.activities.work import ClassAttempt, Graded
 from app.classes.frozen.offered_worksheets import offer_of
 from app.classes.materials import OwnMaterials, materials_for_course
 from app.classes.regrade import Basis, MarkChange
 from app.classes.roster_lookup import names_with_numbers
 from app.names import name_key
-from app.store.classwork import ClassAttempt, Graded
 from app.translation import gettext as _
 from app.web.shared import permissions
 from app.web.shared.forms import FormDep, Pager, cut_page, whole_number

@@ -13,7 +13,7 @@ from app.sheets.library import Library
 from app.topics.attention_layer import ATTENTION_LAYER
 from app.topics.layer_heads import LayerHeads, possible_kv_heads
 from app.topics.registry import sizes_for
-from app.topics.three_dimensions import GROUPED_HEADS
+from app.topics.three_dimensions import GROUPED_THREE_DIMENSIONS
 from tests.helpers.tables import with_shapes
 
 LETTERS = {tensor.key: tensor.letter for tensor in ATTENTION_LAYER.tensors}
@@ -42,7 +42,9 @@ def test_another_table_gives_another_exhibit() -> None:
     slabs, decks = drawn(LayerHeads(SIZES)).frames[:2]
     assert (len(cards(slabs, "queries")), len(cards(slabs, "keys")), len(cards(slabs, "values"))) == (32, 8, 8)
     assert "512 = 8 · 64" in texts(slabs)
-    slabs, decks = drawn(LayerHeads(SIZES, with_shapes(GROUPED_HEADS, wider)), known=frozenset({"keys"})).frames[:2]
+    slabs, decks = drawn(
+        LayerHeads(SIZES, with_shapes(GROUPED_THREE_DIMENSIONS, wider)), known=frozenset({"keys"})
+    ).frames[:2]
     assert (len(cards(slabs, "keys")), len(cards(slabs, "values"))) == (32, 8)
     assert "4096 = 32 · 128" in texts(slabs)
     assert "(32, 60, 128)" in texts(decks)

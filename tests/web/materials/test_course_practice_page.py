@@ -41,7 +41,7 @@ def finish(browser: Browser, sheet: dict[str, str], answers: dict[str, str]) -> 
 
 def kept(classroom: Classroom, student: Student) -> str | None:
     """What is stored of a student's practice."""
-    return classroom.store.roster.practice_record(student)
+    return classroom.store.roster.practice_records(classroom.course).get(student.id)
 
 
 def test_students_practise_what_their_course_does(classroom: Classroom) -> None:

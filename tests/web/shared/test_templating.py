@@ -14,6 +14,9 @@ from app.sheets.library import Library
 from app.web.shared.sheet_view import hint_letters
 from app.web.shared.templating import expression, formula, markdown, markdown_list, template_environment
 
+MAX_LINE = 160
+SHEET_FORMS = ("_sheet_form.html", "sheet.html", "_class_sheet_form.html")  # still longer
+
 
 def test_a_formula_has_its_symbols_in_italics_and_its_functions_upright(library: Library) -> None:
     """Primes, subscripts and the raised T of a transposed matrix are set as on paper."""
@@ -48,6 +51,14 @@ def test_no_template_turns_escaping_off() -> None:
     """Jinja keeps that switch in an object that all threads share: turned off in one, it would be off in others."""
     for path in (PROJECT / "templates").rglob("*.html"):
         assert "autoescape" not in path.read_text(encoding="utf-8"), path.name
+
+
+def test_no_line_of_a_template_is_too_long() -> None:
+    """A tag that needs more has an attribute on each line; what is said in a long sentence goes into {% trans %}."""
+    for path in (PROJECT / "templates").rglob("*.html"):
+        lines = enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        too_long = [number for number, line in lines if len(line) > MAX_LINE]
+        assert path.name in SHEET_FORMS or too_long == [], path
 
 
 def test_no_template_computes_or_asks_the_clock() -> None:

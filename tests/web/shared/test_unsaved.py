@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.activities.work import MergedBoxes, merge_boxes
 from app.store import PracticeDraft, Stamp
-from app.store.classwork import MergedBoxes, merge_boxes
 from app.web.shared.sheet_form import kept_json
 from tests.helpers.script import Script, running_script
 

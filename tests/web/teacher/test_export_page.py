@@ -17,10 +17,10 @@ import pytest
 import sqlalchemy as sa
 from fastapi import FastAPI
 
+from app.activities.work import ClassDraft
 from app.classes.course_files import CourseFiles
 from app.grading.grade import grade
 from app.store import ClassSheetKey, Graded, Plan, Policies, Student, Teacher, VariantSizes
-from app.store.classwork import ClassDraft
 from app.store.tables import audit_log, metadata
 from tests.helpers.anonymous_tickets import close_and_mix
 from tests.helpers.clock import Clock

@@ -1,0 +1,257 @@
+"""An activity of a course: its policies and times, and what follows from them at a moment."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from datetime import date, datetime, timedelta
+from typing import Annotated, Any, Literal
+
+from pydantic import ConfigDict, Field, ValidationError
+from pydantic.dataclasses import dataclass as checked_dataclass
+
+from app.activities.content import Content
+
+State = Literal["draft", "open"]  # what the instructor has set; times narrow "open"
+Phase = Literal["draft", "waiting", "open", "closing", "closed"]  # what it comes to at a time; see Activity.phase
+Variants = Literal["same", "per_student"]
+Feedback = Literal["immediate", "after_hand_in", "after_close"]
+Running = Literal["before", "after"]
+
+MAX_ATTEMPTS_ALLOWED = 99
+MAX_MINUTES = 7 * 24 * 60  # of extra time, and of the late window
+GRACE = timedelta(seconds=30)  # what was on its way when the activity closed still counts
+UNDO_TIME = timedelta(seconds=10)  # between a press of Close and the closing; less than GRACE
+SETTLING_TIME = timedelta(seconds=5)  # after the grace, for what was accepted in its last moment to be committed
+
+
+class PoliciesError(ValueError):
+    """A policy has a value that it cannot have; the message is the name of the first such field."""
+
+
+@checked_dataclass(frozen=True, config=ConfigDict(strict=True))
+class Policies:
+    """The rules of an activity; a value that is not allowed raises pydantic's ValidationError.
+
+    `variants`: everybody has the same numbers, or each student their own. `feedback`: when marks are shown.
+    `max_attempts`: on each sheet, 0 allows any number. `follow_share`: the score of a blank that is right given the
+    student's own earlier answers. `run`: whether a head may be run before the first attempt, or only once the
+    marks of an attempt may be seen, since a run shows the answers. `exam`:
+    exam conditions, under which nothing on the sheet helps a student before the activity is closed. `late_minutes`: how
+    long after the closing time work is still accepted, marked as late. `names_listed`: whoever has the join code can
+    read the names on the roster that nobody has claimed. `take_in_drafts`: whether what is typed on a sheet when the
+    activity has ended becomes an attempt, handed in or not.
+    """
+
+    variants: Variants = "same"
+    feedback: Feedback = "immediate"
+    max_attempts: Annotated[int, Field(ge=0, le=MAX_ATTEMPTS_ALLOWED)] = 0
+    follow_share: Annotated[float, Field(ge=0, le=1)] = 0.5
+    hints: bool = True
+    run: Running = "after"
+    ticket_anonymous: bool = True
+    names_listed: bool = False
+    exam: bool = False
+    late_minutes: Annotated[int, Field(ge=0, le=MAX_MINUTES)] = 0
+    take_in_drafts: bool = True
+
+    @classmethod
+    def checked(cls, **values: Any) -> Policies:
+        """The policies with these values, defaults for the rest; PoliciesError names the first field that is wrong.
+
+        No value is converted: "1" is no number. Names that are no fields are ignored.
+        """
+        try:
+            return cls(**values)
+        except ValidationError as error:
+            raise PoliciesError(str(error.errors()[0]["loc"][0])) from None
+
+    def gives_help(self, phase: Phase) -> bool:
+        """Whether students see drawings, nudges and diagnoses, get hints and may run a head: in an exam once closed."""
+        return not self.exam or phase == "closed"
+
+    def marks_visible(self, phase: Phase, handed_in: bool) -> bool:
+        """Whether a student may see the marks of an attempt of theirs; `handed_in` says whether that attempt was.
+
+        "immediate" feedback: always. "after_hand_in": if it was handed in, or the activity is closed. "after_close":
+        only when the activity is closed.
+        """
+        if self.feedback == "after_hand_in" and handed_in:
+            return True
+        return self.feedback == "immediate" or phase == "closed"
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Policies:
+        """The policies in stored JSON: a field that is missing gets its default, one that is unknown is ignored."""
+        return cls.checked(**{known.name: stored[known.name] for known in fields(cls) if known.name in stored})
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What an instructor sets for an activity apart from its content; times of None mean no limit."""
+
+    title: str
+    day: date | None = None
+    policies: Policies = field(default_factory=Policies)
+    opens_at: datetime | None = None
+    closes_at: datetime | None = None
+
+    def closed_at(self, at: datetime) -> Plan:
+        """The plan with that closing time; an opening time less than a minute before it goes."""
+        opens_at = None if self.opens_at and self.opens_at > at - timedelta(minutes=1) else self.opens_at
+        return replace(self, closes_at=at, opens_at=opens_at)
+
+
+@dataclass(frozen=True)
+class UndoableClose:
+    """A press of Close: when it was, the closing time that it set, and the times that Undo brings back."""
+
+    pressed_at: datetime
+    closes_at: datetime
+    opens_before: datetime | None
+    closes_before: datetime | None
+
+    def can_be_undone(self, activity: Activity, at: datetime) -> bool:
+        """Whether the activity can still be as it was before.
+
+        It can until the time that the press set, and for UNDO_TIME where it closed an activity that was not open yet;
+        but not once the times were changed in another way.
+        """
+        still_set = self.closes_at == activity.plan.closes_at
+        return still_set and at < max(self.closes_at, self.pressed_at + UNDO_TIME)
+
+
+@dataclass(frozen=True)
+class Activity:
+    """An activity with its newest revision: `revision` is the number of it, `content` what it holds.
+
+    `extra_minutes` are those of the student it was read for, 0 where it was read for nobody; `longest_extra` is the
+    most that anybody has. `answers_shown_at` is set once it was opened again after students could see the answers,
+    `drafts_taken_at` once it has ended and the drafts have been taken in.
+    """
+
+    id: int
+    course_id: int
+    join_code: str
+    state: State
+    plan: Plan
+    revision: int
+    content: Content
+    answers_shown_at: datetime | None = None
+    drafts_taken_at: datetime | None = None
+    longest_extra: int = 0  # minutes
+    extra_minutes: int = 0
+    is_archived: bool = False  # its course: then extra time and the late window are over
+
+    @property
+    def policies(self) -> Policies:
+        return self.plan.policies
+
+    @property
+    def closes_at(self) -> datetime | None:
+        """The student's own closing time, extra time included; None where there is none."""
+        return self.plan.closes_at and self.plan.closes_at + timedelta(minutes=self.extra_minutes)
+
+    @property
+    def ends_at(self) -> datetime | None:
+        """When nobody can hand anything in any more: after everybody's extra time, the late window and the grace."""
+        minutes = 0 if self.is_archived else self.longest_extra + self.policies.late_minutes
+        return self.plan.closes_at and self.plan.closes_at + timedelta(minutes=minutes) + GRACE
+
+    @property
+    def writable_until(self) -> datetime | None:
+        """The end of the student's late window, which is their closing time where there is none; None without both."""
+        if self.is_archived:
+            return self.plan.closes_at
+        return self.closes_at and self.closes_at + timedelta(minutes=self.policies.late_minutes)
+
+    def phase(self, at: datetime) -> Phase:
+        """The phase at a time; a "draft" is one whatever its times.
+
+        "waiting" until `opens_at`, "open" until the student's closing time, "closing" until nobody can hand anything in
+        any more and drafts have been taken in, and "closed" from then on. Answers, and marks that wait for the end, are
+        shown in "closed" only.
+        """
+        opens_at = self.plan.opens_at
+        closes_at = self.plan.closes_at if self.is_archived else self.closes_at
+        if self.state == "draft":
+            return "draft"
+        if closes_at is None or at < closes_at:
+            return "waiting" if opens_at and at < opens_at else "open"
+        ended = self.ends_at is None or at >= self.ends_at
+        settled = self._drafts_are_taken(at) or not self.policies.take_in_drafts
+        return "closed" if ended and settled else "closing"
+
+    def is_writable(self, at: datetime) -> bool:
+        """Whether a page shown at that time can be typed in: until the end of the late window."""
+        return self._is_open_for(timedelta(0), at)
+
+    def accepts(self, at: datetime) -> bool:
+        """Whether work that arrives at that time is taken in: for GRACE longer than one can type."""
+        return self._is_open_for(GRACE, at)
+
+    def is_late(self, at: datetime) -> bool:
+        """Whether an attempt made at that time counts as late.
+
+        It does in the late window, except for what was on its way at the closing time, and always in an activity that
+        was opened again after its answers had been shown.
+        """
+        after_closing = self.closes_at is not None and at >= self.closes_at + GRACE
+        return after_closing or (self.answers_shown_at is not None and at >= self.answers_shown_at)
+
+    def drafts_due(self, at: datetime) -> bool:
+        """Whether drafts are to be taken in at that time: it has ended, and they have not been yet."""
+        if self.state == "draft" or self.ends_at is None or self._drafts_are_taken(at):
+            return False
+        return at >= self.ends_at + SETTLING_TIME
+
+    def _drafts_are_taken(self, at: datetime) -> bool:
+        """Whether drafts have been taken in by that time; not by a clock that was ahead: they have changed since."""
+        return self.drafts_taken_at is not None and self.drafts_taken_at <= at
+
+    def seconds_left(self, at: datetime) -> int:
+        """How long the activity is open for from that time on, rounded up; 0 without a closing time, or after it."""
+        left = (self.closes_at - at).total_seconds() if self.closes_at else 0
+        return max(math.ceil(left), 0)
+
+    def is_about_to_close(self, at: datetime) -> bool:
+        """Whether it is open for UNDO_TIME at most from that time on, as after a press of Close."""
+        return self.phase(at) == "open" and 0 < self.seconds_left(at) <= UNDO_TIME.total_seconds()
+
+    def changed(self, at: datetime, **changes: Any) -> Activity:
+        """The activity with other values from that time on, and what another end of it means.
+
+        Drafts are to be taken in at the new end. Where students could see the answers and the activity is open again,
+        that is noted: what they do from then on is late.
+        """
+        after = replace(self, **changes)
+        moved = (self.ends_at, self.policies.take_in_drafts) != (after.ends_at, after.policies.take_in_drafts)
+        after = replace(after, drafts_taken_at=None) if moved else after
+        return replace(after, answers_shown_at=self.answers_shown_at or at) if self.is_reopened_as(after, at) else after
+
+    def close_pressed(self, at: datetime, minutes: int, last: UndoableClose | None) -> UndoableClose | None:
+        """What pressing Close does: the activity closes in so many minutes, at the earliest in UNDO_TIME.
+
+        One that is not open yet closes at once. Nothing happens, and the answer is None, for a draft, for an activity
+        that has closed, and without `minutes` for one that is about to close anyway. `last` is the press before, if it
+        can be undone: two within UNDO_TIME are undone together.
+        """
+        phase, closes_at = self.phase(at), self.plan.closes_at
+        if phase not in ("waiting", "open"):
+            return None
+        new = at if phase == "waiting" else at + max(timedelta(minutes=minutes), UNDO_TIME)
+        if not minutes and closes_at and closes_at <= new:
+            return None
+        if last and at < last.pressed_at + UNDO_TIME:
+            return replace(last, pressed_at=at, closes_at=new)
+        return UndoableClose(at, new, self.plan.opens_at, closes_at)
+
+    def is_reopened_as(self, after: Activity, at: datetime) -> bool:
+        """Whether students can see the answers at that time, and no longer once the activity is `after`."""
+        return self.phase(at) == "closed" and not after.drafts_due(at) and after.phase(at) != "closed"
+
+    def _is_open_for(self, longer: timedelta, at: datetime) -> bool:
+        """Whether the activity is open at that time, or was until the late window ended less than `longer` ago."""
+        end = self.writable_until
+        return self.phase(at) in ("open", "closing") and (end is None or at < end + longer)

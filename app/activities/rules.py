@@ -1,0 +1,94 @@
+"""What may be shown and done on a sheet at one moment: by the policies and times of an activity, or in practice."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from app.activities.activity import Activity, Phase, Policies
+
+
+@dataclass(frozen=True)
+class Rules:
+    """The rules of a sheet at one moment.
+
+    `accepts`: whether work that arrives at that moment counts. `is_writable`: whether a page shown at that moment can
+    be typed in, which ends a little earlier. `is_late`: whether an attempt made at that moment counts as late.
+    `in_practice`: a hint checks first, and the answers are shown whenever someone wants them after an attempt.
+    """
+
+    policies: Policies
+    phase: Phase
+    accepts: bool
+    is_writable: bool
+    is_late: bool
+    in_practice: bool = False
+
+    @classmethod
+    def of(cls, activity: Activity, at: datetime) -> Rules:
+        """The rules of an activity, for the student whose extra time it has."""
+        return cls(
+            activity.policies,
+            activity.phase(at),
+            accepts=activity.accepts(at),
+            is_writable=activity.is_writable(at),
+            is_late=activity.is_late(at),
+        )
+
+    @property
+    def gives_help(self) -> bool:
+        """Whether drawings, nudges and diagnoses are shown and a head may be run: in an exam once it is closed."""
+        return self.policies.gives_help(self.phase)
+
+    @property
+    def gives_hints(self) -> bool:
+        """Whether hints may be asked for, on a worksheet that has any."""
+        return self.policies.hints and self.gives_help
+
+    @property
+    def shows_answers(self) -> bool:
+        """Whether the right answers are shown, and the answers that count in place of those typed last."""
+        return self.phase == "closed"
+
+    @property
+    def shows_marks_of_checks(self) -> bool:
+        """Whether a student sees marks without handing in.
+
+        Until then a drawing names no sizes and has no colours: a name would say that a number is one of the model's.
+        """
+        return self.marks_visible(handed_in=False)
+
+    @property
+    def tells_mismatches(self) -> bool:
+        """Whether a drawing says what does not fit: next to a right answer that tells the other one, as hints do."""
+        return self.policies.hints or self.shows_answers
+
+    @property
+    def can_check(self) -> bool:
+        """Whether a check marks what was typed."""
+        return self.policies.feedback == "immediate"
+
+    @property
+    def may_run_first(self) -> bool:
+        """Whether a head may be run before the first attempt, though a run shows the answers."""
+        return self.policies.run == "before"
+
+    def marks_visible(self, *, handed_in: bool) -> bool:
+        """Whether a student may see the marks of an attempt of theirs that was handed in, or was not."""
+        return self.policies.marks_visible(self.phase, handed_in)
+
+    def attempts_left(self, attempts: int) -> int | None:
+        """How many attempts are left on a sheet after this many; None where any number is allowed."""
+        allowed = self.policies.max_attempts
+        return max(allowed - attempts, 0) if allowed else None
+
+    def is_locked(self, attempts: int) -> bool:
+        """Whether the boxes of a sheet with this many attempts can no longer be typed in."""
+        return not self.is_writable or self.attempts_left(attempts) == 0
+
+    def can_hand_in(self, attempts: int, *, handed_in: bool) -> bool:
+        """Whether the page of a sheet can hand it in: not again once no attempt is left."""
+        return self.is_writable and not (handed_in and self.attempts_left(attempts) == 0)
+
+
+PRACTICE_RULES = Rules(Policies(run="before"), "open", accepts=True, is_writable=True, is_late=False, in_practice=True)

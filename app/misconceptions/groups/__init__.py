@@ -1,0 +1,1 @@
+"""The misconceptions, one module a group."""

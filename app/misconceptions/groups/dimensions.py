@@ -1,0 +1,98 @@
+"""Heads and the batch as dimensions of their own."""
+
+from __future__ import annotations
+
+from app.misconceptions.misconception import Misconception, Prediction
+from app.misconceptions.row_parts import KV_BY_HEAD, REPEATED, SPLIT_KV, each, in_dimensions, on
+
+_HEADS_FIRST_VIEW = {"split_queries": "H, N, d_h", "split_keys": "G, N, d_h", "split_values": "G, N, d_v"}
+_TOKENS_FIRST = {"queries_by_head": "N, H, d_h", "keys_by_head": "N, G, d_h", "values_by_head": "N, G, d_v"}
+_HEADS_TO_HEADS = {**each("N, H, H", "scores", "weights"), "context": "N, H, d_v"}
+# The side that counts heads, with a batch: after the tokens, or right after the batch.
+_QUERY_HEADS = ("split_queries.dim2", "context_by_token.dim2", *(
+    f"{key}.dim1" for key in ("queries_by_head", *REPEATED, "scores", "weights", "context")
+))  # fmt: skip
+_KV_HEADS = (*(f"{key}.dim2" for key in SPLIT_KV), *(f"{key}.dim1" for key in KV_BY_HEAD))
+_HEADS_AND_BATCH = {**each("B*H", *_QUERY_HEADS), **each("B*G", *_KV_HEADS)}
+
+GROUP = (
+    # Heads and the batch as dimensions. Repeat in place of repeat_interleave (onnx/onnx#7274), and a reshape that mixes
+    # tokens, give the right shapes with the wrong numbers in them: no sheet shows these.
+    Misconception(
+        # hyunwoongko/transformer#15, harvardnlp/annotated-transformer#17
+        "view-heads-first",
+        66,
+        in_dimensions(_HEADS_FIRST_VIEW, {**_HEADS_FIRST_VIEW, **_TOKENS_FIRST}),
+    ),
+    Misconception(
+        "wrong-axes-transposed",
+        67,
+        in_dimensions(
+            {
+                "queries_by_head": "N, d_h, H",
+                "keys_by_head": "N, d_h, G",
+                "values_by_head": "N, d_v, G",
+                "context_by_token": "H, d_v, N",
+            },
+            {
+                "queries_by_head": "d_h, H, N",
+                "keys_by_head": "d_h, G, N",
+                "values_by_head": "d_v, G, N",
+                "context_by_token": "d_v, N, H",
+            },
+        ),
+    ),
+    Misconception(
+        # Whether the transpose could be left out is asked in harvardnlp/annotated-transformer#118.
+        "heads-attend-to-heads",
+        68,
+        in_dimensions(
+            {**_TOKENS_FIRST, **_HEADS_TO_HEADS},
+            _HEADS_TO_HEADS,
+            each("N, H, H", "scores", "weights"),
+        ),
+    ),
+    Misconception(
+        # jsbaan/transformer-from-scratch#4
+        "merged-without-transpose",
+        69,
+        in_dimensions(
+            {"context_by_token": "H, N, d_v"},
+            {"context_by_token": "H, N, d_v", "joined_context": "H, N*d_v"},
+        ),
+    ),
+    Misconception(
+        # 649453932/Chinese-Text-Classification-Pytorch#53
+        "batch-merged-with-heads",
+        71,
+        on(
+            "four-dimensions",
+            Prediction(_HEADS_AND_BATCH),
+            Prediction({**_HEADS_AND_BATCH, **{f"{name.rpartition('.')[0]}.dim0": "1" for name in _HEADS_AND_BATCH}}),
+        ),
+    ),
+    Misconception(
+        # lsdefine/attention-is-all-you-need-keras#36, gazelle93/Transformer-Various-Positional-Encoding#1
+        "heads-before-batch",
+        72,
+        on(
+            "four-dimensions",
+            Prediction(
+                {
+                    **{name.replace(".dim1", ".dim0"): "H" for name in _QUERY_HEADS if name.endswith(".dim1")},
+                    **{name.replace(".dim1", ".dim0"): "G" for name in _KV_HEADS if name.endswith(".dim1")},
+                    **{name: "B" for name in (*_QUERY_HEADS, *_KV_HEADS) if name.endswith(".dim1")},
+                }
+            ),
+        ),
+    ),
+    Misconception(
+        "tokens-across-batch",
+        73,
+        on(
+            "four-dimensions",
+            Prediction(each("B*N", "scores.dim2", "scores.dim3", "weights.dim2", "weights.dim3")),
+            Prediction(each("B*N", "scores.dim3", "weights.dim3")),
+        ),
+    ),
+)

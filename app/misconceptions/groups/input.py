@@ -1,0 +1,50 @@
+"""What goes into a head or a model: tokens, their vectors, and how many."""
+
+from __future__ import annotations
+
+from app.misconceptions.misconception import Misconception, Prediction
+from app.misconceptions.row_parts import HEADS_AND_LAYER, HEADS_AND_SOFTMAX, KEY_SIDE, each, has_context_length, on
+from app.models.architecture import Architecture
+
+
+def _looks_tokens_up(architecture: Architecture) -> bool:
+    """Whether the input is vectors of an embedding table: not images or audio, which are always equally long."""
+    return architecture.fixed_tokens is None
+
+
+_INPUT_COLUMNS = ("input.columns", "encoded.columns")
+
+GROUP = (
+    Misconception("input-sliced", 3, on(HEADS_AND_LAYER, Prediction(each("d_h", *_INPUT_COLUMNS)))),
+    Misconception("input-repeated", 4, on(HEADS_AND_LAYER, Prediction(each("H*d", *_INPUT_COLUMNS)))),
+    Misconception(
+        "context-for-tokens",
+        20,
+        {
+            **on(
+                (
+                    *HEADS_AND_SOFTMAX,
+                    "whole-model",
+                    "costs",
+                    "three-dimensions",
+                    "four-dimensions",
+                    "experts",
+                    "rotary-pairs",
+                ),
+                Prediction(substitutions={"N": "C", "M": "C"}),
+            ),
+            # In a decode step a cache padded to the context length is full with the new token in it.
+            **on("decode-step", Prediction(each("C", *KEY_SIDE)), Prediction(substitutions={"N": "C"})),
+        },
+        has_context_length,
+    ),
+    Misconception(
+        "embedding-table-as-input",
+        21,
+        {
+            **on(HEADS_AND_LAYER, Prediction({"input.rows": "V"})),
+            **on("whole-model", Prediction({"embedded.rows": "V"})),
+        },
+        _looks_tokens_up,
+    ),
+)

@@ -1,0 +1,86 @@
+"""Scores and weights: their sides, their scale, and what a softmax makes of them."""
+
+from __future__ import annotations
+
+from app.misconceptions.misconception import Misconception, Prediction
+from app.misconceptions.row_parts import (
+    HEADS_AND_LAYER,
+    HEADS_AND_SOFTMAX,
+    KEY_SIDE,
+    QUERY_SIDE,
+    each,
+    in_dimensions,
+    on,
+)
+from app.shapes.table import MATRIX_FIELDS, BlankField
+
+
+def _on_products(size: str, *ways: tuple[BlankField, ...]) -> dict[str, tuple[Prediction, ...]]:
+    """One size in these fields of scores and weights, one prediction for each way, in a head and in a layer.
+
+    On a softmax sheet, these are followed by one more for each way, with the same fields of the mask wrong as well.
+
+    Example: ("rows",), ("columns",) are two ways; ("rows", "columns") is one.
+    """
+    alone = [each(size, *(f"{row}.{field}" for row in ("scores", "weights") for field in way)) for way in ways]
+    masked = [each(size, *(f"mask.{field}" for field in way)) for way in ways]
+    with_mask = [Prediction({**sides, **mask}) for sides, mask in zip(alone, masked, strict=True)]
+    predictions = [Prediction(sides) for sides in alone]
+    return {**on(HEADS_AND_LAYER, *predictions), **on("scale-mask-softmax", *predictions, *with_mask)}
+
+
+GROUP = (
+    Misconception(
+        "transposed-product",
+        5,
+        {
+            **_on_products("d_h", MATRIX_FIELDS),
+            **in_dimensions(each("right, d_h, d_h", "scores", "weights")),
+        },
+    ),
+    Misconception(
+        "model-wide-scores",
+        6,
+        {**_on_products("d", MATRIX_FIELDS), **in_dimensions(each("right, d, d", "scores", "weights"))},
+    ),
+    Misconception(
+        "elementwise-product",
+        7,
+        {
+            **_on_products("d_h", ("columns",)),
+            **in_dimensions(each("right, right, d_h", "scores", "weights")),
+        },
+    ),
+    Misconception("all-heads-stacked", 22, _on_products("H*right", ("rows",), ("columns",))),
+    Misconception(
+        "softmax-collapses",
+        23,
+        {
+            **on(HEADS_AND_SOFTMAX, Prediction({"weights.columns": "1"})),
+            **in_dimensions({"weights": "right, right, 1"}),
+        },
+    ),
+    Misconception("scale-by-model-width", 24, on("scale-mask-softmax", Prediction({"under_root.count": "d"}))),
+    # In a decode step one of the two sides is 1, in cross-attention the two texts differ: KQᵀ shows where N×N hides it.
+    Misconception(
+        "scores-transposed",
+        46,
+        on(("decode-step", "cross-attention"), Prediction(transposed=("scores", "weights"))),
+    ),
+    Misconception(
+        "texts-swapped",
+        47,
+        on(
+            "cross-attention",
+            Prediction(each("N", *QUERY_SIDE) | each("M", *KEY_SIDE)),
+            Prediction(each("N", *QUERY_SIDE[:-1]) | each("M", *KEY_SIDE)),
+        ),
+    ),
+    # Self-attention, of the decoder or of the encoder, in place of cross-attention.
+    Misconception(
+        "one-text-alone",
+        48,
+        on("cross-attention", Prediction(each("M", *KEY_SIDE)), Prediction(each("N", *QUERY_SIDE))),
+    ),
+    Misconception("softmax-over-all", 65, on("scale-mask-softmax", Prediction({"weights_sum.count": "1"}))),
+)

@@ -1,0 +1,106 @@
+"""Key/value heads that query heads share."""
+
+from __future__ import annotations
+
+from app.misconceptions.misconception import Misconception, Prediction
+from app.misconceptions.row_parts import (
+    HEADS,
+    QKV_COLUMNS,
+    REPEATED,
+    counted,
+    each,
+    in_dimensions,
+    on,
+    with_or_without_context,
+)
+from app.models.architecture import Architecture
+
+
+def _has_grouped_queries(architecture: Architecture) -> bool:
+    return architecture.G != architecture.H
+
+
+def _is_of_grouped_queries(architecture: Architecture) -> bool:
+    """Whether several query heads of the real model share a key/value head, even on a sheet with G = H."""
+    return architecture.kv_heads != architecture.H
+
+
+_KV_COLUMNS = QKV_COLUMNS[1:]
+_FEWER_SCORES = {**each("G, right, right", *REPEATED, "scores", "weights", "context")}
+
+GROUP = (
+    Misconception(
+        "one-kv-per-query-head",
+        15,
+        on(
+            (
+                "attention-layer",
+                "layer-parameters",
+                "head-parameters",
+                "parameter-count",
+                "costs",
+                "three-dimensions",
+                "four-dimensions",
+                "rotary-pairs",
+                "growth",
+            ),
+            Prediction(substitutions={"G": "H"}),
+        ),
+        _has_grouped_queries,
+    ),
+    Misconception(
+        "wider-kv-heads",
+        16,
+        {
+            **on(HEADS, *with_or_without_context(each("d/kv_heads", *_KV_COLUMNS))),
+            **on("attention-layer", Prediction(each("d/kv_heads", *_KV_COLUMNS))),
+            **on(
+                "head-parameters",
+                Prediction(
+                    each("d/kv_heads", "W_K.columns", "W_V.columns") | each("d*d/kv_heads", "W_K.count", "W_V.count")
+                ),
+            ),
+        },
+        _is_of_grouped_queries,
+    ),
+    Misconception(
+        "all-kv-heads-in-one",
+        17,
+        on(HEADS, *with_or_without_context({"keys.columns": "kv_heads*d_h", "values.columns": "kv_heads*d_v"})),
+        _is_of_grouped_queries,
+    ),
+    Misconception(
+        "shrunken-output-projection",
+        18,
+        {
+            **on("attention-layer", Prediction({"context.columns": "G*d_v"})),
+            **in_dimensions({"joined_context": "right, G*d_v"}),
+            **on("layer-parameters", Prediction({"W_O.rows": "G*d_v", "W_O.count": "G*d_v*d"})),
+            **on("head-parameters", Prediction({"layer_W_O.rows": "G*d_v", "layer_W_O.count": "G*d_v*d"})),
+            **on("parameter-count", Prediction(counted("attention", "(G - H)*d*d_v"))),
+            **on("costs", Prediction({"output_flops.count": "2*N*G*d_v*d"})),
+        },
+        _has_grouped_queries,
+    ),
+    Misconception(
+        "rotary-key-for-each-head",
+        54,
+        on(
+            "attention-layer",
+            Prediction({"rotary_key.columns": "H*d_rope"}),
+            Prediction({"rotary_key.columns": "H*d_rope", "cache.columns": "r_kv + H*d_rope"}),
+        ),
+        lambda architecture: architecture.has_latent_attention,
+    ),
+    Misconception(
+        "repeat-forgotten",
+        70,
+        in_dimensions(
+            _FEWER_SCORES,
+            {**_FEWER_SCORES, "context_by_token": "right, G, right", "joined_context": "right, G*d_v"},
+            each("G, right, right", *REPEATED),
+            each("G, right, right", "scores", "weights"),
+        ),
+        _has_grouped_queries,
+    ),
+)

@@ -1,0 +1,163 @@
+"""How wide matrices of a head and a layer are."""
+
+from __future__ import annotations
+
+from app.misconceptions.misconception import Misconception, Prediction
+from app.misconceptions.row_parts import (
+    ANGLE_COLUMNS,
+    HEADS,
+    HEADS_AND_LAYER,
+    KV_BY_HEAD,
+    QKV_COLUMNS,
+    REPEATED,
+    SPLIT_KV,
+    each,
+    in_dimensions,
+    on,
+    with_or_without_context,
+)
+from app.models.architecture import Architecture
+
+
+def _is_no_even_share(architecture: Architecture) -> bool:
+    """Whether H heads of d_h are not d together; never for latent attention, whose heads have parts."""
+    return architecture.H * architecture.d_h != architecture.d and not architecture.has_latent_attention
+
+
+def _has_layer_unlike_model(architecture: Architecture) -> bool:
+    """Whether H·d_h or G·d_h differs from d; if not, a layer's width for a head's looks like the model's."""
+    return architecture.H * architecture.d_h != architecture.d or architecture.G != architecture.H
+
+
+_AS_WIDE_AS_MODEL = {"d_h": "d", "d_v": "d"}
+_ONE_HEAD = {"H": "1", "G": "1"}
+_EVEN_SHARES = {"d_h": "d/H", "d_v": "d/H"}
+_SQUARE_PARTS = each("d", "W_Q.columns", "W_K.columns", "W_V.columns", "W_O.rows") | each(
+    "d*d", "W_Q.count", "W_K.count", "W_V.count", "W_O.count"
+)
+_LAYER_IN_QKV = {
+    "W_Q.columns": "H*d_h",
+    "W_K.columns": "G*d_h",
+    "W_V.columns": "G*d_v",
+    "W_Q.count": "d*H*d_h",
+    "W_K.count": "d*G*d_h",
+    "W_V.count": "d*G*d_v",
+}
+_LAYER_IN_W_O = {"W_O.rows": "H*d_v", "W_O.count": "H*d_v*d"}
+
+GROUP = (
+    Misconception(
+        "head-as-wide-as-model",
+        1,
+        {
+            **on(HEADS, *with_or_without_context(each("d", *QKV_COLUMNS))),
+            **in_dimensions(
+                each("right, right, d", "split_queries", "queries_by_head", *SPLIT_KV, *KV_BY_HEAD, *REPEATED)
+                | each("right, right, d", "context", "context_by_token"),
+            ),
+            **on("head-parameters", Prediction(substitutions=_AS_WIDE_AS_MODEL), Prediction(_SQUARE_PARTS)),
+        },
+    ),
+    Misconception(
+        "heads-multiply-width",
+        2,
+        {
+            **on(HEADS, *with_or_without_context(each("H*d", *QKV_COLUMNS))),
+            **on(
+                "attention-layer",
+                Prediction(substitutions=_AS_WIDE_AS_MODEL),
+                Prediction({"context.columns": "right"}, _AS_WIDE_AS_MODEL),
+            ),
+            **on(
+                "layer-parameters",
+                Prediction(substitutions=_AS_WIDE_AS_MODEL),
+                Prediction(each("right", "W_O.rows", "W_O.count"), _AS_WIDE_AS_MODEL),
+            ),
+            **on(
+                ("lora", "parameter-count", "costs", "three-dimensions", "four-dimensions"),
+                Prediction(substitutions=_AS_WIDE_AS_MODEL),
+            ),
+        },
+    ),
+    Misconception("full-width-values", 14, on(HEADS, *with_or_without_context({"values.columns": "d"}))),
+    Misconception(
+        "width-always-divided",
+        19,
+        on(
+            (
+                *HEADS_AND_LAYER,
+                "layer-parameters",
+                "head-parameters",
+                "parameter-count",
+                "costs",
+                "three-dimensions",
+                "four-dimensions",
+            ),
+            Prediction(substitutions=_EVEN_SHARES),
+        ),
+        _is_no_even_share,
+    ),
+    # Code repeats the angles so that cos and sin are as wide as the head; there is one angle for two dimensions.
+    # Seen in nanochat#299.
+    Misconception(
+        "angle-per-dimension",
+        39,
+        {
+            **on("whole-model", Prediction({"angles.columns": "d_rot"})),
+            **on("rotary-pairs", Prediction(each("d_rot", *ANGLE_COLUMNS) | {"layer_angles.count": "N*d_rot"})),
+        },
+        lambda architecture: architecture.rotary is not None,
+    ),
+    # The 32 of "32 heads" is the number at hand when a width is asked.
+    Misconception("head-count-as-width", 41, on(HEADS, *with_or_without_context(each("H", *QKV_COLUMNS)))),
+    Misconception(
+        "one-head-for-layer",
+        42,
+        {
+            **on(
+                (
+                    "attention-layer",
+                    "layer-parameters",
+                    "head-parameters",
+                    "lora",
+                    "parameter-count",
+                    "three-dimensions",
+                    "four-dimensions",
+                ),
+                Prediction(substitutions=_ONE_HEAD),
+            ),
+            **on(
+                "costs",
+                Prediction(substitutions=_ONE_HEAD),
+                Prediction({"scores_flops.count": "2*N*N*d_h", "context_flops.count": "2*N*N*d_v"}),
+            ),
+        },
+        lambda architecture: not architecture.has_latent_attention,
+    ),
+    Misconception(
+        "layer-for-one-head",
+        43,
+        {
+            **on(
+                HEADS,
+                Prediction({"queries.columns": "H*d_h", "keys.columns": "G*d_h", "values.columns": "G*d_v"}),
+                Prediction(
+                    {"queries.columns": "H*d_h", "keys.columns": "G*d_h", "values.columns": "G*d_v"}
+                    | {"context.columns": "H*d_v"}
+                ),
+            ),
+            **on("head-parameters", Prediction(_LAYER_IN_QKV), Prediction(_LAYER_IN_QKV | _LAYER_IN_W_O)),
+        },
+        _has_layer_unlike_model,
+    ),
+    Misconception(
+        "keys-without-rotary-part",
+        55,
+        on(
+            "attention-layer",
+            Prediction({"keys.columns": "H*d_nope"}),
+            Prediction(each("H*d_nope", "queries.columns", "keys.columns")),
+        ),
+        lambda architecture: architecture.has_latent_attention,
+    ),
+)

@@ -1,0 +1,70 @@
+"""What rows of several groups are written with: topics, blanks and predictions that they share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from app.misconceptions.misconception import Prediction
+from app.models.architecture import Architecture
+from app.shapes.table import MATRIX_FIELDS, Blank, side_fields
+from app.topics.registry import TOPICS
+
+HEADS = tuple(topic.key for topic in TOPICS.values() if topic.subject == "head")
+HEADS_AND_LAYER = (*HEADS, "attention-layer")
+HEADS_AND_SOFTMAX = (*HEADS_AND_LAYER, "scale-mask-softmax")
+
+
+def each(size: str, *blanks: str) -> dict[str, str]:
+    """Overrides that write one size into all of these blanks."""
+    return dict.fromkeys(blanks, size)
+
+
+def on(topics: str | Iterable[str], *predictions: Prediction) -> dict[str, tuple[Prediction, ...]]:
+    """The same predictions for each of these topics, or for one."""
+    return dict.fromkeys([topics] if isinstance(topics, str) else topics, predictions)
+
+
+def in_dimensions(*ways: Mapping[str, str]) -> dict[str, tuple[Prediction, ...]]:
+    """Predictions for sheets in three dimensions and in four, one for each way of writing shapes of tensors.
+
+    Example: {"scores": "N, H, H"} writes N, H, H, and in four dimensions B, N, H, H, where B stays right.
+    """
+    predictions = dict[str, tuple[Prediction, ...]]()
+    for topic, before in (("three-dimensions", 0), ("four-dimensions", 1)):
+        sizes = [[(key, shape.split(", ")) for key, shape in way.items()] for way in ways]
+        overrides = [
+            {
+                str(Blank(key, field)): size
+                for key, sides in way
+                for field, size in zip(side_fields(before + len(sides))[before:], sides, strict=True)
+            }
+            for way in sizes
+        ]
+        predictions[topic] = tuple(map(Prediction, overrides))
+    return predictions
+
+
+def with_or_without_context(overrides: dict[str, str]) -> tuple[Prediction, Prediction]:
+    """Two predictions of values with another width: the context keeps its right width, or has that of the values."""
+    return (Prediction(overrides), Prediction({**overrides, "context.columns": overrides["values.columns"]}))
+
+
+def counted(part: str, change: str) -> dict[str, str]:
+    """Overrides of a count: `change` ("-d*d_ff") in one layer's `part`, and L times as much in the totals."""
+    return {f"{part}.count": f"right + {change}", **each(f"right + L*{change}", "all_layers.count", *WHOLE)}
+
+
+def has_context_length(architecture: Architecture) -> bool:
+    return architecture.C is not None
+
+
+# The blanks that rows name together, and substitutions that several rows share.
+QKV = ("queries", "keys", "values")
+QKV_ROWS, QKV_COLUMNS = ([f"{row}.{field}" for row in QKV] for field in MATRIX_FIELDS)
+QUERY_SIDE = ("queries.rows", "scores.rows", "weights.rows", "context.rows", "output.rows")
+KEY_SIDE = ("keys.rows", "values.rows", "scores.columns", "weights.columns")
+WHOLE = ("total.count", "used.count")  # all parameters of a model, and those used for one token
+ANGLE_ROWS, ANGLE_COLUMNS = ([f"{row}.{field}" for row in ("angles", "cosines", "sines")] for field in MATRIX_FIELDS)
+# On sheets in three or four dimensions; shapes are without the batch.
+SPLIT_KV, KV_BY_HEAD = ("split_keys", "split_values"), ("keys_by_head", "values_by_head")
+REPEATED = ("repeated_keys", "repeated_values")
