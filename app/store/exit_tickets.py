@@ -147,7 +147,7 @@ class ExitTickets(QueryBase):
             if not leave:
                 mixed += self._take_anonymous(connection, activity_id)
             secrets.SystemRandom().shuffle(mixed)
-            self._insert_answers(connection, activity_id, [replace(one, id=secrets.token_hex(32)) for one in mixed])
+            self._insert_answers(connection, activity_id, [replace(each, id=secrets.token_hex(32)) for each in mixed])
             connection.execute(sa.delete(sealed_tickets).where(sealed_tickets.c.id.in_(chosen)))
 
     def _unsealed(self, connection: sa.Connection, activity_id: int) -> dict[str, Answers]:

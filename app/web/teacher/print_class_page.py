@@ -132,8 +132,8 @@ def _options(services: Services, activity: Activity, sheet_number: int, form: Ha
 
 def _tickets(services: Services, activity: Activity) -> Mapping[str, Ticket]:
     """The exit tickets that can be printed: those of the files, and the activity's own as it was frozen."""
-    own = frozen_ticket(activity.content)
-    return {**services.tickets, **({own.key: own} if own else {})}
+    ticket = frozen_ticket(activity.content)
+    return {**services.tickets, **({ticket.key: ticket} if ticket else {})}
 
 
 def _parse_sheet_number(activity: Activity, text: str) -> int:
