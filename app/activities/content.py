@@ -48,7 +48,7 @@ class FrozenWorksheet:
         """Its open questions, in order, by what their answers are stored under: {'question.why-k': 'Why …?'}."""
         return {question_name(each["key"]): each["text"] for each in self.worksheet.get("questions") or ()}
 
-    @property
+    @cached_property
     def sheet_key(self) -> str:
         """What drafts and attempts are stored under: it changes exactly when the questions change.
 

@@ -334,8 +334,8 @@ def _merged(work: WorkSoFar, sent: SentSheet) -> Answers:
 
 
 def _all_of(work: WorkSoFar, sent: SentSheet) -> SentSheet:
-    """What an attempt saves: all of the sent texts if there is no draft yet, so that there is a draft to lock."""
-    return sent if work.draft else replace(sent, edits=None)
+    """What an attempt saves: all of its texts where nothing is saved yet or new, so that there is a draft to lock."""
+    return sent if work.draft or sent.edits else replace(sent, edits=None)
 
 
 def _written(variant: Variant, answers: Answers) -> Answers:

@@ -6,11 +6,12 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.exc import NoResultFound
 
 from app.activities.activity import Activity, Plan, Policies, State, UndoableClose
 from app.activities.content import Content, Snapshot
@@ -35,6 +36,7 @@ from .tables import (
 InsertInto = Callable[[sa.Table], sqlite.Insert | postgresql.Insert]
 
 JOIN_CODE_LENGTH = 6
+CONTENTS_REMEMBERED = 256  # of revisions, by a process
 MAX_CODES_TRIED = 5  # of more than a hundred million
 
 
@@ -75,17 +77,18 @@ _COLUMNS = [
     courses.c.archived_at.is_not(None).label("is_archived"),
     # As text, so that equal policies and contents are parsed once for all who ask.
     sa.cast(activities.c.policies, sa.Text).label("policies"),
-    sa.cast(revisions.c.content, sa.Text).label("content"),
 ]
+_CONTENT = sa.cast(revisions.c.content, sa.Text).label("content")
 _OTHERS = revisions.alias()
 _NEWEST = sa.select(sa.func.max(_OTHERS.c.number)).where(_OTHERS.c.activity_id == activities.c.id).scalar_subquery()
 _IN_COURSE = activities.join(
     revisions, (revisions.c.activity_id == activities.c.id) & (revisions.c.number == _NEWEST)
 ).join(courses, courses.c.id == activities.c.course_id)
-_SELECT = sa.select(*_COLUMNS).select_from(_IN_COURSE).order_by(activities.c.id.desc())
-_SELECT_WITH_COURSE = sa.select(*_COLUMNS, *columns(courses, Course, "course__")).select_from(_IN_COURSE)
+_SELECT = sa.select(*_COLUMNS, _CONTENT).select_from(_IN_COURSE).order_by(activities.c.id.desc())
+_SELECT_WITH_COURSE = sa.select(*_COLUMNS, _CONTENT, *columns(courses, Course, "course__")).select_from(_IN_COURSE)
 _OF_VISITOR = (
     *_COLUMNS,
+    revisions.c.id.label("revision_id"),  # by which a process knows its content, a text of kilobytes
     sa.func.coalesce(extra_time.c.minutes, 0).label("extra_minutes"),
     *columns(courses, Course, "course__"),
     *columns(students, Student, "student__"),
@@ -153,9 +156,24 @@ class Activities(QueryBase):
         )
         if row is None:
             return None
-        activity = replace(_activity(row), extra_minutes=row.extra_minutes)
+        try:
+            activity = replace(_activity(row, self._content_by_id(row.revision_id)), extra_minutes=row.extra_minutes)
+        except NoResultFound:  # the content was replaced between the two queries
+            return self.of_visitor(token, activity_id, sheet_key)
         course, student = from_row(Course, row, "course__"), from_row(Student, row, "student__")
         return VisitorsActivity(activity, course, student, work_of(row) if sheet_key else None)
+
+    @cached_property
+    def _content_by_id(self) -> Callable[[int], Content]:
+        """The content of the revision with this id, which never changes; the latest are remembered."""
+
+        def read(revision_id: int) -> Content:
+            row = self._fetch_one(sa.select(revisions.c.content).where(revisions.c.id == revision_id))
+            if row is None:
+                raise NoResultFound
+            return Content.from_json(row.content)
+
+        return lru_cache(CONTENTS_REMEMBERED)(read)
 
     def of_course(self, course: Course) -> tuple[Activity, ...]:
         """The activities of a course in whatever state, newest first."""
@@ -253,20 +271,15 @@ class Activities(QueryBase):
             return activity.revision
         with self._write_transaction() as connection:
             if activity.state == "draft":
-                keep_snapshots(connection, self._insert_into, content.snapshots, self.now())
-                this = (revisions.c.activity_id == activity.id, revisions.c.number == activity.revision)
-                values = {"content": content.as_json(), "created_at": self.now()}
-                connection.execute(sa.update(revisions).where(*this).values(values))
+                self._replace_revision(connection, activity.id, activity.revision, content)
                 return activity.revision
             self._insert_revision(connection, activity.id, activity.revision + 1, content)
             return activity.revision + 1
 
     def complete(self, activity_id: int, revision: int, content: Content) -> None:
         """Store a revision's content with snapshots that it lacked; everything else in it must be as it was."""
-        this = (revisions.c.activity_id == activity_id, revisions.c.number == revision)
         with self._write_transaction() as connection:
-            keep_snapshots(connection, self._insert_into, content.snapshots, self.now())
-            connection.execute(sa.update(revisions).where(*this).values(content=content.as_json()))
+            self._replace_revision(connection, activity_id, revision, content)
 
     def snapshots(self, hashes: Iterable[str]) -> Mapping[str, str]:
         """The contents of these snapshots by hash; a hash that none has is left out."""
@@ -285,6 +298,12 @@ class Activities(QueryBase):
         return {
             row.number: Content.from_json(row.content) for row in self._fetch_all(query.order_by(revisions.c.number))
         }
+
+    def _replace_revision(self, connection: sa.Connection, activity_id: int, number: int, content: Content) -> None:
+        """Store another content under the number of a revision, as a new row, since processes know rows by their id."""
+        this = (revisions.c.activity_id == activity_id, revisions.c.number == number)
+        connection.execute(sa.delete(revisions).where(*this))
+        self._insert_revision(connection, activity_id, number, content)
 
     def _insert_revision(self, connection: sa.Connection, activity_id: int, number: int, content: Content) -> None:
         """Insert a content as the revision of an activity with that number, created now."""
@@ -308,10 +327,11 @@ def keep_snapshots(connection: sa.Connection, insert_into: InsertInto, kept: Ite
         connection.execute(insert.on_conflict_do_update(index_elements=[snapshots.c.hash], set_=again))
 
 
-def _activity(row: Any) -> Activity:
-    """The activity of a row that has the columns _COLUMNS."""
+def _activity(row: Any, content: Content | None = None) -> Activity:
+    """The activity of a row that has the columns _COLUMNS, and _CONTENT where the content isn't known."""
     plan = Plan(row.title, row.day, _policies(row.policies), row.opens_at, row.closes_at)
-    return Activity(row.id, row.course_id, row.join_code, row.state, plan, row.revision, _content(row.content),
+    return Activity(row.id, row.course_id, row.join_code, row.state, plan, row.revision,
+                    content or _content(row.content),
                     row.answers_shown_at, row.drafts_taken_at, row.longest_extra,
                     is_archived=row.is_archived)  # fmt: skip
 

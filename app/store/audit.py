@@ -103,7 +103,7 @@ class AuditEntry:
 
 
 class AuditLog(QueryBase):
-    """What was done, kept for two years (AUDIT_RETENTION in upkeep/housekeeping.py)."""
+    """What was done, kept for two years (AUDIT_RETENTION in housekeeping.py)."""
 
     def record(self, actor: Actor, action: AuditAction, about: AuditObject | None = None, detail: str = "") -> None:
         """Add an entry with the current time: who did what, and the kind and id of the object it was done to, if any.

@@ -27,7 +27,7 @@ from sqlalchemy.dialects.postgresql import REGCLASS
 from .database import is_known, migration_transaction, revision_of, upgrade
 from .limits import without_limits
 from .queries import utc_now
-from .tables import FORMER_TABLES, metadata
+from .tables import FORMER_TABLES, PASSING_TABLES, metadata
 
 FORMAT = "attention-shapes backup 1"
 MAX_LISTING_BYTES, MAX_LINE_BYTES = 1_000_000, 50_000_000  # far more than any of ours has
@@ -84,7 +84,7 @@ def write_backup(engine: sa.Engine, path: Path) -> Contents:
         if not is_known(revision):
             raise BackupError("newer")
         with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-            tables = {table.name: _write_table(connection, archive, table) for table in _our_tables(connection)}
+            tables = {table.name: _write_table(connection, archive, table) for table in _kept_tables(connection)}
             contents = Contents(revision, utc_now().isoformat(), tables)
             archive.writestr("backup.json", json.dumps({"format": FORMAT, **asdict(contents)}, indent=1))
     return contents
@@ -123,7 +123,7 @@ def restore_backup(engine: sa.Engine, path: Path, *, replace: bool = False) -> C
         _drop_tables(connection)
         upgrade(connection, contents.revision)
         with _as_misfit():
-            for table in _our_tables(connection):
+            for table in _kept_tables(connection):
                 _restore_table(connection, archive, table, contents)
             upgrade(connection)
             for table in _our_tables(connection):
@@ -166,9 +166,14 @@ def _our_tables(connection: sa.Connection) -> list[sa.Table]:
     return reflected.sorted_tables
 
 
+def _kept_tables(connection: sa.Connection) -> list[sa.Table]:
+    """The tables that a backup has: all but PASSING_TABLES."""
+    return [table for table in _our_tables(connection) if table.name not in PASSING_TABLES]
+
+
 def _has_data(connection: sa.Connection) -> bool:
     """Whether any table other than SETUP_TABLES has a row."""
-    tables = (table for table in _our_tables(connection) if table.name not in SETUP_TABLES)
+    tables = (table for table in _kept_tables(connection) if table.name not in SETUP_TABLES)
     return any(connection.execute(sa.select(sa.literal(1)).select_from(table).limit(1)).first() for table in tables)
 
 

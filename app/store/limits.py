@@ -21,6 +21,7 @@ CONNECT_LIMIT_S = 5
 STATEMENT_LIMIT_S = 8  # counted by the server
 ANSWER_LIMIT_S = 10.0  # counted here: a server that hangs counts nothing
 POOL_LIMIT_S = 5  # for a connection that others hold
+STORED_AGAIN_AFTER_S = (1, 5, 20)  # in which a database may recover
 HEALTH_LIMIT_S = 3
 HEALTH_TTL_S = 1.0  # an answer is given to all who ask within it: each one costs a commit
 _PARAMETERS = {"connect_timeout": CONNECT_LIMIT_S, "tcp_user_timeout": int(1000 * ANSWER_LIMIT_S)}
@@ -43,8 +44,8 @@ class LimitedConnection(psycopg.Connection[Any]):
         """
         try:
             return super().wait(gen, interval, self.answer_limit_s if timeout is None else timeout)
-        except psycopg.errors._WaitTimeout:
-            if timeout is None:
+        except psycopg.OperationalError as error:
+            if timeout is None and error.sqlstate is None:  # it is no answer of the server
                 self.close()
             raise
 
@@ -207,3 +208,16 @@ class HealthCheck:
             if not self._asked_at or (self._running.done() and at - self._asked_at > HEALTH_TTL_S):
                 self._asked_at, self._running = at, self._executor.submit(self._check)
             return self._running
+
+
+def insist(store: Callable[[], object]) -> None:
+    """Store something nobody would send again: once more after each pause while the database takes nothing in."""
+    for pause_s in (*STORED_AGAIN_AFTER_S, None):
+        try:
+            store()
+        except Exception as error:
+            if pause_s is None or failure_of(error) is None:
+                raise
+            time.sleep(pause_s)
+        else:
+            return

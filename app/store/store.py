@@ -25,6 +25,7 @@ from .courses import Courses
 from .database import convert_plain_codes, migration_transaction, open_engine, prepare_tables
 from .exit_tickets import ExitTickets
 from .grades import Grades
+from .jobs import JobTable
 from .limits import tolerated_failure
 from .live import Live
 from .materials import Materials
@@ -34,9 +35,8 @@ from .regrades import Regrades
 from .roster import Roster
 from .sample_data import SampleData
 from .student_merge import StudentMerge
-from .tables import models, practice_attempts, practice_drafts, runs, visitors
+from .tables import MAX_PROBLEM, models, practice_attempts, practice_drafts, runs, visitors
 
-MAX_PROBLEM = 500  # characters
 MODEL_USE_NOTED_AFTER = timedelta(days=1)
 _MODEL_KEY = re.compile(r"cfg-[0-9a-f]{20}")
 
@@ -104,10 +104,6 @@ class Run:
     def finished(self) -> bool:
         return self.result is not None or self.problem is not None
 
-    def seconds_waiting(self, at: datetime) -> float:
-        """Seconds from the request for the run to that time."""
-        return (at - self.created_at).total_seconds()
-
 
 @dataclass(frozen=True)
 class StoredModel:
@@ -171,6 +167,7 @@ class Store(QueryBase):
         self.regrades = Regrades(database)
         self.grades = Grades(database)
         self.audit_log = AuditLog(database)
+        self.jobs = JobTable(database)
         self.sample_data = SampleData(database)
 
     def close(self) -> None:

@@ -17,11 +17,13 @@ from sqlalchemy import (
     ForeignKey,
     Index,
     Integer,
+    LargeBinary,
     MetaData,
     String,
     Table,
     Text,
     UniqueConstraint,
+    false,
 )
 from sqlalchemy.types import TypeDecorator
 
@@ -57,6 +59,8 @@ metadata = MetaData(
     naming_convention={"ix": "ix_%(table_name)s_%(column_0_N_name)s", "fk": "fk_%(table_name)s_%(column_0_N_name)s",
                        "uq": "uq_%(table_name)s_%(column_0_N_name)s", "pk": "pk_%(table_name)s"}
 )  # fmt: skip
+
+MAX_PROBLEM = 500  # characters of the sentence on what went wrong
 
 # The names of tables before migration 0005, which older backups have.
 FORMER_TABLES = frozenset({"attempts", "drafts", "learners", "links", "log", "seats", "tries", "work"})
@@ -102,13 +106,50 @@ runs = Table(
     Column("sheet_key", String(200), nullable=False),
     Column("answers", JSON, nullable=False),  # as they were when the head was run
     Column("result", JSON),  # null until the run has finished
-    Column("problem", String(500)),  # the sentence shown in place of a result
+    Column("problem", String(MAX_PROBLEM)),  # the sentence shown in place of a result
     Column("created_at", DateTime(timezone=True), nullable=False),
     Column("activity_id", ForeignKey("activities.id", ondelete="CASCADE"), index=True),  # null in practice
     Column(
         "frozen", JSON
     ),  # the worksheet and model that were run, as they were then; null in runs of earlier versions
 )
+
+jobs = Table(  # work that takes seconds; see app/machine/jobs.py
+    "jobs",
+    metadata,
+    Column("id", Integer, primary_key=True),  # their order
+    Column("key", String(32), nullable=False, unique=True),  # part of the job's address; of a run, its id
+    Column("kind", String(20), nullable=False),
+    Column("client", String(100), nullable=False),  # whose it is: a network, or a member such as "teacher 3"
+    Column("is_member", Boolean, nullable=False),
+    Column("teacher_id", ForeignKey("teachers.id", ondelete="CASCADE"), index=True),  # who alone may see it
+    Column("about", JSON, nullable=False),  # what its page shows
+    Column("arguments", JSON, nullable=False),  # what its work needs
+    Column("request_id", String(20), nullable=False),  # for lines of the log
+    Column("language", String(20), nullable=False),  # of what it makes, and of its sentences
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("heard_at", UtcDateTime, nullable=False),  # the last sign of life
+    Column("attempt", Integer, nullable=False),  # how often it was started; only the last start may store anything
+    Column("is_working", Boolean, nullable=False, server_default=false()),
+    Column("done", Integer, nullable=False),
+    Column("total", Integer, nullable=False),
+    Column("ending", String(10)),  # null while it waits or is at work
+    Column("problem", String(MAX_PROBLEM), nullable=False),
+    sqlite_autoincrement=True,
+)
+Index(None, jobs.c.kind, jobs.c.ending)
+
+job_pieces = Table(  # the result of a job
+    "job_pieces",
+    metadata,
+    Column("job_id", ForeignKey("jobs.id", ondelete="CASCADE"), primary_key=True),
+    Column("attempt", Integer, primary_key=True),  # the start of the job that made it
+    Column("number", Integer, primary_key=True),
+    Column("data", LargeBinary, nullable=False),
+)
+
+# What has no meaning an hour later, and is left out of backups.
+PASSING_TABLES = frozenset({jobs.name, job_pieces.name})
 
 models = Table(
     "models",

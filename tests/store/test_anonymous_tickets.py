@@ -20,8 +20,8 @@ from app.store import Activity, Course, Plan, Policies, Store
 from app.store.activities import Activities
 from app.store.backup import write_backup
 from app.store.exit_tickets import MIN_MIXED, MIXED_FROM, HeldTickets
+from app.store.housekeeping import delete_expired
 from app.store.queries import utc_now
-from app.store.upkeep.housekeeping import delete_expired
 from tests.helpers.anonymous_tickets import close_and_mix
 from tests.helpers.stored_class import CONTENT, teacher
 

@@ -9,12 +9,11 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from app.store import PracticeDraft, Store
+from app.store import PracticeDraft, Store, housekeeping
+from app.store.housekeeping import MODEL_RETENTION, PRACTICE_RETENTION, delete_expired
 from app.store.limits import STATEMENT_LIMIT_S
 from app.store.queries import utc_now
 from app.store.tables import models, practice_drafts, runs, sessions
-from app.store.upkeep import housekeeping
-from app.store.upkeep.housekeeping import MODEL_RETENTION, PRACTICE_RETENTION, delete_expired
 
 
 def test_models_go_when_nothing_uses_them(store: Store) -> None:

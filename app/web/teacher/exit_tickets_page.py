@@ -60,7 +60,7 @@ class TicketQuestionView:
 
 @dataclass(frozen=True)
 class ExitTicketsPage:
-    """Everything that templates/teacher/exit_tickets.html and its list show."""
+    """Everything that templates/teacher/exit_tickets.html and _exit_tickets.html show."""
 
     access: Annotated[permissions.ActivityAccess, Doc("The activity, its course, and the teacher's role in it.")]
     questions: Annotated[tuple[TicketQuestionView, ...], Doc("The questions, the muddiest points first.")]

@@ -43,7 +43,7 @@ class StudentProgress:
 
 @dataclass(frozen=True)
 class LivePage(ClassPage):
-    """Everything that templates/teacher/live.html and its fragment show."""
+    """Everything that templates/teacher/live.html and _live.html show."""
 
     query: Annotated[dict[str, str], Doc("The part of the address's query that shows names, empty without names.")]
     show: Annotated[str, Doc("The stage or misconception that students are filtered by, empty for everybody.")]

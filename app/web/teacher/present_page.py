@@ -28,7 +28,7 @@ CODE_SIZES: dict[str, CodeSize] = {"large": "large", "small": "small"}
 
 @dataclass(frozen=True)
 class PresentPage(ClassPage):
-    """Everything that templates/teacher/present.html and its fragment show."""
+    """Everything that templates/teacher/present.html and _present.html show."""
 
     now: Annotated[datetime, Doc("The server's time, which the page's clock goes by.")]
     query: Annotated[dict[str, str], Doc("The part of the address's query that fixes the size of the code.")]

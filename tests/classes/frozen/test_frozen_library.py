@@ -24,8 +24,8 @@ from app.sheets.authoring.worksheet_settings import read_settings
 from app.sheets.exit_tickets import load_tickets
 from app.sheets.library import Library
 from app.store import Activity, Content, FrozenWorksheet, Policies, Store
+from app.store.housekeeping import delete_expired
 from app.store.tables import snapshots
-from app.store.upkeep.housekeeping import delete_expired
 from app.translation import ENGLISH
 from tests.helpers.answer_keys import KEY, WIDE
 from tests.helpers.changed_library import Change, with_everything_changed, without_anything

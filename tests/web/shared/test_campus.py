@@ -33,6 +33,7 @@ from pydantic import ValidationError
 from app.logs import LogFormatter
 from app.settings import PROJECT, Settings
 from app.store import AuditAction, PracticeAttempt, Store
+from app.store.housekeeping import delete_expired
 from app.store.tables import (
     account_links,
     audit_log,
@@ -43,7 +44,6 @@ from app.store.tables import (
     students,
     visitors,
 )
-from app.store.upkeep.housekeeping import delete_expired
 from app.web.shared import errors
 from tests.helpers.school import School
 

@@ -29,7 +29,7 @@ MAX_ODD = 200  # rows that can be ticked; more would be a list that nobody check
 
 @dataclass(frozen=True)
 class RosterImportPage:
-    """Everything that templates/roster/roster_import.html shows."""
+    """Everything that templates/teacher/roster_import.html shows."""
 
     access: Annotated[CourseAccess, Doc("The course, and the teacher.")]
     entries: Annotated[tuple[CheckedEntry, ...], Doc("The rows of the class list, odd ones first.")] = ()
@@ -51,7 +51,7 @@ def preview_students(store: StoreDep, access: EditableCourse, form: FormDep) -> 
         rows = read_roster_rows(form.file or form.raw("roster", MAX_BODY), MAX_ROSTER_STUDENTS)
     except RosterError as error:
         page = RosterImportPage(access, roster=form.raw("roster", MAX_BODY), problem=str(error))
-        return render("roster/roster_import.html", page, 422)
+        return render("teacher/roster_import.html", page, 422)
     checked = check_entries(rows.entries, store.roster.students(access.course))
     odd = [entry for entry in checked if entry.kind == "odd"][:MAX_ODD]
     page = RosterImportPage(
@@ -62,7 +62,7 @@ def preview_students(store: StoreDep, access: EditableCourse, form: FormDep) -> 
         write_roster(entry.entry for entry in checked if entry.kind == "new"),
         tuple((write_roster([entry.entry]), entry) for entry in odd),
     )
-    return render("roster/roster_import.html", page)
+    return render("teacher/roster_import.html", page)
 
 
 @router.post("/courses/{course_id:int}/students")
@@ -80,7 +80,7 @@ def add_students(store: StoreDep, access: EditableCourse, form: FormDep) -> Resp
             entries += read_roster(row)
     except RosterError as error:
         page = RosterImportPage(access, roster=form.raw("roster", MAX_BODY), problem=str(error))
-        return render("roster/roster_import.html", page, 422)
+        return render("teacher/roster_import.html", page, 422)
     added = store.roster.add_students(access.course, entries)
     store.audit_log.record(access.teacher, AuditAction.STUDENTS_ADDED, access.course, f"{added}")
     counts = f"?added={added}&known={len(entries) - added}"

@@ -101,7 +101,7 @@ class CourseIdea:
 
 @dataclass(frozen=True)
 class CoursePracticePage:
-    """Everything that templates/materials/course_practice.html shows."""
+    """Everything that templates/teacher/course_practice.html shows."""
 
     access: Annotated[permissions.CourseAccess, Doc("The course, the signed-in teacher and their role in it.")]
     is_on: Annotated[bool, Doc("Whether the course has practice of its own.")]
@@ -126,7 +126,7 @@ def show_course_practice(services: ServicesDep, access: StaffCourse, done: str =
         "ended": _("This course’s practice has ended, and its students’ progress is deleted."),
     }
     page = _practice_page(services, access, practice_of(services.store, access.course))
-    return render("materials/course_practice.html", replace(page, notice=notices.get(done, "")))
+    return render("teacher/course_practice.html", replace(page, notice=notices.get(done, "")))
 
 
 @router.post("/courses/{course_id:int}/practice")
@@ -146,7 +146,7 @@ def save_course_practice(services: ServicesDep, access: EditableCourse, form: Fo
     practice = CoursePractice(topics, worksheets)
     if problem := _problem(practice_library(services.library, store, course, practice), practice):
         page = _practice_page(services, access, practice_of(store, course), typed=practice)
-        return render("materials/course_practice.html", replace(page, problem=problem), 422)
+        return render("teacher/course_practice.html", replace(page, problem=problem), 422)
     store.courses.set_practice(course, practice.as_json)
     store.audit_log.record(access.teacher, AuditAction.PRACTICE_SET, course)
     return RedirectResponse(url_for("show_course_practice", course_id=course.id, done="saved"), 303)

@@ -35,7 +35,7 @@ class ChosenMerge:
 
 @dataclass(frozen=True)
 class RosterStudentPage:
-    """Everything that templates/roster/roster_student.html shows."""
+    """Everything that templates/teacher/roster_student.html shows."""
 
     access: Annotated[RosterStudentAccess, Doc("The course, and the teacher.")]
     student: Annotated[Student, Doc("The student.")]
@@ -52,7 +52,7 @@ class RosterStudentPage:
 @router.get("/courses/{course_id:int}/students/{student_id:int}")
 def show_roster_student(store: StoreDep, access: EditableStudent, merge: str = "") -> Response:
     """The page of a student on the roster; `merge` is the id of one to preview a merge into, if it is any."""
-    return render("roster/roster_student.html", _student_page(store, access, merge=merge))
+    return render("teacher/roster_student.html", _student_page(store, access, merge=merge))
 
 
 @router.post("/courses/{course_id:int}/students/{student_id:int}")
@@ -69,7 +69,7 @@ def rename_student(store: StoreDep, access: EditableStudent, form: FormDep) -> R
             problem = _("Another student without a number has the name {name}: add to the name.").format(name=name)
     if problem:
         page = _student_page(store, access, typed=(name, number), problem=problem)
-        return render("roster/roster_student.html", page, 422)
+        return render("teacher/roster_student.html", page, 422)
     store.audit_log.record(access.teacher, AuditAction.STUDENT_RENAMED, access.student)
     return _back_to_roster(access, "renamed")
 
@@ -87,7 +87,7 @@ def set_extra_time(store: StoreDep, access: EditableStudent, form: FormDep) -> R
     minutes = whole_number(form.single_line("minutes"), MAX_MINUTES)
     if minutes is None:
         problem = _("Enter a whole number of minutes from 0 to {most:,}.").format(most=MAX_MINUTES)
-        return render("roster/roster_student.html", _student_page(store, access, time_problem=problem), 422)
+        return render("teacher/roster_student.html", _student_page(store, access, time_problem=problem), 422)
     store.activities.set_extra_time(activity, access.student.id, minutes)
     detail = f"activity {activity.id}: {minutes} min"
     store.audit_log.record(access.teacher, AuditAction.EXTRA_TIME_SET, access.student, detail)

@@ -36,7 +36,7 @@ from app.web.shared.forms import FormDep, FormReader, clamped_number
 from app.web.shared.permissions import StaffActivity, StudentAccess
 from app.web.shared.request_guard import MAX_BODY
 from app.web.shared.services import Services, ServicesDep
-from app.web.shared.sheet_form import MAX_ANSWER, SavedFragment, kept_json, read_scale
+from app.web.shared.sheet_form import MAX_ANSWER, SavedFragment, read_scale, saved_json
 from app.web.shared.templating import render
 from app.web.shared.urls import Press, StudentLinks, url_for
 from app.web.student.class_sheet_view import (
@@ -109,7 +109,7 @@ class PreviewAccess(StudentAccess):
 
 @dataclass(frozen=True)
 class ActivityPreviewPage:
-    """Everything that templates/materials/activity_preview.html shows."""
+    """Everything that templates/teacher/activity_preview.html shows."""
 
     access: Annotated[permissions.StudentAccess, Doc("The activity as it will be open, and a made-up student.")]
     steps: Annotated[tuple[Step, ...], Doc("Its sheets.")]
@@ -146,7 +146,7 @@ def preview_activity(access: Preview) -> Response:
         return RedirectResponse(access.links.ticket, 303)
     steps = activity_steps(access, {})
     page = ActivityPreviewPage(access, steps, rules_in_words(access.activity), next_step(access, steps, False))
-    return render("materials/activity_preview.html", page)
+    return render("teacher/activity_preview.html", page)
 
 
 @router.get("/activities/{activity_id:int}/preview/{number:int}")
@@ -171,7 +171,7 @@ def press_in_preview(
     """
     asked = _posted(services, access, form, number)
     if what == "save":
-        return render("shared/_saved.html", SavedFragment(drawn_sheet(asked, asked.variant), kept_json(None)))
+        return render("shared/_saved.html", SavedFragment(drawn_sheet(asked, asked.variant), saved_json(None)))
     carried = asked.work
     if what in _ACTIONS:
         outcome, asked = asked.done(_ACTIONS[what])
@@ -184,7 +184,9 @@ def press_in_preview(
         raise HTTPException(404)
     hinted = hint_on_last(services, asked, form.raw("hint")) if result == "hint" else None
     page = page_after(asked, make_class_sheet_page(services, asked, hinted), result)
-    return render_class_sheet(request, replace(page, carried=_json_of(carried)))
+    if made := _json_of(carried):
+        page = replace(page, hidden_fields={**page.hidden_fields, "carried": made})
+    return render_class_sheet(request, page)
 
 
 @router.get("/activities/{activity_id:int}/preview/ticket")
