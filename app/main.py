@@ -26,6 +26,7 @@ from app.sheets.worksheet_files import load_library
 from app.store import Store
 from app.store.queries import Clock, utc_now
 from app.translation import ENGLISH, languages
+from app.web.runs import run_page
 from app.web.shared import errors
 from app.web.shared.handout_jobs import HANDOUT_LIMITS, make_handout
 from app.web.shared.queues import watch_queues
