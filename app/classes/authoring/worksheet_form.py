@@ -174,7 +174,8 @@ def rows_of_topic(library: Library, texts: EditorTexts) -> tuple[str, ...]:
 def _with_missing(order: Sequence[str], possible: Sequence[str]) -> list[str]:
     """The keys in order, each missing one of `possible` inserted after the nearest one before it there.
 
-    >>> _with_missing(["scores", "input"], ["input", "queries", "scores"]) ['scores', 'input', 'queries']
+    >>> _with_missing(["scores", "input"], ["input", "queries", "scores"])
+    ['scores', 'input', 'queries']
     """
     complete = list(order)
     for place, key in enumerate(possible):
