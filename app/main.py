@@ -26,7 +26,7 @@ from app.sheets.worksheet_files import load_library
 from app.store import Store
 from app.store.queries import Clock, utc_now
 from app.translation import ENGLISH, languages
-from app.web.runs import run_page
+from app.web.runs.run_page import RUN_LIMITS, run_queued_head
 from app.web.shared import errors
 from app.web.shared.handout_jobs import HANDOUT_LIMITS, make_handout
 from app.web.shared.queues import watch_queues
@@ -84,7 +84,7 @@ def create_app(
     )
 
     services.jobs.add_kind("handout", partial(make_handout, services), HANDOUT_LIMITS)
-    services.jobs.add_kind("run", partial(run_page.run_queued_head, services), run_page.RUN_LIMITS)
+    services.jobs.add_kind("run", partial(run_queued_head, services), RUN_LIMITS)
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from app.algebra.number_text import format_number
-from app.classes.frozen.definitions import corrected_definition, defined_variant
+from app.classes.frozen.definitions import defined_variant
 from app.classes.frozen.frozen_library import frozen_worksheet, library_of
 from app.classes.frozen.misconception_words import MisconceptionWords
 from app.classes.roster_lookup import named_apart
@@ -248,14 +248,14 @@ def report_as_stored(
     """The sheet that gave the stored marks of an attempt, and its report with these marks.
 
     If the attempt was `marked_by` its frozen definition, the sheet is `frozen`; otherwise it is the definition that a
-    regrade stored, cut to the rows that have marks. Regrades of earlier versions stored none: then it is the definition
-    as corrected now. The stored marks are kept even if the sheet would now give others; then no misconception is named.
+    regrade stored, cut to the rows that have marks. The stored marks are kept even if the sheet would now give others;
+    then no misconception is named.
     """
-    if attempt.marked_by == item.sheet_key:
+    is_regraded = attempt.marked_by != item.sheet_key
+    definition = store.regrades.definitions(activity.id).get(attempt.marked_by) if is_regraded else None
+    if definition is None:
         return frozen, with_kept_marks(frozen, grade(frozen, box_texts(frozen, attempt.answers)), attempt.marks)
     marked_rows = {blank.rpartition(".")[0] for blank in attempt.marks}
-    stored = store.regrades.definitions(activity.id).get(attempt.marked_by or "")
-    definition = stored or corrected_definition(library, store, activity.content, item, [attempt.variant.model])
     sheet = defined_variant(library, store, definition, activity.policies, attempt.variant)
     rows = tuple(row for row in frozen.worksheet.rows if row in marked_rows)
     sheet = replace(sheet, worksheet=replace(sheet.worksheet, rows=rows))

@@ -50,7 +50,7 @@ class Courses(QueryBase):
     def add(self, title: str, time_zone: str, teacher: Teacher, sample: bool = False) -> Course:
         """Create a course with the teacher, as instructor, as its only staff; in a sample, students are simulated."""
         row = {"title": title, "time_zone": time_zone, "sample": sample, "created_at": self.now()}
-        with self._write_transaction() as connection:
+        with self.transaction() as connection:
             course_id = insert_row(connection, courses, row)
             connection.execute(sa.insert(staff).values(course_id=course_id, teacher_id=teacher.id, role="instructor"))
         return Course(course_id, title, time_zone, sample, None)

@@ -139,10 +139,19 @@ def migration_transaction(engine: sa.Engine) -> Iterator[sa.Connection]:
                 connection.exec_driver_sql("PRAGMA foreign_keys=ON")
 
 
+class OlderDatabaseError(Exception):
+    """The tables are from before the first release, and nothing brings them up to date."""
+
+
+def is_before_release(revision: str) -> bool:
+    """Whether a revision is from before the first release: digits alone, such as "0012"."""
+    return revision.isdecimal()
+
+
 def prepare_tables(connection: sa.Connection) -> None:
     """Create the newest tables in an empty database, or run the missing migrations of another, without a commit.
 
-    Raises CommandError for a revision that this code does not know.
+    Raises what `upgrade` raises.
     """
     if sa.inspect(connection).get_table_names():
         upgrade(connection)
@@ -152,24 +161,19 @@ def prepare_tables(connection: sa.Connection) -> None:
 
 
 def upgrade(connection: sa.Connection, revision: str = "head") -> None:
-    """Run the missing migrations up to a revision, such as "0004", without a commit.
+    """Run the missing migrations up to a revision, such as "0001_tables", without a commit.
 
-    Raises CommandError for a revision that this code does not know.
+    Raises OlderDatabaseError for tables from before the first release, and CommandError where the tables have another
+    revision that this code does not know.
     """
+    if is_before_release(revision_of(connection) or ""):
+        raise OlderDatabaseError
     command.upgrade(_scripts(connection), revision)
 
 
 def revision_of(connection: sa.Connection) -> str | None:
-    """The revision of a database, such as "0004"; None if it has no tables."""
+    """The revision of a database, such as "0001_tables"; None if it has no tables."""
     return MigrationContext.configure(connection).get_current_revision()
-
-
-def convert_plain_codes(connection: sa.Connection, key: SecretKey) -> None:
-    """Store with the key the resume codes that earlier versions stored as a plain SHA-256; the codes stay valid."""
-    plain = sa.select(students.c.id, students.c.resume_hash).where(sa.func.length(students.c.resume_hash) == 64)
-    for row in connection.execute(plain).all():
-        this = sa.update(students).where(students.c.id == row.id)
-        connection.execute(this.values(resume_hash=key.rehash(row.resume_hash)))
 
 
 def count_locked(engine: sa.Engine, key: SecretKey) -> int:

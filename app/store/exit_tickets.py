@@ -82,7 +82,7 @@ class ExitTickets(QueryBase):
         """
         arrived = (attendance.c.activity_id == activity_id, attendance.c.student_id == student_id)
         first = sa.update(attendance).where(*arrived, attendance.c.ticket_in.is_(False)).values(ticket_in=True)
-        with self._write_transaction() as connection:
+        with self.transaction() as connection:
             if not connection.execute(first).rowcount:
                 return False
             if anonymous:
@@ -134,7 +134,7 @@ class ExitTickets(QueryBase):
         0 and there are no earlier answers. One transaction, so that a ticket is either sealed or open, whenever the
         process is killed.
         """
-        with self._write_transaction(immediate=True) as connection:
+        with self.transaction() as connection:
             # PostgreSQL: only one process mixes an activity at a time. SQLite has its write lock.
             lock = sa.select(activities.c.id).where(activities.c.id == activity_id).with_for_update(key_share=True)
             connection.execute(lock)

@@ -78,7 +78,7 @@ class StudentMerge(QueryBase):
         """
         if stays.id == goes.id or stays.course_id != goes.course_id:
             return False
-        with self._write_transaction(immediate=True) as connection:
+        with self.transaction() as connection:
             pair = sa.select(students).where(students.c.id.in_((stays.id, goes.id))).order_by(students.c.id)
             rows = {row.id: row for row in connection.execute(pair.with_for_update())}
             if len(rows) < 2:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -86,3 +87,13 @@ def test_the_copy_of_a_course_has_copies_of_its_materials(kept: Store, library: 
     assert copied["worksheet"].content == SHEET
     assert copied["worksheet"].id != sheet.id
     assert practice_of(kept, copy) == CoursePractice(("costs",), (copied["worksheet"].key,))
+
+
+def test_a_library_with_the_same_worksheets_keeps_its_sheets(library: Library) -> None:
+    """Each request would otherwise work out the sheets, drawings and confusions of an own worksheet anew."""
+    [own] = [replace(library.worksheets["llama-7b"], key="own-1")]
+    [model] = [replace(library.models["llama-7b"], key="cfg-1")]
+    added = library.with_added([own], [model])
+    assert added.variant("own-1", "cfg-1") is library.with_added([own], [replace(model)]).variant("own-1", "cfg-1")
+    assert library.with_added([own], [replace(model, name="Another")]) is not added
+    assert library.with_added(models=[library.models["llama-7b"]]) is library

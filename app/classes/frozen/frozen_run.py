@@ -36,10 +36,8 @@ def freeze_run(variant: Variant, activity: Activity | None = None, sheet_number:
     return FrozenRun(activity.id if activity else None, values, model)
 
 
-def sheet_of_run(library: Library, store: Store, run: Run) -> Variant | None:
-    """The sheet that a run was started on, as it was then; None for runs of earlier versions, which stored none."""
-    if run.frozen is None:
-        return None
+def sheet_of_run(library: Library, store: Store, run: Run) -> Variant:
+    """The sheet that a run was started on, as it was then."""
     content, sizes = Content.from_json(run.frozen["content"]), VariantSizes(**run.frozen["sizes"])
     # Runs in practice are of ever new sheets: remembered, they would displace the libraries of activities.
     frozen_library = (make_library if run.activity_id is None else library_of)(library, store, content)

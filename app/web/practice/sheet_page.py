@@ -45,7 +45,7 @@ from app.web.shared.model_menu import ModelMenu, model_menu
 from app.web.shared.permissions import require_practice
 from app.web.shared.services import LibraryDep, Services, ServicesDep, StoreDep
 from app.web.shared.sheet_form import SavedFragment, draw_typed, read_hint_level, read_scale
-from app.web.shared.sheet_on_page import SheetFormPage
+from app.web.shared.sheet_form_fields import SheetFormPage
 from app.web.shared.sheet_view import (
     all_boxes_right,
     changed_since_check,

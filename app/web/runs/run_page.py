@@ -22,14 +22,13 @@ from app.forward.run import HEAD_RUNS, HeadRun
 from app.machine.jobs import Job, JobLimits, JobRefusedError, Task
 from app.machine.work_queue import Client
 from app.shapes.table import Blank
-from app.sheets.library import Library
 from app.sheets.reading import Answer
 from app.sheets.variant import Row, Variant
-from app.store import Answers, Run, Store
+from app.store import Answers, Run
 from app.store.limits import insist
 from app.translation import gettext as _
 from app.translation import ngettext
-from app.web.practice.sheet_request import posted_sheet, sheet_key, sheet_link, variant_of_key
+from app.web.practice.sheet_request import posted_sheet, sheet_link
 from app.web.shared.cookies import VISITOR_COOKIE
 from app.web.shared.forms import FormDep, whole_number
 from app.web.shared.permissions import QueueClient, require_practice, require_run
@@ -203,15 +202,15 @@ def run_again(
     student may store, or else in what the network may.
     """
     first, _job = _find_run(services, run_id)
-    variant = _sheet_of(services.library, services.store, first)
+    variant = sheet_of_run(services.library, services.store, first)
     size = BYTES_OF_RUN + bytes_of(first.answers)
     token, find = request.cookies.get(VISITOR_COOKIE), services.store.activities.of_visitor
     if token and first.activity_id and (enrolled := find(token, first.activity_id)):
         services.storage.charge_student(enrolled.student.id, size)
     else:
         services.storage.charge(client_network(request), size)
-    frozen = FrozenRun(first.activity_id, first.frozen, model_snapshot(variant.model)) if first.frozen else None
-    run = _start(services, client, variant, first.answers, options, frozen or freeze_run(variant))
+    frozen = FrozenRun(first.activity_id, first.frozen, model_snapshot(variant.model))
+    run = _start(services, client, variant, first.answers, options, frozen)
     return _respond(request, services, variant, run, _sheet_address(first, variant), options)
 
 
@@ -219,7 +218,7 @@ def run_again(
 def show_run(request: Request, services: ServicesDep, run_id: str) -> Response:
     """The run, finished or not, beside its sheet as it was then, for whoever has its address and may see it."""
     run, job = _find_run(services, run_id)
-    page = _run_page(run, _sheet_of(services.library, services.store, run), job)
+    page = _run_page(run, sheet_of_run(services.library, services.store, run), job)
     return render_page_or_fragment(request, "runs/run.html", "runs/_run.html", page)
 
 
@@ -227,7 +226,7 @@ def show_run(request: Request, services: ServicesDep, run_id: str) -> Response:
 def show_agreement(services: ServicesDep, run_id: str) -> Response:
     """What a run says of its sheet in one line, for the page of the sheet; nothing where it came to nothing."""
     run, job = _find_run(services, run_id)
-    variant = _sheet_of(services.library, services.store, run)
+    variant = sheet_of_run(services.library, services.store, run)
     return render("runs/_agreement.html", _agreement(run, variant, job))
 
 
@@ -253,14 +252,9 @@ def show_attention_weights(services: ServicesDep, run_id: str) -> Response:
     return Response(_weights_png(result.picture.cells), media_type="image/png", headers=headers)
 
 
-def _sheet_of(library: Library, store: Store, run: Run) -> Variant:
-    """The sheet of a run; that of today's library for a run of an earlier version, which kept none of its own."""
-    return sheet_of_run(library, store, run) or variant_of_key(library, store, run.sheet_key)
-
-
 def _sheet_address(run: Run, variant: Variant) -> str:
     """The address of the sheet that a run was started on, in its activity or in practice."""
-    if run.activity_id is None or run.frozen is None:
+    if run.activity_id is None:
         return sheet_link(variant)
     return url_for("show_class_sheet", activity_id=run.activity_id, number=run.frozen["sheet"])
 
@@ -511,7 +505,7 @@ def _start(
     """Store a new run, and queue it; one that there is no room for has a problem instead."""
     settings = {"device": options.device, "dtype": options.dtype, "head": options.head}
     with services.store.transaction():
-        run = services.store.add_run(sheet_key(variant), answers, frozen.activity_id, frozen.values, (frozen.snapshot,))
+        run = services.store.add_run(answers, frozen.values, frozen.activity_id, (frozen.snapshot,))
         try:
             services.jobs.submit("run", client, run.id, {}, settings)
         except JobRefusedError:
@@ -526,7 +520,7 @@ def run_queued_head(services: Services, task: Task) -> bytes:
         return b""
     stored, problem = None, None
     try:
-        variant = _sheet_of(services.library, services.store, run)
+        variant = sheet_of_run(services.library, services.store, run)
         result = run_sheet(services.runner, variant, client=task.client, check=task.check, **task.arguments)
     except HeadNotRun as failure:
         problem = str(failure)

@@ -31,7 +31,7 @@ from app.web.shared.activity_steps import (
 from app.web.shared.permissions import StudentAccess
 from app.web.shared.services import Services
 from app.web.shared.sheet_form import Drawing, draw_typed, read_hint_level, saved_json
-from app.web.shared.sheet_on_page import SheetFormPage
+from app.web.shared.sheet_form_fields import SheetFormPage
 from app.web.shared.sheet_view import (
     all_boxes_right,
     changed_since_check,

@@ -367,7 +367,7 @@ def test_a_run_whose_end_cannot_be_stored_says_so_at_once(
 
 def test_a_long_problem_is_cut_and_stored(store: Store) -> None:
     """PostgreSQL refuses a longer text than its column has room for."""
-    run = store.add_run("s", {})
+    run = store.add_run({}, {})
     store.finish_run(run.id, None, "x" * 900)
     stored = store.find_run(run.id)
     assert stored
