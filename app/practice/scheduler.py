@@ -242,10 +242,10 @@ def _sheet_coming_back(practice: Practice) -> NextSheet | None:
     waiting = practice.waiting
     if not waiting:
         return None
-    own, at = practice.level, practice.open_levels.index(practice.level)
+    current, at = practice.level, practice.open_levels.index(practice.level)
     others = (*reversed(practice.open_levels[:at]), *practice.open_levels[at + 1 :])
-    may_leave = practice.is_of(practice.past[-1], own) or max(waiting.values()) >= SHEETS_BEFORE_OTHER_LEVELS
-    for level in (own, *(others if may_leave else ())):
+    may_leave = practice.is_of(practice.past[-1], current) or max(waiting.values()) >= SHEETS_BEFORE_OTHER_LEVELS
+    for level in (current, *(others if may_leave else ())):
         if variant := _sheet_of_level_showing(practice, level, tuple(waiting)):
             shown = {group_of(key) for key in distinguishable_misconceptions(variant).intersection(waiting)}
             return NextSheet(variant, level, "back", tuple(group for group in MISCONCEPTION_GROUPS if group in shown))
