@@ -257,6 +257,24 @@ def test_a_page_its_template_and_its_test_share_a_name(page: Path) -> None:
     assert template != (page.stem in PAGES_WITHOUT_TEMPLATE), "no template and no reason, or both"
 
 
+def rules() -> list[str]:
+    """Every module of the packages of rules and queries that decide anything."""
+    decisions = ast.If | ast.IfExp | ast.While | ast.Match | ast.Try | ast.BoolOp
+    packages = ("activities", "classes", "practice", "store")
+    return [
+        name
+        for name, tree in app_modules().items()
+        if package_of(name) in packages and any(isinstance(node, decisions) for node in ast.walk(tree))
+    ]
+
+
+@pytest.mark.parametrize("module", rules())
+def test_a_rule_has_a_test_of_its_name(module: str) -> None:
+    """app/classes/regrade.py has tests/classes/test_regrade.py; tables and values without a decision need none."""
+    _, *folders, name = module.split(".")
+    assert (PROJECT / "tests" / Path(*folders) / f"test_{name}.py").exists()
+
+
 def rooms() -> dict[str, str]:
     """The folder of each address in the table of ARCHITECTURE.md, such as "practice" of "/sheet"."""
     table = (PROJECT / "ARCHITECTURE.md").read_text().partition("## Where is the page?")[2].partition("## Words")[0]
