@@ -7,6 +7,7 @@ import pkgutil
 import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 
 from fastapi import APIRouter, FastAPI
 from starlette.middleware.gzip import GZipMiddleware
@@ -16,6 +17,7 @@ from app.classes.closing import INTERVAL_S
 from app.exchange.mail import Mail, read_sender, read_server
 from app.forward.process import MAX_WAITING_RUNS, RUNNER_IDLE_LIMIT_S, SHARE_OF_VISITORS, HeadRunner
 from app.handout.handout_printer import HandoutPrinter
+from app.machine.jobs import Jobs
 from app.machine.turn import MachineTurn
 from app.settings import PROJECT, Settings
 from app.sheets.exit_tickets import Ticket, load_tickets
@@ -24,7 +26,9 @@ from app.sheets.worksheet_files import load_library
 from app.store import Store
 from app.store.queries import Clock, utc_now
 from app.translation import ENGLISH, languages
+from app.web.runs.run_page import RUN_LIMITS, run_queued_head
 from app.web.shared import errors
+from app.web.shared.handout_jobs import HANDOUT_LIMITS, make_handout
 from app.web.shared.queues import watch_queues
 from app.web.shared.rate_limits import RateLimits, StorageBudget
 from app.web.shared.request_guard import Guard
@@ -71,6 +75,7 @@ def create_app(
         store,
         runner or _runner(settings),
         printer,
+        Jobs(store.jobs),
         tickets,
         limits,
         storage=StorageBudget(settings.workers),
@@ -78,18 +83,23 @@ def create_app(
         closing_interval_s=closing_interval_s,
     )
 
+    services.jobs.add_kind("handout", partial(make_handout, services), HANDOUT_LIMITS)
+    services.jobs.add_kind("run", partial(run_queued_head, services), RUN_LIMITS)
+
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
         """Take in drafts of activities that end, and tidy up; at the end, close all that has threads or processes."""
         sys.setswitchinterval(SWITCH_INTERVAL_S)
         services.closing.start()
         services.housekeeper.start()
+        services.jobs.start()
         async with watch_queues(services):
             yield
         services.closing.close()
         services.housekeeper.close()
         if services.mail:
             services.mail.outbox.close()
+        services.jobs.close()
         services.runner.close()
         services.printer.close()
         services.health.close()

@@ -51,7 +51,7 @@ MAY_IMPORT: Mapping[str, set[str]] = {
     "practice": CORE - {"practice"},
     "secret_key": set(),
     "activities": set(),
-    "store": {"secret_key", "activities"},
+    "store": {"machine", "secret_key", "activities"},
     "exchange": {*BELOW_SHEETS, "sheets", "activities", "store"},
     "handout": {*CORE, "activities", "store", "exchange"} - {"practice"},
     "classes": {*CORE, "activities", "store", "exchange"} - {"practice"},

@@ -113,6 +113,11 @@ class Content:
     models: Mapping[str, str] = field(default_factory=dict)
     snapshots: tuple[Snapshot, ...] = field(default=(), compare=False, repr=False)
 
+    @property
+    def named(self) -> tuple[str, ...]:
+        """The hashes of the snapshots that it names."""
+        return tuple({self.wording, *self.models.values()})
+
     @cached_property
     def fingerprint(self) -> str:
         """Tells this content from any other: a hash of everything in it."""

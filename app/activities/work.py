@@ -151,9 +151,8 @@ class ClassAttempt:
     """One check of a sheet, stored for good; a submission if it was handed in.
 
     `marked_by` is the sheet key (`FrozenWorksheet.sheet_key`) of the worksheet definition that gave the stored marks:
-    the attempt's own `sheet_key` until a regrade marks it by a corrected definition. It is None for attempts that were
-    regraded before the database knew this. `taken_in`: it was a draft when the activity closed. `late`: it was made in
-    the late window, or after answers had been shown.
+    the attempt's own `sheet_key` until a regrade marks it by a corrected definition. `taken_in`: it was a draft when
+    the activity closed. `late`: it was made in the late window, or after answers had been shown.
     """
 
     id: int
@@ -171,7 +170,7 @@ class ClassAttempt:
     out_of: int
     handed_in: bool
     created_at: datetime
-    marked_by: str | None = None
+    marked_by: str
     taken_in: bool = False
     late: bool = False
 

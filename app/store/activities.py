@@ -19,13 +19,14 @@ from app.activities.work import ClassSheetWork
 
 from .classwork import select_work, work_of
 from .courses import Course
-from .queries import QueryBase, columns, from_row, hash_secret
+from .queries import QueryBase, columns, from_row, hash_secret, insert_row
 from .roster import Student, new_code, normalised_code
 from .tables import (
     activities,
     courses,
     enrolments,
     extra_time,
+    revision_snapshots,
     revisions,
     snapshots,
     students,
@@ -120,7 +121,7 @@ class Activities(QueryBase):
                    "created_at": self.now(), **_plan_values(plan)}  # fmt: skip
             insert = self._insert_into(activities).values(row)
             unless_used = insert.on_conflict_do_nothing(index_elements=[activities.c.join_code])
-            with self._write_transaction() as connection:
+            with self.transaction() as connection:
                 activity_id = connection.scalar(unless_used.returning(activities.c.id))
                 if activity_id is not None:
                     self._insert_revision(connection, activity_id, 1, content)
@@ -269,7 +270,7 @@ class Activities(QueryBase):
         """
         if content.as_json() == activity.content.as_json():
             return activity.revision
-        with self._write_transaction() as connection:
+        with self.transaction() as connection:
             if activity.state == "draft":
                 self._replace_revision(connection, activity.id, activity.revision, content)
                 return activity.revision
@@ -278,7 +279,7 @@ class Activities(QueryBase):
 
     def complete(self, activity_id: int, revision: int, content: Content) -> None:
         """Store a revision's content with snapshots that it lacked; everything else in it must be as it was."""
-        with self._write_transaction() as connection:
+        with self.transaction() as connection:
             self._replace_revision(connection, activity_id, revision, content)
 
     def snapshots(self, hashes: Iterable[str]) -> Mapping[str, str]:
@@ -309,7 +310,8 @@ class Activities(QueryBase):
         """Insert a content as the revision of an activity with that number, created now."""
         keep_snapshots(connection, self._insert_into, content.snapshots, self.now())
         row = {"activity_id": activity_id, "number": number, "content": content.as_json(), "created_at": self.now()}
-        connection.execute(sa.insert(revisions).values(row))
+        revision_id = insert_row(connection, revisions, row)
+        name_snapshots(connection, revision_snapshots.c.revision_id, revision_id, content.named)
 
     def _select(self, *conditions: sa.ColumnElement[bool]) -> tuple[Activity, ...]:
         """The activities that meet every condition, newest first."""
@@ -325,6 +327,12 @@ def keep_snapshots(connection: sa.Connection, insert_into: InsertInto, kept: Ite
         row = {"hash": snapshot.hash, "kind": snapshot.kind, "content": snapshot.content, "kept_at": at}
         insert, again = insert_into(snapshots).values(row), {"kept_at": at}
         connection.execute(insert.on_conflict_do_update(index_elements=[snapshots.c.hash], set_=again))
+
+
+def name_snapshots(connection: sa.Connection, owner: sa.Column[int], owner_id: int, hashes: Iterable[str]) -> None:
+    """Store that a revision or regrade names these snapshots, as far as they are stored."""
+    named = sa.select(sa.literal(owner_id), snapshots.c.hash).where(snapshots.c.hash.in_(list(hashes)))
+    connection.execute(sa.insert(owner.table).from_select([owner.name, "hash"], named))
 
 
 def _activity(row: Any, content: Content | None = None) -> Activity:

@@ -365,7 +365,7 @@ class Classwork(QueryBase):
             for paper in papers
         ]  # fmt: skip
         if papers:
-            with self._write_transaction() as connection:
+            with self.transaction() as connection:
                 for table, rows in ((attendance, arrivals), (class_drafts, drafts), (class_attempts, attempts)):
                     connection.execute(self._insert_into(table).on_conflict_do_nothing(), rows)
 
@@ -383,7 +383,7 @@ class Classwork(QueryBase):
         ]  # fmt: skip
         if rows:
             unique = [class_attempts.c.student_id, class_attempts.c.client_id]
-            with self._write_transaction() as connection:
+            with self.transaction() as connection:
                 connection.execute(
                     self._insert_into(class_attempts).on_conflict_do_nothing(index_elements=unique), rows
                 )

@@ -25,7 +25,8 @@ from app.store.tables import (
     models,
     practice_attempts,
     practice_drafts,
-    regrades,
+    regrade_snapshots,
+    revision_snapshots,
     revisions,
     runs,
     sessions,
@@ -40,12 +41,10 @@ REMOVED_RETENTION = timedelta(days=30)  # of worksheets and exit tickets that th
 AUDIT_RETENTION = timedelta(days=2 * 365)
 ROWS_AT_A_TIME, PAUSE_S = 500, 0.05  # in one transaction, and between two, so that saves go on meanwhile
 _MODEL_KEY = re.compile(r"cfg-[0-9a-f]{20}")
-_HASH = re.compile(r"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
 # Where the key of an imported model may stand; an activity's revision has a copy of the model as well.
 _KEY_COLUMNS = (
     practice_drafts.c.sheet_key,
     practice_attempts.c.sheet_key,
-    runs.c.sheet_key,
     class_drafts.c.variant,
     class_attempts.c.variant,
     revisions.c.content,
@@ -79,14 +78,15 @@ def delete_expired(engine: sa.Engine, at: datetime) -> int:
         practice_attempts.c.created_at < recent,
         materials.c.removed_at < at - REMOVED_RETENTION,
     )
+    named_in = (revision_snapshots, regrade_snapshots)
+    unnamed = (~sa.exists().where(names.c.hash == snapshots.c.hash) for names in named_in)
     last_use = sa.func.coalesce(models.c.used_at, models.c.created_at)
     steps = [
         *(partial(_delete_rows, condition.left.table, condition) for condition in expired),
         partial(_delete_rows, visitors, visitors.c.created_at < recent, *(~each for each in is_active)),
-        partial(_delete_unnamed, snapshots.c.hash, snapshots.c.kept_at < at - SNAPSHOT_RETENTION, _HASH,
-                (revisions.c.content, regrades.c.definitions)),
-        partial(_delete_unnamed, models.c.key, last_use < at - MODEL_RETENTION, _MODEL_KEY, _KEY_COLUMNS),
-    ]  # fmt: skip
+        partial(_delete_rows, snapshots, snapshots.c.kept_at < at - SNAPSHOT_RETENTION, *unnamed),
+        partial(_delete_unnamed_models, last_use < at - MODEL_RETENTION),
+    ]
     count, errors = 0, list[Exception]()
     for step in steps:
         try:
@@ -116,25 +116,19 @@ def _delete_rows(table: Any, *conditions: sa.ColumnElement[bool], connection: sa
     return count
 
 
-def _delete_unnamed(
-    key: sa.Column[str],
-    is_old: sa.ColumnElement[bool],
-    pattern: re.Pattern[str],
-    columns: tuple[sa.Column[Any], ...],
-    connection: sa.Connection,
-) -> int:
-    """Delete the rows that are old and whose key, which matches the pattern, stands in none of these columns.
+def _delete_unnamed_models(is_old: sa.ColumnElement[bool], connection: sa.Connection) -> int:
+    """Delete the imported models that are old and whose key stands in none of _KEY_COLUMNS.
 
-    Each column is read once, so that it takes as long as there is text, however many rows are old.
+    Each column is read once, so that it takes as long as there is text, however many models are old.
     """
-    unnamed = set(connection.scalars(sa.select(key).where(is_old)))
-    for column in columns if unnamed else ():
+    unnamed = set(connection.scalars(sa.select(models.c.key).where(is_old)))
+    for column in _KEY_COLUMNS if unnamed else ():
         for text in _texts(connection, column):
-            unnamed.difference_update(pattern.findall(text))
+            unnamed.difference_update(_MODEL_KEY.findall(text))
     connection.commit()
     # The time is compared in the row itself, so that PostgreSQL looks again where somebody keeps it at this moment.
     return sum(
-        _delete_rows(key.table, key.in_(keys), is_old, connection=connection)
+        _delete_rows(models, models.c.key.in_(keys), is_old, connection=connection)
         for keys in batches(sorted(unnamed), ROWS_AT_A_TIME)
     )
 

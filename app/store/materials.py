@@ -86,10 +86,10 @@ class Materials(QueryBase):
             return self._found(material_id)
 
     def save(self, material: Material, based_on: int, content: Mapping[str, Any], teacher: Teacher) -> MaterialSave:
-        """Save settings that were changed from the version `based_on`, unless there is a newer one by now.
+        """Save settings that were changed from the version `based_on`, in one transaction, unless there is a newer one.
 
-        Nothing is written where the newest version has these settings already. A material that was removed meanwhile
-        stays removed and is not saved either.
+        If the newest version has these settings already, nothing is written and the result says stored, whatever
+        `based_on`. Otherwise nothing is stored, either, for a material that was removed.
         """
         this = (materials.c.id == material.id, materials.c.removed_at.is_(None))
         # One statement decides: of two servers that save at once, the second finds another number.
@@ -105,7 +105,10 @@ class Materials(QueryBase):
             return MaterialSave(self._found(material.id), is_stored)
 
     def restore(self, material: Material, number: int, teacher: Teacher) -> MaterialSave | None:
-        """Save the settings of an older version again, as a new one; None where there is no version of that number."""
+        """Save the settings of version `number` again, as the newest; None if there is no such version.
+
+        Like `save`, it stores nothing if the material has changed since it was read.
+        """
         old = self.version(material, number)
         return self.save(material, material.version, old.content, teacher) if old else None
 
@@ -244,5 +247,5 @@ def _newest_versions() -> sa.Select[Any]:
 
 
 def _listed(content: Mapping[str, Any]) -> dict[str, str]:
-    """What lists show of some settings: title, topic and model, cut to what their columns hold; "" for none."""
+    """The title, topic and model in some settings, cut to what their columns hold; "" for a missing one."""
     return {name: clean_line(str(content.get(name, "")), longest) for name, longest in _LISTED.items()}

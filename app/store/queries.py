@@ -234,9 +234,17 @@ class QueryBase:
         """Make everything that this thread reads and writes inside one transaction, in whatever group of queries.
 
         It is committed at the end and rolled back by an exception. A transaction inside another one is part of it: its
-        exception takes back what it wrote, and the outer one is what commits. Other threads are not affected.
+        exception takes back what it wrote, and the outer one is what commits. Other threads are not affected. On SQLite
+        nobody else writes meanwhile, so what was read is still true when something is written; PostgreSQL has row
+        locks for that.
         """
-        with self._write_transaction(immediate=True) as connection:
+        if current := self._current_connection():
+            with current.begin_nested():
+                yield current
+            return
+        with self._write_lock, self.engine.begin() as connection:
+            if self.engine.dialect.name == "sqlite":
+                connection.exec_driver_sql("BEGIN IMMEDIATE")
             outer = _CURRENT.set((self.engine, connection))
             try:
                 yield connection
@@ -269,23 +277,6 @@ class QueryBase:
         if error:
             raise error
         return cast(Result, result)
-
-    @contextmanager
-    def _write_transaction(self, *, immediate: bool = False) -> Iterator[sa.Connection]:
-        """A connection whose writes are committed at the end and rolled back by an exception.
-
-        Inside `transaction()` it is a savepoint of that transaction. `immediate` takes SQLite's write lock before the
-        first read, so that what was read is still true when it is written; SQLite otherwise takes it at the first
-        write. PostgreSQL has row locks for that.
-        """
-        if current := self._current_connection():
-            with current.begin_nested():
-                yield current
-            return
-        with self._write_lock, self.engine.begin() as connection:
-            if immediate and self.engine.dialect.name == "sqlite":
-                connection.exec_driver_sql("BEGIN IMMEDIATE")
-            yield connection
 
     @contextmanager
     def _read_connection(self) -> Iterator[sa.Connection]:

@@ -136,7 +136,7 @@ class Roster(QueryBase):
         Those are kept who have joined, or of whom anything is stored: they no longer count as imported.
         """
         this = (students.c.course_id == course.id, students.c.import_key == import_key)
-        with self._write_transaction() as connection:
+        with self.transaction() as connection:
             never_joined = (students.c.joined_at.is_(None), *_nothing_in(*_WORK, attendance, enrolments))
             removed = connection.execute(sa.delete(students).where(*this, *never_joined)).rowcount
             kept = connection.execute(sa.update(students).where(*this).values(import_key=None)).rowcount
@@ -157,7 +157,7 @@ class Roster(QueryBase):
         idle = sa.select(students.c.id).where(
             students.c.course_id == course.id, students.c.id <= newest_id, *_IDLE_NEWCOMER
         )
-        with self._write_transaction(immediate=True) as connection:
+        with self.transaction() as connection:
             # PostgreSQL: a first save of one of them is either seen by the DELETE or waits for it.
             locked = connection.scalars(idle.with_for_update()).all()
             return sum(
@@ -196,7 +196,7 @@ class Roster(QueryBase):
         """
         this = sa.update(students).where(students.c.id == student.id)
         try:
-            with self._write_transaction() as connection:
+            with self.transaction() as connection:
                 connection.execute(this.values(name=name, name_key=name_key(name), roster_key=roster_key))
         except IntegrityError:
             return False
@@ -211,7 +211,7 @@ class Roster(QueryBase):
 
         Their drafts, attempts and exit tickets stay.
         """
-        with self._write_transaction() as connection:
+        with self.transaction() as connection:
             connection.execute(sa.delete(enrolments).where(enrolments.c.student_id == student.id))
             this = sa.update(students).where(students.c.id == student.id)
             connection.execute(this.values(joined_at=None, resume_hash=None))
@@ -245,7 +245,7 @@ class Roster(QueryBase):
             "joined_at": at,
             "created_at": at,
         }
-        with self._write_transaction() as connection:
+        with self.transaction() as connection:
             insert = self._insert_into(students).values(row).on_conflict_do_nothing().returning(students.c.id)
             student_id = connection.scalar(insert)
             if student_id is None:
@@ -263,7 +263,7 @@ class Roster(QueryBase):
         """
         code = code or new_code()
         unclaimed = (students.c.id == student.id, students.c.joined_at.is_(None))
-        with self._write_transaction() as connection:
+        with self.transaction() as connection:
             joined = (
                 sa.update(students)
                 .where(*unclaimed)
@@ -285,7 +285,7 @@ class Roster(QueryBase):
 
     def resume(self, student: Student, visitor_id: int) -> None:
         """Enrol one more browser as a student whose resume code was typed; browsers enrolled before stay so."""
-        with self._write_transaction() as connection:
+        with self.transaction() as connection:
             self._enrol(connection, student, visitor_id)
 
     def is_resume_code(self, student: Student, code: str) -> bool:

@@ -322,6 +322,15 @@ def test_a_box_that_another_tab_has_changed_counts_as_it_is_stored() -> None:
     assert outcome.report.complete
 
 
+@pytest.mark.parametrize("action", [sheet_actions.save, sheet_actions.check, sheet_actions.hand_in])
+def test_the_edits_of_a_form_are_stored_with_its_texts(action: Action) -> None:
+    """Also by the first form of a sheet: the page would otherwise take what it typed for unsaved."""
+    edits = {"queries.rows": Stamp("thistab1", 1)}
+    outcome = action(SHEET, work_after(NOTHING_DONE), rules_at(MOMENTS["as it opens"]), SentSheet(RIGHT, edits))
+    assert outcome.sent
+    assert outcome.sent.edits == edits
+
+
 # Auto-submission
 
 

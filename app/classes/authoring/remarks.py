@@ -32,7 +32,7 @@ class Remark:
 
 
 def remarks_on(library: Library, worksheet: Worksheet) -> tuple[Remark, ...]:
-    """Everything the checker finds on a worksheet with its own model and length, what matters first.
+    """Everything the checker finds on a worksheet with its default model and length, what matters first.
 
     The library must hold the worksheet's models; it need not hold the worksheet.
     """
@@ -53,7 +53,7 @@ def remarks_on(library: Library, worksheet: Worksheet) -> tuple[Remark, ...]:
 
 
 def _proposed_once(remarks: Sequence[Remark]) -> tuple[Remark, ...]:
-    """The remarks with each proposal only at the last one that it would mend."""
+    """The remarks, a proposal that several make only at the last of them."""
     later = [{proposal for other in remarks[at + 1 :] for proposal in other.proposals} for at in range(len(remarks))]
     return tuple(
         replace(remark, proposals=tuple(each for each in remark.proposals if each not in after))
@@ -62,7 +62,7 @@ def _proposed_once(remarks: Sequence[Remark]) -> tuple[Remark, ...]:
 
 
 def _proposals(library: Library, variant: Variant, finding: Finding) -> Iterator[Proposal]:
-    """What would mend a finding on a sheet."""
+    """The buttons that would fix a finding: none for some kinds, and a title only if it does fix it."""
     sheet = variant.worksheet
     if tokens := finding.proposed_tokens:
         yield Proposal(_("{tokens} tokens would tell them apart").format(tokens=tokens), f"set tokens {tokens}")

@@ -37,10 +37,11 @@ class Offer:
     ticket_corrected: bool = False
 
     def freeze(self, worksheets: Sequence[ChosenWorksheet | str], ticket: str) -> Content:
-        """The content of the activity with these worksheets, and the exit ticket of this key; '' for no ticket.
+        """The content of the activity with these worksheets, and the exit ticket with key `ticket`, none if it has no
+        such key.
 
-        Raises WorksheetError for a key that is not offered, TokensError and TopicError for a model or a number of
-        tokens that a worksheet cannot have.
+        A worksheet that stays the same keeps its sheet key. Raises WorksheetError for a worksheet that is not offered,
+        TokensError and TopicError for a model or a number of tokens that it cannot have.
         """
         content = freeze(self.library, worksheets, self.tickets.get(ticket))
         if self.activity is None:
@@ -58,10 +59,10 @@ def offer_of(
     corrections: Collection[str] = (),
     new_ticket: bool = False,
 ) -> Offer:
-    """What can be chosen for an activity; `library` and `tickets` are those of now.
+    """What can be chosen for an activity, None for a new one; `library` and `tickets` are the present ones.
 
-    A draft gets everything as it is now. Later, what students have stays, but for the worksheets with the keys
-    `corrections`, with their models and the wording of now, and for the ticket where there is to be a `new_ticket`.
+    A draft gets everything as it is now. Later, what students have stays, except the worksheets whose keys are in
+    `corrections`, with their present models and wording, and the ticket if `new_ticket`.
     """
     if activity is None:
         return Offer(library, tickets)
@@ -87,9 +88,9 @@ def offer_of(
 
 
 def content_to_open(library: Library, tickets: Mapping[str, Ticket], store: Store, activity: Activity) -> Content:
-    """What students get once an activity is opened: of a draft, its sheets and ticket as they are defined now.
+    """What students get once an activity is opened: a draft's sheets and ticket as they are defined now.
 
-    Raises what `Offer.freeze` raises.
+    Unchanged if it is no draft. Raises what `Offer.freeze` raises.
     """
     content = activity.content
     if activity.state != "draft":
@@ -116,15 +117,15 @@ def _is_corrected(library: Library, own: Library, item: FrozenWorksheet) -> bool
 
 
 def _with_gone(today: Mapping[str, T], own: Mapping[str, T]) -> dict[str, T]:
-    """What there is now, and after it what only the activity has still."""
+    """All of `today`, then the entries of `own` whose keys it lacks."""
     return {**today, **{key: value for key, value in own.items() if key not in today}}
 
 
 def _as_stored(item: FrozenWorksheet, content: Content, before: Content) -> FrozenWorksheet:
-    """A worksheet of a content, in the form in which the activity's content had it before where it stays the same.
+    """A worksheet of a content, in the form it had in `before` if it is the same, so that its sheet key stays.
 
-    Its sheet key then stays, and with it students' work. Where the questions stay and a model has another config now,
-    so that other answers are right, it gets another edition, and with it another sheet key.
+    If its questions stay, but a model has another config now, so that other answers are right, it gets another edition,
+    and with it another sheet key.
     """
     stored = next((each for each in before.items if each.key == item.key), None)
     if stored is None:
@@ -139,6 +140,6 @@ def _as_stored(item: FrozenWorksheet, content: Content, before: Content) -> Froz
 
 
 def edition_of(models: Mapping[str, str], before: Mapping[str, str]) -> str:
-    """Tells models from those that there were before, both as hashes by key; '' where none of these has changed."""
+    """A hash of these models, by key, if any of them has another hash in `before`; else "". New keys don't count."""
     changed = any(before.get(key, kept) != kept for key, kept in models.items())
     return hashlib.sha256(repr(sorted(models.items())).encode()).hexdigest()[:12] if changed else ""

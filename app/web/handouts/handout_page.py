@@ -6,7 +6,6 @@ import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Annotated
 
 from annotated_doc import Doc
@@ -31,6 +30,7 @@ from app.store import Teacher
 from app.topics.requirements import TopicError
 from app.web.handouts.handout_form import HandoutForm, handout_base_url, pdf_response
 from app.web.shared.errors import status_of
+from app.web.shared.handout_jobs import start_handout
 from app.web.shared.model_menu import ModelMenu, model_menu
 from app.web.shared.permissions import MaybeTeacher, QueueClient, require_practice
 from app.web.shared.services import Services, ServicesDep
@@ -156,15 +156,8 @@ def print_for_class_list(
         plan_sheets(library, replace(options, sheets=1))  # raises here what the job would raise
         if not names:
             check_version_count(library, options)
-        job = services.printer.start_job(
-            library.worksheet(options.worksheet).title,
-            options,
-            names,
-            handout_base_url(request, services.settings),
-            lambda: partial(plan_sheets, library, options, names),
-            teacher.id if teacher else None,
-            client=client,
-        )
+        title, base_url = library.worksheet(options.worksheet).title, handout_base_url(request, services.settings)
+        job = start_handout(services, client, teacher, title, options, names, base_url)
     except FORM_ERRORS as error:
         page, _ = _handout_page(request, services, form.options, teacher, client)
         page = replace(page, names=form.names, names_problem=str(error))

@@ -16,10 +16,9 @@ from fastapi.responses import RedirectResponse
 from app.algebra.number_text import format_number
 from app.classes import sheet_actions
 from app.exchange.imported_models import library_with_model, variant_from_code
-from app.figures.scale import ScaleName
-from app.grading.explanations import MAX_ATTEMPTS_EXPLAINED, Explanation, explain_diagnosis
+from app.grading.explanations import MAX_ATTEMPTS_EXPLAINED, explain_diagnosis
 from app.grading.grade import Report, grade
-from app.grading.hints import Hint, HintLevel, next_hint_level, write_hint
+from app.grading.hints import Hint, next_hint_level, write_hint
 from app.models.architecture import TokensError
 from app.practice.levels import worksheet_after
 from app.practice.progress import PracticePanel, practice_panel
@@ -45,11 +44,9 @@ from app.web.shared.forms import FormDep
 from app.web.shared.model_menu import ModelMenu, model_menu
 from app.web.shared.permissions import require_practice
 from app.web.shared.services import LibraryDep, Services, ServicesDep, StoreDep
-from app.web.shared.sheet_form import Drawing, SavedFragment, draw_typed, read_hint_level, read_scale
+from app.web.shared.sheet_form import SavedFragment, draw_typed, read_hint_level, read_scale
+from app.web.shared.sheet_template import SheetFormPage
 from app.web.shared.sheet_view import (
-    Note,
-    QuestionView,
-    RowView,
     all_boxes_right,
     changed_since_check,
     first_to_mend,
@@ -106,36 +103,17 @@ class Chooser:
     code_problem: str = ""
 
 
-@dataclass(frozen=True)
-class SheetPage:
+@dataclass(frozen=True, kw_only=True)
+class SheetPage(SheetFormPage):
     """Everything that templates/practice/sheet.html and _checked_sheet.html show."""
 
     chooser: Annotated[Chooser, Doc("The worksheets above the sheet, and what was chosen and typed.")]
     model_menu: Annotated[ModelMenu, Doc("The models that can be chosen for the worksheet.")]
-    variant: Annotated[Variant | None, Doc("The sheet; none where the choice cannot be used.")] = None
-    rows: Annotated[tuple[RowView, ...], Doc("The rows to fill in.")] = ()
-    questions: Annotated[tuple[QuestionView, ...], Doc("The open questions under the rows.")] = ()
-    locked: Annotated[bool, Doc("Whether nothing can be typed any more: never outside of a class.")] = False
-    drawing: Annotated[Drawing | None, Doc("What was typed, drawn; None where there is nothing to draw.")] = None
-    scale: Annotated[ScaleName, Doc("How lengths are drawn: by square root, or true.")] = "root"
-    report: Annotated[Report | None, Doc("The last check, none before one.")] = None
-    all_right: Annotated[bool, Doc("Whether every box is right, as it stands.")] = False
-    answers_shown: Annotated[bool, Doc("Whether the answers stand under the boxes.")] = False
-    notice: Annotated[str, Doc("A sentence about the last press of a button, or nothing.")] = ""
-    stale: Annotated[bool, Doc("Whether a box has changed since the last check.")] = False
-    notes: Annotated[tuple[Note, ...], Doc("What is said below rows; the last of it in the bar, too.")] = ()
-    hint: Annotated[Hint | None, Doc("The hint that was asked for.")] = None
-    next_hint: Annotated[HintLevel | None, Doc("How far the next hint goes; none if there is none.")] = None
-    explanation: Annotated[Explanation | None, Doc("The misconception behind an earlier attempt.")] = None
+    answers_shown: Annotated[bool, Doc("Whether the answers are shown under the boxes.")] = False
     link: Annotated[str, Doc("The address of this very sheet, without anything typed.")] = ""
     print_link: Annotated[str, Doc("The address of this sheet as a handout.")] = ""
-    run_button: Annotated[str, Doc("What the button that runs the head says.")] = ""
-    saved: Annotated[bool, Doc("Whether the server has a draft of this sheet.")] = False
-    kept: Annotated[str, Doc("What the server has of this sheet (see kept_json).")] = ""
-    focused: Annotated[str, Doc("The box that has the focus as the page opens; none but after a check or a hint.")] = ""
-    form_secret: Annotated[str, Doc("A secret that the first requests of a new browser share.")] = ""
-    practising: Annotated[bool, Doc("Whether another sheet can be asked for from this one.")] = False
-    practice: Annotated[PracticePanel | None, Doc("What stands around a sheet of practice.")] = None
+    practising: Annotated[bool, Doc("Whether another sheet can be requested from this one.")] = False
+    practice: Annotated[PracticePanel | None, Doc("What is around a sheet of practice.")] = None
     next: Annotated[Suggestion | None, Doc("What follows a sheet that is all right, outside of practice.")] = None
 
 
@@ -170,7 +148,7 @@ def show_sheet(
             length_is_wrong=isinstance(error, TokensError),
             suggestions=tuple(_suggestions(library, worksheet, model)),
         )
-        page = SheetPage(chooser, _menu(library, worksheet, model))
+        page = SheetPage(chooser=chooser, model_menu=_menu(library, worksheet, model))
         return render("practice/sheet.html", page, status_of(error))
     asked = opened_sheet(request, services.store, library, variant)
     asked = replace(asked, scale=read_scale(scale), practising=practice)
@@ -211,7 +189,9 @@ def _open_sheet(
         services, asked, report, answers_shown=answers and attempt is not None, notice=notice, hinted=hinted
     )
     focused = first_to_mend(page.rows) if checked or hinted else ""
-    page = replace(page, focused=focused, form_secret="" if asked.work else FormSecret.new().secret)
+    if asked.work is None:
+        page = replace(page, hidden_fields={**page.hidden_fields, "form_secret": FormSecret.new().secret})
+    page = replace(page, focused=focused)
     page = _with_practice_panel(request, services, asked, _with_explanation(asked, page), place)
     return render("practice/sheet.html", page)
 
@@ -229,7 +209,9 @@ def find_sheet_code(library: LibraryDep, store: StoreDep, code: str = "") -> Res
         return RedirectResponse(sheet_link(variant_from_code(library, store, code)), 303)
     except WorksheetError as error:
         chooser = replace(_chooser(library, FIRST_WORKSHEET, None), code=code[:60], code_problem=str(error))
-        return render("practice/sheet.html", SheetPage(chooser, _menu(library, FIRST_WORKSHEET, "")), 404)
+        return render(
+            "practice/sheet.html", SheetPage(chooser=chooser, model_menu=_menu(library, FIRST_WORKSHEET, "")), 404
+        )
 
 
 @router.post("/sheet/save")
@@ -321,7 +303,8 @@ def _with_practice_panel(
     if page.all_right and next_sheet(library, record).variant == variant:
         attempts = asked.work.newest_attempts if asked.work else ()
         after = record_with_sheet(library, record, variant, attempts)
-    return replace(page, practice=replace(practice_panel(library, record, after, variant), course=place.course))
+    panel = replace(practice_panel(library, record, after, variant), course=place.course)
+    return replace(page, practice=panel, level_reached=panel.reached if page.shows_score else "")
 
 
 def _with_explanation(asked: SheetRequest, page: SheetPage) -> SheetPage:
@@ -372,11 +355,19 @@ def _sheet_page(
         notes=notes,
         hint=hinted,
         next_hint=None if answers_shown else next_hint_level(variant, report, hinted),
+        shows_score=report is not None and not notice,
+        action=url_for("check_sheet"),
+        save_action=url_for("save_sheet"),
+        run_action=url_for("start_run"),
+        hidden_fields={"practice": "1"} if asked.practising else {},
+        autosave_key=sheet_link(variant),
+        sees=True,
+        slide_query={"practice": 1} if asked.practising else {},
         link=sheet_link(variant),
         print_link=sheet_link(variant, "show_handout"),
         run_button=run_button(variant),
         saved=asked.work is not None and asked.work.draft is not None,
-        kept=asked.saved_state,
+        saved_state=asked.saved_state,
         practising=asked.practising,
         next=_next_worksheet(services.library, variant) if all_right and not asked.practising else None,
     )

@@ -23,7 +23,7 @@ from app.store import Store, Visitor
 from app.web.shared.cookies import VISITOR_COOKIE
 from app.web.shared.forms import FormReader
 from app.web.shared.services import Services
-from app.web.shared.sheet_form import kept_json, read_answers, read_changed, read_scale
+from app.web.shared.sheet_form import read_answers, read_changed, read_scale, saved_json
 from app.web.shared.urls import client_network, url_for
 from app.web.shared.visitor import FormSecret, remember_visitor, visitor_of
 
@@ -57,8 +57,8 @@ class SheetRequest:
 
     @property
     def saved_state(self) -> str:
-        """What the server has of this sheet (see kept_json)."""
-        return kept_json(self.work.draft if self.work else None, self.sent.edits if self.sent else None)
+        """What the server has of this sheet (see saved_json)."""
+        return saved_json(self.work.draft if self.work else None, self.sent.edits if self.sent else None)
 
     def done(self, action: Action) -> tuple[Outcome, Self]:
         """Do an action with what was sent, and store it; the outcome, and the sheet as it is then."""

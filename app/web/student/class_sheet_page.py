@@ -13,7 +13,7 @@ from app.classes.sheet_actions import Action
 from app.web.shared.forms import FormDep, FormReader
 from app.web.shared.permissions import StudentAccessDep
 from app.web.shared.services import Services, ServicesDep
-from app.web.shared.sheet_form import SavedFragment, kept_json
+from app.web.shared.sheet_form import SavedFragment, saved_json
 from app.web.shared.sheet_view import first_to_mend
 from app.web.shared.templating import is_htmx, render
 from app.web.shared.threads import in_threads
@@ -84,7 +84,7 @@ def save_class_sheet(request: Request, services: ServicesDep, form: FormDep, act
     finally:
         if may_draw:
             _drawing_save.release()
-    response = render("shared/_saved.html", SavedFragment(drawing, kept_json(asked.work.draft, asked.edits)))
+    response = render("shared/_saved.html", SavedFragment(drawing, saved_json(asked.work.draft, asked.edits)))
     if not may_draw and asked.variant.worksheet.show_drawing:
         response.headers.update({"HX-Reswap": "none", "X-Drawing": "later"})
     return response

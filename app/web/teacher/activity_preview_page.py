@@ -36,7 +36,7 @@ from app.web.shared.forms import FormDep, FormReader, clamped_number
 from app.web.shared.permissions import StaffActivity, StudentAccess
 from app.web.shared.request_guard import MAX_BODY
 from app.web.shared.services import Services, ServicesDep
-from app.web.shared.sheet_form import MAX_ANSWER, SavedFragment, kept_json, read_scale
+from app.web.shared.sheet_form import MAX_ANSWER, SavedFragment, read_scale, saved_json
 from app.web.shared.templating import render
 from app.web.shared.urls import Press, StudentLinks, url_for
 from app.web.student.class_sheet_view import (
@@ -104,7 +104,6 @@ class PreviewAccess(StudentAccess):
 
     @property
     def is_preview(self) -> bool:
-        """It is one."""
         return True
 
 
@@ -119,7 +118,12 @@ class ActivityPreviewPage:
 
 
 def preview_access(services: ServicesDep, access: StaffActivity, example: str = "1") -> PreviewAccess:
-    """The activity as it will be once it is open, for the staff of its course; `example` numbers a made-up student."""
+    """The activity as it will be once open, for its course's staff, with example student `example`, from 1 to
+    MAX_EXAMPLES.
+
+    The nearest number is used, 1 for other text. A draft is shown with its worksheets and ticket as they are defined
+    now.
+    """
     number = clamped_number(example, MAX_EXAMPLES)
     name = _("Example student {number}") if access.activity.policies.variants == "per_student" else _("Example student")
     student = Student(-number, access.course.id, name.format(number=number), None, None)
@@ -134,7 +138,7 @@ Preview = Annotated[PreviewAccess, Depends(preview_access)]
 
 @router.get("/activities/{activity_id:int}/preview")
 def preview_activity(access: Preview) -> Response:
-    """The list of sheets and the exit ticket; redirects if there is only one sheet and no ticket, or only a ticket."""
+    """The list of sheets and the ticket; redirects to the only sheet without a ticket, to the ticket without sheets."""
     content = access.activity.content
     if len(content.items) == 1 and content.ticket is None:
         return RedirectResponse(access.links.sheet(1), 303)
@@ -149,7 +153,7 @@ def preview_activity(access: Preview) -> Response:
 def preview_sheet(
     request: Request, services: ServicesDep, access: Preview, number: int, scale: str = "root"
 ) -> Response:
-    """One sheet with empty boxes; 404 where the activity has fewer sheets."""
+    """One sheet with empty boxes; 404 if the activity has fewer sheets."""
     sheet = _sheet(services, access, number)
     asked = ClassSheetRequest(access, number, sheet, PreviewWork(sheet, (), access.now), {}, read_scale(scale))
     return render_class_sheet(request, make_class_sheet_page(services, asked))
@@ -159,14 +163,15 @@ def preview_sheet(
 def press_in_preview(
     request: Request, services: ServicesDep, access: Preview, form: FormDep, number: int, what: str
 ) -> Response:
-    """The sheet after a button was pressed, as a student would get it; `what` is the button, else 404.
+    """The sheet after a button was pressed, as a student would get it; nothing is stored.
 
-    "save" answers with the drawing alone; "closed" shows the sheet as it will be after the activity has closed, and
-    "open" as it was before that.
+    `what` is "check", "hint" or "hand-in"; "save", which returns the drawing alone; "closed", which shows the sheet
+    after the activity has closed, or "open", which goes back; else 404. A refused action gets the same answer as a
+    student's.
     """
     asked = _posted(services, access, form, number)
     if what == "save":
-        return render("shared/_saved.html", SavedFragment(drawn_sheet(asked, asked.variant), kept_json(None)))
+        return render("shared/_saved.html", SavedFragment(drawn_sheet(asked, asked.variant), saved_json(None)))
     carried = asked.work
     if what in _ACTIONS:
         outcome, asked = asked.done(_ACTIONS[what])
@@ -179,18 +184,20 @@ def press_in_preview(
         raise HTTPException(404)
     hinted = hint_on_last(services, asked, form.raw("hint")) if result == "hint" else None
     page = page_after(asked, make_class_sheet_page(services, asked, hinted), result)
-    return render_class_sheet(request, replace(page, carried=_json_of(carried)))
+    if made := _json_of(carried):
+        page = replace(page, hidden_fields={**page.hidden_fields, "carried": made})
+    return render_class_sheet(request, page)
 
 
 @router.get("/activities/{activity_id:int}/preview/ticket")
 def preview_ticket(services: ServicesDep, access: Preview) -> Response:
-    """The exit ticket, to be filled in; 404 where the activity has none."""
+    """The exit ticket, to be filled in."""
     return render("student/exit_ticket.html", make_ticket_page(services.store, access, "", False))
 
 
 @router.post("/activities/{activity_id:int}/preview/ticket")
 def press_ticket_in_preview(services: ServicesDep, access: Preview, form: FormDep) -> Response:
-    """What a student sees after handing in; a ticket whose answers do not suffice comes back (422)."""
+    """What a student sees after handing in, though nothing is stored; 422 with the ticket if answers do not suffice."""
     page = make_ticket_page(services.store, access, "", False)
     typed = read_ticket_form(form, page.ticket)
     if problems := ticket_problems(page.ticket, typed):
@@ -200,7 +207,7 @@ def press_ticket_in_preview(services: ServicesDep, access: Preview, form: FormDe
 
 
 def _at_a_time(activity: Activity, now: datetime, *, closed: bool) -> Activity:
-    """The activity as it is while it is open, up to its closing time where it has one, or after it has closed."""
+    """The activity as if opened, without a closing time that has passed; if `closed`, as if closed a while ago."""
     plan = activity.plan
     closes_at = plan.closes_at if plan.closes_at and plan.closes_at > now else None
     if closed:
@@ -218,14 +225,14 @@ _ACTIONS: Mapping[str, Action] = {
 
 
 def _sheet(services: Services, access: PreviewAccess, number: int) -> StudentSheet:
-    """The sheet of that number, from 1, as the made-up student has it; 404 where the activity has fewer."""
+    """Sheet `number`, from 1, as the example student has it; 404 if the activity has fewer."""
     if not 1 <= number <= len(access.activity.content.items):
         raise HTTPException(404)
     return sheet_with_draft(services.library, services.store, access.activity, access.student, number, None)
 
 
 def _posted(services: Services, access: PreviewAccess, form: FormReader, number: int) -> ClassSheetRequest:
-    """The sheet that a form was sent from, with the attempts that it carries."""
+    """The sheet that a form was sent from, with the attempts that the form carries, graded again."""
     sheet = _sheet(services, access, number)
     work = PreviewWork(sheet, (), access.now - timedelta(seconds=1))
     for answers, handed_in in _carried(form, access.activity, sheet):
@@ -235,7 +242,7 @@ def _posted(services: Services, access: PreviewAccess, form: FormReader, number:
 
 
 def _closed(asked: ClassSheetRequest) -> ClassSheetRequest:
-    """The sheet after the activity has closed, with what was typed auto-submitted where the rules say so."""
+    """The sheet after the activity has closed; what was typed is auto-submitted if the rules say so."""
     work, last, key, access = asked.work, asked.work.last, asked.sheet.key, asked.access
     typed = StoredClassDraft(key.student_id, key.sheet_key, asked.sheet.sizes, asked.typed, access.now)
     unfinished = UnfinishedWork(
@@ -253,15 +260,15 @@ def _closed(asked: ClassSheetRequest) -> ClassSheetRequest:
 
 
 def _json_of(work: ActivityWork) -> str:
-    """The attempts as the form carries them: of each its answers, and whether it was handed in."""
+    """The attempts, oldest first, as the form carries them: each one's answers and whether it was handed in."""
     made = [[dict(each.answers), each.handed_in] for each in reversed(work.newest_attempts)]
     return json.dumps(made, separators=(",", ":")) if made else ""
 
 
 def _carried(form: FormReader, activity: Activity, sheet: StudentSheet) -> Sequence[tuple[Mapping[str, str], bool]]:
-    """The attempts that the form carries, without anything that this page would not have written into it.
+    """The attempts that the form carries, oldest first; malformed ones are dropped, and what is no JSON gives none.
 
-    Where any number is allowed, only the last ones stay, which a page can explain.
+    Only the last ones stay: as many as the rules allow or, if they allow any number, MAX_ATTEMPTS_EXPLAINED.
     """
     try:
         carried: Any = json.loads(form.raw("carried", MAX_BODY) or "[]")
@@ -277,7 +284,7 @@ def _carried(form: FormReader, activity: Activity, sheet: StudentSheet) -> Seque
 
 
 def _known_answers(sheet: StudentSheet, texts: Mapping[object, object]) -> Mapping[str, str]:
-    """The text of every box and open question of the sheet."""
+    """The text of every box and open question, cut to its length, "" if missing; other texts are dropped."""
     boxes = {name: str(texts.get(name, ""))[:MAX_BOX_TEXT] for name in sheet.variant.blanks_by_name}
     questions = (question_name(question.key) for question in sheet.variant.worksheet.questions)
     return boxes | {name: str(texts.get(name, ""))[:MAX_ANSWER] for name in questions}

@@ -118,7 +118,7 @@ class CoursePracticePage:
 
 @router.get("/courses/{course_id:int}/practice")
 def show_course_practice(services: ServicesDep, access: StaffCourse, done: str = "") -> Response:
-    """What is practised and how far everybody is; `done` is 'saved' or 'ended', for a sentence about that."""
+    """What is practised and how far everybody is; `done` 'saved' or 'ended' adds a sentence, other text none."""
     notices = {
         "saved": _(
             "Saved. Students who practise in the browser they joined with are told that you see their progress."
@@ -131,7 +131,10 @@ def show_course_practice(services: ServicesDep, access: StaffCourse, done: str =
 
 @router.post("/courses/{course_id:int}/practice")
 def save_course_practice(services: ServicesDep, access: EditableCourse, form: FormDep) -> Response:
-    """Save what is practised, or end it, which deletes how far students were; 422 where nothing was chosen."""
+    """Save what is practised, or with `end` delete the practice and its students' progress; both are logged.
+
+    Unknown topics and worksheets are ignored; 422 with the page if `_problem` has one.
+    """
     store, course = services.store, access.course
     if form.raw("end"):
         store.courses.set_practice(course, None)
@@ -150,9 +153,10 @@ def save_course_practice(services: ServicesDep, access: EditableCourse, form: Fo
 
 
 def _problem(library: Library, practice: CoursePractice) -> str:
-    """Why these choices cannot be practised, or ""; the first of: too many worksheets, worksheets left out, no choice.
+    """Why these choices cannot be practised, or ""; the first of: too many worksheets, worksheets left out, nothing
+    chosen.
 
-    Worksheets are left out if they are in no level of practice, because their tokens are columns.
+    Worksheets are left out if no level has them: because their tokens are columns, or because they cannot be used now.
     """
     if len(practice.worksheets) > MAX_PRACTICE_SHEETS:
         return _("Choose at most {most} own worksheets.").format(most=MAX_PRACTICE_SHEETS)
@@ -169,7 +173,7 @@ def _practice_page(
     practice: CoursePractice | None,
     typed: CoursePractice | None = None,
 ) -> CoursePracticePage:
-    """The page of a course that practises this, None for nothing; `typed` are ticks that could not be saved."""
+    """The page of a course that practises `practice`, or nothing; ticked are `typed`, else `practice`, else all."""
     store, course, library = services.store, access.course, services.library
     ticked = typed or practice or CoursePractice(library.topics)
     topics = [PracticeChoice(key, library.wording.topics[key].name, key in ticked.topics) for key in library.topics]
@@ -206,7 +210,7 @@ def _students(
 
 
 def _student(library: Library, student: Student, text: str) -> StudentPractice:
-    """How far one student is; one whose record can no longer be read is at the beginning."""
+    """How far one student is; a record that can no longer be read gives no levels, sheets or ideas."""
     number, name = student.roster_key or "", student.name
     try:
         practice = Practice(library, read_record(text))
@@ -218,7 +222,7 @@ def _student(library: Library, student: Student, text: str) -> StudentPractice:
 
 
 def _course_ideas(students: tuple[StudentPractice, ...]) -> Iterator[CourseIdea]:
-    """The ideas with how many of these students are how far with each; those that nobody has met are left out."""
+    """Each idea, with how many students have it in each state; ideas that all have as "new" are left out."""
     for views in zip(*(student.ideas for student in students if student.ideas), strict=True):
         states = Counter(view.state for view in views)
         if states["new"] < len(views):
@@ -226,7 +230,7 @@ def _course_ideas(students: tuple[StudentPractice, ...]) -> Iterator[CourseIdea]
 
 
 def _course_levels(students: tuple[StudentPractice, ...]) -> tuple[CourseLevel, ...]:
-    """The levels with how many of these students are where; none as long as nobody has a record."""
+    """Each level, with how many students passed it, are on it, or missed something; none without records."""
     by_level = zip(*(student.levels for student in students if student.levels), strict=True)
     return tuple(
         CourseLevel(
