@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
 from starlette.middleware.gzip import GZipMiddleware
 
-from app import __version__, metrics
+from app import __version__, metrics, web
 from app.classes.closing import INTERVAL_S
 from app.exchange.mail import Mail, read_sender, read_server
 from app.forward.process import MAX_WAITING_RUNS, RUNNER_IDLE_LIMIT_S, SHARE_OF_VISITORS, HeadRunner
 from app.handout.handout_printer import HandoutPrinter
+from app.machine.jobs import Jobs
 from app.machine.turn import MachineTurn
 from app.settings import PROJECT, Settings
 from app.sheets.exit_tickets import Ticket, load_tickets
@@ -22,25 +26,9 @@ from app.sheets.worksheet_files import load_library
 from app.store import Store
 from app.store.queries import Clock, utc_now
 from app.translation import ENGLISH, languages
-from app.web.account import account_link_page, forgotten_password_page, password_page, sign_in_page
-from app.web.api import health, v1
-from app.web.exhibits import heads_page, see_page, slide_page, token_page
-from app.web.handouts import handout_page, mark_paper_page, print_job_page
-from app.web.materials import (
-    activity_preview_page,
-    copy_page,
-    course_practice_page,
-    import_page,
-    material_list_page,
-    material_page,
-    ticket_editor_page,
-    worksheet_editor_page,
-)
-from app.web.models import model_list_page, model_page
-from app.web.practice import glossary_page, landing_page, next_sheet_page, practice_map_page, sheet_page
-from app.web.roster import roster_import_page, roster_student_page
-from app.web.runs import run_page
+from app.web.runs.run_page import RUN_LIMITS, run_queued_head
 from app.web.shared import errors
+from app.web.shared.handout_jobs import HANDOUT_LIMITS, make_handout
 from app.web.shared.queues import watch_queues
 from app.web.shared.rate_limits import RateLimits, StorageBudget
 from app.web.shared.request_guard import Guard
@@ -48,57 +36,11 @@ from app.web.shared.request_log import RequestLog
 from app.web.shared.services import Services
 from app.web.shared.static_files import HashedStaticFiles
 from app.web.shared.urls import register_routes
-from app.web.student import activity_page as student_activity_page
-from app.web.student import class_sheet_page, exit_ticket_page, join_page, leave_page, my_work_page
-from app.web.teacher import (
-    activity_form_page,
-    activity_page,
-    course_list_page,
-    course_page,
-    delete_activity_page,
-    enter_paper_page,
-    exit_tickets_page,
-    export_page,
-    gradebook_page,
-    live_page,
-    present_page,
-    print_class_page,
-    regrade_page,
-    results_page,
-    sample_course_page,
-    student_results_page,
-    summary_page,
-)
 
 # How long a thread computes before another one may: with Python's 5 ms, a request waits several times that long while
 # drawings are made, since each of its steps waits its turn.
 SWITCH_INTERVAL_S = 0.001
 GZIP_LEVEL = 4  # a third of the time of 9, the default, for pages a few per cent larger
-
-# Every module with routes. No address matches two of them, so that their order matters to time alone: a request is
-# compared with one route after another, and a class sends more saves than anything else.
-# Those for practice can be closed to visitors: their routers require it.
-PRACTICE_PAGES = (
-    *(sheet_page, next_sheet_page, practice_map_page, glossary_page),
-    *(model_list_page, model_page, handout_page, print_job_page),
-    *(mark_paper_page, v1),
-    *(see_page, slide_page, heads_page, token_page),
-)
-CLASS_PAGES = (
-    *(class_sheet_page, run_page, landing_page),
-    *(join_page, my_work_page, leave_page, student_activity_page, exit_ticket_page),
-    *(sign_in_page, password_page, forgotten_password_page, account_link_page),
-    worksheet_editor_page,
-    *(course_list_page, course_page, gradebook_page, export_page, sample_course_page),
-    *(roster_import_page, roster_student_page),
-    *(activity_page, activity_form_page, activity_preview_page, delete_activity_page, course_practice_page),
-    ticket_editor_page,
-    *(print_class_page, enter_paper_page),
-    *(live_page, present_page),
-    *(material_list_page, material_page, copy_page, import_page),
-    *(results_page, student_results_page, summary_page, exit_tickets_page, regrade_page),
-    health,
-)
 
 
 def create_app(
@@ -133,6 +75,7 @@ def create_app(
         store,
         runner or _runner(settings),
         printer,
+        Jobs(store.jobs),
         tickets,
         limits,
         storage=StorageBudget(settings.workers),
@@ -140,18 +83,23 @@ def create_app(
         closing_interval_s=closing_interval_s,
     )
 
+    services.jobs.add_kind("handout", partial(make_handout, services), HANDOUT_LIMITS)
+    services.jobs.add_kind("run", partial(run_queued_head, services), RUN_LIMITS)
+
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
         """Take in drafts of activities that end, and tidy up; at the end, close all that has threads or processes."""
         sys.setswitchinterval(SWITCH_INTERVAL_S)
         services.closing.start()
         services.housekeeper.start()
+        services.jobs.start()
         async with watch_queues(services):
             yield
         services.closing.close()
         services.housekeeper.close()
         if services.mail:
             services.mail.outbox.close()
+        services.jobs.close()
         services.runner.close()
         services.printer.close()
         services.health.close()
@@ -166,8 +114,8 @@ def create_app(
         redoc_url=None,
     )
     app.state.services = services
-    for page in (*CLASS_PAGES, *PRACTICE_PAGES):
-        app.router.routes.extend(page.router.routes)  # as they are: include_router would work out each of them anew
+    for router in find_routers():
+        app.router.routes.extend(router.routes)  # as they are: include_router would work out each of them anew
     register_routes(app.routes)
     app.mount("/static", HashedStaticFiles(), name="static")
     errors.register_exception_handlers(app)
@@ -175,6 +123,20 @@ def create_app(
     app.add_middleware(Guard)
     app.add_middleware(RequestLog, slow_after_s=settings.slow_request_s, log_all=settings.access_log)
     return app
+
+
+def find_routers() -> list[APIRouter]:
+    """The router of every module of app/web that has one, so that a page is registered by being there.
+
+    No address matches two routes, so that their order matters to time alone: a request is compared with one after
+    another, up to half a millisecond for the last. Those of students come first, since a class sends the most requests.
+    """
+    names = sorted(
+        (module.name for module in pkgutil.walk_packages(web.__path__, "app.web.")),
+        key=lambda name: (not name.startswith("app.web.student."), name),
+    )
+    routers = (getattr(importlib.import_module(name), "router", None) for name in names)
+    return [router for router in routers if router is not None]
 
 
 def _runner(settings: Settings) -> HeadRunner:

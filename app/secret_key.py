@@ -78,8 +78,9 @@ class SecretKey:
         self.mark = self._derive("mark").hex()[:8]
 
     def code_hash(self, code: str) -> str:
-        """What is stored of a resume code: without the key nobody can find the code by trying all of them."""
-        return self.rehash(hashlib.sha256(code.encode()).hexdigest())
+        """What is stored of a resume code, 52 characters: nobody can find the code by trying all without the key."""
+        digest = hmac.digest(self._secret, f"resume code {code}".encode(), "sha256")
+        return f"{self.mark}.{base64.urlsafe_b64encode(digest).decode().rstrip('=')}"
 
     def signature(self, text: str) -> str:
         """43 characters that nobody can find without the key, always the same for one text."""
@@ -108,11 +109,6 @@ class SecretKey:
             return json.loads(AESGCM(self._derive("seal")).decrypt(data[:_NONCE_BYTES], data[_NONCE_BYTES:], None))
         except (InvalidTag, ValueError):
             raise UnsealError from None
-
-    def rehash(self, plain_hash: str) -> str:
-        """What is stored of a code whose SHA-256 is given, as earlier versions stored it: 52 characters."""
-        digest = hmac.digest(self._secret, f"resume code {plain_hash}".encode(), "sha256")
-        return f"{self.mark}.{base64.urlsafe_b64encode(digest).decode().rstrip('=')}"
 
     def _derive(self, purpose: str) -> bytes:
         """A key of its own for each purpose."""

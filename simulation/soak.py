@@ -23,7 +23,6 @@ from starlette.testclient import TestClient
 
 from app.forward.process import HeadRunner
 from app.forward.run import HeadRun, WeightsPicture
-from app.machine.work_queue import THE_APP, Client
 from app.main import create_app
 from app.models.architecture import Architecture
 from app.settings import Settings
@@ -38,17 +37,25 @@ SHEET = {"worksheet": "llama-7b", "model": "llama-7b"}
 CONFIG = {"model_type": "llama", "hidden_size": 64, "num_attention_heads": 4, "num_hidden_layers": 2,
           "intermediate_size": 128}  # fmt: skip
 # What must be gone at the end; accounts, courses and the audit log stay.
-EXPIRING_TABLES = ("visitors", "practice_drafts", "practice_attempts", "runs", "models", "sessions")
+EXPIRING_TABLES = (
+    "visitors",
+    "practice_drafts",
+    "practice_attempts",
+    "runs",
+    "models",
+    "sessions",
+    "jobs",
+    "job_pieces",
+)
 
 
 @dataclass(frozen=True)
 class Measured:
-    """The server at one moment: main memory, size of the database file, rows of each table, files of print jobs."""
+    """The server at one moment: main memory, size of the database file, rows of each table."""
 
     memory: int
     database: int
     rows: dict[str, int]
-    print_files: int
 
 
 @dataclass(frozen=True)
@@ -61,9 +68,8 @@ class SoakResult:
 
     @property
     def left_over(self) -> dict[str, int]:
-        """What should have gone and has not: rows by table, and files of print jobs."""
-        rows = {table: self.expired.rows[table] for table in EXPIRING_TABLES if self.expired.rows[table]}
-        return rows | ({"print files": self.expired.print_files} if self.expired.print_files else {})
+        """What should have gone and has not: rows by table."""
+        return {table: self.expired.rows[table] for table in EXPIRING_TABLES if self.expired.rows[table]}
 
     @property
     def memory_growth(self) -> int:
@@ -79,7 +85,7 @@ class SoakResult:
 class _QuickRunner(HeadRunner):
     """Gives every head a result of the usual length, without torch."""
 
-    def run(self, architecture: Architecture, tokens: int, *, client: Client = THE_APP, **options: Any) -> HeadRun:
+    def run(self, architecture: Architecture, tokens: int, **_options: Any) -> HeadRun:
         return HeadRun(
             model=architecture.name,
             family=architecture.family,
@@ -170,21 +176,19 @@ def _grow_older(services: Services, clock: _Clock, age: timedelta) -> Measured:
     """Let the time pass for database and files, tidy up as the app does, and measure."""
     clock.ahead += age
     folder = services.settings.data_dir
-    for path in (*(folder / "handouts").glob("*"), *(folder / "turns").glob("*")):
+    for path in (folder / "turns").glob("*"):
         os.utime(path, (path.stat().st_mtime - age.total_seconds(),) * 2)
     services.housekeeper.tidy()
     with services.store.engine.connect() as connection:
         count = sa.select(sa.func.count())
         pages = [connection.exec_driver_sql(f"PRAGMA {name}").scalar_one() for name in ("page_count", "page_size")]
         rows = {name: connection.scalar(count.select_from(table)) or 0 for name, table in metadata.tables.items()}
-    return Measured(
-        psutil.Process().memory_info().rss, math.prod(pages), rows, len(list((folder / "handouts").glob("*")))
-    )
+    return Measured(psutil.Process().memory_info().rss, math.prod(pages), rows)
 
 
 def _line(day: int, hour: int, now: Measured) -> str:
     rows = sum(now.rows[table] for table in EXPIRING_TABLES)
     return (
         f"day {day}, hour {hour + 1}: {now.memory / 1e6:.0f} MB of memory, {now.database / 1e6:.1f} MB on disk, "
-        f"{rows} rows that will expire, {now.print_files} files of handouts"
+        f"{rows} rows that will expire"
     )

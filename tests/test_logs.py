@@ -49,7 +49,7 @@ def test_a_line_has_time_level_request_and_message() -> None:
 def test_what_fails_after_a_request_has_its_id(
     client: TestClient, runner: FakeRunner, monkeypatch: pytest.MonkeyPatch, path: str, form: dict[str, str]
 ) -> None:
-    """Runs and print jobs go on in threads of their own."""
+    """Runs and large handouts are made in threads of their own."""
     lines = SimpleQueue[str]()
 
     class Queued(logging.Handler):
@@ -60,7 +60,7 @@ def test_what_fails_after_a_request_has_its_id(
     handler.setFormatter(LogFormatter())
     monkeypatch.setattr(logging.getLogger("attention_shapes"), "handlers", [handler])
     runner.problem = ZeroDivisionError()
-    monkeypatch.setattr(HandoutPrinter, "_make_pdf", lambda *_: 1 / 0)
+    monkeypatch.setattr(HandoutPrinter, "print_large", lambda *_: 1 / 0)
     response = client.post(path, data=form, follow_redirects=False)
     assert lines.get(timeout=60).split(" ")[2] == response.headers["x-request-id"]
 

@@ -53,7 +53,7 @@ def test_processes_that_start_together_make_one_secret(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("umask")
 def test_only_its_owner_can_read_the_data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What earlier versions left open is closed at the start; so is what a running server writes, its log included."""
+    """What was left open is closed at the start; so is what a running server writes, its log included."""
     folder = tmp_path / "data"
     (folder / "hub").mkdir(parents=True)
     (folder / "hub" / "config").write_text("{}")
@@ -88,22 +88,6 @@ def test_a_copy_of_the_database_gives_no_resume_code_away(store: Store, tmp_path
     assert not elsewhere.roster.is_resume_code(student, code)
     assert [count_locked(one.engine, one.key) for one in (elsewhere, store)] == [1, 0]
     elsewhere.close()
-
-
-def test_a_code_of_an_earlier_version_stays_valid(store: Store, tmp_path: Path) -> None:
-    """What it stored as a plain SHA-256 is stored with the key once the database is opened."""
-    teacher = store.people.add_teacher(ADA, "Ada")
-    assert teacher
-    student, code = store.roster.enrol_new_student(store.courses.add("Course", "UTC", teacher), "Kim")
-    plain = sha256(code.encode()).hexdigest()
-    with store.engine.begin() as connection:
-        connection.execute(sa.update(students).values(resume_hash=plain))
-    assert not store.roster.is_resume_code(student, code)
-    again = Store(store.engine.url.render_as_string(hide_password=False), tmp_path)
-    assert again.roster.is_resume_code(student, code)
-    with again.engine.connect() as connection:
-        assert connection.scalar(sa.select(students.c.resume_hash)) != plain
-    again.close()
 
 
 def test_a_damaged_secret_stops_the_start_with_a_sentence(

@@ -48,7 +48,7 @@ class FrozenWorksheet:
         """Its open questions, in order, by what their answers are stored under: {'question.why-k': 'Why …?'}."""
         return {question_name(each["key"]): each["text"] for each in self.worksheet.get("questions") or ()}
 
-    @property
+    @cached_property
     def sheet_key(self) -> str:
         """What drafts and attempts are stored under: it changes exactly when the questions change.
 
@@ -112,6 +112,11 @@ class Content:
     wording: str
     models: Mapping[str, str] = field(default_factory=dict)
     snapshots: tuple[Snapshot, ...] = field(default=(), compare=False, repr=False)
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """The hashes of the snapshots that it names."""
+        return tuple({self.wording, *self.models.values()})
 
     @cached_property
     def fingerprint(self) -> str:

@@ -63,12 +63,10 @@ class ActivityTexts:
 def _text_parser(parse: Callable[[str], T], error_key: str) -> BeforeValidator:
     """A validator that turns a text into `parse(text)`, and an empty one into None.
 
-    Where `parse` raises ValueError or OverflowError, the field is refused; `error_key` is that of the sentence
-    about it in SENTENCES.
+    If `parse` raises ValueError or OverflowError, the field is refused with the sentence `error_key` of SENTENCES.
     """
 
     def validate(text: str) -> T | None:
-        """The parsed text, or None for an empty one; refuses a text that `parse` cannot parse."""
         try:
             return parse(text) if text else None
         except (ValueError, OverflowError):
@@ -139,7 +137,7 @@ class ActivityForm(BaseModel):
     @field_validator("closes")
     @classmethod
     def _check_closing_time(cls, closes: datetime | None, info: ValidationInfo) -> datetime | None:
-        """The closing time, unchanged; refused unless it is later than the opening time, where both are set."""
+        """The closing time, unchanged; refused if it is not later than the opening time, unless either is missing."""
         opens = info.data.get("opens")
         if opens and closes and closes <= opens:
             raise PydanticCustomError("sentence", "closes-early")
@@ -156,10 +154,9 @@ class ActivityForm(BaseModel):
     @field_validator("worksheet")
     @classmethod
     def _check_worksheets(cls, keys: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
-        """The chosen worksheets' keys, unchanged.
+        """The keys of the chosen worksheets, unchanged.
 
-        Refused are a key chosen twice, a key that the library lacks, and no key at all where no exit ticket is chosen
-        either.
+        Refused, in this order: no key and no exit ticket either, a key chosen twice, and a key that the library lacks.
         """
         if not keys and not info.data.get("ticket"):
             raise PydanticCustomError("sentence", "nothing-in-it")
@@ -212,10 +209,10 @@ FIELD_NAMES = tuple(name for name in ActivityForm.model_fields if name != "works
 
 
 def read_activity_form(offer: Offer, time_zone: str, texts: ActivityTexts) -> tuple[Plan, Content]:
-    """The plan that the texts of a form describe, and its content, frozen from what was offered.
+    """The plan that the texts of a form describe, and its content, frozen from the offer.
 
-    Times are those that the clocks of `time_zone` show. Raises ActivityFormError about the first field, in the order of
-    ActivityForm, that cannot be used; a worksheet's model and tokens come last.
+    Times are in `time_zone`. Raises ActivityFormError about the first field, in the order of ActivityForm, that cannot
+    be used; a worksheet's model and tokens come last.
     """
     context = {"zone": ZoneInfo(time_zone), "tickets": offer.tickets, "worksheets": offer.library.worksheets}
     try:
@@ -226,7 +223,7 @@ def read_activity_form(offer: Offer, time_zone: str, texts: ActivityTexts) -> tu
 
 
 def _read_choice(library: Library, texts: WorksheetTexts) -> ChosenWorksheet:
-    """A worksheet with the model and tokens of its texts; raises ActivityFormError where it cannot have them."""
+    """A worksheet with the model and tokens in its texts; raises ActivityFormError if it cannot have them."""
     try:
         tokens = _whole_number(texts.tokens) if texts.tokens else None
         choice = ChosenWorksheet(texts.key, texts.model, tokens)
@@ -255,8 +252,8 @@ def _form_error(worksheets: Mapping[str, object], texts: ActivityTexts, error: M
 def texts_of(plan: Plan, content: Content, time_zone: str) -> ActivityTexts:
     """The texts that show this plan and content in the form; `read_activity_form` reads them back.
 
-    Times are as the clocks of `time_zone` show them, the follow-through share is in per cent. What is not set, such as
-    a time, a limit of attempts or an exit ticket, is an empty text.
+    Times are in `time_zone`, to the minute; the follow-through share is in per cent. What is not set, such as a time, a
+    limit of attempts or an exit ticket, is an empty text.
     """
     policies = plan.policies
     fields = {
@@ -281,9 +278,9 @@ def texts_of(plan: Plan, content: Content, time_zone: str) -> ActivityTexts:
 
 
 def merged_texts(typed: ActivityTexts, shown: ActivityTexts, stored: ActivityTexts) -> ActivityTexts:
-    """What a form asks for: what was changed in it since it was `shown`, and for the rest what is stored by now.
+    """The texts to save: a field changed since it was `shown` as `typed`, any other as it is `stored` now.
 
-    Each field is merged by itself, the worksheets as a whole.
+    The worksheets, with their models and tokens, count as one field.
     """
     fields = {name: stored.fields[name] if text == shown.fields[name] else text for name, text in typed.fields.items()}
     return ActivityTexts(fields, stored.worksheets if typed.worksheets == shown.worksheets else typed.worksheets)
@@ -295,7 +292,7 @@ def _worksheet_texts(choice: ChosenWorksheet) -> WorksheetTexts:
 
 
 def empty_texts(tickets: Sequence[str], time_zone: str) -> ActivityTexts:
-    """The texts of a new activity's form: the default policies, no worksheet, and the first exit ticket if any."""
+    """The texts of a new activity's form: default policies, no worksheet, and the first of `tickets`, if any."""
     texts = texts_of(Plan(""), Content((), None, ""), time_zone)
     return ActivityTexts({**texts.fields, "ticket": next(iter(tickets), "")}, ())
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from app.algebra.number_text import format_number
-from app.classes.frozen.definitions import corrected_definition, defined_variant
+from app.classes.frozen.definitions import defined_variant
 from app.classes.frozen.frozen_library import frozen_worksheet, library_of
 from app.classes.frozen.misconception_words import MisconceptionWords
 from app.classes.roster_lookup import named_apart
@@ -49,7 +49,7 @@ class SheetResults(ActivitySheet):
     """One sheet of an activity with the attempts of every student who made one, in order of time."""
 
     library: Library  # of the revision that froze it
-    variant: Variant  # with the worksheet's own sizes
+    variant: Variant  # with the activity's sizes
     attempts: Mapping[int, tuple[ClassAttempt, ...]]  # by student; never empty
 
     @property
@@ -102,9 +102,9 @@ class MisconceptionTotal:
 
 
 def activity_sheets(store: Store, activity: Activity) -> tuple[ActivitySheet, ...]:
-    """The sheets of an activity: those of the newest revision in their order, then earlier ones that have attempts.
+    """The sheets of an activity: the newest revision's in order, then earlier ones that have attempts.
 
-    Those come in the order of their first attempt.
+    The latter are in the order of their first attempts, without those whose revision is gone.
     """
     content = activity.content
     sheets = {item.sheet_key: (item, content, True) for item in content.items}
@@ -126,7 +126,7 @@ def sheet_results(library: Library, store: Store, activity: Activity, sheet: Act
 def activity_results(
     library: Library, store: Store, activity: Activity, student: Student | None = None
 ) -> tuple[SheetResults, ...]:
-    """Every sheet of an activity with all attempts on it, of one student if one is given."""
+    """Every sheet of an activity with all attempts on it, or with those of `student` only."""
     attempts = store.classwork.attempts_of_activity(activity.id, student_id=student.id if student else None)
     by_sheet = dict[str, list[ClassAttempt]]()
     for attempt in attempts:
@@ -138,7 +138,7 @@ def activity_results(
 
 
 def frozen_item(revisions: Mapping[int, Content], attempt: ClassAttempt | AttemptedSheet) -> FrozenWorksheet | None:
-    """The worksheet of an attempt as it was frozen in the attempt's revision; None where that revision is gone."""
+    """The worksheet of an attempt as its revision froze it; None if the revision is gone or lacks it."""
     content = revisions.get(attempt.revision)
     return content.items[attempt.sheet_number - 1] if content and attempt.sheet_number <= len(content.items) else None
 
@@ -152,7 +152,7 @@ def _sheet_results(
         by_student.setdefault(attempt.student_id, []).append(attempt)
     library = library_of(library, store, sheet.content)
     variant = variant_of(library, store, frozen_worksheet(sheet.item, activity.policies), item_sizes(sheet.item))
-    in_order = {student: tuple(made) for student, made in by_student.items()}
+    in_order = {student: tuple(in_time) for student, in_time in by_student.items()}
     return SheetResults(sheet.number, sheet.item, sheet.content, sheet.current, library, variant, in_order)
 
 
@@ -188,11 +188,11 @@ def _misconceptions_by_student(results: Sequence[SheetResults], attempt_index: i
 
 
 def common_wrong_answers(store: Store, activity: Activity, results: SheetResults) -> dict[str, WrongAnswer]:
-    """The commonest wrong answer of each row among students' first attempts, by the row's key.
+    """The most common wrong answer of each row among students' first attempts, by the row's key.
 
     Only blanks marked wrong count, not follow-through, empty or unreadable ones; a row without any is left out. Of
-    equally common answers the first by field and text is taken. Where first attempts have different sizes, answers are
-    compared by their symbols.
+    equally common answers the first by field and text is taken. If first attempts have different sizes, numbers with a
+    meaning are counted by their symbols.
     """
     worksheet = frozen_worksheet(results.item, activity.policies)
     library, all_sizes = results.library, {attempt.variant for attempt in results.first}
@@ -211,10 +211,9 @@ def common_wrong_answers(store: Store, activity: Activity, results: SheetResults
 
 
 def _wrong_answer_text(variant: Variant, blank: Blank, text: str, symbol_alone: bool) -> str:
-    """A typed answer as the results show it: '4096 (d_model)', or 'd_model' where `symbol_alone` is set.
+    """A typed answer as the results show it: '4096 (d_model)', or 'd_model' alone if `symbol_alone`.
 
-    A number without a meaning stands alone. An answer typed in symbols stays as it is; an empty or unreadable one gives
-    ''.
+    A number without a meaning is shown alone, an answer typed in symbols as it is; an empty or unreadable one gives ''.
     """
     read = variant.read(blank, text)
     if not isinstance(read, Answer):
@@ -228,7 +227,7 @@ def _wrong_answer_text(variant: Variant, blank: Blank, text: str, symbol_alone: 
 
 
 def _meaning(variant: Variant, blank: Blank, number: int) -> str:
-    """Where a wrong number comes from: symbols of that size, or misconceptions, joined by 'or'; '' if from neither.
+    """What a wrong number could be: symbols with that size, or else misconceptions, joined by 'or'; '' if neither.
 
     Symbols of the sheet's answers come first, then misconceptions that lead to this number in this box, then any other
     symbol: 32,768 keys are eight times d, even in a model whose context length is 32,768 too.
@@ -248,16 +247,15 @@ def report_as_stored(
 ) -> tuple[Variant, Report]:
     """The sheet that gave the stored marks of an attempt, and its report with these marks.
 
-    `marked_by` decides: the sheet is `frozen` where it names the frozen definition, and otherwise the definition that a
-    regrade stored under it, with the rows that have marks. Regrades of earlier versions stored none: then it is the
-    definition as it is corrected now. The stored marks stand even where the sheet would now give others; then no
-    misconception is named.
+    If the attempt was `marked_by` its frozen definition, the sheet is `frozen`; otherwise it is the definition that a
+    regrade stored, cut to the rows that have marks. The stored marks are kept even if the sheet would now give others;
+    then no misconception is named.
     """
-    if attempt.marked_by == item.sheet_key:
+    is_regraded = attempt.marked_by != item.sheet_key
+    definition = store.regrades.definitions(activity.id).get(attempt.marked_by) if is_regraded else None
+    if definition is None:
         return frozen, with_kept_marks(frozen, grade(frozen, box_texts(frozen, attempt.answers)), attempt.marks)
     marked_rows = {blank.rpartition(".")[0] for blank in attempt.marks}
-    stored = store.regrades.definitions(activity.id).get(attempt.marked_by or "")
-    definition = stored or corrected_definition(library, store, activity.content, item, [attempt.variant.model])
     sheet = defined_variant(library, store, definition, activity.policies, attempt.variant)
     rows = tuple(row for row in frozen.worksheet.rows if row in marked_rows)
     sheet = replace(sheet, worksheet=replace(sheet.worksheet, rows=rows))

@@ -68,18 +68,18 @@ class Closing:
         return tuple(sorted(self._retry_at))
 
     def settle(self, activity: Activity) -> None:
-        """Take in the drafts of an activity if that is due, and mark it as done.
+        """Auto-submit the drafts of an activity if that is due, and mark it as done.
 
-        Nothing happens while another thread of this process is at it.
+        Returns at once while another thread of this process does this for any activity.
         """
         if activity.drafts_due(self._store.now()) and self._turn.acquire(blocking=False):
             try:
-                self._take_in_all(activity)
+                self._auto_submit_all(activity)
             finally:
                 self._turn.release()
 
     def settle_all(self) -> None:
-        """Take in the drafts of every activity that has ended; one that fails is logged and tried again later."""
+        """Settle every activity that has ended; one that fails is logged and tried again after RETRY_AFTER_S."""
         ended = self._store.activities.ended()
         self._retry_at = {each: at for each, at in self._retry_at.items() if each in ended}
         for activity_id in ended:
@@ -96,7 +96,7 @@ class Closing:
                 log.exception("the drafts of activity %s could not be taken in; trying again", activity_id)
 
     def _run(self) -> None:
-        """Settle what has ended again and again, whatever fails; an outage of the database is logged elsewhere."""
+        """Call `settle_all` every `interval_s` until `close`, whatever fails; a database outage is logged elsewhere."""
         while not self._stopped.wait(self._interval_s):
             try:
                 self.settle_all()
@@ -106,15 +106,16 @@ class Closing:
                 if failure_of(error) is None:
                     log.exception("looking for activities that have ended failed; trying again")
 
-    def _take_in_all(self, activity: Activity) -> None:
-        """Take in the drafts of an activity, mark that as done, and mix its anonymous tickets.
+    def _auto_submit_all(self, activity: Activity) -> None:
+        """Auto-submit the drafts of an activity, mark that as done, and mix its anonymous tickets.
 
-        Nothing more happens once it is opened again meanwhile.
+        Without `take_in_drafts` no draft is submitted. It stops if the thread is closed or the activity is opened
+        again.
         """
         store = self._store
         ids = store.classwork.students_with_drafts(activity.id) if activity.policies.take_in_drafts else ()
         for students in batches(ids, STUDENTS_AT_A_TIME):
-            while not self._take_in(activity, students):
+            while not self._auto_submit(activity, students):
                 if self._stopped.is_set() or not self._is_due(activity):
                     return
         with store.transaction():
@@ -124,28 +125,35 @@ class Closing:
             store.exit_tickets.mix_closed(closed)
 
     def _is_due(self, activity: Activity) -> bool:
-        """Whether the drafts of an activity, which may be gone, are still to be taken in.
+        """Whether the drafts of an activity are still to be submitted; False if it is deleted.
 
-        Inside `transaction()` the activity is locked, so that this stays so until the end of it.
+        Inside a transaction the activity stays locked, so that the answer holds until its end.
         """
         current = self._store.activities.locked(activity)
         return current is not None and current.drafts_due(self._store.now())
 
-    def _take_in(self, activity: Activity, students: Sequence[int]) -> bool:
-        """Take in the drafts of these students; False where some changed while they were graded, or it is not due."""
+    def _auto_submit(self, activity: Activity, students: Sequence[int]) -> bool:
+        """Auto-submit the drafts of these students; False if some changed while they were graded, or it is no longer
+        due.
+
+        The unchanged ones are stored in one transaction, even if others changed.
+        """
         store = self._store
-        seen = store.classwork.unfinished_work(activity.id, students)
-        taken = list(_graded(self._library, store, activity, seen.values()))
+        before = store.classwork.unfinished_work(activity.id, students)
+        taken = list(_graded(self._library, store, activity, before.values()))
         with store.transaction():
             if not self._is_due(activity):
                 return False
             now = store.classwork.unfinished_work(activity.id, students)
             store.classwork.take_in([each for each in taken if now.get(each.work.sheet) == each.work])
-        return now == seen
+        return now == before
 
 
 def _graded(library: Library, store: Store, activity: Activity, drafts: Iterable[UnfinishedWork]) -> Iterator[TakenIn]:
-    """Those of the drafts that are auto-submitted, with their marks; one that cannot be graded is logged."""
+    """The drafts that are auto-submitted, with their marks; one that cannot be graded is logged and left out.
+
+    Left out, too, are drafts without news, and those of sheets that no revision has.
+    """
     extra, sheets = store.activities.extra_times(activity.id), _sheets_by_key(store.activities.revisions(activity))
     for work in drafts:
         draft = work.draft

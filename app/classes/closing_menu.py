@@ -26,7 +26,7 @@ class ClosingMenu:
 
 
 def closing_menu(store: Store, activity: Activity, now: datetime, working: int) -> ClosingMenu:
-    """Whether an activity can be closed at that time, and whether the last press of Close can be undone."""
+    """Whether an activity can be closed at `now`, and the last press of Close undone; `working` is only passed on."""
     phase, closes_at = activity.phase(now), activity.plan.closes_at
     return ClosingMenu(
         phase=phase,
@@ -40,7 +40,7 @@ def closing_menu(store: Store, activity: Activity, now: datetime, working: int) 
 
 
 def close_undoably(store: Store, activity: Activity, minutes: int = 0) -> bool:
-    """Close an activity in so many minutes, so that until then it can be undone; False if nothing happens.
+    """Close an activity in `minutes`, or in seconds for 0, which can be undone until then; False if nothing happens.
 
     See Activity.close_pressed.
     """
@@ -60,9 +60,9 @@ def can_undo_close(store: Store, activity: Activity) -> bool:
 
 
 def undo_last_close(store: Store, activity: Activity) -> bool:
-    """Put the opening and closing times back as they were before Close was pressed; False where it is too late.
+    """Restore the opening and closing times from before Close was pressed; False if it is too late.
 
-    Nothing else has to be undone: until then no answers are shown, no draft is taken in, and no work is late.
+    Nothing else has to be undone: until then no answers are shown, no draft is submitted, and no work is late.
     """
     with store.transaction():
         current = store.activities.locked(activity)
@@ -76,6 +76,6 @@ def undo_last_close(store: Store, activity: Activity) -> bool:
 
 
 def _last_press(store: Store, activity: Activity) -> UndoableClose | None:
-    """The last press of Close, None where it can no longer be undone."""
+    """The last press of Close; None if it can no longer be undone."""
     press = store.activities.last_close(activity)
     return press if press and press.can_be_undone(activity, store.now()) else None

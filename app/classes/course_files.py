@@ -95,7 +95,10 @@ class CourseFiles:
 
     @cached_property
     def overrides(self) -> Sequence[GradeChange]:
-        """The points that teachers gave in place of those of the attempts, by activity and student."""
+        """The points that teachers gave in place of those of the attempts, sorted by the ids of activity and student.
+
+        They include those of students who are no longer on the roster.
+        """
         overrides = self.store.grades.overrides([activity.id for activity in self.activities])
         return sorted(overrides, key=lambda override: (override.activity_id, override.student_id))
 
@@ -107,7 +110,7 @@ class CourseFiles:
                 yield (*described, box, attempt.answers.get(box, ""), mark)
 
     def attempt_rows(self) -> Iterator[CsvRow]:
-        """Yield a header, then one row for each attempt."""
+        """Yield ATTEMPTS_HEADER, then one row for each attempt, with its score and the keys of its misconceptions."""
         yield ATTEMPTS_HEADER
         for described, attempt in self._described_attempts():
             yield (*described, attempt.score, attempt.out_of, ", ".join(attempt.misconceptions))
@@ -242,8 +245,8 @@ class CourseFiles:
     def _described_attempts(self) -> Iterator[tuple[CsvRow, ClassAttempt]]:
         """Yield each attempt with its columns of ATTEMPT_HEADER, by activity, then student's name, sheet and time.
 
-        A student's attempts on one worksheet, whichever versions of it, are numbered from 1. Those that count are those
-        of the gradebook. Attempts on worksheets that the activity no longer has come last among a student's.
+        A student's attempts on one worksheet, whatever its version, are numbered from 1. An attempt "counts" if the
+        gradebook counts it. Attempts on worksheets that the activity no longer has are a student's last.
         """
         name_order = {student_id: index for index, student_id in enumerate(self.students)}
         zone = ZoneInfo(self.course.time_zone)
@@ -262,20 +265,20 @@ class CourseFiles:
 
 
 def course_files(library: Library, store: Store, course: Course) -> CourseFiles:
-    """The files of a course, with its activities from the oldest on; they hold its gradebook."""
+    """The files of a course with all its activities, the oldest first."""
     activities = store.activities.of_course(course)[::-1]
     points = {activity.id: best_scores(library, store, activity.content) for activity in activities}
     return CourseFiles(store, course, activities, points)
 
 
 def _place(index_of: Callable[[str], int | None], attempt: ClassAttempt) -> tuple[bool, int, str]:
-    """Where an attempt's worksheet comes: in the order of the activity, those that it has no longer last, by key."""
+    """The sort key of an attempt's worksheet: its index in the activity; after these, removed worksheets by key."""
     index = index_of(attempt.sheet_key)
     return (True, 0, attempt.sheet_key.rpartition("@")[0]) if index is None else (False, index, "")
 
 
 def _practised(record: str | None) -> CsvRow:
-    """Return level, sheets and right sheets of a stored practice record: three empty cells for None, no practice."""
+    """Level, number of sheets and of right sheets in a stored practice record; three empty cells for None."""
     if record is None:
         return (None, None, None)
     level, results = (json.loads(record)[place] for place in (2, 4))  # see write_record in app/practice/record.py
@@ -316,7 +319,7 @@ def _attempt_columns(
 
 
 def _ticket_row(activity: Activity, question: str, answer: TicketAnswer, student: Student | None) -> CsvRow:
-    """Return the columns of TICKETS_HEADER for one answer; name and number are empty for an anonymous one."""
+    """The columns of TICKETS_HEADER for one answer; name and number are empty if `student` is None."""
     return (
         activity.plan.title, answer.day.isoformat(), question, answer.text, student.name if student else "",
         student.roster_key if student else "", answer.starred, answer.follow_up, answer.hidden,
@@ -342,9 +345,8 @@ def _without_client_id(attempt: ClassAttempt) -> dict[str, Any]:
 def _gradebook_rows(students: Sequence[Student], columns: Sequence[GradebookColumn]) -> Iterator[Sequence[Cell]]:
     """Yield a header, then for each student the points on each worksheet of each activity.
 
-    After the worksheets of an activity come its points as they count ("excused" where they don't), and the reason for
-    an override. The last columns are the student's total, and the points it is out of: all but those of activities from
-    which they are excused, or which are still open and where they have no points.
+    After an activity's worksheets come its points as they count ("excused" if it doesn't count), and the reason for an
+    override. The last columns are `total_score`: the total and the points it is out of.
     """
     header = [_("student"), _("number")]
     for column in columns:

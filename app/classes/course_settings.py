@@ -22,7 +22,7 @@ _OBSOLETE_AREAS = ("Etc/", "SystemV/", "US/")
 
 
 def settings_problem(title: str, time_zone: str) -> str:
-    """The sentence about a missing title or an unknown IANA time zone; empty where both can be used."""
+    """The sentence about an empty title or, else, an unknown IANA time zone; empty if both can be used."""
     if not title:
         return _("Enter a title.")
     if time_zone in available_timezones():
@@ -32,10 +32,11 @@ def settings_problem(title: str, time_zone: str) -> str:
 
 
 def copy_course(store: Store, course: Course, title: str, teacher: Teacher) -> Course:
-    """A new course with the activities of another one as drafts, without students, dates or times.
+    """Add a course called `title` with the same activities as drafts, but no students, dates or times, in one
+    transaction.
 
-    Its own worksheets and exit tickets are copied as well, and the copies of the activities have the copies of those.
-    It practises what the other course does. The teacher is its only staff. Either all of it is made or nothing.
+    Its worksheets and exit tickets are copied, too, and the copied activities and practice use these copies. Practice
+    that has nothing left is not copied. `teacher` is the only staff.
     """
     with store.transaction():
         copy = store.courses.add(title, course.time_zone, teacher)
@@ -50,7 +51,7 @@ def copy_course(store: Store, course: Course, title: str, teacher: Teacher) -> C
 
 
 def duplicate_activity(store: Store, activity: Activity, course: Course, title: str) -> Activity:
-    """A draft in a course with the content and the rules of another activity, without its date and times."""
+    """Add a draft with an activity's content and rules to a course, without date and times; the title is cut."""
     plan = replace(activity.plan, title=title[:MAX_TITLE_LENGTH], day=None, opens_at=None, closes_at=None)
     return store.activities.add(course, plan, activity.content)
 
@@ -85,7 +86,7 @@ class CoursePractice:
         return cls(tuple(stored["topics"]), tuple(stored["worksheets"]))
 
     def with_new_keys(self, keys: Mapping[str, str]) -> CoursePractice:
-        """The same with the copies of its own worksheets; one that has no copy, as it was removed, is left out."""
+        """The same with other keys for its worksheets; one that `keys` lacks, because it was removed, is left out."""
         return CoursePractice(self.topics, tuple(keys[key] for key in self.worksheets if key in keys))
 
 
@@ -105,32 +106,32 @@ def practice_of(store: Store, course: Course) -> CoursePractice | None:
 
 
 def practising(store: Store, visitor: Visitor) -> Practising | None:
-    """Who practises in this browser for a course, and what, in one query; None if it practises for none."""
-    found = store.roster.practising(visitor.id)
-    if found is None:
+    """The student as whom this browser practises for a course, what, and their record; None if for no course."""
+    stored = store.roster.practising(visitor.id)
+    if stored is None:
         return None
-    enrolment, practice, record = found
+    enrolment, practice, record = stored
     return Practising(enrolment, CoursePractice.from_json(practice), record)
 
 
 def practice_library(library: Library, store: Store, course: Course, practice: CoursePractice) -> Library:
-    """The library that a course practises with: the worksheets of its topics, and its own ones as they are now.
+    """The library that a course practises with: the worksheets of its topics, and the course's worksheets it names.
 
-    Own ones that were removed, or that cannot be used any more, are left out.
+    Those that were removed, or that cannot be used any more, are left out.
     """
     if not practice.worksheets:
         return library.of_topics(practice.topics)
-    own = [material for material in own_worksheets(store, course) if material.key in practice.worksheets]
+    materials = [material for material in own_worksheets(store, course) if material.key in practice.worksheets]
     chosen = library.of_topics(practice.topics)
-    return library_with_materials(chosen, store, own)
+    return library_with_materials(chosen, store, materials)
 
 
 def own_worksheets(store: Store, course: Course) -> tuple[Material, ...]:
-    """The worksheets that belong to a course, by title: those that it can practise with."""
+    """The worksheets that belong to a course, by title, removed ones left out."""
     return tuple(material for material in store.materials.of_course(course) if material.kind == "worksheet")
 
 
 def first_draw(student: Student, below: int) -> int:
-    """The random number that a student's practice begins with: the same until something of it is stored."""
+    """The number below `below` that a student's practice begins with; always the same for one student."""
     digest = hashlib.sha256(f"practice of student {student.id}".encode()).digest()
     return int.from_bytes(digest[:6]) % below

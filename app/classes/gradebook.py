@@ -81,9 +81,9 @@ def gradebook_columns(
     """The columns of activities, in their order: each student's last attempt on each sheet counts.
 
     `points` are those of each sheet of an activity as it is now, by the activity's id. An attempt earns its share of
-    them, score / out_of, since a student's own numbers may have led to more or fewer boxes; a sheet not tried is worth
-    0. Scores are rounded to 2 decimals; students without an attempt have none. Attempts and overrides of other
-    activities are ignored. The phases are those of `at`.
+    them, score / out_of, since a student's variant may have more or fewer boxes; a sheet not tried is worth 0. Scores
+    are rounded to 2 decimals; students without an attempt have none. Attempts and overrides of other activities are
+    ignored. The phases are those at `at`.
     """
     of_activity = defaultdict[int, list[AttemptScore]](list)
     for attempt in attempts:
@@ -127,7 +127,7 @@ def _column(
 
 
 def counted_attempts(activity: Activity, attempts: Iterable[A]) -> dict[tuple[int, int], A]:
-    """The attempts on an activity that count: the last of each student on each sheet that it has now.
+    """The attempts that count: each student's last on each worksheet that the activity still has.
 
     The keys are the student's id and the sheet's index from 0. The last is the one with the greatest id.
     """
@@ -141,10 +141,10 @@ def counted_attempts(activity: Activity, attempts: Iterable[A]) -> dict[tuple[in
 
 
 def sheet_index(activity: Activity) -> Callable[[str], int | None]:
-    """Says of a sheet key which sheet of the activity as it is now, from 0, attempts on that sheet count for.
+    """A function from a sheet key to the index, from 0, of the sheet that attempts under that key count for.
 
-    An attempt on an earlier version of a worksheet counts for the sheet that is that worksheet now, whatever its
-    number. None where the activity has the worksheet no longer.
+    An attempt on an earlier version of a worksheet counts for its present version, whatever its number. None if the
+    activity no longer has the worksheet.
     """
     sheets = [item.sheet_key for item in activity.content.items]
     worksheets = [sheet.rpartition("@")[0] for sheet in sheets]
@@ -160,13 +160,13 @@ def sheet_index(activity: Activity) -> Callable[[str], int | None]:
 
 
 def _with_overrides(earned: Mapping[int, float], overrides: Mapping[int, GradeChange]) -> dict[int, float]:
-    """The scores that count: those of the overrides, else those earned; students who are excused have none."""
+    """The scores that count: an override's points, else those earned; an override without points removes one."""
     given = {student_id: override.points for student_id, override in overrides.items()}
     return {student_id: score for student_id, score in {**earned, **given}.items() if score is not None}
 
 
 def total_score(student: Student, columns: Iterable[GradebookColumn]) -> tuple[float, int]:
-    """A student's points over the activities that count for them, and how many they could have there."""
+    """A student's points over the activities that count for them, to 2 decimals, and the most they could have."""
     counted = [column for column in columns if column.counts_for(student.id)]
     score = sum(column.scores.get(student.id, 0) for column in counted)
     return round(score, 2), sum(column.points for column in counted)
@@ -204,15 +204,15 @@ class GradebookOrder:
 def gradebook_lines(
     students: Sequence[Student], columns: Sequence[GradebookColumn], order: GradebookOrder
 ) -> tuple[GradebookLine, ...]:
-    """The students that the filter keeps, in the order asked for; who has no points comes last, ties go by name."""
+    """The students who pass the filter, sorted as asked; those without points come last either way, ties go by name."""
     words = name_key(order.words).split()
-    kept = [
+    included = [
         student
         for student in sorted(students, key=lambda student: name_key(student.name))
         if _is_shown(student, columns, order.show)
         and all(word in name_key(f"{student.name} {student.roster_key or ''}") for word in words)
     ]
-    lines = [GradebookLine(student, *total_score(student, columns)) for student in kept]
+    lines = [GradebookLine(student, *total_score(student, columns)) for student in included]
     if order.sort == "name":
         return tuple(lines[::-1] if order.is_descending else lines)
     points = _sort_value(columns, order.sort)
@@ -221,7 +221,7 @@ def gradebook_lines(
 
 
 def _is_shown(student: Student, columns: Sequence[GradebookColumn], show: GradebookFilter) -> bool:
-    """Whether a student has what the filter asks for in any activity."""
+    """Whether a student has something missing, is excused, or has an override ("changed") anywhere; True for ""."""
     if show == "missing":
         return any(column.is_missing(student.id) for column in columns)
     if show == "excused":
@@ -230,6 +230,6 @@ def _is_shown(student: Student, columns: Sequence[GradebookColumn], show: Gradeb
 
 
 def _sort_value(columns: Sequence[GradebookColumn], sort: str) -> Callable[[GradebookLine], float | None]:
-    """What lines are sorted by: the points of that activity, or the total; None for a student without points."""
+    """What lines are sorted by: the points of activity `sort`, None without any; the total for any other text."""
     column = next((column for column in columns if str(column.activity_id) == sort), None)
     return (lambda line: column.scores.get(line.student.id)) if column else (lambda line: line.total)

@@ -33,8 +33,8 @@ class NameChoice:
 def suggested_names(roster: Roster, course: Course, typed: str) -> tuple[str, ...]:
     """The names of students who have not joined in which a word begins with each word that was typed.
 
-    None before MIN_LETTERS letters are typed, and none where more than MAX_SUGGESTIONS fit. So nobody sees the roster
-    by chance; whoever has the join code can still find out names by guessing how they begin.
+    None before MIN_LETTERS letters are typed, and none if more than MAX_SUGGESTIONS match. So nobody sees the roster by
+    chance; whoever has the join code can still find out names by guessing how they begin.
 
     Example: on a roster with Kim Lee and Kim Fox, "kim l" and "lee k" suggest Kim Lee, and "kim" nobody.
     """
@@ -48,9 +48,9 @@ def suggested_names(roster: Roster, course: Course, typed: str) -> tuple[str, ..
 def choose_name(roster: Roster, course: Course, name: str, number: str = "") -> NameChoice:
     """What it means that somebody types this name, and perhaps their number on the roster, to join.
 
-    The number is asked for where several students of the course have the name, joined or not, and some have a number.
-    A name that nobody has may be misspelt or be part of one. Names of students who have not joined are suggested then,
-    at most MAX_SUGGESTIONS; of the others it is only said that there are any.
+    The number decides if several students of the course have the name, joined or not, and some have a number. For a
+    name that nobody has, similar names of students who have not joined are suggested, none if there are more than
+    MAX_SUGGESTIONS; `is_near` says whether there are any similar names, joined ones too.
     """
     namesakes = roster.namesakes(course, name)
     if not namesakes:
@@ -66,10 +66,10 @@ def choose_name(roster: Roster, course: Course, name: str, number: str = "") -> 
 
 
 def _near(students: Sequence[Student], typed: str) -> list[Student]:
-    """The students for whom a typed name may be meant: each word begins one of theirs, or there is a slip in it.
+    """The students for whom a typed name may be meant: each word begins one of theirs, or it is spelt almost the same.
 
-    Words of less than MIN_LETTERS_SENT letters are near to nothing, and numbers must be the same. Example: "Amara",
-    "Ama Sam" and "Amra Sampel" are near to "Amara Sample", "Amir Sand" is not; "Group 1" is not near to "Group 2".
+    A text whose words are all shorter than MIN_LETTERS_SENT matches nobody, and its digits must be the name's. Example:
+    "Amara", "Ama Sam" and "Amra Sampel" match "Amara Sample", "Amir Sand" does not; "Group 1" does not match "Group 2".
     """
     text, number = _bare(typed.replace(",", " "))
     words = text.split()

@@ -164,11 +164,11 @@ class LiveSnapshots:
         self._entries: OrderedDict[int, _CacheEntry] = OrderedDict()
 
     def get(self, library: Library, store: Store, activity: Activity) -> LiveSnapshot:
-        """The snapshot of an activity: the cached one, or a new one where that has expired.
+        """The snapshot of an activity: the cached one, or a new one if that has expired.
 
         It expires SNAPSHOT_TTL_S after it was taken, or MIN_IDLE_FACTOR times as long as that took, if this is longer.
-        One that has just expired is shown once more while the next one is taken in the background, so that a page
-        that is watched never waits. Only one is taken at a time; others who have none to show wait for it.
+        For MAX_STALE_S more it is still returned while the next one is taken in the background, so that a page that is
+        watched never waits. Only one is taken at a time; a caller without a cached one waits for it.
         """
         entry = self._cache_entry(activity.id)
         shown, now = entry.snapshot, self._clock()
@@ -180,7 +180,7 @@ class LiveSnapshots:
         return entry.snapshot or shown
 
     def _renew_quietly(self, library: Library, store: Store, activity: Activity, entry: _CacheEntry) -> None:
-        """Take a new snapshot; after an error, the next request takes it and answers for the error."""
+        """Take a new snapshot; an error is logged, and makes the next request take it itself."""
         try:
             self._renew(library, store, activity, entry)
         except Exception as error:
@@ -188,7 +188,7 @@ class LiveSnapshots:
             entry.expires_at = float("-inf")
 
     def _renew(self, library: Library, store: Store, activity: Activity, entry: _CacheEntry) -> LiveSnapshot:
-        """Take a new snapshot, unless another thread has just done so."""
+        """Take a new snapshot and return it; if another thread has just done so, return that one."""
         with entry.lock:
             begin = self._clock()
             if entry.snapshot is None or begin >= entry.expires_at:
@@ -198,7 +198,7 @@ class LiveSnapshots:
             return entry.snapshot
 
     def expire(self, activity_id: int) -> None:
-        """Count this activity anew at the next look, however recent its snapshot is."""
+        """Let the next `get` take a new snapshot and wait for it, however recent the cached one is."""
         self._cache_entry(activity_id).expires_at = float("-inf")
 
     def _cache_entry(self, activity_id: int) -> _CacheEntry:
@@ -250,7 +250,7 @@ def _snapshot_version(
     last: Mapping[StudentSheetKey, LastAttempt],
     drafts: Mapping[StudentSheetKey, int],
 ) -> str:
-    """Sixteen characters that change with anything that a snapshot is counted from.
+    """Sixteen characters that change with anything that a snapshot shows of the students.
 
     They are a hash of the revision, the last regrade, attendance, exit tickets handed in, and the ids of attempts and
     versions of drafts, so that all processes agree on them. `drafts` are those that count: of students without an
@@ -277,7 +277,7 @@ def _grade_drafts(
 ) -> None:
     """Grade into the cache each draft whose version in `versions` is not the cached one; drop those not in `versions`.
 
-    What is typed for blanks that the sheet lacks is ignored.
+    Texts for boxes that the sheet lacks are ignored.
     """
     changed = {whose for whose, version in versions.items() if entry.drafts.get(whose, (-1,))[0] != version}
     texts = store.live.draft_texts(activity.id, {student_id for student_id, _ in changed})
@@ -317,10 +317,10 @@ def _sheet_snapshot(
     student_ids: Sequence[int],
     last: Mapping[StudentSheetKey, LastAttempt],
 ) -> SheetSnapshot:
-    """The snapshot of the sheet of that number, from 1, in the newest revision, counted from cached progress.
+    """The snapshot of sheet `sheet_number`, from 1, in the newest revision, counted from cached progress.
 
-    It has the progress of every one of these students; rows and misconceptions count those who have begun. `last` are
-    the last attempts of the whole activity.
+    It has the progress of all `student_ids`; rows and misconceptions count those who have begun. `last` are the last
+    attempts of the whole activity.
     """
     sheet = activity.content.items[sheet_number - 1].sheet_key
     progress = {student_id: _sheet_progress(entry, (student_id, sheet), last) for student_id in student_ids}
@@ -338,7 +338,7 @@ def _sheet_progress(
 ) -> LiveProgress:
     """One student's progress on one sheet, from the cache: of the last attempt, else of the draft, else nothing.
 
-    The stage is 'handed-in' once they handed any attempt in, even if they checked again later or more was taken in.
+    The stage is 'handed-in' if they handed in any attempt, else 'taken-in' if any was auto-submitted, else 'checked'.
     """
     attempt = last.get(key)
     if attempt is None or attempt.id not in entry.attempts:

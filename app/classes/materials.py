@@ -38,12 +38,12 @@ class OwnMaterials:
 def materials_for_course(
     library: Library, tickets: Mapping[str, Ticket], store: Store, course: Course, teacher: Teacher
 ) -> OwnMaterials:
-    """What a teacher may use in a course: the library, what belongs to the course, and the teacher's own."""
+    """The library and tickets with the usable materials of the course and of the teacher, and why others are not."""
     return with_materials(library, tickets, store, store.materials.usable_in(course, teacher))
 
 
 def library_with_materials(library: Library, store: Store, materials: Iterable[Material]) -> Library:
-    """The library with the worksheets among some materials, and the models they need; those unusable are left out."""
+    """The library with the worksheets among `materials` and their models; unusable ones and tickets are left out."""
     return with_materials(library, {}, store, materials).library
 
 
@@ -69,9 +69,9 @@ def with_materials(
 
 
 def worksheet_of_material(library: Library, material: Material) -> Worksheet:
-    """The worksheet that a material is, under its key; raises WorksheetError where the library cannot have it.
+    """The worksheet in a material, under the material's key; raises WorksheetError if its settings are not valid here.
 
-    The library is one with the model that it needs, such as `library_with_models_of` gives.
+    The library must hold the models that it names: see `library_with_models_of`.
     """
     models = tuple(library.models[key].config for key in _models_named(material.content) if key in library.models)
     try:
@@ -95,35 +95,36 @@ class _Reading:
 
 @lru_cache(READ_WORKSHEETS_REMEMBERED)
 def _read(reading: _Reading) -> Worksheet:
-    """Read a worksheet; those that can be used are remembered, since each look at a list reads them all."""
+    """Read a worksheet; usable ones are cached, since each look at a list reads them all."""
     return read_settings(reading.key, json.loads(reading.content), reading.library.models, reading.library.wording)
 
 
 def library_with_models_of(library: Library, store: Store, content: Mapping[str, Any]) -> Library:
-    """The library with the imported models that the settings of a worksheet name, as far as they are still there."""
+    """The library with the imported models that a worksheet's settings name; those that are gone are left out."""
     for key in _models_named(content):
         library = library_with_model(library, store, key)
     return library
 
 
 def _models_named(content: Mapping[str, Any]) -> list[str]:
-    """The keys of models that some settings name, whatever else these may hold."""
+    """The distinct keys in "model" and the first MAX_NAMES in "models"; anything that is no text is ignored."""
     names = content.get("models")
     keys = (content.get("model"), *(names[:MAX_NAMES] if isinstance(names, list) else ()))
     return [*dict.fromkeys(key for key in keys if isinstance(key, str))]
 
 
 def ticket_of_material(material: Material) -> Ticket:
-    """The exit ticket that a material is, under its key; raises SettingError where its settings make none."""
+    """The exit ticket in a material, under the material's key; raises SettingError if its settings are not valid."""
     return ticket_of_settings(material.key, material.content)
 
 
 def settings_to_copy(
     library: Library, worksheet: str, model: str = "", tokens: int | None = None, decoder_tokens: int | None = None
 ) -> dict[str, Any]:
-    """The settings of a worksheet of the library as it is shown with this model and these lengths, its own if none.
+    """The settings of a worksheet of the library as shown with this model and these lengths, its defaults if not given.
 
-    Raises WorksheetError, TokensError and TopicError as `Library.variant` does.
+    With another model, the copy is about that model alone, has its title, and lacks rows that it does not have. Raises
+    WorksheetError, TokensError and TopicError as `Library.variant` does.
     """
     variant = library.variant(worksheet, model or None, tokens, decoder_tokens)
     sheet, asked = variant.worksheet, variant.table.askable
@@ -135,7 +136,7 @@ def settings_to_copy(
 
 
 def title_of_copy(title: str, taken: Collection[str]) -> str:
-    """A title for a copy, with a number where the same list has that title already.
+    """A title for a copy: `title`, or if that is in `taken`, with the first free number from 2.
 
     Example: title_of_copy("One head", {"One head", "One head 2"}) == "One head 3"
     """
@@ -144,7 +145,7 @@ def title_of_copy(title: str, taken: Collection[str]) -> str:
 
 
 def copy_materials(store: Store, course: Course, copy: Course, teacher: Teacher) -> dict[str, str]:
-    """Copy every material of a course into another one, as it was saved last; the new key of each, by the old one."""
+    """Copy the newest version of every material of a course into another one; return the new keys by the old ones."""
     return {
         material.key: store.materials.add(material.kind, copy, teacher, material.content).key
         for material in store.materials.of_course(course)

@@ -101,7 +101,7 @@ class ReadLine:
 
     @property
     def token(self) -> str:
-        """Stands for this line in a form: it changes with the student, the answers, and what the line replaces."""
+        """Identifies this line in a form: changes with the student, the answers, and the attempt that it replaces."""
         return f"{self.student.id}.{self.attempt.client_id}.{self.replaces.id if self.replaces else '-'}"
 
     @property
@@ -126,7 +126,7 @@ class ReadLine:
 
     @property
     def is_doubtful(self) -> bool:
-        """Whether somebody should look twice before it is stored."""
+        """Whether it lacks answers, replaces a better or fuller attempt, or an earlier line of the same form."""
         in_batch = self.replaces is not None and self.replaces.origin == "line"
         return self.is_short or self.lowers_score or self.has_fewer_answers or in_batch
 
@@ -177,8 +177,8 @@ class PaperImport:
     def read_lines(self, lines: Iterable[str]) -> tuple[tuple[ReadLine, ...], tuple[RejectedLine, ...]]:
         """Every line that is clear, with its marks, and the rejected ones, each in their order; nothing is stored.
 
-        Sentences number the rejected lines from 1, since these come back first. The first of them bring students to
-        choose from, MAX_CHOICES in all.
+        Sentences number the rejected lines from 1, since the form shows these first. Rejected lines offer students to
+        choose from, until there are MAX_CHOICES in all; the first one always does.
         """
         read, rejected = list[ReadLine](), list[RejectedLine]()
         stored = {(attempt.student_id, attempt.client_id) for attempt in self.attempts}
@@ -205,17 +205,17 @@ class PaperImport:
         return tuple(read), tuple(rejected)
 
     def store_lines(self, lines: Sequence[ReadLine]) -> None:
-        """Store lines as attempts that their students handed in, together; what is stored already stays as it is.
+        """Store lines as handed-in attempts, all in one transaction; what is already stored stays as it is.
 
-        A paper becomes the student's draft too, unless they have typed something on the screen.
+        A paper becomes the student's draft, too, unless they have typed something on the screen.
         """
         self.store.classwork.hand_in_papers([line.attempt for line in lines])
 
     def _mark(self, line: str, line_number: int) -> tuple[ParsedLine, StudentSheet, MarkedPaper]:
-        """Grade one line. Blanks at the end may be missing.
+        """Grade one line; blanks at its end may be missing.
 
-        Raises PaperLineError where the student or the sheet is not clear or no answer is there, and AnswersError for
-        too many answers or too long a line; their sentences call the line by `line_number`.
+        Raises PaperLineError if the student or the sheet is not clear or there are no answers, and AnswersError for too
+        many answers or too long a line; their sentences call the line by `line_number`.
         """
         parsed = self._parse_line(line, line_number)
         sheet = self._sheet_of(parsed, line_number)
@@ -238,10 +238,10 @@ class PaperImport:
         return self._coded[code]
 
     def _sheet_of(self, parsed: ParsedLine, line_number: int) -> StudentSheet:
-        """The sheet that a line is about: of its own code, else of the code of all lines, else of `sheet_number`.
+        """The sheet that a line is about: of the line's code, else of the form's code, else number `sheet_number`.
 
-        With a code it has the code's sizes, without one those that the student has on the screen. Raises PaperLineError
-        for a code that names no sheet of this activity.
+        With a code it has the code's sizes, and the code's model is kept in the activity; without one it has those that
+        the student has on the screen. Raises PaperLineError for a code that names no sheet of this activity.
         """
         number, sizes = self.sheet_number, None
         if code := parsed.code or self.code:
@@ -261,8 +261,8 @@ class PaperImport:
     def _parse_line(self, line: str, line_number: int) -> ParsedLine:
         """Split a line into its student, sheet code and answers, at the colon or, without one, by counting answers.
 
-        Where a choice was made for the line's label, that student is taken. Raises PaperLineError where nobody fits the
-        label, with the whole roster to choose from, or several do, with these.
+        A student picked for the line's label is taken. Otherwise raises PaperLineError if nobody matches the label,
+        with the whole roster to choose from, or if several do, with these.
         """
         label, answers = split_name(line)
         label = clean_line(label)
@@ -295,10 +295,10 @@ class PaperImport:
         )
 
     def _parse_without_colon(self, line: str, line_number: int) -> ParsedLine:
-        """Split a line that begins with one student's name or number, then has one answer for each blank of the sheet.
+        """Split a line that begins with a name or number, then has one answer for each blank of sheet `sheet_number`.
 
-        That is the sheet of number `sheet_number`. The longest beginning, of up to MAX_NAME_WORDS words, is taken;
-        raises PaperLineError where none fits exactly one student and number of answers.
+        The longest beginning, of up to MAX_NAME_WORDS words, is taken; raises PaperLineError if none leaves exactly one
+        student and the right number of answers.
         """
         words = line.split()
         for count in range(min(MAX_NAME_WORDS, len(words)), 0, -1):
@@ -322,20 +322,20 @@ class PaperImport:
         return (self.roster.find(name), code) if name and read_code(code) else ((), "")
 
     def _picked(self, label: str) -> Student | None:
-        """The student picked for the next line with this label; each choice is used once. None without a choice."""
+        """The student picked for the next line with this label, each choice used once; None without a choice."""
         student_ids = self.chosen.get(label)
         return self.roster.by_id(student_ids.pop(0)) if student_ids else None
 
 
 def students_handed_in(store: Store, activity: Activity, sheet_number: int) -> frozenset[int]:
-    """The ids of the students who handed in the sheet of that number, from 1, on screen or on paper."""
+    """The ids of the students who handed in sheet `sheet_number`, from 1, on screen or on paper."""
     key = activity.content.items[sheet_number - 1].sheet_key
     attempts = store.classwork.attempts_of_activity(activity.id)
     return frozenset(attempt.student_id for attempt in attempts if attempt.handed_in and attempt.sheet_key == key)
 
 
 def _replaced(variant: Variant, attempt: ClassAttempt) -> ReplacedAttempt:
-    """An attempt as what a line takes the place of; answers to open questions are not counted."""
+    """An attempt as what a line replaces; answers to open questions are not counted."""
     answered = sum(bool(text.strip()) for text in box_texts(variant, attempt.answers).values())
     origin: Literal["screen", "paper"] = "paper" if attempt.client_id.startswith(PAPER) else "screen"
     return ReplacedAttempt(attempt.id, attempt.score, attempt.out_of, answered, origin)
@@ -348,10 +348,10 @@ def _client_id(sheet: StudentSheet, answers: Mapping[str, str]) -> str:
 
 
 def _sheet_by_code(library: Library, store: Store, activity: Activity, code: str) -> tuple[int, VariantSizes]:
-    """The sheet of the activity, as it was frozen, that a code names: its number, from 1, and the code's sizes.
+    """The number, from 1, of the frozen sheet that a code names, and the code's sizes.
 
-    A code names a version of a worksheet. Raises WrongSheetError where the activity lacks that worksheet or froze
-    another version of it, and WorksheetError for a code that names no sheet of the library either.
+    Raises WrongSheetError if the code names a worksheet that the activity lacks or has frozen in another version, and
+    WorksheetError if it names no sheet of the library either.
     """
     sheets = [frozen_worksheet(item, activity.policies) for item in activity.content.items]
     numbers = {sheet.key: number for number, sheet in enumerate(sheets, start=1)}

@@ -39,7 +39,9 @@ def ticket_promise(activity: Activity) -> str:
 
 
 def rules_in_words(activity: Activity) -> tuple[str, ...]:
-    """The rules for handing in a sheet, a sentence each, as students are told them."""
+    """The rules for handing in a sheet, as students read them: when marks are shown, then those of attempts, closing
+    and exam conditions that apply.
+    """
     policies = activity.policies
     attempts = ngettext(
         "You have one attempt on each sheet.", "You have {count} attempts on each sheet.", policies.max_attempts

@@ -113,7 +113,7 @@ class Regrading:
         self._previews: OrderedDict[_State, tuple[float, RegradePreview]] = OrderedDict()  # with when each expires
 
     def preview(self, library: Library, store: Store, activity: Activity, basis: Basis = "frozen") -> RegradePreview:
-        """What marking every attempt again, with the activity's credit of now, would change."""
+        """What marking every attempt again, with the present credit for follow-through, would change; cached."""
         return self._cached_preview(_state(library, store, activity, basis), library, store, activity)
 
     def apply(
@@ -127,8 +127,8 @@ class Regrading:
     ) -> RegradePreview | None:
         """Make the changes of the preview with this fingerprint, log them, and return it; the old marks are kept.
 
-        None, and nothing changes, where a regrade would now change something else than that preview said. Nobody adds
-        an attempt or changes the activity between the last look and the change.
+        None, and nothing changes, if a regrade would now change something else than that preview said. The last check
+        and the change are one transaction with the activity locked. Without changes, nothing is logged.
         """
         state = _state(library, store, activity, basis)
         preview = self._cached_preview(state, library, store, activity)
@@ -165,7 +165,7 @@ class Regrading:
 
 
 def _state(library: Library, store: Store, activity: Activity, basis: Basis) -> _State:
-    """The state of the activity now, from two small queries."""
+    """What a preview depends on, read now, with two small queries."""
     last = frozenset((whose, attempt.id) for whose, attempt in store.live.last_attempts(activity.id).items())
     regrade = store.live.last_regrade(activity.id)
     models = tuple((model.key, model.config) for model in library.models.values())
@@ -206,12 +206,16 @@ def _compute_preview(library: Library, store: Store, activity: Activity, basis: 
 def _definition(
     library: Library, store: Store, content: Content, item: FrozenWorksheet, models: set[str], basis: Basis
 ) -> Content:
-    """What attempts on a worksheet of a revision are marked by; `models` are those that attempts have."""
+    """What attempts on a worksheet of a revision are marked by: its frozen definition or, by `basis`, the corrected
+    one.
+
+    `models` are the keys of the models that attempts have.
+    """
     if basis == "frozen":
         return frozen_definition(content, item)
     return corrected_definition(library, store, content, item, models)
 
 
 def marked_again(variant: Variant, attempt: ClassAttempt, marked_by: str) -> NewMarks:
-    """The marks that an attempt's answers get on this sheet; answers to blanks that it does not ask are left out."""
+    """The marks that an attempt's answers get on this sheet; answers to boxes that it lacks are ignored."""
     return NewMarks(stored_marks(variant, grade(variant, box_texts(variant, attempt.answers))), marked_by)

@@ -30,10 +30,10 @@ class CheckedEntry:
 
 
 def check_entries(entries: Sequence[tuple[str, str | None]], students: Sequence[Student]) -> tuple[CheckedEntry, ...]:
-    """Say of each name and number what adding it would do; the order stays.
+    """Say of each name and number, in order, what adding it would do.
 
-    A number that is on the roster, or a name without a number that is there without one, is known, and so is a row that
-    stands in the list twice: see Roster.add_students.
+    Known is a number on the roster, a name without a number that is there without one, and a row that comes twice in
+    the list: see Roster.add_students. Only other rows can be odd.
     """
     numbers = {student.roster_key for student in students if student.roster_key}
     unnumbered = {name_key(student.name) for student in students if not student.roster_key}

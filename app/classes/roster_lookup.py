@@ -31,8 +31,8 @@ class RosterLookup:
     def find(self, written: str) -> tuple[Student, ...]:
         """Every student who may be meant: none, exactly one, or several to choose from.
 
-        The first of these that fits anybody decides: the number, the full name, the name as 'Last, First', and at last
-        names that contain every word written, as whole words in any order. Capitals and spaces make no difference.
+        The first of these that matches anybody decides: the number, the full name, the name as 'Last, First', and at
+        last names that contain every word written, as whole words in any order. Case and spaces make no difference.
 
         Example: on a roster with Kim Lee and Kim Fox, '1017' and 'lee, kim' find Kim Lee, and 'Kim' finds both.
         """
@@ -64,10 +64,10 @@ def named_apart(students: Sequence[Student]) -> tuple[Student, ...]:
 
 
 def sorted_by_likeness(student: Student, everybody: Sequence[Student]) -> list[Student]:
-    """All students but one, those first who share the most words of that one's name; accents make no difference."""
-    own = _bare_words(student.name)
+    """All other students, first those whose names share the most words with this one's; without case and accents."""
+    words = _bare_words(student.name)
     others = [other for other in everybody if other.id != student.id]
-    return sorted(others, key=lambda other: -len(own & _bare_words(other.name)))
+    return sorted(others, key=lambda other: -len(words & _bare_words(other.name)))
 
 
 def _bare_words(name: str) -> set[str]:

@@ -28,9 +28,9 @@ CAME_TODAY, ATTEMPTED_TODAY, TICKETS_YESTERDAY = 26, 18, 24  # students
 
 
 def add_sample_course(library: Library, tickets: Mapping[str, Ticket], store: Store, teacher: Teacher) -> Course:
-    """A course of simulated students with a lesson of yesterday, closed, and one of today, open.
+    """A course of simulated students with a closed lesson of yesterday and an open one of today.
 
-    A teacher who has a sample course already, archived or not, gets that one back, unchanged. The time zone is that of
+    A teacher who already has a sample course, archived or not, gets that one back, unchanged. The time zone is that of
     the teacher's newest course, else UTC.
     """
     existing = next((taught.course for taught in store.courses.taught_by(teacher) if taught.course.sample), None)
@@ -66,7 +66,8 @@ def _students_yesterday(
 ) -> Iterator[SimulatedStudent]:
     """What every student did yesterday: two in three got each sheet right in a second attempt, and all handed in.
 
-    Some hold a misconception, which their first attempts show. The first TICKETS_YESTERDAY wrote an exit ticket.
+    The first attempt shows the student's misconception, if they hold one. The first TICKETS_YESTERDAY students wrote an
+    exit ticket.
     """
     for student in range(len(words.names)):
         attempts = list[SimulatedAttempt]()
@@ -102,7 +103,7 @@ def _students_today(library: Library, activity: Activity, begin: datetime) -> It
 
 
 def _typed_answers(variant: Variant, student: int | None) -> dict[str, str]:
-    """The text in each blank, by the blank's name: all right, but for those that the student's misconception changes.
+    """The text in each blank, by the blank's name: right, except where the misconception of `student` changes it.
 
     Without a student (None), all are right.
     """
@@ -127,13 +128,13 @@ def _misconception_answers(variant: Variant, student: int) -> Mapping[Blank, int
 def _attempt(
     variant: Variant, sheet_number: int, answers: Answers, at: datetime, *, handed_in: bool
 ) -> SimulatedAttempt:
-    """An attempt on the sheet of that number, from 1, with the marks that the answers really get."""
+    """An attempt on sheet `sheet_number`, from 1, with the marks that the answers really get."""
     marks = stored_marks(variant, grade(variant, answers))
     return SimulatedAttempt(sheet_number, own_sizes(variant.worksheet), answers, marks, at, handed_in)
 
 
 def _ticket_answers(texts: Mapping[str, Sequence[str]], student: int) -> dict[str, str]:
-    """Two of the ticket's questions with one of the sample texts each; which ones goes round with the student."""
+    """Answers to two of the ticket's questions from the sample texts; which ones depends on the student."""
     keys = tuple(texts)
     chosen = {keys[student % len(keys)], keys[(student + 2) % len(keys)]}
     return {key: texts[key][student % len(texts[key])] for key in keys if key in chosen}

@@ -144,7 +144,10 @@ Action = Callable[[Variant, WorkSoFar, Rules, SentSheet], Outcome]
 
 
 def perform(action: Action, variant: Variant, work: Work, rules: Rules, sent: SentSheet) -> tuple[Outcome, Work]:
-    """Do an action and store its outcome, once more where another request came first; the work as it is then."""
+    """Do an action and store its outcome; if another request has used the last attempt, read the work and try again.
+
+    Returns the outcome and the work as it is then.
+    """
     while True:
         outcome = action(variant, work, rules, sent)
         try:
@@ -154,7 +157,10 @@ def perform(action: Action, variant: Variant, work: Work, rules: Rules, sent: Se
 
 
 def save(variant: Variant, work: WorkSoFar, rules: Rules, sent: SentSheet) -> Outcome:
-    """Keep what was typed; once no attempt is left, answers to open questions also go to the last one."""
+    """Save what was typed; once no attempt is left, answers to open questions also go to the last attempt.
+
+    Refused ("not-open") if the activity accepts nothing.
+    """
     if not rules.accepts:
         return _refused("not-open", work, sent)
     answers = _merged(work, sent)
@@ -162,9 +168,10 @@ def save(variant: Variant, work: WorkSoFar, rules: Rules, sent: SentSheet) -> Ou
 
 
 def check(variant: Variant, work: WorkSoFar, rules: Rules, sent: SentSheet) -> Outcome:
-    """Mark the sheet as one more attempt; what holds no readable answer is only saved, and costs no attempt.
+    """Mark the sheet as one more attempt; if no answer can be read, it is only saved, and costs no attempt.
 
-    With no attempt left, nothing is stored. If the rules have changed since the page was made, it is only saved.
+    In this order: refused if the activity accepts nothing; only saved if the rules have changed since the page was
+    made; refused if marks come later; with no attempt left, nothing is stored. A repeated request adds no attempt.
     """
     if turned_back := _turned_back(work, rules, sent):
         return turned_back
@@ -182,7 +189,7 @@ def check(variant: Variant, work: WorkSoFar, rules: Rules, sent: SentSheet) -> O
 
 
 def check_if_new(variant: Variant, work: WorkSoFar, rules: Rules, sent: SentSheet) -> Outcome:
-    """In practice: check, but make no attempt with the answers of the last one."""
+    """In practice: check, but add no attempt if the answers are those of the last one."""
     outcome = check(variant, work, rules, sent)
     if outcome.attempt and work.last and dict(work.last.answers) == dict(outcome.attempt.answers):
         return replace(outcome, attempt=None)
@@ -190,9 +197,9 @@ def check_if_new(variant: Variant, work: WorkSoFar, rules: Rules, sent: SentShee
 
 
 def hint(variant: Variant, work: WorkSoFar, rules: Rules, sent: SentSheet) -> Outcome:
-    """Save what was typed, and give a hint: in a class on the last attempt, at no cost; in practice after a check.
+    """Save what was typed, and give a hint on the last attempt, at no cost; in practice, check first.
 
-    A class gives none under exam conditions, and none where the last attempt has no marks that its page may show.
+    In a class it is refused if the activity accepts nothing, or `can_hint` is False.
     """
     if rules.in_practice:
         return replace(check_if_new(variant, work, rules, sent), result="hint")
@@ -217,7 +224,8 @@ def marks_visible(work: WorkSoFar, rules: Rules) -> bool:
 def may_run(work: WorkSoFar, rules: Rules) -> bool:
     """Whether a student may run the head now.
 
-    A run shows the answers. So it needs an attempt whose marks may be seen, unless the activity allows it before.
+    A run shows the answers, so it needs an attempt whose marks are visible, unless the activity allows it before. Never
+    before the activity opens, or while its rules give no help.
     """
     if rules.phase == "waiting" or not rules.gives_help:
         return False
@@ -230,11 +238,11 @@ def show_answers(_variant: Variant, work: WorkSoFar, _rules: Rules, sent: SentSh
 
 
 def hand_in(variant: Variant, work: WorkSoFar, rules: Rules, sent: SentSheet) -> Outcome:
-    """Hand the sheet in; a page that wants to ask about empty boxes only saves it where there are any, and asks.
+    """Hand the sheet in; if boxes are empty and the page wants to ask about that, it is only saved.
 
-    Where the last attempt has these very boxes and was not handed in, that attempt is handed in, with what is now
-    written to open questions; otherwise a new one is made. With no attempt left, the last one is handed in. If the
-    rules have changed since the page was made, the sheet is only saved.
+    It is refused if the activity accepts nothing, and only saved if the rules have changed since the page was made. If
+    the last attempt has the same boxes and was not handed in, that attempt is handed in, with the present answers to
+    open questions; otherwise a new one is made. With no attempt left, the last one is handed in.
     """
     if turned_back := _turned_back(work, rules, sent):
         return turned_back
@@ -249,8 +257,8 @@ def hand_in(variant: Variant, work: WorkSoFar, rules: Rules, sent: SentSheet) ->
     if is_repeated:
         return Outcome("handed-in", answers, sent, hands_in_last=True)
     if rules.attempts_left(work.attempts) == 0:
-        kept = _questions_of(sent, written) if written else None
-        return Outcome("no-attempts-left", answers, kept, written=written, hands_in_last=True)
+        questions = _questions_of(sent, written) if written else None
+        return Outcome("no-attempts-left", answers, questions, written=written, hands_in_last=True)
     attempt = graded_attempt(variant, answers, rules, request_id=sent.request_id, handed_in=True)
     return Outcome("handed-in", answers, _all_of(work, sent), attempt, report=attempt.report)
 
@@ -258,8 +266,9 @@ def hand_in(variant: Variant, work: WorkSoFar, rules: Rules, sent: SentSheet) ->
 def auto_submit(variant: Variant, work: UnfinishedWork, rules: Rules) -> Outcome:
     """What is typed when the activity ends, as a submission; `rules` are those of the moment it was saved.
 
-    It is submitted if a box can be read or an open question is answered, an attempt is left, and it says something
-    else than the last attempt; if it was typed late, only if nothing was handed in on time.
+    Nothing is submitted if the activity does not do so, the work has no news since the last attempt, or no attempt is
+    left; if it was typed late and something was handed in on time; or if no box can be read and no open question is
+    answered.
     """
     answers, questions = work.draft.answers, [question_name(each.key) for each in variant.worksheet.questions]
     nothing = Outcome("nothing-to-submit", answers)
@@ -283,14 +292,14 @@ def graded_attempt(
     request_id: str = "",
     handed_in: bool = False,
 ) -> NewAttempt:
-    """What stands in the boxes with its marks, as a new attempt; in a class with the answers to open questions.
+    """A new attempt with these answers and their marks; in practice without the answers to open questions.
 
-    `report` is that of these answers where they have been graded already.
+    `report` is that of these answers, if they have been graded already.
     """
     boxes = box_texts(variant, answers)
     report = report or grade(variant, boxes)
-    kept = boxes if rules.in_practice else answers
-    return NewAttempt(kept, report, stored_marks(variant, report), request_id, handed_in, rules.is_late)
+    stored = boxes if rules.in_practice else answers
+    return NewAttempt(stored, report, stored_marks(variant, report), request_id, handed_in, rules.is_late)
 
 
 def empty_boxes(variant: Variant, answers: Answers) -> int:
@@ -304,7 +313,10 @@ def _refused(result: ActionResult, work: WorkSoFar, sent: SentSheet) -> Outcome:
 
 
 def _turned_back(work: WorkSoFar, rules: Rules, sent: SentSheet) -> Outcome | None:
-    """Why a press does nothing: the activity is not open, or its rules have changed; None if neither is so."""
+    """Why a press is not carried out: the activity is not open, or its rules have changed; None if neither.
+
+    In the second case, what was typed is saved.
+    """
     if not rules.accepts:
         return _refused("not-open", work, sent)
     if sent.rules_changed:
@@ -313,7 +325,7 @@ def _turned_back(work: WorkSoFar, rules: Rules, sent: SentSheet) -> Outcome | No
 
 
 def _merged(work: WorkSoFar, sent: SentSheet) -> Answers:
-    """What stands in the boxes: as sent, but every box that the page has not edited as it is stored."""
+    """The texts of the sheet: as sent, but every box that the page has not edited as it is stored."""
     draft = work.draft
     if draft is None or sent.edits is None:
         return sent.answers
@@ -322,8 +334,8 @@ def _merged(work: WorkSoFar, sent: SentSheet) -> Answers:
 
 
 def _all_of(work: WorkSoFar, sent: SentSheet) -> SentSheet:
-    """What an attempt saves: all of its texts where nothing is saved yet, so that there is a draft to lock."""
-    return sent if work.draft else replace(sent, edits=None)
+    """What an attempt saves: all of its texts where nothing is saved yet or new, so that there is a draft to lock."""
+    return sent if work.draft or sent.edits else replace(sent, edits=None)
 
 
 def _written(variant: Variant, answers: Answers) -> Answers:
@@ -333,7 +345,7 @@ def _written(variant: Variant, answers: Answers) -> Answers:
 
 
 def _written_to_last(variant: Variant, work: WorkSoFar, rules: Rules, answers: Answers) -> Answers:
-    """The answers to open questions where they go to the last attempt, since no attempt is left; else none."""
+    """The answers to open questions if no attempt is left, for the last one; else none."""
     return _written(variant, answers) if rules.attempts_left(work.attempts) == 0 else {}
 
 

@@ -61,7 +61,7 @@ class ClassWork:
         return self.last is not None and self.answers_other_numbers(self.last)
 
     def answers_other_numbers(self, attempt: ClassAttempt) -> bool:
-        """Whether an attempt answers a sheet with other sizes: stored sizes differ, and so do the sheets' codes."""
+        """Whether an attempt answers a sheet with other sizes, so that the sheets' codes differ."""
         if attempt.variant == self.sheet.sizes:
             return False
         library = library_of(self.library, self.store, self.activity.content)
@@ -82,7 +82,10 @@ class ClassWork:
         return replace(self, so_far=self.store.classwork.work(self.sheet.key), report=None, known_progress=None)
 
     def kept(self, outcome: Outcome) -> Self:
-        """The work with an outcome, stored in one transaction; raises what `charge` raises after saving the draft."""
+        """The work after storing an outcome in one transaction, unchanged if it has nothing to store.
+
+        If `charge` refuses a new attempt, the draft is saved and its error raised.
+        """
         if outcome.attempt:
             return self._with_attempt(outcome, outcome.attempt)
         if not (outcome.sent or outcome.written or outcome.hands_in_last):
@@ -98,7 +101,10 @@ class ClassWork:
         return replace(self, so_far=ClassSheetWork(draft, self.attempts, last), known_progress=None)
 
     def _with_attempt(self, outcome: Outcome, attempt: NewAttempt) -> Self:
-        """The work with one more attempt; one that a repeated request has made before is not added again."""
+        """The work with one more attempt; one that a repeated request has already made is not added again.
+
+        Only unlimited attempts are charged for; if `charge` raises, the draft is saved first.
+        """
         allowed, classwork = self.activity.policies.max_attempts, self.store.classwork
         if not allowed:
             try:
@@ -126,7 +132,7 @@ class ClassWork:
         return self.read_again()
 
     def _saved(self, outcome: Outcome) -> ClassDraft | None:
-        """The draft with what was sent; None where nothing was ever saved."""
+        """Save what was sent; the draft then, None if nothing was ever saved."""
         if outcome.sent is None:
             return self.draft
         draft = ClassDraft(outcome.sent.answers, 0, self.sheet.sizes, outcome.sent.edits)
@@ -146,9 +152,9 @@ class PracticeWork:
 
     @classmethod
     def find(cls, store: Store, token: str, sheet_key: str) -> PracticeWork | None:
-        """The work of the visitor with this token, in one query; None if there is no such visitor."""
-        found = store.visitor_at_work(token, sheet_key)
-        return cls(store, found.visitor, sheet_key, found.draft, found.last) if found else None
+        """The work of the visitor with this token on a sheet, in one query; None if there is no such visitor."""
+        row = store.visitor_at_work(token, sheet_key)
+        return cls(store, row.visitor, sheet_key, row.draft, row.last) if row else None
 
     @property
     def attempts(self) -> int:
@@ -165,11 +171,11 @@ class PracticeWork:
         return self.store.latest_attempts(self.owner, self.sheet_key, MAX_ATTEMPTS_READ) if self.last else ()
 
     def read_again(self) -> Self:
-        found = self.store.visitor_at_work(self.owner.token, self.sheet_key)
-        return replace(self, draft=found.draft, last=found.last) if found else self
+        row = self.store.visitor_at_work(self.owner.token, self.sheet_key)
+        return replace(self, draft=row.draft, last=row.last) if row else self
 
     def kept(self, outcome: Outcome) -> Self:
-        """The work with an outcome, stored in one transaction."""
+        """The work after storing what was sent and the attempt, if any, in one transaction; unchanged if none was."""
         sent = outcome.sent
         if sent is None:
             return self
@@ -226,7 +232,7 @@ class PreviewWork:
         return self
 
     def kept(self, outcome: Outcome) -> Self:
-        """The work with an outcome, as its form will carry it."""
+        """The work with an outcome, as its form will carry it; nothing is stored."""
         made = self.made
         if attempt := outcome.attempt:
             made = (*made, self._attempt(attempt))

@@ -65,9 +65,9 @@ def choice_of(item: FrozenWorksheet) -> ChosenWorksheet:
 def freeze(library: Library, worksheets: Sequence[ChosenWorksheet | str], ticket: Ticket | None) -> Content:
     """What students will see: these worksheets as they are defined now, and the exit ticket's questions.
 
-    A worksheet is its key or a choice. The content brings with it the snapshots of the wording and of every model that
-    a student may be given. Raises WorksheetError for a key that the library lacks, TokensError and TopicError for a
-    model or a number of tokens that a worksheet cannot have.
+    A worksheet is its key or a choice. The content includes snapshots of the wording and of every model that a student
+    may get. Raises WorksheetError for a key that the library lacks, TokensError and TopicError for a model or a number
+    of tokens that a worksheet cannot have.
     """
     choices = [each if isinstance(each, ChosenWorksheet) else ChosenWorksheet(each) for each in worksheets]
     items = tuple(_freeze_choice(library, choice) for choice in choices)
@@ -83,7 +83,10 @@ def freeze(library: Library, worksheets: Sequence[ChosenWorksheet | str], ticket
 
 
 def _freeze_choice(library: Library, choice: ChosenWorksheet) -> FrozenWorksheet:
-    """A worksheet with what was chosen, and the title that it has with it."""
+    """A worksheet with the model and tokens that differ from its defaults, and the title it has with another model.
+
+    Raises WorksheetError, TokensError or TopicError for a choice that it cannot have.
+    """
     sheet, chosen = library.worksheet(choice.key), dict[str, Any]()
     if choice.tokens is not None or choice.model not in ("", sheet.model):
         variant = library.variant(choice.key, choice.model or None, choice.tokens)
@@ -96,7 +99,7 @@ def _freeze_choice(library: Library, choice: ChosenWorksheet) -> FrozenWorksheet
 
 
 def models_of(item: FrozenWorksheet) -> tuple[str, ...]:
-    """The keys of the models that a student may be given on a worksheet of an activity."""
+    """The keys of the models that a student may get: the chosen one, else the default and those to draw from."""
     if chosen := item.chosen.get("model"):
         return (str(chosen),)
     sheet = worksheet_of(item)
@@ -106,17 +109,17 @@ def models_of(item: FrozenWorksheet) -> tuple[str, ...]:
 def student_sheet(
     library: Library, store: Store, activity: Activity, student: Student, sheet_number: int
 ) -> StudentSheet:
-    """The worksheet of that number, from 1, in the newest revision, as this student has it, with their draft.
+    """Sheet `sheet_number`, from 1, in the newest revision, as this student has it, with their draft.
 
-    Its sizes are those of the student's first save. Before one, the activity's policy decides: the worksheet's own
-    sizes, or those of the student's own variant.
+    Its sizes are those of the student's first save. Before one, the activity's policy decides: the activity's sizes, or
+    those drawn for the student.
     """
     draft = store.classwork.draft(sheet_key_of(activity, student, sheet_number))
     return sheet_with_draft(library, store, activity, student, sheet_number, draft)
 
 
 def sheet_key_of(activity: Activity, student: Student, sheet_number: int) -> ClassSheetKey:
-    """What a student's work on the sheet of that number, from 1, in the newest revision is stored under."""
+    """The key under which a student's work on sheet `sheet_number`, from 1, in the newest revision is stored."""
     sheet_key = activity.content.items[sheet_number - 1].sheet_key
     return ClassSheetKey(student.id, activity.id, activity.revision, sheet_number, sheet_key)
 
@@ -124,7 +127,7 @@ def sheet_key_of(activity: Activity, student: Student, sheet_number: int) -> Cla
 def sheet_with_draft(
     library: Library, store: Store, activity: Activity, student: Student, sheet_number: int, draft: ClassDraft | None
 ) -> StudentSheet:
-    """The same as `student_sheet`, where the student's draft, or that there is none, is known already."""
+    """The same as `student_sheet` for a draft that was already read; None means that there is none."""
     library = library_of(library, store, activity.content)
     item = activity.content.items[sheet_number - 1]
     worksheet = frozen_worksheet(item, activity.policies)
@@ -136,29 +139,29 @@ def sheet_with_draft(
 def variant_of(library: Library, store: Store, worksheet: Worksheet, sizes: VariantSizes) -> Variant:
     """A frozen worksheet with stored sizes, in the library of its activity (see `library_of`).
 
-    Its model may be an imported one, which is looked up in the database. Raises WorksheetError where the model is no
-    longer there.
+    Its model may be an imported one, which is looked up in the database. Raises WorksheetError if the model no longer
+    exists.
     """
-    own = sizes.decoder_tokens == worksheet.decoder_tokens
+    is_default = sizes.decoder_tokens == worksheet.decoder_tokens
     models = library_with_model(library, store, sizes.model)
-    return models.variant_with_sizes(worksheet, sizes.model, sizes.tokens, None if own else sizes.decoder_tokens)
+    return models.variant_with_sizes(worksheet, sizes.model, sizes.tokens, None if is_default else sizes.decoder_tokens)
 
 
 def own_variant(library: Library, store: Store, activity: Activity, sheet_number: int) -> Variant:
-    """The worksheet of that number, from 1, with the model and lengths of the activity, whatever students have."""
+    """Worksheet `sheet_number`, from 1, with the model and lengths of the activity, not those drawn for a student."""
     item = activity.content.items[sheet_number - 1]
     worksheet = frozen_worksheet(item, activity.policies)
     return variant_of(library_of(library, store, activity.content), store, worksheet, item_sizes(item))
 
 
 def item_sizes(item: FrozenWorksheet) -> VariantSizes:
-    """The model and lengths of a worksheet in an activity: those that were chosen, else its own."""
-    own, chosen = own_sizes(worksheet_of(item)), item.chosen
-    return replace(own, model=chosen.get("model", own.model), tokens=chosen.get("tokens", own.tokens))
+    """The model and lengths of a worksheet in an activity: those chosen for it, else the worksheet's defaults."""
+    default, chosen = own_sizes(worksheet_of(item)), item.chosen
+    return replace(default, model=chosen.get("model", default.model), tokens=chosen.get("tokens", default.tokens))
 
 
 def own_sizes(worksheet: Worksheet) -> VariantSizes:
-    """The model and lengths that a worksheet is defined with."""
+    """The default model and lengths of a worksheet."""
     return VariantSizes(worksheet.model, worksheet.tokens, worksheet.decoder_tokens)
 
 
@@ -176,7 +179,7 @@ def stored_marks(variant: Variant, report: Report) -> Graded:
 
 
 def best_scores(library: Library, store: Store, content: Content) -> tuple[int, ...]:
-    """The points of each worksheet of an activity, in order, with the sizes it is defined with."""
+    """The most points on each worksheet of an activity, in order, with the activity's sizes."""
     library = library_of(library, store, content)
     sheets = [(worksheet_of(item), item_sizes(item)) for item in content.items]
     return tuple(variant_of(library, store, sheet, sizes).best_score for sheet, sizes in sheets)
@@ -188,10 +191,7 @@ def worksheet_titles(content: Content) -> tuple[str, ...]:
 
 
 def variant_seed(activity: Activity, student: Student) -> int:
-    """The number that a student's own variant is drawn from.
-
-    It is the same every time, and one student's tells nothing about another's: a 48-bit hash of both ids.
-    """
+    """The seed of a student's variant: a 48-bit hash of the ids of activity and student."""
     text = f"activity {activity.id} student {student.id}"
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:6])
 
@@ -199,8 +199,7 @@ def variant_seed(activity: Activity, student: Student) -> int:
 def _first_sizes(library: Library, activity: Activity, student: Student, item: FrozenWorksheet) -> VariantSizes:
     """The sizes a student begins with: drawn for this student under the policy `per_student`, else the activity's.
 
-    They are drawn from the library of the activity, so that newcomers get numbers, and everybody the same ones each
-    time, whatever has become of the worksheet.
+    They are drawn from the activity's frozen library, so that they stay the same whatever becomes of the worksheet.
     """
     if activity.policies.variants == "per_student":
         drawn = library.seeded(item.key, variant_seed(activity, student), item.chosen.get("model"))

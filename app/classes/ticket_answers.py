@@ -30,7 +30,7 @@ def _answer_text(question: TicketQuestion, values: Sequence[str]) -> str:
 
 
 def chosen_in(question: TicketQuestion, text: str) -> tuple[str, ...]:
-    """What the text of an answer chooses of a question; nothing where it holds anything that cannot be chosen there.
+    """The choices that the text of an answer names, one a line; none if any line is no choice of the question.
 
     Example: with the options A, B and C, "A\\nC" chooses A and C, and "A\\nD" nothing.
     """
@@ -39,9 +39,13 @@ def chosen_in(question: TicketQuestion, text: str) -> tuple[str, ...]:
 
 
 def ticket_problems(ticket: Ticket, typed: Typed) -> dict[str, str]:
-    """What keeps the answers from being handed in: a sentence by the question's key, and by "" one about the ticket."""
-    found = {question.key: _question_problem(question, typed[question.key]) for question in ticket.questions}
-    problems = {key: sentence for key, sentence in found.items() if sentence}
+    """What keeps the answers from being handed in: a sentence by the question's key, and by "" one about the ticket.
+
+    That one is there if any question has a problem, too few of `pick_at_least` optional questions are answered, or none
+    at all.
+    """
+    sentences = {question.key: _question_problem(question, typed[question.key]) for question in ticket.questions}
+    problems = {key: sentence for key, sentence in sentences.items() if sentence}
     picked = sum(bool(typed[question.key]) for question in ticket.questions if not question.required)
     if problems:
         problems[""] = _("Nothing was handed in yet: see what is marked below.")
@@ -53,7 +57,7 @@ def ticket_problems(ticket: Ticket, typed: Typed) -> dict[str, str]:
 
 
 def _question_problem(question: TicketQuestion, values: Sequence[str]) -> str:
-    """Why the answer of one question cannot be taken; empty where it can."""
+    """Why an answer is refused, or "": not offered, several choices in place of one, or a required one missing."""
     if question.choices and not set(values) <= set(question.choices):
         return _("This cannot be chosen here: choose again.")
     if len(set(values)) > 1 and question.kind != "choose-several":

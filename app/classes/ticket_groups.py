@@ -69,14 +69,17 @@ class ChoiceCount:
 
 
 def choice_counts(question: TicketQuestion, answers: Iterable[TicketAnswer]) -> tuple[ChoiceCount, ...]:
-    """Each choice of a question with the answers that chose it, in the question's order; none for free text."""
+    """Each choice of a question with the answers that chose it, in the question's order; none for free text.
+
+    Answers that name anything no longer offered are left out.
+    """
     chosen = [(answer, chosen_in(question, answer.text)) for answer in answers if answer.question == question.key]
     valid = [(answer, choices) for answer, choices in chosen if choices]
     labels = dict(zip((SCALE_POINTS[0], SCALE_POINTS[-1]), question.labels, strict=False))
     counts = list[ChoiceCount]()
     for choice in question.choices:
-        made = tuple(answer for answer, choices in valid if choice in choices)
-        counts.append(ChoiceCount(choice, labels.get(choice, ""), made, len(valid)))
+        chosen_by = tuple(answer for answer, choices in valid if choice in choices)
+        counts.append(ChoiceCount(choice, labels.get(choice, ""), chosen_by, len(valid)))
     return tuple(counts)
 
 
@@ -96,7 +99,7 @@ def written_answers(
 
 
 def group_answers(answers: Iterable[TicketAnswer]) -> tuple[TicketGroup, ...]:
-    """The answers in groups that say the same: starred groups first, then those of most answers, else as they come."""
+    """The answers in groups that say the same, hidden ones apart: starred groups first, then the largest."""
     groups = dict[tuple[str, str, bool], list[TicketAnswer]]()
     for answer in answers:
         groups.setdefault((answer.question, _folded(answer.text), answer.hidden), []).append(answer)
@@ -105,7 +108,7 @@ def group_answers(answers: Iterable[TicketAnswer]) -> tuple[TicketGroup, ...]:
 
 
 def _folded(text: str) -> str:
-    """What an answer says, apart from case, spaces and punctuation; signs of mathematics stay.
+    """A text without case, spaces and punctuation, by which answers are compared; signs of mathematics stay.
 
     Example: 'Why √d?' gives 'why√d'; '?' stays '?', since nothing else is left.
     """

@@ -20,6 +20,10 @@ from .terminal import Commands, InputError, read_settings
 
 BACKUP_PROBLEMS = {
     "empty": N_("There is nothing to back up: the database has no tables yet."),
+    "older": N_(
+        "{file} or the database was made before the first release, and this program cannot read it: use the program "
+        "that made it."
+    ),
     "newer": N_("A newer version of this program made {file} or the database: update the program."),
     "no-backup": N_("{file} is not a backup, or is incomplete."),
     "damaged": N_("{file} is damaged. Nothing was changed: use another backup."),
@@ -74,7 +78,7 @@ def _restore(parsed: argparse.Namespace) -> None:
             ) from None
         with _open_database() as engine:
             contents = restore_backup(engine, parsed.file, replace=parsed.replace)
-    with open_store(read_settings()) as store:  # which stores resume codes of earlier versions with the key
+    with open_store(read_settings()) as store:
         locked = count_locked(store.engine, store.key)
     made_at = contents.made_at[:16].replace("T", " ")
     print(_("Restored {rows:,} rows from the backup of {time} UTC.").format(rows=contents.rows, time=made_at))

@@ -12,7 +12,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from app.secret_key import SECRET_BYTES, SecretFileError
 from app.settings import Settings
 from app.store import Store
-from app.store.database import make_private
+from app.store.database import OlderDatabaseError, make_private
 from app.translation import gettext as _
 
 from .terminal import InputError
@@ -43,13 +43,19 @@ def keep_private(settings: Settings) -> None:
 def report_database_errors(settings: Settings) -> Iterator[None]:
     """In its `with` block, turn database and file errors into an InputError of one line.
 
-    They are: tables made by a newer version of the program, what SQLAlchemy raises, an unusable data folder, and a
-    secret key that is damaged.
+    They are: tables made by a newer version of the program, or before the first release; what SQLAlchemy raises; an
+    unusable data folder; and a secret key that is damaged.
     """
     try:
         yield
     except CommandError:
         problem = _("A newer version of this program made the database: update the program, or use another database.")
+        raise InputError(problem) from None
+    except OlderDatabaseError:
+        problem = _(
+            "The database was made before the first release, and this program cannot read it: use another database, or "
+            "the program that made it."
+        )
         raise InputError(problem) from None
     except SQLAlchemyError as error:
         reason = str(error.args[0]).splitlines()[0]

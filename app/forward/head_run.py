@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal, Protocol
 
 from app.forward.lines import ForwardError
@@ -26,7 +27,15 @@ REASON_OF_FAILURE: dict[type[Exception], FailureReason] = {
 class Runner(Protocol):
     """What runs a head: `HeadRunner` in the app, a stand-in without a child process in tests."""
 
-    def run(self, architecture: Architecture, tokens: int, *, client: Client = THE_APP, **options: Any) -> HeadRun: ...
+    def run(
+        self,
+        architecture: Architecture,
+        tokens: int,
+        *,
+        client: Client = THE_APP,
+        check: Callable[[], object] = lambda: None,
+        **options: Any,
+    ) -> HeadRun: ...
 
 
 class HeadNotRun(Exception):
@@ -55,9 +64,9 @@ def run_sheet(runner: Runner, variant: Variant, **options: Any) -> HeadRun:
 def run_architecture(runner: Runner, architecture: Architecture, tokens: int, **options: Any) -> HeadRun:
     """Run one head or layer of an architecture. Blocks; raises HeadNotRun.
 
-    `options` are those of `run_head`: head, device, dtype, seed, topic; and `client`, whose run it is. A model or topic
+    `options` are those of `run_head`: head, device, dtype, seed, topic; and those of `Runner.run`. A model or topic
     that no program is true of is refused before the runner is asked. A ForwardError becomes HeadNotRun with its
-    sentence and "refused", a failure of the runner one with a sentence about it and "busy", "too-long" or "stopped".
+    sentence and "refused", a failure of the runner one with the sentence about it and "busy", "too-long" or "stopped".
     """
     topic = options.get("topic", SINGLE_HEAD.key)
     try:

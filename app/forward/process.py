@@ -7,9 +7,8 @@ with it when it goes.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
-from functools import partial
+from collections.abc import Callable
+from contextlib import nullcontext
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -67,22 +66,33 @@ class HeadRunner:
         self._turn, self._closed = turn, False
         self._child = WarmChild("head-runner", _serve_jobs, idle_limit_s=idle_limit_s, start_limit_s=start_limit_s)
 
-    @property
-    def is_busy(self) -> bool:
-        """Whether half of the calls that may wait do so: what nobody has asked for is better left undone then."""
-        return len(self._queue) > self.max_waiting / 2
-
-    def run(self, architecture: Architecture, tokens: int, *, client: Client = THE_APP, **options: Any) -> HeadRun:
+    def run(
+        self,
+        architecture: Architecture,
+        tokens: int,
+        *,
+        client: Client = THE_APP,
+        check: Callable[[], object] = lambda: None,
+        **options: Any,
+    ) -> HeadRun:
         """Run `run_head` with these arguments in the child; blocks.
 
-        `client` decides whose run is next. Raises ForwardError if the head was refused, RunnerBusy, RunTooLong or
-        RunnerFailed.
+        `client` decides whose run is next. `check` is called again and again; what it raises ends the run. Raises
+        ForwardError if the head was refused, RunnerBusy, RunTooLong or RunnerFailed.
         """
+
+        def wait() -> None:
+            self._check_open()
+            check()
+
+        def work() -> None:
+            self._queue.check_patience(client)
+            check()
+
         try:
-            with self._queue.turn(client, self._check_open), self._machine_turn():
+            with self._queue.turn(client, wait), self._turn.taken(wait) if self._turn else nullcontext():
                 job = language(), architecture, tokens, {"usable_share": self.memory_share, **options}
-                give_way = partial(self._queue.check_patience, client)
-                kind, answer = self._child.ask(job, self.time_limit_s, on_tick=give_way)
+                kind, answer = self._child.ask(job, self.time_limit_s, on_tick=work)
         except QueueFullError:
             raise RunnerBusy from None
         except ChildTooSlow:
@@ -100,15 +110,6 @@ class HeadRunner:
         """Kill the child at once and for good: the head that is running and every later call raise RunnerFailed."""
         self._closed = True
         self._child.close()
-
-    @contextmanager
-    def _machine_turn(self) -> Iterator[None]:
-        """Wait until no other process of this machine runs a head; raises ChildLost once this runner is closed."""
-        if self._turn is None:
-            yield
-            return
-        with self._turn.taken(self._check_open):
-            yield
 
     def _check_open(self) -> None:
         if self._closed:

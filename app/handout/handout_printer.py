@@ -1,11 +1,10 @@
-"""Print handouts in child processes: previews and small PDFs at once, large ones as jobs in one queue per machine."""
+"""Print handouts in child processes: previews and small PDFs while a browser waits, large ones as jobs."""
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from pathlib import Path
@@ -22,15 +21,12 @@ from app.handout.print_child import (
     preview_task,
     serve_print_tasks,
 )
-from app.handout.print_jobs import HEARTBEAT_S, PrintJob, PrintJobFolder
 from app.handout.sheet_plan import check_version_count, plan_sheets
 from app.handout.typst_renderer import missing_letters_note
-from app.logs import request_thread
 from app.machine.child import START_LIMIT_S, ChildLost, ChildTooLarge, ChildTooSlow, Message, WarmChild
 from app.machine.memory import available_memory
 from app.machine.turn import MachineTurn
 from app.machine.work_queue import THE_APP, Client, QueueFullError, WorkQueue
-from app.metrics import timed_job
 from app.sheets.exit_tickets import Ticket
 from app.sheets.library import Library
 from app.translation import gettext as _
@@ -42,18 +38,11 @@ MAX_WAITING_REQUESTS = 12  # for the child; the others of the thread pool stay f
 MAX_VISITOR_REQUESTS = 3  # of these, of one network
 FOR_MEMBERS = 4  # of these: visitors leave them to teachers and enrolled students
 MAX_REQUEST_WAIT_S, REQUEST_LIMIT_S = 20, 60
-MAX_QUEUED_JOBS = 20  # on this machine, with the one that is made
-MAX_QUEUED_VISITOR_JOBS = 12  # of these
-MAX_VISITOR_JOBS, MAX_TEACHER_JOBS = 3, 6  # of one client, queued
-MAX_VISITOR_JOBS_PER_HOUR, MAX_TEACHER_JOBS_PER_HOUR = 30, 120
 JOB_LIMIT_S = 900
-VISITOR_GONE_AFTER_S, TEACHER_GONE_AFTER_S = 90, 900  # a browser asks a hidden page's questions once a minute
 MAX_PRINT_MEMORY = 3_000_000_000  # bytes, of a child at work; 2,000 sheets with names take 800 MB
 SHARE_OF_FREE_MEMORY = 0.7  # that it may take where less is free
 KEPT_MEMORY = 300_000_000  # bytes, of a child that waits for more work
 PRINTER_IDLE_LIMIT_S = 120
-
-log = logging.getLogger("attention_shapes")
 
 
 class PrinterBusyError(HandoutError):
@@ -71,15 +60,11 @@ class _Preview:
     client: Client = field(compare=False)
 
 
-class _JobEndedError(Exception):
-    """A job that somebody cancelled, or that nobody waits for; the sentence that its page shows."""
-
-
 class HandoutPrinter:
-    """Makes previews, small PDFs and print jobs. `data_dir` holds the operator's fonts and the files of the jobs.
+    """Makes previews, small PDFs and large handouts. `data_dir` holds the operator's fonts.
 
-    One child of this process serves previews and small PDFs; each job has a child of its own. On a machine with several
-    workers, one of all these children is at work for previews and one for jobs.
+    One child of this process serves previews and small PDFs; each large handout has a child of its own. On a machine
+    with several workers, one of all the children for previews is at work.
     """
 
     def __init__(
@@ -91,10 +76,10 @@ class HandoutPrinter:
         start_limit_s: float = START_LIMIT_S,
         idle_time_only: bool = True,
     ) -> None:
-        """Delete expired jobs of earlier processes; `tickets` are the exit tickets for the backs, by key.
+        """`tickets` are the exit tickets for the backs, by key.
 
         A preview or small PDF is given up after `request_limit_s`, its child if it is not ready after `start_limit_s`.
-        With `idle_time_only`, jobs run when nothing else has to.
+        With `idle_time_only`, large handouts are made when nothing else has to be done.
         """
         child = partial(WarmChild, serve=partial(serve_print_tasks, data_dir / "fonts"))
         self._tickets = tickets
@@ -108,11 +93,7 @@ class HandoutPrinter:
             idle_time_only=idle_time_only,
         )
         self._request_limit_s = request_limit_s
-        turns = data_dir / "turns"
-        self._quick_turn, self._job_turn = MachineTurn(turns / "previews"), MachineTurn(turns / "print-jobs")
-        self._accept_turn = MachineTurn(turns / "accepting-print-jobs")
-        self._folder = PrintJobFolder(data_dir / "handouts")
-        self.delete_expired()
+        self._quick_turn = MachineTurn(data_dir / "turns" / "previews")
         self._requests = WorkQueue(MAX_WAITING_REQUESTS, reserved=FOR_MEMBERS, of_visitor=MAX_VISITOR_REQUESTS)
         self._cached_preview = lru_cache(CACHED_PREVIEWS)(self._render_preview)
 
@@ -138,79 +119,40 @@ class HandoutPrinter:
             problem = _("A direct download has at most {most} sheets: press “Create” on the handout’s page instead.")
             raise HandoutError(problem.format(most=MAX_DOWNLOAD_SHEETS))
         check_version_count(library, options)
-        task = pdf_task(options, partial(plan_sheets, library, options), self._tickets, base_url, None)
+        task = pdf_task(options, partial(plan_sheets, library, options), self._tickets, base_url)
         return bytes(self._ask_while_browser_waits(task, client))
 
-    def start_job(
-        self,
-        title: str,
-        options: HandoutOptions,
-        names: Sequence[str],
-        base_url: str,
-        prepare: Callable[[], MakeSheets],
-        teacher_id: int | None = None,
-        back: str = "",
-        client: Client = THE_APP,
-        tickets: Mapping[str, Ticket] | None = None,
-    ) -> PrintJob:
-        """Queue a print job, with a note about letters that no font has, and return it without waiting for it.
+    def missing_letters(self, options: HandoutOptions, names: Sequence[str], client: Client = THE_APP) -> str:
+        """A note about letters of the names and the course that no font has, "" without any.
 
-        `prepare` is called in a thread when the job's turn has come, and what it returns in the child. `title`,
-        `teacher_id` and `back` are those of PrintJob, whose `client` is that of a visitor. `names` are those that the
-        sheets will carry, `tickets` the exit tickets to choose from, if not those of the files.
-
-        Raises HandoutError for more sheets than a visitor may have; PrinterBusyError for more jobs than this
-        machine, or this client, may have in the queue, and where the job cannot be stored.
+        Raises HandoutError and PrinterBusyError.
         """
-        job = PrintJob(title, len(names) or options.sheets, teacher_id, back, client.key if teacher_id is None else "")
-        if teacher_id is None and job.sheets > MAX_DOWNLOAD_SHEETS:
-            problem = _("More than {most} sheets at a time are for teachers: sign in first, or print fewer sheets.")
-            raise HandoutError(problem.format(most=MAX_DOWNLOAD_SHEETS))
         check = check_task(font_check_document(names, printable_line(options.course)))
-        if missing := self._ask_while_browser_waits(check, client):
-            job.note = missing_letters_note(missing)
-        self._enqueue(job)
-        path = self._folder.unfinished_pdf(job)
+        missing = self._ask_while_browser_waits(check, client)
+        return missing_letters_note(missing) if missing else ""
 
-        def make_task() -> PrintTask:
-            return pdf_task(options, prepare(), tickets or self._tickets, base_url, path)
+    def print_large(
+        self,
+        options: HandoutOptions,
+        make_sheets: MakeSheets,
+        base_url: str,
+        tickets: Mapping[str, Ticket] | None = None,
+        on_progress: Callable[[int, int], object] = lambda _done, _total: None,
+        check: Callable[[], object] = lambda: None,
+    ) -> bytes:
+        """The PDF of a large handout; for one thread at a time.
 
-        request_thread(self._run_job, job, make_task).start()
-        return job
-
-    def find_job(self, key: str, teacher_id: int | None) -> PrintJob | None:
-        """A job that belongs to nobody or to this teacher; None for an unknown key or another teacher's job.
-
-        `teacher_id` is None for a visitor. Whoever asks is waiting for it, which keeps it going.
+        `tickets` are the exit tickets to choose from, if not those of the files. `check` is called again and again:
+        what it raises ends the work. Raises HandoutError, and ValueError where the sheets cannot be made.
         """
-        job = self._folder.find(key)
-        if job is None or job.teacher_id not in (None, teacher_id):
-            return None
-        if not job.is_finished:
-            self._folder.note_look(job)
-        return job
-
-    def jobs_before(self, job: PrintJob) -> int:
-        """How many jobs are made before this one; 0 once it has been started."""
-        return 0 if job.has_started or job.is_finished else self._folder.jobs_before(job)
-
-    def cancel_job(self, job: PrintJob) -> None:
-        """End a job that waits or is made; nothing happens to one that is finished."""
-        if not job.is_finished:
-            with _disk_sentence():
-                self._folder.cancel(job)
-
-    def find_pdf(self, job: PrintJob) -> Path | None:
-        """The PDF of a job, None if there is none yet or none any more."""
-        return self._folder.find_pdf(job)
-
-    def delete_expired(self) -> None:
-        """Delete the jobs and PDFs that are older than an hour."""
-        with suppress(OSError):  # a disk that is read-only
-            self._folder.delete_expired()
+        task = pdf_task(options, make_sheets, tickets or self._tickets, base_url)
+        with _sentences_for_failures():
+            self._job_child.memory_limit = _memory_limit()
+            answer = self._job_child.ask(task, JOB_LIMIT_S, lambda progress: on_progress(*progress), check)
+            return bytes(_result(answer))
 
     def close(self) -> None:
-        """End the children, and with them the jobs of this process."""
+        """End the children, and with them what they are making."""
         self._quick_child.close()
         self._job_child.close()
 
@@ -243,86 +185,6 @@ class HandoutPrinter:
         except QueueFullError:
             raise PrinterBusyError from None
 
-    def _enqueue(self, job: PrintJob) -> None:
-        """Store a new job; raises PrinterBusyError where the machine, or this client, has as many as it may have."""
-        teacher = job.teacher_id is not None
-        give_up_at = time.monotonic() + MAX_REQUEST_WAIT_S
-
-        def check_patience() -> None:
-            if time.monotonic() > give_up_at:
-                raise PrinterBusyError
-
-        with self._accept_turn.taken(check_patience), _disk_sentence():
-            jobs = list(self._folder.jobs())
-            queued = [other for other in jobs if not other.is_finished]
-            visitors = sum(other.teacher_id is None for other in queued)
-            if len(queued) >= MAX_QUEUED_JOBS or (not teacher and visitors >= MAX_QUEUED_VISITOR_JOBS):
-                raise PrinterBusyError
-            own = [other for other in jobs if (other.teacher_id, other.client) == (job.teacher_id, job.client)]
-            if sum(not other.is_finished for other in own) >= (MAX_TEACHER_JOBS if teacher else MAX_VISITOR_JOBS):
-                raise PrinterBusyError(_("Several of your handouts are being made: wait for one, or cancel one."))
-            if len(own) >= (MAX_TEACHER_JOBS_PER_HOUR if teacher else MAX_VISITOR_JOBS_PER_HOUR):
-                raise PrinterBusyError(_("You have created many handouts within an hour: try again in an hour."))
-            self._folder.save(job)
-
-    def _run_job(self, job: PrintJob, make_task: Callable[[], PrintTask]) -> None:
-        """Wait for the job's turn, make its PDF, and store what came of it; nothing is raised.
-
-        A ValueError, as all errors of ours are, becomes the job's problem; any other leaves a general sentence.
-        """
-        try:
-            with timed_job("print"):
-                self._make_pdf(job, make_task)
-        except (_JobEndedError, ValueError) as end:
-            job.problem = str(end)
-        except BaseException:  # nothing above this thread would report it, and a page waits for the result
-            log.exception("a print job failed")
-            job.problem = _("Something went wrong on the server. Try again.")
-        if job.problem:
-            job.is_ready = False
-            with suppress(OSError):
-                self._folder.unfinished_pdf(job).unlink(missing_ok=True)
-        with suppress(OSError):  # a job whose end cannot be stored is taken for lost after ABANDONED_AFTER_S
-            self._folder.save(job)
-
-    def _make_pdf(self, job: PrintJob, make_task: Callable[[], PrintTask]) -> None:
-        """Make the PDF of a job when its turn comes; raises ValueError, or _JobEndedError when nobody wants it."""
-        check = self._still_wanted(job)
-        while self._folder.jobs_before(job):
-            check()
-            time.sleep(0.2)
-        with self._job_turn.taken(check), _sentences_for_failures(), _disk_sentence():
-            job.has_started = True
-            self._folder.save(job)
-            self._job_child.memory_limit = _memory_limit()
-            _result(self._job_child.ask(make_task(), JOB_LIMIT_S, partial(self._save_progress, job), check))
-            self._folder.keep_pdf(job)
-
-    def _save_progress(self, job: PrintJob, progress: tuple[int, int]) -> None:
-        job.documents_done, job.documents = progress
-        self._folder.save(job)
-
-    def _still_wanted(self, job: PrintJob) -> Callable[[], None]:
-        """A check that gives a sign of life, and raises _JobEndedError once the job is cancelled or forgotten.
-
-        A teacher may leave the page of a class's handout for a while.
-        """
-        gone_after_s = VISITOR_GONE_AFTER_S if job.teacher_id is None else TEACHER_GONE_AFTER_S
-        next_sign = 0.0
-
-        def check() -> None:
-            nonlocal next_sign
-            if self._folder.is_cancelled(job):
-                raise _JobEndedError(_("This handout was cancelled."))
-            if time.monotonic() < next_sign:
-                return
-            next_sign = time.monotonic() + HEARTBEAT_S
-            self._folder.touch(job)
-            if self._folder.seconds_unseen(job) > gone_after_s:
-                raise _JobEndedError(_("This handout was stopped because its page was closed: create it again."))
-
-        return check
-
 
 def _memory_limit() -> int:
     """The bytes that a child may take: MAX_PRINT_MEMORY, or a share of what is free where that is less."""
@@ -350,15 +212,3 @@ def _sentences_for_failures() -> Iterator[None]:
         raise HandoutError(_("This handout took too long: print fewer sheets.")) from None
     except ChildLost:
         raise PrinterBusyError(_("The handout could not be created. Try again in a minute.")) from None
-
-
-@contextmanager
-def _disk_sentence() -> Iterator[None]:
-    """Raise PrinterBusyError with a sentence where a file of a job cannot be written."""
-    try:
-        yield
-    except OSError as error:
-        log.error("a handout cannot be stored: %s", error.strerror)
-        raise PrinterBusyError(
-            _("The server cannot store this handout: its disk may be full. Tell whoever runs it.")
-        ) from None

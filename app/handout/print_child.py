@@ -69,22 +69,11 @@ def check_task(data: TypstData) -> PrintTask:
 
 
 def pdf_task(
-    options: HandoutOptions, make_sheets: MakeSheets, tickets: Mapping[str, Ticket], base_url: str, path: Path | None
+    options: HandoutOptions, make_sheets: MakeSheets, tickets: Mapping[str, Ticket], base_url: str
 ) -> PrintTask:
-    """The task that makes a PDF and returns it, or writes it to a file that only its owner may read.
-
-    The sheets are planned by the child, in the language that is spoken now.
-    """
-    return partial(
-        in_language,
-        language(),
-        _render_handout,
-        options,
-        make_sheets,
-        tickets,
-        base_url,
-        path,
-    )
+    """The task that makes a PDF and returns it; the child plans the sheets, in the language that is spoken now."""
+    render = partial(_render_handout, options, make_sheets, tickets, base_url)
+    return partial(in_language, language(), render)
 
 
 def _render_preview(
@@ -106,14 +95,8 @@ def _render_handout(
     make_sheets: MakeSheets,
     tickets: Mapping[str, Ticket],
     base_url: str,
-    path: Path | None,
     renderer: TypstRenderer,
     report: ReportProgress,
-) -> bytes | None:
-    """Plan and typeset; return the PDF, or write it to `path`."""
-    pdf = renderer.render_handout(handout_documents(options, make_sheets(), tickets, base_url), report)
-    if path is None:
-        return pdf
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-        file.write(pdf)
-    return None
+) -> bytes:
+    """Plan and typeset; return the PDF."""
+    return renderer.render_handout(handout_documents(options, make_sheets(), tickets, base_url), report)

@@ -67,7 +67,6 @@ def distinguishable_misconceptions(variant: Variant) -> frozenset[str]:
 
 @lru_cache(maxsize=PROBLEMS_REMEMBERED)
 def _distinguishable(problem: Problem) -> frozenset[str]:
-    """The misconceptions of `distinguishable_misconceptions`."""
     hidden = {key for confusion in cannot_tell_apart(problem) for key in confusion}
     return frozenset(entry.misconception for entry in expectations(problem)) - hidden
 
@@ -107,10 +106,11 @@ def group_states(past: Sequence[PastSheet]) -> dict[str, GroupState]:
 
 
 def _group_state(group: str, past: Sequence[PastSheet]) -> GroupState:
-    """The state of a group none of whose misconceptions waits.
+    """The state of a group none of whose misconceptions waits to be repeated.
 
-    It is new before any sheet could show one of them; "again" if the last FAILURES_TO_LOOK_AGAIN such sheets left it in
-    doubt; and solid after SHEETS_TO_SOLID such sheets that were all right, since one was last held or left in doubt.
+    It is "new" before any sheet could show one of them; "again" if the last FAILURES_TO_LOOK_AGAIN such sheets left it
+    in doubt; "solid" if at least SHEETS_TO_SOLID such sheets were right since one was last held or left in doubt; else
+    "growing".
     """
     met = [sheet for sheet in past if sheet.meets(group)]
     last = met[-FAILURES_TO_LOOK_AGAIN:]

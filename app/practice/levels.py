@@ -25,7 +25,7 @@ WHOLE_SHEET = ()  # in place of the rows of a step: all that a worksheet asks fo
 
 
 def check_levels(levels: Iterable[LevelSpec]) -> dict[str, LevelSpec]:
-    """The levels by key; raises ValueError for an unknown topic, or a level that comes after none that stands above."""
+    """The levels by key; raises ValueError for an unknown topic, or a level that comes after one not above it."""
     specs = dict[str, LevelSpec]()
     for spec in levels:
         if spec.topic not in TOPICS:
@@ -47,7 +47,11 @@ class LevelStep:
     worksheets: tuple[str, ...]
 
     def is_covered_by(self, variant: Variant, whole: Worksheet) -> bool:
-        """Whether a sheet of the worksheet `whole`, or of a part of it, asks for all that the step asks for."""
+        """Whether a sheet, of the worksheet `whole` or a part of it, asks for all that the step asks for.
+
+        A step of whole sheets is covered only by its worksheets; other steps by any sheet with all rows of the step
+        that `whole` and the model have, if there are any.
+        """
         if self.rows == WHOLE_SHEET:
             return variant.worksheet.key in self.worksheets
         wanted = {row for row in whole.rows if row in self.rows and row in variant.table.askable}
@@ -85,10 +89,7 @@ class PracticeLevel:
 
 
 def level_key(worksheet: Worksheet) -> str:
-    """The key of the level a worksheet belongs to: that of its topic, and what is particular to its rows and answers.
-
-    Example: "single-head", "single-head-letters", "attention-layer-latent"
-    """
+    """The key of a worksheet's level: its topic, "-latent" if a row asks for it, "-letters" if it is in symbols."""
     latent = LATENT_SUFFIX if "latent" in worksheet.rows else ""
     return f"{worksheet.topic}{latent}{LETTERS_SUFFIX if worksheet.answers == 'letters' else ''}"
 
@@ -103,7 +104,6 @@ def practice_levels(library: Library) -> tuple[PracticeLevel, ...]:
 
 @lru_cache(maxsize=LADDERS_REMEMBERED)
 def _levels_of(worksheets: tuple[Worksheet, ...]) -> tuple[PracticeLevel, ...]:
-    """The levels that have some of these worksheets."""
     by_level = dict[str, list[Worksheet]]()
     for worksheet in worksheets:
         if worksheet.tokens_are == "rows":
@@ -123,9 +123,11 @@ def _levels_of(worksheets: tuple[Worksheet, ...]) -> tuple[PracticeLevel, ...]:
 
 
 def _steps(spec: LevelSpec, worksheets: Sequence[Worksheet]) -> Iterator[LevelStep]:
-    """The steps of a level with these worksheets: those of the table, then each worksheet that a course wrote, whole.
+    """The steps of a level with these worksheets: those of the table, then each worksheet that a course wrote, as a
+    whole.
 
-    A step of the table is dealt from the worksheets that ask for more than half of its rows, and left out without one.
+    A step of the table is dealt from the library's worksheets that ask for more than half of its rows, and left out
+    without one.
     """
     ours = [sheet for sheet in worksheets if not sheet.is_own]
     for rows in spec.steps if ours else ():
@@ -135,7 +137,7 @@ def _steps(spec: LevelSpec, worksheets: Sequence[Worksheet]) -> Iterator[LevelSt
 
 
 def _present(keys: tuple[str, ...], library_has: Collection[str]) -> Iterator[str]:
-    """Those of the levels that the library has, and in place of the others what these come after."""
+    """The levels among `keys` that the library has; each of the others is replaced by those that it comes after."""
     for key in keys:
         if key in library_has:
             yield key
@@ -144,7 +146,7 @@ def _present(keys: tuple[str, ...], library_has: Collection[str]) -> Iterator[st
 
 
 def worksheet_after(library: Library, worksheet: str) -> str:
-    """The key of the worksheet that comes after one on the way through the levels; empty after the last.
+    """The key of the worksheet that comes after `worksheet` in the order of the levels; empty after the last.
 
     After a worksheet of no level, such as one with tokens as columns, it is the first.
     """
@@ -154,9 +156,9 @@ def worksheet_after(library: Library, worksheet: str) -> str:
 
 
 def level_after(levels: Sequence[PracticeLevel], passed: Collection[str], level: PracticeLevel | None) -> PracticeLevel:
-    """The level to go on with: the next open one after `level` that is not passed, else the first one anywhere.
+    """The level to go on with: the next open one after `level` that is not passed, else the first such one before it.
 
-    Once all are passed it is the last one.
+    Without `level` it starts with the first. If there is none, it is the last level, open or not.
     """
     begin = levels.index(level) + 1 if level else 0
     in_turn = (*levels[begin:], *levels[:begin])

@@ -66,10 +66,10 @@ class PracticePanel:
 def practice_panel(
     library: Library, record: PracticeRecord, after: PracticeRecord, variant: Variant | None
 ) -> PracticePanel:
-    """The panel around this sheet: its level, how far it is to the next, and the state of every group.
+    """The panel around a sheet: its level, how far it is to the next, and the state of every group.
 
-    `after` is the record with the result of this sheet, or the record itself while it has none to count. The panel says
-    why this sheet comes only if it is the one that the record asks for.
+    `after` is the record with the result of this sheet, or `record` if there is none to count yet. The panel says why
+    this sheet comes only if it is the one that the record asks for.
     """
     practice, following = Practice(library, record), Practice(library, after)
     level = next(view for view in level_views(following) if view.key == practice.level.key)
@@ -85,12 +85,11 @@ def practice_panel(
 
 
 def level_views(practice: Practice) -> tuple[LevelView, ...]:
-    """Every level of the library with how far the record is with it, the lowest first."""
+    """Every level of the library with the record's progress, the lowest first."""
     return tuple(_level_view(practice, *each) for each in enumerate(practice.progress(), 1))
 
 
 def _level_view(practice: Practice, number: int, progress: LevelProgress) -> LevelView:
-    """One level with its progress, in words."""
     wording, level = practice.library.wording, progress.level
     state: LevelState = "passed" if progress.passed else "closed" if progress.before else "open"
     return LevelView(
@@ -131,7 +130,7 @@ def level_name(wording: Wording, level: PracticeLevel) -> str:
 
 
 def _why_this_sheet(wording: Wording, coming: NextSheet) -> str:
-    """The sentence on why this sheet comes, with its misconception groups or level; empty for one more of the same."""
+    """The sentence on why this sheet comes, with its misconception groups or level; empty for the reason "more"."""
     sentences: dict[NextReason, str] = {
         "first": _("A sheet counts if all of it is right at the first check. What you miss comes back."),
         "more": "",

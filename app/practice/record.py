@@ -70,11 +70,11 @@ class PracticeRecord:
         return (self.drawn + 1) % MAX_COUNT
 
     def after_skipping(self) -> PracticeRecord:
-        """The record after a sheet that was left unanswered: another sheet comes, and nothing else changes."""
+        """The record after a sheet that was left unanswered: another sheet is drawn, and nothing else changes."""
         return replace(self, drawn=self.next_draw)
 
     def at_level(self, level: str, *, testing: bool = False) -> PracticeRecord:
-        """The record on a level that was chosen: another sheet comes, which is one to test out with if `testing`."""
+        """The record at the level with this key: another sheet is drawn, one to test out with if `testing`."""
         return replace(self, drawn=self.next_draw, level=level, testing=testing)
 
 
@@ -118,7 +118,7 @@ def sheet_result(variant: Variant, answers: Mapping[str, str]) -> SheetResult | 
 
 
 def _is_avoided(expectation: Expectation, values: Mapping[Blank, int | None], right: Collection[Blank]) -> bool:
-    """Whether no box is as the misconception would have it, and at least half of those it would change are right."""
+    """Whether no box has the misconception's number, and at least half of the boxes that it would change are right."""
     predicted = expectation.wrong_answers
     as_predicted = any(values.get(blank) == number for blank, number in predicted.items())
     return not as_predicted and 2 * sum(blank in right for blank in predicted) >= len(predicted)
@@ -140,7 +140,7 @@ def write_record(record: PracticeRecord) -> str:
 
 
 def write_within(record: PracticeRecord, most: int, write: Callable[[PracticeRecord], str] = write_record) -> str:
-    """The record in at most so many characters, without its oldest results where it would have more."""
+    """The record written by `write` in at most `most` characters, without its oldest results if it would have more."""
     while len(text := write(record)) > most:
         record = replace(record, results=record.results[max(1, len(record.results) // 10) :])
     return text
@@ -182,7 +182,7 @@ def read_record(text: str) -> PracticeRecord:
 
 
 def _read_result(entry: str | tuple[str, list[str], list[str]]) -> SheetResult:
-    """The result that an entry stands for; unknown and repeated keys are left out.
+    """The result in an entry; unknown and repeated keys are left out.
 
     A code alone is a right sheet. Otherwise the code comes with the keys of the misconceptions that were held, and with
     those of the misconception groups that the sheet leaves unexplained.

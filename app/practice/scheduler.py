@@ -115,9 +115,10 @@ class Practice:
     def coming(self) -> NextSheet:
         """The sheet that comes next.
 
-        One to test out with goes before all others, and one that comes back to a held misconception before a new one
-        of the record's level. Once all levels are passed, every new sheet is of a random one. The reason is "step" for
-        the first sheet of a level that the last sheet led to.
+        One to test out with goes before all others, and one that comes back to a held misconception before a new one of
+        the record's level. Once all levels are passed and the record is at the last one, every new sheet is of a random
+        level. The reason is "first" for the first sheet of all, "step" for the first of a level after a right one, else
+        "more".
         """
         if self.record.testing:
             return NextSheet(_hardest_sheet(self), self.level, "test")
@@ -137,7 +138,7 @@ class Practice:
         return sheet.variant.worksheet.whole in level.worksheets
 
     def steps_left(self, level: PracticeLevel) -> list[LevelStep]:
-        """The steps of a level that are left to do: each right sheet of it covers the first one that it can."""
+        """The steps of a level left to do; each right sheet of it, oldest first, removes the first that it covers."""
         left = list(level.steps)
         for sheet in self.past:
             if sheet.result.right and self.is_of(sheet, level):
@@ -149,8 +150,8 @@ class Practice:
     def after(self, result: SheetResult) -> PracticeRecord:
         """The record with one more result and its draw counted, and its level passed if this sheet ends it.
 
-        A level ends with its last step, or as soon as what was missed on it is made good after that. A test-out ends
-        with its sheet, right or wrong. Only the last MAX_RESULTS results are kept.
+        A level ends once no step is left and nothing that was missed on it waits, or with a right test-out. Testing
+        ends with its sheet, right or wrong. Only the last MAX_RESULTS results are kept.
         """
         results = (*self.record.results, result)[-MAX_RESULTS:]
         record = replace(self.record, drawn=self.record.next_draw, testing=False, results=results)
@@ -162,7 +163,7 @@ class Practice:
         return replace(record, passed=passed, level=level_after(self.levels, passed, level).key)
 
     def has_missed(self, level: PracticeLevel) -> bool:
-        """Whether a misconception that was held on a sheet of this level waits, and some open level can show it."""
+        """Whether a misconception held on a sheet of this level waits, and some open level can show it."""
         held = {key for sheet in self.past if self.is_of(sheet, level) for key in sheet.result.held}
         waiting = [key for key in self.waiting if key in held]
         return any(_sheet_of_level_showing(self, each, [key]) for key in waiting for each in self.open_levels)
@@ -172,7 +173,7 @@ class Practice:
         return tuple(self._progress_with(level) for level in self.levels)
 
     def _progress_with(self, level: PracticeLevel) -> LevelProgress:
-        """How far the record is with a level; of one that was passed, all steps count as done."""
+        """The progress with one level; if it was passed, all of its steps count as done."""
         passed = level.key in self.record.passed
         done = len(level.steps) if passed else len(level.steps) - len(self.steps_left(level))
         groups_again = (group for group, state in self.groups.items() if state == "again")
@@ -199,8 +200,9 @@ def next_sheet(library: Library, record: PracticeRecord) -> NextSheet:
 def _new_sheet(practice: Practice, level: PracticeLevel) -> Variant:
     """The next sheet of a level: of the first step that is left, or of all steps once none is; or one to begin with.
 
-    If its only sheet was the last one, it is of another step, or of the open level nearest above or below that has
-    another sheet. The last sheet comes again only if there is no other.
+    A level that begins whole begins with a whole worksheet. If a step's only sheet was the last one, it is of another
+    step, or of the open level nearest above, then below, that has another sheet. The last sheet comes again only if
+    there is no other.
     """
     if level.begins_whole and not any(practice.is_of(sheet, level) for sheet in practice.past):
         return next(_sheets_of(practice, level.worksheets))
@@ -217,7 +219,7 @@ def _new_sheet(practice: Practice, level: PracticeLevel) -> Variant:
 
 
 def _hardest_sheet(practice: Practice) -> Variant:
-    """The sheet to test out of the level with: a whole one, on which the most misconceptions show.
+    """The sheet to test out of the level with: of whole ones, that on which the most misconceptions show.
 
     Of equal ones it is that with the most boxes. It is not the last sheet, unless there is no other.
     """
@@ -240,10 +242,10 @@ def _sheet_coming_back(practice: Practice) -> NextSheet | None:
     waiting = practice.waiting
     if not waiting:
         return None
-    own, at = practice.level, practice.open_levels.index(practice.level)
+    current, at = practice.level, practice.open_levels.index(practice.level)
     others = (*reversed(practice.open_levels[:at]), *practice.open_levels[at + 1 :])
-    may_leave = practice.is_of(practice.past[-1], own) or max(waiting.values()) >= SHEETS_BEFORE_OTHER_LEVELS
-    for level in (own, *(others if may_leave else ())):
+    may_leave = practice.is_of(practice.past[-1], current) or max(waiting.values()) >= SHEETS_BEFORE_OTHER_LEVELS
+    for level in (current, *(others if may_leave else ())):
         if variant := _sheet_of_level_showing(practice, level, tuple(waiting)):
             shown = {group_of(key) for key in distinguishable_misconceptions(variant).intersection(waiting)}
             return NextSheet(variant, level, "back", tuple(group for group in MISCONCEPTION_GROUPS if group in shown))
@@ -286,7 +288,7 @@ def _other_model_showing(practice: Practice, worksheets: Iterable[str], misconce
 
 
 def _sheet_showing(sheets: Iterator[Variant], misconceptions: Sequence[str]) -> Variant | None:
-    """The first sheet that shows all of these misconceptions; else the one that shows the best of them.
+    """The first sheet that shows all of these misconceptions, or else the one that shows the best of them.
 
     It must show the first. Among several, misconceptions earlier in the sequence decide. None if no sheet shows it.
     """
@@ -318,9 +320,10 @@ def _sheets_of(practice: Practice, worksheets: Sequence[str]) -> Iterator[Varian
 
 
 def _worksheet_order(practice: Practice, worksheets: Sequence[str]) -> list[str]:
-    """The worksheets from a random one on, round the circle; of whole ones, those with the fewest rows go first.
+    """The worksheets from a random one on, starting over at the end; whole ones by their rows, after parts, fewest
+    first.
 
-    That of the last sheet goes last.
+    The worksheet of the last sheet comes last.
     """
     last = practice.past[-1].variant.worksheet.whole if practice.past else ""
     begin = _random_number(practice.record, "sheet") % max(1, len(worksheets))
@@ -330,7 +333,7 @@ def _worksheet_order(practice: Practice, worksheets: Sequence[str]) -> list[str]
 
 
 def _freshest_sheet(practice: Practice, worksheet: str, codes: Sequence[str]) -> Variant:
-    """The first sheet of SEEDS_TRIED random seeds whose code was not met yet, else the one met longest ago."""
+    """The first sheet of SEEDS_TRIED random seeds whose code is not in `codes`, else the one met longest ago."""
     drawn = dict[str, Variant]()
     for turn in range(SEEDS_TRIED):
         sheet = practice.library.seeded(worksheet, _random_number(practice.record, f"{worksheet}/{turn}"))

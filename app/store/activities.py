@@ -6,11 +6,12 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.exc import NoResultFound
 
 from app.activities.activity import Activity, Plan, Policies, State, UndoableClose
 from app.activities.content import Content, Snapshot
@@ -18,13 +19,14 @@ from app.activities.work import ClassSheetWork
 
 from .classwork import select_work, work_of
 from .courses import Course
-from .queries import QueryBase, columns, from_row, hash_secret
+from .queries import QueryBase, columns, from_row, hash_secret, insert_row
 from .roster import Student, new_code, normalised_code
 from .tables import (
     activities,
     courses,
     enrolments,
     extra_time,
+    revision_snapshots,
     revisions,
     snapshots,
     students,
@@ -35,6 +37,7 @@ from .tables import (
 InsertInto = Callable[[sa.Table], sqlite.Insert | postgresql.Insert]
 
 JOIN_CODE_LENGTH = 6
+CONTENTS_REMEMBERED = 256  # of revisions, by a process
 MAX_CODES_TRIED = 5  # of more than a hundred million
 
 
@@ -75,17 +78,18 @@ _COLUMNS = [
     courses.c.archived_at.is_not(None).label("is_archived"),
     # As text, so that equal policies and contents are parsed once for all who ask.
     sa.cast(activities.c.policies, sa.Text).label("policies"),
-    sa.cast(revisions.c.content, sa.Text).label("content"),
 ]
+_CONTENT = sa.cast(revisions.c.content, sa.Text).label("content")
 _OTHERS = revisions.alias()
 _NEWEST = sa.select(sa.func.max(_OTHERS.c.number)).where(_OTHERS.c.activity_id == activities.c.id).scalar_subquery()
 _IN_COURSE = activities.join(
     revisions, (revisions.c.activity_id == activities.c.id) & (revisions.c.number == _NEWEST)
 ).join(courses, courses.c.id == activities.c.course_id)
-_SELECT = sa.select(*_COLUMNS).select_from(_IN_COURSE).order_by(activities.c.id.desc())
-_SELECT_WITH_COURSE = sa.select(*_COLUMNS, *columns(courses, Course, "course__")).select_from(_IN_COURSE)
+_SELECT = sa.select(*_COLUMNS, _CONTENT).select_from(_IN_COURSE).order_by(activities.c.id.desc())
+_SELECT_WITH_COURSE = sa.select(*_COLUMNS, _CONTENT, *columns(courses, Course, "course__")).select_from(_IN_COURSE)
 _OF_VISITOR = (
     *_COLUMNS,
+    revisions.c.id.label("revision_id"),  # by which a process knows its content, a text of kilobytes
     sa.func.coalesce(extra_time.c.minutes, 0).label("extra_minutes"),
     *columns(courses, Course, "course__"),
     *columns(students, Student, "student__"),
@@ -110,14 +114,14 @@ class Activities(QueryBase):
     def add(self, course: Course, plan: Plan, content: Content) -> Activity:
         """Create an activity in state "draft", with a random unused join code and this content as revision 1.
 
-        Raises IntegrityError where the course has been deleted meanwhile.
+        Raises IntegrityError if the course no longer exists, RuntimeError after MAX_CODES_TRIED codes that are in use.
         """
         for _ in range(MAX_CODES_TRIED):
             row = {"course_id": course.id, "join_code": new_code(JOIN_CODE_LENGTH), "state": "draft",
                    "created_at": self.now(), **_plan_values(plan)}  # fmt: skip
             insert = self._insert_into(activities).values(row)
             unless_used = insert.on_conflict_do_nothing(index_elements=[activities.c.join_code])
-            with self._write_transaction() as connection:
+            with self.transaction() as connection:
                 activity_id = connection.scalar(unless_used.returning(activities.c.id))
                 if activity_id is not None:
                     self._insert_revision(connection, activity_id, 1, content)
@@ -139,7 +143,7 @@ class Activities(QueryBase):
         return (_activity(row), from_row(Course, row, "course__")) if row else None
 
     def of_visitor(self, token: str, activity_id: int, sheet_key: str = "") -> VisitorsActivity | None:
-        """An activity with the student that the browser with this token is enrolled as there.
+        """An activity with the student as whom the browser with this token is enrolled in its course.
 
         With a sheet key also their work on that sheet. The activity has this student's extra time. None if there is no
         such activity or visitor, or if the visitor is not enrolled in the course. Drafts and closed activities are
@@ -153,9 +157,24 @@ class Activities(QueryBase):
         )
         if row is None:
             return None
-        activity = replace(_activity(row), extra_minutes=row.extra_minutes)
+        try:
+            activity = replace(_activity(row, self._content_by_id(row.revision_id)), extra_minutes=row.extra_minutes)
+        except NoResultFound:  # the content was replaced between the two queries
+            return self.of_visitor(token, activity_id, sheet_key)
         course, student = from_row(Course, row, "course__"), from_row(Student, row, "student__")
         return VisitorsActivity(activity, course, student, work_of(row) if sheet_key else None)
+
+    @cached_property
+    def _content_by_id(self) -> Callable[[int], Content]:
+        """The content of the revision with this id, which never changes; the latest are remembered."""
+
+        def read(revision_id: int) -> Content:
+            row = self._fetch_one(sa.select(revisions.c.content).where(revisions.c.id == revision_id))
+            if row is None:
+                raise NoResultFound
+            return Content.from_json(row.content)
+
+        return lru_cache(CONTENTS_REMEMBERED)(read)
 
     def of_course(self, course: Course) -> tuple[Activity, ...]:
         """The activities of a course in whatever state, newest first."""
@@ -183,7 +202,7 @@ class Activities(QueryBase):
         self._execute(sa.update(activities).where(activities.c.id == activity.id).values(state=state))
 
     def close(self, activity: Activity, at: datetime | None = None) -> None:
-        """Set the closing time of an activity, by default to now (see Plan.closed_at); the rest of the plan stays."""
+        """Set the closing time of an activity, by default to now; see Plan.closed_at for its opening time."""
         plan = activity.plan.closed_at(at or self.now())
         times = {"closes_at": plan.closes_at, "opens_at": plan.opens_at}
         self._store_times(activity.changed(self.now(), plan=plan), times)
@@ -210,7 +229,7 @@ class Activities(QueryBase):
         return {row.student_id: row.minutes for row in rows}
 
     def set_extra_time(self, activity: Activity, student_id: int, minutes: int) -> None:
-        """Give a student so many minutes after the closing time, in place of what they had; 0 takes them away."""
+        """Give a student `minutes` after the closing time, in place of what they had; 0 takes them away."""
         of_others = [m for student, m in self.extra_times(activity.id).items() if student != student_id]
         changed = activity.changed(self.now(), longest_extra=max([minutes, *of_others]))
         this = (extra_time.c.activity_id == activity.id, extra_time.c.student_id == student_id)
@@ -222,7 +241,7 @@ class Activities(QueryBase):
             self._store_times(changed, {})
 
     def ended(self) -> tuple[int, ...]:
-        """The ids of the activities whose drafts may have to be taken in now; `drafts_due` says whether they have."""
+        """The ids of open activities past their closing time with drafts to submit, or soon: see `drafts_due`."""
         at, taken_at = self.now(), activities.c.drafts_taken_at
         untaken = (activities.c.state == "open", sa.or_(taken_at.is_(None), taken_at > at))
         query = sa.select(activities.c.id).where(*untaken, activities.c.closes_at <= at)
@@ -234,7 +253,7 @@ class Activities(QueryBase):
         return self.find(activity.id)  # a statement of its own, which sees what was stored while it waited for the lock
 
     def note_drafts_taken(self, activity: Activity) -> None:
-        """Store that the drafts of an activity which has ended have been taken in."""
+        """Store that the drafts of an activity which has ended have been submitted."""
         self._execute(sa.update(activities).where(activities.c.id == activity.id).values(drafts_taken_at=self.now()))
 
     def _store_times(self, activity: Activity, values: Mapping[str, Any]) -> None:
@@ -251,22 +270,17 @@ class Activities(QueryBase):
         """
         if content.as_json() == activity.content.as_json():
             return activity.revision
-        with self._write_transaction() as connection:
+        with self.transaction() as connection:
             if activity.state == "draft":
-                keep_snapshots(connection, self._insert_into, content.snapshots, self.now())
-                this = (revisions.c.activity_id == activity.id, revisions.c.number == activity.revision)
-                values = {"content": content.as_json(), "created_at": self.now()}
-                connection.execute(sa.update(revisions).where(*this).values(values))
+                self._replace_revision(connection, activity.id, activity.revision, content)
                 return activity.revision
             self._insert_revision(connection, activity.id, activity.revision + 1, content)
             return activity.revision + 1
 
     def complete(self, activity_id: int, revision: int, content: Content) -> None:
         """Store a revision's content with snapshots that it lacked; everything else in it must be as it was."""
-        this = (revisions.c.activity_id == activity_id, revisions.c.number == revision)
-        with self._write_transaction() as connection:
-            keep_snapshots(connection, self._insert_into, content.snapshots, self.now())
-            connection.execute(sa.update(revisions).where(*this).values(content=content.as_json()))
+        with self.transaction() as connection:
+            self._replace_revision(connection, activity_id, revision, content)
 
     def snapshots(self, hashes: Iterable[str]) -> Mapping[str, str]:
         """The contents of these snapshots by hash; a hash that none has is left out."""
@@ -286,11 +300,18 @@ class Activities(QueryBase):
             row.number: Content.from_json(row.content) for row in self._fetch_all(query.order_by(revisions.c.number))
         }
 
+    def _replace_revision(self, connection: sa.Connection, activity_id: int, number: int, content: Content) -> None:
+        """Store another content under the number of a revision, as a new row, since processes know rows by their id."""
+        this = (revisions.c.activity_id == activity_id, revisions.c.number == number)
+        connection.execute(sa.delete(revisions).where(*this))
+        self._insert_revision(connection, activity_id, number, content)
+
     def _insert_revision(self, connection: sa.Connection, activity_id: int, number: int, content: Content) -> None:
         """Insert a content as the revision of an activity with that number, created now."""
         keep_snapshots(connection, self._insert_into, content.snapshots, self.now())
         row = {"activity_id": activity_id, "number": number, "content": content.as_json(), "created_at": self.now()}
-        connection.execute(sa.insert(revisions).values(row))
+        revision_id = insert_row(connection, revisions, row)
+        name_snapshots(connection, revision_snapshots.c.revision_id, revision_id, content.named)
 
     def _select(self, *conditions: sa.ColumnElement[bool]) -> tuple[Activity, ...]:
         """The activities that meet every condition, newest first."""
@@ -298,9 +319,9 @@ class Activities(QueryBase):
 
 
 def keep_snapshots(connection: sa.Connection, insert_into: InsertInto, kept: Iterable[Snapshot], at: datetime) -> None:
-    """Store snapshots in the transaction of the row that names them; one that is there already is kept from now on.
+    """Store snapshots in the transaction of the row that names them; one that exists already counts as stored now.
 
-    Housekeeping deletes those that nothing names, but none that was kept within the last days.
+    Housekeeping deletes snapshots that nothing names, but none that was stored in the last days.
     """
     for snapshot in sorted(kept, key=lambda snapshot: snapshot.hash):  # always in one order, so that nobody deadlocks
         row = {"hash": snapshot.hash, "kind": snapshot.kind, "content": snapshot.content, "kept_at": at}
@@ -308,10 +329,17 @@ def keep_snapshots(connection: sa.Connection, insert_into: InsertInto, kept: Ite
         connection.execute(insert.on_conflict_do_update(index_elements=[snapshots.c.hash], set_=again))
 
 
-def _activity(row: Any) -> Activity:
-    """The activity of a row that has the columns _COLUMNS."""
+def name_snapshots(connection: sa.Connection, owner: sa.Column[int], owner_id: int, hashes: Iterable[str]) -> None:
+    """Store that a revision or regrade names these snapshots, as far as they are stored."""
+    named = sa.select(sa.literal(owner_id), snapshots.c.hash).where(snapshots.c.hash.in_(list(hashes)))
+    connection.execute(sa.insert(owner.table).from_select([owner.name, "hash"], named))
+
+
+def _activity(row: Any, content: Content | None = None) -> Activity:
+    """The activity of a row that has the columns _COLUMNS, and _CONTENT where the content isn't known."""
     plan = Plan(row.title, row.day, _policies(row.policies), row.opens_at, row.closes_at)
-    return Activity(row.id, row.course_id, row.join_code, row.state, plan, row.revision, _content(row.content),
+    return Activity(row.id, row.course_id, row.join_code, row.state, plan, row.revision,
+                    content or _content(row.content),
                     row.answers_shown_at, row.drafts_taken_at, row.longest_extra,
                     is_archived=row.is_archived)  # fmt: skip
 

@@ -103,13 +103,12 @@ class AuditEntry:
 
 
 class AuditLog(QueryBase):
-    """What was done, kept for two years (AUDIT_RETENTION in upkeep/housekeeping.py)."""
+    """What was done, kept for two years (AUDIT_RETENTION in housekeeping.py)."""
 
     def record(self, actor: Actor, action: AuditAction, about: AuditObject | None = None, detail: str = "") -> None:
         """Add an entry with the current time: who did what, and the kind and id of the object it was done to, if any.
 
-        Of a teacher only the id is stored, of "nobody" and "terminal" only the word. `detail` is cut after 40
-        characters.
+        Of a teacher only the id is stored, of "nobody" and "terminal" only the word. `detail` is cut to 40 characters.
         """
         self._execute(
             sa.insert(audit_log).values(
@@ -124,10 +123,7 @@ class AuditLog(QueryBase):
         )
 
     def record_refused_sign_in(self) -> None:
-        """Add an entry for a wrong password, unless one was added within REFUSALS_NOTED_EVERY.
-
-        Anybody may type wrong passwords, and must not fill the log with them.
-        """
+        """Add an entry for a wrong password, unless one was added within REFUSALS_NOTED_EVERY."""
         recent = self.now() - REFUSALS_NOTED_EVERY
         refused = (audit_log.c.action == AuditAction.SIGN_IN_REFUSED.value, audit_log.c.at > recent)
         if self._fetch_one(sa.select(audit_log.c.id).where(*refused).limit(1)) is None:

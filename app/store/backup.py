@@ -24,24 +24,27 @@ from typing import IO, Any, Literal
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import REGCLASS
 
-from .database import is_known, migration_transaction, revision_of, upgrade
+from .database import is_before_release, is_known, migration_transaction, revision_of, upgrade
 from .limits import without_limits
 from .queries import utc_now
-from .tables import FORMER_TABLES, metadata
+from .tables import PASSING_TABLES, metadata
 
-FORMAT = "attention-shapes backup 1"
+FORMAT, FORMER_FORMAT = "attention-shapes backup 2", "attention-shapes backup 1"
 MAX_LISTING_BYTES, MAX_LINE_BYTES = 1_000_000, 50_000_000  # far more than any of ours has
 ROWS_PER_BATCH = 500
 REVISION_TABLE = "alembic_version"
 _SEQUENCES = sa.table("sqlite_sequence", sa.column("name", sa.String), sa.column("seq", sa.Integer))
 # A database with rows in these tables alone counts as empty: the first start writes a set-up link and logs it.
-SETUP_TABLES = frozenset({"account_links", "audit_log", "links", "log"})
+SETUP_TABLES = frozenset({"account_links", "audit_log"})
+
+
+BackupProblem = Literal["empty", "older", "newer", "no-backup", "damaged", "not-empty", "misfit"]
 
 
 class BackupError(ValueError):
     """Why nothing was written or restored, as a key: `reason`."""
 
-    def __init__(self, reason: Literal["empty", "newer", "no-backup", "damaged", "not-empty", "misfit"]) -> None:
+    def __init__(self, reason: BackupProblem) -> None:
         super().__init__(reason)
         self.reason = reason
 
@@ -50,12 +53,12 @@ class BackupError(ValueError):
 class TableCount:
     """The number of rows of a table in a backup, the SHA-256 of its file, and the last id that the table had given.
 
-    The last id is 0 in backups of earlier versions, and where no row was ever given one.
+    The last id is 0 where no row was ever given one.
     """
 
     rows: int
     sha256: str
-    last_id: int = 0
+    last_id: int
 
 
 @dataclass(frozen=True)
@@ -75,16 +78,16 @@ def write_backup(engine: sa.Engine, path: Path) -> Contents:
     """Write the database as it is at this moment to a file that only its owner can read.
 
     The file gets its name when it is complete; an older backup of that name stays until then. Raises OSError, and
-    BackupError: "empty" for a database without tables, "newer" for one that newer code has migrated.
+    BackupError: "empty" for a database without tables, "newer" for one that newer code has migrated, "older"
+    for one from before the first release.
     """
     with _snapshot_connection(engine) as connection, _atomic_file(path) as file:
         revision = revision_of(connection)
         if revision is None:
             raise BackupError("empty")
-        if not is_known(revision):
-            raise BackupError("newer")
+        _require_known(revision)
         with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-            tables = {table.name: _write_table(connection, archive, table) for table in _our_tables(connection)}
+            tables = {table.name: _write_table(connection, archive, table) for table in _kept_tables(connection)}
             contents = Contents(revision, utc_now().isoformat(), tables)
             archive.writestr("backup.json", json.dumps({"format": FORMAT, **asdict(contents)}, indent=1))
     return contents
@@ -93,8 +96,8 @@ def write_backup(engine: sa.Engine, path: Path) -> Contents:
 def check_backup(path: Path) -> Contents:
     """Read all of a backup and return its contents, without a database.
 
-    Raises OSError, and BackupError: "no-backup" if it is none, "newer" if newer code made it, "damaged" if a table has
-    another number of rows or another SHA-256 than backup.json says.
+    Raises OSError, and BackupError: "no-backup" if it is none, "newer" if newer code made it, "older" if it is from
+    before the first release, "damaged" if a table has another number of rows or another SHA-256 than backup.json says.
     """
     with _open_archive(path) as archive:
         contents = _read_contents(archive)
@@ -112,7 +115,7 @@ def check_backup(path: Path) -> Contents:
 def restore_backup(engine: sa.Engine, path: Path, *, replace: bool = False) -> Contents:
     """Replace the whole database by a backup, migrate its tables, and return what was restored: all or nothing.
 
-    A backup of any earlier version can be restored. Raises OSError, and BackupError: the reasons of `check_backup`,
+    A backup of any released version can be restored. Raises OSError, and BackupError: the reasons of `check_backup`,
     "not-empty" if the database has data (other than in SETUP_TABLES) and `replace` is False, "misfit" if tables,
     columns or references do not fit.
     """
@@ -123,12 +126,12 @@ def restore_backup(engine: sa.Engine, path: Path, *, replace: bool = False) -> C
         _drop_tables(connection)
         upgrade(connection, contents.revision)
         with _as_misfit():
-            for table in _our_tables(connection):
+            for table in _kept_tables(connection):
                 _restore_table(connection, archive, table, contents)
             upgrade(connection)
-            for table in _our_tables(connection):
+            for table in _kept_tables(connection):
                 if "id" in table.c:
-                    _advance_sequence(connection, table, contents.tables.get(table.name, TableCount(0, "")).last_id)
+                    _advance_sequence(connection, table, contents.tables[table.name].last_id)
         if engine.dialect.name == "sqlite" and connection.exec_driver_sql("PRAGMA foreign_key_check").first():
             raise BackupError("misfit")
     return contents
@@ -136,9 +139,10 @@ def restore_backup(engine: sa.Engine, path: Path, *, replace: bool = False) -> C
 
 @contextmanager
 def _as_misfit() -> Iterator[None]:
-    """In its `with` block, turn whatever rows can do that the tables and migrations do not expect into a "misfit".
+    """Turn exceptions in its `with` block, which rows can cause that the tables and migrations do not expect, into
+    "misfit".
 
-    What the database or the disk has to say stays as it is.
+    BackupError, OSError and OperationalError pass through.
     """
     try:
         yield
@@ -154,10 +158,10 @@ def _as_misfit() -> Iterator[None]:
 def _our_tables(connection: sa.Connection) -> list[sa.Table]:
     """The app's tables as they are in the database, whatever its revision; each comes after those it refers to.
 
-    Tables in FORMER_TABLES are among them, REVISION_TABLE is not. None in a JSON column is stored as NULL.
+    REVISION_TABLE is not among them. None in a JSON column is stored as NULL.
     """
     reflected = sa.MetaData()
-    reflected.reflect(connection, only=lambda name, _: name in metadata.tables or name in FORMER_TABLES)
+    reflected.reflect(connection, only=lambda name, _: name in metadata.tables)
     for table in reflected.tables.values():
         for column in table.columns:
             if isinstance(column.type, sa.JSON):
@@ -165,9 +169,14 @@ def _our_tables(connection: sa.Connection) -> list[sa.Table]:
     return reflected.sorted_tables
 
 
+def _kept_tables(connection: sa.Connection) -> list[sa.Table]:
+    """The tables that a backup has: all but PASSING_TABLES."""
+    return [table for table in _our_tables(connection) if table.name not in PASSING_TABLES]
+
+
 def _has_data(connection: sa.Connection) -> bool:
     """Whether any table other than SETUP_TABLES has a row."""
-    tables = (table for table in _our_tables(connection) if table.name not in SETUP_TABLES)
+    tables = (table for table in _kept_tables(connection) if table.name not in SETUP_TABLES)
     return any(connection.execute(sa.select(sa.literal(1)).select_from(table).limit(1)).first() for table in tables)
 
 
@@ -227,14 +236,12 @@ def _restore_table(connection: sa.Connection, archive: zipfile.ZipFile, table: s
 
 
 def _last_id(connection: sa.Connection, table: sa.Table) -> int:
-    """The last id that a table has given, to a row that may be gone; 0 where it has given none."""
+    """The highest id that a table has ever given, even to a row since deleted; 0 if it has given none or has no ids."""
     if "id" not in table.c:
         return 0
     if connection.dialect.name == "postgresql":
         sequence = sa.cast(sa.func.pg_get_serial_sequence(table.name, "id"), REGCLASS)
         return connection.scalar(sa.select(sa.func.pg_sequence_last_value(sequence))) or 0
-    if not sa.inspect(connection).has_table(_SEQUENCES.name):  # the tables of an earlier version
-        return 0
     return connection.scalar(sa.select(_SEQUENCES.c.seq).where(_SEQUENCES.c.name == table.name)) or 0
 
 
@@ -337,9 +344,11 @@ def _read_contents(archive: zipfile.ZipFile) -> Contents:
         with archive.open("backup.json") as file:
             listing = json.loads(file.read(MAX_LISTING_BYTES))
         tables = {
-            name: TableCount(int(table["rows"]), str(table["sha256"]), int(table.get("last_id", 0)))
+            name: TableCount(int(table["rows"]), str(table["sha256"]), int(table["last_id"]))
             for name, table in listing["tables"].items()
         }
+        if listing["format"] == FORMER_FORMAT:
+            raise BackupError("older")
         contents = Contents(str(listing["revision"]), datetime.fromisoformat(listing["made_at"]).isoformat(), tables)
         if listing["format"] != FORMAT or not {_member_name(name) for name in tables} <= set(archive.namelist()):
             raise BackupError("no-backup")
@@ -347,9 +356,14 @@ def _read_contents(archive: zipfile.ZipFile) -> Contents:
         raise
     except (KeyError, TypeError, AttributeError, ValueError, RecursionError):
         raise BackupError("no-backup") from None
-    if not is_known(contents.revision):
-        raise BackupError("newer")
+    _require_known(contents.revision)
     return contents
+
+
+def _require_known(revision: str) -> None:
+    """Raise BackupError for tables that this code has no migration to."""
+    if not is_known(revision):
+        raise BackupError("older" if is_before_release(revision) else "newer")
 
 
 def _lines(file: IO[bytes]) -> Iterator[bytes]:

@@ -50,7 +50,7 @@ class Courses(QueryBase):
     def add(self, title: str, time_zone: str, teacher: Teacher, sample: bool = False) -> Course:
         """Create a course with the teacher, as instructor, as its only staff; in a sample, students are simulated."""
         row = {"title": title, "time_zone": time_zone, "sample": sample, "created_at": self.now()}
-        with self._write_transaction() as connection:
+        with self.transaction() as connection:
             course_id = insert_row(connection, courses, row)
             connection.execute(sa.insert(staff).values(course_id=course_id, teacher_id=teacher.id, role="instructor"))
         return Course(course_id, title, time_zone, sample, None)
@@ -72,7 +72,8 @@ class Courses(QueryBase):
     def archive(self, course: Course, archived: bool = True) -> None:
         """Archive a course, so that it can be read but not changed, or restore it if `archived` is False.
 
-        Archiving closes its activities, which stay closed when it is restored.
+        Archiving closes its open activities now, which stay closed when it is restored; an opening time in the future
+        is dropped.
         """
         at = self.now()
         in_course = (activities.c.course_id == course.id, activities.c.state == "open")
@@ -91,12 +92,12 @@ class Courses(QueryBase):
         self._execute(sa.delete(courses).where(courses.c.id == course.id))
 
     def practice(self, course: Course) -> Mapping[str, Any] | None:
-        """What a course practises, as it was set; None where practice for the course is not switched on."""
+        """What a course practises, as it was set; None if it has no practice."""
         row = self._fetch_one(sa.select(courses.c.practice).where(courses.c.id == course.id))
         return row.practice if row else None
 
     def set_practice(self, course: Course, practice: Mapping[str, Any] | None) -> None:
-        """Set what a course practises; None switches that off, and deletes how far its students were."""
+        """Set what a course practises; None ends its practice, and deletes its students' records."""
         with self.transaction():
             self._execute(sa.update(courses).where(courses.c.id == course.id).values(practice=practice))
             if practice is None:
@@ -134,9 +135,9 @@ class Courses(QueryBase):
         return tuple(from_row(StaffMember, row) for row in self._fetch_all(query))
 
     def remove_from_staff(self, course: Course, teacher_id: int) -> bool:
-        """Take a teacher off the staff of a course; whether that was done.
+        """Take a teacher off the staff of a course, and return whether that was done.
 
-        False, and nothing changes, if there is no instructor besides this teacher, or if they are not on the staff.
+        False, and nothing changes, if there is no other instructor, or if they are not on the staff.
         """
         other_instructors = sa.select(staff.c.teacher_id).where(
             staff.c.course_id == course.id, staff.c.teacher_id != teacher_id, staff.c.role == "instructor"

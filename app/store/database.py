@@ -40,16 +40,16 @@ CONNECTIONS_OF_ALL = 80  # which the workers share: PostgreSQL usually allows 10
 
 
 def connections_of_each(workers: int) -> int:
-    """How many connections each of so many processes may have: 20 of up to four, 13 of six, 4 of twenty and more."""
+    """How many connections each of `workers` processes may have: 20 of up to four, 13 of six, 4 of twenty and more."""
     return max(MIN_CONNECTIONS, min(MAX_CONNECTIONS, CONNECTIONS_OF_ALL // workers))
 
 
 def open_engine(url: str, workers: int = 1) -> sa.Engine:
-    """An engine for a database URL, with the connections of one of so many processes; nothing is migrated.
+    """An engine for a database URL, with the connections that one of `workers` processes may have; nothing is migrated.
 
-    On PostgreSQL each statement is committed at once (see `transactional`). Whatever waits too long for the database
-    raises an SQLAlchemyError (see limits.py). An SQLite file and its folder are created if they are missing, for their
-    owner alone. Errors of the engine never contain query parameters.
+    On PostgreSQL each statement is committed at once (see `transactional`). Waiting too long for the database raises an
+    SQLAlchemyError (see limits.py). An SQLite file and its folder are created if they are missing, for their owner
+    only. Errors of the engine never contain query parameters.
     """
     _make_file(url)
     # hide_parameters: what people typed is in the parameters, and must not get into error messages.
@@ -68,15 +68,15 @@ def open_engine(url: str, workers: int = 1) -> sa.Engine:
         watch_sqlite_file(engine)
     else:
         limit_postgresql(engine)
-    if kept := meters():
-        _measure(engine, kept)
+    if app_meters := meters():
+        _measure(engine, app_meters)
     return engine
 
 
 def _json_text(value: object) -> str:
-    """A value as JSON in as few bytes as it can be: an escaped emoji takes twelve instead of four.
+    """A value as JSON in few bytes: an escaped emoji would take twelve instead of four.
 
-    Half a character, which no UTF-8 has, stays escaped.
+    A text with half a surrogate pair, which UTF-8 cannot encode, is escaped as a whole.
     """
     text = json.dumps(value, ensure_ascii=False)
     try:
@@ -86,8 +86,8 @@ def _json_text(value: object) -> str:
     return text
 
 
-def _measure(engine: sa.Engine, kept: Meters) -> None:
-    """Measure every statement, by whether it reads or writes, and on SQLite every commit, which waits for the disk."""
+def _measure(engine: sa.Engine, app_meters: Meters) -> None:
+    """Measure each statement, as "read" (SELECT) or "write", and each commit, in `app_meters.database_seconds`."""
     began, commit = perf_counter, engine.dialect.do_commit
 
     @sa.event.listens_for(engine, "before_cursor_execute")
@@ -97,21 +97,21 @@ def _measure(engine: sa.Engine, kept: Meters) -> None:
     @sa.event.listens_for(engine, "after_cursor_execute")
     def _end(_connection: Any, _cursor: Any, statement: str, _values: Any, context: Any, _many: bool) -> None:
         kind = "read" if statement.lstrip().startswith("SELECT") else "write"
-        kept.database_seconds.labels(kind).observe(began() - context.began_at)
+        app_meters.database_seconds.labels(kind).observe(began() - context.began_at)
 
     def timed_commit(connection: Any) -> None:
         """Commit, and measure it."""
         start = began()
         commit(connection)
-        kept.database_seconds.labels("commit").observe(began() - start)
+        app_meters.database_seconds.labels("commit").observe(began() - start)
 
     engine.dialect.do_commit = timed_commit  # type: ignore[method-assign, assignment]  # for this engine alone
 
 
 def _single_statements(url: str) -> dict[str, Any]:
-    """The options by which PostgreSQL commits each statement at once, which saves the round trips of BEGIN and COMMIT.
+    """The options that make PostgreSQL commit each statement at once, which saves the round trips of BEGIN and COMMIT.
 
-    Most requests need no more. Connections have this from the start, since each change of it takes time.
+    Empty for SQLite. Connections have this from the start, since each change of it takes time.
     """
     if make_url(url).get_backend_name() == "sqlite":
         return {}
@@ -122,8 +122,8 @@ def _single_statements(url: str) -> dict[str, Any]:
 def migration_transaction(engine: sa.Engine) -> Iterator[sa.Connection]:
     """A transaction in which tables may change: committed at the end, rolled back by an exception.
 
-    It first waits until no other process is in one, on SQLite for 5 s at most: then OperationalError. SQLite does not
-    enforce foreign keys in it.
+    It first waits until no other process is in one, on SQLite for 5 s at most: then it raises OperationalError. SQLite
+    does not enforce foreign keys in it.
     """
     sqlite = engine.dialect.name == "sqlite"
     with transactional(engine).connect() as connection, without_limits(connection):
@@ -139,10 +139,19 @@ def migration_transaction(engine: sa.Engine) -> Iterator[sa.Connection]:
                 connection.exec_driver_sql("PRAGMA foreign_keys=ON")
 
 
+class OlderDatabaseError(Exception):
+    """The tables are from before the first release, and nothing brings them up to date."""
+
+
+def is_before_release(revision: str) -> bool:
+    """Whether a revision is from before the first release: digits alone, such as "0012"."""
+    return revision.isdecimal()
+
+
 def prepare_tables(connection: sa.Connection) -> None:
     """Create the newest tables in an empty database, or run the missing migrations of another, without a commit.
 
-    Raises CommandError where the tables have a revision that this code does not know.
+    Raises what `upgrade` raises.
     """
     if sa.inspect(connection).get_table_names():
         upgrade(connection)
@@ -152,24 +161,19 @@ def prepare_tables(connection: sa.Connection) -> None:
 
 
 def upgrade(connection: sa.Connection, revision: str = "head") -> None:
-    """Run the missing migrations up to a revision, such as "0004", without a commit.
+    """Run the missing migrations up to a revision, such as "0001_tables", without a commit.
 
-    Raises CommandError where the tables have a revision that this code does not know.
+    Raises OlderDatabaseError for tables from before the first release, and CommandError where the tables have another
+    revision that this code does not know.
     """
+    if is_before_release(revision_of(connection) or ""):
+        raise OlderDatabaseError
     command.upgrade(_scripts(connection), revision)
 
 
 def revision_of(connection: sa.Connection) -> str | None:
-    """The revision of a database, such as "0004"; None if it has no tables."""
+    """The revision of a database, such as "0001_tables"; None if it has no tables."""
     return MigrationContext.configure(connection).get_current_revision()
-
-
-def convert_plain_codes(connection: sa.Connection, key: SecretKey) -> None:
-    """Store with the key the resume codes that earlier versions stored as a plain SHA-256; the codes stay valid."""
-    plain = sa.select(students.c.id, students.c.resume_hash).where(sa.func.length(students.c.resume_hash) == 64)
-    for row in connection.execute(plain).all():
-        this = sa.update(students).where(students.c.id == row.id)
-        connection.execute(this.values(resume_hash=key.rehash(row.resume_hash)))
 
 
 def count_locked(engine: sa.Engine, key: SecretKey) -> int:
@@ -182,7 +186,7 @@ def count_locked(engine: sa.Engine, key: SecretKey) -> int:
 
 
 def connections_allowed(engine: sa.Engine) -> int | None:
-    """How many connections a PostgreSQL server allows to users that are no superusers; None for SQLite."""
+    """How many connections a PostgreSQL server allows to users that are not superusers; None for SQLite."""
     if engine.dialect.name == "sqlite":
         return None
     reserved = "current_setting('superuser_reserved_connections')::int"
@@ -207,8 +211,8 @@ def _scripts(connection: sa.Connection | None = None) -> Config:
 def make_private(folder: Path) -> None:
     """Let nobody but their owner read or write a folder and all files and folders in it; links are not followed.
 
-    The folder is created if it is missing. What belongs to somebody else stays as it is. Raises OSError where the
-    folder cannot be created.
+    The folder is created if it is missing. What cannot be changed, such as other users' files, stays as it is. Raises
+    OSError if the folder cannot be created.
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     for inside, _folders, files in os.walk(folder):

@@ -76,13 +76,14 @@ class ExitTickets(QueryBase):
     def hand_in(self, activity_id: int, student_id: int, client_id: str, answers: Answers, *, anonymous: bool) -> bool:
         """Store a student's answers by question as their exit ticket, durable once this returns; whether that was done.
 
-        False, and nothing changes, if they have handed one in already or never opened the activity. That the student
-        handed in a ticket is stored with their attendance. Anonymous answers are sealed: they become answers once
-        MIXED_FROM tickets wait, or after the activity has closed, by `mix_closed`.
+        False, and nothing changes, if they have already handed one in or never opened the activity. That the student
+        handed in a ticket is stored with their attendance. Answers with the name get ids made from `client_id`;
+        anonymous ones are sealed, and become answers once MIXED_FROM tickets wait, or by `mix_closed` after the
+        activity has closed.
         """
         arrived = (attendance.c.activity_id == activity_id, attendance.c.student_id == student_id)
         first = sa.update(attendance).where(*arrived, attendance.c.ticket_in.is_(False)).values(ticket_in=True)
-        with self._write_transaction() as connection:
+        with self.transaction() as connection:
             if not connection.execute(first).rowcount:
                 return False
             if anonymous:
@@ -97,7 +98,7 @@ class ExitTickets(QueryBase):
         return True
 
     def held(self, activity_id: int) -> HeldTickets:
-        """How many anonymous tickets of an activity are not shown yet."""
+        """How many anonymous tickets are not shown yet, those that another key has sealed counted as locked."""
         ours = sa.case((sealed_tickets.c.sealed.like(f"{self._key.mark}.%"), 1), else_=0)
         counts = sa.func.count().label("all"), sa.func.coalesce(sa.func.sum(ours), 0).label("ours")
         shown = sa.exists().where(*_anonymous_in(activity_id)).label("shown")
@@ -105,7 +106,7 @@ class ExitTickets(QueryBase):
         return HeldTickets(row.ours, row.all - row.ours, bool(row.shown))
 
     def count_held(self, course: Course) -> int:
-        """How many anonymous tickets of all activities of a course are not shown yet."""
+        """How many anonymous tickets of all activities of a course are not shown yet, locked ones included."""
         held = sealed_tickets.join(activities, activities.c.id == sealed_tickets.c.activity_id)
         query = sa.select(sa.func.count().label("all")).select_from(held)
         return int(self._fetch_one(query.where(activities.c.course_id == course.id)).all)
@@ -113,10 +114,10 @@ class ExitTickets(QueryBase):
     def mix_closed(self, activity: Activity) -> None:
         """Turn the anonymous tickets that wait into answers, if the activity is closed.
 
-        The anonymous answers that were there before are written again among them, so that nothing tells one group from
-        another; they get new ids and keep their marks. Where such answers have been shown, and fewer than MIN_MIXED
-        tickets have come since the activity was opened again, these go on waiting: whoever has read the answers knows
-        which are new, and who has handed in since. They also do where the database cannot be written.
+        Earlier anonymous answers are written again among them, with new ids, so that nothing tells one group from
+        another; they keep their marks. If there are earlier answers and fewer than MIN_MIXED tickets have come since
+        the activity was opened again, these go on waiting: whoever has read the earlier ones knows which are new, and
+        who has handed in since. A database error is logged, and they wait, too.
         """
         if activity.phase(self.now()) != "closed":
             return
@@ -128,12 +129,13 @@ class ExitTickets(QueryBase):
                 log.warning("exit tickets: %s", type(error).__name__)
 
     def _mix(self, activity_id: int, leave: int) -> None:
-        """Replace the sealed tickets of an activity by their answers in random order, but for `leave` of them.
+        """Replace sealed tickets of an activity by their answers in random order; `leave` random ones stay sealed.
 
-        Where none is left, all anonymous answers are written again with them. Fewer than MIN_MIXED are never added to
-        others. One transaction, so that a ticket is either sealed or open, whenever the process is killed.
+        If `leave` is 0, all anonymous answers are written again with them. Fewer than MIN_MIXED are mixed only if it is
+        0 and there are no earlier answers. One transaction, so that a ticket is either sealed or open, whenever the
+        process is killed.
         """
-        with self._write_transaction(immediate=True) as connection:
+        with self.transaction() as connection:
             # PostgreSQL: only one process mixes an activity at a time. SQLite has its write lock.
             lock = sa.select(activities.c.id).where(activities.c.id == activity_id).with_for_update(key_share=True)
             connection.execute(lock)
@@ -146,7 +148,7 @@ class ExitTickets(QueryBase):
             if not leave:
                 mixed += self._take_anonymous(connection, activity_id)
             secrets.SystemRandom().shuffle(mixed)
-            self._insert_answers(connection, activity_id, [replace(one, id=secrets.token_hex(32)) for one in mixed])
+            self._insert_answers(connection, activity_id, [replace(each, id=secrets.token_hex(32)) for each in mixed])
             connection.execute(sa.delete(sealed_tickets).where(sealed_tickets.c.id.in_(chosen)))
 
     def _unsealed(self, connection: sa.Connection, activity_id: int) -> dict[str, Answers]:
@@ -169,7 +171,7 @@ class ExitTickets(QueryBase):
         return taken
 
     def _insert_answers(self, connection: sa.Connection, activity_id: int, answers: Sequence[TicketAnswer]) -> None:
-        """Insert answers in this order; one whose id is there already is left out."""
+        """Insert answers in this order; one whose id is there already is skipped."""
         if rows := [{**asdict(answer), "activity_id": activity_id} for answer in answers]:
             insert = self._insert_into(ticket_answers)
             connection.execute(insert.on_conflict_do_nothing(index_elements=[ticket_answers.c.id]), rows)
@@ -190,11 +192,11 @@ class ExitTickets(QueryBase):
         return tuple(from_row(TicketAnswer, row) for row in self._fetch_all(query.order_by(ticket_answers.c.id)))
 
     def mark(self, activity_id: int, *answer_ids: str, **marks: bool) -> bool:
-        """Set `starred`, `follow_up` or `hidden` of answers; False if the activity has none of them."""
+        """Set `starred`, `follow_up` or `hidden` of answers; False if the activity has none of these answers."""
         this = (ticket_answers.c.id.in_(answer_ids), ticket_answers.c.activity_id == activity_id)
         return bool(self._execute(sa.update(ticket_answers).where(*this).values(marks)))
 
 
 def _anonymous_in(activity_id: int) -> tuple[sa.ColumnElement[bool], ...]:
-    """What is true of the anonymous answers of an activity."""
+    """The conditions that select the anonymous answers of an activity."""
     return ticket_answers.c.activity_id == activity_id, ticket_answers.c.student_id.is_(None)

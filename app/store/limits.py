@@ -21,6 +21,7 @@ CONNECT_LIMIT_S = 5
 STATEMENT_LIMIT_S = 8  # counted by the server
 ANSWER_LIMIT_S = 10.0  # counted here: a server that hangs counts nothing
 POOL_LIMIT_S = 5  # for a connection that others hold
+STORED_AGAIN_AFTER_S = (1, 5, 20)  # in which a database may recover
 HEALTH_LIMIT_S = 3
 HEALTH_TTL_S = 1.0  # an answer is given to all who ask within it: each one costs a commit
 _PARAMETERS = {"connect_timeout": CONNECT_LIMIT_S, "tcp_user_timeout": int(1000 * ANSWER_LIMIT_S)}
@@ -37,17 +38,20 @@ class LimitedConnection(psycopg.Connection[Any]):
     answer_limit_s: float | None = ANSWER_LIMIT_S
 
     def wait(self, gen: PQGen[Result], interval: float = 0.1, timeout: float | None = None) -> Result:
-        """Wait for an answer of the server; a wait with a limit of its own keeps that."""
+        """Wait for an answer of the server, for `timeout` or, if that is None, for `answer_limit_s`.
+
+        Only the latter closes the connection when it runs out.
+        """
         try:
             return super().wait(gen, interval, self.answer_limit_s if timeout is None else timeout)
-        except psycopg.errors._WaitTimeout:
-            if timeout is None:
+        except psycopg.OperationalError as error:
+            if timeout is None and error.sqlstate is None:  # it is no answer of the server
                 self.close()
             raise
 
 
 def limit_postgresql(engine: sa.Engine) -> None:
-    """Let every connection of this engine give up after the limits above."""
+    """Let every new connection of this engine give up after the limits above."""
 
     @sa.event.listens_for(engine, "do_connect")
     def _connect(_dialect: Any, _record: Any, arguments: list[Any], parameters: dict[str, Any]) -> LimitedConnection:
@@ -60,7 +64,10 @@ def limit_postgresql(engine: sa.Engine) -> None:
 
 @contextmanager
 def without_limits(connection: sa.Connection) -> Iterator[None]:
-    """Lift the limits of a PostgreSQL connection for this `with`: migrations and backups take as long as they need."""
+    """Lift the limits of a PostgreSQL connection for this `with`: migrations and backups take as long as they need.
+
+    Any other connection stays as it is.
+    """
     raw = connection.connection.dbapi_connection
     if not isinstance(raw, LimitedConnection):
         yield
@@ -83,9 +90,9 @@ class DatabaseGoneError(sqlite3.OperationalError):
 
 
 def watch_sqlite_file(engine: sa.Engine) -> None:
-    """Refuse every connection once the database's file is gone or another one stands in its place.
+    """Refuse every connection once the database's file is gone or replaced by another one.
 
-    SQLite itself would go on writing into the deleted file, or begin with an empty one.
+    SQLite itself would go on writing into the deleted file, or begin with an empty one. Nothing to do in memory.
     """
     path = engine.url.database
     if not path or path == ":memory:":
@@ -134,7 +141,7 @@ _FAILURES: tuple[tuple[Failure, tuple[str, ...]], ...] = (
 
 
 def failure_of(error: BaseException) -> Failure | None:
-    """What keeps the database from its work; None for an error that is none of the database's, but a bug of ours.
+    """What keeps the database from its work; None for an error that is not the database's, but a bug of ours.
 
     Examples: no free connection in time is SILENT; a column that does not exist, or a second row with a unique key, is
     None.
@@ -166,7 +173,7 @@ def is_orphan(error: BaseException) -> bool:
 
 @contextmanager
 def tolerated_failure() -> Iterator[None]:
-    """Go on after this `with` where the database could not do what is in it; bugs are raised.
+    """Go on after this `with` if the database could not do its work (`failure_of`); every other error is raised.
 
     It is for what a page can do without, such as noting that somebody was there.
     """
@@ -187,7 +194,7 @@ class HealthCheck:
         self._asked_at, self._running = 0.0, Future[None]()
 
     async def run(self) -> None:
-        """Raise what the newest check raised; TimeoutError where it takes longer than HEALTH_LIMIT_S."""
+        """Wait for the newest check and raise what it raised; TimeoutError after HEALTH_LIMIT_S."""
         await asyncio.wait_for(asyncio.shield(asyncio.wrap_future(self._newest())), HEALTH_LIMIT_S)
 
     def close(self) -> None:
@@ -195,9 +202,22 @@ class HealthCheck:
         self._executor.shutdown(wait=False, cancel_futures=True)
 
     def _newest(self) -> Future[None]:
-        """The check that runs or has just run; a new one if there is none within HEALTH_TTL_S."""
+        """The check that is running, or began within HEALTH_TTL_S; otherwise a new one."""
         with self._lock:
             at = time.monotonic()
             if not self._asked_at or (self._running.done() and at - self._asked_at > HEALTH_TTL_S):
                 self._asked_at, self._running = at, self._executor.submit(self._check)
             return self._running
+
+
+def insist(store: Callable[[], object]) -> None:
+    """Store something nobody would send again: once more after each pause while the database takes nothing in."""
+    for pause_s in (*STORED_AGAIN_AFTER_S, None):
+        try:
+            store()
+        except Exception as error:
+            if pause_s is None or failure_of(error) is None:
+                raise
+            time.sleep(pause_s)
+        else:
+            return

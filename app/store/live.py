@@ -9,8 +9,8 @@ import sqlalchemy as sa
 
 from app.activities.work import ClassDraft, VariantSizes
 
-from .queries import QueryBase, batches, columns, from_row
-from .tables import class_attempts, class_drafts, regrades, spotlights
+from .queries import QueryBase, batches
+from .tables import activities, class_attempts, class_drafts, regrades
 
 MAX_VALUES = 500  # ids in one statement
 
@@ -67,7 +67,7 @@ class Live(QueryBase):
         return drafts
 
     def last_attempts(self, activity_id: int) -> dict[StudentSheetKey, LastAttempt]:
-        """For each student and sheet with an attempt: the newest one's id, and what became of any of them."""
+        """For each student and sheet, the newest attempt's id, and whether any was handed in or auto-submitted."""
         key = (class_attempts.c.student_id, class_attempts.c.sheet_key)
         newest = sa.func.max(class_attempts.c.id)
         taken_in = sa.func.max(sa.case((class_attempts.c.taken_in, 1), else_=0))
@@ -100,16 +100,11 @@ class Live(QueryBase):
         return int(row[0] or 0)
 
     def spotlight(self, activity_id: int) -> Spotlight | None:
-        """The misconception that the class is shown; None if it is shown none."""
-        query = sa.select(*columns(spotlights, Spotlight)).where(spotlights.c.activity_id == activity_id)
-        row = self._fetch_one(query)
-        return from_row(Spotlight, row) if row else None
+        """The misconception that is explained to the class; None if there is none."""
+        row = self._fetch_one(sa.select(activities.c.spotlight).where(activities.c.id == activity_id))
+        return Spotlight(**row.spotlight) if row and row.spotlight else None
 
     def show(self, activity_id: int, spotlight: Spotlight | None) -> None:
-        """Store the misconception that the class is shown, in place of any other; None takes it away."""
-        if spotlight is None:
-            self._execute(sa.delete(spotlights).where(spotlights.c.activity_id == activity_id))
-            return
-        values = asdict(spotlight)
-        insert = self._insert_into(spotlights).values(activity_id=activity_id, **values)
-        self._execute(insert.on_conflict_do_update(index_elements=[spotlights.c.activity_id], set_=values))
+        """Store the misconception that is explained to the class, in place of any other; None removes it."""
+        values = {"spotlight": asdict(spotlight) if spotlight else None}
+        self._execute(sa.update(activities).where(activities.c.id == activity_id).values(values))

@@ -86,10 +86,10 @@ class Materials(QueryBase):
             return self._found(material_id)
 
     def save(self, material: Material, based_on: int, content: Mapping[str, Any], teacher: Teacher) -> MaterialSave:
-        """Save settings that were changed from the version `based_on`, unless there is a newer one by now.
+        """Save settings that were changed from the version `based_on`, in one transaction, unless there is a newer one.
 
-        Nothing is written where the newest version has these settings already. A material that was removed meanwhile
-        stays removed and is not saved either.
+        If the newest version has these settings already, nothing is written and the result says stored, whatever
+        `based_on`. Otherwise nothing is stored, either, for a material that was removed.
         """
         this = (materials.c.id == material.id, materials.c.removed_at.is_(None))
         # One statement decides: of two servers that save at once, the second finds another number.
@@ -105,7 +105,10 @@ class Materials(QueryBase):
             return MaterialSave(self._found(material.id), is_stored)
 
     def restore(self, material: Material, number: int, teacher: Teacher) -> MaterialSave | None:
-        """Save the settings of an older version again, as a new one; None where there is no version of that number."""
+        """Save the settings of version `number` again, as the newest; None if there is no such version.
+
+        Like `save`, it stores nothing if the material has changed since it was read.
+        """
         old = self.version(material, number)
         return self.save(material, material.version, old.content, teacher) if old else None
 
@@ -209,8 +212,8 @@ class Materials(QueryBase):
         """The materials that meet the condition, by title."""
         is_listed = materials.c.removed_at.is_not(None) if removed else materials.c.removed_at.is_(None)
         rows = self._fetch_all(_newest_versions().where(condition, is_listed))
-        found = [from_row(Material, row) for row in rows]
-        return tuple(sorted(found, key=lambda material: (name_key(material.title), material.id)))
+        listed = [from_row(Material, row) for row in rows]
+        return tuple(sorted(listed, key=lambda material: (name_key(material.title), material.id)))
 
     def _versions(self, material: Material, *conditions: sa.ColumnElement[bool]) -> tuple[MaterialVersion, ...]:
         """The versions of a material that meet every condition, the newest first."""
@@ -230,19 +233,19 @@ _SAVED = (material_versions.c.at.label("saved_at"), _NAME.label("saved_by"))
 
 def _newest_versions() -> sa.Select[Any]:
     """The SELECT of every material with what its newest version holds."""
-    own = ("id", "kind", "course_id", "teacher_id", "title", "topic", "model", "version", "removed_at")
+    names = ("id", "kind", "course_id", "teacher_id", "title", "topic", "model", "version", "removed_at")
     newest = (
         material_versions.c.material_id == materials.c.id,
         material_versions.c.number == materials.c.version,
     )
     is_shared = materials.c.share_hash.is_not(None).label("is_shared")
     return (
-        sa.select(*(materials.c[name] for name in own), is_shared, material_versions.c.content, *_SAVED)
+        sa.select(*(materials.c[name] for name in names), is_shared, material_versions.c.content, *_SAVED)
         .join(material_versions, sa.and_(*newest))
         .join(teachers, teachers.c.id == material_versions.c.teacher_id, isouter=True)
     )
 
 
 def _listed(content: Mapping[str, Any]) -> dict[str, str]:
-    """What lists show of some settings: title, topic and model, cut to what their columns hold; "" for none."""
+    """The title, topic and model in some settings, cut to what their columns hold; "" for a missing one."""
     return {name: clean_line(str(content.get(name, "")), longest) for name, longest in _LISTED.items()}

@@ -75,7 +75,7 @@ class People(QueryBase):
         """
         values = {"email": email.lower(), "name": name, "created_at": self.now()}
         insert = self._insert_into(teachers).values(values).on_conflict_do_nothing(index_elements=[teachers.c.email])
-        with self._write_transaction() as connection:
+        with self.transaction() as connection:
             teacher_id = connection.scalar(insert.returning(teachers.c.id))
         return None if teacher_id is None else self.find_teacher(email)
 
@@ -89,7 +89,7 @@ class People(QueryBase):
         token = secrets.token_urlsafe(32)
         values = {"kind": kind, "token_hash": hash_secret(token), "email": email.lower(), "course_id": course_id,
                   "role": role, "expires_at": self.now() + LINK_LIFETIME[kind]}  # fmt: skip
-        with self._write_transaction() as connection:
+        with self.transaction() as connection:
             if kind != "invite":
                 self._void_links(connection, kind, account_links.c.email == email.lower())
             connection.execute(sa.insert(account_links).values(values))
@@ -108,7 +108,7 @@ class People(QueryBase):
             account_links.c.kind == "reset",
             account_links.c.expires_at.between(self.now(), expires_at),
         )
-        with self._write_transaction() as connection:
+        with self.transaction() as connection:
             count = connection.scalar(sa.select(sa.func.count()).select_from(account_links).where(*recent)) or 0
             if count >= MAX_MAILED_LINKS:
                 return None
@@ -135,7 +135,7 @@ class People(QueryBase):
         the name (unless that is empty): then all their sessions end, and their other "reset" links and every "setup"
         link are void. A link with a course puts them on its staff. Whether the link has expired is not checked again.
         """
-        with self._write_transaction() as connection:
+        with self.transaction() as connection:
             unused = (account_links.c.id == link.id, account_links.c.used_at.is_(None))
             if not connection.execute(sa.update(account_links).where(*unused).values(used_at=self.now())).rowcount:
                 return None
@@ -153,7 +153,7 @@ class People(QueryBase):
 
     def change_password(self, teacher: Teacher, password_hash: str) -> None:
         """Store another password hash of a teacher: all their sessions end, and their "reset" links are void."""
-        with self._write_transaction() as connection:
+        with self.transaction() as connection:
             self._set_password(connection, teacher.id, "", password_hash)
             self._void_links(connection, "reset", account_links.c.email == teacher.email)
 
@@ -179,7 +179,7 @@ class People(QueryBase):
     # Sessions
 
     def open_session(self, teacher: Teacher) -> str:
-        """Sign a teacher in: store a session and return the token for their cookie."""
+        """Store a session and return the token for the teacher's cookie."""
         token, at = secrets.token_urlsafe(32), self.now()
         row = {"token_hash": hash_secret(token), "teacher_id": teacher.id, "created_at": at, "seen_at": at}
         self._execute(sa.insert(sessions).values(row))
@@ -208,7 +208,7 @@ class People(QueryBase):
     def _update_seen(self, session_id: int, seen_at: datetime, at: datetime) -> None:
         """Store that a session is used at a time, at most once in SEEN_INTERVAL, so that reading costs no write.
 
-        Where it cannot be stored, such as on a full disk, the page is shown all the same.
+        A database that cannot store it, such as on a full disk, is tolerated.
         """
         if at - seen_at > SEEN_INTERVAL:
             with tolerated_failure():

@@ -12,9 +12,9 @@ import sqlalchemy as sa
 from app.activities.content import Content
 from app.activities.work import Graded
 
-from .activities import keep_snapshots
+from .activities import keep_snapshots, name_snapshots
 from .queries import QueryBase, insert_row
-from .tables import class_attempts, old_marks, regrades, teachers
+from .tables import class_attempts, old_marks, regrade_snapshots, regrades, teachers
 
 _MARK_COLUMNS = ("marks", "misconceptions", "score", "out_of", "marked_by")
 
@@ -64,12 +64,14 @@ class Regrades(QueryBase):
         `definitions` are the corrected worksheets that gave the marks, by what `marked_by` calls them. `new` has the
         marks by attempt id; ids of other activities' attempts are ignored. On an error nothing changes.
         """
-        with self._write_transaction() as connection:
+        with self.transaction() as connection:
             corrected = {marked_by: content.as_json() for marked_by, content in (definitions or {}).items()}
             row = {"activity_id": activity_id, "teacher_id": teacher_id, "at": self.now(), "definitions": corrected}
             for content in (definitions or {}).values():
                 keep_snapshots(connection, self._insert_into, content.snapshots, self.now())
             regrade_id = insert_row(connection, regrades, row)
+            named = {snapshot for content in (definitions or {}).values() for snapshot in content.named}
+            name_snapshots(connection, regrade_snapshots.c.regrade_id, regrade_id, named)
             if new:  # two statements, each executed for all attempts at once, so that a large class takes no longer
                 self._replace_marks(connection, activity_id, regrade_id, new)
         return regrade_id
@@ -97,7 +99,7 @@ class Regrades(QueryBase):
     def definitions(self, activity_id: int) -> dict[str, Content]:
         """The corrected worksheets that regrades of an activity marked by, by what `marked_by` calls them."""
         query = sa.select(regrades.c.definitions).where(regrades.c.activity_id == activity_id).order_by(regrades.c.id)
-        stored = [definitions for (definitions,) in self._fetch_all(query) if definitions]
+        stored = (definitions for (definitions,) in self._fetch_all(query))
         return {marked_by: Content.from_json(json) for each in stored for marked_by, json in each.items()}
 
     def of_activity(self, activity_id: int) -> tuple[Regrade, ...]:

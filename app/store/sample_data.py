@@ -55,7 +55,7 @@ class SampleData(QueryBase):
         On an error nothing is added.
         """
         at = self.now()
-        with self._write_transaction() as connection:
+        with self.transaction() as connection:
             rows = [{"course_id": course.id, "name": name, "joined_at": at, "created_at": at} for name in names]
             ids = [insert_row(connection, students, row) for row in rows]
             for student in simulated:

@@ -7,7 +7,7 @@ import re
 import secrets
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -22,9 +22,10 @@ from .activities import Activities, keep_snapshots
 from .audit import AuditLog
 from .classwork import Classwork
 from .courses import Courses
-from .database import convert_plain_codes, migration_transaction, open_engine, prepare_tables
+from .database import migration_transaction, open_engine, prepare_tables
 from .exit_tickets import ExitTickets
 from .grades import Grades
+from .jobs import JobTable
 from .limits import tolerated_failure
 from .live import Live
 from .materials import Materials
@@ -34,9 +35,8 @@ from .regrades import Regrades
 from .roster import Roster
 from .sample_data import SampleData
 from .student_merge import StudentMerge
-from .tables import models, practice_attempts, practice_drafts, runs, visitors
+from .tables import MAX_PROBLEM, models, practice_attempts, practice_drafts, runs, visitors
 
-MAX_PROBLEM = 500  # characters
 MODEL_USE_NOTED_AFTER = timedelta(days=1)
 _MODEL_KEY = re.compile(r"cfg-[0-9a-f]{20}")
 
@@ -92,21 +92,16 @@ class Run:
     """One run of a head: its sheet, the answers shown beside it, and a result or a problem once it has finished."""
 
     id: str
-    sheet_key: str
     answers: Answers
+    frozen: Mapping[str, Any]  # the sheet as it was; see app/classes/frozen/frozen_run.py
     result: dict[str, Any] | None
     problem: str | None
     created_at: datetime
     activity_id: int | None = None  # None in practice
-    frozen: Mapping[str, Any] | None = None  # the sheet as it was; see app/classes/frozen/frozen_run.py
 
     @property
     def finished(self) -> bool:
         return self.result is not None or self.problem is not None
-
-    def seconds_waiting(self, at: datetime) -> float:
-        """Seconds from the request for the run to that time."""
-        return (at - self.created_at).total_seconds()
 
 
 @dataclass(frozen=True)
@@ -156,9 +151,12 @@ class Store(QueryBase):
         database = OpenDatabase.of(engine, clock)
         super().__init__(database)
         self.key = SecretKey(read_or_make_secret(folder))
-        with migration_transaction(engine) as connection:
-            prepare_tables(connection)
-            convert_plain_codes(connection, self.key)
+        try:
+            with migration_transaction(engine) as connection:
+                prepare_tables(connection)
+        except BaseException:
+            engine.dispose()
+            raise
         self.people = People(database)
         self.courses = Courses(database)
         self.roster = Roster(database, self.key)
@@ -171,6 +169,7 @@ class Store(QueryBase):
         self.regrades = Regrades(database)
         self.grades = Grades(database)
         self.audit_log = AuditLog(database)
+        self.jobs = JobTable(database)
         self.sample_data = SampleData(database)
 
     def close(self) -> None:
@@ -196,7 +195,7 @@ class Store(QueryBase):
         token = token or secrets.token_urlsafe(32)
         insert = self._insert_into(visitors).values(token_hash=hash_secret(token), created_at=self.now())
         unless_known = insert.on_conflict_do_nothing(index_elements=[visitors.c.token_hash])
-        with self._write_transaction() as connection:
+        with self.transaction() as connection:
             new_id = connection.scalar(unless_known.returning(visitors.c.id))
         visitor = Visitor(new_id, token) if new_id else self.find_visitor(token)
         assert visitor is not None  # noqa: S101 - the token was known before, or has just been inserted
@@ -212,7 +211,7 @@ class Store(QueryBase):
     ) -> PracticeDraft:
         """Merge a draft that a page sent into the stored one; return what is stored, durable once this returns.
 
-        `seen` is the stored draft as this request has read it, if it has.
+        `seen` is the stored draft if this request has read it. If the draft brings nothing new, nothing is stored.
         """
         stored = seen or self.find_draft(visitor, sheet_key)
         while True:
@@ -235,7 +234,7 @@ class Store(QueryBase):
         seen: PracticeDraft | None,
         attempt: PracticeAttempt | None,
     ) -> PracticeDraft:
-        """Save a draft as `save_draft` does, in one transaction with an attempt if there is one."""
+        """Save a draft as `save_draft` does and return it, in one transaction with `attempt` unless that is None."""
         if attempt is None:
             return self.save_draft(visitor, sheet_key, draft, seen)
 
@@ -283,18 +282,17 @@ class Store(QueryBase):
 
     def add_run(
         self,
-        sheet_key: str,
         answers: Answers,
+        frozen: Mapping[str, Any],
         activity_id: int | None = None,
-        frozen: Mapping[str, Any] | None = None,
         snapshots: Iterable[Snapshot] = (),
     ) -> Run:
         """Store a run that has not finished; its id is 96 random bits, since knowing it is enough to see the run.
 
-        `frozen` is what it keeps of its sheet, with the snapshots that it names.
+        `frozen` is what it stores of its sheet, `snapshots` the texts that this names.
         """
-        run = Run(secrets.token_urlsafe(12), sheet_key, answers, None, None, self.now(), activity_id, frozen)
-        with self._write_transaction() as connection:
+        run = Run(secrets.token_urlsafe(12), answers, frozen, None, None, self.now(), activity_id)
+        with self.transaction() as connection:
             keep_snapshots(connection, self._insert_into, snapshots, run.created_at)
             row = {name: value for name, value in vars(run).items() if value is not None}
             connection.execute(sa.insert(runs).values(row))
@@ -309,15 +307,11 @@ class Store(QueryBase):
         self._execute(sa.update(runs).where(runs.c.id == run_id).values(**values))
 
     def find_run(self, run_id: str) -> Run | None:
-        """The run with that id, finished or not, and its time has a zone; None if there is none."""
+        """The run with that id, finished or not; None if there is none."""
         if "\0" in run_id:  # no id has it, and PostgreSQL refuses the query
             return None
         row = self._fetch_one(sa.select(*columns(runs, Run)).where(runs.c.id == run_id))
-        if row is None:
-            return None
-        run = from_row(Run, row)
-        # SQLite drops the zone, which is always UTC.
-        return run if run.created_at.tzinfo else Run(**{**vars(run), "created_at": run.created_at.replace(tzinfo=UTC)})
+        return from_row(Run, row) if row else None
 
     # Imported models
 

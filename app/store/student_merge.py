@@ -52,7 +52,7 @@ class StudentMerge(QueryBase):
     """Queries that merge students."""
 
     def preview(self, stays: Student, goes: Student) -> MergePreview:
-        """What `merge` would do with these two students of one course as they are now."""
+        """What `merge` would do with these two students of one course now; nothing changes."""
         with self._read_connection() as connection:
             drafts = _both(connection, class_drafts, stays, goes)
             grades = _overrides(connection, stays, goes)
@@ -64,21 +64,21 @@ class StudentMerge(QueryBase):
                 activities=sum(theirs is not None for _, theirs in attended.values()),
                 exit_tickets=sum(bool(theirs and theirs.ticket_in) for _, theirs in attended.values()),
                 browsers=_count(connection, enrolments, goes),
-                kept_aside=sum(bool(own and theirs and _lost_texts(own, theirs)) for own, theirs in drafts.values()),
+                kept_aside=sum(bool(ours and theirs and _lost_texts(ours, theirs)) for ours, theirs in drafts.values()),
                 replaced_grades=tuple(sorted(activity for activity, changes in grades.items() if len(changes) > 1)),
                 ends_resume_code=all(codes),
             )
 
     def merge(self, stays: Student, goes: Student) -> bool:
-        """Give `stays` everything that belongs to `goes`, and delete `goes`; all of it is stored, or nothing.
+        """Give `stays` everything that belongs to `goes`, and delete `goes`, in one transaction.
 
-        Attempts keep their order in time, so the newest of both counts. `stays` keeps name, number and resume code, and
-        takes the number and code of `goes` where it has none. False, and nothing changes, if one of them is no longer
-        on the roster of that course, or both are the same.
+        Attempts keep their order in time, so the newest of both counts. `stays` keeps name, number, resume code and
+        practice record, and gets those of `goes`, except the name, that it lacks. False, and nothing changes, if one of
+        them is no longer on the roster, both are the same, or they are of different courses.
         """
         if stays.id == goes.id or stays.course_id != goes.course_id:
             return False
-        with self._write_transaction(immediate=True) as connection:
+        with self.transaction() as connection:
             pair = sa.select(students).where(students.c.id.in_((stays.id, goes.id))).order_by(students.c.id)
             rows = {row.id: row for row in connection.execute(pair.with_for_update())}
             if len(rows) < 2:
@@ -103,7 +103,7 @@ class StudentMerge(QueryBase):
 
 
 def _merged_student(stays: Any, goes: Any) -> dict[str, Any]:
-    """The values of the roster's row of the student who stays: what it lacks comes from the other."""
+    """The new values of the row that stays: what it lacks comes from the other, and the earlier joining time."""
     joined = [row.joined_at for row in (stays, goes) if row.joined_at]
     filled = {
         name: getattr(stays, name) or getattr(goes, name) for name in ("roster_key", "resume_hash", "practice_record")
@@ -118,7 +118,7 @@ def _count(connection: sa.Connection, table: sa.Table, student: Student) -> int:
 
 
 def _overrides(connection: sa.Connection, *whose: Student) -> dict[int, list[Any]]:
-    """The changes of points that count for either student, by activity, the oldest first."""
+    """The newest change of points of each student in each activity, unless it undid one; by activity, oldest first."""
     ids = [student.id for student in whose]
     newest = sa.select(sa.func.max(grade_changes.c.id)).where(grade_changes.c.student_id.in_(ids))
     newest = newest.group_by(grade_changes.c.activity_id, grade_changes.c.student_id)
@@ -132,24 +132,25 @@ def _overrides(connection: sa.Connection, *whose: Student) -> dict[int, list[Any
 def _both(
     connection: sa.Connection, table: sa.Table, stays: Student, goes: Student
 ) -> dict[tuple[Any, ...], tuple[Any, Any]]:
-    """The rows of both students as (`stays`, `goes`), by the primary key without student_id; None if one has no such
-    row.
-    """
+    """The rows of both students as (`stays`, `goes`), None if missing, by the primary key without student_id."""
     key = [column.name for column in table.primary_key if column.name != "student_id"]
     pairs = dict[tuple[Any, ...], list[Any]]()
     for row in connection.execute(sa.select(table).where(table.c.student_id.in_((stays.id, goes.id)))):
         pair = pairs.setdefault(tuple(getattr(row, name) for name in key), [None, None])
         pair[row.student_id == goes.id] = row
-    return {values: (own, theirs) for values, (own, theirs) in pairs.items()}
+    return {values: (ours, theirs) for values, (ours, theirs) in pairs.items()}
 
 
 def _move(connection: sa.Connection, table: sa.Table, stays: Student, goes: Student, combine: _Combine) -> None:
-    """Move the rows of a table where one row belongs to a student; two of the same key become one by `combine`."""
+    """Move the rows of `goes` in a table with one row for each student and key to `stays`.
+
+    If both have a row with the same key, the one of `stays` gets what `combine` returns, and the other is deleted.
+    """
     key = [column for column in table.primary_key if column.name != "student_id"]
-    for values, (own, theirs) in _both(connection, table, stays, goes).items():
+    for values, (ours, theirs) in _both(connection, table, stays, goes).items():
         same = [column == value for column, value in zip(key, values, strict=True)]
-        if own and theirs:
-            changed = combine(own, theirs)
+        if ours and theirs:
+            changed = combine(ours, theirs)
             if changed:
                 connection.execute(sa.update(table).where(*same, table.c.student_id == stays.id).values(**changed))
             connection.execute(sa.delete(table).where(*same, table.c.student_id == goes.id))
@@ -157,9 +158,9 @@ def _move(connection: sa.Connection, table: sa.Table, stays: Student, goes: Stud
 
 
 def _move_attempts(connection: sa.Connection, stays: Student, goes: Student) -> None:
-    """Move every attempt; one whose client id the other student has used too gets a new id, so that both stay.
+    """Move every attempt; one whose client id the other student has used, too, gets a new id, so that both stay.
 
-    That happens where one paper was entered for both.
+    That happens if one paper was entered for both.
     """
     used = sa.select(class_attempts.c.client_id).where(class_attempts.c.student_id == stays.id)
     theirs = class_attempts.c.student_id == goes.id
@@ -171,15 +172,15 @@ def _move_attempts(connection: sa.Connection, stays: Student, goes: Student) -> 
 
 
 def _keep_older_texts(connection: sa.Connection, stays: Student, goes: Student) -> None:
-    """Store what merging two drafts of one sheet would lose as a draft under a key of its own.
+    """Store the texts that merging two drafts of one sheet would lose as another draft, under a key that no sheet has.
 
-    No sheet has that key, so it is seen in exports alone.
+    It is seen in exports only.
     """
     drafts = _both(connection, class_drafts, stays, goes)
     taken = set(drafts)
-    for (activity_id, sheet_key), (own, theirs) in drafts.items():
-        if own and theirs and (lost := _lost_texts(own, theirs)):
-            older = min(own, theirs, key=lambda row: row.saved_at)
+    for (activity_id, sheet_key), (ours, theirs) in drafts.items():
+        if ours and theirs and (lost := _lost_texts(ours, theirs)):
+            older = min(ours, theirs, key=lambda row: row.saved_at)
             aside = next(key for key in _aside_keys(goes, sheet_key) if (activity_id, key) not in taken)
             taken.add((activity_id, aside))
             row = {**older._mapping, "student_id": stays.id, "activity_id": activity_id, "sheet_key": aside}
@@ -187,14 +188,14 @@ def _keep_older_texts(connection: sa.Connection, stays: Student, goes: Student) 
 
 
 def _aside_keys(goes: Student, sheet_key: str) -> Iterator[str]:
-    """The keys that texts of a sheet may be kept under, the one to be preferred first: '~12 SHEET', '~12.2 SHEET', …"""
+    """The keys that lost texts of a sheet may be stored under, in order of preference: '~12 SHEET', '~12.2 SHEET', …"""
     for suffix in chain([""], (f".{number}" for number in count(2))):
         yield f"~{goes.id}{suffix} {sheet_key}"[:_MAX_SHEET_KEY]
 
 
-def _lost_texts(own: Any, theirs: Any) -> dict[str, str]:
+def _lost_texts(ours: Any, theirs: Any) -> dict[str, str]:
     """The texts of the older of two drafts, by box, that are not in what `_combined_draft` makes of them."""
-    older, combined = min(own, theirs, key=lambda row: row.saved_at), _combined_draft(own, theirs)
+    older, combined = min(ours, theirs, key=lambda row: row.saved_at), _combined_draft(ours, theirs)
     same_sizes = combined["variant"] == older.variant
     return {
         blank: text
@@ -203,13 +204,13 @@ def _lost_texts(own: Any, theirs: Any) -> dict[str, str]:
     }
 
 
-def _combined_draft(own: Any, theirs: Any) -> dict[str, Any]:
-    """One draft of two: the newer one, and in boxes that it leaves empty what the older has, if the numbers are equal.
+def _combined_draft(ours: Any, theirs: Any) -> dict[str, Any]:
+    """One draft made of two: the newer one, whose empty boxes get the older one's texts if both have the same sizes.
 
-    Its version is higher than both, so that whoever has read either reads it again. It remembers the pages of both, so
+    Its version is higher than both, so that whoever has read either reads it again. It has the page stamps of both, so
     that a save of either that arrives late or twice changes nothing.
     """
-    older, newer = sorted((own, theirs), key=lambda row: row.saved_at)
+    older, newer = sorted((ours, theirs), key=lambda row: row.saved_at)
     answers, pages = dict(newer.answers), dict(older.stamps or {})
     if older.variant == newer.variant:
         answers |= {blank: text for blank, text in older.answers.items() if not answers.get(blank, "").strip()}
@@ -220,14 +221,14 @@ def _combined_draft(own: Any, theirs: Any) -> dict[str, Any]:
     return {**same, "answers": answers, "stamps": pages or None, "version": version}
 
 
-def _combined_attendance(own: Any, theirs: Any) -> dict[str, Any]:
+def _combined_attendance(ours: Any, theirs: Any) -> dict[str, Any]:
     """The earlier arrival, and a ticket if either handed one in."""
-    return {"arrived_at": min(own.arrived_at, theirs.arrived_at), "ticket_in": own.ticket_in or theirs.ticket_in}
+    return {"arrived_at": min(ours.arrived_at, theirs.arrived_at), "ticket_in": ours.ticket_in or theirs.ticket_in}
 
 
-def _more_time(own: Any, theirs: Any) -> dict[str, Any]:
+def _more_time(ours: Any, theirs: Any) -> dict[str, Any]:
     """The longer extra time."""
-    return {"minutes": max(own.minutes, theirs.minutes)}
+    return {"minutes": max(ours.minutes, theirs.minutes)}
 
 
 # Tables with one row for each student and key, and what becomes of two such rows.

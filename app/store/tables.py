@@ -15,8 +15,10 @@ from sqlalchemy import (
     DateTime,
     Float,
     ForeignKey,
+    ForeignKeyConstraint,
     Index,
     Integer,
+    LargeBinary,
     MetaData,
     String,
     Table,
@@ -51,22 +53,26 @@ def _name_key(context: Any) -> str:
     return name_key(context.get_current_parameters()["name"])
 
 
+def _one_of(column: str, *values: str) -> CheckConstraint:
+    return CheckConstraint(f"{column} IN ({', '.join(map(repr, values))})", name=column)
+
+
 # Tables that number their rows have sqlite_autoincrement. Without it, SQLite reuses the id of the newest row once that
 # is deleted, and whatever remembers the id, such as the audit log, means somebody else. PostgreSQL never reuses ids.
 metadata = MetaData(
     naming_convention={"ix": "ix_%(table_name)s_%(column_0_N_name)s", "fk": "fk_%(table_name)s_%(column_0_N_name)s",
-                       "uq": "uq_%(table_name)s_%(column_0_N_name)s", "pk": "pk_%(table_name)s"}
+                       "uq": "uq_%(table_name)s_%(column_0_N_name)s", "pk": "pk_%(table_name)s",
+                       "ck": "ck_%(table_name)s_%(constraint_name)s"}
 )  # fmt: skip
 
-# The names of tables before migration 0005, which older backups have.
-FORMER_TABLES = frozenset({"attempts", "drafts", "learners", "links", "log", "seats", "tries", "work"})
+MAX_PROBLEM = 500  # characters of the sentence on what went wrong
 
 visitors = Table(
     "visitors",
     metadata,
     Column("id", Integer, primary_key=True),
     Column("token_hash", String(64), nullable=False, unique=True),  # the cookie itself is never stored
-    Column("created_at", DateTime(timezone=True), nullable=False),
+    Column("created_at", UtcDateTime, nullable=False),
     sqlite_autoincrement=True,
 )
 
@@ -77,7 +83,7 @@ practice_drafts = Table(
     Column("sheet_key", String(200), primary_key=True),
     Column("answers", JSON, nullable=False),  # texts as typed, by blank
     Column("version", BigInteger, nullable=False),  # counts the saves that were merged into it
-    Column("saved_at", DateTime(timezone=True), nullable=False),
+    Column("saved_at", UtcDateTime, nullable=False),
     Column("stamps", JSON),  # by page of a browser: the highest number of a change that was taken from it
 )
 
@@ -90,7 +96,7 @@ practice_attempts = Table(
     Column("answers", JSON, nullable=False),
     Column("score", Float, nullable=False),
     Column("out_of", Integer, nullable=False),
-    Column("created_at", DateTime(timezone=True), nullable=False),
+    Column("created_at", UtcDateTime, nullable=False),
     sqlite_autoincrement=True,
 )
 Index(None, practice_attempts.c.visitor_id, practice_attempts.c.sheet_key)
@@ -99,16 +105,50 @@ runs = Table(
     "runs",
     metadata,
     Column("id", String(32), primary_key=True),
-    Column("sheet_key", String(200), nullable=False),
     Column("answers", JSON, nullable=False),  # as they were when the head was run
     Column("result", JSON),  # null until the run has finished
-    Column("problem", String(500)),  # the sentence shown in place of a result
-    Column("created_at", DateTime(timezone=True), nullable=False),
+    Column("problem", String(MAX_PROBLEM)),  # the sentence shown in place of a result
+    Column("created_at", UtcDateTime, nullable=False),
     Column("activity_id", ForeignKey("activities.id", ondelete="CASCADE"), index=True),  # null in practice
-    Column(
-        "frozen", JSON
-    ),  # the worksheet and model that were run, as they were then; null in runs of earlier versions
+    Column("frozen", JSON, nullable=False),  # the worksheet and model that were run; see frozen_run.py
 )
+
+jobs = Table(  # work that takes seconds; see app/machine/jobs.py
+    "jobs",
+    metadata,
+    Column("id", Integer, primary_key=True),  # their order
+    Column("key", String(32), nullable=False, unique=True),  # part of the job's address; of a run, its id
+    Column("kind", String(20), nullable=False),
+    Column("client", String(100), nullable=False),  # whose it is: a network, or a member such as "teacher 3"
+    Column("is_member", Boolean, nullable=False),
+    Column("teacher_id", ForeignKey("teachers.id", ondelete="CASCADE"), index=True),  # who alone may see it
+    Column("about", JSON, nullable=False),  # what its page shows
+    Column("arguments", JSON, nullable=False),  # what its work needs
+    Column("request_id", String(20), nullable=False),  # for lines of the log
+    Column("language", String(20), nullable=False),  # of what it makes, and of its sentences
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("heard_at", UtcDateTime, nullable=False),  # the last sign of life
+    Column("attempt", Integer, nullable=False),  # how often it was started; only the last start may store anything
+    Column("is_working", Boolean, nullable=False, default=False),
+    Column("done", Integer, nullable=False),
+    Column("total", Integer, nullable=False),
+    Column("ending", String(10)),  # null while it waits or is at work
+    Column("problem", String(MAX_PROBLEM), nullable=False),
+    sqlite_autoincrement=True,
+)
+Index(None, jobs.c.kind, jobs.c.ending)
+
+job_pieces = Table(  # the result of a job
+    "job_pieces",
+    metadata,
+    Column("job_id", ForeignKey("jobs.id", ondelete="CASCADE"), primary_key=True),
+    Column("attempt", Integer, primary_key=True),  # the start of the job that made it
+    Column("number", Integer, primary_key=True),
+    Column("data", LargeBinary, nullable=False),
+)
+
+# What has no meaning an hour later, and is left out of backups.
+PASSING_TABLES = frozenset({jobs.name, job_pieces.name})
 
 models = Table(
     "models",
@@ -117,7 +157,7 @@ models = Table(
     Column("name", String(100), nullable=False),
     Column("config", Text, nullable=False),  # JSON with sorted keys and in ASCII, as it was hashed
     Column("source", String(200), nullable=False),  # pasted, file, or the model's name on the Hub
-    Column("created_at", DateTime(timezone=True), nullable=False),
+    Column("created_at", UtcDateTime, nullable=False),
     Column("used_at", UtcDateTime),  # to the day; null where it was only imported
 )
 
@@ -181,14 +221,16 @@ staff = Table(
     metadata,
     Column("course_id", ForeignKey("courses.id", ondelete="CASCADE"), primary_key=True),
     Column("teacher_id", ForeignKey("teachers.id", ondelete="CASCADE"), primary_key=True, index=True),
-    Column("role", String(10), nullable=False),  # instructor or assistant
+    Column("role", String(10), nullable=False),
+    _one_of("role", "instructor", "assistant"),
 )
 
 account_links = Table(
     "account_links",
     metadata,
     Column("id", Integer, primary_key=True),
-    Column("kind", String(10), nullable=False),  # setup, invite or reset
+    Column("kind", String(10), nullable=False),
+    _one_of("kind", "setup", "invite", "reset"),
     Column("token_hash", String(64), nullable=False, unique=True),
     Column("email", String(254), nullable=False),  # empty where the follower may choose one
     Column("course_id", ForeignKey("courses.id", ondelete="CASCADE"), index=True),
@@ -237,12 +279,14 @@ activities = Table(
     Column("title", String(200), nullable=False),
     Column("day", Date),
     Column("join_code", String(12), nullable=False, unique=True),
-    Column("state", String(10), nullable=False),  # draft or open; the times below narrow "open"
+    Column("state", String(10), nullable=False),  # the times below narrow "open"
+    _one_of("state", "draft", "open"),
     Column("policies", JSON, nullable=False),  # see activities.Policies
     Column("opens_at", UtcDateTime),
     Column("closes_at", UtcDateTime, index=True),  # the Close button sets it to now; looked for every two seconds
     Column("created_at", UtcDateTime, nullable=False),
     Column("answers_shown_at", UtcDateTime),  # when students could first see the answers: later attempts are late
+    Column("spotlight", JSON(none_as_null=True)),  # the misconception that the class is shown; see live.Spotlight
     Column("drafts_taken_at", UtcDateTime),  # when drafts were taken in as attempts after closing; null before
     sqlite_autoincrement=True,
 )
@@ -251,7 +295,8 @@ snapshots = Table(  # what revisions and runs refer to, each text once: wordings
     "snapshots",
     metadata,
     Column("hash", String(64), primary_key=True),  # SHA-256 of the content
-    Column("kind", String(20), nullable=False),  # wording or model
+    Column("kind", String(20), nullable=False),
+    _one_of("kind", "wording", "model"),
     Column("content", Text, nullable=False),
     Column("kept_at", UtcDateTime, nullable=False),  # when something that names it was stored last
 )
@@ -266,6 +311,13 @@ revisions = Table(
     Column("created_at", UtcDateTime, nullable=False),
     UniqueConstraint("activity_id", "number"),
     sqlite_autoincrement=True,
+)
+
+revision_snapshots = Table(  # which snapshots a revision's content names
+    "revision_snapshots",
+    metadata,
+    Column("revision_id", ForeignKey("revisions.id", ondelete="CASCADE"), primary_key=True),
+    Column("hash", ForeignKey("snapshots.hash"), primary_key=True, index=True),
 )
 
 # What students do
@@ -310,12 +362,19 @@ class_attempts = Table(
     Column("out_of", Integer, nullable=False),
     Column("handed_in", Boolean, nullable=False),  # then it is a submission
     Column("created_at", UtcDateTime, nullable=False),
-    Column("marked_by", String(120)),  # sheet key of the definition that gave the marks; null where it is not known
+    Column("marked_by", String(120), nullable=False),  # sheet key of the definition that gave the marks
     Column("taken_in", Boolean, nullable=False, default=False),  # a draft that was taken in at closing
     Column(
         "late", Boolean, nullable=False, default=False
     ),  # made in the late window, or after the answers had been shown
     UniqueConstraint("student_id", "client_id"),
+    ForeignKeyConstraint(  # checked at the end of a transaction, which may store a revision anew, with another id
+        ["activity_id", "revision"],
+        ["revisions.activity_id", "revisions.number"],
+        deferrable=True,
+        initially="DEFERRED",
+    ),
+    CheckConstraint("sheet_number > 0 AND score BETWEEN 0 AND out_of", name="score"),
     sqlite_autoincrement=True,
 )
 # By which the last attempt on a sheet is found, of one student or of a whole course.
@@ -351,6 +410,7 @@ extra_time = Table(
     Column("activity_id", ForeignKey("activities.id", ondelete="CASCADE"), primary_key=True),
     Column("student_id", ForeignKey("students.id", ondelete="CASCADE"), primary_key=True, index=True),
     Column("minutes", Integer, nullable=False),  # after the activity's closing time
+    CheckConstraint("minutes > 0", name="minutes"),
 )
 
 undoable_closes = Table(  # what the Close button changed last, so that it can be undone
@@ -369,7 +429,9 @@ grade_changes = Table(  # rows are only ever added; the newest of a student and 
     Column("id", Integer, primary_key=True),
     Column("activity_id", ForeignKey("activities.id", ondelete="CASCADE"), nullable=False),
     Column("student_id", ForeignKey("students.id", ondelete="CASCADE"), nullable=False, index=True),
-    Column("kind", String(10), nullable=False),  # points, excused, or undone: then the attempts count again
+    Column("kind", String(10), nullable=False),  # undone: the attempts count again
+    _one_of("kind", "points", "excused", "undone"),
+    CheckConstraint("(kind = 'points') = (points IS NOT NULL)", name="points"),
     Column("points", Float),  # in place of those of the attempts; null unless of the kind "points"
     Column("points_before", Float),  # what counted until then; null where nothing did
     Column("reason", String(300), nullable=False),  # empty where it was undone
@@ -379,16 +441,7 @@ grade_changes = Table(  # rows are only ever added; the newest of a student and 
 )
 Index(None, grade_changes.c.activity_id, grade_changes.c.student_id, grade_changes.c.id)
 
-# What the class is shown, and regrades
-
-spotlights = Table(
-    "spotlights",
-    metadata,
-    Column("activity_id", ForeignKey("activities.id", ondelete="CASCADE"), primary_key=True),  # one for each activity
-    Column("sheet_number", Integer, nullable=False),  # which worksheet of the newest revision, from 1
-    Column("misconception", String(80), nullable=False),
-    Column("shows_drawing", Boolean, nullable=False),  # beside the true shapes, which reveals answers
-)
+# Regrades
 
 regrades = Table(
     "regrades",
@@ -397,8 +450,15 @@ regrades = Table(
     Column("activity_id", ForeignKey("activities.id", ondelete="CASCADE"), nullable=False, index=True),
     Column("teacher_id", ForeignKey("teachers.id", ondelete="SET NULL"), index=True),
     Column("at", UtcDateTime, nullable=False),
-    Column("definitions", JSON),  # the corrected worksheets that marked, by marked_by; null in old ones
+    Column("definitions", JSON, nullable=False),  # the corrected worksheets that marked, by marked_by
     sqlite_autoincrement=True,
+)
+
+regrade_snapshots = Table(  # which snapshots the definitions of a regrade name
+    "regrade_snapshots",
+    metadata,
+    Column("regrade_id", ForeignKey("regrades.id", ondelete="CASCADE"), primary_key=True),
+    Column("hash", ForeignKey("snapshots.hash"), primary_key=True, index=True),
 )
 
 old_marks = Table(
@@ -410,7 +470,7 @@ old_marks = Table(
     Column("misconceptions", JSON, nullable=False),
     Column("score", Float, nullable=False),
     Column("out_of", Integer, nullable=False),
-    Column("marked_by", String(120)),
+    Column("marked_by", String(120), nullable=False),
 )
 
 # What teachers write
@@ -419,7 +479,8 @@ materials = Table(
     "materials",
     metadata,
     Column("id", Integer, primary_key=True),
-    Column("kind", String(10), nullable=False),  # worksheet or ticket
+    Column("kind", String(10), nullable=False),
+    _one_of("kind", "worksheet", "ticket"),
     Column("course_id", ForeignKey("courses.id", ondelete="CASCADE"), index=True),  # either this or teacher_id is set
     Column("teacher_id", ForeignKey("teachers.id", ondelete="CASCADE"), index=True),  # whose it is
     Column("title", String(200), nullable=False),  # this and the next two are those of the newest version
@@ -429,7 +490,7 @@ materials = Table(
     Column("share_hash", String(64), unique=True),  # of the link by which others see and copy it; null without one
     Column("created_at", UtcDateTime, nullable=False),
     Column("removed_at", UtcDateTime),  # kept for a while, so that it can be put back
-    CheckConstraint("(course_id IS NULL) <> (teacher_id IS NULL)", name="ck_materials_owner"),
+    CheckConstraint("(course_id IS NULL) <> (teacher_id IS NULL)", name="owner"),
     sqlite_autoincrement=True,
 )
 

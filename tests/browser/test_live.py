@@ -105,7 +105,7 @@ def test_the_projector_counts_arrivals_is_readable_from_the_back_and_closes(
     count = len(taught.store.classwork.attendance(taught.activity.id))
     course = taught.store.courses.find(taught.activity.course_id)
     assert course
-    student, _ = taught.store.roster.enrol_new_student(course, "Late", taught.store.add_visitor().id)
+    student, _ = taught.store.roster.enrol_new_student(course, "Latest", taught.store.add_visitor().id)
     taught.store.classwork.arrive(taught.activity.id, student.id)
     for text in (projector.locator(".present-count"), overview.locator("#arrived")):
         expect(text).to_contain_text(str(count + 1))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-import sqlalchemy as sa
 
 from app.classes.activity_results import report_as_stored
 from app.classes.frozen.frozen_library import frozen_form, frozen_worksheet
@@ -15,7 +14,6 @@ from app.grading.grade import Report
 from app.sheets.library import Library
 from app.sheets.variant import Variant
 from app.store import ClassAttempt, FrozenWorksheet, Store
-from app.store.tables import class_attempts
 from tests.helpers.answer_keys import KEY
 from tests.helpers.running_activity import RunningActivity
 
@@ -86,14 +84,3 @@ def test_what_names_the_definition_is_the_key_and_not_the_marks(regraded: Regrad
     assert is_frozen
     assert kinds(report) == regraded.after.marks
     assert report.diagnosis is None
-
-
-def test_an_attempt_regraded_before_the_database_stored_by_what_stands_on_the_corrected_sheet(
-    regraded: RegradedAttempt, store: Store
-) -> None:
-    """Only such attempts have no `marked_by`, and what marked them was a correction."""
-    with store.engine.begin() as connection:
-        connection.execute(sa.update(class_attempts).values(marked_by=None))
-    is_frozen, _, report = regraded.report(regraded.after)
-    assert not is_frozen
-    assert kinds(report) == regraded.after.marks == dict.fromkeys(KEY, "right")

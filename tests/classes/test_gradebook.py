@@ -62,7 +62,8 @@ def test_an_attempt_on_an_earlier_version_counts_for_the_worksheet_it_is_now() -
 def test_points_by_a_teacher_count_in_place_of_the_attempts() -> None:
     """Who is excused has no points and is not asked for any, and what was earned stays known."""
     points = column(attempt(1, KIM, FIRST, 9), given=[given(KIM, 4), given(LOU, None)])
-    assert (points.scores, points.earned) == ({KIM.id: 4.0}, {KIM.id: 9.0})
+    assert points.scores == {KIM.id: 4}
+    assert points.earned == {KIM.id: 9}
     assert points.excused == {LOU.id}
     assert [total_score(student, [points]) for student in (KIM, LOU)] == [(4, 30), (0, 0)]
 

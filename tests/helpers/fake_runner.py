@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+import time
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -28,11 +30,22 @@ class FakeRunner(HeadRunner):
         self.gate = threading.Event()
         self.gate.set()
 
-    def run(self, architecture: Architecture, tokens: int, *, client: Client = THE_APP, **options: Any) -> HeadRun:
+    def run(
+        self,
+        architecture: Architecture,
+        tokens: int,
+        *,
+        client: Client = THE_APP,
+        check: Callable[[], object] = lambda: None,
+        **options: Any,
+    ) -> HeadRun:
         """Record the call; raise `problem` if there is one, else return `fake_report` with `changes`."""
         self.clients.append(client)
         self.calls.append((architecture, tokens, options))
-        assert self.gate.wait(10)
+        give_up_at = time.monotonic() + 10
+        while not self.gate.wait(0.02):
+            check()
+            assert time.monotonic() < give_up_at
         if self.problem:
             raise self.problem
         return replace(HEAD_RUNS.validate_python(fake_report(architecture, tokens)), **self.changes)

@@ -45,6 +45,7 @@ TABLE: dict[str, Row] = {
     "POST /runs": ALL_200,
     "GET /runs/{run_id}": ALL_404,
     "POST /runs/{run_id}/again": ALL_404,
+    "POST /runs/{run_id}/cancel": ALL_404,
     "GET /runs/{run_id}/agreement": ALL_404,
     "GET /runs/{run_id}/weights.png": ALL_404,
     "GET /glossary": ALL_200,

@@ -11,10 +11,14 @@ def run_and_wait(client: TestClient, form: dict[str, str], start: str = "/runs")
     """Start a run by sending a form to `start`, wait up to four seconds, and return its page; fails if it runs on."""
     response = client.post(start, data=form, follow_redirects=False)
     assert response.status_code == 303, response.text
-    address = response.headers["location"]
+    return finished_run(client, response.headers["location"])
+
+
+def finished_run(client: TestClient, address: str) -> str:
+    """The page of a run once it no longer waits or goes on."""
     for _ in range(200):
         text = client.get(address).text
-        if "Running. The first run" not in text:
+        if 'class="progress"' not in text:
             return text
         time.sleep(0.02)
     raise AssertionError("the run did not end")

@@ -9,29 +9,25 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from app.store import PracticeDraft, Store
+from app.store import PracticeDraft, Store, housekeeping
+from app.store.housekeeping import MODEL_RETENTION, PRACTICE_RETENTION, delete_expired
 from app.store.limits import STATEMENT_LIMIT_S
 from app.store.queries import utc_now
 from app.store.tables import models, practice_drafts, runs, sessions
-from app.store.upkeep import housekeeping
-from app.store.upkeep.housekeeping import MODEL_RETENTION, PRACTICE_RETENTION, delete_expired
 
 
 def test_models_go_when_nothing_uses_them(store: Store) -> None:
-    """Not while they are opened, and not while a visitor's sheet or a run has their key."""
-    forgotten, opened, on_a_sheet, in_a_run, new = (
-        store.keep_model("M", {"n": number}, "pasted").key for number in range(5)
-    )
+    """Not while they are opened, and not while a visitor's sheet has their key."""
+    forgotten, opened, on_a_sheet, new = (store.keep_model("M", {"n": number}, "pasted").key for number in range(4))
     visitor = store.add_visitor()
     store.save_draft(visitor, f"llama-7b/{on_a_sheet}/100", PracticeDraft({}, 0))
-    store.add_run(f"llama-7b/{in_a_run}/100", {})
     old = utc_now() - MODEL_RETENTION - timedelta(days=1)
     with store.engine.begin() as connection:
         connection.execute(sa.update(models).where(models.c.key != new).values(created_at=old, used_at=old))
     assert store.find_model(opened)
     assert delete_expired(store.engine, store.now()) == 1
     assert store.find_model(forgotten) is None
-    assert all(store.find_model(key) for key in (opened, on_a_sheet, in_a_run, new))
+    assert all(store.find_model(key) for key in (opened, on_a_sheet, new))
 
 
 def test_everything_expired_goes_in_parts(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,6 +85,6 @@ def test_no_statement_is_cut_short(new_postgres_database: str, tmp_path: Path) -
 def expire_runs(store: Store, count: int) -> None:
     """Add runs that were made more than a week ago."""
     for _ in range(count):
-        store.add_run("s", {})
+        store.add_run({}, {})
     with store.engine.begin() as connection:
         connection.execute(sa.update(runs).values(created_at=utc_now() - timedelta(days=8)))

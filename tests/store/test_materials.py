@@ -10,9 +10,9 @@ import pytest
 import sqlalchemy as sa
 
 from app.store import Course, Material, Store, Teacher
+from app.store.housekeeping import MODEL_RETENTION, REMOVED_RETENTION, delete_expired
 from app.store.queries import utc_now
 from app.store.tables import material_versions, materials, models
-from app.store.upkeep.housekeeping import MODEL_RETENTION, REMOVED_RETENTION, delete_expired
 from tests.helpers.stored_class import teacher
 
 SHEET = {"title": "One head", "model": "llama-7b", "topic": "single-head", "tokens": 100, "rows": ["input", "queries"]}

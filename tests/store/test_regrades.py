@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import sqlalchemy as sa
-from alembic import command
-from alembic.config import Config
 
 from app.activities.work import ClassDraft
-from app.settings import PROJECT
 from app.store import Activity, NewMarks, Plan, Store, Student, Teacher
-from app.store.database import migration_transaction
 from app.store.tables import old_marks, regrades, teachers
 from tests.helpers.stored_class import CONTENT, HALF, LLAMA, enrol_student, key, teacher
 
@@ -40,22 +35,3 @@ def test_old_marks_outlive_the_teacher_and_go_with_the_student(store: Store) -> 
     with store.engine.connect() as connection:
         assert connection.scalar(sa.select(sa.func.count()).select_from(old_marks)) == 0
         assert connection.scalar(sa.select(sa.func.count()).select_from(regrades)) == 1
-
-
-def test_what_was_there_before_regrades_stays(database_url: str, tmp_path: Path) -> None:
-    """A database at the third migration with an attempt in it keeps it, and can be regraded."""
-    store = Store(database_url, tmp_path)
-    activity, kim, owner = activity_of(store)
-    one = store.classwork.record(key(kim, activity), "a", ClassDraft({}, 1, LLAMA), HALF, handed_in=True).attempt
-    config = Config()
-    config.set_main_option("script_location", str(PROJECT / "app" / "store" / "migrations"))
-    with migration_transaction(store.engine) as connection:
-        config.attributes["connection"] = connection
-        command.downgrade(config, "0003")
-        assert "old_marks" not in sa.inspect(connection).get_table_names()
-    store.close()
-    again = Store(database_url, tmp_path)
-    assert again.classwork.attempts_of_activity(activity.id) == (one,)
-    again.regrades.apply(activity.id, owner.id, {one.id: NewMarks(replace(HALF, score=0), "x@1")})
-    assert again.classwork.attempts_of_activity(activity.id)[0].score == 0
-    again.close()

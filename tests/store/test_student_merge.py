@@ -89,7 +89,7 @@ def test_merging_any_two_students_keeps_every_attempt_and_every_answer(
 ) -> None:
     """Attempts with their marks and order; each typed text of either, under the numbers it was typed for; once each."""
     activities = [activity_in(store, course), activity_in(store, course)]
-    kim, lee = enrol_student(store, course, "Kim")[0], enrol_student(store, course, "Kim Lee")[0]
+    kim, lee = (enrol_student(store, course, f"{name} {activities[0].id}")[0] for name in ("Kim", "Kim Lee"))
     for activity in activities:
         for student in data.draw(st.permutations([kim, lee])):
             draw_work(data, store, activity, student)

@@ -12,4 +12,4 @@ def test_every_reference_to_another_row_begins_an_index() -> None:
     for table in metadata.tables.values():
         keys = (c for c in table.constraints if isinstance(c, sa.PrimaryKeyConstraint | sa.UniqueConstraint))
         indexed = {next(iter(each.columns)).name for each in (*table.indexes, *keys)}
-        assert {reference.parent.name for reference in table.foreign_keys} <= indexed, table.name
+        assert {each.column_keys[0] for each in table.foreign_key_constraints} <= indexed, table.name

@@ -32,14 +32,14 @@ class Remark:
 
 
 def remarks_on(library: Library, worksheet: Worksheet) -> tuple[Remark, ...]:
-    """Everything the checker finds on a worksheet with its own model and length, what matters first.
+    """Everything the checker finds on a worksheet with its default model and length, what matters first.
 
     The library must hold the worksheet's models; it need not hold the worksheet.
     """
     variant = Variant(worksheet, library.model(worksheet.model), worksheet.tokens, library.wording)
     names = {
         **{key: words.name for key, words in library.wording.misconceptions.items()},
-        **{own.key: own.name for own in worksheet.misconceptions},
+        **{authored.key: authored.name for authored in worksheet.misconceptions},
     }
     remarks = [
         Remark(
@@ -53,7 +53,7 @@ def remarks_on(library: Library, worksheet: Worksheet) -> tuple[Remark, ...]:
 
 
 def _proposed_once(remarks: Sequence[Remark]) -> tuple[Remark, ...]:
-    """The remarks with each proposal only at the last one that it would mend."""
+    """The remarks, a proposal that several make only at the last of them."""
     later = [{proposal for other in remarks[at + 1 :] for proposal in other.proposals} for at in range(len(remarks))]
     return tuple(
         replace(remark, proposals=tuple(each for each in remark.proposals if each not in after))
@@ -62,7 +62,7 @@ def _proposed_once(remarks: Sequence[Remark]) -> tuple[Remark, ...]:
 
 
 def _proposals(library: Library, variant: Variant, finding: Finding) -> Iterator[Proposal]:
-    """What would mend a finding on a sheet."""
+    """The buttons that would fix a finding: none for some kinds, and a title only if it does fix it."""
     sheet = variant.worksheet
     if tokens := finding.proposed_tokens:
         yield Proposal(_("{tokens} tokens would tell them apart").format(tokens=tokens), f"set tokens {tokens}")
@@ -71,7 +71,7 @@ def _proposals(library: Library, variant: Variant, finding: Finding) -> Iterator
     elif finding.kind == "tolerates":
         yield Proposal(_("Allow no rounding"), "set tolerance 0")
     elif finding.kind in ("author", "must-author"):
-        held = [own.name for own in sheet.misconceptions if f"“{own.name}”" in finding.message]
+        held = [each.name for each in sheet.misconceptions if f"“{each.name}”" in finding.message]
         yield from (Proposal(_("Remove “{name}”").format(name=name), f"forget {name}") for name in held[:1])
     elif finding.kind == "wording":
         title = automatic_title(library, sheet.topic, sheet.model)

@@ -82,7 +82,7 @@ def _fields_of_question(question: TicketQuestion) -> QuestionFields:
 
 
 def ticket_settings(texts: TicketTexts) -> dict[str, Any]:
-    """The settings of a ticket file; a new question gets a key by its text, which it keeps when the text changes."""
+    """The settings of a ticket file; a new question gets a key from its text, which it keeps when the text changes."""
     keys = {question.name for question in texts.questions if not question.name.startswith(NEW_QUESTION)}
     questions = list[dict[str, Any]]()
     for question in texts.questions:
@@ -101,7 +101,6 @@ def ticket_settings(texts: TicketTexts) -> dict[str, Any]:
 
 
 def _question_settings(question: QuestionFields) -> dict[str, Any]:
-    """What a question's kind asks for."""
     settings: dict[str, Any] = {"text": question.text, "kind": question.kind, "required": question.required}
     if question.kind == "scale":
         settings["labels"] = [question.first, question.last]
@@ -120,7 +119,10 @@ def field_of_error(texts: TicketTexts, error: SettingError) -> str:
 
 
 def draft_ticket(texts: TicketTexts) -> Ticket:
-    """The ticket of a form as far as it is written, to be looked at; it need not be one that can be saved."""
+    """The ticket of a form for its preview, cut to what a ticket may hold; it need not be one that can be saved.
+
+    A number of questions to pick that cannot be read is 0.
+    """
     pick = texts.pick_at_least.strip()
     number = int(pick) if pick.isascii() and pick.isdigit() and len(pick) <= 2 else 0
     questions = tuple(map(_draft_question, texts.questions[:MAX_TICKET_QUESTIONS]))
@@ -151,7 +153,7 @@ def _draft_question(question: QuestionFields) -> TicketQuestion:
 def arranged_ticket(texts: TicketTexts, action: str) -> tuple[TicketTexts, str]:
     """The texts after "add", "up NAME", "down NAME" or "remove NAME", and the id of the field that gets the focus.
 
-    Any other action changes nothing, as does moving the first question up.
+    Any other action changes nothing, nor does adding beyond MAX_TICKET_QUESTIONS or moving the first question up.
     """
     verb, _space, name = action.partition(" ")
     questions, names = list(texts.questions), [question.name for question in texts.questions]

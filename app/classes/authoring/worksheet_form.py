@@ -107,7 +107,6 @@ class EditorTexts:
     misconceptions: tuple[MisconceptionTexts, ...] = ()
 
     def with_fields(self, **changed: str) -> EditorTexts:
-        """The same with other texts in some fields."""
         return replace(self, fields={**self.fields, **changed})
 
 
@@ -117,8 +116,8 @@ class EditorTexts:
 def read_worksheet_form(library: Library, key: str, texts: EditorTexts) -> Worksheet:
     """The worksheet that the texts of a form describe, under this key.
 
-    The library must hold the imported models among its own. Raises WorksheetFormError about the first field, from top
-    to bottom, that cannot be used.
+    The library must hold the imported models that the form names. Raises WorksheetFormError about the first field that
+    cannot be used.
     """
     settings = _settings(library, texts)
     worksheet, errors = check_settings(key, settings, library.models, library.wording)
@@ -136,10 +135,11 @@ def automatic_title(library: Library, topic: str, model: str) -> str:
 
 
 def complete_rows(library: Library, texts: EditorTexts) -> EditorTexts:
-    """The texts with the rows that this topic has for this model, after one of the two was changed.
+    """The texts with all rows that this topic has for this model, after one of the two was changed.
 
     Rows that were there stay in their order, with what was typed for them; new ones come after the row that they follow
-    in the topic's table, and are asked. Rows of another topic go. Nothing changes where the model has no such topic.
+    in the topic's table, and are asked. With another topic, the order is the table's, rows that it lacks are dropped,
+    and all are asked. Nothing changes if the model has no such topic.
     """
     possible = rows_of_topic(library, texts)
     if not possible:
@@ -172,7 +172,7 @@ def rows_of_topic(library: Library, texts: EditorTexts) -> tuple[str, ...]:
 
 
 def _with_missing(order: Sequence[str], possible: Sequence[str]) -> list[str]:
-    """The keys in order, and each that is missing after the nearest that stands before it in `possible`.
+    """The keys in order, each missing one of `possible` inserted after the nearest one before it there.
 
     >>> _with_missing(["scores", "input"], ["input", "queries", "scores"])
     ['scores', 'input', 'queries']
@@ -188,7 +188,7 @@ def _with_missing(order: Sequence[str], possible: Sequence[str]) -> list[str]:
 def _settings(library: Library, texts: EditorTexts) -> dict[str, Any]:
     """The settings that the texts mean, named as in a worksheet file; raises WorksheetFormError.
 
-    What has an empty text is left out, so that it is as by default.
+    An empty title is replaced by the automatic one.
     """
     fields = texts.fields
     title = _short(fields["title"], "title") or automatic_title(library, fields["topic"], fields["model"])
@@ -203,7 +203,10 @@ def _settings(library: Library, texts: EditorTexts) -> dict[str, Any]:
 
 
 def _numbers(fields: Mapping[str, str]) -> dict[str, int | float]:
-    """Tokens, share and tolerance; those with an empty text are left out, but for the tokens, which a sheet needs."""
+    """Tokens, share and tolerance; empty texts are left out, except `tokens`, which a sheet needs.
+
+    Raises WorksheetFormError for a number that cannot be read, and a range with one end or the larger end first.
+    """
     numbers: dict[str, int | float] = {}
     for name, example in _NUMBERS.items():
         if fields[name] or name == "tokens":
@@ -220,7 +223,10 @@ def _numbers(fields: Mapping[str, str]) -> dict[str, int | float]:
 
 
 def _row_settings(texts: EditorTexts) -> dict[str, Any]:
-    """The rows that are asked, and what was typed for any row."""
+    """The rows that are asked, and the points, names and hints typed for any row.
+
+    Raises WorksheetFormError if no row is asked, all have 0 points, or a text cannot be used.
+    """
     rows = [row.key for row in texts.rows if row.asked]
     if not rows:
         raise WorksheetFormError("rows", _("A sheet without rows asks nothing: tick at least one."))
@@ -236,7 +242,7 @@ def _row_settings(texts: EditorTexts) -> dict[str, Any]:
 
 
 def _points(row: RowTexts) -> int:
-    """The points of each box of a row."""
+    """The points of each box of a row; raises WorksheetFormError for anything but a whole number up to MAX_POINTS."""
     if not _is_whole(row.points) or int(row.points) > MAX_POINTS:
         sentence = _("Write a whole number of points from 0 to {most}.").format(most=MAX_POINTS)
         raise WorksheetFormError(f"rows.{row.key}.points", sentence)
@@ -244,7 +250,7 @@ def _points(row: RowTexts) -> int:
 
 
 def _questions(texts: Sequence[QuestionTexts]) -> list[dict[str, Any]]:
-    """The questions that hold a text; an empty field is none."""
+    """The questions with a text; raises WorksheetFormError for too many, empty ones included, or too long a text."""
     if len(texts) > MAX_QUESTIONS:
         sentence = _("A sheet has at most {most} questions: remove some.").format(most=MAX_QUESTIONS)
         raise WorksheetFormError("questions", sentence)
@@ -257,7 +263,7 @@ def _questions(texts: Sequence[QuestionTexts]) -> list[dict[str, Any]]:
 
 
 def _misconceptions(texts: Sequence[MisconceptionTexts]) -> list[dict[str, Any]]:
-    """The misconceptions of which anything was typed."""
+    """The misconceptions with any text; raises WorksheetFormError for too many, empty ones included, or a bad one."""
     if len(texts) > MAX_AUTHOR_MISCONCEPTIONS:
         sentence = _("A sheet has at most {most} misconceptions: remove some.").format(most=MAX_AUTHOR_MISCONCEPTIONS)
         raise WorksheetFormError("misconceptions", sentence)
@@ -270,10 +276,10 @@ def _misconceptions(texts: Sequence[MisconceptionTexts]) -> list[dict[str, Any]]
 
 
 def _with_keys(entries: Sequence[dict[str, Any]], named_by: str, prefix: str = "") -> list[dict[str, Any]]:
-    """The entries of a list, with a key for each new one by its text or name, which no other text or name has.
+    """The entries of a list, a new one with a key made from its text in the field `named_by`.
 
-    An entry keeps its key when it is reworded, so another one may have the key that its text would give. Entries that
-    say the same have one key, and are refused for that.
+    An entry keeps its key when it is reworded, so a new key that is taken gets a number. Entries with equal texts get
+    one key, and are refused later for that.
     """
     keys = {entry[named_by]: entry["key"] for entry in entries if entry["key"]}
     taken = set(keys.values())
@@ -285,12 +291,11 @@ def _with_keys(entries: Sequence[dict[str, Any]], named_by: str, prefix: str = "
 
 
 def is_empty_misconception(texts: MisconceptionTexts) -> bool:
-    """Whether nothing was typed for it, so that it counts as none."""
     return not (texts.name or texts.boxes or texts.question or texts.explanation)
 
 
 def _misconception(texts: MisconceptionTexts, at: str) -> dict[str, Any]:
-    """The settings of one misconception, every part of which must be there."""
+    """The settings of one misconception; raises WorksheetFormError if any part is missing or too long."""
     boxes = _boxes(texts.boxes, f"{at}.boxes") if texts.boxes else {}
     needed = (
         ("name", texts.name, _("Give it a name that a colleague would understand.")),
@@ -311,7 +316,11 @@ def _misconception(texts: MisconceptionTexts, at: str) -> dict[str, Any]:
 
 
 def _boxes(text: str, at: str) -> dict[str, str]:
-    """The formula of each box of a text such as "queries.columns = H*d", one a line."""
+    """The formula of each box of a text such as "queries.columns = H*d", one a line; empty lines are skipped.
+
+    Raises WorksheetFormError for field `at`: another form of line, too long a formula, a box that comes twice, too many
+    boxes.
+    """
     boxes: dict[str, str] = {}
     for number, line in enumerate(text.split("\n"), 1):
         box, equals, formula = (part.strip() for part in line.partition("="))
@@ -341,7 +350,7 @@ def _markdown(text: str, name: str) -> str:
 
 
 def _at_most(text: str, name: str, most: int) -> str:
-    """The text; raises WorksheetFormError where it has more than so many characters."""
+    """The text, unchanged; raises WorksheetFormError about the field `name` if it has more than `most` characters."""
     if len(text) > most:
         sentence = _("This has {length:,} characters: shorten it to {most:,}.")
         raise WorksheetFormError(name, sentence.format(length=len(text), most=most))
@@ -349,12 +358,12 @@ def _at_most(text: str, name: str, most: int) -> str:
 
 
 def _is_whole(text: str) -> bool:
-    """Whether a text is a whole number of not too many digits."""
+    """Whether a text is ASCII digits, at most _MAX_DIGITS of them."""
     return text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS
 
 
 def _whole(text: str, name: str, example: int) -> int:
-    """The number of tokens that a text means."""
+    """The number in a text; raises WorksheetFormError about the field `name`, with the example, for anything else."""
     if not _is_whole(text):
         typed = _("“{text}” is not a whole number: write one, such as {example}.")
         empty = _("Write a number of tokens, such as {example}.")
@@ -363,7 +372,7 @@ def _whole(text: str, name: str, example: int) -> int:
 
 
 def _share(text: str, name: str, highest: float) -> float:
-    """The share that a text in per cent means: 0.5 for 50 or 50 %."""
+    """The share that a percentage means, 0.5 for "50" or "50 %"; raises WorksheetFormError above share `highest`."""
     number = text.removesuffix("%").strip()
     share = Decimal(number.replace(",", ".")) / 100 if _SHARE.fullmatch(number) else None
     if share is None or share > Decimal(str(highest)):
@@ -373,7 +382,7 @@ def _share(text: str, name: str, highest: float) -> float:
 
 
 def _form_error(error: SettingError, settings: Mapping[str, Any]) -> WorksheetFormError:
-    """The error of a setting as one of the form: beside its field, without the setting's name in a file."""
+    """The error of a setting as one of the form's field, whose sentence says "This" in place of the setting's name."""
     path = error.path
     if error.setting.startswith("row_"):
         kind = error.setting.removeprefix("row_").removesuffix("s")
@@ -417,15 +426,15 @@ def texts_of_worksheet(library: Library, worksheet: Worksheet) -> EditorTexts:
         hidden_facts=worksheet.hidden_facts,
         questions=tuple(QuestionTexts(each.key, each.text) for each in worksheet.questions),
         misconceptions=tuple(
-            MisconceptionTexts(own.key, own.name, _box_lines(own.boxes), own.question, own.explanation)
-            for own in worksheet.misconceptions
+            MisconceptionTexts(each.key, each.name, _box_lines(each.boxes), each.question, each.explanation)
+            for each in worksheet.misconceptions
         ),
     )
     return replace(texts, rows=_row_texts(library, worksheet, texts))
 
 
 def _row_texts(library: Library, worksheet: Worksheet, texts: EditorTexts) -> tuple[RowTexts, ...]:
-    """Every row that the worksheet can ask for, those that it asks in its order."""
+    """Every row that the worksheet can ask for: asked ones in its order, each other one after its neighbour."""
     names, hints, points = worksheet.row_names, worksheet.row_hints, worksheet.row_points
     keys = _with_missing(worksheet.rows, rows_of_topic(library, texts))
     return tuple(
@@ -473,8 +482,8 @@ def arrange(texts: EditorTexts, action: str) -> EditorTexts:
         place = next((at for at, row in enumerate(texts.rows) if row.key == argument), -1)
         return replace(texts, rows=_moved(texts.rows, place, -1 if verb == "up" else 1))
     if verb == "forget":
-        kept = tuple(own for own in texts.misconceptions if own.name != argument)
-        return replace(texts, misconceptions=kept)
+        remaining = tuple(authored for authored in texts.misconceptions if authored.name != argument)
+        return replace(texts, misconceptions=remaining)
     act, _dash, kind = verb.partition("-")
     place = int(argument) if _is_whole(argument) else -1
     if kind == "question":
@@ -486,7 +495,10 @@ def arrange(texts: EditorTexts, action: str) -> EditorTexts:
 
 
 def _changed(entries: tuple[T, ...], act: str, place: int, new: Callable[[], T], most: int) -> tuple[T, ...]:
-    """The entries of a list after "add", "remove", "up" or "down"; as they are for anything else."""
+    """The entries of a list after "add", "remove", "up" or "down" at `place`; unchanged for anything else.
+
+    Nothing is added beyond `most` entries.
+    """
     if act == "add":
         return (*entries, new()) if len(entries) < most else entries
     if act == "remove":
@@ -495,7 +507,7 @@ def _changed(entries: tuple[T, ...], act: str, place: int, new: Callable[[], T],
 
 
 def _moved(entries: tuple[T, ...], place: int, steps: int) -> tuple[T, ...]:
-    """The entries with the one at `place` so many places further down; as they are where that is out of the list."""
+    """The entries with the one at `place` moved down by `steps`, up if negative; unchanged if that is impossible."""
     if not (0 <= place < len(entries) and 0 <= place + steps < len(entries)):
         return entries
     order = list(entries)

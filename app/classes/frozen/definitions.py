@@ -31,11 +31,11 @@ def corrected_definition(
 ) -> Content:
     """A worksheet of a revision as the library defines it now, with the snapshots of its models.
 
-    `models` are the keys of those that attempts have besides. It keeps only the rows that both definitions ask. A
-    worksheet that the library has no longer, that has another topic now, or that shares no row with the frozen one
-    comes back as it was frozen, and so does a model that the library has no longer.
+    `models` are the keys of models that attempts have, to be included, too. It keeps only the rows that both
+    definitions ask. A worksheet that the library no longer has, that has another topic now, or that shares no row with
+    the frozen one comes back as it was frozen; a model that the library no longer has is the frozen one.
     """
-    frozen, own = worksheet_of(item), library_of(library, store, content)
+    frozen, frozen_library = worksheet_of(item), library_of(library, store, content)
     current = library.worksheets.get(item.key)
     rows = tuple(row for row in frozen.rows if current and row in current.rows)
     if current is None or current.topic != frozen.topic or not rows:
@@ -44,7 +44,7 @@ def corrected_definition(
     snapshots = {
         key: model_snapshot(source.models[key])
         for key in sorted(keys)
-        if (source := library if key in library.models else own) and key in source.models
+        if (source := library if key in library.models else frozen_library) and key in source.models
     }
     named = {key: snapshot.hash for key, snapshot in snapshots.items()}
     corrected = chosen_form(replace(current, rows=rows), item.chosen)
@@ -56,7 +56,7 @@ def corrected_definition(
 
 
 def _marks_edition(current: Worksheet, frozen: Worksheet) -> str:
-    """Tells a worksheet from one whose questions are the same and whose marks or diagnoses are not; '' for the same."""
+    """A hash of what decides about marks and diagnoses, or "" if that is the same in both worksheets."""
     now, before = ([getattr(sheet, name) for name in _MARKED_BY] for sheet in (current, frozen))
     return "" if now == before else hashlib.sha256(repr(now).encode()).hexdigest()[:12]
 
@@ -64,6 +64,6 @@ def _marks_edition(current: Worksheet, frozen: Worksheet) -> str:
 def defined_variant(
     library: Library, store: Store, definition: Content, policies: Policies, sizes: VariantSizes
 ) -> Variant:
-    """The sheet of a definition with these sizes, and the credit for follow-through that the activity gives now."""
-    own = library_of(library, store, definition)
-    return variant_of(own, store, frozen_worksheet(definition.items[0], policies), sizes)
+    """The sheet of a definition with these sizes, and the credit for follow-through in `policies`."""
+    frozen_library = library_of(library, store, definition)
+    return variant_of(frozen_library, store, frozen_worksheet(definition.items[0], policies), sizes)

@@ -44,24 +44,23 @@ class _WordingSource:
 
 
 def library_of(library: Library, store: Store, content: Content) -> Library:
-    """The library of an activity with this content: its own worksheets, and models and wording as they were frozen.
+    """The library of an activity with this content: its worksheets, and models and wording as they were frozen.
 
-    `library` is the one of now, which lends what was not frozen, such as models that no sheet of the activity draws. It
-    comes back itself where nothing has changed since. The latest are remembered; only a first look asks the database.
+    `library` is the present one; models that were not frozen come from it, and it is returned itself if nothing has
+    changed since. Results are cached; only the first call asks the database.
     """
     return _library_of(_Source(id(library), id(store), content.fingerprint, library, store, content))
 
 
 @lru_cache(LIBRARIES_REMEMBERED)
 def _library_of(source: _Source) -> Library:
-    """The library of `library_of`, remembered."""
     return make_library(source.library, source.store, source.content)
 
 
 def make_library(library: Library, store: Store, content: Content) -> Library:
-    """The library of `library_of`, made anew."""
+    """The result of `library_of`, without the cache."""
     texts = store.activities.snapshots((content.wording, *content.models.values()))
-    models = {key: _frozen_model(library, key, texts[kept]) for key, kept in content.models.items() if kept in texts}
+    models = {key: _frozen_model(library, key, texts[hash_]) for key, hash_ in content.models.items() if hash_ in texts}
     worksheets = {sheet.key: sheet for sheet in map(worksheet_of, content.items)}
     wording = _frozen_wording(library.wording, content.wording, texts.get(content.wording))
     is_as_today = (
@@ -73,7 +72,7 @@ def make_library(library: Library, store: Store, content: Content) -> Library:
 
 
 def worksheet_of(item: FrozenWorksheet) -> Worksheet:
-    """A worksheet as it was frozen: what it has not gets its default, and what a worksheet has no longer is ignored."""
+    """A worksheet as it was frozen: missing fields get their defaults, and fields that no longer exist are ignored."""
     return WORKSHEETS.validate_python(dict(item.worksheet), extra="ignore")
 
 
@@ -83,13 +82,13 @@ def frozen_form(worksheet: Worksheet) -> FrozenWorksheet:
 
 
 def chosen_form(worksheet: Worksheet, chosen: Mapping[str, Any]) -> FrozenWorksheet:
-    """A worksheet as it is stored, with what was chosen in place of its own model and number of tokens."""
+    """A worksheet as it is stored, with the model and number of tokens chosen in place of its defaults, if any."""
     frozen = frozen_form(worksheet)
     return FrozenWorksheet({**frozen.worksheet, "chosen": dict(chosen)}) if chosen else frozen
 
 
 def frozen_worksheet(item: FrozenWorksheet, policies: Policies) -> Worksheet:
-    """A worksheet as it was frozen, with the share of a point that the activity now gives a follow-through blank."""
+    """A worksheet as it was frozen, with the credit for follow-through in `policies`."""
     return replace(worksheet_of(item), follow_share=policies.follow_share)
 
 
@@ -110,9 +109,9 @@ def model_snapshot(model: Model) -> Snapshot:
 
 
 def freeze_model(library: Library, store: Store, activity: Activity, key: str) -> None:
-    """Keep one more model in the newest revision of an activity: somebody has it there, by the code of a sheet.
+    """Add one more model to the newest revision of an activity, since a sheet code has given it to somebody.
 
-    Nothing happens where it is kept already, or is an imported one, which stays as long as an attempt has it.
+    Nothing happens if it is there already, or is an imported one, which stays as long as an attempt has it.
     """
     if key in activity.content.models or key not in library.models:
         return
@@ -120,8 +119,8 @@ def freeze_model(library: Library, store: Store, activity: Activity, key: str) -
     with store.transaction():
         content = store.activities.content(activity.id, activity.revision)
         if content and key not in content.models:
-            kept = replace(content, models={**content.models, key: snapshot.hash}, snapshots=(snapshot,))
-            store.activities.complete(activity.id, activity.revision, kept)
+            completed = replace(content, models={**content.models, key: snapshot.hash}, snapshots=(snapshot,))
+            store.activities.complete(activity.id, activity.revision, completed)
 
 
 def wording_snapshot(wording: Wording) -> Snapshot:
@@ -130,7 +129,7 @@ def wording_snapshot(wording: Wording) -> Snapshot:
 
 
 def _frozen_model(library: Library, key: str, content: str) -> Model:
-    """The model of a snapshot; the library's own object where that is the same. Raises ConfigError."""
+    """The model in a snapshot, or the library's object if that is the same; raises ConfigError."""
     today = library.models.get(key)
     if today and model_snapshot(today).content == content:
         return today
@@ -140,14 +139,13 @@ def _frozen_model(library: Library, key: str, content: str) -> Model:
     return Model(*texts, architecture, values["config"], values.get("report", ""))
 
 
-def _frozen_wording(today: Wording, kept: str, text: str | None) -> Wording:
-    """The wording with that hash and text; today's where it is the same, or no snapshot of it was kept."""
+def _frozen_wording(today: Wording, wording_hash: str, text: str | None) -> Wording:
+    """The wording with that hash and text; today's if its text is the same, or `text` is None, for no snapshot."""
     if text is None or text == today.text:
         return today
-    return _wording_of(_WordingSource(id(today), kept, today, text))
+    return _wording_of(_WordingSource(id(today), wording_hash, today, text))
 
 
 @lru_cache(WORDINGS_REMEMBERED)
 def _wording_of(source: _WordingSource) -> Wording:
-    """Make a frozen wording."""
     return Wording.frozen(source.text, source.today)

@@ -23,9 +23,10 @@ class FrozenRun:
 
 
 def freeze_run(variant: Variant, activity: Activity | None = None, sheet_number: int = 0) -> FrozenRun:
-    """What is stored with a run: its worksheet, sizes and model; in an activity also the activity's wording and models.
+    """What is stored with a run: its worksheet, sizes, model and sheet number; in an activity also its wording and
+    models.
 
-    In practice the wording is "": the one in use now.
+    Without an activity, in practice, the wording is "", which means the present one.
     """
     model, earlier = model_snapshot(variant.model), activity.content if activity else Content((), None, "")
     models = {**earlier.models, variant.model.key: model.hash}
@@ -35,11 +36,9 @@ def freeze_run(variant: Variant, activity: Activity | None = None, sheet_number:
     return FrozenRun(activity.id if activity else None, values, model)
 
 
-def sheet_of_run(library: Library, store: Store, run: Run) -> Variant | None:
-    """The sheet that a run was started on, as it was then; None for runs of earlier versions, which kept none."""
-    if run.frozen is None:
-        return None
+def sheet_of_run(library: Library, store: Store, run: Run) -> Variant:
+    """The sheet that a run was started on, as it was then."""
     content, sizes = Content.from_json(run.frozen["content"]), VariantSizes(**run.frozen["sizes"])
     # Runs in practice are of ever new sheets: remembered, they would displace the libraries of activities.
-    own = (make_library if run.activity_id is None else library_of)(library, store, content)
-    return variant_of(own, store, worksheet_of(content.items[0]), sizes)
+    frozen_library = (make_library if run.activity_id is None else library_of)(library, store, content)
+    return variant_of(frozen_library, store, worksheet_of(content.items[0]), sizes)

@@ -41,10 +41,10 @@ class MisconceptionWords:
 def misconception_words(
     library: Library, store: Store, activity: Activity, wording: Wording | None = None
 ) -> MisconceptionWords:
-    """The words of an activity as its newest revision has them; `wording` is that of another one of its revisions.
+    """The names and explanations of an activity's misconceptions, in `wording` or, if None, the newest revision's.
 
     An author's misconception that the newest revision lacks is looked up in what attempts were marked by: corrected
-    definitions and earlier revisions, the newest first.
+    definitions, then earlier revisions, each newest first.
     """
 
     @cache
@@ -58,7 +58,11 @@ def misconception_words(
 
 
 def _contents(store: Store, activity: Activity) -> Iterator[Content]:
-    """What attempts of an activity are or were marked by, the newest first; only the newest revision is at hand."""
+    """What attempts of an activity are or were marked by: the newest revision, corrected definitions, then all
+    revisions.
+
+    Only the newest revision needs no query.
+    """
     yield activity.content
     yield from reversed(store.regrades.definitions(activity.id).values())
     yield from reversed(store.activities.revisions(activity).values())

@@ -37,10 +37,11 @@ class Offer:
     ticket_corrected: bool = False
 
     def freeze(self, worksheets: Sequence[ChosenWorksheet | str], ticket: str) -> Content:
-        """The content of the activity with these worksheets, and the exit ticket of this key; '' for no ticket.
+        """The content of the activity with these worksheets, and the exit ticket with key `ticket`, none if it has no
+        such key.
 
-        Raises WorksheetError for a key that is not offered, TokensError and TopicError for a model or a number of
-        tokens that a worksheet cannot have.
+        A worksheet that stays the same keeps its sheet key. Raises WorksheetError for a worksheet that is not offered,
+        TokensError and TopicError for a model or a number of tokens that it cannot have.
         """
         content = freeze(self.library, worksheets, self.tickets.get(ticket))
         if self.activity is None:
@@ -58,18 +59,18 @@ def offer_of(
     corrections: Collection[str] = (),
     new_ticket: bool = False,
 ) -> Offer:
-    """What can be chosen for an activity; `library` and `tickets` are those of now.
+    """What can be chosen for an activity, None for a new one; `library` and `tickets` are the present ones.
 
-    A draft gets everything as it is now. Later, what students have stays, but for the worksheets with the keys
-    `corrections`, with their models and the wording of now, and for the ticket where there is to be a `new_ticket`.
+    A draft gets everything as it is now. Later, what students have stays, except the worksheets whose keys are in
+    `corrections`, with their present models and wording, and the ticket if `new_ticket`.
     """
     if activity is None:
         return Offer(library, tickets)
-    own, ticket = library_of(library, store, activity.content), frozen_ticket(activity.content)
+    frozen, ticket = library_of(library, store, activity.content), frozen_ticket(activity.content)
     sheets = {item.key: worksheet_of(item) for item in activity.content.items}
-    corrected = tuple(sheets[item.key] for item in activity.content.items if _is_corrected(library, own, item))
-    kept = {ticket.key: ticket} if ticket else {}
-    ticket_corrected = any(tickets.get(key, each) != each for key, each in kept.items())
+    corrected = tuple(sheets[item.key] for item in activity.content.items if _is_corrected(library, frozen, item))
+    stored_tickets = {ticket.key: ticket} if ticket else {}
+    ticket_corrected = any(tickets.get(key, each) != each for key, each in stored_tickets.items())
     is_draft = activity.state == "draft"
     taken = {sheet.key for sheet in corrected if is_draft or sheet.key in corrections}
     newer = [key for item in activity.content.items if item.key in taken for key in _models_now(library, item)]
@@ -77,19 +78,19 @@ def offer_of(
         {**library.worksheets, **sheets, **{key: library.worksheets[key] for key in taken}},
         {
             **library.models,
-            **own.models,
+            **frozen.models,
             **(library.models if is_draft else {key: library.models[key] for key in newer}),
         },
-        library.wording if is_draft or taken else own.wording,
+        library.wording if is_draft or taken else frozen.wording,
     )
-    offered = _with_gone(tickets, kept) if is_draft or new_ticket else {**tickets, **kept}
+    offered = _with_gone(tickets, stored_tickets) if is_draft or new_ticket else {**tickets, **stored_tickets}
     return Offer(merged, offered, activity, corrected, ticket_corrected)
 
 
 def content_to_open(library: Library, tickets: Mapping[str, Ticket], store: Store, activity: Activity) -> Content:
-    """What students get once an activity is opened: of a draft, its sheets and ticket as they are defined now.
+    """What students get once an activity is opened: a draft's sheets and ticket as they are defined now.
 
-    Raises what `Offer.freeze` raises.
+    Unchanged if it is no draft. Raises what `Offer.freeze` raises.
     """
     content = activity.content
     if activity.state != "draft":
@@ -105,26 +106,26 @@ def _models_now(library: Library, item: FrozenWorksheet) -> tuple[str, ...]:
     return tuple(key for key in (*models_of(item), sheet.model, *sheet.models) if key in library.models)
 
 
-def _is_corrected(library: Library, own: Library, item: FrozenWorksheet) -> bool:
+def _is_corrected(library: Library, frozen_library: Library, item: FrozenWorksheet) -> bool:
     """Whether the library has this worksheet of an activity, but defines it, or one of its models, otherwise now."""
     if item.key not in library.worksheets:
         return False
     models = [key for key in models_of(item) if key in library.models]
     return library.worksheets[item.key] != worksheet_of(item) or any(
-        library.models[key] != own.models.get(key) for key in models
+        library.models[key] != frozen_library.models.get(key) for key in models
     )
 
 
-def _with_gone(today: Mapping[str, T], own: Mapping[str, T]) -> dict[str, T]:
-    """What there is now, and after it what only the activity has still."""
-    return {**today, **{key: value for key, value in own.items() if key not in today}}
+def _with_gone(today: Mapping[str, T], stored: Mapping[str, T]) -> dict[str, T]:
+    """All of `today`, then the entries of `stored` whose keys it lacks."""
+    return {**today, **{key: value for key, value in stored.items() if key not in today}}
 
 
 def _as_stored(item: FrozenWorksheet, content: Content, before: Content) -> FrozenWorksheet:
-    """A worksheet of a content, in the form in which the activity's content had it before where it stays the same.
+    """A worksheet of a content, in the form it had in `before` if it is the same, so that its sheet key stays.
 
-    Its sheet key then stays, and with it students' work. Where the questions stay and a model has another config now,
-    so that other answers are right, it gets another edition, and with it another sheet key.
+    If its questions stay, but a model has another config now, so that other answers are right, it gets another edition,
+    and with it another sheet key.
     """
     stored = next((each for each in before.items if each.key == item.key), None)
     if stored is None:
@@ -139,6 +140,6 @@ def _as_stored(item: FrozenWorksheet, content: Content, before: Content) -> Froz
 
 
 def edition_of(models: Mapping[str, str], before: Mapping[str, str]) -> str:
-    """Tells models from those that there were before, both as hashes by key; '' where none of these has changed."""
-    changed = any(before.get(key, kept) != kept for key, kept in models.items())
+    """A hash of these models, by key, if any of them has another hash in `before`; else "". New keys don't count."""
+    changed = any(before.get(key, model_hash) != model_hash for key, model_hash in models.items())
     return hashlib.sha256(repr(sorted(models.items())).encode()).hexdigest()[:12] if changed else ""

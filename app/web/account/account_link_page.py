@@ -51,7 +51,7 @@ class _NewAccount:
 
 @router.get("/links/{token}")
 def show_account_link(services: ServicesDep, teacher: MaybeTeacher, token: str) -> Response:
-    """What the link is for, with its form; looking does not use it up. 404 for a link that is used up or too old."""
+    """What the link is for, with its form, without using it up; 404 for a link that is used up or too old."""
     page = _account_link_page(services.store, teacher, _find_link(services, token), token)
     return render("account/account_link.html", page)
 
@@ -63,7 +63,7 @@ def follow_account_link(
 ) -> Response:
     """Use the link up: set a password, make an account or accept an invitation, then sign the teacher in.
 
-    A teacher who is signed in accepts an invitation with that account and types nothing. Leads to the course of an
+    A teacher who is signed in accepts an invitation with that account and types nothing. Redirects to the course of an
     invitation, else to the courses. 422 with the form for what cannot be used, 404 for a link that is used up or too
     old.
     """
@@ -102,9 +102,9 @@ def _account_problem(services: Services, link: AccountLink, typed: _NewAccount) 
 
 
 def _has_account(store: Store, link: AccountLink, email: str) -> bool:
-    """Whether that e-mail address has an account whose password this link may not set.
+    """Whether `email` has an account whose password this link may not set.
 
-    A reset link may set any, and an invitation none: it was shown to whoever invited, who is to set nobody's password.
+    A reset link may set any; an invitation none, since whoever invited has seen it; any other link only a missing one.
     """
     account = store.people.find_teacher(email) if link.kind != "reset" and parse_email(email) else None
     return account is not None and (link.kind == "invite" or account.password_hash is not None)
@@ -120,7 +120,7 @@ def _account_link_page(
 ) -> AccountLinkPage:
     """The page of a link with the course it invites to, if any, and what was typed except the password.
 
-    It also tells whether the link's e-mail address has an account with a password already.
+    It also says whether the link's e-mail address has an account whose password the link may not set.
     """
     course = store.courses.find(link.course_id) if link.course_id else None
     has_account = _has_account(store, link, link.email)

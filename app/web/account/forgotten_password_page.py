@@ -40,18 +40,18 @@ class ForgottenPasswordPage:
 
 @router.get("/forgotten-password")
 def show_forgotten_password(services: ServicesDep, asked: str = "") -> Response:
-    """The form for an e-mail address, or that a link was `asked` for; without mail, a sentence about whom to ask."""
+    """The form for an e-mail address; that a link is on its way if `asked` is "yes"; whom to ask, without mail."""
     page = ForgottenPasswordPage(services.mail is not None, asked=asked == "yes")
     return render("account/forgotten_password.html", page)
 
 
 @router.post("/forgotten-password")
 def mail_password_link(request: Request, services: ServicesDep, form: FormDep) -> Response:
-    """Have a link mailed to the account of that e-mail address, if there is one.
+    """Queue the mailing of a link to the account with that e-mail address, if there is one, and redirect.
 
-    The account is looked up after the response, in the thread that sends the mail, so that neither the answer nor the
-    time it takes tells who teaches here. 404 on a server without mail, 422 for what is no e-mail address, 429 after
-    many requests from one network, 503 when too much mail waits.
+    The account is looked up later, in the thread that sends the mail, so that neither the answer nor its time tells who
+    teaches here. In this order: 404 on a server without mail, 422 for what is no e-mail address, 429 after many
+    requests from this network, or from this browser if the account knows it, 503 if too much mail waits.
     """
     typed, mail, network = form.single_line("email", MAX_EMAIL_INPUT), services.mail, client_network(request)
     if mail is None:
@@ -74,16 +74,16 @@ def mail_password_link(request: Request, services: ServicesDep, form: FormDep) -
 
 
 def _refuse_form(typed: str, problem: str, status: int) -> Response:
-    """The form again with this status, what was typed, and the sentence about it."""
+    """The form again, with this status, what was typed, and the problem."""
     page = ForgottenPasswordPage(sends_mail=True, email=typed, problem=problem)
     return render("account/forgotten_password.html", page, status)
 
 
 def _mail_link(store: Store, mail: Mail, public_url: str, email: str) -> None:
-    """Mail a link for a new password to the teacher with that e-mail address.
+    """Mail a link for a new password to the teacher with that e-mail address, and log it.
 
-    Nothing happens where there is no such teacher, or they have had too many links in the last hour. Where the mail
-    cannot be sent, the link is deleted again and the error logged. The audit log records both outcomes.
+    Nothing happens without such a teacher, or after too many links in the last hour. If sending fails, the link is
+    deleted, the error logged, and nothing raised.
     """
     teacher = store.people.find_teacher(email)
     token = store.people.add_mailed_link(teacher) if teacher else None

@@ -40,7 +40,8 @@ def show_password_form(teacher: SignedIn) -> Response:
 @router.post("/password")
 @in_threads("password")
 def change_password(request: Request, services: ServicesDep, teacher: SignedIn, form: FormDep) -> Response:
-    """Set a new password: every other session of the teacher ends, and so do links that reset it; logged.
+    """Set a new password and log it: all sessions of the teacher end, except a new one here, and reset links stop
+    working.
 
     422 with the form for a wrong old password, or a new one that is too short or too long. Raises TooManyGuessesError
     after many wrong ones in this account, which nobody but its teacher can cause.

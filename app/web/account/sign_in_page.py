@@ -42,7 +42,7 @@ class SignInPage:
 
 @router.get("/sign-in")
 def show_sign_in(teacher: MaybeTeacher, next: str = "") -> Response:  # noqa: A002 - the word in the address
-    """The form; a teacher who is signed in already goes on to `next`."""
+    """The form; a teacher who is signed in already is redirected to `next`, which must be a path on this site."""
     if teacher:
         return RedirectResponse(path_on_this_site(next), 303)
     return render("account/sign_in.html", SignInPage(next=path_on_this_site(next)))
@@ -50,11 +50,11 @@ def show_sign_in(teacher: MaybeTeacher, next: str = "") -> Response:  # noqa: A0
 
 @router.post("/sign-in")
 async def sign_in(request: Request, services: ServicesDep, form: FormDep) -> Response:
-    """Check e-mail and password, start a session, and go to the form's `next`; 422 with the form where they are wrong.
+    """Check e-mail and password, start a session, and go to the form's `next`; 422 with the form if they are wrong.
 
     An unknown e-mail address gets the same answer as a wrong password, after the same work: nobody learns who has an
-    account. After many failures for that account or from that network, the right password still passes, but later;
-    a wrong one raises TooManyGuessesError. A browser that has been signed in to the account is counted by itself.
+    account. After many failures for that account or from that network, the right password still works, but later; a
+    wrong one raises TooManyGuessesError. A browser that has been signed in to the account is counted separately.
     """
     email = form.single_line("email", MAX_EMAIL_INPUT)
     guesses = _counted_as(request, services, email)
@@ -71,7 +71,10 @@ def _verify_and_sign_in(
     guesses: tuple[tuple[Limit, str], ...],
     refusal: TooManyGuessesError | None,
 ) -> Response:
-    """Verify the password and start a session; a wrong one counts in all of `guesses`, and then `refusal` is raised."""
+    """Verify the password and start a session; a wrong one is logged and counts in every bucket of `guesses`.
+
+    It then gets 422, or raises `refusal` if that is not None.
+    """
     email, path = form.single_line("email", MAX_EMAIL_INPUT), path_on_this_site(form.raw("next", MAX_TEXT))
     teacher = services.store.people.find_teacher(email) if parse_email(email) else None
     password, stored = form.raw("password", MAX_PASSWORD + 1), teacher.password_hash if teacher else None
@@ -88,7 +91,7 @@ def _verify_and_sign_in(
 
 
 def _counted_as(request: Request, services: Services, email: str) -> tuple[tuple[Limit, str], ...]:
-    """The buckets that a wrong password counts in, the account's bucket for this browser or network first.
+    """The buckets, as limit and key, that a wrong password counts in, the one for slow turns first.
 
     A browser that is known to the account has a single bucket; any other counts for the account from this network, for
     the account, and for the network.
@@ -111,9 +114,10 @@ def _first_refusal(services: Services, guesses: tuple[tuple[Limit, str], ...]) -
 
 @router.post("/sign-out")
 def sign_out(request: Request, store: StoreDep, form: FormDep, teacher: MaybeTeacher) -> Response:
-    """End the session of this browser, or every session of this teacher where the form says `everywhere`.
+    """End this browser's session, or every session of its teacher if the form says `everywhere`; go to the sign-in
+    page.
 
-    A session that has ended already is only forgotten by the browser.
+    If no teacher is signed in, only the cookie is deleted.
     """
     if teacher is None:
         response = RedirectResponse(url_for("show_sign_in"), 303)

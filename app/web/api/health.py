@@ -17,13 +17,12 @@ log = logging.getLogger("attention_shapes")
 
 @router.get("/healthz")
 async def health(services: ServicesDep) -> Response:
-    """200 while the database keeps what it is given; 503 with what is wrong while it does not.
+    """200 while the database can store something; 503 with what is wrong if it cannot, or if closing activities is
+    stuck.
 
-    It is also 503 where the thread that closes activities is stuck. A single activity whose answers cannot be
-    collected is a "problem" beside the status.
-
-    Answers within seconds, also while every thread of the app waits for the database. "full" and "read-only" mean that
-    pages can be read and nothing can be saved.
+    An activity whose answers cannot be collected leaves 200 and adds a "problem". Answers within seconds, even while
+    every thread of the app waits for the database. "full" and "read-only" mean that pages can be read and nothing can
+    be saved.
     """
     try:
         await services.health.run()

@@ -224,7 +224,7 @@ class ForwardRequest(BaseModel):
 
 @router.get("/models", name="api_list_models")
 def list_models(services: ServicesDep) -> list[ModelEntry]:
-    """Every model of the library; imported ones are found by their key alone."""
+    """Every model of the library, without imported ones, which are found by their key only."""
     return [ModelEntry(**_model_entry(model)) for model in services.library.models.values()]
 
 
@@ -233,7 +233,8 @@ def list_models(services: ServicesDep) -> list[ModelEntry]:
 def import_model(request: Request, services: ServicesDep, body: ImportRequest) -> ModelDetail:
     """Import a config.json, or a model of the Hub by its name; the same config always gets the same key.
 
-    422 where both are given, or neither, and for a config that cannot be read; else the status of the Hub's refusal.
+    Each request charges the network's storage budget first. 422 if both are given, or neither, and for a config that
+    cannot be read; else the status of the HubError.
     """
     services.storage.charge(client_network(request), BYTES_OF_MODEL)
     if body.hub is not None and body.config is None:
@@ -251,7 +252,7 @@ def show_model(services: ServicesDep, key: str) -> ModelDetail:
 
 @router.get("/models/{key}/parameters")
 def count_parameters(services: ServicesDep, key: str) -> dict[str, Any]:
-    """Every parameter tensor, and the sums, as `parameters --json` prints them."""
+    """Every parameter tensor of a model, library or imported, and the sums, as `parameters --json` prints them."""
     return parameters_json(library_with_model(services.library, services.store, key).model(key).architecture)
 
 
@@ -259,7 +260,7 @@ def count_parameters(services: ServicesDep, key: str) -> dict[str, Any]:
 def show_shapes(
     services: ServicesDep, key: str, tokens: int = 100, decoder_tokens: int | None = None
 ) -> dict[str, Any]:
-    """Every shape for a number of tokens, as `shapes --json` prints them."""
+    """Every shape of a model for `tokens` and `decoder_tokens`, as `shapes --json` prints them."""
     return shapes(
         library_with_model(services.library, services.store, key).model(key).architecture, tokens, decoder_tokens
     )
@@ -282,7 +283,7 @@ def show_worksheet(
 
 @router.post("/variants")
 def draw_variant(services: ServicesDep, body: VariantRequest) -> VariantEntry:
-    """The sheet that a seed draws from a worksheet, for one of its models or for the given one, without answers.
+    """The sheet that `seed` draws from a worksheet, for `model` or one that the seed chooses, without answers.
 
     The same seed always draws the same sheet. 404 for an unknown worksheet or model, 422 for a seed out of range.
     """
@@ -304,17 +305,18 @@ def list_misconceptions(services: ServicesDep) -> list[MisconceptionEntry]:
         for each in MISCONCEPTIONS
     }
     for sheet in services.library.worksheets.values():
-        for own in sheet.misconceptions:
-            entry = entries.setdefault(own.key, MisconceptionEntry(key=own.key, topics=[], nudge=own.question))
+        for each in sheet.misconceptions:
+            entry = entries.setdefault(each.key, MisconceptionEntry(key=each.key, topics=[], nudge=each.question))
             entry.topics = [*dict.fromkeys((*entry.topics, sheet.topic))]
     return [*entries.values()]
 
 
 @router.post("/grade", response_model_exclude_unset=True)
 def grade_answers(services: ServicesDep, body: GradeRequest) -> GradeReport:
-    """Mark answers, by blank, on the sheet of a worksheet or a code; nothing is stored.
+    """Grade answers, by blank, on the sheet of a worksheet or a code; nothing is stored.
 
-    Only with `hint` does the report hold one, of that level; it is null if all is right or nothing could be read.
+    The report has a `hint` of that level only if the request asks for one; it is null if all is right or nothing could
+    be read.
     """
     variant = _requested_variant(services, body)
     report = grade(variant, body.answers)
@@ -349,9 +351,9 @@ def _requested_variant(services: Services, body: GradeRequest) -> Variant:
 def run_forward(request: Request, services: ServicesDep, client: QueueClient, body: ForwardRequest) -> dict[str, Any]:
     """Run one head or layer in torch and report the shapes, time and memory observed; weights and input are random.
 
-    422 where it cannot be run, or where not exactly one of `model` and `config` is given; 404 for an unknown model;
-    429 where the network has started too much within the hour; 503 while too many wait, of everybody or of this
-    network, or after the process died; 504 where it took too long.
+    422 if it cannot be run, or if not exactly one of `model` and `config` is given; 404 for an unknown model; 429 if
+    the network has started too much within the hour; 503 if too many runs wait, in all or from this client, or the
+    process died; 504 if it took too long.
     """
     if (body.model is None) == (body.config is None):
         raise HTTPException(422, _("Give either “model” (its key) or “config” (the object of a config.json)."))
@@ -385,7 +387,7 @@ def _model_detail(model: Model) -> ModelDetail:
 
 
 def _rule(source: SizeSource, family: str) -> str:
-    """Where a size came from: "stated", "default of llama", "d/H", or "null: d/H" if a field is null."""
+    """Where a size came from: "stated", "default of llama", "d/H", or "null: d/H" if its field is null."""
     if source.is_default:
         return f"default of {family}"
     return f"null: {source.rule}" if source.is_null else source.rule or "stated"

@@ -106,18 +106,23 @@ class AskedSheet:
     status: int = 200
 
     def refused(self, problem: str, status: int = 404) -> AskedSheet:
-        """No sheet, with a sentence on what an address asks for; as it is if there is no problem, or was one before."""
+        """No sheet, and `problem` instead; unchanged if that is "". An earlier problem keeps sentence and status."""
         return replace(self.but(problem, status), variant=None) if problem else self
 
     def but(self, problem: str, status: int = 422) -> AskedSheet:
-        """The sheet with a sentence on something that the address says in vain; as it is if there is none."""
+        """The sheet, with a sentence on a part of the address that could not be followed; unchanged if that is "", or
+        if there is one already.
+        """
         if not problem or self.chooser.problem:
             return self
         return replace(self, chooser=replace(self.chooser, problem=problem), status=status)
 
 
 def worksheet_of_topic(library: Library, topic: str) -> Worksheet | None:
-    """The first worksheet of a topic that asks for numbers, has tokens as rows, and keeps the model as it is."""
+    """The first worksheet of a topic that asks for numbers, has tokens as rows, and keeps the model's key/value heads.
+
+    FIRST_WORKSHEET is tried first, then the library's order; None if no worksheet fits.
+    """
     first = library.worksheets.get(FIRST_WORKSHEET)
     fitting = (
         sheet
@@ -131,10 +136,10 @@ def worksheet_of_topic(library: Library, topic: str) -> Worksheet | None:
 def asked_sheet(
     request: Request, services: Services, worksheet: Worksheet, library: Library | None = None
 ) -> AskedSheet:
-    """The worksheet with the model and number of tokens of the address; its own where the address has none.
+    """The worksheet with the address's model and number of tokens, its defaults for those not given.
 
-    A model it is not true of, an unknown one or an impossible length gets a sentence instead of an exhibit.
-    `library` is the one that the worksheet is in, the app's if None.
+    An unknown model, one that the worksheet does not fit, or an impossible length gives no sheet, but a sentence and a
+    status. `library` holds the worksheet; None means the app's.
     """
     model, tokens = request.query_params.get("model", ""), request.query_params.get("tokens")
     variant, problem, status, length_is_wrong = None, "", 200, False
@@ -159,7 +164,10 @@ def exhibit_page(
     title: str,
     address: ExhibitAddress,
 ) -> tuple[ExhibitPage, int]:
-    """What the pages of all exhibits have, and the status; a step that is none becomes the first, with a sentence."""
+    """The part of the page that all exhibits share, and its status; `exhibit` is None if there is none to show.
+
+    A step that does not exist becomes the first, with a sentence.
+    """
     steps = len(exhibit.frames) if exhibit else 0
     text = request.query_params.get("step", "1")
     step = int(text) if text.isdecimal() and len(text) < 4 else 0
@@ -184,14 +192,14 @@ def exhibit_page(
 
 
 def _symbols(variant: Variant) -> tuple[str, ...]:
-    """What sentences write as mathematics: every letter, those of a first head, K_1, and each transposed, Kᵀ."""
+    """What sentences write as mathematics: every letter of sheet and hints, each with "_1", and each transposed, Kᵀ."""
     first = dict.fromkeys(f"{letter.partition('_')[0]}_1" for letter in variant.letters.values())
     letters = (*hint_letters(variant), *first)
     return (*letters, *(f"{letter}ᵀ" for letter in letters))
 
 
 def render_exhibit(template: str, page: ExhibitPage, status: int) -> Response:
-    """The page of an exhibit; the embeddable one may stand in a frame of any site."""
+    """The page of an exhibit; an embedded one may be framed by any site."""
     response = render(template, page, status)
     if page.address.embedded:
         response.headers.update(EMBEDDED_HEADERS)

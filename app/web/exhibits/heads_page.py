@@ -92,7 +92,7 @@ class HeadsPage(ExhibitPage):
 
 @router.get("/see/heads")
 def show_heads(request: Request, services: ServicesDep) -> Response:
-    """The exhibit for the model, the lengths and the step of the address, as far as it is dealt there."""
+    """The exhibit for the model, lengths, cards dealt and step in the address."""
     return _heads(request, services, embedded=False)
 
 
@@ -121,7 +121,7 @@ def _heads(request: Request, services: Services, *, embedded: bool) -> Response:
 
 
 def _groups_problem(variant: Variant, groups: str | None) -> str:
-    """Why a model cannot have so many key/value heads, and which numbers it can; "" if it can."""
+    """Why the model cannot have `groups` key/value heads, with possible numbers; "" if it can, or for None."""
     possible = possible_kv_heads(variant.architecture.H)
     if groups is None or _whole(groups) in possible:
         return ""
@@ -131,17 +131,14 @@ def _groups_problem(variant: Variant, groups: str | None) -> str:
 
 
 def _sheet_address(library: Library, variant: Variant) -> str:
-    """Where the same layer is a sheet on its heads in three dimensions; empty in a library without such a sheet."""
+    """The address of the first sheet on this layer in three dimensions, with this model and tokens; "" without one."""
     worksheet = worksheet_of_topic(library, three_dimensions.TOPIC.key)
     query = {"model": variant.model.key, "tokens": variant.tokens}
     return url_for("show_sheet", worksheet=worksheet.key, **query) if worksheet else ""
 
 
 def _with_heads(asked: AskedSheet, services: Services) -> AskedSheet:
-    """The sheet, or none with a reason where heads have no keys and values of their own; with those models in the menu.
-
-    A sheet on a single head requires the same of a model.
-    """
+    """The sheet, or the reason if its model fails SEVERAL_HEADS; the menu has the models that FIRST_WORKSHEET fits."""
     key = asked.variant.model.key if asked.variant else ""
     menu = model_menu(
         library_with_model(services.library, services.store, key), FIRST_WORKSHEET, asked.model_menu.chosen
@@ -156,12 +153,13 @@ def _with_heads(asked: AskedSheet, services: Services) -> AskedSheet:
 
 
 def _table(variant: Variant, typed: Mapping[str, str]) -> tuple[HeadsTable, HeadsExhibit]:
-    """The heads page for the query parameters in `typed`: the controls and boxes around the frames, and the frames.
+    """The controls and boxes around the frames, and the frames, for the query parameters in `typed`.
 
     "groups" is the number of key/value heads; anything but a divisor of the query heads means the model's number.
     "dealt" is how many cards are dealt (else 0), "key" the key card tried (else none). The dimensions typed for each
-    deck and the typed KV cache size are marked. The cache size for the model's own number of heads is shown only once
-    the typed one is right; a model that CACHE_OF_ALL_LAYERS refuses shows no cache sizes at all, and asks for none.
+    deck and the typed KV cache size are marked. The cache size for the model's default number of heads is shown only
+    once the typed one is right; a model that CACHE_OF_ALL_LAYERS refuses shows no cache sizes at all, and asks for
+    none.
     """
     architecture = variant.architecture
     possible = possible_kv_heads(architecture.H)
@@ -175,10 +173,10 @@ def _table(variant: Variant, typed: Mapping[str, str]) -> tuple[HeadsTable, Head
     drawing = HeadsExhibit(dealing, variant.letters)
     why_none = unmet(CACHE_OF_ALL_LAYERS, architecture, variant.tokens) or ""
     of_cache = None if why_none else mark_cache(variant, typed.get("cache", "")[:MAX_BOX_TEXT])
-    shows_own = of_cache is not None and of_cache.is_right
+    shows_default = of_cache is not None and of_cache.is_right
     table = HeadsTable(
         model=variant.model.name,
-        choices=tuple(_choice(variant, count, heads, shows_own, not why_none) for count in possible),
+        choices=tuple(_choice(variant, count, heads, shows_default, not why_none) for count in possible),
         cache_remark=why_none or variant.text.cached,
         drawing=drawing,
         decks=decks,
@@ -192,14 +190,14 @@ def _heads_of(variant: Variant, count: int) -> LayerHeads:
     return LayerHeads({**variant.sizes, "G": count})
 
 
-def _choice(variant: Variant, count: int, chosen: LayerHeads, shows_own: bool, has_cache: bool) -> GroupChoice:
+def _choice(variant: Variant, count: int, chosen: LayerHeads, shows_default: bool, has_cache: bool) -> GroupChoice:
     """The layer with `count` key/value heads: its columns of keys, and the parameters of W_K and W_V.
 
-    The cache size is None without a cache, and for the model's own number of heads unless `shows_own`.
+    The cache size is None without a cache, and for the model's default number of heads unless `shows_default`.
     """
     heads, architecture = _heads_of(variant, count), variant.architecture
     is_own = count == architecture.G
-    shown = has_cache and (shows_own or not is_own)
+    shown = has_cache and (shows_default or not is_own)
     return GroupChoice(
         count=count,
         is_own=is_own,
@@ -216,5 +214,5 @@ def _box_texts(typed: Mapping[str, str], key: str) -> tuple[str, ...]:
 
 
 def _whole(text: str) -> int | None:
-    """A whole number of an address; None for any other text."""
+    """A whole number of at most five digits; None for any other text."""
     return int(text) if text.isdecimal() and len(text) < 6 else None

@@ -59,7 +59,7 @@ def list_exhibits(library: LibraryDep) -> Response:
 
 
 def _slide(library: Library) -> ExhibitLine:
-    """Q and Kᵀ of one head, about to close."""
+    """The line of "Slide it together", with Q and Kᵀ of one head about to meet."""
     shapes = TypedShapes.of(library.variant(FIRST_WORKSHEET), {})
     shapes = replace(shapes, lengths=true_lengths(shapes))
     [product] = [each for each in products_of(shapes.table) if each.result == "scores"]
@@ -71,7 +71,7 @@ def _slide(library: Library) -> ExhibitLine:
 
 
 def _heads(library: Library) -> ExhibitLine:
-    """A layer's heads, each pair with its card."""
+    """The line of "Deal the heads", at its frame "pairs" with every card known."""
     variant = library.variant(LAYER_WORKSHEET)
     dealing = Dealing(LayerHeads(variant.sizes), known=frozenset(DECKS))
     about = _("Lift a layer’s heads off as cards, match query cards to key cards, and watch the KV cache shrink.")
@@ -79,7 +79,7 @@ def _heads(library: Library) -> ExhibitLine:
 
 
 def _token(library: Library) -> ExhibitLine:
-    """A decode step, shown by the exhibit's middle frame."""
+    """The line of "One more token", with its middle frame."""
     sheet = worksheet_of_topic(library, DECODE_TOPIC)
     assert sheet is not None  # noqa: S101 - the library has sheets on a decode step
     exhibit = token_exhibit(library.variant(sheet.key))
@@ -88,6 +88,6 @@ def _token(library: Library) -> ExhibitLine:
 
 
 def _line(exhibit: Exhibit, route: str, about: str, frame: str) -> ExhibitLine:
-    """A line of the list, with the frame of that key."""
+    """A line of the list, with the exhibit's frame whose key is `frame`."""
     [drawing] = [each.drawing for each in exhibit.frames if each.key == frame][:1]
     return ExhibitLine(exhibit.key, exhibit.title, url_for(route), about, drawing)

@@ -86,7 +86,7 @@ class SlidePage(ExhibitPage):
 def show_slide(request: Request, services: ServicesDep) -> Response:
     """The exhibit for the topic or worksheet, product, model, number of tokens and step of the address.
 
-    With `typed` the lengths are those of the sheet's boxes in the address, not the model's own.
+    With `typed` the lengths are those typed on the sheet, which the address holds, not the model's.
     """
     return _show(request, services, embedded=False)
 
@@ -105,7 +105,7 @@ def take_product(request: Request, services: ServicesDep, form: FormDep) -> Resp
 
 
 def _show(request: Request, services: Services, *, embedded: bool) -> Response:
-    """The page or the embeddable page; a product that cannot be shown gets a sentence instead."""
+    """The page, or the one for other sites if `embedded`; a product that cannot be shown gets a sentence instead."""
     wanted = request.query_params
     library = library_for(request, services, wanted.get("worksheet", ""))
     worksheet, problem = _worksheet(
@@ -134,7 +134,7 @@ def _show(request: Request, services: Services, *, embedded: bool) -> Response:
 
 
 def _known(library: Library, key: str) -> Worksheet | None:
-    """The worksheet of that key, which may be cut to some rows; None for an unknown one."""
+    """The library's worksheet with that key, cut to the rows that a key may name; None for an unknown key."""
     try:
         return library.worksheet(key)
     except WorksheetError:
@@ -142,10 +142,11 @@ def _known(library: Library, key: str) -> Worksheet | None:
 
 
 def _worksheet(library: Library, key: str, topic: str, *, typed: bool) -> tuple[Worksheet, str]:
-    """The worksheet of that key, or one of the topic; and why there is neither, then with the first one of all.
+    """The worksheet to show, and "" or why what was asked for does not exist; then it is the first on SLIDE_TOPIC.
 
-    A worksheet of a class, which no library here has, is shown with one of its topic; so is one in letters, of which
-    nothing was `typed`.
+    It is the worksheet of that key, if it is in numbers or something was `typed` on it; else one of its topic, of
+    `topic`, or, with neither, of SLIDE_TOPIC. A key that the library lacks is forgiven if `topic` is given, as for a
+    class's worksheet.
     """
     worksheet = _known(library, key)
     if worksheet and (worksheet.answers == "numbers" or typed):
@@ -162,9 +163,10 @@ def _worksheet(library: Library, key: str, topic: str, *, typed: bool) -> tuple[
 
 
 def _like_own(library: Library, worksheet: Worksheet, wanted: Mapping[str, str]) -> Worksheet:
-    """The worksheet with the rows of a class's own, and with its simplification of the heads.
+    """The worksheet with the rows that the address names, and simplified heads if it says "simplified", as a class has
+    it.
 
-    Rows that nothing is called like are left out.
+    Unknown rows are left out; if none is known, the worksheet keeps its rows.
     """
     named = library.wording.topics[worksheet.topic].rows
     rows = tuple(row for row in dict.fromkeys(wanted["rows"].split(",")) if row in named)
@@ -181,7 +183,7 @@ def _topics(library: Library, chosen: str) -> tuple[SlideChoice, ...]:
 
 
 def _has_products(library: Library, topic: str) -> bool:
-    """Whether a topic has products, with the model and length of its first worksheet."""
+    """Whether a topic has products to slide, with the model and length of its first worksheet; False without one."""
     worksheet = worksheet_of_topic(library, topic)
     if worksheet is None:
         return False
@@ -208,13 +210,13 @@ class _Slide:
 
     @property
     def is_known(self) -> bool:
-        """Whether the product that is asked for is one of the topic; whether one is named at all."""
+        """Whether the topic has the product that the address names; True if it names none."""
         asked = self.wanted.get("product", "")
         return not asked or any(product.result == asked for product in self.products)
 
     @cached_property
     def product(self) -> Product | None:
-        """The product that is asked for; if none is named the scores, or the first. None for what the topic lacks."""
+        """The product that the address names; without a name the scores, else the first; None if there is no such."""
         by_result = {product.result: product for product in self.products}
         asked = self.wanted.get("product", "")
         keys = [asked] if asked else [SLIDE_PRODUCT, *by_result]
@@ -222,7 +224,7 @@ class _Slide:
 
     @cached_property
     def typed(self) -> Mapping[str, str]:
-        """The texts of the sheet's boxes in the address."""
+        """The texts of the sheet's boxes in the address, without empty ones; none unless the lengths are typed ones."""
         names = self.variant.blanks_by_name if self.is_typed else ()
         return {name: self.wanted[name][:MAX_BOX_TEXT] for name in names if self.wanted.get(name)}
 
@@ -243,14 +245,14 @@ class _Slide:
 
     @cached_property
     def exhibit(self) -> Exhibit | None:
-        """The frames; None while a length is missing, and for a table without products."""
+        """The frames; None if there is no product, or a side of it is unknown."""
         if self.product is None or not has_every_side(self.shapes, self.product):
             return None
         return slide_exhibit(self.shapes, self.product)
 
     @cached_property
     def multiplied_shapes(self) -> TypedShapes | None:
-        """The shapes of the product; None where of typed lengths no single head can be shown."""
+        """The shapes with the product multiplied; None without a product, or if the typed lengths fit no one head."""
         try:
             return multiplied(self.shapes, self.product) if self.product else None
         except UnmultipliableError:
@@ -281,9 +283,9 @@ class _Slide:
 
     @cached_property
     def _rows_to_fill_in(self) -> list[str]:
-        """The rows of the sheet without which a side of the product stays unknown; [] where it stays so with them.
+        """The rows of the sheet without which a side of the product stays unknown; [] if all rows would not be enough.
 
-        Where each of several rows would tell a side, all of them.
+        If any one of several rows would be enough, all rows with empty boxes.
         """
         key, variant = self.variant.problem.answers, self.variant
         empty = [blank for blank in variant.blanks if blank not in self._read]
@@ -307,8 +309,8 @@ class _Slide:
             query = {"worksheet": self.worksheet.key}
         if self.product:
             query["product"] = self.product.result
-        kept = ("typed", "practice", "decoded", "activity", "number", "rows", "simplified")
-        more = {name: self.wanted[name] for name in kept if name in self.wanted}
+        passed_on = ("typed", "practice", "decoded", "activity", "number", "rows", "simplified")
+        more = {name: self.wanted[name] for name in passed_on if name in self.wanted}
         return {**query, "model": self.variant.model.key, "tokens": str(self.variant.tokens), **more, **self.typed}
 
     @property
@@ -339,13 +341,13 @@ def _back(variant: Variant, *, practising: bool) -> str:
 
 
 def _choice(variant: Variant, product: Product, chosen: Product | None) -> SlideChoice:
-    """A product in the menu."""
+    """A product in the menu, such as 'S = Q · Kᵀ'."""
     text = f"{variant.letters[product.result]} = {write_formula(variant, product.result)}"
     return SlideChoice(product.result, text, product == chosen)
 
 
 def _take_over(slide: _Slide) -> TakeOver | None:
-    """The form for a product that fits, on a sheet that asks for its result."""
+    """The form that puts the result's shape into the sheet; None if it does not fit, or the sheet lacks its boxes."""
     boxes = _result_boxes(slide)
     if not boxes or not boxes.keys() <= slide.variant.blanks_by_name.keys():
         return None
@@ -364,7 +366,10 @@ def _take_over(slide: _Slide) -> TakeOver | None:
 
 
 def _result_boxes(slide: _Slide) -> dict[str, str]:
-    """What the boxes of the result are to hold; empty where the product does not fit, or is but a part of it."""
+    """The texts for the boxes of the result, by name; empty if a side is unknown or the inner sides differ.
+
+    Also empty if lengths are not typed ones, and for one head of a matrix that holds several.
+    """
     product, shapes, table = slide.product, slide.multiplied_shapes, slide.variant.table
     fits = slide.exhibit is not None and slide.exhibit.frames[-1].key != "bounce"
     if not (fits and slide.is_typed and product and shapes):

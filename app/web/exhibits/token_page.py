@@ -40,7 +40,7 @@ class StepPrice:
 
     @property
     def share(self) -> float:
-        """The operations with a cache, in hundredths of those without, but enough to be seen."""
+        """The operations with a cache in per cent of those without, at least 0.5 so that the bar can be seen."""
         return max(0.5, 100 * self.costs.with_cache / self.costs.without_cache)
 
 

@@ -1,4 +1,4 @@
-"""/handout/jobs/…: the progress of a print job, started on the page of handouts or of a class, and its PDF."""
+"""/handout/jobs/…: the progress of a large handout, started on the page of handouts or of a class, and its PDF."""
 
 from __future__ import annotations
 
@@ -7,68 +7,76 @@ from typing import Annotated
 
 from annotated_doc import Doc
 from fastapi import APIRouter, Depends, Request, Response
-from fastapi.responses import FileResponse, RedirectResponse
+from fastapi.responses import RedirectResponse
 from starlette.exceptions import HTTPException
 
-from app.handout.handout_printer import HandoutPrinter
-from app.handout.print_jobs import PrintJob
+from app.machine.jobs import Job
 from app.store import Teacher
 from app.translation import gettext as _
+from app.web.handouts.handout_form import pdf_response
 from app.web.shared.permissions import MaybeTeacher, require_practice
-from app.web.shared.services import ServicesDep
+from app.web.shared.services import Services, ServicesDep
 from app.web.shared.templating import is_htmx, render_page_or_fragment
 from app.web.shared.urls import url_for
 
 router = APIRouter(include_in_schema=False, dependencies=[Depends(require_practice)])
 
 REFRESH_S = 3  # without script
-PDF_HEADERS = {"Cache-Control": "private, no-store"}
 
 
 @dataclass(frozen=True)
 class PrintJobPage:
     """The variables of templates/handouts/print_job.html and _print_job.html."""
 
-    job: Annotated[PrintJob, Doc("The handout that waits, is being made, or is ready.")]
-    jobs_before: Annotated[int, Doc("How many handouts are made before it; 0 once it has been started.")] = 0
+    job: Annotated[Job, Doc("The handout that waits, is being made, or is ready.")]
+    problem: Annotated[str, Doc("Why there will be no PDF; empty if there is one or it is waited for.")]
 
 
 @router.get("/handout/jobs/{key}.pdf")
 def download_print_job(services: ServicesDep, teacher: MaybeTeacher, key: str) -> Response:
-    """Send the PDF of a print job; redirects to the job's page while it is not ready."""
-    pdf = services.printer.find_pdf(_find_job(services.printer, key, teacher))
-    if pdf is None:
+    """Send the PDF of a handout; redirects to its page while it is not ready."""
+    job = _find_job(services, key, teacher)
+    if job.ending != "ready":
         return RedirectResponse(url_for("show_print_job", key=key), 303)
-    return FileResponse(pdf, media_type="application/pdf", filename="handout.pdf", headers=PDF_HEADERS)
+    return pdf_response(services.jobs.result(job), "handout")
 
 
 @router.get("/handout/jobs/{key}")
 def show_print_job(request: Request, services: ServicesDep, teacher: MaybeTeacher, key: str) -> Response:
-    """Show the progress of a print job; to htmx, which asks again by itself, only that part of the page.
+    """Show the progress of a handout; to htmx, which asks again by itself, only that part of the page.
 
-    A browser without script loads the page again every REFRESH_S seconds until the job is ready or has failed.
+    A browser without script loads the page again every REFRESH_S seconds until the handout is ready or has failed.
     """
-    job = _find_job(services.printer, key, teacher)
-    page = PrintJobPage(job, services.printer.jobs_before(job))
+    job = _find_job(services, key, teacher)
+    page = PrintJobPage(job, _problem(job))
     response = render_page_or_fragment(request, "handouts/print_job.html", "handouts/_print_job.html", page)
-    if not (is_htmx(request) or job.is_finished):
+    if not (is_htmx(request) or job.ending):
         response.headers["Refresh"] = str(REFRESH_S)
     return response
 
 
 @router.post("/handout/jobs/{key}/cancel")
 def cancel_print_job(services: ServicesDep, teacher: MaybeTeacher, key: str) -> Response:
-    """Cancel a print job that waits or is being made, and show its page; a finished one stays as it is."""
-    services.printer.cancel_job(_find_job(services.printer, key, teacher))
+    """Cancel a handout that waits or is being made, and show its page; a finished one stays as it is."""
+    services.jobs.cancel(_find_job(services, key, teacher))
     return RedirectResponse(url_for("show_print_job", key=key), 303)
 
 
-def _find_job(printer: HandoutPrinter, key: str, teacher: Teacher | None) -> PrintJob:
-    """Return the print job with this key; raises 404 for one that is expired, unknown or another teacher's.
+def _find_job(services: Services, key: str, teacher: Teacher | None) -> Job:
+    """The handout with this key; 404 for one that is expired, unknown or another teacher's.
 
-    A job that belongs to no teacher is for everybody who has its key; `teacher` is None for a visitor.
+    One that belongs to no teacher is for everybody who has its key; `teacher` is None for a visitor.
     """
-    job = printer.find_job(key, teacher.id if teacher else None)
-    if job is None:
+    job = services.jobs.find(key)
+    if job is None or job.kind != "handout" or job.teacher_id not in (None, teacher.id if teacher else None):
         raise HTTPException(404, _("This handout has been deleted: create it again from its page."))
     return job
+
+
+def _problem(job: Job) -> str:
+    """The sentence about a handout that has ended without a PDF; "" for any other."""
+    if job.ending == "cancelled":
+        return _("This handout was cancelled.")
+    if job.ending == "lost":
+        return _("This handout was lost when the server stopped: create it again.")
+    return job.problem

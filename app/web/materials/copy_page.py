@@ -60,20 +60,20 @@ class Original:
 
     @property
     def questions(self) -> tuple[str, ...]:
-        """What an exit ticket asks; nothing for a worksheet, which has a page of its own."""
+        """The questions of an exit ticket; none for a worksheet."""
         asked = self.settings.get("questions") if self.kind == "ticket" else ()
         return tuple(str(each.get("text", "")) for each in asked or () if isinstance(each, dict))
 
 
 @router.get("/worksheets/copy")
 def show_copy_form(request: Request, services: ServicesDep, teacher: SignedIn, courses: EditableCourses) -> Response:
-    """The form for a copy of what the library has: a `worksheet`, also with a `model` and lengths, or a `ticket`."""
+    """The form for a copy of the library's `ticket` in the query, else its `worksheet` with `model` and lengths."""
     return _show_form(services.store, teacher, courses, _original_in_library(services, dict(request.query_params)))
 
 
 @router.post("/worksheets/copy")
 def copy_from_library(services: ServicesDep, teacher: SignedIn, courses: EditableCourses, form: FormDep) -> Response:
-    """Copy what the library has."""
+    """Copy a worksheet or exit ticket of the library; see `_copy`."""
     names = ("worksheet", "model", "tokens", "decoded", "ticket")
     original = _original_in_library(services, {name: form.single_line(name) for name in names})
     return _copy(services.store, teacher, courses, original, form)
@@ -81,7 +81,7 @@ def copy_from_library(services: ServicesDep, teacher: SignedIn, courses: Editabl
 
 @router.get("/worksheets/{material_id:int}/copy")
 def show_material_copy_form(store: StoreDep, access: ReadableMaterial, courses: EditableCourses) -> Response:
-    """The form for a copy of what a teacher of this course wrote."""
+    """The form for a copy of a stored material that the teacher may read."""
     address = url_for("copy_material", material_id=access.material.id)
     original = Original(access.material.kind, access.material.content, address, {})
     return _show_form(store, access.teacher, courses, original)
@@ -89,7 +89,7 @@ def show_material_copy_form(store: StoreDep, access: ReadableMaterial, courses: 
 
 @router.post("/worksheets/{material_id:int}/copy")
 def copy_material(store: StoreDep, access: ReadableMaterial, courses: EditableCourses, form: FormDep) -> Response:
-    """Copy what a teacher of this course wrote, as it was saved last."""
+    """Copy a stored material in its newest version; see `_copy`."""
     address = url_for("copy_material", material_id=access.material.id)
     original = Original(access.material.kind, access.material.content, address, {})
     return _copy(store, access.teacher, courses, original, form)
@@ -108,13 +108,13 @@ def show_shared_copy_form(
 def copy_shared(
     store: StoreDep, teacher: SignedIn, material: SharedMaterial, courses: EditableCourses, form: FormDep, token: str
 ) -> Response:
-    """Copy what somebody shared by a link, as it was saved last."""
+    """Copy the newest version of what somebody shared by a link; see `_copy`."""
     original = Original(material.kind, material.content, url_for("copy_shared", token=token), {})
     return _copy(store, teacher, courses, original, form)
 
 
 def _original_in_library(services: Services, values: Mapping[str, str]) -> Original:
-    """The worksheet or ticket of the library that these values name; raises 404 where there is none."""
+    """The ticket that `values` name, else the worksheet with their model and lengths; 404 without such a thing."""
     address, named = url_for("copy_from_library"), {name: text for name, text in values.items() if text}
     if ticket := services.tickets.get(values.get("ticket", "")):
         return Original("ticket", ticket.settings, address, {"ticket": ticket.key})
@@ -128,7 +128,7 @@ def _original_in_library(services: Services, values: Mapping[str, str]) -> Origi
 
 
 def _show_form(store: Store, teacher: Teacher, courses: tuple[Course, ...], original: Original) -> Response:
-    """The form, with a title that no other worksheet or ticket of the teacher has."""
+    """The form with a proposed title, which no other material that the teacher can read has."""
     title = title_of_copy(original.title, {material.title for material in store.materials.readable_by(teacher)})
     page = CopyPage(
         teacher, original.kind, original.title, title, original.questions, original.address, original.values, courses
@@ -139,9 +139,10 @@ def _show_form(store: Store, teacher: Teacher, courses: tuple[Course, ...], orig
 def _copy(
     store: Store, teacher: Teacher, courses: tuple[Course, ...], original: Original, form: FormReader
 ) -> Response:
-    """Copy the original to where the form says, and go on to edit the copy; 422 with the form without a title.
+    """Add the copy to the course in the form's `into`, or to the teacher's own if that is empty, log it, and open its
+    editor.
 
-    404 for a course that the teacher may not change.
+    404 for a course that the teacher may not change, then 422 with the form for an empty title.
     """
     title, into = form.single_line("title"), form.single_line("into")
     owner = next((course for course in courses if str(course.id) == into), None) if into else teacher

@@ -51,9 +51,10 @@ def show_import_form(teacher: SignedIn, courses: EditableCourses) -> Response:
 
 @router.post("/worksheets/import")
 def import_file(services: ServicesDep, teacher: SignedIn, courses: EditableCourses, form: FormDep) -> Response:
-    """Add what the file holds, else the text, and go to it; 422 with the text and its problems where it is unusable.
+    """Add the material in the uploaded file, else in the text, log it, and go to it.
 
-    404 for a course that the teacher may not change.
+    404 for a course that the teacher may not change; 422 with the text and the first MAX_SHOWN_PROBLEMS problems if it
+    is unusable.
     """
     page = ImportPage(teacher, courses, form.single_line("into"), form.raw("text", MAX_BODY))
     owner = next((each for each in courses if str(each.id) == page.into), None) if page.into else teacher
@@ -72,7 +73,7 @@ def import_file(services: ServicesDep, teacher: SignedIn, courses: EditableCours
 
 
 def _read(services: Services, text: str) -> MaterialFile:
-    """What a text holds, with any imported model that it names; raises MaterialFileError."""
+    """The material in a text, which may name imported models; raises MaterialFileError, also for an empty text."""
     if not text.strip():
         raise MaterialFileError([_("Choose a file, or paste its text.")])
     try:

@@ -37,7 +37,11 @@ class MaterialQuery:
     kind: str = ""
 
     def finds(self, line: MaterialLine) -> bool:
-        """Whether a line has the topic, the model, the kind, and every word in its title or the names of the two."""
+        """Whether a line has the topic, the model and the kind asked for, and each word in its title, topic's or
+        model's name.
+
+        What is empty in the query is not asked for. A worksheet has its default model and those to draw from.
+        """
         text = f"{line.title} {line.topic_name} {line.model_name}".casefold()
         return (
             (not self.topic or line.topic == self.topic)
@@ -95,7 +99,7 @@ class MaterialListPage:
 
 @router.get("/worksheets")
 def list_materials(request: Request, services: ServicesDep, teacher: SignedIn) -> Response:
-    """The list, narrowed down by the address: `words`, `topic`, `model`, `kind`, and the number of the `page`."""
+    """The list, filtered by the query's `words`, `topic`, `model` and `kind`, at its `page`."""
     values = request.query_params
     query = MaterialQuery(
         values.get("words", "").strip()[:MAX_LINE],
@@ -122,7 +126,7 @@ def list_materials(request: Request, services: ServicesDep, teacher: SignedIn) -
 
 
 def _all_lines(services: Services, teacher: Teacher, taught: Mapping[str, TaughtCourse]) -> Iterator[MaterialLine]:
-    """A line for everything that the teacher can use, in the order of its groups."""
+    """A line for each material that the teacher can read, their own first, then for the library's."""
     library, materials = services.library, services.store.materials.readable_by(teacher)
     usable = with_materials(library, {}, services.store, materials)
     for key in ("mine", *taught):
@@ -142,7 +146,7 @@ def _may_edit(taught: TaughtCourse) -> bool:
 
 
 def _own_line(library: Library, group: str, material: Material, can_edit: bool, problem: str) -> MaterialLine:
-    """The line of a material; without its topic and model where it cannot be used."""
+    """The line of a stored material; without topic and model for a ticket, and for a worksheet that cannot be used."""
     about: dict[str, Any] = {"material": material, "can_edit": can_edit, "problem": problem}
     if sheet := library.worksheets.get(material.key):
         return _sheet_line(library, group, sheet, **about)
@@ -174,7 +178,10 @@ def _questions(count: int) -> str:
 def _groups(
     lines: Iterable[MaterialLine], taught: Mapping[str, TaughtCourse], *, is_whole: bool
 ) -> tuple[MaterialGroup, ...]:
-    """The lines in their groups, in order; a group without lines is there only where nothing was searched for."""
+    """The lines in their groups, in order: mine, each course's, the library's.
+
+    A group without lines is shown only if `is_whole`, and never for the library or an archived course.
+    """
     names = {"mine": _("Mine"), **{key: each.course.title for key, each in taught.items()}, "library": _("Library")}
     by_group: dict[str, list[MaterialLine]] = {key: [] for key in names}
     for line in lines:

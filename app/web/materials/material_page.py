@@ -111,9 +111,10 @@ class SharedMaterialPage:
 def show_material(
     request: Request, services: ServicesDep, access: ReadableMaterial, courses: EditableCourses, done: str = ""
 ) -> Response:
-    """What students would see, who saved which version when, and what else can be done with it.
+    """A material as students would see it, a page of its versions, and what the teacher can do with it.
 
-    `done` is what was just done, for a sentence. A link that was just made is shown to whoever made it.
+    `done` chooses the sentence about what was just done. Its link is shown if the browser still holds the link's cookie
+    and the teacher may edit. The courses to move it to are offered only for a teacher's own material.
     """
     notices = {
         "imported": _("The file is imported."),
@@ -145,9 +146,10 @@ def show_material(
 
 @router.get("/worksheets/{material_id:int}/file.toml")
 def export_material(store: StoreDep, access: ReadableMaterial, version: str = "") -> Response:
-    """Its settings as a TOML file, as in worksheets/ or worksheets/exit-tickets/; those of an older version, if named.
+    """Its settings as a TOML file, as in worksheets/ or worksheets/exit-tickets/: the newest version, or number
+    `version`.
 
-    404 where there is no version of that number.
+    404 if there is no such version.
     """
     number = whole_number(version, MAX_VERSION) or 0 if version else access.material.version
     saved = store.materials.version(access.material, number)
@@ -161,7 +163,10 @@ def export_material(store: StoreDep, access: ReadableMaterial, version: str = ""
 
 @router.post("/worksheets/{material_id:int}/restore")
 def restore_version(store: StoreDep, access: EditableMaterial, form: FormDep) -> Response:
-    """Make an older `version` the newest again, as a new one; 404 where there is no such version."""
+    """Save an older `version` again as the newest, and log it; 404 if there is no such version.
+
+    The page confirms it, unless somebody saved another version in the meantime, in which case nothing is stored.
+    """
     number = whole_number(form.raw("version"), MAX_VERSION) or 0
     save = store.materials.restore(access.material, number, access.teacher)
     if save is None:
@@ -172,7 +177,7 @@ def restore_version(store: StoreDep, access: EditableMaterial, form: FormDep) ->
 
 @router.post("/worksheets/{material_id:int}/move")
 def move_material(store: StoreDep, access: EditableMaterial, courses: EditableCourses, form: FormDep) -> Response:
-    """Make a teacher's own material one of a course that they lead; 404 for another course, or one of a course."""
+    """Move a teacher's material into a course that they may change, and log it; 404 for other courses or materials."""
     course = next((each for each in courses if str(each.id) == form.raw("course")), None)
     if course is None or access.course is not None:
         raise HTTPException(404)
@@ -183,7 +188,10 @@ def move_material(store: StoreDep, access: EditableMaterial, courses: EditableCo
 
 @router.post("/worksheets/{material_id:int}/share")
 def share_material(request: Request, store: StoreDep, access: EditableMaterial) -> Response:
-    """Make a link by which every teacher who is signed in here sees and copies it; an earlier one stops working."""
+    """Make a link by which every teacher signed in here can see and copy it, and log it; an earlier link stops working.
+
+    Redirects to its page, which shows the link for some minutes.
+    """
     token = store.materials.share(access.material)
     store.audit_log.record(access.teacher, AuditAction.MATERIAL_SHARED, access.material)
     address = url_for("show_material", material_id=access.material.id)
@@ -192,7 +200,7 @@ def share_material(request: Request, store: StoreDep, access: EditableMaterial) 
 
 @router.post("/worksheets/{material_id:int}/stop-sharing")
 def stop_sharing_material(store: StoreDep, access: EditableMaterial) -> Response:
-    """Withdraw the link."""
+    """Withdraw the link, log it, and go back to the page."""
     store.materials.stop_sharing(access.material)
     store.audit_log.record(access.teacher, AuditAction.MATERIAL_UNSHARED, access.material)
     return _back(access, "unshared")
@@ -200,7 +208,7 @@ def stop_sharing_material(store: StoreDep, access: EditableMaterial) -> Response
 
 @router.post("/worksheets/{material_id:int}/remove")
 def remove_material(store: StoreDep, access: EditableMaterial) -> Response:
-    """Remove it: activities keep their copies, and it can be put back for some weeks."""
+    """Remove it, log it, and go to the list: activities keep their copies, and it can be restored for some weeks."""
     store.materials.remove(access.material)
     store.audit_log.record(access.teacher, AuditAction.MATERIAL_REMOVED, access.material)
     return RedirectResponse(url_for("list_materials", done="removed"), 303)
@@ -208,7 +216,7 @@ def remove_material(store: StoreDep, access: EditableMaterial) -> Response:
 
 @router.post("/worksheets/{material_id:int}/put-back")
 def put_back_material(store: StoreDep, access: RemovedMaterial) -> Response:
-    """Put back what was removed."""
+    """Restore a removed material, log it, and go to its page."""
     store.materials.remove(access.material, removed=False)
     store.audit_log.record(access.teacher, AuditAction.MATERIAL_PUT_BACK, access.material)
     return _back(access, "put-back")
@@ -223,26 +231,27 @@ def show_shared_material(services: ServicesDep, teacher: SignedIn, material: Sha
 
 
 def _back(access: MaterialAccess, done: str) -> Response:
-    """Back to the page, with what was just done."""
+    """Redirect to the material's page; `done`, if not empty, says what was just done."""
     values = {"done": done} if done else {}
     return RedirectResponse(url_for("show_material", material_id=access.material.id, **values), 303)
 
 
 def _content(services: Services, material: Material) -> MaterialContent:
-    """What students would see of a material, as it was saved last."""
-    own = with_materials(services.library, {}, services.store, [material])
-    if material.id in own.unusable:
-        return MaterialContent(problem=own.unusable[material.id])
+    """What students would see of the newest version: ticket, or sheet with empty rows, or why it cannot be used."""
+    materials = with_materials(services.library, {}, services.store, [material])
+    if material.id in materials.unusable:
+        return MaterialContent(problem=materials.unusable[material.id])
     if material.kind == "ticket":
-        return MaterialContent(ticket=own.tickets[material.key])
-    variant = own.library.variant(material.key)
+        return MaterialContent(ticket=materials.tickets[material.key])
+    variant = materials.library.variant(material.key)
     return MaterialContent(variant, row_views(variant, {}, None), question_views(variant, {}, locked=True))
 
 
 def _with_changes(versions: Sequence[MaterialVersion], count: int) -> Iterator[VersionLine]:
-    """The first `count` versions with what has changed since the one after them in the list, which is the one before.
+    """The first `count` versions, each with the lines that changed since the version before it.
 
-    The list is from the newest on; the very first version has changed nothing.
+    `versions` has the newest first. The last one has no version before it, and no changes. Lines are cut to
+    MAX_CHANGED_LINES.
     """
     texts = [write_toml(version.content) for version in versions]
     for version, text, before in zip(versions[:count], texts, [*texts[1:], texts[-1]], strict=False):
@@ -251,21 +260,20 @@ def _with_changes(versions: Sequence[MaterialVersion], count: int) -> Iterator[V
 
 
 def changed_lines(before: str, after: str) -> tuple[ChangedLine, ...]:
-    """The lines of two texts that are in one of them alone, in order; empty ones left out.
+    """The lines that two texts do not share, in order: removed ones before added ones; empty lines are left out.
 
-    A line that is there several times is compared with the other text's first, second and so on. So each has at most
-    one place in the other text, and the most lines that stay are the longest series of places that only grows: found in
-    time that grows with the lines, and not with their square.
+    The n-th occurrence of a line can only match the n-th in the other text, so that the longest common sequence is
+    found in n log n steps.
     """
     old, new = _numbered(before.splitlines()), _numbered(after.splitlines())
     place = {line: index for index, line in enumerate(new)}
     common = [(index, place[line]) for index, line in enumerate(old) if line in place]
-    found, old_from, new_from = list[ChangedLine](), 0, 0
+    changed, old_from, new_from = list[ChangedLine](), 0, 0
     for old_to, new_to in [*_longest_growing(common), (len(old), len(new))]:
-        found += [ChangedLine("removed", line) for line, _number in old[old_from:old_to] if line]
-        found += [ChangedLine("added", line) for line, _number in new[new_from:new_to] if line]
+        changed += [ChangedLine("removed", line) for line, _number in old[old_from:old_to] if line]
+        changed += [ChangedLine("added", line) for line, _number in new[new_from:new_to] if line]
         old_from, new_from = old_to + 1, new_to + 1
-    return tuple(found)
+    return tuple(changed)
 
 
 def _numbered(lines: Iterable[str]) -> list[tuple[str, int]]:
@@ -279,7 +287,7 @@ def _numbered(lines: Iterable[str]) -> list[tuple[str, int]]:
 
 
 def _longest_growing(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The longest choice of pairs whose second numbers grow, in order; the first numbers grow already."""
+    """The longest selection of pairs, in order, whose second numbers increase; the first numbers increase already."""
     ends, before = list[int](), list[int]()  # the pair that ends the best choice of each length; of each pair, the last
     values = list[int]()  # the second numbers of `ends`
     for index, (_first, second) in enumerate(pairs):

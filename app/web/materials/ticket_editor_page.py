@@ -98,14 +98,14 @@ class TicketEditorPage:
 
 @router.get("/tickets/new")
 def show_new_ticket(services: ServicesDep, teacher: SignedIn, course: str = "") -> Response:
-    """The editor with an empty ticket, for the teacher's own or for a course."""
+    """The editor with an empty ticket, the teacher's or for `course`; see `owner_of_new` for what that refuses."""
     owner = owner_of_new(services, teacher, course)
     return _render_editor(replace(_editor_page(TicketTexts()), course=_course_of(owner)))
 
 
 @router.post("/tickets")
 def add_ticket(services: ServicesDep, teacher: SignedIn, form: FormDep) -> Response:
-    """Store a new ticket and go on editing it; 422 with everything typed where a field cannot be used."""
+    """Store a new ticket, log it, and go on editing it; 422 with everything typed if a field cannot be used."""
     texts, owner = _form_texts(form), owner_of_new(services, teacher, form.raw("course"))
     ticket, errors = check_ticket("", ticket_settings(texts))
     if ticket is None:
@@ -119,7 +119,7 @@ def add_ticket(services: ServicesDep, teacher: SignedIn, form: FormDep) -> Respo
 def show_ticket_editor(access: EditableMaterial, done: str = "") -> Response:
     """The editor with the newest version of a ticket; 404 for a worksheet.
 
-    A ticket that can no longer be read leads to its page, which says why.
+    A ticket that can no longer be read leads to its page, which says why. `done` "saved" confirms a save.
     """
     material = _ticket_only(access.material)
     try:
@@ -132,10 +132,10 @@ def show_ticket_editor(access: EditableMaterial, done: str = "") -> Response:
 
 @router.post("/tickets/{material_id:int}")
 def save_ticket(services: ServicesDep, access: MaterialToSave, form: FormDep) -> Response:
-    """Save another version and go on editing; 422 with everything typed where a field cannot be used.
+    """Save another version, log it, and go on editing; 422 with everything typed if a field cannot be used.
 
-    409 where somebody saved a version after the one that was opened, or removed the ticket: nothing is stored, and the
-    page says so above what was typed.
+    409 if somebody removed the ticket, or saved a version other than the one opened and what was typed, unless the
+    form's `overwrite` is that version's number: nothing is stored, and the page says so. 404 for a worksheet.
     """
     material, texts = _ticket_only(access.material), _form_texts(form)
     version = whole_number(form.raw("version"), LARGEST_ID) or 0
@@ -177,7 +177,6 @@ def _ticket_only(material: Material) -> Material:
 
 
 def _form_texts(form: FormReader) -> TicketTexts:
-    """The fields of the form as they were typed."""
     questions = tuple(
         QuestionFields(
             name,
@@ -195,7 +194,7 @@ def _form_texts(form: FormReader) -> TicketTexts:
 
 
 def _conflict(newest: Material, ticket: Ticket) -> TicketConflict:
-    """What the newest version holds that the typed ticket lacks, and the other way round."""
+    """The lines of the newest version that the typed ticket lacks, and the other way round."""
     theirs, typed = ticket_lines(ticket_of_material(newest)), ticket_lines(ticket)
     return TicketConflict(
         newest,
@@ -207,14 +206,14 @@ def _conflict(newest: Material, ticket: Ticket) -> TicketConflict:
 def _editor_page(
     texts: TicketTexts, material: Material | None = None, course: Course | None = None
 ) -> TicketEditorPage:
-    """The editor with these texts, and their preview."""
+    """The editor with these texts and their preview; `material` is None for a new ticket."""
     ticket = draft_ticket(texts)
     place = (material.id, course, material.version) if material else (0, course, 0)
     return TicketEditorPage(texts, ticket, picking_rule(ticket), QUESTION_KINDS, LIMITS, *place)
 
 
 def _refuse(page: TicketEditorPage, errors: Sequence[SettingError]) -> Response:
-    """The editor with 422, each error's sentence beside its field, and the focus on the first of them."""
+    """The editor with 422, each field's first error next to it, and the focus on the first such field."""
     problems = dict[str, str]()
     for error in errors:
         problems.setdefault(field_of_error(page.texts, error), str(error))

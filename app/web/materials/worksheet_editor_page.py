@@ -70,7 +70,10 @@ MAX_TOLD = 200  # characters of a setting in the list of differences
 def show_new_worksheet(
     services: ServicesDep, teacher: SignedIn, topic: str = FIRST_TOPIC, model: str = "", course: str = ""
 ) -> Response:
-    """The editor with a new worksheet on a topic and a model: every row, and everything else as usual."""
+    """The editor with a new worksheet of every row and default settings, the teacher's or for `course`.
+
+    An empty `model` means that of the first worksheet on the topic. An unknown topic or model is shown as a problem.
+    """
     owner = owner_of_new(services, teacher, course)
     page = editor_page(services, EditorPlace(course), make_draft(services, _new_texts(services.library, topic, model)))
     return render_editor(_with_course(page, owner))
@@ -78,7 +81,7 @@ def show_new_worksheet(
 
 @router.post("/worksheets")
 def add_worksheet(request: Request, services: ServicesDep, teacher: SignedIn, form: FormDep) -> Response:
-    """Store a new worksheet and go on editing it; 422 with everything typed if a field cannot be used.
+    """Store a new worksheet, log it, and go on editing it; 422 with everything typed if a field cannot be used.
 
     422, too, if the checker has remarks that the form has not shown yet. With `arrange` in the form, nothing is stored:
     the editor comes back after that change.
@@ -98,7 +101,10 @@ def add_worksheet(request: Request, services: ServicesDep, teacher: SignedIn, fo
 
 @router.get("/worksheets/{material_id:int}/edit")
 def show_worksheet_editor(services: ServicesDep, access: EditableMaterial, saved: str = "") -> Response:
-    """The editor with the newest version of a worksheet; one that can no longer be read leads to its page."""
+    """The editor with the newest version of a worksheet; one that can no longer be read leads to its page.
+
+    404 for a ticket. `saved` confirms a save if it is the newest version's number.
+    """
     material = _worksheet_only(access.material)
     worksheet = _stored_worksheet(material)
     if worksheet is None:
@@ -112,12 +118,12 @@ def show_worksheet_editor(services: ServicesDep, access: EditableMaterial, saved
 
 @router.post("/worksheets/{material_id:int}")
 def save_worksheet(request: Request, services: ServicesDep, access: MaterialToSave, form: FormDep) -> Response:
-    """Save another version and go on editing; 422 with everything typed if a field cannot be used.
+    """Save another version, log it, and go on editing; 422 with everything typed if a field cannot be used.
 
     422, too, for remarks of the checker that the form has not shown yet. 409 if somebody removed the worksheet, or
-    saved a version after the one that was opened, unless the form's `overwrite` names it: nothing is stored, and the
-    page says so above what was typed. With `arrange` in the form, nothing is stored: the editor comes back after that
-    change.
+    saved a version other than the one opened and what was typed, unless the form's `overwrite` is that version's
+    number: nothing is stored, and the page says so. With `arrange` in the form, nothing is stored: the editor comes
+    back after that change. 404 for a ticket.
     """
     material, store = _worksheet_only(access.material), services.store
     place = replace(_place_of(material), version=whole_number(form.raw("version"), LARGEST_ID) or 0)
@@ -149,7 +155,7 @@ def preview_worksheet(request: Request, services: ServicesDep, _teacher: SignedI
 @router.get("/worksheets/preview/page.svg")
 @in_threads("print")
 def show_worksheet_paper(services: ServicesDep, _teacher: SignedIn, client: QueueClient, sheet: str = "") -> Response:
-    """The first page of a handout of the settings that the address holds, as SVG; 404 for what is no worksheet."""
+    """The first page of a handout of the settings packed into `sheet`, as SVG; 404 for what is no worksheet."""
     settings = unpack_settings(sheet)
     library = library_with_models_of(services.library, services.store, settings)
     return paper_response(services, library, settings, client)
@@ -159,12 +165,11 @@ def show_worksheet_paper(services: ServicesDep, _teacher: SignedIn, client: Queu
 
 
 def _draft(services: Services, form: FormReader) -> Draft:
-    """The draft that a form describes."""
     return make_draft(services, _form_texts(form), _keys(form, "imported"))
 
 
 def _form_texts(form: FormReader) -> EditorTexts:
-    """The fields of a form, without what cannot be seen; their lengths are for the form's rules to judge."""
+    """The fields of a form without invisible characters; whether they are too long is for the form's rules to judge."""
     lines = {name: form.single_line(name, MAX_BODY) for name in LINE_FIELDS}
     texts = {name: form.multi_line(name, MAX_BODY) for name in MARKDOWN_FIELDS}
     asked, stated = set(_keys(form, "asked")), set(_keys(form, "stated"))
@@ -184,18 +189,20 @@ def _form_texts(form: FormReader) -> EditorTexts:
 
 
 def _keys(form: FormReader, name: str) -> tuple[str, ...]:
-    """The values of hidden fields and checkboxes of one name, each once."""
+    """The distinct values of the hidden fields or checkboxes with one name, in order."""
     return tuple(dict.fromkeys(clean_line(key, MAX_LINE) for key in form.all(name)))
 
 
 def _row_texts(form: FormReader, key: str, asked: bool) -> RowTexts:
-    """What was typed for one row."""
     points, name, hint = (form.single_line(f"{field}.{key}", MAX_BODY) for field in ("points", "name", "hint"))
     return RowTexts(key, asked, points, name, hint)
 
 
 def _entries(form: FormReader, make: Callable[..., Entry], names: Mapping[str, str]) -> tuple[Entry, ...]:
-    """The entries of a list, each of whose fields was sent once for every entry; `names` are those in the form."""
+    """The entries of a list; in the form, each field of an entry is sent once per entry, under its name in `names`.
+
+    Boxes and explanations may have several lines. If some field was sent less often, the last entries are dropped.
+    """
     columns = [
         [
             clean_lines(text, MAX_BODY).strip() if field in ("boxes", "explanation") else clean_line(text)
@@ -207,7 +214,7 @@ def _entries(form: FormReader, make: Callable[..., Entry], names: Mapping[str, s
 
 
 def _new_texts(library: Library, topic: str, model: str) -> EditorTexts:
-    """The form of a new worksheet; without a model it has that of the library's first worksheet on the topic."""
+    """The form of a new worksheet without rows; an empty model means that of the first worksheet on the topic."""
     sheets = (library.worksheets.get(FIRST_WORKSHEET), *library.worksheets.values())
     first = next((sheet for sheet in sheets if sheet and sheet.topic == topic), None)
     model = model or (first.model if first else "")
@@ -217,7 +224,7 @@ def _new_texts(library: Library, topic: str, model: str) -> EditorTexts:
 
 
 def _stored_worksheet(material: Material) -> Worksheet | None:
-    """The newest version of a worksheet, unchecked; None for what cannot be read."""
+    """The newest version of a worksheet, its shape checked but not its settings; None if it cannot be read."""
     try:
         return WORKSHEETS.validate_python({**material.content, "key": material.key})
     except ValidationError:
@@ -228,7 +235,11 @@ def _stored_worksheet(material: Material) -> Worksheet | None:
 
 
 def _arranged(request: Request, services: Services, place: EditorPlace, form: FormReader) -> Response:
-    """The editor as typed, after what a button asks for: a change of `arrange`, or "import-hub", "-file" or "-text"."""
+    """The editor as typed, after the form's `arrange`: an import of a model ("import-hub", "-file", "-text"), or a
+    change.
+
+    Nothing is saved but an imported model.
+    """
     action = form.raw("arrange")
     texts = arrange(_form_texts(form), action)
     verb, _dash, way = action.partition("-")
@@ -239,7 +250,10 @@ def _arranged(request: Request, services: Services, place: EditorPlace, form: Fo
 
 
 def _focus_after(action: str, texts: EditorTexts) -> str:
-    """The id of what has the focus after a button was pressed: the button where it is now, or what it has added."""
+    """The id that gets the focus after `action`: a new entry or, else, the button at its new place.
+
+    After "remove" it is the button that adds, after "set" the field, after "state" the fact.
+    """
     verb, _space, argument = action.partition(" ")
     act, _dash, kind = verb.partition("-")
     if act == "add" and kind in ("question", "misconception"):
@@ -261,7 +275,10 @@ def _focus_after(action: str, texts: EditorTexts) -> str:
 def _imported(
     request: Request, services: Services, place: EditorPlace, form: FormReader, texts: EditorTexts, way: str
 ) -> Response:
-    """The editor with a model imported and chosen; a model that cannot be is said beside the fields."""
+    """The editor with a model imported by `way` and chosen; if that fails, with the reason next to the fields.
+
+    A filled field charges the network's storage budget first; raises BudgetSpentError if too little is left.
+    """
     typed = ImportForm(
         way,
         form.raw("import_hub"),
@@ -289,7 +306,7 @@ def _imported(
 
 
 def _refusal(services: Services, place: EditorPlace, draft: Draft, form: FormReader) -> WorksheetEditorPage | None:
-    """The page that says why nothing is saved: a field that cannot be used, or remarks that were not shown before."""
+    """The page that says why nothing is saved: an unusable field, else remarks not shown yet; None if all is well."""
     page = editor_page(services, place, draft, form.raw("view"))
     if draft.error:
         return replace(page, focus="problem")
@@ -297,7 +314,7 @@ def _refusal(services: Services, place: EditorPlace, draft: Draft, form: FormRea
 
 
 def _with_course(page: WorksheetEditorPage, owner: Course | Teacher) -> WorksheetEditorPage:
-    """The page with the course that the worksheet is for, if it is for one."""
+    """The page with its course if `owner` is one."""
     return replace(page, course=owner) if isinstance(owner, Course) else page
 
 
@@ -309,31 +326,28 @@ def _worksheet_only(material: Material) -> Material:
 
 
 def _place(form: FormReader) -> EditorPlace:
-    """What a form says it is of. It decides only where the form is sent next, which has its own check."""
+    """The worksheet, version and course that a form says it edits; saving checks them again."""
     material_id = whole_number(form.raw("material"), LARGEST_ID) or 0
     return EditorPlace(form.single_line("course"), material_id, whole_number(form.raw("version"), LARGEST_ID) or 0)
 
 
 def _place_of(material: Material) -> EditorPlace:
-    """Where a stored worksheet is edited."""
     return EditorPlace("", material.id, material.version)
 
 
 def _differences(newest: Material, typed: Worksheet) -> tuple[Difference, ...]:
-    """Every setting in which the newest version differs from what was typed; raises 404 if it cannot be read."""
+    """Every setting in which the newest version differs from what was typed; 404 if the newest cannot be read."""
     stored = _stored_worksheet(newest)
     if stored is None:
         raise HTTPException(404)
-    theirs, own = stored.settings, typed.settings
-    names = [name for name in setting_labels() if theirs.get(name) != own.get(name)]
+    theirs, typed_settings = stored.settings, typed.settings
+    names = [name for name in setting_labels() if theirs.get(name) != typed_settings.get(name)]
     labels = setting_labels()
-    return tuple(Difference(labels[name], _told(theirs.get(name)), _told(own.get(name))) for name in names)
+    return tuple(Difference(labels[name], _told(theirs.get(name)), _told(typed_settings.get(name))) for name in names)
 
 
 def _told(value: Any) -> str:
-    """A setting in words, cut after MAX_TOLD characters: "–" if it is empty, "yes" or "no" for a bool, lists with
-    commas.
-    """
+    """A setting in words, cut after MAX_TOLD characters: "–" if empty, "yes" or "no" for a bool, lists with commas."""
     if value in (None, "", [], {}):
         return "–"
     if isinstance(value, bool):

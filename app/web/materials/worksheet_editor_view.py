@@ -156,7 +156,10 @@ class WorksheetEditorPage:
 
 
 def make_draft(services: Services, texts: EditorTexts, imported: Sequence[str] = ()) -> Draft:
-    """The draft of these texts, its rows made those of its topic and model."""
+    """The draft of these texts, completed to all rows of its topic and model.
+
+    Its library has the first MAX_EDITOR_MODELS imported models that the texts or `imported` name and that still exist.
+    """
     library, known = services.library, list[str]()
     for key in dict.fromkeys((texts.fields["model"], *texts.models, *imported)):
         if key and key not in library.models and len(known) < MAX_EDITOR_MODELS:
@@ -171,7 +174,10 @@ def make_draft(services: Services, texts: EditorTexts, imported: Sequence[str] =
 
 
 def editor_page(services: Services, place: EditorPlace, draft: Draft, view: str = "") -> WorksheetEditorPage:
-    """The page of a draft, with its preview and the checker's remarks where it can be used."""
+    """The page of a draft; the preview and the checker's remarks are there only if its worksheet can be used.
+
+    `view` is a key of PREVIEW_VIEWS; anything else shows "empty".
+    """
     library, texts, worksheet = draft.library, draft.texts, draft.worksheet
     topic, model = texts.fields["topic"], library.models.get(texts.fields["model"])
     menu = _menu(library, texts, worksheet)
@@ -212,7 +218,6 @@ def render_editor(page: WorksheetEditorPage, status: int = 200) -> Response:
 
 
 def _preview(library: Library, worksheet: Worksheet, view: PreviewView) -> Markup:
-    """One view of a worksheet as HTML."""
     return render_text("materials/_worksheet_preview.html", make_preview(library, worksheet, view))
 
 
@@ -233,13 +238,13 @@ def setting_labels() -> dict[str, str]:
 
 
 def told_token(remarks: Sequence[Remark]) -> str:
-    """Stands for the remarks that matter, in a form; empty where there are none."""
+    """A hash of the remarks that matter, by which a form says which it has shown; empty without any."""
     messages = [remark.message for remark in remarks if remark.matters]
     return hashlib.sha256("\n".join(messages).encode()).hexdigest()[:16] if messages else ""
 
 
 def _menu(library: Library, texts: EditorTexts, worksheet: Worksheet | None) -> ModelMenu:
-    """The models for the worksheet; for its topic alone where it cannot be used; all for an unknown topic."""
+    """The models that the worksheet can have; if it cannot be used, those of its topic, or all for an unknown topic."""
     topic, chosen = texts.fields["topic"], texts.fields["model"]
     if worksheet is None and topic in TOPICS:
         rows = tuple(library.wording.topics[topic].rows)
@@ -249,16 +254,17 @@ def _menu(library: Library, texts: EditorTexts, worksheet: Worksheet | None) -> 
 
 
 def _variant(library: Library, texts: EditorTexts, worksheet: Worksheet | None) -> Variant | None:
-    """A sheet with all rows that the form has, for their names and sentences; None where the topic has none.
+    """A sheet with all rows of the form, for their names and sentences; None if its rows or model do not fit the topic
+    yet.
 
-    Its tokens are those of the worksheet, else a usual number.
+    Its tokens are the worksheet's; without a worksheet 100, or what the model takes instead.
     """
     model, fields = library.models.get(texts.fields["model"]), texts.fields
     if model is None or not texts.rows or texts.rows_of != fields["topic"] or fields["topic"] not in TOPICS:
         return None
     notation: NotationKey = next((name for name in NOTATIONS if name == fields["notation"]), "classic")
-    own = model.architecture
-    tokens = worksheet.tokens if worksheet else own.fixed_tokens or min(100, own.max_tokens)
+    architecture = model.architecture
+    tokens = worksheet.tokens if worksheet else architecture.fixed_tokens or min(100, architecture.max_tokens)
     rows, simplified = tuple(row.key for row in texts.rows), fields["kv_head_per_query_head"] == "yes"
     decoder_tokens = worksheet.decoder_tokens if worksheet else None
     sheet = Worksheet(PREVIEW_KEY, "…", model.key, fields["topic"], tokens, rows, notation, simplified, decoder_tokens)
@@ -266,7 +272,7 @@ def _variant(library: Library, texts: EditorTexts, worksheet: Worksheet | None) 
 
 
 def _editor_rows(library: Library, texts: EditorTexts, variant: Variant | None) -> tuple[EditorRow, ...]:
-    """The rows of the form with their names; by key alone where the model has no such topic."""
+    """The rows of the form with name, note and letter; without `variant` only the topic's name, or else the key."""
     known = {row.key: row for row in variant.rows} if variant else {}
     words = library.wording.topics[texts.rows_of].rows if texts.rows_of in TOPICS else {}
     return tuple(
@@ -278,7 +284,7 @@ def _editor_rows(library: Library, texts: EditorTexts, variant: Variant | None) 
 
 
 def _editor_facts(library: Library, texts: EditorTexts, variant: Variant | None) -> tuple[EditorFact, ...]:
-    """The parts of the topic's description in order, those that this model has no sentence for among them."""
+    """The parts of the topic's description in order; a part without a sentence for this model has ""."""
     topic = library.wording.topics.get(texts.fields["topic"])
     sentences = {fact.part: fact.sentence for fact in variant.text.facts} if variant else {}
     return tuple(

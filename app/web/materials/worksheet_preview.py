@@ -53,9 +53,9 @@ class PreviewFragment:
 
 
 def make_preview(library: Library, worksheet: Worksheet, view: PreviewView) -> PreviewFragment:
-    """One view of a worksheet with its own model and length; the library must hold its models.
+    """One view of a worksheet with its default model and length; the library must hold its models.
 
-    Raises TopicError and TokensError, where `check_settings` has not seen the worksheet.
+    Raises TopicError and TokensError for a worksheet that `check_settings` has not passed.
     """
     variant = Variant(worksheet, library.model(worksheet.model), worksheet.tokens, library.wording)
     if view == "paper":
@@ -95,7 +95,10 @@ def _right_text(variant: Variant, blank: Blank) -> str:
 
 
 def _wrong_attempts(variant: Variant) -> Iterator[tuple[Mapping[str, str], str]]:
-    """The sheet as each misconception that shows on it fills it in, with its name; the author's first."""
+    """The sheet as each misconception that shows on it fills it in, with its name, in the order of `expectations`.
+
+    Every other box is right. On a sheet in letters, misconceptions that its symbols cannot write are left out.
+    """
     formulas = {each.key: each.boxes for each in variant.worksheet.misconceptions}
     for expected in expectations(variant.problem):
         typed = formulas.get(expected.misconception, {}) if variant.worksheet.answers == "letters" else {}
@@ -107,7 +110,7 @@ def _wrong_attempts(variant: Variant) -> Iterator[tuple[Mapping[str, str], str]]
 
 
 def _wrong_text(variant: Variant, expected: Expectation, blank: Blank) -> str:
-    """A wrong answer as a student would type it; on a sheet in letters "" where its symbols cannot say it."""
+    """A wrong answer as a student would type it; "" on a sheet in letters whose symbols cannot write it."""
     if variant.worksheet.answers != "letters":
         return str(expected.wrong_answers[blank])
     meaning = mistaken_expression(variant, expected, blank)
@@ -118,10 +121,10 @@ def _wrong_text(variant: Variant, expected: Expectation, blank: Blank) -> str:
 
 
 def _paper_address(worksheet: Worksheet) -> str:
-    """The address of the picture of a handout; "" for a worksheet that is too long for one.
+    """The address of a handout's picture with the settings in it; "" if they take more than MAX_PACKED characters.
 
-    The address holds the settings themselves, since nothing is stored before the author saves. What is not printed is
-    left out.
+    Settings that are not printed are left out. Nothing is stored before the author saves, so the address must hold
+    them.
     """
     settings = replace(worksheet, misconceptions=(), row_hints={}).settings
     packed = base64.urlsafe_b64encode(zlib.compress(json.dumps(settings).encode(), 9)).decode().rstrip("=")
@@ -142,7 +145,7 @@ def unpack_settings(packed: str) -> dict[str, Any]:
 
 
 def paper_response(services: Services, library: Library, settings: Mapping[str, Any], client: Client) -> Response:
-    """The first page of a handout of these settings, as SVG; 404 where they are none of a worksheet.
+    """The first page of a handout of these settings, as SVG; 404 if they are no valid worksheet.
 
     The library must hold the imported models that they name.
     """

@@ -47,26 +47,27 @@ async def read_import_form(request: Request) -> ImportForm:
 
 
 def _text(form: FormData, field: str) -> str:
-    """A field as it was sent; empty where it was not, or where it is a file."""
+    """A field as sent; empty if it was not sent, or is a file."""
     value = form.get(field)
     return value if isinstance(value, str) else ""
 
 
 def is_filled(typed: ImportForm, way: str) -> bool:
-    """Whether the field of a way to import, 'hub', 'file' or 'text', holds anything."""
+    """Whether the field for `way`, 'hub', 'file' or 'text', holds anything but spaces."""
     return bool(typed.file_name if way == "file" else getattr(typed, way).strip())
 
 
 def empty_field(way: str) -> str:
-    """What to fill in, where the field of that way to import is empty."""
+    """The sentence that asks to fill in the field for `way`."""
     fields = {"hub": _("Type the name of a model first, such as org/name."), "file": _("Choose a config.json first.")}
     return fields.get(way) or _("Paste a config.json first.")
 
 
 def import_way(typed: ImportForm) -> str:
-    """The way to import: 'file' or 'text' where that button was pressed; else that of the one field that is filled.
+    """The way to import: 'file' or 'text' if that button was pressed, else that of the only field that is filled.
 
-    'hub' where no field or several are filled. Its button says little, because Enter in any field presses it too.
+    It is 'hub' if no field or several are filled. The Hub's button proves little, because Enter in any field presses
+    it.
     """
     if typed.way in IMPORT_WAYS[1:]:
         return typed.way
@@ -75,10 +76,9 @@ def import_way(typed: ImportForm) -> str:
 
 
 def import_model_by(services: Services, typed: ImportForm, way: str) -> Model:
-    """Import the model of the form by that way: 'hub', 'file', or else the pasted text.
+    """Import the model of the form by `way`: 'hub', 'file', or else the pasted text.
 
-    It is called by the name that was typed, else by that of the file, the Hub or the config. Raises HubError or
-    ConfigError with a sentence for people.
+    Its name is the one typed, else that of the file, the Hub or the config. Raises HubError or ConfigError.
     """
     if way == "hub":
         return import_from_hub(services.store, services.settings, typed.hub, typed.name)

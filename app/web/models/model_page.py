@@ -126,7 +126,7 @@ class ModelPage:
 
 @router.get("/models/{key}")
 def show_model(services: ServicesDep, key: str) -> Response:
-    """One model as it was read; raises WorksheetError where there is none of that key."""
+    """One model, of the library or imported; raises WorksheetError for an unknown key."""
     library = library_with_model(services.library, services.store, key)
     return render("models/model.html", _model_page(library, library.model(key)))
 
@@ -156,7 +156,7 @@ def _model_page(library: Library, model: Model) -> ModelPage:
 
 
 def _size_lines(architecture: Architecture) -> Iterator[SizeLine]:
-    """The nine sizes every model is asked for, then those that only this family has, each with its source.
+    """The nine sizes that every model is asked for, then those that only this family has, each with its source.
 
     One of the nine that the model lacks has a dash and a sentence on why.
     """
@@ -173,10 +173,10 @@ def _size_lines(architecture: Architecture) -> Iterator[SizeLine]:
 
 
 def _sheet_choices(library: Library, model: Model) -> Iterator[SheetChoice]:
-    """One sheet for each table that this model has: that of the worksheet that fits the model best (`_misfit`).
+    """For each table that worksheets of this model give, a link to the one that fits the model best by `_misfit`.
 
-    Among equals, the first in the library. Its length is the worksheet's, or the longest that the model takes if that
-    is shorter. Worksheets that cannot be made from this model are left out.
+    Among equals, it is the first in the library. Its length is the worksheet's, or the longest that the model takes if
+    that is shorter. Worksheets that cannot be made from this model are left out.
     """
     by_table = dict[str, list[Variant]]()
     for sheet in library.worksheets.values():
@@ -214,7 +214,10 @@ def _summand_lines(total: ParameterFormula) -> Iterator[SummandLine]:
 
 
 def _piece_line(prefix: str, part: Summand, piece: BarPiece, whole: int) -> PieceLine:
-    """One bucket of a summand; "other" is named after where it is: in a layer, a decoder's, or outside the layers."""
+    """One bucket of a summand; `prefix` begins its key, and `whole` is the number that its share is of.
+
+    "Other" is named after where it is: in a layer, in a decoder's layer, or outside the layers.
+    """
     bucket = piece.bucket
     total = bucket.count * (part.layers or 1)
     return PieceLine(
@@ -237,15 +240,15 @@ def _legend_lines(summands: Sequence[SummandLine], whole: int) -> Iterator[Legen
 
 
 def _share(count: int, total: int) -> str:
-    """A part of the whole: "31.9%", and "< 0.1%" for what would be rounded to nothing."""
+    """A part of the whole: "31.9%", or "< 0.1%" below a thousandth."""
     return f"{count / total:.1%}" if count * 1000 >= total else "< 0.1%"
 
 
 def _tensor_lines(architecture: Architecture) -> Iterator[TensorLine]:
-    """Every parameter tensor in the order of the model, those of a layer once, with how many layers have them.
+    """Every parameter tensor in the order of the model; one that several layers have comes once, with how many have it.
 
-    The symbols and the shape are those of x·W, 'd × (H·d_h + G·d_h)', beside the shape as stored and how many numbers
-    that is; a sum that is one of several axes stands in parentheses.
+    The symbols and the shape are those of x·W, 'd × (H·d_h + G·d_h)', next to the shape as stored; a sum that is one of
+    several axes has parentheses.
     """
     for parameter in parameter_tensors(architecture):
         spec = parameter.spec

@@ -32,7 +32,7 @@ MAX_COOKIE = 3600  # characters; browsers store cookies of up to 4096
 
 
 def read_record_cookie(request: Request) -> PracticeRecord:
-    """The record in this browser's cookie; a new one where there is none or it cannot be read."""
+    """The record in this browser's cookie; a new one if there is none or it cannot be read."""
     text = request.cookies.get(PRACTICE_COOKIE, "")
     try:
         return read_record(base64.urlsafe_b64decode(text[:MAX_COOKIE].encode("ascii")).decode())
@@ -57,10 +57,10 @@ def _encode(record: PracticeRecord) -> str:
 def record_with_sheet(
     library: Library, record: PracticeRecord, variant: Variant, attempts: Sequence[PracticeAttempt]
 ) -> PracticeRecord:
-    """The record with the result of the first readable answer to each blank, out of these attempts, newest first.
+    """The record with the result of a sheet, from the first readable answer to each blank; `attempts` are newest first.
 
-    For a sheet that is in the record already, and so comes again, the last attempt counts alone. Without any readable
-    answer, the record after skipping the sheet.
+    For a sheet that is in the record already, and so comes again, only the last attempt counts. Without any readable
+    answer, the sheet is skipped.
     """
     if any(result.code == variant.code for result in record.results):
         attempts = attempts[:1]
@@ -71,7 +71,7 @@ def record_with_sheet(
 def record_with_present_sheet(
     library: Library, store: Store, visitor: Visitor | None, record: PracticeRecord
 ) -> PracticeRecord:
-    """The record with what a visitor has done on the sheet that it asks for."""
+    """The record with a visitor's result on the sheet that it asks for; without a readable answer it is skipped."""
     variant = next_sheet(library, record).variant
     attempts = store.latest_attempts(visitor, sheet_key(variant), MAX_ATTEMPTS_READ) if visitor else ()
     return record_with_sheet(library, record, variant, attempts)

@@ -16,10 +16,9 @@ from fastapi.responses import RedirectResponse
 from app.algebra.number_text import format_number
 from app.classes import sheet_actions
 from app.exchange.imported_models import library_with_model, variant_from_code
-from app.figures.scale import ScaleName
-from app.grading.explanations import MAX_ATTEMPTS_EXPLAINED, Explanation, explain_diagnosis
+from app.grading.explanations import MAX_ATTEMPTS_EXPLAINED, explain_diagnosis
 from app.grading.grade import Report, grade
-from app.grading.hints import Hint, HintLevel, next_hint_level, write_hint
+from app.grading.hints import Hint, next_hint_level, write_hint
 from app.models.architecture import TokensError
 from app.practice.levels import worksheet_after
 from app.practice.progress import PracticePanel, practice_panel
@@ -45,11 +44,9 @@ from app.web.shared.forms import FormDep
 from app.web.shared.model_menu import ModelMenu, model_menu
 from app.web.shared.permissions import require_practice
 from app.web.shared.services import LibraryDep, Services, ServicesDep, StoreDep
-from app.web.shared.sheet_form import Drawing, SavedFragment, draw_typed, read_hint_level, read_scale
+from app.web.shared.sheet_form import SavedFragment, draw_typed, read_hint_level, read_scale
+from app.web.shared.sheet_form_fields import SheetFormPage
 from app.web.shared.sheet_view import (
-    Note,
-    QuestionView,
-    RowView,
     all_boxes_right,
     changed_since_check,
     first_to_mend,
@@ -106,36 +103,17 @@ class Chooser:
     code_problem: str = ""
 
 
-@dataclass(frozen=True)
-class SheetPage:
-    """Everything that templates/practice/sheet.html and its partials show."""
+@dataclass(frozen=True, kw_only=True)
+class SheetPage(SheetFormPage):
+    """Everything that templates/practice/sheet.html and _checked_sheet.html show."""
 
     chooser: Annotated[Chooser, Doc("The worksheets above the sheet, and what was chosen and typed.")]
     model_menu: Annotated[ModelMenu, Doc("The models that can be chosen for the worksheet.")]
-    variant: Annotated[Variant | None, Doc("The sheet; none where the choice cannot be used.")] = None
-    rows: Annotated[tuple[RowView, ...], Doc("The rows to fill in.")] = ()
-    questions: Annotated[tuple[QuestionView, ...], Doc("The open questions under the rows.")] = ()
-    locked: Annotated[bool, Doc("Whether nothing can be typed any more: never outside of a class.")] = False
-    drawing: Annotated[Drawing | None, Doc("What was typed, drawn; None where there is nothing to draw.")] = None
-    scale: Annotated[ScaleName, Doc("How lengths are drawn: by square root, or true.")] = "root"
-    report: Annotated[Report | None, Doc("The last check, none before one.")] = None
-    all_right: Annotated[bool, Doc("Whether every box is right, as it stands.")] = False
-    answers_shown: Annotated[bool, Doc("Whether the answers stand under the boxes.")] = False
-    notice: Annotated[str, Doc("A sentence about the last press of a button, or nothing.")] = ""
-    stale: Annotated[bool, Doc("Whether a box has changed since the last check.")] = False
-    notes: Annotated[tuple[Note, ...], Doc("What is said below rows; the last of it in the bar, too.")] = ()
-    hint: Annotated[Hint | None, Doc("The hint that was asked for.")] = None
-    next_hint: Annotated[HintLevel | None, Doc("How far the next hint goes; none if there is none.")] = None
-    explanation: Annotated[Explanation | None, Doc("The misconception behind an earlier attempt.")] = None
+    answers_shown: Annotated[bool, Doc("Whether the answers are shown under the boxes.")] = False
     link: Annotated[str, Doc("The address of this very sheet, without anything typed.")] = ""
     print_link: Annotated[str, Doc("The address of this sheet as a handout.")] = ""
-    run_button: Annotated[str, Doc("What the button that runs the head says.")] = ""
-    saved: Annotated[bool, Doc("Whether the server has a draft of this sheet.")] = False
-    kept: Annotated[str, Doc("What the server has of this sheet (see kept_json).")] = ""
-    focused: Annotated[str, Doc("The box that has the focus as the page opens; none but after a check or a hint.")] = ""
-    form_secret: Annotated[str, Doc("A secret that the first requests of a new browser share.")] = ""
-    practising: Annotated[bool, Doc("Whether another sheet can be asked for from this one.")] = False
-    practice: Annotated[PracticePanel | None, Doc("What stands around a sheet of practice.")] = None
+    practising: Annotated[bool, Doc("Whether another sheet can be requested from this one.")] = False
+    practice: Annotated[PracticePanel | None, Doc("What is around a sheet of practice.")] = None
     next: Annotated[Suggestion | None, Doc("What follows a sheet that is all right, outside of practice.")] = None
 
 
@@ -155,10 +133,9 @@ def show_sheet(
 ) -> Response:
     """The sheet as this browser left it: the texts of the last save, and the marks of texts unchanged since a check.
 
-    `checked`, `hint` and `answers` show what the button of that name does: a form sent without script leads here.
-
-    A check that got all of it right also shows the explanation of an earlier misconception. `practice` adds the panel
-    of practice. A choice that cannot be used is shown again with a sentence (404 or 422).
+    `checked`, `hint` and `answers` show what the button of that name does: a form sent without script leads here. A
+    sheet that is all right, or whose answers are shown, also explains an earlier misconception. `practice` adds the
+    panel of practice. A choice that cannot be used is shown again with a sentence and the status of that error.
     """
     library = library_with_model(library_for(request, services, worksheet), services.store, model)
     try:
@@ -170,7 +147,7 @@ def show_sheet(
             length_is_wrong=isinstance(error, TokensError),
             suggestions=tuple(_suggestions(library, worksheet, model)),
         )
-        page = SheetPage(chooser, _menu(library, worksheet, model))
+        page = SheetPage(chooser=chooser, model_menu=_menu(library, worksheet, model))
         return render("practice/sheet.html", page, status_of(error))
     asked = opened_sheet(request, services.store, library, variant)
     asked = replace(asked, scale=read_scale(scale), practising=practice)
@@ -179,7 +156,7 @@ def show_sheet(
 
 @router.get("/practice")
 def continue_practice(request: Request, services: ServicesDep, place: PracticePlaceDep) -> Response:
-    """The sheet that comes next for the record, the first one or the one that was left; the record is kept."""
+    """The sheet that the record asks for, the first or the one that was left, with the panel; the record is stored."""
     variant = next_sheet(place.library, place.record).variant
     library = library_with_model(services.library, services.store, variant.model.key)
     asked = replace(opened_sheet(request, services.store, library, variant), practising=True)
@@ -198,7 +175,7 @@ def _open_sheet(
     hint: str = "",
     answers: bool = False,
 ) -> Response:
-    """The page of a sheet as this browser left it (see show_sheet); `place` where the record is not the browser's."""
+    """The page of a sheet as this browser left it: see `show_sheet`; `place` is looked up if None."""
     variant = asked.variant
     draft, attempt = (asked.work.draft, asked.work.last) if asked.work else (None, None)
     report = grade(variant, attempt.answers) if attempt else None
@@ -211,7 +188,9 @@ def _open_sheet(
         services, asked, report, answers_shown=answers and attempt is not None, notice=notice, hinted=hinted
     )
     focused = first_to_mend(page.rows) if checked or hinted else ""
-    page = replace(page, focused=focused, form_secret="" if asked.work else FormSecret.new().secret)
+    if asked.work is None:
+        page = replace(page, hidden_fields={**page.hidden_fields, "form_secret": FormSecret.new().secret})
+    page = replace(page, focused=focused)
     page = _with_practice_panel(request, services, asked, _with_explanation(asked, page), place)
     return render("practice/sheet.html", page)
 
@@ -224,12 +203,14 @@ def open_sheet_code(library: LibraryDep, store: StoreDep, code: str) -> Response
 
 @router.get("/v")
 def find_sheet_code(library: LibraryDep, store: StoreDep, code: str = "") -> Response:
-    """Redirect to the sheet with the code that was typed; a code of no sheet comes back with a sentence (404)."""
+    """Redirect to the sheet with the code that was typed; a code of no sheet gets the form with a sentence (404)."""
     try:
         return RedirectResponse(sheet_link(variant_from_code(library, store, code)), 303)
     except WorksheetError as error:
         chooser = replace(_chooser(library, FIRST_WORKSHEET, None), code=code[:60], code_problem=str(error))
-        return render("practice/sheet.html", SheetPage(chooser, _menu(library, FIRST_WORKSHEET, "")), 404)
+        return render(
+            "practice/sheet.html", SheetPage(chooser=chooser, model_menu=_menu(library, FIRST_WORKSHEET, "")), 404
+        )
 
 
 @router.post("/sheet/save")
@@ -242,16 +223,16 @@ def save_sheet(request: Request, services: ServicesDep, form: FormDep) -> Respon
 
 @router.post("/sheet/check")
 def check_sheet(request: Request, services: ServicesDep, form: FormDep) -> Response:
-    """Mark the sheet, store the attempt, and show the marks."""
+    """Mark the sheet, store the attempt, and show the marks; without any readable answer, only the draft is stored."""
     outcome, asked = posted_sheet(request, services, form).done(sheet_actions.check)
     return _respond(request, services, asked, _sheet_page(services, asked, outcome.report))
 
 
 @router.post("/sheet/hint")
 def show_sheet_hint(request: Request, services: ServicesDep, form: FormDep) -> Response:
-    """Mark the sheet and store an attempt as a check does, and show a hint of the level that the form asks for.
+    """Do what a check does, and show a hint of the level that the form asks for.
 
-    Answers equal to those of the last attempt are stored as no second one.
+    Answers equal to those of the last attempt make no second one.
     """
     outcome, asked = posted_sheet(request, services, form).done(sheet_actions.hint)
     report = outcome.report or grade(asked.variant, asked.answers)
@@ -263,7 +244,7 @@ def show_sheet_hint(request: Request, services: ServicesDep, form: FormDep) -> R
 def show_sheet_answers(request: Request, services: ServicesDep, form: FormDep) -> Response:
     """Save the draft, and show the answers under the boxes with the marks of the last attempt.
 
-    Without an attempt no answers are shown, only the advice to make one.
+    Without an attempt, only the advice to make one is shown.
     """
     outcome, asked = posted_sheet(request, services, form).done(sheet_actions.show_answers)
     last = asked.work.last if asked.work else None
@@ -292,7 +273,7 @@ def _try_first() -> str:
 
 
 def _link_after(asked: SheetRequest, page: SheetPage) -> str:
-    """The address of the sheet as a button has left it: checked, with a hint, or with its answers."""
+    """The address of the sheet as a button has left it: with a hint, else with its answers, else checked."""
     shown: dict[str, object] = {"checked": 1}
     if page.hint:
         shown = {"hint": page.hint.level}
@@ -308,9 +289,9 @@ def _link_after(asked: SheetRequest, page: SheetPage) -> str:
 def _with_practice_panel(
     request: Request, services: Services, asked: SheetRequest, page: SheetPage, place: PracticePlace | None = None
 ) -> SheetPage:
-    """The page with the panel of practice, if the sheet belongs to a round of practice.
+    """The page with the panel of practice, if the sheet belongs to a round of practice; `place` is looked up if None.
 
-    A sheet that is all right counts there at once; the cookie gets it when the next sheet is asked for.
+    A sheet that is all right counts there at once; the stored record gets it when the next sheet is asked for.
     """
     variant = asked.variant
     if not page.practising:
@@ -321,14 +302,14 @@ def _with_practice_panel(
     if page.all_right and next_sheet(library, record).variant == variant:
         attempts = asked.work.newest_attempts if asked.work else ()
         after = record_with_sheet(library, record, variant, attempts)
-    return replace(page, practice=replace(practice_panel(library, record, after, variant), course=place.course))
+    panel = replace(practice_panel(library, record, after, variant), course=place.course)
+    return replace(page, practice=panel, level_reached=panel.reached if page.shows_score else "")
 
 
 def _with_explanation(asked: SheetRequest, page: SheetPage) -> SheetPage:
-    """The page with the latest explainable misconception in the visitor's attempts, once the sheet is done.
+    """The page with the latest explainable misconception in the visitor's attempts, if the sheet is done.
 
-    A sheet is done when all of it is right or its answers are shown; before that, and without such a misconception in
-    the last 20 attempts, the page stays as it is.
+    It is done when all of it is right or its answers are shown. Only the last MAX_ATTEMPTS_EXPLAINED attempts count.
     """
     variant, report = asked.variant, page.report
     if asked.work is None or not (page.answers_shown or (report and report.complete)):
@@ -347,9 +328,9 @@ def _sheet_page(
     notice: str = "",
     hinted: Hint | None = None,
 ) -> SheetPage:
-    """The page of a sheet as asked for, with the report's marks, and the answers only where `answers_shown`.
+    """The page of a sheet, with the marks in `report`, and the answers only if `answers_shown`.
 
-    A mark stands only beside the text that it was given for. The next hint is offered until the answers are shown.
+    A mark is shown only next to the text that it was given for. A next hint is offered until the answers are shown.
     """
     variant, answers, library = asked.variant, asked.answers, asked.library
     truth, pointed_at = variant if answers_shown else None, hinted.blanks if hinted else ()
@@ -372,11 +353,19 @@ def _sheet_page(
         notes=notes,
         hint=hinted,
         next_hint=None if answers_shown else next_hint_level(variant, report, hinted),
+        shows_score=report is not None and not notice,
+        action=url_for("check_sheet"),
+        save_action=url_for("save_sheet"),
+        run_action=url_for("start_run"),
+        hidden_fields={"practice": "1"} if asked.practising else {},
+        autosave_key=sheet_link(variant),
+        sees=True,
+        slide_query={"practice": 1} if asked.practising else {},
         link=sheet_link(variant),
         print_link=sheet_link(variant, "show_handout"),
         run_button=run_button(variant),
         saved=asked.work is not None and asked.work.draft is not None,
-        kept=asked.saved_state,
+        saved_state=asked.saved_state,
         practising=asked.practising,
         next=_next_worksheet(services.library, variant) if all_right and not asked.practising else None,
     )
@@ -398,9 +387,9 @@ def _topic_choices(library: Library, topic: str, chosen: str) -> TopicChoices:
 
 
 def _chooser(library: Library, worksheet: str, tokens: str | None) -> Chooser:
-    """The worksheets above the sheet by topic, with this choice and these tokens, the worksheet's own if None.
+    """The worksheets above the sheet by topic, with this choice and these tokens, None for the worksheet's default.
 
-    Of a part of a worksheet it is the whole one; nothing is chosen for a key that the library lacks.
+    A part of a worksheet chooses the whole one; an unknown key chooses nothing.
     """
     chosen = library.worksheets.get(whole_key(worksheet))
     return Chooser(
@@ -411,17 +400,18 @@ def _chooser(library: Library, worksheet: str, tokens: str | None) -> Chooser:
 
 
 def _menu(library: Library, worksheet: str, model: str) -> ModelMenu:
-    """The models for a worksheet with the chosen one, or the worksheet's own where that cannot be used."""
+    """The models for a worksheet; chosen is `model`, or the worksheet's default if that cannot be used."""
     sheet = library.worksheets.get(whole_key(worksheet))
     possible = sheet and model in library.models and library.refusal(sheet.key, model) is None
     return model_menu(library, whole_key(worksheet), model if possible or not sheet else sheet.model)
 
 
 def _suggestions(library: Library, worksheet: str, model: str) -> Iterator[Suggestion]:
-    """What can be opened in place of a sheet that cannot: another length, the worksheet's own model, other worksheets.
+    """What can be opened in place of a sheet that cannot: the model with a length it takes, else the worksheet's
+    default.
 
-    The length is one that the model can take. For a part that a worksheet lacks it is the whole one; nothing is
-    suggested for a worksheet that the library lacks.
+    With another model than the worksheet can have, the model's page, too. For a part that a worksheet lacks it is the
+    whole one; nothing for an unknown worksheet.
     """
     try:
         sheet = library.worksheet(worksheet)

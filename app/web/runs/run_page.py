@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import io
 import logging
-import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import Annotated, Literal
 
 from annotated_doc import Doc
@@ -21,18 +19,16 @@ from app.classes.frozen.frozen_run import FrozenRun, freeze_run, sheet_of_run
 from app.classes.sheet_actions import may_run
 from app.forward.head_run import HeadNotRun, run_sheet, why_not_run
 from app.forward.run import HEAD_RUNS, HeadRun
-from app.logs import request_thread
+from app.machine.jobs import Job, JobLimits, JobRefusedError, Task
 from app.machine.work_queue import Client
-from app.metrics import timed_job
 from app.shapes.table import Blank
-from app.sheets.library import Library
 from app.sheets.reading import Answer
 from app.sheets.variant import Row, Variant
-from app.store import Answers, Run, Store
-from app.store.limits import failure_of
+from app.store import Answers, Run
+from app.store.limits import insist
 from app.translation import gettext as _
 from app.translation import ngettext
-from app.web.practice.sheet_request import posted_sheet, sheet_key, sheet_link, variant_of_key
+from app.web.practice.sheet_request import posted_sheet, sheet_link
 from app.web.shared.cookies import VISITOR_COOKIE
 from app.web.shared.forms import FormDep, whole_number
 from app.web.shared.permissions import QueueClient, require_practice, require_run
@@ -47,9 +43,11 @@ from app.web.student.sheet_request import posted_class_sheet
 router = APIRouter(include_in_schema=False)
 log = logging.getLogger("attention_shapes")
 
-RUN_ABANDONED_AFTER_S = 900  # longer than the longest queue of runs: the process that ran it has stopped
+# A warm run takes a quarter of a second or less, so that a class whose students all start one waits a minute.
+RUN_LIMITS = JobLimits(total=200, visitors=14, visitor=7, member=6)
+MAX_RUNS_BEFORE_BACKGROUND = 10  # what nobody has asked for is better left undone then
+FIRST_LOOK_MS, LOOK_MS = 150, 500
 MAX_HEAD = 10**9 - 1
-PAUSES_BEFORE_LOST_S = (1, 5, 20)  # in which a database that takes nothing in may recover
 SHARE_OF_BACKGROUND = 0.5  # of what may be stored: the other half is left to what people type and ask for
 
 
@@ -72,7 +70,7 @@ class ComparedRow:
 
 @dataclass(frozen=True)
 class RunPage:
-    """Everything that templates/runs/run.html and its partial show."""
+    """Everything that templates/runs/run.html and _run.html show."""
 
     run: Annotated[Run, Doc("The run, with its result once there is one.")]
     variant: Annotated[Variant, Doc("The sheet it was started from.")]
@@ -81,6 +79,8 @@ class RunPage:
     problem: Annotated[str, Doc("Why there will be no result; empty if there is one or it is waited for.")]
     link: Annotated[str, Doc("The address of the sheet.")]
     title: Annotated[str, Doc("The heading.")]
+    waiting: Annotated[str, Doc("The sentence shown while it waits and runs.")]
+    asks: Annotated[str, Doc("When the page asks whether it has finished, as an hx-trigger.")]
     verdict: Annotated[str, Doc("How many of the answers differ from torch's shapes, and in which rows.")] = ""
     key_problem: Annotated[str, Doc("Where torch contradicts the answer key; empty where it agrees, as it should.")] = (
         ""
@@ -92,7 +92,7 @@ class RunPage:
 
 @dataclass(frozen=True)
 class NoRunPage:
-    """Everything that templates/runs/no_run.html and its partial show."""
+    """Everything that templates/runs/no_run.html and _no_run.html show."""
 
     link: Annotated[str, Doc("The address of the sheet.")]
 
@@ -124,7 +124,7 @@ async def read_run_options(
     head: Annotated[str, Form()] = "",
     background: Annotated[bool, Form()] = False,
 ) -> RunOptions:
-    """The options of a form; fields that are empty or missing have their defaults: float32, and head 0."""
+    """The options of a form; missing or empty ones are the best device, float32 and head 0; head -1 for no number."""
     number = whole_number(head, MAX_HEAD) if head else 0
     return RunOptions(device or None, dtype or "float32", -1 if number is None else number, background)
 
@@ -140,13 +140,13 @@ def start_run(
     client: QueueClient,
     options: RunOptionsDep,
 ) -> Response:
-    """Store the answers as an attempt, unless the last one has them, and start a run beside them.
+    """Store the answers as an attempt, unless the last one has them, and queue a run with them; sets the visitor's
+    cookie.
 
     Without any readable answer, now or in an earlier attempt, nothing is run, since its shapes are the answers; the
-    response then says so. Neither is anything run in the background while the runner is busy (204). It sets the
-    visitor's cookie.
+    response then says so. A run in the background is left out while many runs wait (204).
     """
-    if options.in_background and services.runner.is_busy:
+    if options.in_background and _is_busy(services):
         return Response(status_code=204)
     _outcome, asked = posted_sheet(request, services, form).done(sheet_actions.check_if_new)
     attempted = asked.work is not None and asked.work.last is not None
@@ -155,7 +155,8 @@ def start_run(
         services.storage.charge(client_network(request), BYTES_OF_RUN + bytes_of(asked.answers), share)
     frozen = freeze_run(asked.variant)
     run = _start(services, client, asked.variant, asked.answers, options, frozen) if attempted else None
-    return asked.with_cookie(request, _respond(request, asked.variant, run, sheet_link(asked.variant), options))
+    response = _respond(request, services, asked.variant, run, sheet_link(asked.variant), options)
+    return asked.with_cookie(request, response)
 
 
 @router.post("/class/{activity_id:int}/{number:int}/run")
@@ -168,13 +169,14 @@ def start_class_run(
     activity_id: int,
     number: int,
 ) -> Response:
-    """Start a run beside the answers on a sheet of an activity, at no cost of an attempt; also after it has closed.
+    """Queue a run with the answers on a sheet of an activity, which costs no attempt; possible after it has closed,
+    too.
 
     While the activity accepts work, the answers are saved. 409 unless the policies let the student run it now: a run
-    shows the answers. Without any readable answer, now or in an earlier attempt, nothing is run, and neither is
-    anything in the background while the runner is busy (204). It counts in what this student may store.
+    shows the answers. Without any readable answer, now or in an earlier attempt, nothing is run; a run in the
+    background is left out while many runs wait (204). It counts in what this student may store.
     """
-    if options.in_background and services.runner.is_busy:
+    if options.in_background and _is_busy(services):
         return Response(status_code=204)
     asked = posted_class_sheet(request, services, form, activity_id, number)
     activity, variant = asked.activity, asked.variant
@@ -188,45 +190,54 @@ def start_class_run(
     frozen, client = freeze_run(variant, activity, number), Client(f"student {asked.access.student.id}")
     run = _start(services, client, variant, asked.answers, options, frozen) if attempted else None
     link = url_for("show_class_sheet", activity_id=activity.id, number=number)
-    return _respond(request, variant, run, link, options)
+    return _respond(request, services, variant, run, link, options)
 
 
 @router.post("/runs/{run_id}/again", dependencies=[Depends(require_run)])
 def run_again(
     request: Request, services: ServicesDep, client: QueueClient, run_id: str, options: RunOptionsDep
 ) -> Response:
-    """Start another run of a run's sheet, as it was then, beside the same answers, which are stored as no new attempt.
+    """Queue another run of a run's sheet, as it was then, with the same answers, which make no new attempt.
 
     The device, number format and head are those of this form. 404 for an unknown run. It counts in what this browser's
-    student may store, or else in what the network may.
+    student may store, else in what the network may.
     """
-    first = _find_run(services, run_id)
-    variant = _sheet_of(services.library, services.store, first)
+    first, _job = _find_run(services, run_id)
+    variant = sheet_of_run(services.library, services.store, first)
     size = BYTES_OF_RUN + bytes_of(first.answers)
     token, find = request.cookies.get(VISITOR_COOKIE), services.store.activities.of_visitor
     if token and first.activity_id and (enrolled := find(token, first.activity_id)):
         services.storage.charge_student(enrolled.student.id, size)
     else:
         services.storage.charge(client_network(request), size)
-    frozen = FrozenRun(first.activity_id, first.frozen, model_snapshot(variant.model)) if first.frozen else None
-    run = _start(services, client, variant, first.answers, options, frozen or freeze_run(variant))
-    return _respond(request, variant, run, _sheet_address(first, variant), options)
+    frozen = FrozenRun(first.activity_id, first.frozen, model_snapshot(variant.model))
+    run = _start(services, client, variant, first.answers, options, frozen)
+    return _respond(request, services, variant, run, _sheet_address(first, variant), options)
 
 
 @router.get("/runs/{run_id}", dependencies=[Depends(require_run)])
 def show_run(request: Request, services: ServicesDep, run_id: str) -> Response:
     """The run, finished or not, beside its sheet as it was then, for whoever has its address and may see it."""
-    run = _find_run(services, run_id)
-    page = _run_page(run, _sheet_of(services.library, services.store, run), services.store.now())
+    run, job = _find_run(services, run_id)
+    page = _run_page(run, sheet_of_run(services.library, services.store, run), job)
     return render_page_or_fragment(request, "runs/run.html", "runs/_run.html", page)
 
 
 @router.get("/runs/{run_id}/agreement", dependencies=[Depends(require_run)])
 def show_agreement(services: ServicesDep, run_id: str) -> Response:
-    """What a run says of its sheet in one line, for the page of the sheet; nothing where it came to nothing."""
-    run = _find_run(services, run_id)
-    variant = _sheet_of(services.library, services.store, run)
-    return render("runs/_agreement.html", _agreement(run, variant, services.store.now()))
+    """What a run says of its sheet in one line, for the page of the sheet; empty if it came to nothing."""
+    run, job = _find_run(services, run_id)
+    variant = sheet_of_run(services.library, services.store, run)
+    return render("runs/_agreement.html", _agreement(run, variant, job))
+
+
+@router.post("/runs/{run_id}/cancel", dependencies=[Depends(require_run)])
+def cancel_run(services: ServicesDep, run_id: str) -> Response:
+    """Cancel a run that waits or goes on, and show its page; a finished one stays as it is."""
+    _run, job = _find_run(services, run_id)
+    if job:
+        services.jobs.cancel(job)
+    return RedirectResponse(url_for("show_run", run_id=run_id), 303)
 
 
 @router.get("/runs/{run_id}/weights.png", dependencies=[Depends(require_run)])
@@ -235,42 +246,46 @@ def show_attention_weights(services: ServicesDep, run_id: str) -> Response:
 
     404 for an unknown run, and for one without a picture: not finished, failed, or without weights.
     """
-    result = _result(_find_run(services, run_id))
+    result = _result(_find_run(services, run_id)[0])
     if not result or not result.picture:
         raise HTTPException(404, _("This run has no picture of attention weights."))
     headers = {"Cache-Control": "private, max-age=31536000, immutable"}
     return Response(_weights_png(result.picture.cells), media_type="image/png", headers=headers)
 
 
-def _sheet_of(library: Library, store: Store, run: Run) -> Variant:
-    """The sheet of a run; that of today's library for a run of an earlier version, which kept none of its own."""
-    return sheet_of_run(library, store, run) or variant_of_key(library, store, run.sheet_key)
-
-
 def _sheet_address(run: Run, variant: Variant) -> str:
     """The address of the sheet that a run was started on, in its activity or in practice."""
-    if run.activity_id is None or run.frozen is None:
+    if run.activity_id is None:
         return sheet_link(variant)
     return url_for("show_class_sheet", activity_id=run.activity_id, number=run.frozen["sheet"])
 
 
-def _run_page(run: Run, variant: Variant, now: datetime) -> RunPage:
-    """The page of a run: waiting, finished with a result or a problem, or abandoned by the process that ran it.
+def _run_page(run: Run, variant: Variant, job: Job | None, *, is_new: bool = False) -> RunPage:
+    """The page of a run: waiting while it has a `job`, or finished with a result or a problem.
 
-    A run without an end after RUN_ABANDONED_AFTER_S counts as abandoned, which is shown as a problem.
+    If `is_new`, it asks for progress sooner: most runs take no longer.
     """
     result = _result(run)
-    abandoned = not run.finished and run.seconds_waiting(now) > RUN_ABANDONED_AFTER_S
     page = RunPage(
         run=run,
         variant=variant,
         rows=(),
         result=result,
-        problem=_lost() if abandoned else run.problem or "",
+        problem=run.problem or "",
         link=_sheet_address(run, variant),
         title=variant.topic_wording.run_title,
+        waiting=_waiting_sentence(job),
+        asks=f"load delay:{FIRST_LOOK_MS}ms, every {LOOK_MS}ms" if is_new else f"every {LOOK_MS}ms",
     )
     return _with_result(page, result) if result else page
+
+
+def _waiting_sentence(job: Job | None) -> str:
+    """How many runs are ahead of one that waits, or that it is running."""
+    if job is None or not job.before:
+        return _("Running. The first run loads PyTorch, which takes a few seconds.")
+    sentence = ngettext("Waiting: one run is ahead of yours.", "Waiting: {count} runs are ahead of yours.", job.before)
+    return sentence.format(count=job.before)
 
 
 def _result(run: Run) -> HeadRun | None:
@@ -292,15 +307,14 @@ def _with_result(page: RunPage, result: HeadRun) -> RunPage:
     )
 
 
-def _agreement(run: Run, variant: Variant, now: datetime) -> AgreementFragment:
-    """That torch agrees with every answer, and the shape of the output or of the last row.
+def _agreement(run: Run, variant: Variant, job: Job | None) -> AgreementFragment:
+    """That torch agrees with every answer, and the shape of the output or else of the last row.
 
-    Nothing is said of a run without result, nor of answers of which one differs or is missing. Where torch contradicts
-    the answer key, that is said instead.
+    Empty without a result, or if an answer differs or is missing. If torch contradicts the answer key, it says that
+    instead.
     """
     result, row = _result(run), next((row for row in variant.rows if row.key == "output"), variant.rows[-1])
-    waiting = not run.finished and run.seconds_waiting(now) < RUN_ABANDONED_AFTER_S
-    fragment = AgreementFragment(run.id, waiting, "", (row.letter,), agrees=bool(result and result.agrees))
+    fragment = AgreementFragment(run.id, job is not None, "", (row.letter,), agrees=bool(result and result.agrees))
     if not result:
         return fragment
     if not result.agrees:
@@ -361,7 +375,7 @@ def _shape_text(shape: Iterable[int]) -> str:
 def _fact_lines(result: HeadRun) -> Iterator[tuple[str, str]]:
     """Name and value of each fact: device, number format, time, peak of memory, memory needed, sums of weight rows.
 
-    Time, peak and sums (the least and the largest) are left out where they were not measured.
+    Time, peak and sums (the least and the largest) are left out if they were not measured.
     """
     yield _("Device"), f"{result.device_name} ({result.device})"
     yield _("Number format"), result.dtype
@@ -481,80 +495,80 @@ def _bytes_text(count: int) -> str:
     return f"{count} bytes"
 
 
+def _is_busy(services: Services) -> bool:
+    """Whether so many runs wait that one nobody has asked for is left undone."""
+    return services.jobs.count("run") > MAX_RUNS_BEFORE_BACKGROUND
+
+
 def _start(
     services: Services, client: Client, variant: Variant, answers: Answers, options: RunOptions, frozen: FrozenRun
 ) -> Run:
-    """Store a new run and start it in a thread of its own."""
-    run = services.store.add_run(sheet_key(variant), answers, frozen.activity_id, frozen.values, (frozen.snapshot,))
-    request_thread(_run_and_store, services, run, client, variant, options).start()
+    """Store a new run, and queue it; if the queue has no room, the run is finished with a problem."""
+    settings = {"device": options.device, "dtype": options.dtype, "head": options.head}
+    with services.store.transaction():
+        run = services.store.add_run(answers, frozen.values, frozen.activity_id, (frozen.snapshot,))
+        try:
+            services.jobs.submit("run", client, run.id, {}, settings)
+        except JobRefusedError:
+            services.store.finish_run(run.id, None, why_not_run("busy"))
     return run
 
 
-def _run_and_store(services: Services, run: Run, client: Client, variant: Variant, options: RunOptions) -> None:
-    """Run the head and store its result, or a sentence on why there is none; anything unexpected is logged."""
-    settings = {"device": options.device, "dtype": options.dtype, "head": options.head}
+def run_queued_head(services: Services, task: Task) -> bytes:
+    """Run the head of a queued run, and store its result, or a sentence on why there is none; returns b""."""
+    run = services.store.find_run(task.job.key)
+    if run is None:  # its activity was deleted
+        return b""
+    stored, problem = None, None
     try:
-        with timed_job("run"):
-            result = run_sheet(services.runner, variant, client=client, **settings)
-    except HeadNotRun as problem:
-        _store_end(services, run, None, str(problem))
-    except Exception:  # nothing above this thread would report it, and a page waits for the result
-        log.exception("a run failed")
-        _store_end(services, run, None, why_not_run("stopped"))
+        variant = sheet_of_run(services.library, services.store, run)
+        result = run_sheet(services.runner, variant, client=task.client, check=task.check, **task.arguments)
+    except HeadNotRun as failure:
+        problem = str(failure)
     else:
+        stored = result.as_dict()
         if not result.agrees:
             log.error("PyTorch contradicts the answer key: %s", _differing(result))
-        _store_end(services, run, result)
+    insist(lambda: services.store.finish_run(task.job.key, stored, problem))
+    return b""
 
 
-def _store_end(services: Services, run: Run, result: HeadRun | None, problem: str | None = None) -> None:
-    """Store how a run ended, again after each pause while the database takes nothing in.
+def _respond(
+    request: Request, services: Services, variant: Variant, run: Run | None, link: str, options: RunOptions
+) -> Response:
+    """Where to watch a new run: in the page for htmx, else on a page of its own; if `run` is None, why there is none.
 
-    What cannot be stored at all becomes a sentence on the page of the run, as far as this process is asked for it.
-    """
-    pauses_s = iter(PAUSES_BEFORE_LOST_S)
-    while True:
-        try:
-            services.store.finish_run(run.id, result.as_dict() if result else None, problem)
-        except Exception as error:
-            pause_s = next(pauses_s, None)
-            if failure_of(error) and pause_s is not None:
-                time.sleep(pause_s)
-                continue
-            log.exception("the end of a run could not be stored")
-            services.lost_runs.append(run.id)
-        return
-
-
-def _respond(request: Request, variant: Variant, run: Run | None, link: str, options: RunOptions) -> Response:
-    """Where to watch a new run: in the page for htmx, else on a page of its own; without a run, why there is none.
-
-    `link` is the address of the sheet. Of a run in the background, the page shows only whether it agrees.
+    `link` is the address of the sheet. For a run in the background, htmx gets only whether it agrees.
     """
     if run is None:
         page = NoRunPage(link)
         return render_page_or_fragment(request, "runs/no_run.html", "runs/_no_run.html", page)
-    if is_htmx(request) and options.in_background:
-        return render("runs/_agreement.html", _agreement(run, variant, run.created_at))
-    if is_htmx(request):
-        return render("runs/_run.html", _run_page(run, variant, run.created_at))
-    return RedirectResponse(url_for("show_run", run_id=run.id), 303)
+    if not is_htmx(request):
+        return RedirectResponse(url_for("show_run", run_id=run.id), 303)
+    run, job = _find_run(services, run.id)
+    if options.in_background:
+        return render("runs/_agreement.html", _agreement(run, variant, job))
+    return render("runs/_run.html", _run_page(run, variant, job, is_new=True))
 
 
-def _find_run(services: Services, run_id: str) -> Run:
-    """The run with that id, finished or not; raises 404 with a sentence where there is none.
+def _find_run(services: Services, run_id: str) -> tuple[Run, Job | None]:
+    """The run with that id, and its job while it waits or is at work; 404 for an unknown run.
 
-    One whose end could not be stored has a problem.
+    One that has ended without a result or a reason, since it was cancelled or lost, gets a problem.
     """
-    run = services.store.find_run(run_id)
+    run, job = services.store.find_run(run_id), None
+    if run and not run.finished:
+        job = services.jobs.find(run_id)
+        if job and not job.ending:
+            return run, job
+        run = services.store.find_run(run_id)  # it may have finished meanwhile
     if run is None:
         raise HTTPException(404, _("There is no such run here: start it again from its sheet."))
-    lost = run.id in services.lost_runs and not run.finished
-    return replace(run, problem=_lost()) if lost else run
-
-
-def _lost() -> str:
-    return _("This run was lost when the server restarted. Start it again.")
+    if run.finished:
+        return run, None
+    lost = _("This run was lost when the server restarted. Start it again.")
+    cancelled = job is not None and job.ending == "cancelled"
+    return replace(run, problem=_("This run was cancelled.") if cancelled else (job and job.problem) or lost), None
 
 
 def _compared_rows(variant: Variant, answers: Answers, shapes: dict[str, list[int]]) -> tuple[ComparedRow, ...]:
@@ -571,7 +585,7 @@ def _compared_rows(variant: Variant, answers: Answers, shapes: dict[str, list[in
 
 
 def _compare_field(variant: Variant, answers: Answers, blank: Blank, shapes: dict[str, list[int]]) -> ComparedField:
-    """The text of a blank, and whether it reads as the number that torch reports there; spaces alone count as empty."""
+    """The text of a blank, and whether it reads as the number that torch reports; spaces alone are "empty"."""
     typed = answers.get(variant.box(blank), "")
     observed = dict(zip(variant.table[blank.tensor].sides, shapes[blank.tensor], strict=True))[blank]
     read = variant.read(blank, typed)

@@ -6,7 +6,6 @@ All are `async def`, because FastAPI runs those without a thread of its pool.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -23,12 +22,13 @@ from app.exchange.mail import Mail
 from app.forward.process import MAX_WAITING_RUNS, HeadRunner
 from app.handout.handout_printer import MAX_WAITING_REQUESTS, HandoutPrinter
 from app.machine.housekeeper import Housekeeper
+from app.machine.jobs import Jobs
 from app.settings import Settings
 from app.sheets.exit_tickets import Ticket
 from app.sheets.library import Library
 from app.store import Store
+from app.store.housekeeping import delete_expired
 from app.store.limits import HealthCheck
-from app.store.upkeep.housekeeping import delete_expired
 from app.translation import ENGLISH, language
 from app.web.shared.passwords import MAX_HASHES_AT_ONCE, MAX_WAITING, Passwords
 from app.web.shared.rate_limits import RateLimits, StorageBudget
@@ -54,6 +54,7 @@ class Services:
     store: Store
     runner: HeadRunner
     printer: HandoutPrinter
+    jobs: Jobs
     tickets: Mapping[str, Ticket] = field(default_factory=dict)
     limits: RateLimits = field(default_factory=RateLimits)
     storage: StorageBudget = field(default_factory=StorageBudget)
@@ -62,7 +63,6 @@ class Services:
     closing_interval_s: float = INTERVAL_S
     live_snapshots: LiveSnapshots = field(default_factory=LiveSnapshots)
     regrading: Regrading = field(default_factory=Regrading)
-    lost_runs: deque[str] = field(default_factory=lambda: deque(maxlen=1000))  # whose end could not be stored
 
     @property
     def library(self) -> Library:
@@ -71,13 +71,13 @@ class Services:
 
     @cached_property
     def housekeeper(self) -> Housekeeper:
-        """What deletes PDFs within the hour, and once a day expired rows and copies of files of the Hub."""
+        """What deletes jobs an hour after their end, and once a day expired rows and copies of files of the Hub."""
 
         def daily() -> None:
             delete_old_copies(self.settings.data_dir / "hub")
             delete_expired(self.store.engine, self.store.now())
 
-        return Housekeeper(self.settings.data_dir / "turns", self.printer.delete_expired, daily)
+        return Housekeeper(self.settings.data_dir / "turns", self.jobs.tidy, daily)
 
     @cached_property
     def closing(self) -> Closing:

@@ -66,7 +66,7 @@ def read_changed(form: FormReader, variant: Variant) -> dict[str, Stamp] | None:
     return stamps
 
 
-def kept_json(stored: SavedDraft | None, changed: Mapping[str, Stamp] | None = None) -> str:
+def saved_json(stored: SavedDraft | None, changed: Mapping[str, Stamp] | None = None) -> str:
     """The stored draft as JSON for the script of the page that sent `changed`.
 
     `version` counts the saves, `answers` has the text of every box. `pages` has the highest number stored for each page
@@ -113,7 +113,7 @@ class SavedFragment:
     """Everything that templates/shared/_saved.html shows: the answer to a save."""
 
     drawing: Annotated[Drawing | None, Doc("What was typed, drawn; None where that is not shown, or comes later.")]
-    kept: Annotated[str, Doc("What the server has of the sheet (see kept_json).")]
+    saved_state: Annotated[str, Doc("What the server has of the sheet (see saved_json).")]
 
 
 @dataclass(frozen=True)

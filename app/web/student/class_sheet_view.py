@@ -13,10 +13,9 @@ from app.activities.rules import Rules
 from app.classes.activity_results import report_as_stored
 from app.classes.promises import rules_in_words, sheet_promise
 from app.classes.sheet_actions import Outcome, can_hint, empty_boxes, marks_visible, may_run
-from app.figures.scale import ScaleName
 from app.grading.explanations import MAX_ATTEMPTS_EXPLAINED, Explanation, explain_diagnosis
 from app.grading.grade import Report, without_help
-from app.grading.hints import Hint, HintLevel, next_hint_level, write_hint
+from app.grading.hints import Hint, next_hint_level, write_hint
 from app.sheets.variant import Variant
 from app.store import ClassAttempt
 from app.translation import gettext as _
@@ -31,11 +30,9 @@ from app.web.shared.activity_steps import (
 )
 from app.web.shared.permissions import StudentAccess
 from app.web.shared.services import Services
-from app.web.shared.sheet_form import Drawing, draw_typed, kept_json, read_hint_level
+from app.web.shared.sheet_form import Drawing, draw_typed, read_hint_level, saved_json
+from app.web.shared.sheet_form_fields import SheetFormPage
 from app.web.shared.sheet_view import (
-    Note,
-    QuestionView,
-    RowView,
     all_boxes_right,
     changed_since_check,
     first_to_mend,
@@ -51,50 +48,26 @@ from app.web.student.sheet_request import ClassSheetRequest, not_open
 Primary = Literal["check", "hand-in", "anyway", "next", ""]  # "anyway": hand in with empty boxes, after being asked
 
 
-@dataclass(frozen=True)
-class ClassSheetPage:
-    """Everything that templates/student/class_sheet.html and its partials show."""
+@dataclass(frozen=True, kw_only=True)
+class ClassSheetPage(SheetFormPage):
+    """Everything that templates/student/class_sheet.html and _class_sheet_form.html show."""
 
     access: Annotated[StudentAccess, Doc("The activity, its course and the student.")]
+    variant: Annotated[Variant, Doc("The sheet as this student has it.")]
     closing: Annotated[ClosingNotice, Doc("When the activity closes, or that it has closed.")]
     writable: Annotated[bool, Doc("Whether the activity takes anything in from this page.")]
     steps: Annotated[tuple[Step, ...], Doc("The sheets of the activity.")]
     ticket_in: Annotated[bool, Doc("Whether the exit ticket is in.")]
     number: Annotated[int, Doc("Which sheet of the activity this is, counted from 1.")]
-    keep: Annotated[str, Doc("What this browser keeps unsaved answers under.")]
-    sheet_key: Annotated[str, Doc("What the work on this sheet is stored under, as its form sends it back.")]
-    variant: Annotated[Variant, Doc("The sheet as this student has it.")]
-    rows: Annotated[tuple[RowView, ...], Doc("The rows to fill in.")]
-    questions: Annotated[tuple[QuestionView, ...], Doc("The open questions under the rows.")]
-    drawing: Annotated[Drawing | None, Doc("What was typed, drawn; None where it is not shown.")]
-    scale: Annotated[ScaleName, Doc("How lengths are drawn: by square root, or true.")]
-    report: Annotated[Report | None, Doc("The last attempt's marks; None where they may not be seen yet.")]
-    all_right: Annotated[bool, Doc("Whether every box is right, as it stands, and may be seen to be.")]
-    explanation: Annotated[Explanation | None, Doc("The misconception behind an earlier attempt, once that is mended.")]
-    stale: Annotated[bool, Doc("Whether a box has changed since the last attempt, which has these marks.")]
-    notes: Annotated[tuple[Note, ...], Doc("What is said below rows; the last of it in the bar, too.")]
-    hint: Annotated[Hint | None, Doc("The hint that was asked for.")]
-    next_hint: Annotated[HintLevel | None, Doc("How far the next hint goes; none where there is none to have.")]
     last: Annotated[ClassAttempt | None, Doc("The last attempt, which counts; None before one.")]
     attempts_left: Annotated[int | None, Doc("How many attempts are left; None where any number is allowed.")]
-    locked: Annotated[bool, Doc("Whether nothing can be typed into the boxes any more.")]
-    kept_while_typing: Annotated[bool, Doc("Whether a box or an open question can be typed into, and is saved.")]
     can_hand_in: Annotated[bool, Doc("Whether the sheet can be handed in now.")]
-    notice: Annotated[str, Doc("A sentence about the last press of a button, or nothing.")]
-    form_id: Annotated[str, Doc("An id of this form, by which a request that is sent again is known.")]
-    saved: Annotated[bool, Doc("Whether the server has a draft of this sheet.")]
-    kept: Annotated[str, Doc("What the server has of this sheet (see kept_json).")]
-    run_button: Annotated[str, Doc("What the button that runs the head says; nothing where it may not be run yet.")]
-    promise: Annotated[str, Doc("The rules that this page tells, as its form sends them back.")]
     next: Annotated[NextStep, Doc("Where to go on after handing in.")]
     primary: Annotated[Primary, Doc("Which of the buttons is the one to press now.")]
-    sees: Annotated[bool, Doc("Whether products lead to their exhibit.")] = False
-    focused: Annotated[str, Doc("The box that has the focus as the page opens; none but after a check or a hint.")] = ""
-    carried: Annotated[str, Doc("The attempts that the form of a preview carries; empty for a student.")] = ""
 
 
 def render_class_sheet(request: Request, page: ClassSheetPage, status: int = 200) -> Response:
-    """The sheet as HTML: its form alone for a script, which puts it in the place of the one it has sent."""
+    """The sheet as HTML: for htmx its form alone, else the whole page."""
     template = "_class_sheet_form" if is_htmx(request) else "class_sheet"
     return render(f"student/{template}.html", page, status)
 
@@ -102,7 +75,7 @@ def render_class_sheet(request: Request, page: ClassSheetPage, status: int = 200
 def make_class_sheet_page(services: Services, asked: ClassSheetRequest, hinted: Hint | None = None) -> ClassSheetPage:
     """The sheet with what the activity lets the student see and do at this moment.
 
-    Marks are those of the last attempt, where they may be seen; answers are shown once the activity has closed.
+    Marks are those of the last attempt, if they may be seen; answers are shown once the activity has closed.
     """
     access, variant, answers, key = asked.access, asked.variant, asked.answers, asked.sheet.key
     rules, work = asked.rules, asked.work
@@ -122,6 +95,7 @@ def make_class_sheet_page(services: Services, asked: ClassSheetRequest, hinted: 
     all_right = all_boxes_right(rows)
     is_explained = rules.gives_help and (all_right or (truth and report))
     hints = variant.worksheet.show_hints and rules.gives_hints
+    notice = _notice(asked, marked)
     return ClassSheetPage(
         access=access,
         closing=closing_notice(services.store, access),
@@ -129,8 +103,19 @@ def make_class_sheet_page(services: Services, asked: ClassSheetRequest, hinted: 
         steps=steps,
         ticket_in=work.progress.ticket_in,
         number=asked.number,
-        keep=f"{_address(asked)} {access.student.id} {key.sheet_key}",
-        sheet_key=key.sheet_key,
+        in_class=True,
+        action=access.links.press(asked.number, "hand-in"),
+        save_action=access.links.press(asked.number, "save"),
+        run_action=access.links.press(asked.number, "run"),
+        hidden_fields={
+            "form_id": secrets.token_urlsafe(16),
+            "promise": sheet_promise(asked.activity, asked.number),
+            "sheet": key.sheet_key,
+        },
+        autosave_key="" if access.is_preview else f"{_address(asked)} {access.student.id} {key.sheet_key}",
+        shows_score=report is not None,
+        remark=_remark(last) if last and not report and not notice else "",
+        slide_query={"activity": asked.activity.id, "number": asked.number},
         variant=variant,
         rows=rows,
         questions=question_views(variant, asked.typed, locked=not can_hand_in),
@@ -146,14 +131,12 @@ def make_class_sheet_page(services: Services, asked: ClassSheetRequest, hinted: 
         last=last,
         attempts_left=rules.attempts_left(work.attempts),
         locked=locked,
-        kept_while_typing=not locked or (can_hand_in and bool(variant.worksheet.questions)),
+        autosaves=not locked or (can_hand_in and bool(variant.worksheet.questions)),
         can_hand_in=can_hand_in,
-        notice=_notice(asked, marked),
-        form_id=secrets.token_urlsafe(16),
+        notice=notice,
         saved=work.draft is not None,
-        kept=kept_json(work.draft, asked.edits),
+        saved_state=saved_json(work.draft, asked.edits),
         run_button=run_button(variant) if may_run(work, rules) and not access.is_preview else "",
-        promise=sheet_promise(asked.activity, asked.number),
         next=next_step(access, steps, work.progress.ticket_in, asked.number),
         # An exhibit says what does not fit and names sizes, as hints do.
         sees=hints and rules.shows_marks_of_checks and not access.is_preview and not locked,
@@ -162,9 +145,10 @@ def make_class_sheet_page(services: Services, asked: ClassSheetRequest, hinted: 
 
 
 def as_it_counts(asked: ClassSheetRequest) -> ClassSheetRequest:
-    """Once the activity has closed, the sheet with the answers that count, which may not be those of the last save.
+    """Once the activity has closed, the sheet with the answers of the last attempt, which may not be those of the last
+    save.
 
-    A paper may have been entered since, or what was typed after handing in was not taken in.
+    Unchanged before, and if the last attempt answers other sizes.
     """
     last = asked.work.last if asked.rules.shows_answers else None
     return asked if last is None or asked.work.has_other_numbers else replace(asked, typed=last.answers)
@@ -173,7 +157,11 @@ def as_it_counts(asked: ClassSheetRequest) -> ClassSheetRequest:
 def _primary(
     rules: Rules, last: ClassAttempt | None, report: Report | None, *, locked: bool, can_hand_in: bool
 ) -> Primary:
-    """The button to press now: check until all is right, where a check shows marks; then hand in; then go on."""
+    """The button to press next: "next" once handed in; "check" until all is right, if a check shows marks; then
+    "hand-in".
+
+    Empty if there is nothing to press.
+    """
     if last is not None and last.handed_in:
         return "next"
     if rules.can_check and not locked and not (report and report.complete):
@@ -182,13 +170,13 @@ def _primary(
 
 
 def hint_on_last(services: Services, asked: ClassSheetRequest, level: str) -> Hint | None:
-    """A hint of that level on the last attempt; None where there is none to have."""
+    """A hint of that level on the last attempt; None if there is none to give."""
     last = asked.work.last if can_hint(asked.variant, asked.work, asked.rules) else None
     return write_hint(*_stored_report(services, asked, last), read_hint_level(level)) if last else None
 
 
 def drawn_sheet(asked: ClassSheetRequest, variant: Variant) -> Drawing | None:
-    """What was typed, drawn as shapes of this version of the sheet, as far as the rules show it."""
+    """What was typed, drawn as shapes of this version of the sheet; None while the rules give no help."""
     rules = asked.rules
     if not rules.gives_help:
         return None
@@ -202,10 +190,10 @@ def drawn_sheet(asked: ClassSheetRequest, variant: Variant) -> Drawing | None:
 
 
 def raise_refusal(request: Request, services: Services, asked: ClassSheetRequest, outcome: Outcome) -> Response:
-    """The sheet as typed, with the reason why a button does nothing (409).
+    """The sheet as typed, with the reason why a button did nothing (409).
 
-    For a script, before the activity opens, and for a button that the page doesn't have, the 409 is raised instead: the
-    page that the script is on has what was typed.
+    It raises the 409 instead for htmx, before the activity opens, and for a check or hint that the rules refuse: the
+    page that the script is on still has what was typed.
     """
     if outcome.result == "marks-later":
         raise HTTPException(409, _("In this activity, marks are shown after you hand in."))
@@ -218,40 +206,44 @@ def raise_refusal(request: Request, services: Services, asked: ClassSheetRequest
     if is_htmx(request) or asked.access.phase == "waiting":
         raise refused
     page = make_class_sheet_page(services, asked)
-    return render_class_sheet(request, replace(page, notice=refused.detail), refused.status_code)
+    return render_class_sheet(request, replace(page, notice=refused.detail, remark=""), refused.status_code)
 
 
 def page_after(asked: ClassSheetRequest, page: ClassSheetPage, result: str) -> ClassSheetPage:
-    """The page with the sentence about the result of an action, and with the button to press next."""
+    """The page with the sentence about the result of an action, and the button to press next; unchanged for others."""
     handed_in = page.last is not None and page.last.handed_in
     if result == "checked":
         return replace(page, focused=first_to_mend(page.rows))
     if result == "empty" and (empty := empty_boxes(asked.variant, asked.answers)):
         question = ngettext("{count} box is empty. Hand in anyway?", "{count} boxes are empty. Hand in anyway?", empty)
-        return replace(page, notice=question.format(count=empty), primary="anyway")
+        notice = question.format(count=empty)
+        return replace(page, notice=notice, primary="anyway", shows_score=False, remark="")
     if result == "new-rules":
         changed = _("Your instructor has changed this activity, so nothing was handed in or marked.")
         kept = _("Your answers are still in the boxes.")
-        return replace(page, notice=" ".join((changed, *rules_in_words(asked.activity), kept)))
+        return replace(page, notice=" ".join((changed, *rules_in_words(asked.activity), kept)), remark="")
     if result == "handed-in" and handed_in:
         later = asked.activity.policies.feedback == "after_close"
-        return replace(
-            page,
-            notice=(
-                _("Handed in. Marks and answers are shown after the activity closes.") if later else _("Handed in.")
-            ),
-        )
+        notice = _("Handed in. Marks and answers are shown after the activity closes.") if later else _("Handed in.")
+        return replace(page, notice=notice, remark="")
     if result == "nothing-read":
-        return replace(page, notice=_("There is nothing to grade yet: fill in a box."))
+        return replace(page, notice=_("There is nothing to grade yet: fill in a box."), remark="")
     if result == "no-attempts-left":
-        return replace(page, notice=_("You have no attempts left. Your last one counts."))
+        return replace(page, notice=_("You have no attempts left. Your last one counts."), remark="")
     return page
 
 
-def _notice(asked: ClassSheetRequest, marked: Variant) -> str:
-    """What a student should know about the marks: they are for numbers on paper, or for an older version of the sheet.
+def _remark(last: ClassAttempt) -> str:
+    """What became of an attempt whose marks are not shown."""
+    if not last.handed_in:
+        return ""
+    return _("Taken in at closing.") if last.taken_in else _("Handed in.")
 
-    Empty where the marks are those of the sheet on this page.
+
+def _notice(asked: ClassSheetRequest, marked: Variant) -> str:
+    """What a student should know about the marks: they are for other numbers on paper, or another version of the sheet.
+
+    Empty if the marks are those of the sheet on this page.
     """
     if asked.work.has_other_numbers:
         return _("Your last attempt was on paper, with different numbers. Your instructor has its marks.")
@@ -263,7 +255,7 @@ def _notice(asked: ClassSheetRequest, marked: Variant) -> str:
 
 
 def _stored_report(services: Services, asked: ClassSheetRequest, attempt: ClassAttempt) -> tuple[Variant, Report]:
-    """The marks that are stored with an attempt, as a report, and the version of the sheet that gave them."""
+    """The version of the sheet that gave an attempt's stored marks, and the marks as a report."""
     if attempt is asked.work.last and asked.work.report:  # just graded
         return asked.variant, asked.work.report
     item = asked.activity.content.items[asked.number - 1]
@@ -271,9 +263,10 @@ def _stored_report(services: Services, asked: ClassSheetRequest, attempt: ClassA
 
 
 def _explanation(services: Services, asked: ClassSheetRequest) -> Explanation | None:
-    """The latest misconception that can be explained in the student's attempts on this sheet; None without one.
+    """The misconception explained by the newest attempt on this sheet that allows it; None without one.
 
-    It shows answers, so it is for a sheet that is all right, or whose answers are shown.
+    Only the last MAX_ATTEMPTS_EXPLAINED are looked at. It shows answers, so it is for a sheet that is all right, or
+    whose answers are shown.
     """
     for attempt in asked.work.newest_attempts[:MAX_ATTEMPTS_EXPLAINED]:
         if not asked.work.answers_other_numbers(attempt):

@@ -67,7 +67,7 @@ class ChoiceGroup:
 
     @property
     def is_found(self) -> bool:
-        """Whether the search finds any of them."""
+        """Whether the search finds at least one entry."""
         return any(entry.is_found for entry in self.entries)
 
 
@@ -127,7 +127,7 @@ NEW_FORM = FormState()
 
 @router.get("/courses/{course_id:int}/activities/new")
 def show_new_activity_form(services: ServicesDep, access: EditableCourse, worksheet: str = "") -> Response:
-    """The form with the default policies, and the worksheet of that key; with none for a key that there isn't."""
+    """The form with the default policies, and with `worksheet`, a key, chosen if the teacher may use it."""
     texts = empty_texts(tuple(services.tickets), access.course.time_zone)
     if worksheet in _materials(services, access).library.worksheets:
         texts = replace(texts, worksheets=(WorksheetTexts(worksheet),))
@@ -136,16 +136,17 @@ def show_new_activity_form(services: ServicesDep, access: EditableCourse, worksh
 
 @router.post("/courses/{course_id:int}/activities")
 def add_activity(services: ServicesDep, access: EditableCourse, form: FormDep) -> Response:
-    """Add an activity as a draft, which only the staff sees, and go to it.
+    """Add an activity as a draft, which only the staff sees, log it, and go to it.
 
-    422 with the form as typed, and a sentence beside the first field that cannot be used.
+    422 with the form as typed, and a sentence next to the first field that cannot be used. If a button only rearranges
+    the form, or Enter was pressed in the search, the form comes back and nothing is stored.
     """
     texts, course, state = _form_texts(form), access.course, _form_state(form)
     if _only_arranges(form):
         return _arrange_form(services, access, None, texts, form)
     try:
-        own = _materials(services, access)
-        offer = Offer(_with_models(services, own.library, texts), own.tickets)
+        materials = _materials(services, access)
+        offer = Offer(_with_models(services, materials.library, texts), materials.tickets)
         plan, content = read_activity_form(offer, course.time_zone, texts)
     except ActivityFormError as error:
         return _refuse_form(services, access, None, texts, error, state)
@@ -163,20 +164,22 @@ def show_activity_form(services: ServicesDep, access: EditableActivity) -> Respo
 
 @router.post("/activities/{activity_id:int}")
 def change_activity(services: ServicesDep, access: EditableActivity, form: FormDep) -> Response:
-    """Save the form and go to the activity; 422 with the form as typed where a field cannot be used.
+    """Save the form, log it, and go to the activity; 422 with the form as typed if a field cannot be used.
 
-    What was left as the form showed it stays as it is stored, whoever has changed it since. Times that open a closed
-    activity again are refused (422), with what that means, until the form says that it should be opened.
+    If a button only rearranges the form, or Enter was pressed in the search, the form comes back and nothing is stored.
+    A field that was left as the form showed it keeps its stored value, whoever has changed it since. Times that would
+    open a closed activity again are refused (422) until the form confirms that. If the activity changes while this
+    runs, the form is merged with the new state and tried again.
 
     Other worksheets or another exit ticket make a new revision, unless the activity is still a draft; so do newer
-    versions, where the form asks for them. What students answered before stays with the revision they saw.
+    versions, if the form asks for them. What students answered before stays with the revision they saw.
     """
     if _only_arranges(form):
         return _arrange_form(services, access, access.activity, _merged_texts(access, access.activity, form), form)
-    activity, own = access.activity, _materials(services, access)
+    activity, usable = access.activity, _materials(services, access)
     texts, state, store = _merged_texts(access, activity, form), _form_state(form), services.store
     offer = offer_of(
-        own.library, own.tickets, store, activity, corrections=state.corrections, new_ticket=state.new_ticket
+        usable.library, usable.tickets, store, activity, corrections=state.corrections, new_ticket=state.new_ticket
     )
     offer = replace(offer, library=_with_models(services, offer.library, texts))
     try:
@@ -196,7 +199,9 @@ def change_activity(services: ServicesDep, access: EditableActivity, form: FormD
 
 
 def _save(store: Store, activity: Activity, plan: Plan, content: Content) -> int | None:
-    """Store plan and content, and return the number of the revision; None if the activity has changed meanwhile."""
+    """Store plan and content in one transaction, and return the revision's number; None, and nothing, if the stored
+    activity is no longer `activity`.
+    """
     with store.transaction():
         if store.activities.locked(activity) != activity:
             return None
@@ -213,9 +218,9 @@ def _stored_now(store: Store, activity: Activity) -> Activity:
 
 
 def _check_reopening(activity: Activity, plan: Plan, state: FormState, now: datetime) -> None:
-    """Raise ActivityFormError where the plan opens a closed activity again and the form does not say that it should.
+    """Raise ActivityFormError if the plan opens a closed activity again and the form does not confirm it.
 
-    The same holds for one that is closing, unless it was when the form was opened.
+    An activity that is closing counts as closed, unless it was already closing when the form was opened.
     """
     after, phase = activity.changed(now, plan=plan), activity.phase(now)
     closing = phase == "closing" and state.shown_phase != "closing" and after.phase(now) in ("waiting", "open")
@@ -230,7 +235,10 @@ def _check_reopening(activity: Activity, plan: Plan, state: FormState, now: date
 
 
 def _merged_texts(access: CourseAccess, activity: Activity, form: FormReader) -> ActivityTexts:
-    """The fields of the form of an activity, and what is stored by now where they were left as the form showed them."""
+    """The fields as typed; a field left as the form showed it gets the value that is stored now.
+
+    A form without the "shown." fields is taken as typed.
+    """
     typed, stored = _form_texts(form), texts_of(activity.plan, activity.content, access.course.time_zone)
     if form.optional("shown.title") is None:
         return typed
@@ -238,21 +246,22 @@ def _merged_texts(access: CourseAccess, activity: Activity, form: FormReader) ->
 
 
 def _with_exact_times(plan: Plan, texts: ActivityTexts, activity: Activity, time_zone: str) -> Plan:
-    """The plan with the stored times where their texts are unchanged.
+    """The plan, with the stored opening or closing time if its text is the same as the stored time's.
 
-    A text has no seconds, and where clocks go back, it may stand for either of two hours.
+    A text has no seconds, and in the hour that clocks repeat it could mean either of two times.
     """
     stored = texts_of(activity.plan, activity.content, time_zone)
     times = {"opens": activity.plan.opens_at, "closes": activity.plan.closes_at}
-    kept: dict[str, Any] = {f"{name}_at": time for name, time in times.items()
+    unchanged: dict[str, Any] = {f"{name}_at": time for name, time in times.items()
                             if texts.fields[name] == stored.fields[name]}  # fmt: skip
-    return replace(plan, **kept)
+    return replace(plan, **unchanged)
 
 
 def _form_texts(form: FormReader, prefix: str = "") -> ActivityTexts:
-    """The fields of a form as single lines, without a per cent sign, and the ticked worksheets with theirs.
+    """The fields as single lines, a per cent sign cut from `follow_share`, and the ticked worksheets with model and
+    tokens.
 
-    With the `prefix` "shown.", as they were when the form was made.
+    With the `prefix` "shown.", the fields as they were when the form was made.
     """
     fields = {name: form.single_line(prefix + name) for name in FIELD_NAMES}
     fields["follow_share"] = fields["follow_share"].removesuffix("%").strip()
@@ -265,7 +274,7 @@ def _form_texts(form: FormReader, prefix: str = "") -> ActivityTexts:
 
 
 def _form_state(form: FormReader) -> FormState:
-    """What a form holds besides its fields."""
+    """What a form holds besides its fields; of the imported models, the first MAX_IMPORTED without repetitions."""
     imported = tuple(dict.fromkeys(form.all("imported")))[:MAX_IMPORTED]
     new_ticket = form.raw("new_ticket") == "yes"
     reopens, shown_phase = form.raw("reopens") == "yes", form.raw("shown.phase")
@@ -279,12 +288,12 @@ def _only_arranges(form: FormReader) -> bool:
 
 
 def _materials(services: Services, access: CourseAccess) -> OwnMaterials:
-    """What the teacher may use in the course: the library, and what belongs to the course and to the teacher."""
+    """What the teacher may use in the course: the library, the course's materials and the teacher's."""
     return materials_for_course(services.library, services.tickets, services.store, access.course, access.teacher)
 
 
 def _with_models(services: Services, library: Library, texts: ActivityTexts, imported: Sequence[str] = ()) -> Library:
-    """The library with the imported models that the worksheets have, and these ones."""
+    """The library with the imported models that worksheets or `imported` name; other keys are ignored."""
     for key in (*(sheet.model for sheet in texts.worksheets), *imported):
         library = library_with_model(library, services.store, key)
     return library
@@ -295,8 +304,9 @@ def _arrange_form(
 ) -> Response:
     """The form as typed, after what the pressed button asks for; nothing is saved.
 
-    That is "up KEY", "down KEY", "add", "search", or "import": the address or the key of an imported model, for all
-    menus.
+    "up KEY" and "down KEY" move a worksheet by one place, and a sentence says where it is now. Whatever the button, the
+    key or address in the field `import` adds an imported model to all menus; "import" adds a sentence if there is no
+    such model. Models that no longer exist, and those after the first MAX_IMPORTED, are dropped.
     """
     action, _space, key = form.raw("arrange").partition(" ")
     texts = _moved(texts, key, {"up": -1, "down": 1}.get(action, 0))
@@ -314,7 +324,7 @@ def _arrange_form(
 
 
 def _moved(texts: ActivityTexts, key: str, steps: int) -> ActivityTexts:
-    """The texts with one worksheet so many places further down."""
+    """The texts with worksheet `key` moved down by `steps`, up if negative; unchanged if that is impossible."""
     sheets = list(texts.worksheets)
     place = next((index for index, sheet in enumerate(sheets) if sheet.key == key), None)
     if place is None or not 0 <= place + steps < len(sheets):
@@ -324,7 +334,7 @@ def _moved(texts: ActivityTexts, key: str, steps: int) -> ActivityTexts:
 
 
 def _place_in_words(page: ActivityFormPage, key: str) -> str:
-    """Where a worksheet stands now: "One head of GPT-2 is number 2 of 3."; empty for a key that is not chosen."""
+    """Which place a worksheet has now: "One head of GPT-2 is number 2 of 3."; empty for a key that is not chosen."""
     places = [(number, sheet.title) for number, sheet in enumerate(page.chosen, start=1) if sheet.texts.key == key]
     sentence = _("{title} is number {number} of {count}.")
     return "".join(sentence.format(title=title, number=number, count=len(page.chosen)) for number, title in places)
@@ -352,15 +362,16 @@ def _activity_form_page(
 ) -> ActivityFormPage:
     """The form filled in with these texts, with every other worksheet and every exit ticket to choose from.
 
-    `activity` is None for a new one.
+    `activity` is None for a new one. Chosen worksheets that are no longer offered are left out. Newer versions are
+    offered only once the activity is no draft.
     """
-    own = _materials(services, access)
-    offer = offer_of(own.library, own.tickets, services.store, activity)
+    materials = _materials(services, access)
+    offer = offer_of(materials.library, materials.tickets, services.store, activity)
     library = _with_models(services, offer.library, texts, state.imported)
     phase = activity.phase(services.store.now()) if activity else "draft"
     corrected = {sheet.key for sheet in offer.corrected} if phase != "draft" else set()
     chosen = tuple(
-        _worksheet_view(library, sheet, _sheet_link(own, sheet.key, sheet), sheet.key in corrected, state)
+        _worksheet_view(library, sheet, _sheet_link(materials, sheet.key, sheet), sheet.key in corrected, state)
         for sheet in texts.worksheets
         if sheet.key in library.worksheets
     )
@@ -374,11 +385,11 @@ def _activity_form_page(
         shown=texts_of(activity.plan, activity.content, access.course.time_zone) if activity else None,
         shown_phase=state.shown_phase or phase,
         chosen=chosen,
-        worksheets=_worksheet_groups(library, own, access, texts, state),
+        worksheets=_worksheet_groups(library, materials, access, texts, state),
         imported=state.imported,
-        tickets=_ticket_groups(offer, own, access, texts, state),
+        tickets=_ticket_groups(offer, materials, access, texts, state),
         new_ticket=("taken" if state.new_ticket else "offered") if newer else "",
-        unusable=_unusable(services, access, own),
+        unusable=_unusable(services, access, materials),
         practice_is_open=services.settings.practice,
         reopens=state.reopens,
         search=state.search,
@@ -386,53 +397,58 @@ def _activity_form_page(
 
 
 def _worksheet_groups(
-    library: Library, own: OwnMaterials, access: CourseAccess, texts: ActivityTexts, state: FormState
+    library: Library, materials: OwnMaterials, access: CourseAccess, texts: ActivityTexts, state: FormState
 ) -> tuple[ChoiceGroup, ...]:
-    """The worksheets that are not chosen yet: the course's, the teacher's, then the library's, by topic."""
+    """The worksheets that are not chosen yet: the course's, the teacher's, then the library's by topic; no empty
+    groups.
+
+    The search only marks what it finds.
+    """
     topics = {topic: library.wording.topics[topic].name for topic in library.topics}
     headings = {"course": _("This course’s worksheets"), "mine": _("My worksheets"), **topics}
     groups: dict[str, list[FormChoice]] = {group: [] for group in headings}
     for sheet in library.worksheets.values():
         if sheet.key in texts.keys:
             continue
-        group = _owner(own, access, sheet.key) or sheet.topic
+        group = _owner(materials, access, sheet.key) or sheet.topic
         words = f"{sheet.title} {topics[sheet.topic]} {library.model(sheet.model).name} {headings[group]}"
-        link, is_found = _sheet_link(own, sheet.key), _finds(state.search, words)
+        link, is_found = _sheet_link(materials, sheet.key), _finds(state.search, words)
         groups[group].append(FormChoice(sheet.key, sheet.title, words, link, is_found=is_found))
     return tuple(ChoiceGroup(group, headings[group], tuple(entries)) for group, entries in groups.items() if entries)
 
 
 def _ticket_groups(
-    offer: Offer, own: OwnMaterials, access: CourseAccess, texts: ActivityTexts, state: FormState
+    offer: Offer, materials: OwnMaterials, access: CourseAccess, texts: ActivityTexts, state: FormState
 ) -> tuple[ChoiceGroup, ...]:
-    """The exit tickets: the library's, then the course's and the teacher's; the chosen one is always found."""
+    """The exit tickets: the library's, the course's, the teacher's, no empty groups; the chosen one is always found."""
     headings = {"library": "", "course": _("This course’s exit tickets"), "mine": _("My exit tickets")}
     groups: dict[str, list[FormChoice]] = {group: [] for group in headings}
     for ticket in offer.tickets.values():
-        group, chosen = _owner(own, access, ticket.key) or "library", ticket.key == texts.fields["ticket"]
+        group, chosen = _owner(materials, access, ticket.key) or "library", ticket.key == texts.fields["ticket"]
         words = f"{ticket.title} {headings[group]}"
         is_found = chosen or _finds(state.search, words)
-        link = url_for("show_material", material_id=own.by_key[ticket.key].id) if ticket.key in own.by_key else ""
+        material = materials.by_key.get(ticket.key)
+        link = url_for("show_material", material_id=material.id) if material else ""
         choice = FormChoice(ticket.key, ticket.title, words, link, chosen, is_found, ticket.anonymous)
         groups[group].append(choice)
     return tuple(ChoiceGroup(group, headings[group], tuple(entries)) for group, entries in groups.items() if entries)
 
 
-def _owner(own: OwnMaterials, access: CourseAccess, key: str) -> Literal["course", "mine", ""]:
-    """Who has a worksheet or exit ticket that a teacher wrote; empty for one of the library."""
-    material = own.by_key.get(key)
+def _owner(materials: OwnMaterials, access: CourseAccess, key: str) -> Literal["course", "mine", ""]:
+    """Who owns a material that can be used: "course", or "mine" for the teacher; "" for every other key."""
+    material = materials.by_key.get(key)
     if material is None:
         return ""
     return "course" if material.course_id == access.course.id else "mine"
 
 
 def _finds(search: str, words: str) -> bool:
-    """Whether each word of a search is part of these words, in whatever case; an empty search finds all."""
+    """Whether every word of a search occurs in `words`, ignoring case; an empty search finds everything."""
     return all(word in words.casefold() for word in search.casefold().split())
 
 
 def _unusable(services: Services, access: CourseAccess, own: OwnMaterials) -> tuple[str, ...]:
-    """Why materials that the teacher could choose otherwise cannot be used now, each with its title."""
+    """A sentence with title and reason for each material of the course or the teacher that cannot be used now."""
     if not own.unusable:
         return ()
     materials = services.store.materials.usable_in(access.course, access.teacher)
@@ -444,21 +460,26 @@ def _unusable(services: Services, access: CourseAccess, own: OwnMaterials) -> tu
     )
 
 
-def _sheet_link(own: OwnMaterials, key: str, texts: WorksheetTexts | None = None) -> str:
-    """Where a worksheet can be looked at as it is now; empty for one that only an activity has still.
+def _sheet_link(materials: OwnMaterials, key: str, texts: WorksheetTexts | None = None) -> str:
+    """The address of a worksheet as it is now: its material page, or its sheet in the library; "" if only an activity
+    still has it.
 
-    One of the library is shown with the model and the length that the texts of its fields choose.
+    A library sheet opens with the model and tokens of `texts`, if either is filled in; `texts` is ignored for a
+    material.
     """
-    if material := own.by_key.get(key):
+    if material := materials.by_key.get(key):
         return url_for("show_material", material_id=material.id)
     chosen = {"model": texts.model, "tokens": texts.tokens} if texts and (texts.model or texts.tokens) else {}
-    return url_for("show_sheet", worksheet=key, **chosen) if key in own.library.worksheets else ""
+    return url_for("show_sheet", worksheet=key, **chosen) if key in materials.library.worksheets else ""
 
 
 def _worksheet_view(
     library: Library, texts: WorksheetTexts, link: str, has_newer: bool, state: FormState
 ) -> WorksheetView:
-    """A worksheet as the form shows it; a remark on its length where its model and tokens can be used."""
+    """A worksheet as the form shows it, with the title for its chosen model, if it can have that model.
+
+    The remark says that it is longer than the model's context; it is empty if model or tokens cannot be used.
+    """
     sheet = library.worksheets[texts.key]
     fits = texts.model in library.models and library.refusal(sheet.key, texts.model) is None
     title = library.variant(sheet.key, texts.model).title if fits else sheet.title

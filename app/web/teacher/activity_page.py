@@ -47,10 +47,7 @@ class ActivityPage:
 
 @router.get("/activities/{activity_id:int}")
 def show_activity(request: Request, services: ServicesDep, access: StaffActivity, done: str = "") -> Response:
-    """The overview; `done` is 'saved' or 'revised' where the form was just saved, for a sentence about that.
-
-    It is 'too-late' where Close could not be undone. Any other text in `done` is ignored.
-    """
+    """The overview, with a sentence for `done`: 'saved', 'revised', or 'too-late' to undo Close; others are ignored."""
     page = _activity_page(request, services, access)
     notices = {
         "saved": _("Saved."),
@@ -61,7 +58,7 @@ def show_activity(request: Request, services: ServicesDep, access: StaffActivity
 
 
 def _activity_page(request: Request, services: Services, access: permissions.ActivityAccess) -> ActivityPage:
-    """The overview without a notice; the students and their extra time for those who may give some."""
+    """The overview without a notice; students and extra time only for editors, courses only for instructors."""
     activity, store = access.activity, services.store
     working = store.classwork.count_working(activity.id, [item.sheet_key for item in activity.content.items])
     students = store.roster.students(access.course) if access.can_edit else ()
@@ -80,7 +77,7 @@ def _activity_page(request: Request, services: Services, access: permissions.Act
 
 
 def _courses_to_copy_to(store: Store, access: permissions.ActivityAccess) -> tuple[Course, ...]:
-    """The courses, archived ones left out, of which the teacher is an instructor: the activity's own, then by age."""
+    """The teacher's courses as an instructor, archived ones left out: the activity's first, then the newest."""
     taught = [each for each in store.courses.taught_by(access.teacher) if each.role == "instructor"]
     open_courses = [each.course for each in taught if each.course.archived_at is None]
     return tuple(sorted(open_courses, key=lambda course: course.id != access.course.id))
@@ -88,15 +85,15 @@ def _courses_to_copy_to(store: Store, access: permissions.ActivityAccess) -> tup
 
 @router.post("/activities/{activity_id:int}/open")
 def open_activity(services: ServicesDep, access: EditableActivity) -> Response:
-    """Set an activity to open, for students to come in from its opening time on, and go to its overview.
+    """Set the activity to open, log it, and go to its overview; students can come in from its opening time on.
 
-    A draft is frozen again first, from the library and own worksheets as they are now; what is there no longer stays as
-    it was frozen when the draft was saved. A closing time in the past is dropped.
+    A draft is frozen again first, from the library and the teacher's materials as they are now; what no longer exists
+    stays as it was frozen when the draft was saved. A closing time in the past is dropped.
     """
     store, activity = services.store, access.activity
     if activity.state == "draft":
-        own = materials_for_course(services.library, services.tickets, store, access.course, access.teacher)
-        content = content_to_open(own.library, own.tickets, store, activity)
+        materials = materials_for_course(services.library, services.tickets, store, access.course, access.teacher)
+        content = content_to_open(materials.library, materials.tickets, store, activity)
         store.activities.revise(activity, content)
     if activity.plan.closes_at and replace(activity, state="open").phase(access.now) in ("closing", "closed"):
         store.activities.change(activity, replace(activity.plan, closes_at=None))
@@ -107,9 +104,11 @@ def open_activity(services: ServicesDep, access: EditableActivity) -> Response:
 
 @router.post("/activities/{activity_id:int}/close")
 def close_activity(store: StoreDep, access: EditableActivity, form: FormDep) -> Response:
-    """Close an activity in some minutes, or in a few seconds for none, so that it can be undone; all work stays.
+    """Close the activity in `minutes`, or in a few seconds if that is empty, 0 or unusable; all work stays. It can be
+    undone until then.
 
-    A draft, and an activity that has closed, stays as it is. One that is not open yet closes at once.
+    Logged if it closes. A draft, or an activity that has closed, stays as it is. One that is not open yet closes at
+    once.
     """
     if close_undoably(store, access.activity, whole_number(form.raw("minutes"), MAX_MINUTES) or 0):
         store.audit_log.record(access.teacher, AuditAction.ACTIVITY_CLOSED, access.activity)
@@ -118,7 +117,10 @@ def close_activity(store: StoreDep, access: EditableActivity, form: FormDep) -> 
 
 @router.post("/activities/{activity_id:int}/undo-close")
 def undo_close(store: StoreDep, access: EditableActivity, form: FormDep) -> Response:
-    """Put the times back as they were before Close was pressed; the overview says so where it is too late for that."""
+    """Restore the times from before Close was pressed, and log it; if it is too late, nothing changes.
+
+    Back to the overview, which says that it was too late, or to the presenter view, which does not.
+    """
     undone = undo_last_close(store, access.activity)
     if undone:
         store.audit_log.record(access.teacher, AuditAction.CLOSE_UNDONE, access.activity)
@@ -126,7 +128,7 @@ def undo_close(store: StoreDep, access: EditableActivity, form: FormDep) -> Resp
 
 
 def _back_to_where_it_was_pressed(access: permissions.ActivityAccess, form: FormReader, done: str = "") -> Response:
-    """To the presenter view if the form came from there, else to the overview; see `show_activity` for `done`."""
+    """Redirect to the presenter view, without `done`, if the form came from there; else to the overview."""
     if form.raw("back") == "present":
         return RedirectResponse(url_for("show_presenter", activity_id=access.activity.id), 303)
     query = {"done": done} if done else {}
@@ -156,7 +158,6 @@ def give_extra_time(request: Request, services: ServicesDep, access: EditableAct
 
 @router.get("/activities/{activity_id:int}/qr.svg")
 def draw_qr_code(request: Request, services: ServicesDep, access: StaffActivity) -> Response:
-    """The QR code of the join link, as SVG."""
     svg = io.BytesIO()
     code = segno.make(_join_link(request, services, access.activity), error="m", micro=False)
     code.save(svg, kind="svg", border=2, dark="#000", light="#fff", omitsize=True)

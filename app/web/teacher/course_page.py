@@ -67,10 +67,10 @@ class CoursePage:
 
 @router.get("/courses/{course_id:int}")
 def show_course(request: Request, services: ServicesDep, access: StaffCourse, done: str = "") -> Response:
-    """The page of a course, for its staff; `done` is what was just done, for a sentence about it.
+    """A course's page for its staff, with a sentence for a known `done`, else about the students added or removed.
 
-    After an import or its undoing the address names how many students were added or removed. The link of an invitation
-    is shown for some minutes to those who made it.
+    The counts of that sentence, and the page of the roster, come from the query. The link of an invitation to this
+    course is shown if the browser still holds the invitation's cookie and the visitor may edit the course.
     """
     notices = {
         "restored": _("The course is restored."),
@@ -104,7 +104,7 @@ def change_course(store: StoreDep, access: EditableCourse, form: FormDep) -> Res
 
 @router.post("/courses/{course_id:int}/staff")
 def invite_to_staff(request: Request, services: ServicesDep, access: EditableCourse, form: FormDep) -> Response:
-    """Make an invitation to the staff, and redirect to the course, which shows its link; no e-mail is sent.
+    """Make an invitation, log it, and redirect to the course, which shows its link; no e-mail is sent.
 
     It is for an assistant unless the form says instructor. 422 with the page for what is no e-mail address.
     """
@@ -123,9 +123,10 @@ def invite_to_staff(request: Request, services: ServicesDep, access: EditableCou
 
 @router.post("/courses/{course_id:int}/staff/{teacher_id:int}/remove")
 def remove_from_staff(store: StoreDep, access: EditableCourse, teacher_id: int) -> Response:
-    """Take a teacher off the staff; 409 with the page for the last instructor, who stays.
+    """Take a teacher off the staff and log it; 404 for somebody who is not on it, 409 with the page for the last
+    instructor.
 
-    404 for somebody who is not on the staff. Teachers who take themselves off are led to their other courses.
+    Teachers who remove themselves go to their list of courses.
     """
     if teacher_id not in {member.teacher_id for member in store.courses.staff(access.course)}:
         raise HTTPException(404)
@@ -139,21 +140,25 @@ def remove_from_staff(store: StoreDep, access: EditableCourse, teacher_id: int) 
 
 
 def _roster_notice(counts: Mapping[str, str]) -> str:
-    """The sentence about the students that were just added or removed, by the counts in an address; "" without them."""
+    """The sentence about the students just added or removed, by the counts in the query; "" without "added" and
+    "removed".
+
+    A count that cannot be read is 0. "known" and "kept" are mentioned only above 0.
+    """
     numbers = {name: whole_number(text, MAX_ROSTER_COUNT) or 0 for name, text in counts.items()}
     if "added" in counts:
         known = numbers.get("known")
         sentence = _("Added: {added}. Already on the roster: {there}.") if known else _("Added: {added}.")
         return sentence.format(added=numbers["added"], there=known)
     if "removed" in counts:
-        kept = numbers.get("kept")
+        retained = numbers.get("kept")
         some = _("Removed: {gone}. Kept, because they have joined or have work: {kept}.")
-        return (some if kept else _("Removed: {gone}.")).format(gone=numbers["removed"], kept=kept)
+        return (some if retained else _("Removed: {gone}.")).format(gone=numbers["removed"], kept=retained)
     return ""
 
 
 def _idle_newcomers(students: Sequence[Student]) -> IdleNewcomers | None:
-    """These students, by name, as the page shows them; None if there are none."""
+    """How many students these are, the first NAMES_SHOWN names, and the highest id; None for no students."""
     if not students:
         return None
     names = tuple(student.name for student in students[:NAMES_SHOWN])
@@ -162,7 +167,10 @@ def _idle_newcomers(students: Sequence[Student]) -> IdleNewcomers | None:
 
 
 def _course_page(store: Store, access: permissions.CourseAccess, page: str = "", **texts: str) -> CoursePage:
-    """The page of a course as it is now, with a page of its roster, and these texts in its other fields."""
+    """The page of a course as it is now, with page `page` of its roster, and `texts` in the fields of those names.
+
+    Only editors get the idle newcomers and the last import, which is left out once it is older than UNDO_OFFERED.
+    """
     course, now = access.course, store.now()
     activities = tuple((activity, activity.phase(now)) for activity in store.activities.of_course(course))
     students = store.roster.students(course)

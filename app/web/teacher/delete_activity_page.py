@@ -42,9 +42,9 @@ def show_delete_activity(store: StoreDep, access: EditableActivity) -> Response:
 
 @router.post("/activities/{activity_id:int}/delete")
 def delete_activity(store: StoreDep, access: EditableActivity, form: FormDep) -> Response:
-    """Delete the activity for good, with all that was done in it, and go to its course; the course's log keeps it.
+    """Delete the activity for good, with all work in it, log it in its course, and go there.
 
-    422 with the page, and nothing is deleted, unless its title was typed; only the number of spaces may differ.
+    422 with the page, and nothing is deleted, unless its title was typed; runs of spaces count as one.
     """
     title = " ".join(access.activity.plan.title.split())
     typed = form.single_line("title")
@@ -63,11 +63,11 @@ def delete_activity(store: StoreDep, access: EditableActivity, form: FormDep) ->
 
 @router.post("/activities/{activity_id:int}/duplicate")
 def duplicate(services: ServicesDep, access: InstructorActivity, form: FormDep) -> Response:
-    """Add a draft with the same content and rules, without date and times, to a course, and go to its form.
+    """Add a draft with the same content and rules, without date and times, to a course, log it, and go to its form.
 
-    The form names the course; without one, it is the activity's own. Both have to be courses of which the teacher is an
-    instructor, and the one that gets the draft may not be archived. What other teachers wrote goes along as it was
-    frozen, so that the draft needs nothing of the course that it comes from.
+    The form names the course; without one, it is the activity's, where " (copy)" is added to the title. The teacher
+    must be an instructor of both courses, and the one that gets the draft may not be archived. Other teachers'
+    materials are copied as they were frozen.
     """
     store, typed = services.store, form.raw("course")
     course_id = (whole_number(typed, LARGEST_ID) or 0) if typed else access.course.id
@@ -81,7 +81,7 @@ def duplicate(services: ServicesDep, access: InstructorActivity, form: FormDep) 
 
 
 def _delete_activity_page(store: Store, access: permissions.ActivityAccess) -> DeleteActivityPage:
-    """The page of an activity as it is now."""
+    """How many students came, how many attempts they made and how many exit tickets they handed in."""
     came = store.classwork.attendance(access.activity.id)
     attempts = store.grades.count_attempts(access.activity.id)
     return DeleteActivityPage(access, len(came), attempts, sum(each.ticket_in for each in came))

@@ -54,19 +54,19 @@ class EnterPaperPage:
 
 @router.get("/activities/{activity_id:int}/paper")
 def show_paper_form(services: ServicesDep, access: EditableActivity, sheet: str = "") -> Response:
-    """The form for the worksheet of that number, from 1; the nearest one where there is none with it."""
+    """The empty form for worksheet `sheet`, from 1: the nearest number that exists, the first for other text."""
     number = clamped_number(sheet, len(access.activity.content.items))
     return render("teacher/enter_paper.html", _enter_paper_page(services, access, number))
 
 
 @router.post("/activities/{activity_id:int}/paper")
 def enter_paper_answers(services: ServicesDep, access: EditableActivity, form: FormDep) -> Response:
-    """Show what each line comes to and what it would replace; store those that were shown so and ticked.
+    """Show the marks of each line and what it would replace; with the button "store", store the lines that are ticked.
 
-    A line is stored, with the button "store", only where its token is among the ticked ones: one that was changed since
-    it was shown, or whose student has another attempt by now, is shown again. 422 where a line is not clear or nothing
-    is ticked. No line is read, and 422, in a draft, without a worksheet, without lines, for too many lines, and for a
-    code that names no sheet of the activity.
+    A line's tick is its token, which changes with the line and with the student's attempts: such a line is shown again
+    instead. Storing is logged. 422 if some line is not clear, or if "store" finds new lines and no valid tick. 422
+    before reading any line: in a draft, without a worksheet, without lines or with too many, and for a code that names
+    no sheet of the activity.
     """
     paper_import = _paper_import(services, access, form)
     code, typed = paper_import.code, form.raw("typed", MAX_WORK)
@@ -117,9 +117,9 @@ def enter_paper_answers(services: ServicesDep, access: EditableActivity, form: F
 
 
 def _paper_import(services: Services, access: permissions.ActivityAccess, form: FormReader) -> PaperImport:
-    """The import that a form asks for, with the students that were picked for lines that came back.
+    """The import that a form asks for: its worksheet, its code, and the students picked for lines that were unclear.
 
-    It is about the worksheet whose number, from 1, is nearest to the one sent.
+    `sheet` counts from 1; the nearest number that exists is used.
     """
     chosen = dict[str, list[str]]()
     for label, student_id in zip(form.all("label"), form.all("who"), strict=False):
@@ -133,9 +133,9 @@ def _paper_import(services: Services, access: permissions.ActivityAccess, form: 
 def _enter_paper_page(
     services: Services, access: permissions.ActivityAccess, number: int, code: str = ""
 ) -> EnterPaperPage:
-    """The form for one worksheet, and for each student of the course whether they have handed it in.
+    """The form for worksheet `number`, from 1, and for each student of the course whether they have handed it in.
 
-    `number` counts from 1; it is 0 for an activity without worksheets.
+    `number` 0, for an activity without worksheets, gives no title and no order of blanks.
     """
     activity, store = access.activity, services.store
     titles = worksheet_titles(activity.content)

@@ -60,7 +60,7 @@ class TicketQuestionView:
 
 @dataclass(frozen=True)
 class ExitTicketsPage:
-    """Everything that templates/teacher/exit_tickets.html and its list show."""
+    """Everything that templates/teacher/exit_tickets.html and _exit_tickets.html show."""
 
     access: Annotated[permissions.ActivityAccess, Doc("The activity, its course, and the teacher's role in it.")]
     questions: Annotated[tuple[TicketQuestionView, ...], Doc("The questions, the muddiest points first.")]
@@ -94,18 +94,25 @@ class TicketFilter:
 
     @property
     def query(self) -> dict[str, str]:
-        """The filter as the query of an address; what is not filtered by is left out."""
+        """The filter as the query of an address: `q` and `show`, each only if it is set."""
         return {name: value for name, value in (("q", self.q), ("show", self.mark)) if value}
 
     def matches(self, group: TicketGroup) -> bool:
-        """Whether answers that say the same are shown; words may stand anywhere in them, in capitals or not."""
+        """Whether a group of equal answers has the mark, or is not hidden if no mark is asked for, and contains every
+        word of `q`.
+
+        Case is ignored, and parts of words count.
+        """
         is_marked = getattr(group, self.mark) if self.mark else not group.hidden
         text = group.text.casefold()
         return is_marked and all(word in text for word in self.q.casefold().split())
 
 
 def ticket_filter(q: str = "", show: str = "") -> TicketFilter:
-    """The filter that an address asks for; unprintable characters and unknown marks are ignored."""
+    """The filter that an address asks for, from the first MAX_SEARCH_LENGTH characters of `q`.
+
+    Unprintable characters are dropped; a `show` that is no mark means none.
+    """
     words = "".join(char for char in q[:MAX_SEARCH_LENGTH] if char.isprintable()).strip()
     return TicketFilter(words, TICKET_MARKS.get(show))
 
@@ -117,7 +124,7 @@ TicketFilterDep = Annotated[TicketFilter, Depends(ticket_filter)]
 def show_exit_tickets(
     services: ServicesDep, access: StaffActivity, wanted: TicketFilterDep, page: str = ""
 ) -> Response:
-    """The answers that the filter asks for, by question, starred ones first."""
+    """The page of choices and free texts; see `_exit_tickets_page`."""
     return render("teacher/exit_tickets.html", _exit_tickets_page(services, access, wanted, page))
 
 
@@ -130,10 +137,10 @@ def mark_exit_ticket(
     form: FormDep,
     answer_id: str,
 ) -> Response:
-    """Set one mark of an answer and of those that say the same, or clear it unless the form's `on` is 'yes'.
+    """Set one mark of an answer and all equal answers if the form's `on` is 'yes', else clear it.
 
-    A script gets the one line of the list that has changed. 404 for an unknown mark, or an answer that this activity
-    lacks.
+    htmx gets the changed line; other requests are redirected to the list. 404 for an unknown mark, or an answer that
+    this activity lacks.
     """
     mark, is_set = TICKET_MARKS.get(form.raw("mark")), form.raw("on") == "yes"
     store, activity = services.store, access.activity
@@ -152,13 +159,12 @@ def mark_exit_ticket(
 
 
 def _group_view(store: Store, access: permissions.ActivityAccess, group: TicketGroup) -> TicketGroupView:
-    """A group with the names of its students; the roster is read only where there are any."""
+    """A group with the names of its students; the roster is read only if an answer has a student."""
     has_names = any(answer.student_id for answer in group.answers)
     return _with_names(group, _student_names(store, access) if has_names else {})
 
 
 def _student_names(store: Store, access: permissions.ActivityAccess) -> Mapping[int, str]:
-    """The names of the course's students by their ids."""
     return names_with_numbers(store.roster.students(access.course))
 
 
@@ -168,14 +174,14 @@ def _with_names(group: TicketGroup, names: Mapping[int, str]) -> TicketGroupView
 
 
 def _names_of(answers: Iterable[TicketAnswer], names: Mapping[int, str]) -> tuple[str, ...]:
-    found = (names.get(answer.student_id or 0, "") for answer in answers)
-    return tuple(sorted(name for name in found if name))
+    known = (names.get(answer.student_id or 0, "") for answer in answers)
+    return tuple(sorted(name for name in known if name))
 
 
 def _asked_questions(store: Store, activity: Activity, answers: Iterable[TicketAnswer]) -> dict[str, TicketQuestion]:
-    """The questions of the ticket by key, and after them those of earlier revisions that have answers still.
+    """The questions of the ticket by key, then questions of earlier revisions that still have answers, sorted by key.
 
-    Of the latter each is as it was asked last.
+    An earlier question is as it was last asked; if no revision has it, its key is its text.
     """
     ticket = frozen_ticket(activity.content)
     asked = {question.key: question for question in ticket.questions} if ticket else {}
@@ -192,7 +198,10 @@ def _question_view(
     texts: Sequence[TicketGroupView],
     names: Mapping[int, str],
 ) -> TicketQuestionView:
-    """A question with what was chosen, and the free texts of this page; `count` is that of the choices alone."""
+    """A question with its choices, who made each, and those of the free `texts` that belong to it.
+
+    `count` is how many answers its choices have, 0 for a question without choices.
+    """
     choices = choice_counts(question, answers)
     chosen_by = tuple(_names_of(choice.answers, names) for choice in choices)
     groups = tuple(view for view in texts if view.group.question == question.key)
@@ -202,10 +211,11 @@ def _question_view(
 def _exit_tickets_page(
     services: Services, access: permissions.ActivityAccess, wanted: TicketFilter, page: str = ""
 ) -> ExitTicketsPage:
-    """The page with how often each choice was made, and the free texts that the filter asks for, starred ones first.
+    """How often each choice was made, and one page of the free texts that match the filter, starred ones first.
 
-    Beside them are the misconceptions that students' last attempts show. Questions of earlier revisions stand
-    after this one's. Names are left out where the ticket is anonymous.
+    The question MUDDIEST comes first, those of earlier revisions last. The misconceptions are those that students' last
+    attempts show. Names are left out for an anonymous ticket. Mixes the waiting anonymous tickets of a closed activity
+    first.
     """
     activity, store = access.activity, services.store
     store.exit_tickets.mix_closed(activity)
@@ -238,7 +248,7 @@ def _exit_tickets_page(
 
 
 def _too_few(store: Store, activity: Activity, answers: Iterable[TicketAnswer], held: HeldTickets) -> int:
-    """How many anonymous tickets are shown, where they are too few to be anonymous; else 0."""
+    """How many anonymous tickets are shown, if there are some but fewer than MIN_MIXED; else 0."""
     if not held.others_shown:
         return 0
     handed_in = sum(arrival.ticket_in for arrival in store.classwork.attendance(activity.id))

@@ -74,16 +74,16 @@ class ExportPage:
 
 @router.get("/courses/{course_id:int}/exports")
 def show_exports(store: StoreDep, access: InstructorCourse, page: str = "") -> Response:
-    """The files to export, the ways to archive and delete the course, and its log."""
+    """The files to export, the forms to copy, archive and delete the course, and page `page` of its log."""
     return render("teacher/export.html", _export_page(store, access, page=page))
 
 
 @router.get("/courses/{course_id:int}/exports/{file_name}")
 def export_file(services: ServicesDep, access: InstructorCourse, file_name: str, activity: str = "") -> Response:
-    """Send one file about the course, a CSV file or the ZIP of everything, as the course is now.
+    """Send one file about the course as it is now, a CSV file or the ZIP of everything, and log the export.
 
     With the id of an `activity`, the file is about that one alone. 404 for an activity of another course, and for a
-    name that is neither in CSV_FILES nor ZIP_FILE. The audit log records the export.
+    name that is neither in CSV_FILES nor ZIP_FILE.
     """
     if file_name not in CSV_FILES and file_name != ZIP_FILE:
         raise HTTPException(404)
@@ -107,7 +107,7 @@ def export_file(services: ServicesDep, access: InstructorCourse, file_name: str,
 
 @router.post("/courses/{course_id:int}/archive")
 def archive_course(store: StoreDep, access: InstructorCourse) -> Response:
-    """Archive the course: it can be read, and neither changed nor joined."""
+    """Archive the course: it can be read, and neither changed nor joined. Logged; leads to the list of courses."""
     store.courses.archive(access.course)
     store.audit_log.record(access.teacher, AuditAction.COURSE_ARCHIVED, access.course)
     return RedirectResponse(url_for("list_courses", done="archived"), 303)
@@ -115,7 +115,7 @@ def archive_course(store: StoreDep, access: InstructorCourse) -> Response:
 
 @router.post("/courses/{course_id:int}/bring-back")
 def restore_course(store: StoreDep, access: InstructorCourse) -> Response:
-    """Restore an archived course to what it was."""
+    """Make an archived course editable again, log it, and go to it."""
     store.courses.archive(access.course, archived=False)
     store.audit_log.record(access.teacher, AuditAction.COURSE_RESTORED, access.course)
     return RedirectResponse(url_for("show_course", course_id=access.course.id, done="restored"), 303)
@@ -123,7 +123,7 @@ def restore_course(store: StoreDep, access: InstructorCourse) -> Response:
 
 @router.post("/courses/{course_id:int}/copy")
 def copy_this_course(store: StoreDep, access: InstructorCourse, form: FormDep) -> Response:
-    """Copy the course for another term, its activities as drafts and without students, and go to the copy.
+    """Copy the course under another title, its activities as drafts and without students, log it, and go to the copy.
 
     422 with the page for an empty title.
     """
@@ -138,9 +138,9 @@ def copy_this_course(store: StoreDep, access: InstructorCourse, form: FormDep) -
 
 @router.post("/courses/{course_id:int}/delete")
 def delete_course(store: StoreDep, access: InstructorCourse, form: FormDep) -> Response:
-    """Delete the course for good, with everything in it, and go to the list of courses.
+    """Delete the course for good, with everything in it, log it, and go to the list of courses.
 
-    422 with the page, and nothing is deleted, unless its title was typed; only the number of spaces may differ.
+    422 with the page, and nothing is deleted, unless its title was typed; runs of spaces count as one.
     """
     typed = form.single_line("title")
     if typed != clean_line(access.course.title):
@@ -162,7 +162,7 @@ def delete_course(store: StoreDep, access: InstructorCourse, form: FormDep) -> R
 def _export_page(
     store: Store, access: permissions.CourseAccess, typed: str = "", problem: str = "", page: str = ""
 ) -> ExportPage:
-    """The page of a course as it is now."""
+    """The export page as it is now, with `page` of the log; `typed` and `problem` belong to the form that deletes."""
     without_number = sum(not student.roster_key for student in store.roster.students(access.course))
     lines, pager = cut_page(_log_lines(store, access.course), page)
     held_back = store.exit_tickets.count_held(access.course)
@@ -170,11 +170,11 @@ def _export_page(
 
 
 def _log_lines(store: Store, course: Course) -> tuple[LogLine, ...]:
-    """The newest MAX_LOG_LINES entries about the course and its present activities, materials and students,
-    newest first.
+    """The newest MAX_LOG_LINES entries about the course and its present activities, materials and students, newest
+    first.
 
-    Times are on the course's clocks. Entries from before the course was made are left out: in a database of an earlier
-    version, they may be about another course that had the same id.
+    Times are in the course's time zone. Entries from before the course was made are left out: in an older database they
+    may be about a deleted course that had the same id.
     """
     names: dict[ObjectKind, dict[int, str]] = {
         "course": {course.id: ""},
@@ -196,14 +196,14 @@ def _log_lines(store: Store, course: Course) -> tuple[LogLine, ...]:
 
 
 def _actor(entry: AuditEntry, staff: dict[int, str]) -> str:
-    """Who did it: a name of the staff, else the kind and id, such as 'teacher 7' or 'terminal'."""
+    """Who did it: the name on the staff, else kind and id, such as 'teacher 7' or 'terminal'."""
     return staff.get(entry.actor_id or 0, f"{entry.actor_kind} {entry.actor_id or ''}".strip())
 
 
 def _write_file(files: CourseFiles, file_name: str) -> IO[bytes]:
-    """A file of a course as a whole, in memory up to MAX_FILE_IN_MEMORY bytes, then on disk; the ZIP has a README.
+    """A file of a course, complete and open at its beginning: in memory up to MAX_FILE_IN_MEMORY bytes, then on disk.
 
-    It is made before anything is sent, so that an error is an error and not half a file.
+    It is complete before anything is sent, so that an error never leaves half a file; on an error it is closed.
     """
     content = tempfile.SpooledTemporaryFile(MAX_FILE_IN_MEMORY)  # noqa: SIM115 - `_pieces` closes it
     try:
@@ -226,8 +226,9 @@ def _pieces(content: IO[bytes]) -> Iterator[bytes]:
 
 
 def _file_prefix(title: str, number: int) -> str:
-    """A title in ASCII letters, digits and hyphens, for the name of a file: 'Attention, 2026' is 'attention-2026'.
+    """A title as part of a file name: 'Attention, 2026' is 'attention-2026'.
 
-    A title without any of these gives its number, such as '7'.
+    Lower-case ASCII letters and digits stay, anything else becomes one hyphen; cut to MAX_FILE_NAME characters. If
+    nothing is left, it is `number`.
     """
     return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")[:MAX_FILE_NAME].strip("-") or str(number)

@@ -47,7 +47,11 @@ def show_gradebook(
     q: str = "",
     page: str = "",
 ) -> Response:
-    """Students by activities; unknown values of `sort`, `order` and `show` are ignored."""
+    """Students by activities, without drafts, which are listed apart.
+
+    `sort` is "name", "total" or an activity's id, `order` "up" or "down", `show` a key of GRADEBOOK_FILTERS; any other
+    value is ignored. `q` searches names.
+    """
     files = course_files(services.library, services.store, access.course)
     columns, students = files.gradebook_columns, tuple(files.students.values())
     if sort not in ("total", *(str(column.activity_id) for column in columns)):

@@ -43,7 +43,7 @@ class StudentProgress:
 
 @dataclass(frozen=True)
 class LivePage(ClassPage):
-    """Everything that templates/teacher/live.html and its fragment show."""
+    """Everything that templates/teacher/live.html and _live.html show."""
 
     query: Annotated[dict[str, str], Doc("The part of the address's query that shows names, empty without names.")]
     show: Annotated[str, Doc("The stage or misconception that students are filtered by, empty for everybody.")]
@@ -67,17 +67,17 @@ class LiveView:
 
     @property
     def query(self) -> dict[str, str]:
-        """What the address says about names, and about the order of students where there are names."""
+        """The query's `names`, `sort` and `show`, each only if it is set; empty without names."""
         texts = (("names", "yes"), ("sort", self.sort), ("show", self.show)) if self.named else ()
         return {name: value for name, value in texts if value}
 
     def includes(self, progress: LiveProgress) -> bool:
-        """Whether a student with that progress is listed."""
+        """Whether `show` is empty, the student's stage, or one of the student's misconceptions."""
         return self.show in ("", progress.stage, *progress.misconceptions)
 
     @property
     def path(self) -> str:
-        """The address of the page that shows this."""
+        """The address of the page with this view."""
         reload = {"reload": "yes"} if self.reloads else {}
         return url_for("show_live", activity_id=self.access.activity.id, sheet=self.number, **self.query, **reload)
 
@@ -85,7 +85,10 @@ class LiveView:
 def live_view(
     access: StaffActivity, sheet: str = "", names: str = "", reload: str = "", sort: str = "", show: str = ""
 ) -> LiveView:
-    """The view that a query asks for; the nearest sheet for a number that none has, the first for any other text."""
+    """The view that a query asks for; `sheet` is the nearest number that exists, the first sheet for any other text.
+
+    Names are shown for `names` "yes", the page reloads for `reload` "yes", and `sort` "rows" sorts; other texts don't.
+    """
     number = clamped_number(sheet, len(access.activity.content.items))
     order = "rows" if sort == "rows" else ""
     return LiveView(access, number, names == "yes", reload == "yes", order, show[:MAX_MISCONCEPTION_KEY])
@@ -102,7 +105,7 @@ def show_live(request: Request, services: ServicesDep, view: LiveViewDep) -> Res
 
 @router.get("/activities/{activity_id:int}/live/now")
 def show_live_now(request: Request, services: ServicesDep, view: LiveViewDep, seen: str = "") -> Response:
-    """The fragment that changes, asked for every second; 204 where `seen` is the version of what it shows now."""
+    """The part of the page that changes, asked for every second; 204 if `seen` is still its version."""
     page = _live_page(request, services, view)
     return Response(status_code=204) if page.version == seen else render("teacher/_live.html", page)
 
@@ -111,7 +114,10 @@ def show_live_now(request: Request, services: ServicesDep, view: LiveViewDep, se
 def explain_to_class(
     request: Request, services: ServicesDep, access: EditableActivity, view: LiveViewDep, form: FormDep
 ) -> Response:
-    """Explain a misconception on every live view and projector, or take the explanation away; see change_spotlight."""
+    """Show a misconception's explanation on every live view and projector, or remove it; see change_spotlight.
+
+    htmx gets the changed part of the page; other requests are redirected to the page.
+    """
     change_spotlight(services, access.activity, view.number, form)
     if is_htmx(request):
         return render("teacher/_live.html", _live_page(request, services, view))
@@ -119,10 +125,7 @@ def explain_to_class(
 
 
 def _live_page(request: Request, services: Services, view: LiveView) -> LivePage:
-    """The page of a view.
-
-    Students are listed only where names were asked for, and only those who came or have work in it.
-    """
+    """The page of a view; with names, it lists the students on the roster who came or have work in it."""
     shown, access = class_page(request, services, view.access, view.number), view.access
     students = named_apart(services.store.roster.students(access.course)) if view.named else ()
     came, words = frozenset(shown.snapshot.student_ids), activity_words(services, access.activity)
@@ -139,14 +142,17 @@ def _live_page(request: Request, services: Services, view: LiveView) -> LivePage
 def _listed(
     words: MisconceptionWords, view: LiveView, sheet: SheetSnapshot | None, students: Sequence[Student]
 ) -> tuple[StudentProgress, ...]:
-    """The progress of those students that the view asks for, in its order."""
+    """The lines of the students whom the view includes, in their order, or most right rows first if `sort` is "rows".
+
+    Without a sheet, everybody is listed.
+    """
     shown = [student for student in students if sheet is None or view.includes(sheet.progress[student.id])]
     lines = [_student_progress(words, student, sheet) for student in shown]
     return tuple(sorted(lines, key=lambda line: -line.rows_right) if view.sort == "rows" else lines)
 
 
 def _student_progress(words: MisconceptionWords, student: Student, sheet: SheetSnapshot | None) -> StudentProgress:
-    """How far one student is with the sheet; nothing where the activity has no sheet."""
+    """How far one student is with the sheet; an empty progress if the activity has no sheet."""
     progress = sheet.progress[student.id] if sheet else LiveProgress()
     misconceptions = tuple(map(words.name, progress.misconceptions))
     return StudentProgress(student.name, progress.stage, progress.rows_right, misconceptions)

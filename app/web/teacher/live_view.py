@@ -60,9 +60,9 @@ class ClassPage:
 
 
 def class_page(request: Request, services: Services, access: ActivityAccess, number: int) -> ClassPage:
-    """The class with the sheet of that number, from a snapshot at most about a second old, or older where one is slow.
+    """The class and sheet `number`, from 1; 0 shows no sheet.
 
-    0 stands for no sheet.
+    The snapshot is about a second old at most, or older if taking one is slow.
     """
     activity = access.activity
     snapshot, phase = services.live_snapshots.get(services.library, services.store, activity), access.phase
@@ -88,10 +88,10 @@ def activity_words(services: Services, activity: Activity) -> MisconceptionWords
 
 
 def change_spotlight(services: Services, activity: Activity, number: int, form: FormReader) -> None:
-    """Explain the form's `misconception` on the sheet of that number, in place of any other.
+    """Show the form's `misconception` for sheet `number` to the class, in place of any other; an empty one removes it.
 
-    An empty one takes the explanation away; `drawn` is 'yes' to show its drawing too. Raises 422 for a misconception
-    that does not exist, or where the activity has no sheet (`number` 0).
+    `drawn` 'yes' shows its drawing too. HTTPException 422 for a misconception without an explanation, or if `number` is
+    0.
     """
     misconception, spotlight = form.single_line("misconception", MAX_MISCONCEPTION_KEY), None
     if misconception:
@@ -102,15 +102,15 @@ def change_spotlight(services: Services, activity: Activity, number: int, form: 
 
 
 def _version(snapshot: LiveSnapshot, phase: Phase, spotlight: Spotlight | None, *shown: object) -> str:
-    """A text that changes with everything that is shown; the browser sends it back to ask for changes."""
+    """A text that changes with everything the page shows; the browser sends it back to ask for changes."""
     explained = (spotlight.sheet_number, spotlight.misconception, spotlight.shows_drawing) if spotlight else ()
     return "-".join(map(str, (snapshot.version, phase, *explained, *shown)))
 
 
 def _misconception_bars(words: MisconceptionWords, sheet: SheetSnapshot) -> tuple[MisconceptionBar, ...]:
-    """The misconceptions that the sheet's students show, the commonest first.
+    """The misconceptions that the sheet's students show, the most common first.
 
-    A bar's width is the percentage of those who show it among all who have begun the sheet.
+    A bar's width is the percentage among all who have begun the sheet.
     """
     return tuple(
         MisconceptionBar(key, words.name(key), count, round(100 * count / sheet.begun, 2))
@@ -119,9 +119,9 @@ def _misconception_bars(words: MisconceptionWords, sheet: SheetSnapshot) -> tupl
 
 
 def _spotlight_view(services: Services, activity: Activity, spotlight: Spotlight) -> SpotlightView | None:
-    """What the class is shown about a misconception; None where its sheet or the misconception no longer exists.
+    """What the class is shown about a misconception; None if its sheet or its explanation no longer exists.
 
-    The drawing is included only where the spotlight shows it.
+    The first drawing is included if the spotlight asks for it.
     """
     words, key = activity_words(services, activity), spotlight.misconception
     if spotlight.sheet_number > len(activity.content.items) or not words.explanation(key):

@@ -28,7 +28,7 @@ CODE_SIZES: dict[str, CodeSize] = {"large": "large", "small": "small"}
 
 @dataclass(frozen=True)
 class PresentPage(ClassPage):
-    """Everything that templates/teacher/present.html and its fragment show."""
+    """Everything that templates/teacher/present.html and _present.html show."""
 
     now: Annotated[datetime, Doc("The server's time, which the page's clock goes by.")]
     query: Annotated[dict[str, str], Doc("The part of the address's query that fixes the size of the code.")]
@@ -46,7 +46,10 @@ class PresenterRequest:
 
 
 def presenter_request(access: StaffActivity, sheet: str = "", code: str = "") -> PresenterRequest:
-    """What a query asks for; the nearest sheet for a number that none has, the first for any other text."""
+    """What a query asks for; `sheet` is the nearest number that exists, the first for any other text.
+
+    `code` is a key of CODE_SIZES; any other text leaves the size to the page.
+    """
     number = clamped_number(sheet, len(access.activity.content.items))
     return PresenterRequest(access, number, CODE_SIZES.get(code, ""))
 
@@ -64,7 +67,7 @@ def show_presenter(request: Request, services: ServicesDep, wanted: PresenterReq
 def show_presenter_now(
     request: Request, services: ServicesDep, wanted: PresenterRequestDep, seen: str = ""
 ) -> Response:
-    """The fragment that changes, asked for every second; 204 where `seen` is the version of what it shows now."""
+    """The part of the page that changes, asked for every second; 204 if `seen` is still its version."""
     page = _present_page(request, services, wanted)
     return Response(status_code=204) if page.version == seen else render("teacher/_present.html", page)
 
@@ -73,7 +76,10 @@ def show_presenter_now(
 def explain_on_projector(
     request: Request, services: ServicesDep, access: EditableActivity, wanted: PresenterRequestDep, form: FormDep
 ) -> Response:
-    """Explain a misconception on every live view and projector, or take the explanation away; see change_spotlight."""
+    """Show a misconception's explanation on every live view and projector, or remove it; see change_spotlight.
+
+    htmx gets the changed part of the page; other requests are redirected to the page.
+    """
     change_spotlight(services, access.activity, wanted.number, form)
     if is_htmx(request):
         return render("teacher/_present.html", _present_page(request, services, wanted))
@@ -81,10 +87,10 @@ def explain_on_projector(
 
 
 def _present_page(request: Request, services: Services, wanted: PresenterRequest) -> PresentPage:
-    """The page that was asked for.
+    """The page that was asked for, with the join code as large as asked.
 
-    Unless its size was chosen, the code is large until half of those who joined have begun a sheet; an activity without
-    a sheet keeps it.
+    Unless a size was asked for, the code is large until half of those who joined have begun the sheet that most have
+    begun, but never while a misconception is explained or once the activity is closing or closed.
     """
     shown = class_page(request, services, wanted.access, wanted.number)
     begun, joined = max((each.begun for each in shown.snapshot.sheets), default=0), len(shown.snapshot.student_ids)
@@ -102,6 +108,6 @@ def _present_page(request: Request, services: Services, wanted: PresenterRequest
 
 
 def _count_working(snapshot: LiveSnapshot) -> int:
-    """How many students have begun a sheet that they have not handed in."""
+    """How many students are typing on or have checked at least one sheet that they have not handed in."""
     everybody = (each for sheet in snapshot.sheets for each in sheet.progress.items())
     return len({student for student, progress in everybody if progress.stage in ("typing", "checked")})

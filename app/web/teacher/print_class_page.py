@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Annotated
 
 from annotated_doc import Doc
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import RedirectResponse
 
-from app.classes.frozen.frozen_library import frozen_ticket
 from app.classes.roster_lookup import names_with_numbers
-from app.classes.student_sheet import own_variant, student_sheet, worksheet_titles
+from app.classes.student_sheet import worksheet_titles
 from app.handout.options import MAX_PRINTED_LINE_LENGTH, NO_BACK, HandoutError, HandoutOptions
-from app.handout.print_child import MakeSheets
-from app.handout.sheet_plan import HandoutSheet
 from app.sheets.exit_tickets import Ticket
 from app.store import Activity, AuditAction, Student
 from app.translation import gettext as _
 from app.web.handouts.handout_form import HandoutForm, handout_base_url
 from app.web.shared.errors import status_of
 from app.web.shared.forms import FormDep, FormReader, whole_number
+from app.web.shared.handout_jobs import printable_tickets, start_handout
 from app.web.shared.permissions import ActivityAccess, QueueClient, StaffActivity
 from app.web.shared.services import Services, ServicesDep
 from app.web.shared.templating import long_date, render
@@ -51,9 +47,9 @@ class PrintClassPage:
 
 @router.get("/activities/{activity_id:int}/handout")
 def show_class_handout(services: ServicesDep, access: StaffActivity) -> Response:
-    """Show the options, with the course, the day and the exit ticket of the activity already chosen.
+    """The form for sheet 1, with the activity's course, day and exit ticket already filled in.
 
-    The ticket is the one that students have, whatever its file says now.
+    The ticket is the frozen one that students have.
     """
     ticket, day = access.activity.content.ticket, access.activity.plan.day
     form = HandoutForm(
@@ -70,29 +66,26 @@ def show_class_handout(services: ServicesDep, access: StaffActivity) -> Response
 def print_for_class(
     request: Request, services: ServicesDep, access: StaffActivity, client: QueueClient, sent: FormDep
 ) -> Response:
-    """Start a print job that only this teacher may see, and go to its page.
+    """Queue a handout that only this teacher may see, log it, and go to its page.
 
-    It has a sheet for each student of the course; without students, as many without names as the form says, all with
-    the numbers of the worksheet. Where something cannot be used, the form comes back with a sentence and the status of
-    that error.
+    It has a sheet for each student of the course; without students, as many nameless ones as the form says, with the
+    worksheet's numbers. A HandoutError gives the form again with its sentence and status.
     """
     number, form = sent.single_line("sheet", 9) or "1", _read_form(sent)
     students = services.store.roster.students(access.course)
     try:
         sheet_number = _parse_sheet_number(access.activity, number)
         options = _options(services, access.activity, sheet_number, form)
-        job = services.printer.start_job(
+        job = start_handout(
+            services,
+            client,
+            access.teacher,
             worksheet_titles(access.activity.content)[sheet_number - 1],
             options,
             list(names_with_numbers(students).values()),
             handout_base_url(request, services.settings),
-            partial(_student_sheets, services, access.activity, students, sheet_number)
-            if students
-            else partial(_nameless_sheets, services, access.activity, options.sheets, sheet_number),
-            access.teacher.id,
-            url_for("show_class_handout", activity_id=access.activity.id),
-            client=client,
-            tickets=_tickets(services, access.activity),
+            back=url_for("show_class_handout", activity_id=access.activity.id),
+            activity_sheet=(access.activity.id, sheet_number),
         )
     except HandoutError as error:
         page = replace(_print_class_page(services, access, students, number, form), problem=str(error))
@@ -101,44 +94,20 @@ def print_for_class(
     return RedirectResponse(url_for("show_print_job", key=job.key), 303)
 
 
-def _student_sheets(
-    services: Services, activity: Activity, students: Sequence[Student], sheet_number: int
-) -> MakeSheets:
-    """Return what gives a sheet for each student, in their order, with the very numbers they have on the screen."""
-    sheets, names = list[HandoutSheet](), names_with_numbers(students)
-    for student in students:
-        variant = student_sheet(services.library, services.store, activity, student, sheet_number).variant
-        sheets.append(HandoutSheet(variant, names[student.id]))
-        time.sleep(0)  # saves of this process go first
-    return partial(tuple, sheets)
-
-
-def _nameless_sheets(services: Services, activity: Activity, count: int, sheet_number: int) -> MakeSheets:
-    """Return what gives so many sheets with a line for the name, all with the numbers of the worksheet itself."""
-    variant = own_variant(services.library, services.store, activity, sheet_number)
-    return partial(tuple, [HandoutSheet(variant)] * count)
-
-
 def _read_form(sent: FormReader) -> HandoutForm:
     """Return the options that were sent; those that are empty have their defaults."""
     return HandoutForm.read({name: sent.single_line(name) for name in CLASS_OPTIONS if sent.raw(name)})
 
 
 def _options(services: Services, activity: Activity, sheet_number: int, form: HandoutForm) -> HandoutOptions:
-    """Return the options with the worksheet of the activity; raises HandoutError."""
+    """The options for the chosen worksheet, its back anonymous if the activity's ticket is; raises HandoutError."""
     key = activity.content.items[sheet_number - 1].key
-    options = form.model_copy(update={"worksheet": key}).to_options(_tickets(services, activity))
+    options = form.model_copy(update={"worksheet": key}).to_options(printable_tickets(services, activity))
     return replace(options, anonymous_back=activity.policies.ticket_anonymous)
 
 
-def _tickets(services: Services, activity: Activity) -> Mapping[str, Ticket]:
-    """The exit tickets that can be printed: those of the files, and the activity's own as it was frozen."""
-    own = frozen_ticket(activity.content)
-    return {**services.tickets, **({own.key: own} if own else {})}
-
-
 def _parse_sheet_number(activity: Activity, text: str) -> int:
-    """Return the number, from 1, of the worksheet that a form names; HandoutError where there is no such sheet."""
+    """The number, from 1, of the worksheet that a form names; raises HandoutError if there is none."""
     number = whole_number(text, len(activity.content.items), lowest=1)
     if number is None:
         raise HandoutError(
@@ -156,6 +125,6 @@ def _print_class_page(
         sheets=worksheet_titles(access.activity.content),
         number=number,
         students=len(students),
-        tickets=tuple(_tickets(services, access.activity).values()),
+        tickets=tuple(printable_tickets(services, access.activity).values()),
         form=form,
     )

@@ -67,10 +67,11 @@ class RegradePage:
 def show_regrade(
     services: ServicesDep, access: StaffActivity, changed: str = "", by: str = "", page: str = ""
 ) -> Response:
-    """What a regrade would change; nothing changes.
+    """What a regrade would change; nothing is changed.
 
-    `by` is "library" to mark by the worksheets as the library has them now; any other text means as students had them.
-    `changed` is how many attempts the regrade just made has changed, for a sentence about that; other text is ignored.
+    `by` "library" marks by the worksheets as the library has them now; any other text marks as students had them.
+    `changed`, the number of attempts the last regrade changed, adds a sentence; it is ignored if it is no number up to
+    that of all attempts.
     """
     shown = _regrade_page(services, access, _basis(by), page)
     count = whole_number(changed, shown.attempts)
@@ -85,9 +86,9 @@ def show_regrade(
 
 @router.post("/activities/{activity_id:int}/regrade")
 def apply_regrade(services: ServicesDep, access: EditableActivity, form: FormDep) -> Response:
-    """Make exactly the changes that were shown, and show what is left to change.
+    """Make exactly the changes whose fingerprint the form sends, and show what is left to change.
 
-    409 with the page, and nothing changes, where a regrade would now change something else.
+    409 with the page, and nothing changes, if a regrade would now change something else.
     """
     fingerprint, basis, activity = form.raw("changes"), _basis(form.raw("by")), access.activity
     library = _materials(services, access).library
@@ -102,24 +103,25 @@ def apply_regrade(services: ServicesDep, access: EditableActivity, form: FormDep
 
 
 def _basis(text: str) -> Basis:
-    """Which worksheets mark, as an address or a form says it."""
+    """Return "library" for that text, "frozen" for any other."""
     return "library" if text == "library" else "frozen"
 
 
 def _materials(services: Services, access: permissions.ActivityAccess) -> OwnMaterials:
-    """The worksheets that the teacher may use in the course, as they are now."""
+    """The materials that the teacher may use in the course, as they are now."""
     return materials_for_course(services.library, services.tickets, services.store, access.course, access.teacher)
 
 
 def _regrade_page(services: Services, access: permissions.ActivityAccess, by: Basis, page: str = "") -> RegradePage:
-    """The counted scores that a regrade would change now, by the student's name, and the regrades made before.
+    """The counted scores that a regrade would change now, a page of them by the student's name, and earlier regrades.
 
-    It also says how many attempts there are, and how many would get other marks, with or without another score.
+    It also counts all attempts, and those that would get other marks even if no counted score changes. See
+    `show_regrade` for `by`.
     """
     store, activity = services.store, access.activity
-    own = _materials(services, access)
-    preview = services.regrading.preview(own.library, store, activity, by)
-    corrected = offer_of(own.library, own.tickets, store, activity).corrected
+    materials = _materials(services, access)
+    preview = services.regrading.preview(materials.library, store, activity, by)
+    corrected = offer_of(materials.library, materials.tickets, store, activity).corrected
     titles = tuple(sheet.title for sheet in corrected)
     names = names_with_numbers(store.roster.students(access.course))
     lines = [_score_change(change, names.get(change.attempt.student_id, "")) for change in preview.score_changes]

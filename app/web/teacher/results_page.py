@@ -74,7 +74,7 @@ class ResultsOrder:
     show: str = ""
 
     def includes(self, sheet: SheetResults | None, student: Student) -> bool:
-        """Whether a student is shown."""
+        """Whether a student passes `show`; without a sheet, nobody has attempts."""
         attempts = sheet.attempts.get(student.id, ()) if sheet else ()
         if self.show == "not-handed-in":
             return not any(attempt.handed_in for attempt in attempts)
@@ -82,7 +82,10 @@ class ResultsOrder:
 
 
 def results_order(sort: str = "name", order: str = "", show: str = "") -> ResultsOrder:
-    """The order that a query asks for: by name from A, scores and attempts from the highest, unless `order` says."""
+    """The order that a query asks for; an unknown `sort` means "name".
+
+    `order` is "up" or "down"; otherwise names go up, scores and attempts down.
+    """
     sort = sort if sort in ("score", "attempts") else "name"
     descending = {"up": False, "down": True}.get(order, sort != "name")
     return ResultsOrder(sort, descending, show[:MAX_MISCONCEPTION_KEY])
@@ -144,10 +147,9 @@ class ResultsPage:
 def show_results(
     services: ServicesDep, access: StaffActivity, wanted: ResultsOrderDep, sheet: str = "", page: str = ""
 ) -> Response:
-    """The results of the sheet of that number, from 1; of the nearest one where no sheet has it.
+    """The results of sheet `sheet`, from 1: the nearest number that exists, the first for text that is no number.
 
-    Text that is no number counts as 1. All students who took part are listed, also those without an attempt on the
-    sheet.
+    All students who took part and pass the filter are listed, with or without an attempt on the sheet.
     """
     library, store, activity = services.library, services.store, access.activity
     sheets = activity_sheets(store, activity)
@@ -182,9 +184,9 @@ def show_results(
 def show_written_answers(
     services: ServicesDep, access: StaffActivity, sheet: str = "", question: str = "", page: str = ""
 ) -> Response:
-    """The last answer of every student to the open question with that key on the sheet of that number, by name.
+    """The last answers to the open question `question` on sheet `sheet`, by the students' names.
 
-    Where there is no such question it is the activity's first.
+    Without such a question, the activity's first is shown. Students who have not answered are left out.
     """
     store, activity = services.store, access.activity
     sheets = activity_results(services.library, store, activity)
@@ -218,13 +220,16 @@ def _question_lines(
 
 
 def _misconceptions(services: Services, activity: Activity, sheet: SheetResults) -> tuple[MisconceptionTotal, ...]:
-    """The misconceptions that attempts on the sheet showed, as its revision calls them."""
+    """The misconceptions that attempts on the sheet showed, in the wording of the sheet's revision."""
     words = misconception_words(services.library, services.store, activity, sheet.library.wording)
     return misconception_totals(words, (sheet,))
 
 
 def _in_order(sheet: SheetResults | None, students: Sequence[Student], wanted: ResultsOrder) -> list[Student]:
-    """The students as the order asks; who has no attempt comes last, and equal ones stay by name."""
+    """The students sorted as asked, by the last score or the number of attempts; equal ones keep their order.
+
+    Those without an attempt come last either way. Without a sheet the order is that of names.
+    """
     if wanted.sort == "name" or sheet is None:
         return list(reversed(students)) if wanted.descending else list(students)
     sign = -1 if wanted.descending else 1
@@ -240,7 +245,7 @@ def _in_order(sheet: SheetResults | None, students: Sequence[Student], wanted: R
 def _mean_score(sheet: SheetResults | None) -> str:
     """The mean of the last attempts' scores, such as '11.2 of 14'; empty without attempts.
 
-    Where students' own numbers led to more or fewer boxes it is in percent.
+    If students' variants have different totals, it is a percentage, the mean of each student's share.
     """
     last = sheet.last if sheet else []
     if not last:
@@ -253,10 +258,10 @@ def _mean_score(sheet: SheetResults | None) -> str:
 
 
 def _student_line(sheet: SheetResults | None, student: Student) -> StudentLine:
-    """One student's line on a sheet: the number of attempts, whether any was handed in, and how the last one went.
+    """One student's line: the number of attempts, whether any was handed in, and how the last one went.
 
-    Of the last attempt: its score, row states, and whether it was taken in at closing or is late. Without an attempt
-    the score is "", both flags are False and the state of every row is None; without a sheet there are no states.
+    Of the last attempt: its score, the state of each row, and whether it was submitted at closing or is late. Without
+    an attempt the score is "", all flags are False and every state None; without a sheet there are no states.
     """
     attempts = sheet.attempts.get(student.id, ()) if sheet else ()
     if sheet is None or not attempts:
@@ -269,7 +274,7 @@ def _student_line(sheet: SheetResults | None, student: Student) -> StudentLine:
 
 
 def _row_lines(services: Services, activity: Activity, sheet: SheetResults) -> tuple[RowLine, ...]:
-    """Every row of the sheet, from top to bottom, with its statistics and its commonest wrong answer at first.
+    """Every row of the sheet with its statistics and its most common wrong answer at the first attempt.
 
     Percentages are of the students who attempted the sheet, rounded.
     """
@@ -289,5 +294,5 @@ def _row_lines(services: Services, activity: Activity, sheet: SheetResults) -> t
 
 
 def _signed(number: float | None) -> str:
-    """A number with two decimals and a real minus sign; empty for None."""
+    """A number with two decimals and a minus sign rather than a hyphen; empty for None."""
     return "" if number is None else f"{number:.2f}".replace("-", "−")

@@ -89,20 +89,16 @@ class StudentResultsPage:
 
 @router.get("/activities/{activity_id:int}/results/{student_id:int}")
 def show_student_results(services: ServicesDep, access: StaffStudentResults) -> Response:
-    """Every attempt of this student, sheet by sheet, also on sheets of earlier revisions, and their points.
-
-    Sheets without an attempt of theirs are left out.
-    """
+    """Every attempt of this student, sheet by sheet, including sheets of earlier revisions, and their points."""
     return render("teacher/student_results.html", _student_results_page(services, access))
 
 
 @router.post("/activities/{activity_id:int}/results/{student_id:int}/points")
 def change_points(services: ServicesDep, access: EditableStudentResults, form: FormDep) -> Response:
-    """Give the student other points in this activity, excuse them, or let the attempts count again; logged.
+    """Give the student other points in this activity, excuse them, or undo such a change, by the form's `action`.
 
-    The form's `action` is "change", "excuse" or "undo". 422 with the form as typed for a change without points that can
-    be read, or any without a reason; 404 for an activity that has no column in the gradebook. The change and its entry
-    in the log are stored together or not at all.
+    "change" and "undo" are those; anything else excuses. 404 for a draft or an activity without worksheets. 422 with
+    the form as typed for no reason, unless undoing, or points that are no number from 0 to 9999.
     """
     if not _is_graded(access.at.activity):
         raise HTTPException(404)
@@ -124,7 +120,10 @@ def _change_points(
     points: float | None,
     reason: str,
 ) -> None:
-    """Store a change of a student's points with what counted before, and log it; undoing needs something to undo."""
+    """Store a change of a student's points with the score that counted before, and log it, in one transaction.
+
+    Does nothing if the activity is deleted or no longer graded, or if there is nothing to undo.
+    """
     store, student, teacher = services.store, access.student, access.at.teacher
     best = best_scores(services.library, store, access.at.activity.content)
     with store.transaction():
@@ -140,13 +139,12 @@ def _change_points(
 
 
 def _back_to_points(access: permissions.StudentResultsAccess) -> Response:
-    """A redirect to the part of the page that was just changed."""
     address = url_for("show_student_results", activity_id=access.at.activity.id, student_id=access.student.id)
     return RedirectResponse(f"{address}#points", 303)
 
 
 def _read_points(typed: str) -> float | None:
-    """Points as typed, with a point or a comma: 12.5; None for what is no number from 0 to 9999."""
+    """Points with up to four digits and two decimals after a point or comma: "12,5" is 12.5; None for anything else."""
     return float(typed.replace(",", ".")) if re.fullmatch(r"[0-9]{1,4}([.,][0-9]{1,2})?", typed) else None
 
 
@@ -156,10 +154,10 @@ def _is_graded(activity: Activity) -> bool:
 
 
 def _student_results_page(services: Services, access: permissions.StudentResultsAccess) -> StudentResultsPage:
-    """A student's results in an activity, read afresh: attempts and written answers on each sheet they attempted.
+    """A student's results in an activity: attempts and written answers on each sheet they attempted, and their points.
 
-    Sheets without an attempt are left out. An attempt also shows the marks it had before a regrade. The gradebook
-    column is None for a draft and for an activity without worksheets.
+    Each attempt also has the scores it had before regrades. The gradebook column is None for a draft and for an
+    activity without worksheets.
     """
     store, activity, student = services.store, access.at.activity, access.student
     time_zone = access.at.course.time_zone
@@ -193,7 +191,7 @@ def _student_results_page(services: Services, access: permissions.StudentResults
 def _gradebook_column(
     store: Store, activity: Activity, access: permissions.StudentResultsAccess, points: Sequence[int]
 ) -> GradebookColumn:
-    """The activity in the gradebook, for this student alone; `points` are those of its sheets."""
+    """The activity's column in the gradebook, for this student alone; `points` are the most that each sheet gives."""
     scores = store.grades.last_scores([activity.id], access.student.id)
     overrides = store.grades.overrides([activity.id], access.student.id)
     [column] = gradebook_columns([activity], access.at.now, {activity.id: points}, scores, overrides)
@@ -201,7 +199,10 @@ def _gradebook_column(
 
 
 def _changes(changes: Sequence[GradeChange], time_zone: str) -> tuple[ChangeLine, ...]:
-    """The changes of a student's points as the table writes them, the newest first."""
+    """The changes of a student's points as the table writes them, newest first; `changes` has the oldest first.
+
+    "Before" is what counted then, or "excused" if the change before excused them.
+    """
     lines, before = list[ChangeLine](), ""
     for change in changes:
         before = before or _points_text(change.points_before)
@@ -218,7 +219,7 @@ def _points_text(points: float | None) -> str:
 
 
 def _written_history(question: OpenQuestionResults, student: Student, time_zone: str) -> WrittenHistory:
-    """A student's answers to a question, with times on the clocks of `time_zone`."""
+    """A student's answers to a question, oldest first, with times in `time_zone`."""
     written = question.of(student)
     times = (local_time(each.attempt.created_at, time_zone) for each in written)
     return WrittenHistory(question.text, tuple(zip(times, (each.text for each in written), strict=True)))
@@ -231,9 +232,9 @@ def _attempt_column(
     words: MisconceptionWords,
     time_zone: str,
 ) -> AttemptColumn:
-    """One attempt as a column: its time, score, misconceptions and row states, and the score before each regrade.
+    """One attempt as a column: time, score, misconceptions, row states, and the score before each regrade.
 
-    `old_marks` are those of this attempt, oldest first; times are on the clocks of `time_zone`.
+    `old_marks` are this attempt's, oldest first; times are in `time_zone`.
     """
     before = tuple(
         _("{score:g} of {total} until {time}").format(

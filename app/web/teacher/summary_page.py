@@ -51,7 +51,7 @@ class HardRow:
 
     @property
     def percent_at_first(self) -> int:
-        """How many of the class had it right at the first attempt, in per cent."""
+        """The percentage of the class that had it right at the first attempt, rounded."""
         return round(100 * self.share_at_first)
 
 
@@ -93,11 +93,11 @@ class SummaryPage:
 
 @router.get("/activities/{activity_id:int}/summary")
 def show_summary(services: ServicesDep, access: StaffActivity, answers: str = "") -> Response:
-    """The misconceptions that last attempts still show, the hardest rows, exit tickets, open questions.
+    """The misconceptions that last attempts still show, the hardest rows, exit tickets, and open questions.
 
-    Of misconceptions, rows, and questions and starred answers of the ticket only the first few:
-    MAX_MISCONCEPTIONS_SHOWN, MAX_ROWS_SHOWN, MAX_CHOICES_SHOWN and MAX_SENTENCES_SHOWN. Hidden answers are left out.
-    With `answers`, whatever its value, what students wrote to the open questions is there too.
+    Of each list only the first are shown: MAX_MISCONCEPTIONS_SHOWN, MAX_ROWS_SHOWN, MAX_CHOICES_SHOWN and
+    MAX_SENTENCES_SHOWN; of free texts only starred ones that are not hidden. Any text in `answers` adds what students
+    wrote to the open questions.
     """
     store, activity = services.store, access.activity
     words = misconception_words(services.library, store, activity)
@@ -125,22 +125,22 @@ def show_summary(services: ServicesDep, access: StaffActivity, answers: str = ""
 
 
 def _answered(question: OpenQuestionResults, students: Sequence[Student]) -> AnsweredQuestion:
-    """An open question with the last answers of these students."""
+    """An open question with the last answers of these students, sorted without regard to case."""
     texts = (last.text for each in students if (last := question.last_of(each)))
     return AnsweredQuestion(question, tuple(sorted(texts, key=str.casefold)))
 
 
 def _chosen_questions(activity: Activity, answers: Sequence[TicketAnswer]) -> tuple[ChosenQuestion, ...]:
-    """The questions of the exit ticket with choices that somebody has made."""
+    """The exit ticket's questions with choices that somebody answered; none without a ticket."""
     ticket = frozen_ticket(activity.content)
     counted = ((question, choice_counts(question, answers)) for question in ticket.questions) if ticket else ()
     return tuple(ChosenQuestion(question.text, choices) for question, choices in counted if choices and choices[0].of)
 
 
 def _hard_rows(sheets: Sequence[SheetResults]) -> tuple[HardRow, ...]:
-    """Every row that some student did not have right at the first attempt, the lowest share of right ones first.
+    """Every row that some student did not have right at the first attempt, the lowest share of right answers first.
 
-    Rows with equal shares stay in the order of the sheets; follow-through is not right.
+    Rows with equal shares keep the order of the sheets; follow-through does not count as right.
     """
     rows = [
         HardRow(sheet.title, row, statistics.share_at_first)

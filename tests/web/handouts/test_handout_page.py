@@ -33,7 +33,7 @@ def test_the_options_stand_in_the_address(client: TestClient) -> None:
 
 def test_the_pages_shown_are_those_of_the_pdf(client: TestClient) -> None:
     """As many pictures as pages, of the paper's size, and the PDF downloads under the worksheet's name."""
-    pictures = re.findall(r'<img src="([^"]+)"', client.get(f"/handout?{QUERY}").text)
+    pictures = re.findall(r'<img\s+src="([^"]+)"', client.get(f"/handout?{QUERY}").text)
     answer = client.get(f"/handout.pdf?{QUERY}")
     assert answer.headers["content-type"] == "application/pdf"
     assert 'filename="llama-7b.pdf"' in answer.headers["content-disposition"]
@@ -55,7 +55,7 @@ def test_a_sheet_with_a_decoders_text_is_printed_as_it_is_shown(client: TestClie
     assert code
     assert link
     page = client.get(link[1].replace("&amp;", "&")).text
-    assert re.search(r'name="decoded" class="decodes" value="7"', page)
+    assert re.search(r'name="decoded"\s+class="decodes"\s+value="7"', page)
     link = re.search(r'href="(/handout\.pdf\?[^"]*)"', page)
     assert link
     paper = read_pdf(client.get(link[1].replace("&amp;", "&")).content)[0].text

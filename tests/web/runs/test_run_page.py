@@ -18,17 +18,17 @@ from app.forward.head_run import FailureReason, why_not_run
 from app.forward.lines import ForwardError
 from app.forward.process import RunnerBusy, RunnerFailed, RunTooLong
 from app.forward.program import notes
-from app.machine.work_queue import THE_APP
+from app.machine.jobs import Jobs
+from app.machine.work_queue import Client
 from app.models.score_scale import ScoreScale
 from app.sheets.library import Library
 from app.sheets.variant import Variant
-from app.store import Store
-from app.store.tables import practice_attempts, runs
-from app.web.runs import run_page
-from app.web.runs.run_page import note_sentences
+from app.store import Store, limits
+from app.store.tables import practice_attempts
+from app.web.runs.run_page import MAX_RUNS_BEFORE_BACKGROUND, RUN_LIMITS, note_sentences
 from simulation.misconception_students import right_sheet
 from tests.helpers.html_page import Page
-from tests.helpers.runs import run_and_wait
+from tests.helpers.runs import finished_run, run_and_wait
 from tests.helpers.school import SCRIPT
 from tests.helpers.sheet_form import LLAMA_FORM
 from tests.helpers.source_code import app_modules
@@ -236,7 +236,7 @@ def test_a_run_shows_that_it_runs_and_can_be_left(client: TestClient, runner: Fa
     runner.gate.clear()
     text = client.post("/runs", data={**LLAMA_FORM, "queries.rows": "100"}, headers=SCRIPT).text
     part = Page(text).find("div", role="status")[0][0]
-    assert part["hx-trigger"] == "every 500ms"
+    assert part["hx-trigger"] == "load delay:150ms, every 500ms"
     client.cookies.clear()
     assert '<meta http-equiv="refresh"' in client.get(part["hx-get"]).text
     assert "Running." in client.get(part["hx-get"], headers=SCRIPT).text
@@ -270,25 +270,58 @@ def test_a_run_in_the_background_tells_one_line_or_nothing(
 
 
 def test_a_run_in_the_background_gives_way(client: TestClient, runner: FakeRunner) -> None:
-    """With half of the queue taken, nothing is run or stored unless somebody asks for it."""
-    runner._queue._taken[THE_APP] = runner.max_waiting
+    """While many runs wait, nothing is run or stored unless somebody asks for it."""
+    jobs: Jobs = client.app.state.services.jobs  # type: ignore[attr-defined]
+    runner.gate.clear()
     form = {**LLAMA_FORM, "queries.rows": "100"}
+    client.post("/runs", data=form)
+    for number in range(MAX_RUNS_BEFORE_BACKGROUND):
+        jobs.submit("run", Client(f"192.0.2.{number}", is_member=False), f"run {number}", {}, {})
     assert client.post("/runs", data={**form, "background": "1"}, headers=SCRIPT).status_code == 204
-    assert runner.calls == []
     assert client.post("/runs", data=form, headers=SCRIPT).status_code == 200
+    runner.gate.set()
+
+
+def test_a_run_that_waits_shows_its_place_and_can_be_cancelled(client: TestClient, runner: FakeRunner) -> None:
+    """So can one that goes on; the next one then begins."""
+    runner.gate.clear()
+    form = {**LLAMA_FORM, "queries.rows": "100"}
+    first, second, third = (
+        client.post("/runs", data=form, follow_redirects=False).headers["location"] for _ in range(3)
+    )
+    assert "Waiting: 2 runs are ahead of yours." in client.get(third).text
+    for address in (second, first):
+        page = Page(client.post(f"{address}/cancel").text)
+        assert page.text("p", role="alert") == "This run was cancelled."
+    runner.gate.set()
+    assert "PyTorch agrees" in finished_run(client, third)
+    assert "PyTorch agrees" in client.post(f"{third}/cancel").text
+
+
+def test_a_client_with_many_runs_is_told_to_wait(client: TestClient, runner: FakeRunner) -> None:
+    """The run that there is no room for says so on its page, and can be started again from there."""
+    runner.gate.clear()
+    form = {**LLAMA_FORM, "queries.rows": "100"}
+    addresses = [
+        client.post("/runs", data=form, follow_redirects=False).headers["location"]
+        for _ in range(RUN_LIMITS.visitor + 1)
+    ]
+    page = Page(client.get(addresses[-1]).text)
+    assert page.text("p", role="alert") == why_not_run("busy")
+    assert page.find("form")[0][0]["action"] == f"{addresses[-1]}/again"
+    runner.gate.set()
 
 
 def test_a_run_lost_with_the_server_says_so(client: TestClient, runner: FakeRunner) -> None:
-    """A run that began long ago and has no result is not waited for; one that has ended keeps its end."""
-    runner.gate.clear()
-    address = client.post("/runs", data={**LLAMA_FORM, "queries.rows": "1"}, follow_redirects=False).headers["location"]
+    """A run that has no result and is in no queue is not waited for; one that has ended keeps its end."""
     store = client.app.state.services.store  # type: ignore[attr-defined]
-    with store.engine.begin() as connection:
-        connection.execute(sa.update(runs).values(created_at=sa.text("'2020-01-01 00:00:00.000000'")))
-    assert "This run was lost when the server restarted." in client.get(address).text
-    store.finish_run(address.rpartition("/")[2], None, "It ended long ago.")
-    assert "It ended long ago." in client.get(address).text
-    runner.gate.set()
+    form = {**LLAMA_FORM, "queries.rows": "100"}
+    address = client.post("/runs", data=form, follow_redirects=False).headers["location"]
+    finished_run(client, address)
+    ended = store.find_run(address.rpartition("/")[2])
+    lost = store.add_run({}, ended.frozen)
+    assert "This run was lost" in client.get(f"/runs/{lost.id}").text
+    assert "PyTorch agrees" in client.get(address).text
 
 
 @pytest.mark.parametrize("run_id", ["nope", "x" * 1000, "%00", "é", "..%2f..%2fetc%2fpasswd"])
@@ -312,8 +345,8 @@ def test_a_head_that_is_no_number_is_left_to_the_forward_pass_to_refuse(
 def test_a_run_whose_end_cannot_be_stored_says_so_at_once(
     client: TestClient, runner: FakeRunner, monkeypatch: pytest.MonkeyPatch, trouble: str
 ) -> None:
-    """The page does not ask for a quarter of an hour; where the disk has room again in time, it has the result."""
-    monkeypatch.setattr(run_page, "PAUSES_BEFORE_LOST_S", (0, 0))
+    """The page does not ask for ever; where the disk has room again in time, it has the result."""
+    monkeypatch.setattr(limits, "STORED_AGAIN_AFTER_S", (0, 0))
     if trouble == "a full disk":
         full = sqlite3.OperationalError("database or disk is full")
         full.sqlite_errorname = "SQLITE_FULL"
@@ -328,14 +361,14 @@ def test_a_run_whose_end_cannot_be_stored_says_so_at_once(
     else:
         runner.changes = {"device": object()}
     form = {**LLAMA_FORM, "queries.rows": "100"}
-    assert "was lost" in run_and_wait(client, form)
+    assert "Something went wrong on the server" in run_and_wait(client, form)
     if trouble == "a full disk":
         assert "PyTorch agrees" in run_and_wait(client, form)
 
 
 def test_a_long_problem_is_cut_and_stored(store: Store) -> None:
     """PostgreSQL refuses a longer text than its column has room for."""
-    run = store.add_run("s", {})
+    run = store.add_run({}, {})
     store.finish_run(run.id, None, "x" * 900)
     stored = store.find_run(run.id)
     assert stored

@@ -33,6 +33,7 @@ from pydantic import ValidationError
 from app.logs import LogFormatter
 from app.settings import PROJECT, Settings
 from app.store import AuditAction, PracticeAttempt, Store
+from app.store.housekeeping import delete_expired
 from app.store.tables import (
     account_links,
     audit_log,
@@ -43,7 +44,6 @@ from app.store.tables import (
     students,
     visitors,
 )
-from app.store.upkeep.housekeeping import delete_expired
 from app.web.shared import errors
 from tests.helpers.school import School
 
@@ -363,7 +363,7 @@ def test_what_is_of_no_more_use_goes_and_everything_else_stays(store: Store) -> 
     store.roster.enrol_new_student(course, "Kim", enrolled.id)
     for visitor in (forgotten, active):
         store.record_attempt(visitor, "s", PracticeAttempt({}, 0, 1))
-    old_run, new_run = store.add_run("s", {}), store.add_run("s", {})
+    old_run, new_run = store.add_run({}, {}), store.add_run({}, {})
     store.people.open_session(teacher)
     store.people.add_link("invite", "bo@example.org")
     store.audit_log.record(teacher, AuditAction.SIGNED_IN)

@@ -50,24 +50,55 @@ def test_pages_load_one_stylesheet_and_one_script_made_of_small_files(browser: T
 def _longest_rule(path: Path) -> str:
     """The longest line of a file that is no comment."""
     lines = (line.strip() for line in path.read_text(encoding="utf-8").splitlines())
-    return max((line for line in lines if not line.startswith(("//", "/*"))), key=len)
+    return max((line for line in lines if not line.startswith(("//", "/*", "@layer"))), key=len)
 
 
-def _selectors(stylesheet: str) -> Iterator[str]:
-    """Each selector of a stylesheet, those for some screens only included; what stands in brackets is left out."""
-    rules = re.sub(r"/\*.*?\*/|@font-face|@media[^{]*\{|@keyframes.*|@page[^}]*\}", "", stylesheet, flags=re.DOTALL)
-    for selectors in re.findall(r"([^{}]+)\{", rules):
-        yield from (part.strip() for part in re.sub(r"\([^()]*\)", "", selectors).split(","))
+def _selectors(stylesheet: str) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Each selector of a stylesheet with those it is nested in; what stands in brackets is left out."""
+    nested, start = list[str](), 0
+    text = re.sub(r"/\*.*?\*/", "", stylesheet, flags=re.DOTALL)
+    for end in re.finditer(r"[{};]", text):
+        piece, start = text[start : end.start()].strip(), end.end()
+        if end[0] == "{":
+            outer = tuple(each for each in nested if not each.startswith("@"))
+            parts = () if piece.startswith("@") else re.sub(r"\((?:[^()]|\([^()]*\))*\)", "", piece).split(",")
+            yield from ((outer, part.strip()) for part in parts)
+            nested.append(piece)
+        elif end[0] == "}":
+            nested.pop()
 
 
-def test_no_two_stylesheets_style_one_class_for_two_purposes() -> None:
-    """They are one sheet: a class whose rule stands alone has it in one file; others may only name it within theirs."""
+def test_a_class_is_styled_in_one_file() -> None:
+    """Others name it within classes of their own, or as another element: section.part is no g.part."""
     homes = dict[str, set[str]]()
     for path in (STATIC / "css").glob("*.css"):
-        for selector in _selectors(path.read_text(encoding="utf-8").partition("@media print")[0]):
-            if re.fullmatch(r"\.[\w-]+", selector):
-                homes.setdefault(selector, set()).add(path.name)
-    assert {selector: files for selector, files in homes.items() if len(files) > 1} == {}
+        for outer, selector in _selectors(path.read_text(encoding="utf-8")):
+            if not outer and (alone := re.fullmatch(r"(\w*\.[\w-]+)[\w.:\[\]=\"-]*", selector)):
+                homes.setdefault(alone[1], set()).add(path.name)
+    several = {
+        name: files for name, files in homes.items() if len(files | homes.get(f".{name.partition('.')[2]}", set())) > 1
+    }
+    assert several == {}
+
+
+def test_stylesheets_are_layers_in_one_order_with_three_breakpoints() -> None:
+    """The order of the layers is declared wherever the first may be loaded, so that of the files decides nothing."""
+    orders, widths = set[str](), set[str]()
+    for path in (STATIC / "css").glob("*.css"):
+        text = path.read_text(encoding="utf-8")
+        assert f"@layer {path.stem} {{" in text
+        orders |= set(re.findall(r"@layer ([^{;]*);", text))
+        widths |= set(re.findall(r"\(([^()]*(?:width)[^()]*)\)", " ".join(re.findall(r"@media[^{]*", text))))
+    [order] = orders
+    assert sorted(order.split(", ")) == sorted(path.stem for path in (STATIC / "css").glob("*.css"))
+    assert widths == {
+        "width <= 600px",
+        "width > 600px",
+        "width <= 900px",
+        "width > 900px",
+        "width <= 1100px",
+        "width > 1100px",
+    }
 
 
 def test_every_class_that_a_stylesheet_names_is_given_to_something() -> None:
@@ -75,8 +106,17 @@ def test_every_class_that_a_stylesheet_names_is_given_to_something() -> None:
     sources = [*PROJECT.glob("templates/**/*.html"), *STATIC.glob("**/*.js"), *PROJECT.glob("app/**/*.py")]
     words = set(re.findall(r"[\w-]+", " ".join(path.read_text(encoding="utf-8") for path in sources)))
     text = " ".join(path.read_text(encoding="utf-8") for path in (STATIC / "css").glob("*.css"))
-    named = {name for selector in _selectors(text) for name in re.findall(r"\.([A-Za-z][\w-]*)", selector)}
+    named = {name for _, selector in _selectors(text) for name in re.findall(r"\.([A-Za-z][\w-]*)", selector)}
     assert sorted(name for name in named if name not in words and f"{name.rpartition('-')[0]}-" not in words) == []
+
+
+def test_no_text_in_a_script_or_stylesheet_goes_over_several_lines() -> None:
+    """Lines that look like comments are left out of what is served, so that no text may hold such a line."""
+    for path in (*(STATIC / "js").iterdir(), *(STATIC / "css").iterdir()):
+        for line in re.sub(r"/\*.*?\*/", "", path.read_text(encoding="utf-8"), flags=re.DOTALL).splitlines():
+            code = line.split("// ")[0] if not line.strip().startswith("//") else ""
+            assert code.count("`") % 2 == 0, (path.name, line)
+            assert not code.endswith("\\"), (path.name, line)
 
 
 @pytest.mark.parametrize("query", ["", "?v=", "?v=000000000000", "?w=1"])

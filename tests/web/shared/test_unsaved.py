@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from app.activities.work import MergedBoxes, merge_boxes
 from app.store import PracticeDraft, Stamp
-from app.web.shared.sheet_form import kept_json
+from app.web.shared.sheet_form import saved_json
 from tests.helpers.script import Script, running_script
 
 BOXES = ("keys.rows", "keys.columns", "values.rows")
@@ -41,7 +41,7 @@ class Server:
         if merged := merge_boxes(before, texts, changed):
             version = self.draft.version + 1 if self.draft else 1
             self.draft = PracticeDraft(merged.answers, version, pages=merged.pages)
-        return kept_json(self.draft, changed)
+        return saved_json(self.draft, changed)
 
 
 @dataclass

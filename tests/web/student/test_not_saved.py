@@ -76,7 +76,7 @@ def test_writers_do_not_wait_for_ever_behind_one_that_is_held_up(sat: Sat, monke
     """Whoever has waited in the queue too long is told as if the database were locked, and the queue goes on."""
     monkeypatch.setattr(queries, "WRITE_LOCK_TIMEOUT_S", 0.05)
     store = sat.school.store
-    with store.classwork._write_transaction():
+    with store._write_lock:
         assert sat.browser.post(f"{sat.path}/save", data=FORM).status_code == 503
     assert sat.browser.post(f"{sat.path}/save", data=FORM).status_code == 200
 

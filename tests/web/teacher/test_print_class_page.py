@@ -45,8 +45,8 @@ def test_a_class_handout_is_for_the_teacher_who_asked_for_it(app: FastAPI) -> No
             assert browser.get(f"{address}.pdf").status_code == 404
 
 
-def test_the_roster_is_read_once(app: FastAPI, monkeypatch: pytest.MonkeyPatch) -> None:
-    """For the page and for a print job alike, however many students there are."""
+def test_the_roster_is_read_once_at_each_step(app: FastAPI, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For the page, for the names that are printed, and for their sheets, however many students there are."""
     courses = TwoCourses(app)
     store = courses.school.services.store
     read_students, count = store.roster.students, 0
@@ -64,7 +64,7 @@ def test_the_roster_is_read_once(app: FastAPI, monkeypatch: pytest.MonkeyPatch) 
         answer = browser.post(path, data={"sheet": "1"}, follow_redirects=False)
         assert (answer.status_code, count) == (303, 2)
         finished_print_job(browser, answer.headers["location"])
-    assert count == 2
+    assert count == 3
 
 
 def test_paper_of_an_own_worksheet_has_a_code_but_no_address(app: FastAPI) -> None:

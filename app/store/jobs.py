@@ -1,0 +1,189 @@
+"""Queries on jobs: the queue, signs of life, and results. See app/machine/jobs.py."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any, cast
+
+import sqlalchemy as sa
+
+from app.machine.jobs import Job, JobEnd, JobKind, JobLimits, JobRefusedError
+from app.machine.work_queue import Client
+from app.translation import language
+
+from .limits import insist
+from .queries import QueryBase
+from .tables import MAX_PROBLEM, job_pieces, jobs
+
+JOB_RETENTION = timedelta(hours=1)  # a PDF holds names of students
+SILENT_AFTER = timedelta(seconds=30)  # without a sign of life, a job's process is gone
+GIVES_WAY_AFTER = timedelta(seconds=5)  # that a member has waited for a visitor's job
+MAX_ATTEMPTS = 3  # starts of a job whose process ended in the middle of it
+PIECE_BYTES = 1_000_000  # of a result in one transaction, so that saves need not wait for all of it
+_PG_LOCK = 7303  # of the queue; SQLite lets one thread write at a time
+
+_HIDDEN = ("arguments", "heard_at", "is_working")
+_SHOWN = [column for column in jobs.c if column.name not in _HIDDEN]
+_OPEN = jobs.c.ending.is_(None)
+
+
+class JobTable(QueryBase):
+    """Jobs as rows, so that every process of the app sees the same queue; implements `JobRows`."""
+
+    def add(
+        self,
+        kind: JobKind,
+        client: Client,
+        limits: JobLimits,
+        request_id: str,
+        key: str,
+        teacher_id: int | None,
+        about: Mapping[str, Any],
+        arguments: Mapping[str, Any],
+    ) -> Job:
+        """Store a new job at the end of the queue; raises JobRefusedError if `limits` are reached.
+
+        In this order: "full" in all or for visitors, "yours" for this client, "hourly" for what this client started
+        within an hour. A client without a key is held only to the first.
+        """
+        own = (jobs.c.client == client.key) & (jobs.c.is_member == client.is_member)
+        count, at = sa.func.count(), self.now()
+        numbers = sa.select(
+            count.filter(_OPEN),
+            count.filter(_OPEN, ~jobs.c.is_member),
+            count.filter(_OPEN, own),
+            count.filter(own, jobs.c.created_at > at - timedelta(hours=1)),
+        ).where(jobs.c.kind == kind)
+
+        def within(connection: sa.Connection) -> Job:
+            self._lock_queue(connection)
+            total, visitors, mine, hourly = connection.execute(numbers).one()
+            if total >= limits.total or (not client.is_member and visitors >= limits.visitors):
+                raise JobRefusedError("full")
+            if client.key and mine >= (limits.member if client.is_member else limits.visitor):
+                raise JobRefusedError("yours")
+            if client.key and hourly >= (limits.member_hourly if client.is_member else limits.visitor_hourly):
+                raise JobRefusedError("hourly")
+            row = {"key": key, "kind": kind, "client": client.key, "is_member": client.is_member,
+                   "teacher_id": teacher_id, "about": dict(about), "arguments": dict(arguments),
+                   "request_id": request_id, "language": language(), "created_at": at, "heard_at": at, "attempt": 0,
+                   "done": 0, "total": 1, "problem": ""}  # fmt: skip
+            connection.execute(sa.insert(jobs).values(row))
+            return cast(Job, self._read(connection, jobs.c.key == key))
+
+        return self.in_transaction(within)
+
+    def find(self, key: str) -> Job | None:
+        """A job with its place; None for an unknown key."""
+        if "\0" in key:  # no key has it, and PostgreSQL refuses the query
+            return None
+        with self._read_connection() as connection:
+            return self._read(connection, jobs.c.key == key)
+
+    def count(self, kind: JobKind) -> int:
+        """How many jobs of a kind wait or are at work."""
+        return int(self._fetch_one(sa.select(sa.func.count()).where(jobs.c.kind == kind, _OPEN))[0])
+
+    def claim(self, kind: JobKind) -> tuple[Job, Mapping[str, Any]] | None:
+        """Start the first job of a kind, members' jobs first, and return it with its arguments.
+
+        None if one is at work, or none waits. A job that gave no sign of life for SILENT_AFTER starts again; after
+        MAX_ATTEMPTS starts it is lost.
+        """
+        of_kind, at = (jobs.c.kind == kind) & _OPEN, self.now()
+        is_silent = jobs.c.heard_at < at - SILENT_AFTER
+        lost = sa.update(jobs).where(of_kind, is_silent, jobs.c.is_working, jobs.c.attempt >= MAX_ATTEMPTS)
+        silent = sa.update(jobs).where(of_kind, is_silent, jobs.c.is_working)
+
+        def within(connection: sa.Connection) -> tuple[Job, Mapping[str, Any]] | None:
+            self._lock_queue(connection)
+            connection.execute(lost.values(ending="lost", is_working=False))
+            connection.execute(silent.values(is_working=False))
+            first = (
+                sa.select(jobs.c.id, jobs.c.is_working, jobs.c.arguments)
+                .where(of_kind)
+                .order_by(jobs.c.is_working.desc(), jobs.c.is_member.desc(), jobs.c.id)
+                .limit(1)
+            )
+            row = connection.execute(first).one_or_none()
+            if row is None or row.is_working:
+                return None
+            started = {"is_working": True, "heard_at": at, "attempt": jobs.c.attempt + 1}
+            connection.execute(sa.update(jobs).where(jobs.c.id == row.id).values(started))
+            return cast(Job, self._read(connection, jobs.c.id == row.id)), row.arguments
+
+        return self.in_transaction(within)
+
+    def beat(self, job: Job, done: int, total: int) -> bool:
+        """Store a sign of life and the progress; False if the job has ended or was started again elsewhere."""
+        return self._update(job, heard_at=self.now(), done=done, total=total)
+
+    def must_give_way(self, job: Job) -> bool:
+        """Whether a member's job of the same kind has waited for more than GIVES_WAY_AFTER."""
+        waits = sa.exists().where(
+            jobs.c.kind == job.kind,
+            _OPEN,
+            jobs.c.is_member,
+            ~jobs.c.is_working,
+            jobs.c.created_at < self.now() - GIVES_WAY_AFTER,
+        )
+        return bool(self._fetch_one(sa.select(waits))[0])
+
+    def put_back(self, job: Job) -> None:
+        """Let a job that was started wait again; this start does not count."""
+        self._update(job, is_working=False, done=0, attempt=job.attempt - 1)
+
+    def finish(self, job: Job, ending: JobEnd, problem: str = "", result: bytes = b"") -> None:
+        """Store how a job has ended, unless it has ended already or was started again elsewhere."""
+        insist(lambda: self._finish(job, ending, problem, result))
+
+    def _finish(self, job: Job, ending: JobEnd, problem: str, result: bytes) -> None:
+        for number, start in enumerate(range(0, len(result), PIECE_BYTES)):
+            piece = {"job_id": job.id, "attempt": job.attempt, "number": number}
+            keep = self._insert_into(job_pieces).values(**piece, data=result[start : start + PIECE_BYTES])
+            self._execute(keep.on_conflict_do_nothing())  # stored already, where the rest could not be
+        self._update(job, ending=ending, problem=problem[:MAX_PROBLEM], is_working=False, heard_at=self.now())
+
+    def cancel(self, job: Job) -> None:
+        """End a job that waits or is at work, which its process then notices."""
+        ended = {"ending": "cancelled", "is_working": False, "heard_at": self.now()}
+        self._execute(sa.update(jobs).where(jobs.c.id == job.id, _OPEN).values(ended))
+
+    def result(self, job: Job) -> bytes:
+        """What a job that is ready has given."""
+        of_job = (job_pieces.c.job_id == job.id, job_pieces.c.attempt == job.attempt)
+        pieces = self._fetch_all(sa.select(job_pieces.c.data).where(*of_job).order_by(job_pieces.c.number))
+        return b"".join(data for (data,) in pieces)
+
+    def delete_expired(self) -> None:
+        """Delete the jobs that ended more than JOB_RETENTION ago, with their results."""
+        self._execute(sa.delete(jobs).where(~_OPEN, jobs.c.heard_at < self.now() - JOB_RETENTION))
+
+    def _update(self, job: Job, **values: Any) -> bool:
+        """Change a job, and return True, if it is at work by this start; else return False."""
+        current = (jobs.c.id == job.id, jobs.c.attempt == job.attempt, jobs.c.is_working)
+        return self._execute(sa.update(jobs).where(*current).values(values)) == 1
+
+    def _lock_queue(self, connection: sa.Connection) -> None:
+        if self.engine.dialect.name == "postgresql":
+            connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_PG_LOCK)))
+
+    def _read(self, connection: sa.Connection, condition: sa.ColumnElement[bool]) -> Job | None:
+        """The job that meets a condition, with its place in the queue."""
+        other, heard_after = jobs.alias(), self.now() - SILENT_AFTER
+        works, other_works = (each.c.is_working & (each.c.heard_at >= heard_after) for each in (jobs, other))
+        earlier = (other.c.is_member & ~jobs.c.is_member) | (
+            (other.c.is_member == jobs.c.is_member) & (other.c.id < jobs.c.id)
+        )
+        rivals = (other.c.kind == jobs.c.kind, other.c.ending.is_(None), other.c.id != jobs.c.id)
+        before = sa.select(sa.func.count()).where(*rivals, other_works | earlier).scalar_subquery()
+        waits = _OPEN & ~works
+        query = sa.select(
+            *_SHOWN,
+            works.label("is_working"),
+            sa.case((waits, before), else_=0).label("before"),
+            (waits & ~sa.exists().where(*rivals, other_works)).label("is_stalled"),
+        )
+        row = connection.execute(query.where(condition)).one_or_none()
+        return Job(**row._mapping) if row else None

@@ -1,1 +1,0 @@
-"""What keeps the database small while the app runs."""

@@ -1,1 +1,0 @@
-"""The roster of a course, as its instructors edit it."""

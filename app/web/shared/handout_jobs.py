@@ -1,0 +1,109 @@
+"""Large handouts as jobs: what is put into the queue, and how it is made when its turn has come."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from functools import partial
+
+from app.classes.frozen.frozen_library import frozen_ticket
+from app.classes.roster_lookup import names_with_numbers
+from app.classes.student_sheet import own_variant, student_sheet
+from app.exchange.imported_models import library_with_model
+from app.handout.handout_printer import MAX_DOWNLOAD_SHEETS, PrinterBusyError
+from app.handout.options import HandoutError, HandoutOptions
+from app.handout.print_child import MakeSheets
+from app.handout.sheet_plan import HandoutSheet, plan_sheets
+from app.machine.jobs import Job, JobLimits, JobRefusedError, Task
+from app.machine.work_queue import Client
+from app.sheets.exit_tickets import Ticket
+from app.store import Activity, Teacher
+from app.translation import gettext as _
+from app.web.shared.services import Services
+
+HANDOUT_LIMITS = JobLimits(total=20, visitors=12, visitor=3, member=6, visitor_hourly=30, member_hourly=120)
+
+
+def start_handout(
+    services: Services,
+    client: Client,
+    teacher: Teacher | None,
+    title: str,
+    options: HandoutOptions,
+    names: Sequence[str],
+    base_url: str,
+    *,
+    back: str = "",
+    activity_sheet: tuple[int, int] | None = None,
+) -> Job:
+    """Queue a handout, with a note about letters that no font has, and return it without waiting for it.
+
+    It has a sheet for each name, or else as many as the options say. `back` is the address of the page that it was
+    started from. `activity_sheet` is the id of an activity and the number of its sheet, whose students then have a
+    sheet each. Raises HandoutError if a visitor (`teacher` None) asks for more than MAX_DOWNLOAD_SHEETS,
+    PrinterBusyError if too many handouts wait, in all or of this client.
+    """
+    sheets = len(names) or options.sheets
+    if teacher is None and sheets > MAX_DOWNLOAD_SHEETS:
+        problem = _("More than {most} sheets at a time are for teachers: sign in first, or print fewer sheets.")
+        raise HandoutError(problem.format(most=MAX_DOWNLOAD_SHEETS))
+    note = services.printer.missing_letters(options, names, client)
+    about = {"title": title, "sheets": sheets, "back": back, "note": note}
+    arguments = {"options": asdict(options), "base_url": base_url, "activity_sheet": activity_sheet,
+                 "names": [] if activity_sheet else list(names)}  # fmt: skip
+    key, teacher_id = secrets.token_urlsafe(18), teacher.id if teacher else None
+    try:
+        return services.jobs.submit("handout", client, key, about, arguments, teacher_id)
+    except JobRefusedError as refusal:
+        sentences = {
+            "full": "",
+            "yours": _("Several of your handouts are being made: wait for one, or cancel one."),
+            "hourly": _("You have created many handouts within an hour: try again in an hour."),
+        }
+        raise PrinterBusyError(sentences[refusal.reason]) from None
+
+
+def make_handout(services: Services, task: Task) -> bytes:
+    """The PDF of a queued handout; raises HandoutError, or another ValueError, if its sheets can no longer be made."""
+    arguments = task.arguments
+    options, tickets = HandoutOptions(**arguments["options"]), services.tickets
+    make_sheets: MakeSheets
+    if arguments["activity_sheet"]:
+        activity_id, sheet_number = arguments["activity_sheet"]
+        activity = services.store.activities.find(activity_id)
+        if activity is None:
+            raise HandoutError(_("This activity has been deleted."))
+        sheets = _class_sheets(services, activity, sheet_number, options.sheets, task.check)
+        make_sheets, tickets = partial(tuple, sheets), printable_tickets(services, activity)
+    else:
+        library = library_with_model(services.library, services.store, options.model)
+        make_sheets = partial(plan_sheets, library, options, arguments["names"])
+    return services.printer.print_large(options, make_sheets, arguments["base_url"], tickets, task.report, task.check)
+
+
+def printable_tickets(services: Services, activity: Activity) -> Mapping[str, Ticket]:
+    """The exit tickets that can be printed: those of the files, and the activity's own as it was frozen."""
+    own = frozen_ticket(activity.content)
+    return {**services.tickets, **({own.key: own} if own else {})}
+
+
+def _class_sheets(
+    services: Services, activity: Activity, sheet_number: int, count: int, check: Callable[[], None]
+) -> list[HandoutSheet]:
+    """A sheet for each student of the course, in their order, with the numbers that they have on the screen.
+
+    Without students there are `count` sheets with a line for the name, all with the numbers of the worksheet itself.
+    """
+    course = services.store.courses.find(activity.course_id)
+    students = services.store.roster.students(course) if course else ()
+    if not students:
+        return [HandoutSheet(own_variant(services.library, services.store, activity, sheet_number))] * count
+    sheets, names = list[HandoutSheet](), names_with_numbers(students)
+    for student in students:
+        variant = student_sheet(services.library, services.store, activity, student, sheet_number).variant
+        sheets.append(HandoutSheet(variant, names[student.id]))
+        check()
+        time.sleep(0)  # saves of this process go first
+    return sheets

@@ -1,0 +1,290 @@
+"""/activities/A/preview: an activity as its students see it, to be tried out; nothing of that is stored.
+
+What was tried on a sheet is in its form alone, so that another sheet, or a reload, begins anew.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Annotated, Any
+
+from annotated_doc import Doc
+from fastapi import APIRouter, Depends, HTTPException, Request, Response
+from fastapi.responses import RedirectResponse
+
+from app.activities.activity import GRACE, Activity
+from app.activities.content import question_name
+from app.activities.work import StoredClassDraft, UnfinishedWork
+from app.classes import sheet_actions
+from app.classes.frozen.offered_worksheets import content_to_open
+from app.classes.materials import materials_for_course
+from app.classes.promises import rules_in_words
+from app.classes.sheet_actions import Action, Outcome, auto_submit, graded_attempt
+from app.classes.sheet_work import PreviewWork
+from app.classes.student_sheet import StudentSheet, sheet_with_draft
+from app.classes.ticket_answers import ticket_problems
+from app.grading.explanations import MAX_ATTEMPTS_EXPLAINED
+from app.sheets.reading import MAX_BOX_TEXT
+from app.store import Student
+from app.translation import gettext as _
+from app.web.shared import permissions
+from app.web.shared.activity_steps import NextStep, Step, activity_steps, next_step
+from app.web.shared.forms import FormDep, FormReader, clamped_number
+from app.web.shared.permissions import StaffActivity, StudentAccess
+from app.web.shared.request_guard import MAX_BODY
+from app.web.shared.services import Services, ServicesDep
+from app.web.shared.sheet_form import MAX_ANSWER, SavedFragment, read_scale, saved_json
+from app.web.shared.templating import render
+from app.web.shared.urls import Press, StudentLinks, url_for
+from app.web.student.class_sheet_view import (
+    drawn_sheet,
+    hint_on_last,
+    make_class_sheet_page,
+    page_after,
+    raise_refusal,
+    render_class_sheet,
+)
+from app.web.student.exit_ticket_view import make_ticket_page, read_ticket_form
+from app.web.student.sheet_request import ActivityWork, ClassSheetRequest, sent_class_sheet
+
+router = APIRouter(include_in_schema=False)
+
+MAX_EXAMPLES = 999  # made-up students
+
+
+@dataclass(frozen=True)
+class PreviewLinks(StudentLinks):
+    """The addresses of the same pages in a preview; `example` is the made-up student whose numbers it shows."""
+
+    example: int
+
+    @property
+    def activity(self) -> str:
+        """The list of the sheets."""
+        return url_for("preview_activity", activity_id=self.activity_id, example=self.example)
+
+    @property
+    def ticket(self) -> str:
+        """The exit ticket."""
+        return url_for("preview_ticket", activity_id=self.activity_id, example=self.example)
+
+    @property
+    def work(self) -> str:
+        """The list of the sheets again: nobody's work is stored."""
+        return self.activity
+
+    def sheet(self, number: int) -> str:
+        """A sheet, counted from 1."""
+        return url_for("preview_sheet", activity_id=self.activity_id, number=number, example=self.example)
+
+    def press(self, number: int, what: Press) -> str:
+        """Where a button of that sheet sends its form."""
+        return url_for("press_in_preview", activity_id=self.activity_id, number=number, what=what, example=self.example)
+
+
+@dataclass(frozen=True)
+class PreviewAccess(StudentAccess):
+    """An activity as one made-up student has it, shown to a member of its staff."""
+
+    example: int
+    closed: bool = False  # it is shown as it will be after it has closed
+
+    @property
+    def links(self) -> StudentLinks:
+        """Where the pages of the preview lead."""
+        return PreviewLinks(self.activity.id, self.example)
+
+    @property
+    def next_example(self) -> int:
+        """Another made-up student, with other numbers where each has their own."""
+        return self.example + 1
+
+    @property
+    def is_preview(self) -> bool:
+        return True
+
+
+@dataclass(frozen=True)
+class ActivityPreviewPage:
+    """Everything that templates/teacher/activity_preview.html shows."""
+
+    access: Annotated[permissions.StudentAccess, Doc("The activity as it will be open, and a made-up student.")]
+    steps: Annotated[tuple[Step, ...], Doc("Its sheets.")]
+    rules: Annotated[tuple[str, ...], Doc("The rules for handing in a sheet, a sentence each.")]
+    next: Annotated[NextStep, Doc("Where a student begins.")]
+
+
+def preview_access(services: ServicesDep, access: StaffActivity, example: str = "1") -> PreviewAccess:
+    """The activity as it will be once open, for its course's staff, with example student `example`, from 1 to
+    MAX_EXAMPLES.
+
+    The nearest number is used, 1 for other text. A draft is shown with its worksheets and ticket as they are defined
+    now.
+    """
+    number = clamped_number(example, MAX_EXAMPLES)
+    name = _("Example student {number}") if access.activity.policies.variants == "per_student" else _("Example student")
+    student = Student(-number, access.course.id, name.format(number=number), None, None)
+    materials = materials_for_course(services.library, services.tickets, services.store, access.course, access.teacher)
+    content = content_to_open(materials.library, materials.tickets, services.store, access.activity)
+    activity = _at_a_time(replace(access.activity, content=content), access.now, closed=False)
+    return PreviewAccess(activity, access.course, student, access.now, number)
+
+
+Preview = Annotated[PreviewAccess, Depends(preview_access)]
+
+
+@router.get("/activities/{activity_id:int}/preview")
+def preview_activity(access: Preview) -> Response:
+    """The list of sheets and the ticket; redirects to the only sheet without a ticket, to the ticket without sheets."""
+    content = access.activity.content
+    if len(content.items) == 1 and content.ticket is None:
+        return RedirectResponse(access.links.sheet(1), 303)
+    if not content.items:
+        return RedirectResponse(access.links.ticket, 303)
+    steps = activity_steps(access, {})
+    page = ActivityPreviewPage(access, steps, rules_in_words(access.activity), next_step(access, steps, False))
+    return render("teacher/activity_preview.html", page)
+
+
+@router.get("/activities/{activity_id:int}/preview/{number:int}")
+def preview_sheet(
+    request: Request, services: ServicesDep, access: Preview, number: int, scale: str = "root"
+) -> Response:
+    """One sheet with empty boxes; 404 if the activity has fewer sheets."""
+    sheet = _sheet(services, access, number)
+    asked = ClassSheetRequest(access, number, sheet, PreviewWork(sheet, (), access.now), {}, read_scale(scale))
+    return render_class_sheet(request, make_class_sheet_page(services, asked))
+
+
+@router.post("/activities/{activity_id:int}/preview/{number:int}/{what}")
+def press_in_preview(
+    request: Request, services: ServicesDep, access: Preview, form: FormDep, number: int, what: str
+) -> Response:
+    """The sheet after a button was pressed, as a student would get it; nothing is stored.
+
+    `what` is "check", "hint" or "hand-in"; "save", which returns the drawing alone; "closed", which shows the sheet
+    after the activity has closed, or "open", which goes back; else 404. A refused action gets the same answer as a
+    student's.
+    """
+    asked = _posted(services, access, form, number)
+    if what == "save":
+        return render("shared/_saved.html", SavedFragment(drawn_sheet(asked, asked.variant), saved_json(None)))
+    carried = asked.work
+    if what in _ACTIONS:
+        outcome, asked = asked.done(_ACTIONS[what])
+        if outcome.is_refused:
+            return raise_refusal(request, services, asked, outcome)
+        carried, result = asked.work, outcome.result
+    elif what in ("closed", "open"):  # so that one can go back to the time before
+        asked, result = _closed(asked) if what == "closed" else asked, "saved"
+    else:
+        raise HTTPException(404)
+    hinted = hint_on_last(services, asked, form.raw("hint")) if result == "hint" else None
+    page = page_after(asked, make_class_sheet_page(services, asked, hinted), result)
+    if made := _json_of(carried):
+        page = replace(page, hidden_fields={**page.hidden_fields, "carried": made})
+    return render_class_sheet(request, page)
+
+
+@router.get("/activities/{activity_id:int}/preview/ticket")
+def preview_ticket(services: ServicesDep, access: Preview) -> Response:
+    """The exit ticket, to be filled in."""
+    return render("student/exit_ticket.html", make_ticket_page(services.store, access, "", False))
+
+
+@router.post("/activities/{activity_id:int}/preview/ticket")
+def press_ticket_in_preview(services: ServicesDep, access: Preview, form: FormDep) -> Response:
+    """What a student sees after handing in, though nothing is stored; 422 with the ticket if answers do not suffice."""
+    page = make_ticket_page(services.store, access, "", False)
+    typed = read_ticket_form(form, page.ticket)
+    if problems := ticket_problems(page.ticket, typed):
+        page = replace(page, typed=typed, problem=problems.pop(""), problems=problems)
+        return render("student/exit_ticket.html", page, 422)
+    return render("student/exit_ticket.html", make_ticket_page(services.store, access, "", True))
+
+
+def _at_a_time(activity: Activity, now: datetime, *, closed: bool) -> Activity:
+    """The activity as if opened, without a closing time that has passed; if `closed`, as if closed a while ago."""
+    plan = activity.plan
+    closes_at = plan.closes_at if plan.closes_at and plan.closes_at > now else None
+    if closed:
+        closes_at = now - timedelta(minutes=plan.policies.late_minutes) - 2 * GRACE
+    plan = replace(plan, opens_at=None, closes_at=closes_at)
+    taken_at = now if closed else None
+    return replace(activity, state="open", plan=plan, longest_extra=0, answers_shown_at=None, drafts_taken_at=taken_at)
+
+
+_ACTIONS: Mapping[str, Action] = {
+    "check": sheet_actions.check,
+    "hint": sheet_actions.hint,
+    "hand-in": sheet_actions.hand_in,
+}
+
+
+def _sheet(services: Services, access: PreviewAccess, number: int) -> StudentSheet:
+    """Sheet `number`, from 1, as the example student has it; 404 if the activity has fewer."""
+    if not 1 <= number <= len(access.activity.content.items):
+        raise HTTPException(404)
+    return sheet_with_draft(services.library, services.store, access.activity, access.student, number, None)
+
+
+def _posted(services: Services, access: PreviewAccess, form: FormReader, number: int) -> ClassSheetRequest:
+    """The sheet that a form was sent from, with the attempts that the form carries, graded again."""
+    sheet = _sheet(services, access, number)
+    work = PreviewWork(sheet, (), access.now - timedelta(seconds=1))
+    for answers, handed_in in _carried(form, access.activity, sheet):
+        attempt = graded_attempt(sheet.variant, answers, access.rules, handed_in=handed_in)
+        work = work.kept(Outcome("checked", answers, attempt=attempt))
+    return sent_class_sheet(access, form, number, sheet, replace(work, now=access.now, report=None))
+
+
+def _closed(asked: ClassSheetRequest) -> ClassSheetRequest:
+    """The sheet after the activity has closed; what was typed is auto-submitted if the rules say so."""
+    work, last, key, access = asked.work, asked.work.last, asked.sheet.key, asked.access
+    typed = StoredClassDraft(key.student_id, key.sheet_key, asked.sheet.sizes, asked.typed, access.now)
+    unfinished = UnfinishedWork(
+        typed,
+        work.attempts,
+        last_id=last.id if last else 0,
+        last_answers=last.answers if last else None,
+        last_at=last.created_at if last else None,
+        handed_in_on_time=False,
+    )
+    outcome = auto_submit(asked.variant, unfinished, asked.rules)
+    if isinstance(access, PreviewAccess):
+        access = replace(access, activity=_at_a_time(asked.activity, access.now, closed=True), closed=True)
+    return replace(asked, work=work.kept(outcome), access=access)
+
+
+def _json_of(work: ActivityWork) -> str:
+    """The attempts, oldest first, as the form carries them: each one's answers and whether it was handed in."""
+    attempts = [[dict(each.answers), each.handed_in] for each in reversed(work.newest_attempts)]
+    return json.dumps(attempts, separators=(",", ":")) if attempts else ""
+
+
+def _carried(form: FormReader, activity: Activity, sheet: StudentSheet) -> Sequence[tuple[Mapping[str, str], bool]]:
+    """The attempts that the form carries, oldest first; malformed ones are dropped, and what is no JSON gives none.
+
+    Only the last ones stay: as many as the rules allow or, if they allow any number, MAX_ATTEMPTS_EXPLAINED.
+    """
+    try:
+        carried: Any = json.loads(form.raw("carried", MAX_BODY) or "[]")
+    except (ValueError, RecursionError):
+        return ()
+    pairs = carried if isinstance(carried, list) else []
+    attempts = [
+        (_known_answers(sheet, pair[0]), bool(pair[1]))
+        for pair in pairs
+        if isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], dict)
+    ]
+    return attempts[-(activity.policies.max_attempts or MAX_ATTEMPTS_EXPLAINED) :]
+
+
+def _known_answers(sheet: StudentSheet, texts: Mapping[object, object]) -> Mapping[str, str]:
+    """The text of every box and open question, cut to its length, "" if missing; other texts are dropped."""
+    boxes = {name: str(texts.get(name, ""))[:MAX_BOX_TEXT] for name in sheet.variant.blanks_by_name}
+    questions = (question_name(question.key) for question in sheet.variant.worksheet.questions)
+    return boxes | {name: str(texts.get(name, ""))[:MAX_ANSWER] for name in questions}

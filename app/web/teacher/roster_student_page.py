@@ -1,0 +1,166 @@
+"""/courses/C/students/S: a student's name, number and extra time, and ways to merge, release and remove them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from annotated_doc import Doc
+from fastapi import APIRouter, HTTPException, Response
+from fastapi.responses import RedirectResponse
+
+from app.activities.activity import MAX_MINUTES
+from app.classes.roster_lookup import names_with_numbers, sorted_by_likeness
+from app.exchange.roster import MAX_ENTRY_LENGTH
+from app.store import Activity, AuditAction, Store, Student
+from app.store.student_merge import MergePreview
+from app.translation import gettext as _
+from app.web.shared.forms import FormDep, whole_number
+from app.web.shared.permissions import LARGEST_ID, EditableStudent, RosterStudentAccess
+from app.web.shared.services import StoreDep
+from app.web.shared.templating import render
+from app.web.shared.urls import url_for
+
+router = APIRouter(include_in_schema=False)
+
+
+@dataclass(frozen=True)
+class ChosenMerge:
+    """The student that another one is to be merged into, and what that would do."""
+
+    into: Student
+    preview: MergePreview
+    replaced_grades: tuple[str, ...]  # titles of the activities
+
+
+@dataclass(frozen=True)
+class RosterStudentPage:
+    """Everything that templates/teacher/roster_student.html shows."""
+
+    access: Annotated[RosterStudentAccess, Doc("The course, and the teacher.")]
+    student: Annotated[Student, Doc("The student.")]
+    shown_name: Annotated[str, Doc("The name, with the number where others of the course have the same name.")]
+    others: Annotated[tuple[tuple[int, str], ...], Doc("Ids and names of the other students, similar names first.")]
+    merge: Annotated[ChosenMerge | None, Doc("The merge that was chosen and is not done yet; None for none.")]
+    name: Annotated[str, Doc("The name as typed, to be corrected.")]
+    activities: Annotated[tuple[Activity, ...], Doc("The course's activities, with this student's extra time.")]
+    number: Annotated[str, Doc("The number as typed, to be corrected.")]
+    problem: Annotated[str, Doc("The sentence about name and number, empty where there is none.")] = ""
+    time_problem: Annotated[str, Doc("The sentence about the extra time, empty where there is none.")] = ""
+
+
+@router.get("/courses/{course_id:int}/students/{student_id:int}")
+def show_roster_student(store: StoreDep, access: EditableStudent, merge: str = "") -> Response:
+    """The page of a student on the roster; `merge` is the id of a student to preview a merge into, if any."""
+    return render("teacher/roster_student.html", _student_page(store, access, merge=merge))
+
+
+@router.post("/courses/{course_id:int}/students/{student_id:int}")
+def rename_student(store: StoreDep, access: EditableStudent, form: FormDep) -> Response:
+    """Change name and number, and log it; 422 with the page for an empty name, and for a number that another student
+    has.
+
+    422, too, for a name without a number that another student without a number has.
+    """
+    name, number = form.single_line("name", MAX_ENTRY_LENGTH), form.single_line("number", MAX_ENTRY_LENGTH)
+    problem = "" if name else _("Enter a name.")
+    if name and not store.roster.rename(access.student, name, number or None):
+        problem = _("Another student of this course has the number {number}.").format(number=number)
+        if not number:
+            problem = _("Another student without a number has the name {name}: add to the name.").format(name=name)
+    if problem:
+        page = _student_page(store, access, typed=(name, number), problem=problem)
+        return render("teacher/roster_student.html", page, 422)
+    store.audit_log.record(access.teacher, AuditAction.STUDENT_RENAMED, access.student)
+    return _back_to_roster(access, "renamed")
+
+
+@router.post("/courses/{course_id:int}/students/{student_id:int}/extra-time")
+def set_extra_time(store: StoreDep, access: EditableStudent, form: FormDep) -> Response:
+    """Give a student more time in one activity, in place of what they had, and log it; 0 minutes take it away.
+
+    404 for an activity of another course, 422 with the page for what is no number of minutes up to MAX_MINUTES.
+    """
+    activity_id = whole_number(form.raw("activity"), LARGEST_ID, lowest=1)
+    activity = store.activities.find(activity_id) if activity_id else None
+    if activity is None or activity.course_id != access.course.id:
+        raise HTTPException(404)
+    minutes = whole_number(form.single_line("minutes"), MAX_MINUTES)
+    if minutes is None:
+        problem = _("Enter a whole number of minutes from 0 to {most:,}.").format(most=MAX_MINUTES)
+        return render("teacher/roster_student.html", _student_page(store, access, time_problem=problem), 422)
+    store.activities.set_extra_time(activity, access.student.id, minutes)
+    detail = f"activity {activity.id}: {minutes} min"
+    store.audit_log.record(access.teacher, AuditAction.EXTRA_TIME_SET, access.student, detail)
+    address = url_for("show_roster_student", course_id=access.course.id, student_id=access.student.id)
+    return RedirectResponse(f"{address}#extra-time", 303)
+
+
+@router.post("/courses/{course_id:int}/students/{student_id:int}/merge")
+def merge_student(store: StoreDep, access: EditableStudent, form: FormDep) -> Response:
+    """Merge a student into another one of the course, who stays, and log it; 404 for one who is not on its roster."""
+    into = _other_student(store, access, form.raw("into"))
+    if into is None or not store.student_merge.merge(into, access.student):
+        raise HTTPException(404)
+    store.audit_log.record(access.teacher, AuditAction.STUDENTS_MERGED, into, f"student {access.student.id}")
+    return _back_to_roster(access, "merged")
+
+
+@router.post("/courses/{course_id:int}/students/{student_id:int}/remove")
+def remove_student(store: StoreDep, access: EditableStudent) -> Response:
+    """Delete a student with all their work. The course's log keeps that it was done."""
+    store.roster.remove_student(access.student)
+    store.audit_log.record(access.teacher, AuditAction.STUDENT_REMOVED, access.course, f"student {access.student.id}")
+    return _back_to_roster(access, "student-removed")
+
+
+@router.post("/courses/{course_id:int}/students/{student_id:int}/free")
+def release_student(store: StoreDep, access: EditableStudent) -> Response:
+    """Let a name be claimed again after the wrong person took it, and log it; the work under it stays."""
+    store.roster.release_student(access.student)
+    store.audit_log.record(access.teacher, AuditAction.STUDENT_RELEASED, access.student)
+    return _back_to_roster(access, "released")
+
+
+def _back_to_roster(access: RosterStudentAccess, done: str) -> Response:
+    """Redirect to the course's roster, where a sentence says what was done."""
+    return RedirectResponse(f"{url_for('show_course', course_id=access.course.id)}?done={done}#roster", 303)
+
+
+def _other_student(store: Store, access: RosterStudentAccess, student_id: str) -> Student | None:
+    """The student of the same course with that id, as a form sends it; None for any other text and for oneself."""
+    number = whole_number(student_id, LARGEST_ID, lowest=1)
+    other = store.roster.find_student(number) if number else None
+    return other if other and other.course_id == access.course.id and other.id != access.student.id else None
+
+
+def _student_page(
+    store: Store,
+    access: RosterStudentAccess,
+    *,
+    merge: str = "",
+    typed: tuple[str, str] | None = None,
+    problem: str = "",
+    time_problem: str = "",
+) -> RosterStudentPage:
+    """The page of a student, with name and number as `typed`, or as stored if that is None.
+
+    `merge` is the id of a student to preview a merge into; any other text previews none.
+    """
+    student, everybody = access.student, store.roster.students(access.course)
+    names = names_with_numbers(everybody)
+    others = tuple((other.id, names[other.id]) for other in sorted_by_likeness(student, everybody))
+    into = _other_student(store, access, merge)
+    chosen = _chosen_merge(store, access, into) if into else None
+    name, number = typed or (student.name, student.roster_key or "")
+    activities = store.activities.of_student(student)
+    return RosterStudentPage(
+        access, student, names[student.id], others, chosen, name, activities, number, problem, time_problem
+    )
+
+
+def _chosen_merge(store: Store, access: RosterStudentAccess, into: Student) -> ChosenMerge:
+    """What merging the student into another one would do."""
+    preview = store.student_merge.preview(into, access.student)
+    titles = {activity.id: activity.plan.title for activity in store.activities.of_course(access.course)}
+    return ChosenMerge(into, preview, tuple(titles[activity_id] for activity_id in preview.replaced_grades))

@@ -1,0 +1,266 @@
+"""Jobs of several processes on one database: their order, their limits, and what becomes of them in trouble."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from app.logs import REQUEST_ID, LogFormatter
+from app.machine import jobs as jobs_module
+from app.machine.jobs import Job, JobEnd, JobLimits, JobRefusedError, Jobs, Task
+from app.machine.work_queue import Client
+from app.store import Store, limits
+from app.store.jobs import MAX_ATTEMPTS, PIECE_BYTES
+from app.store.tables import job_pieces, jobs
+from tests.helpers.clock import Clock
+
+ADA, KIM = Client("teacher 1"), Client("student 1")
+LIMITS = JobLimits(total=8, visitors=6, visitor=3, member=4, visitor_hourly=5, member_hourly=50)
+
+
+def visitor(number: int) -> Client:
+    return Client(f"192.0.2.{number}", is_member=False)
+
+
+class Works:
+    """What two processes do with their jobs: note them in `order`, and wait while `gate` is closed."""
+
+    def __init__(self, store: Store) -> None:
+        self.store, self.order = store, list[str]()
+        self.gate = threading.Event()
+        self.gate.set()
+        self.processes = [self.new_process(), self.new_process()]
+
+    def new_process(self) -> Jobs:
+        """Jobs of one more process on the same database."""
+        process = Jobs(self.store.jobs)
+        process.add_kind("handout", self.work, LIMITS)
+        return process
+
+    def work(self, task: Task) -> bytes:
+        """Note the job, wait while the gate is closed, and return or raise what its arguments say."""
+        self.order.append(task.job.key)
+        task.report(1, 4)
+        while not self.gate.wait(0.02):
+            task.check()
+        if problem := task.arguments.get("problem"):
+            raise ValueError(problem) if problem != "bug" else ZeroDivisionError
+        return b"x" * int(task.arguments.get("size", 0))
+
+    def submit(self, key: str, client: Client = ADA, process: int = 0, **arguments: Any) -> Job:
+        """Queue a job in one of the processes."""
+        return self.processes[process].submit("handout", client, key, {"title": key}, arguments)
+
+    def wait_for(self, key: str, condition: Callable[[Job], object]) -> Job:
+        """The job once the condition holds, as the second process sees it."""
+        for _ in range(2000):
+            job = self.processes[1].find(key)
+            assert job
+            if condition(job):
+                return job
+            time.sleep(0.01)
+        raise AssertionError(job)
+
+    def ended(self, key: str) -> JobEnd | None:
+        """How a job has ended, once it has."""
+        return self.wait_for(key, lambda job: job.ending).ending
+
+
+@pytest.fixture
+def works(store: Store, monkeypatch: pytest.MonkeyPatch) -> Iterator[Works]:
+    """Two processes whose jobs give many signs of life."""
+    monkeypatch.setattr(jobs_module, "BEAT_S", 0.02)
+    both = Works(store)
+    yield both
+    both.gate.set()
+    for process in both.processes:
+        process.close()
+
+
+def test_jobs_of_all_processes_are_one_queue(works: Works) -> None:
+    """One is at work at a time; members go first, then whoever came first; each process knows every place."""
+    works.gate.clear()
+    works.submit("first", visitor(1))
+    works.wait_for("first", lambda job: job.is_working)
+    for number, (key, client) in enumerate((("v2", visitor(2)), ("v3", visitor(3)), ("kim", KIM), ("ada", ADA))):
+        works.submit(key, client, process=number % 2)
+    places = {key: works.processes[1].find(key) for key in ("kim", "ada", "v2", "v3")}
+    assert [job and job.before for job in places.values()] == [1, 2, 3, 4]
+    assert works.order == ["first"]
+    works.gate.set()
+    assert {works.ended(key) for key in places} == {"ready"}
+    assert works.order == ["first", "kim", "ada", "v2", "v3"]
+
+
+def test_progress_is_seen_by_every_process(works: Works) -> None:
+    """As far as the work has reported it."""
+    works.gate.clear()
+    works.submit("a")
+    assert works.wait_for("a", lambda job: job.done).percent == 25
+
+
+def test_there_is_room_for_so_many_and_visitors_leave_some(works: Works) -> None:
+    """For each client, for all visitors, for all, and within an hour; whichever process is asked."""
+    works.gate.clear()
+
+    def refused(client: Client) -> str:
+        with pytest.raises(JobRefusedError) as raised:
+            works.submit("refused", client, process=1)
+        return raised.value.reason
+
+    for number in (1, 1, 1, 2, 2, 3):
+        works.submit(f"{time.monotonic()}", visitor(number))
+    assert refused(visitor(4)) == "full"
+    for client in (ADA, KIM):
+        works.submit(client.key, client)
+    assert refused(Client("teacher 2")) == "full"
+    works.gate.set()
+    works.ended("student 1")
+    while works.processes[0].count("handout"):
+        time.sleep(0.01)
+    works.gate.clear()
+    works.submit("again 1", visitor(1))
+    works.submit("again 2", visitor(1))
+    assert refused(visitor(1)) == "hourly"
+    for number in range(4):
+        works.submit(f"ada {number}")
+    assert refused(ADA) == "yours"
+
+
+def test_a_job_is_cancelled_while_it_waits_and_while_it_is_made(works: Works) -> None:
+    """By any process; the next one begins, and a job that has ended stays as it is."""
+    works.gate.clear()
+    for key in ("a", "b", "c"):
+        works.submit(key)
+    for key in ("b", "a"):
+        works.processes[1].cancel(works.wait_for(key, lambda job: job.is_working or job.key == "b"))
+        assert works.ended(key) == "cancelled"
+    works.wait_for("c", lambda job: job.is_working)
+    works.gate.set()
+    assert works.ended("c") == "ready"
+    works.processes[0].cancel(works.wait_for("c", lambda job: job.ending))
+    assert works.ended("c") == "ready"
+    assert works.order == ["a", "c"]
+
+
+def test_a_restart_loses_no_job(works: Works) -> None:
+    """What was at work begins again, before the others; nobody has to look at its page."""
+    works.gate.clear()
+    for key in ("a", "b"):
+        works.submit(key)
+    works.wait_for("a", lambda job: job.is_working)
+    works.processes.pop(0).close()
+    assert [job and job.attempt for job in map(works.store.jobs.find, "ab")] == [0, 0]
+    works.gate.set()
+    works.processes.insert(0, works.new_process())
+    works.processes[0].start()
+    assert {works.ended("a"), works.ended("b")} == {"ready"}
+    assert works.order == ["a", "a", "b"]
+
+
+def test_a_job_whose_process_died_is_done_by_another_and_counts_once(works: Works, clock: Clock) -> None:
+    """After half a minute without a sign of life; what the first one still writes when it wakes up is void."""
+    works.store.jobs.add("handout", ADA, LIMITS, "-", "a", None, {}, {"size": 3})
+    claimed = works.store.jobs.claim("handout")
+    assert claimed
+    assert works.store.jobs.claim("handout") is None
+    clock.pass_seconds(31)
+    assert works.ended("a") == "ready"
+    asleep = claimed[0]
+    assert not works.store.jobs.beat(asleep, 1, 1)
+    works.store.jobs.finish(asleep, "failed", "It woke up.", b"other")
+    job = works.wait_for("a", lambda job: job.ending)
+    assert (job.ending, job.attempt, works.processes[1].result(job)) == ("ready", 2, b"xxx")
+
+
+def test_a_job_that_ends_every_process_is_lost(works: Works, clock: Clock) -> None:
+    """It is started a few times, and then no more."""
+    works.store.jobs.add("handout", ADA, LIMITS, "-", "a", None, {}, {})
+    for _ in range(MAX_ATTEMPTS):
+        assert works.store.jobs.claim("handout")
+        clock.pass_seconds(31)
+    assert works.ended("a") == "lost"
+    assert works.order == []
+
+
+def test_a_visitors_job_gives_way_to_a_member_and_goes_on(works: Works, clock: Clock) -> None:
+    """Not at once, and not to other visitors; a member's job goes on."""
+    works.gate.clear()
+    works.submit("v1", visitor(1))
+    works.wait_for("v1", lambda job: job.is_working)
+    works.submit("v2", visitor(2))
+    clock.pass_seconds(10)
+    works.submit("kim", KIM, process=1)
+    time.sleep(0.2)
+    assert works.order == ["v1"]
+    clock.pass_seconds(10)
+    works.wait_for("kim", lambda job: job.is_working)
+    works.submit("ada")
+    clock.pass_seconds(10)
+    time.sleep(0.2)
+    works.gate.set()
+    assert {works.ended(key) for key in ("kim", "ada", "v1", "v2")} == {"ready"}
+    assert works.order == ["v1", "kim", "ada", "v1", "v2"]
+
+
+def test_a_job_that_fails_says_why(works: Works, caplog: pytest.LogCaptureFixture) -> None:
+    """In the words of our own errors; a bug leaves a general sentence, and a line with the id of its request."""
+    REQUEST_ID.set("5f0c2a9b71d4")
+    caplog.handler.setFormatter(LogFormatter())
+    with caplog.at_level(logging.ERROR):
+        works.submit("a", problem="Print fewer sheets.")
+        works.submit("b", problem="bug")
+        assert works.wait_for("a", lambda job: job.ending).problem == "Print fewer sheets."
+        assert "on the server" in works.wait_for("b", lambda job: job.ending).problem
+    REQUEST_ID.set("-")
+    [record] = caplog.records
+    assert "a job of the kind handout failed" in record.getMessage()
+
+
+def test_a_database_in_trouble_loses_no_job(works: Works, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither signs of life nor the end of a job can be stored for a moment; nor can the queue be read."""
+    table, failures = works.store.jobs, {"beat": 3, "_finish": 2, "claim": 1}
+    monkeypatch.setattr(limits, "STORED_AGAIN_AFTER_S", (0.01, 0.01, 0.01))
+
+    def broken(name: str) -> Callable[..., Any]:
+        method = getattr(table, name)
+
+        def call(*arguments: Any) -> Any:
+            if failures[name]:
+                failures[name] -= 1
+                raise sa.exc.OperationalError("UPDATE", {}, Exception("disk I/O error"))
+            return method(*arguments)
+
+        return call
+
+    for name in failures:
+        monkeypatch.setattr(table, name, broken(name))
+    works.gate.clear()
+    works.submit("a")
+    works.wait_for("a", lambda job: job.is_working and not failures["beat"])
+    works.gate.set()
+    assert works.ended("a") == "ready"
+    assert failures == {"beat": 0, "_finish": 0, "claim": 0}
+
+
+def test_a_result_is_stored_in_pieces_and_deleted_with_its_job(works: Works, clock: Clock) -> None:
+    """An hour after the end; what waits is not deleted."""
+    size = 2 * PIECE_BYTES + 7
+    works.submit("a", size=size)
+    assert len(works.processes[0].result(works.wait_for("a", lambda job: job.ending))) == size
+    works.gate.clear()
+    works.submit("b")
+    works.wait_for("b", lambda job: job.is_working)
+    clock.pass_minutes(61)
+    works.processes[0].tidy()
+    assert works.processes[0].find("a") is None
+    assert works.processes[0].find("b")
+    with works.store.engine.connect() as connection:
+        counts = [connection.scalar(sa.select(sa.func.count()).select_from(table)) for table in (jobs, job_pieces)]
+    assert counts == [1, 0]

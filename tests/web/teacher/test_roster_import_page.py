@@ -1,0 +1,135 @@
+"""A class list is looked at before it is added, added once, and taken back."""
+
+from __future__ import annotations
+
+from fastapi import FastAPI
+
+from app.store import AuditAction, Policies
+from app.web.teacher.roster_import_page import MAX_ROSTER_STUDENTS
+from tests.helpers.answer_keys import KEY
+from tests.helpers.html_page import Page
+from tests.helpers.school import Browser, Classroom
+
+CANVAS = """Student,ID,Section
+    Points Possible,,
+"Lee, Kim",1017,A
+"Ray, Lou",1018,A
+"Fox, Ada",1019,A
+1017 Kim,1020,A
+"Student, Test",9,A
+"""
+
+
+def names_of(classroom: Classroom) -> list[tuple[str, str | None]]:
+    """Names and numbers on the roster."""
+    return [(student.name, student.roster_key) for student in classroom.store.roster.students(classroom.course)]
+
+
+def added(classroom: Classroom, data: dict[str, str | list[str]]) -> str:
+    """Add students by a form, and return the text of the page that it leads to."""
+    answer = classroom.instructor.post(f"/courses/{classroom.course.id}/students", data=data)
+    assert answer.status_code == 303
+    return classroom.get(answer.headers["location"])
+
+
+def test_a_preview_shows_what_would_be_added(classroom: Classroom) -> None:
+    """New, known and odd rows, and those that are no students; nothing is stored until it is sent, with ticked rows."""
+    classroom.join("Ada Fox")
+    added(classroom, {"roster": "Kim Lee, 1017"})
+    before = names_of(classroom)
+    files = {"file": ("canvas.csv", CANVAS.encode(), "text/csv")}
+    text = classroom.instructor.post(f"/courses/{classroom.course.id}/students/preview", files=files).text
+    assert names_of(classroom) == before
+    page = Page(text)
+    assert "“Points Possible”, “Test Student”" in text
+    rows = [words for _, words in page.find("tr")][1:]
+    ends = ("to check", "to check", "new", "already there")
+    assert [row.endswith(end) for row, end in zip(rows, ends, strict=True)] == [True] * 4
+    ada, kim = [attrs["value"] for attrs, _ in page.find("input", name="anyway")]
+    assert "Ada Fox" in ada
+    assert "1017 Kim" in kim
+    new = text.partition('<textarea name="roster" hidden>\n')[2].partition("</textarea>")[0].replace("\n", "\r\n")
+    assert "Added: 2." in added(classroom, {"roster": new, "anyway": [ada]})
+    assert names_of(classroom) == [("Ada Fox", None), ("Ada Fox", "1019"), ("Kim Lee", "1017"), ("Lou Ray", "1018")]
+
+
+def test_students_are_added_once(classroom: Classroom) -> None:
+    """A longer list adds those who are new; what cannot be read comes back with a sentence, and adds nobody."""
+    added(classroom, {"roster": "Kim Lee, 1017"})
+    assert "Already on the roster: 1." in added(classroom, {"roster": "Kim Lee, 1017\nLou Ray"})
+    assert names_of(classroom) == [("Kim Lee", "1017"), ("Lou Ray", None)]
+    for below in ("", "/preview"):
+        for roster in (" ", "x\n" * (MAX_ROSTER_STUDENTS + 1)):
+            refused = classroom.instructor.post(
+                f"/courses/{classroom.course.id}/students{below}", data={"roster": roster}
+            )
+            assert refused.status_code == 422
+            assert Page(refused.text).find("p", id="roster-problem")
+    assert len(names_of(classroom)) == 2
+
+
+def test_an_import_is_undone_but_for_those_who_have_come(classroom: Classroom) -> None:
+    """The page says how many were kept; earlier students stay, and so do those of another course."""
+    added(classroom, {"roster": "Old Kim"})
+    page = Page(added(classroom, {"roster": "Kim Lee\nLou Ray\nAda Fox"}))
+    activity = classroom.open()
+    classroom.school.browser().post(f"/join/{activity.join_code}", data={"name": "Ada Fox"})
+    [lou] = [student for student in classroom.store.roster.students(classroom.course) if student.name == "Lou Ray"]
+    classroom.store.classwork.arrive(activity.id, lou.id)  # a paper was entered
+    [(attrs, _)] = page.find("button", name="import")
+    path = f"/courses/{classroom.course.id}/students/undo-import"
+    answer = classroom.instructor.post(path, data={"import": attrs["value"]})
+    assert "Removed: 1. Kept, because they have joined or have work: 2." in classroom.get(answer.headers["location"])
+    assert [name for name, _ in names_of(classroom)] == ["Ada Fox", "Lou Ray", "Old Kim"]
+    again = classroom.instructor.post(path, data={"import": attrs["value"]})
+    assert "Removed: 0." in classroom.get(again.headers["location"])
+
+
+def test_students_who_joined_with_the_code_and_did_nothing_are_removed_at_once(app_on_each_database: FastAPI) -> None:
+    """Nobody of a class list, who has done or been given anything, or came after the page was shown; it is logged."""
+    classroom = Classroom(app_on_each_database, Policies(ticket_anonymous=True, feedback="immediate"))
+    store, roster = classroom.store, classroom.store.roster
+    added(classroom, {"roster": "Kim Lee"})
+    page = Page(added(classroom, {"roster": "Ada Fox\nLou Ray, 1018"}))
+    path, join = f"/courses/{classroom.course.id}/students", f"/join/{classroom.activity.join_code}"
+
+    def enter(name: str) -> Browser:
+        browser = classroom.school.browser()
+        assert browser.post(join, data={"name": name, "new": "yes"}).status_code == 303
+        return browser
+
+    def id_of(name: str) -> int:
+        return next(student.id for student in roster.students(classroom.course) if student.name == name)
+
+    for name in ("Ada Fox", "Lou Ray", "Zz One", "Zz Two"):
+        enter(name)
+    classroom.instructor.post(f"{path}/undo-import", data={"import": page.find("button", name="import")[0][0]["value"]})
+    enter("Typed").post(f"{classroom.sheet_path}/save", data={**KEY, "form_id": "form-0001"})
+    enter("Ticket").post(f"/class/{classroom.activity.id}/ticket", data={"answer-muddiest": "Softmax"})
+    enter("Practised")
+    roster.keep_practice_record(classroom.store.roster.find_student(id_of("Practised")), "{}")  # type: ignore[arg-type]
+    for name in ("Renamed", "Given time", "Freed"):
+        enter(name)
+    classroom.instructor.post(f"{path}/{id_of('Renamed')}", data={"name": "Renamed", "number": "7"})
+    time = {"activity": str(classroom.activity.id), "minutes": "5"}
+    classroom.instructor.post(f"{path}/{id_of('Given time')}/extra-time", data=time)
+    classroom.instructor.post(f"{path}/{id_of('Freed')}/free")
+    [(newest, words)] = Page(classroom.get(f"/courses/{classroom.course.id}")).find("button", name="newest")
+    assert words == "Remove 2 students"
+    enter("Zz Three")
+    busy = enter("Zz Four")  # who begins before the press
+    before = {name for name, _ in names_of(classroom)}
+    everybody = {"newest": str(id_of("Zz Four"))}
+    busy.post(f"{classroom.sheet_path}/save", data={**KEY, "form_id": "form-0002"})
+    answer = classroom.instructor.post(f"{path}/remove-idle", data={"newest": newest["value"]})
+    assert "Removed: 2." in classroom.get(answer.headers["location"])
+    assert {name for name, _ in names_of(classroom)} == before - {"Zz One", "Zz Two"}
+    classroom.instructor.post(f"{path}/remove-idle", data=everybody)
+    assert {name for name, _ in names_of(classroom)} == before - {"Zz One", "Zz Two", "Zz Three"}
+    assert not Page(classroom.get(f"/courses/{classroom.course.id}")).find("button", name="newest")
+    removed = store.audit_log.entries({"course": [classroom.course.id]}, store.courses.created_at(classroom.course), 9)
+    assert [entry.detail for entry in removed if entry.action == AuditAction.NEWCOMERS_REMOVED] == ["1", "2"]
+    for form in ({}, {"newest": "x"}, {"newest": "9" * 30}):
+        assert "Removed: 0." in classroom.get(
+            classroom.instructor.post(f"{path}/remove-idle", data=form).headers["location"]
+        )
