@@ -91,7 +91,9 @@ def test_no_phrase_is_put_together_in_english() -> None:
     """What models, topics, sheets, grades and the terminal say is whole sentences that can be translated."""
     spoken = {m: tree for m, tree in app_modules().items() if m.split(".")[1:2] and m.split(".")[1] in SPOKEN}
     spoken["app.figures.captions"] = app_modules()["app.figures.captions"]
-    assert len(spoken) > 60
+    # Rows of misconceptions name topics, which spaces separate; what is said about them is in the wording.
+    spoken = {module: tree for module, tree in spoken.items() if not module.startswith("app.misconceptions.groups.")}
+    assert len(spoken) > 50
     assert {module: found for module, tree in spoken.items() if (found := [*unmarked_phrases(tree)])} == {}
 
 
