@@ -60,7 +60,7 @@ class Policies:
     def checked(cls, **values: Any) -> Policies:
         """The policies with these values, defaults for the rest; PoliciesError names the first field that is wrong.
 
-        No value is converted: "1" is no number. Names that are no fields are ignored.
+        No value is converted: "1" is no number. Unknown names are ignored.
         """
         try:
             return cls(**values)
@@ -98,7 +98,7 @@ class Plan:
     closes_at: datetime | None = None
 
     def closed_at(self, at: datetime) -> Plan:
-        """The plan with that closing time; an opening time less than a minute before it goes."""
+        """The plan with `at` as closing time; an opening time later than a minute before `at` is dropped."""
         opens_at = None if self.opens_at and self.opens_at > at - timedelta(minutes=1) else self.opens_at
         return replace(self, closes_at=at, opens_at=opens_at)
 
@@ -113,10 +113,10 @@ class UndoableClose:
     closes_before: datetime | None
 
     def can_be_undone(self, activity: Activity, at: datetime) -> bool:
-        """Whether the activity can still be as it was before.
+        """Whether Close can still be undone at `at`.
 
-        It can until the time that the press set, and for UNDO_TIME where it closed an activity that was not open yet;
-        but not once the times were changed in another way.
+        It can until the time that the press set, and for at least UNDO_TIME; but not once the closing time was changed
+        in another way.
         """
         still_set = self.closes_at == activity.plan.closes_at
         return still_set and at < max(self.closes_at, self.pressed_at + UNDO_TIME)
@@ -170,8 +170,8 @@ class Activity:
         """The phase at a time; a "draft" is one whatever its times.
 
         "waiting" until `opens_at`, "open" until the student's closing time, "closing" until nobody can hand anything in
-        any more and drafts have been taken in, and "closed" from then on. Answers, and marks that wait for the end, are
-        shown in "closed" only.
+        any more and drafts have been submitted, if they are to be, and "closed" from then on. Answers, and marks that
+        wait for the end, are shown in "closed" only.
         """
         opens_at = self.plan.opens_at
         closes_at = self.plan.closes_at if self.is_archived else self.closes_at
@@ -194,14 +194,14 @@ class Activity:
     def is_late(self, at: datetime) -> bool:
         """Whether an attempt made at that time counts as late.
 
-        It does in the late window, except for what was on its way at the closing time, and always in an activity that
-        was opened again after its answers had been shown.
+        It does from GRACE after the student's closing time on, and always in an activity that was opened again after
+        its answers had been shown.
         """
         after_closing = self.closes_at is not None and at >= self.closes_at + GRACE
         return after_closing or (self.answers_shown_at is not None and at >= self.answers_shown_at)
 
     def drafts_due(self, at: datetime) -> bool:
-        """Whether drafts are to be taken in at that time: it has ended, and they have not been yet."""
+        """Whether drafts are to be submitted at that time: SETTLING_TIME after the end, if that has not been done."""
         if self.state == "draft" or self.ends_at is None or self._drafts_are_taken(at):
             return False
         return at >= self.ends_at + SETTLING_TIME
@@ -220,10 +220,10 @@ class Activity:
         return self.phase(at) == "open" and 0 < self.seconds_left(at) <= UNDO_TIME.total_seconds()
 
     def changed(self, at: datetime, **changes: Any) -> Activity:
-        """The activity with other values from that time on, and what another end of it means.
+        """The activity with other values from `at` on, and what these mean for its drafts and answers.
 
-        Drafts are to be taken in at the new end. Where students could see the answers and the activity is open again,
-        that is noted: what they do from then on is late.
+        Drafts are to be submitted again if the end or that policy changes. If students could see the answers and the
+        activity is open again, `answers_shown_at` is set: what they do from then on is late.
         """
         after = replace(self, **changes)
         moved = (self.ends_at, self.policies.take_in_drafts) != (after.ends_at, after.policies.take_in_drafts)
@@ -231,11 +231,11 @@ class Activity:
         return replace(after, answers_shown_at=self.answers_shown_at or at) if self.is_reopened_as(after, at) else after
 
     def close_pressed(self, at: datetime, minutes: int, last: UndoableClose | None) -> UndoableClose | None:
-        """What pressing Close does: the activity closes in so many minutes, at the earliest in UNDO_TIME.
+        """What pressing Close does: the activity closes in `minutes`, at the earliest in UNDO_TIME.
 
-        One that is not open yet closes at once. Nothing happens, and the answer is None, for a draft, for an activity
-        that has closed, and without `minutes` for one that is about to close anyway. `last` is the press before, if it
-        can be undone: two within UNDO_TIME are undone together.
+        One that is not open yet closes at once. None, and nothing happens, for a draft, for an activity that has
+        closed, and without `minutes` for one that would close by then anyway. `last` is the press before, if it can be
+        undone: two within UNDO_TIME are undone together.
         """
         phase, closes_at = self.phase(at), self.plan.closes_at
         if phase not in ("waiting", "open"):
@@ -248,10 +248,10 @@ class Activity:
         return UndoableClose(at, new, self.plan.opens_at, closes_at)
 
     def is_reopened_as(self, after: Activity, at: datetime) -> bool:
-        """Whether students can see the answers at that time, and no longer once the activity is `after`."""
+        """Whether students can see the answers at `at`, but no longer once the activity is `after`."""
         return self.phase(at) == "closed" and not after.drafts_due(at) and after.phase(at) != "closed"
 
     def _is_open_for(self, longer: timedelta, at: datetime) -> bool:
-        """Whether the activity is open at that time, or was until the late window ended less than `longer` ago."""
+        """Whether the activity is open at `at`, or was until its late window ended less than `longer` ago."""
         end = self.writable_until
         return self.phase(at) in ("open", "closing") and (end is None or at < end + longer)

@@ -222,12 +222,12 @@ def _typed(answers: Answers) -> dict[str, str]:
 def merge_boxes(
     stored: MergedBoxes | None, answers: Answers, changed: Mapping[str, Stamp] | None
 ) -> MergedBoxes | None:
-    """A stored draft with a save merged into it; None where the save brings nothing new.
+    """A stored draft with a save merged into it; None if the save brings nothing new.
 
     A box in `changed` gets its text from `answers`, unless a change of the same page with that number or a higher one
-    was taken already: then the request was sent twice, or overtaken on its way. Between two pages, the save that
+    was merged already: then the request was sent twice, or overtaken on its way. Between two pages, the save that
     arrives last wins. So a page has to send every change until it was told that it is stored. `changed` is None for a
-    form that was sent without script: then every text counts.
+    form that was sent without script: then every text counts. Of pages, only the last MAX_PAGES are remembered.
 
     Example:
         stored = MergedBoxes({"keys.rows": "1", "keys.columns": "2"}, {"tab1": 3})
@@ -250,7 +250,10 @@ def merge_boxes(
 
 
 def merged_draft(stored: ClassDraft | None, draft: ClassDraft) -> ClassDraft | None:
-    """What is stored of a draft once another one, as a page sent it, is merged into it; None where nothing changes."""
+    """The stored draft after merging one that a page sent into it; None if nothing changes.
+
+    Its version counts one up, its variant stays.
+    """
     boxes = merge_boxes(MergedBoxes(stored.answers, stored.pages) if stored else None, draft.answers, draft.changed)
     if boxes is None:
         return None

@@ -49,7 +49,7 @@ class SheetResults(ActivitySheet):
     """One sheet of an activity with the attempts of every student who made one, in order of time."""
 
     library: Library  # of the revision that froze it
-    variant: Variant  # with the worksheet's own sizes
+    variant: Variant  # with the activity's sizes
     attempts: Mapping[int, tuple[ClassAttempt, ...]]  # by student; never empty
 
     @property
@@ -152,7 +152,7 @@ def _sheet_results(
         by_student.setdefault(attempt.student_id, []).append(attempt)
     library = library_of(library, store, sheet.content)
     variant = variant_of(library, store, frozen_worksheet(sheet.item, activity.policies), item_sizes(sheet.item))
-    in_order = {student: tuple(made) for student, made in by_student.items()}
+    in_order = {student: tuple(in_time) for student, in_time in by_student.items()}
     return SheetResults(sheet.number, sheet.item, sheet.content, sheet.current, library, variant, in_order)
 
 

@@ -74,7 +74,7 @@ class Closing:
         """
         if activity.drafts_due(self._store.now()) and self._turn.acquire(blocking=False):
             try:
-                self._take_in_all(activity)
+                self._auto_submit_all(activity)
             finally:
                 self._turn.release()
 
@@ -106,7 +106,7 @@ class Closing:
                 if failure_of(error) is None:
                     log.exception("looking for activities that have ended failed; trying again")
 
-    def _take_in_all(self, activity: Activity) -> None:
+    def _auto_submit_all(self, activity: Activity) -> None:
         """Auto-submit the drafts of an activity, mark that as done, and mix its anonymous tickets.
 
         Without `take_in_drafts` no draft is submitted. It stops if the thread is closed or the activity is opened
@@ -115,7 +115,7 @@ class Closing:
         store = self._store
         ids = store.classwork.students_with_drafts(activity.id) if activity.policies.take_in_drafts else ()
         for students in batches(ids, STUDENTS_AT_A_TIME):
-            while not self._take_in(activity, students):
+            while not self._auto_submit(activity, students):
                 if self._stopped.is_set() or not self._is_due(activity):
                     return
         with store.transaction():
@@ -132,21 +132,21 @@ class Closing:
         current = self._store.activities.locked(activity)
         return current is not None and current.drafts_due(self._store.now())
 
-    def _take_in(self, activity: Activity, students: Sequence[int]) -> bool:
+    def _auto_submit(self, activity: Activity, students: Sequence[int]) -> bool:
         """Auto-submit the drafts of these students; False if some changed while they were graded, or it is no longer
         due.
 
         The unchanged ones are stored in one transaction, even if others changed.
         """
         store = self._store
-        seen = store.classwork.unfinished_work(activity.id, students)
-        taken = list(_graded(self._library, store, activity, seen.values()))
+        before = store.classwork.unfinished_work(activity.id, students)
+        taken = list(_graded(self._library, store, activity, before.values()))
         with store.transaction():
             if not self._is_due(activity):
                 return False
             now = store.classwork.unfinished_work(activity.id, students)
             store.classwork.take_in([each for each in taken if now.get(each.work.sheet) == each.work])
-        return now == seen
+        return now == before
 
 
 def _graded(library: Library, store: Store, activity: Activity, drafts: Iterable[UnfinishedWork]) -> Iterator[TakenIn]:

@@ -107,10 +107,10 @@ def practice_of(store: Store, course: Course) -> CoursePractice | None:
 
 def practising(store: Store, visitor: Visitor) -> Practising | None:
     """The student as whom this browser practises for a course, what, and their record; None if for no course."""
-    found = store.roster.practising(visitor.id)
-    if found is None:
+    stored = store.roster.practising(visitor.id)
+    if stored is None:
         return None
-    enrolment, practice, record = found
+    enrolment, practice, record = stored
     return Practising(enrolment, CoursePractice.from_json(practice), record)
 
 
@@ -121,9 +121,9 @@ def practice_library(library: Library, store: Store, course: Course, practice: C
     """
     if not practice.worksheets:
         return library.of_topics(practice.topics)
-    own = [material for material in own_worksheets(store, course) if material.key in practice.worksheets]
+    materials = [material for material in own_worksheets(store, course) if material.key in practice.worksheets]
     chosen = library.of_topics(practice.topics)
-    return library_with_materials(chosen, store, own)
+    return library_with_materials(chosen, store, materials)
 
 
 def own_worksheets(store: Store, course: Course) -> tuple[Material, ...]:

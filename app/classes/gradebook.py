@@ -206,13 +206,13 @@ def gradebook_lines(
 ) -> tuple[GradebookLine, ...]:
     """The students who pass the filter, sorted as asked; those without points come last either way, ties go by name."""
     words = name_key(order.words).split()
-    kept = [
+    included = [
         student
         for student in sorted(students, key=lambda student: name_key(student.name))
         if _is_shown(student, columns, order.show)
         and all(word in name_key(f"{student.name} {student.roster_key or ''}") for word in words)
     ]
-    lines = [GradebookLine(student, *total_score(student, columns)) for student in kept]
+    lines = [GradebookLine(student, *total_score(student, columns)) for student in included]
     if order.sort == "name":
         return tuple(lines[::-1] if order.is_descending else lines)
     points = _sort_value(columns, order.sort)

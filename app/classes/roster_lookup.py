@@ -65,9 +65,9 @@ def named_apart(students: Sequence[Student]) -> tuple[Student, ...]:
 
 def sorted_by_likeness(student: Student, everybody: Sequence[Student]) -> list[Student]:
     """All other students, first those whose names share the most words with this one's; without case and accents."""
-    own = _bare_words(student.name)
+    words = _bare_words(student.name)
     others = [other for other in everybody if other.id != student.id]
-    return sorted(others, key=lambda other: -len(own & _bare_words(other.name)))
+    return sorted(others, key=lambda other: -len(words & _bare_words(other.name)))
 
 
 def _bare_words(name: str) -> set[str]:

@@ -257,8 +257,8 @@ def hand_in(variant: Variant, work: WorkSoFar, rules: Rules, sent: SentSheet) ->
     if is_repeated:
         return Outcome("handed-in", answers, sent, hands_in_last=True)
     if rules.attempts_left(work.attempts) == 0:
-        kept = _questions_of(sent, written) if written else None
-        return Outcome("no-attempts-left", answers, kept, written=written, hands_in_last=True)
+        questions = _questions_of(sent, written) if written else None
+        return Outcome("no-attempts-left", answers, questions, written=written, hands_in_last=True)
     attempt = graded_attempt(variant, answers, rules, request_id=sent.request_id, handed_in=True)
     return Outcome("handed-in", answers, _all_of(work, sent), attempt, report=attempt.report)
 
@@ -298,8 +298,8 @@ def graded_attempt(
     """
     boxes = box_texts(variant, answers)
     report = report or grade(variant, boxes)
-    kept = boxes if rules.in_practice else answers
-    return NewAttempt(kept, report, stored_marks(variant, report), request_id, handed_in, rules.is_late)
+    stored = boxes if rules.in_practice else answers
+    return NewAttempt(stored, report, stored_marks(variant, report), request_id, handed_in, rules.is_late)
 
 
 def empty_boxes(variant: Variant, answers: Answers) -> int:

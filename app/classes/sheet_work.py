@@ -153,8 +153,8 @@ class PracticeWork:
     @classmethod
     def find(cls, store: Store, token: str, sheet_key: str) -> PracticeWork | None:
         """The work of the visitor with this token on a sheet, in one query; None if there is no such visitor."""
-        found = store.visitor_at_work(token, sheet_key)
-        return cls(store, found.visitor, sheet_key, found.draft, found.last) if found else None
+        row = store.visitor_at_work(token, sheet_key)
+        return cls(store, row.visitor, sheet_key, row.draft, row.last) if row else None
 
     @property
     def attempts(self) -> int:
@@ -171,8 +171,8 @@ class PracticeWork:
         return self.store.latest_attempts(self.owner, self.sheet_key, MAX_ATTEMPTS_READ) if self.last else ()
 
     def read_again(self) -> Self:
-        found = self.store.visitor_at_work(self.owner.token, self.sheet_key)
-        return replace(self, draft=found.draft, last=found.last) if found else self
+        row = self.store.visitor_at_work(self.owner.token, self.sheet_key)
+        return replace(self, draft=row.draft, last=row.last) if row else self
 
     def kept(self, outcome: Outcome) -> Self:
         """The work after storing what was sent and the attempt, if any, in one transaction; unchanged if none was."""

@@ -142,9 +142,9 @@ def variant_of(library: Library, store: Store, worksheet: Worksheet, sizes: Vari
     Its model may be an imported one, which is looked up in the database. Raises WorksheetError if the model no longer
     exists.
     """
-    own = sizes.decoder_tokens == worksheet.decoder_tokens
+    is_default = sizes.decoder_tokens == worksheet.decoder_tokens
     models = library_with_model(library, store, sizes.model)
-    return models.variant_with_sizes(worksheet, sizes.model, sizes.tokens, None if own else sizes.decoder_tokens)
+    return models.variant_with_sizes(worksheet, sizes.model, sizes.tokens, None if is_default else sizes.decoder_tokens)
 
 
 def own_variant(library: Library, store: Store, activity: Activity, sheet_number: int) -> Variant:
@@ -156,8 +156,8 @@ def own_variant(library: Library, store: Store, activity: Activity, sheet_number
 
 def item_sizes(item: FrozenWorksheet) -> VariantSizes:
     """The model and lengths of a worksheet in an activity: those chosen for it, else the worksheet's defaults."""
-    own, chosen = own_sizes(worksheet_of(item)), item.chosen
-    return replace(own, model=chosen.get("model", own.model), tokens=chosen.get("tokens", own.tokens))
+    default, chosen = own_sizes(worksheet_of(item)), item.chosen
+    return replace(default, model=chosen.get("model", default.model), tokens=chosen.get("tokens", default.tokens))
 
 
 def own_sizes(worksheet: Worksheet) -> VariantSizes:

@@ -44,8 +44,8 @@ def ticket_problems(ticket: Ticket, typed: Typed) -> dict[str, str]:
     That one is there if any question has a problem, too few of `pick_at_least` optional questions are answered, or none
     at all.
     """
-    found = {question.key: _question_problem(question, typed[question.key]) for question in ticket.questions}
-    problems = {key: sentence for key, sentence in found.items() if sentence}
+    sentences = {question.key: _question_problem(question, typed[question.key]) for question in ticket.questions}
+    problems = {key: sentence for key, sentence in sentences.items() if sentence}
     picked = sum(bool(typed[question.key]) for question in ticket.questions if not question.required)
     if problems:
         problems[""] = _("Nothing was handed in yet: see what is marked below.")

@@ -78,8 +78,8 @@ def choice_counts(question: TicketQuestion, answers: Iterable[TicketAnswer]) -> 
     labels = dict(zip((SCALE_POINTS[0], SCALE_POINTS[-1]), question.labels, strict=False))
     counts = list[ChoiceCount]()
     for choice in question.choices:
-        made = tuple(answer for answer, choices in valid if choice in choices)
-        counts.append(ChoiceCount(choice, labels.get(choice, ""), made, len(valid)))
+        chosen_by = tuple(answer for answer, choices in valid if choice in choices)
+        counts.append(ChoiceCount(choice, labels.get(choice, ""), chosen_by, len(valid)))
     return tuple(counts)
 
 

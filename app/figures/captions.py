@@ -122,7 +122,7 @@ def alt_text(shapes: TypedShapes, plan: FigurePlan, boxes: Sequence[Box]) -> str
 
 
 def captions(shapes: TypedShapes, plan: FigurePlan) -> Iterator[str]:
-    """Yield the sentences below a figure: what it shows, what its mask hides, how its heads share keys and values.
+    """Yield the sentences below a figure: what it shows, that a deck is repeated, what its mask hides, who shares keys.
 
     The last one is only for the scores of one head; with shared keys it is left out on a sheet in letters.
     """

@@ -366,7 +366,9 @@ def _read(variant: Variant, blank: Blank, answer: int | Answer) -> Answer:
 
 
 def _by_meaning(variant: Variant, known: Mapping[Blank, Answer]) -> dict[Blank, int]:
-    """A number for each length of a sheet in letters, the same for all that mean the same in this model."""
+    """A number from 0 for each length of a sheet in letters: equal for equal meanings, and different
+    without a meaning.
+    """
     meanings = list[Answer]()
 
     def number(answer: Answer) -> int:

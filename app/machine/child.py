@@ -97,11 +97,11 @@ class WarmChild:
         on_progress: Callable[[Any], object] = lambda _content: None,
         on_tick: Callable[[], object] = lambda: None,
     ) -> Message:
-        """Send a job to the child and return its answer; blocks.
+        """Send a job to the child and return its answer; blocks, also while other threads use the child.
 
-        Starts a child if none lives, and afterwards the timer that ends it when idle. `on_tick` is called every TICK_S,
-        while a child starts too; what it raises kills the child and is passed on. Raises ChildTooSlow, ChildTooLarge
-        and ChildLost.
+        Starts a child if none lives, and afterwards the timer that ends it when idle. `on_progress` gets the content of
+        each progress message. `on_tick` is called every TICK_S, while a child starts, too; what it raises kills the
+        child and is passed on. Raises ChildTooSlow, ChildTooLarge and ChildLost.
         """
         with self._lock:
             if self._idle_timer:
@@ -142,8 +142,8 @@ class WarmChild:
     def _ready_child(self, on_tick: Callable[[], object]) -> _Running:
         """The living child, or a new one that has said "ready"; raises ChildLost after `close`, and ChildTooSlow.
 
-        One that ends before it is ready is started again, MAX_STARTS times in all; then it is left alone for
-        REST_AFTER_FAILED_STARTS_S, in which every call raises ChildLost at once.
+        A child that ends before it is ready is replaced, MAX_STARTS starts in all; after that every call raises
+        ChildLost at once for REST_AFTER_FAILED_STARTS_S.
         """
         if not self._closed and self._running and self._running.process.is_alive():
             return self._running
@@ -191,7 +191,7 @@ class WarmChild:
         on_progress: Callable[[Any], object] = lambda _content: None,
         on_tick: Callable[[], object] = lambda: None,
     ) -> Message:
-        """Wait for the child's answer, watching its time and memory; whatever is raised has killed it."""
+        """Wait for the child's answer, watching its time and memory; whatever this raises, the child was killed."""
         ends_at = time.monotonic() + limit_s
         try:
             while True:
@@ -240,7 +240,10 @@ def enter_child() -> int:
 
 
 def _leave_a_core() -> int:
-    """Keep this process off the last core, if there are several; return how many cores it should use."""
+    """Keep this process off the last core, if there are several; return how many cores it should use.
+
+    Without such a setting, as on macOS, all cores but one.
+    """
     try:
         cores = sorted(os.sched_getaffinity(0))
         others = cores[:-1] or cores
@@ -251,14 +254,14 @@ def _leave_a_core() -> int:
 
 
 def _reason_not_to_start() -> str:
-    """Why no child of this process can start, as far as that is known; else that the child has said it itself."""
+    """The end of a log line: that a program read from standard input cannot start children, or to look above."""
     if getattr(sys.modules["__main__"], "__file__", None) == "<stdin>":
         return ": a program that was read from standard input cannot start any"
     return ": the lines above are what it wrote"
 
 
 def memory_of(process_id: int | None) -> int:
-    """Bytes of main memory that a process takes; 0 for one that is gone."""
+    """Bytes of main memory that a process takes; 0 for None, and for one that is gone."""
     import psutil
 
     with suppress(psutil.Error):

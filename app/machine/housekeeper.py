@@ -56,7 +56,7 @@ class Housekeeper:
                 count_failure("housekeeping")
 
     def _do_daily_work(self) -> None:
-        """Do the daily work if it is due, unless another process of this machine is at it."""
+        """Do the daily work if it is due, unless another process of this machine is doing it."""
         if self._is_due():
             with suppress(_SomebodyElseDoesError), self._turn.taken(_give_up):
                 if self._is_due():

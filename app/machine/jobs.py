@@ -126,7 +126,8 @@ class Task:
     def check(self) -> None:
         """Raise JobStoppedError once the work is to stop; to be called several times a second.
 
-        Every BEAT_S it gives a sign of life, and looks whether the job was cancelled or must give way.
+        It stops if this process closes; and, looked up every BEAT_S with a sign of life, if the job was cancelled or a
+        visitor's job must give way to a member's. If the database does not answer, the work goes on.
         """
         if self._is_closed():
             self.gives_way = True
@@ -188,7 +189,7 @@ class Jobs:
     def find(self, key: str) -> Job | None:
         """A job with its progress and its place; None for an unknown key, and an hour after its end.
 
-        A look at a queue that nobody works on, as after the end of a process, starts it.
+        If nobody works on its queue, as after the end of a process, this process starts to.
         """
         job = self._rows.find(key)
         if job and job.is_stalled:
@@ -226,8 +227,8 @@ class Jobs:
     def _work_off(self, kind: JobKind) -> None:
         """Do jobs of a kind until none waits, or another process is at work, which then goes on.
 
-        Where the database does not answer, the next look at the queue goes on; a job whose end could not be stored is
-        then done again, since it gives no more signs of life.
+        Errors are logged. If the database does not answer, the next call of `_wake` goes on; a job whose end could not
+        be stored is then done again, since it gives no more signs of life.
         """
         try:
             while not self._closed and (claimed := self._rows.claim(kind)):
@@ -237,7 +238,11 @@ class Jobs:
             log.exception("the queue of jobs of the kind %s could not be read or written", kind)
 
     def _carry_out(self, task: Task) -> None:
-        """Do the work of a job, and store how it ended."""
+        """Do the work of a job, in its language, and store how it ended.
+
+        A job that was stopped to give way is put back; one that was cancelled is left. A ValueError fails it with its
+        text, any other error is logged and fails it with a general sentence.
+        """
         job, result, problem = task.job, b"", ""
         ending: JobEnd = "ready"
         REQUEST_ID.set(job.request_id)

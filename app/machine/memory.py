@@ -34,7 +34,10 @@ def available_memory() -> int:
 
 
 def cgroup_memory_left(cgroups: Path = CGROUPS, own_cgroups: Path = OWN_CGROUPS) -> Iterator[int]:
-    """The bytes left below each memory limit that holds for this process: of its cgroup and of those around it."""
+    """The bytes left below each memory limit of this process's cgroup and of those around it; may be negative.
+
+    A cgroup without a limit, or that cannot be read, is left out.
+    """
     for folder, files in _own_folders(cgroups, own_cgroups):
         # "max", no number, means no limit in v2. File cache counts as used, but can be dropped.
         with suppress(OSError, ValueError, StopIteration):

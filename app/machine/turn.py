@@ -22,9 +22,9 @@ class MachineTurn:
 
     @contextmanager
     def taken(self, wait: Callable[[], object]) -> Iterator[None]:
-        """Hold the turn for this `with`. While another thread has it, `wait()` is called again and again.
+        """Hold the turn for this `with`, calling `wait()` again and again while another thread has it.
 
-        What `wait` raises ends the waiting: that is how a caller gives up.
+        What `wait` raises ends the waiting. If the lock's file cannot be opened, nobody waits.
         """
         file = self._open()
         look_s = FIRST_LOOK_S

@@ -56,7 +56,7 @@ class WorkQueue:
 
     @contextmanager
     def turn(self, client: Client, wait: Callable[[], object] = lambda: None) -> Iterator[None]:
-        """Hold the turn for this `with`; raises QueueFullError at once where there is no place to wait.
+        """Hold the turn for this `with`; raises QueueFullError at once if there is no place to wait.
 
         `wait` is called again and again while others work. What it raises ends the waiting.
         """
@@ -77,14 +77,17 @@ class WorkQueue:
                 self._changed.notify_all()
 
     def check_patience(self, client: Client) -> None:
-        """For whoever works: raises QueueFullError where it is a visitor's work, and a member waits for too long."""
+        """For whoever works: raises QueueFullError for a visitor if a member has waited over MEMBER_WAIT_S."""
         with self._changed:
             waits = not client.is_member and self._members_since
             if waits and time.monotonic() - self._members_since[0] > MEMBER_WAIT_S:
                 raise QueueFullError
 
     def _take_place(self, client: Client) -> None:
-        """Count a client; raises QueueFullError."""
+        """Count a client; raises QueueFullError if all places, all of visitors, or all of this client are taken.
+
+        Work without a client key is limited only by all places.
+        """
         of_visitors = sum(count for other, count in self._taken.items() if not other.is_member)
         own_limit = self._of_member if client.is_member else self._of_visitor
         if (
@@ -96,7 +99,7 @@ class WorkQueue:
         self._taken[client] += 1
 
     def _await_turn(self, client: Client, wait: Callable[[], object]) -> None:
-        """Wait until nobody works, and a visitor until no member waits; raises what `wait` raises."""
+        """Wait until nobody works and, for a visitor, no member waits; raises what `wait` raises."""
         since = time.monotonic()
         if client.is_member:
             self._members_since.append(since)

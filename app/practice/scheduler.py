@@ -202,10 +202,10 @@ def record_result(library: Library, record: PracticeRecord, result: SheetResult)
 def record_with_sheet(
     library: Library, record: PracticeRecord, variant: Variant, attempts: Sequence[Mapping[str, str]]
 ) -> PracticeRecord:
-    """The record with the result of the first readable answer to each blank, out of these attempts, newest first.
+    """The record with the result of a sheet, from the first readable answer to each blank; `attempts` are newest first.
 
-    For a sheet that is in the record already, and so comes again, the last attempt counts alone. Without any readable
-    answer, the record after skipping the sheet.
+    For a sheet that is in the record already, and so comes again, only the last attempt counts. Without any readable
+    answer, the sheet is skipped.
     """
     if any(result.code == variant.code for result in record.results):
         attempts = attempts[:1]
@@ -263,10 +263,10 @@ def _sheet_coming_back(practice: Practice) -> NextSheet | None:
     waiting = practice.waiting
     if not waiting:
         return None
-    own, at = practice.level, practice.open_levels.index(practice.level)
+    current, at = practice.level, practice.open_levels.index(practice.level)
     others = (*reversed(practice.open_levels[:at]), *practice.open_levels[at + 1 :])
-    may_leave = practice.is_of(practice.past[-1], own) or max(waiting.values()) >= SHEETS_BEFORE_OTHER_LEVELS
-    for level in (own, *(others if may_leave else ())):
+    may_leave = practice.is_of(practice.past[-1], current) or max(waiting.values()) >= SHEETS_BEFORE_OTHER_LEVELS
+    for level in (current, *(others if may_leave else ())):
         if variant := _sheet_of_level_showing(practice, level, tuple(waiting)):
             shown = {group_of(key) for key in distinguishable_misconceptions(variant).intersection(waiting)}
             return NextSheet(variant, level, "back", tuple(group for group in MISCONCEPTION_GROUPS if group in shown))

@@ -114,7 +114,7 @@ class Activities(QueryBase):
     def add(self, course: Course, plan: Plan, content: Content) -> Activity:
         """Create an activity in state "draft", with a random unused join code and this content as revision 1.
 
-        Raises IntegrityError where the course has been deleted meanwhile.
+        Raises IntegrityError if the course no longer exists, RuntimeError after MAX_CODES_TRIED codes that are in use.
         """
         for _ in range(MAX_CODES_TRIED):
             row = {"course_id": course.id, "join_code": new_code(JOIN_CODE_LENGTH), "state": "draft",
@@ -143,7 +143,7 @@ class Activities(QueryBase):
         return (_activity(row), from_row(Course, row, "course__")) if row else None
 
     def of_visitor(self, token: str, activity_id: int, sheet_key: str = "") -> VisitorsActivity | None:
-        """An activity with the student that the browser with this token is enrolled as there.
+        """An activity with the student as whom the browser with this token is enrolled in its course.
 
         With a sheet key also their work on that sheet. The activity has this student's extra time. None if there is no
         such activity or visitor, or if the visitor is not enrolled in the course. Drafts and closed activities are
@@ -202,7 +202,7 @@ class Activities(QueryBase):
         self._execute(sa.update(activities).where(activities.c.id == activity.id).values(state=state))
 
     def close(self, activity: Activity, at: datetime | None = None) -> None:
-        """Set the closing time of an activity, by default to now (see Plan.closed_at); the rest of the plan stays."""
+        """Set the closing time of an activity, by default to now; see Plan.closed_at for its opening time."""
         plan = activity.plan.closed_at(at or self.now())
         times = {"closes_at": plan.closes_at, "opens_at": plan.opens_at}
         self._store_times(activity.changed(self.now(), plan=plan), times)
@@ -229,7 +229,7 @@ class Activities(QueryBase):
         return {row.student_id: row.minutes for row in rows}
 
     def set_extra_time(self, activity: Activity, student_id: int, minutes: int) -> None:
-        """Give a student so many minutes after the closing time, in place of what they had; 0 takes them away."""
+        """Give a student `minutes` after the closing time, in place of what they had; 0 takes them away."""
         of_others = [m for student, m in self.extra_times(activity.id).items() if student != student_id]
         changed = activity.changed(self.now(), longest_extra=max([minutes, *of_others]))
         this = (extra_time.c.activity_id == activity.id, extra_time.c.student_id == student_id)
@@ -241,7 +241,7 @@ class Activities(QueryBase):
             self._store_times(changed, {})
 
     def ended(self) -> tuple[int, ...]:
-        """The ids of the activities whose drafts may have to be taken in now; `drafts_due` says whether they have."""
+        """The ids of open activities past their closing time with drafts to submit, or soon: see `drafts_due`."""
         at, taken_at = self.now(), activities.c.drafts_taken_at
         untaken = (activities.c.state == "open", sa.or_(taken_at.is_(None), taken_at > at))
         query = sa.select(activities.c.id).where(*untaken, activities.c.closes_at <= at)
@@ -253,7 +253,7 @@ class Activities(QueryBase):
         return self.find(activity.id)  # a statement of its own, which sees what was stored while it waited for the lock
 
     def note_drafts_taken(self, activity: Activity) -> None:
-        """Store that the drafts of an activity which has ended have been taken in."""
+        """Store that the drafts of an activity which has ended have been submitted."""
         self._execute(sa.update(activities).where(activities.c.id == activity.id).values(drafts_taken_at=self.now()))
 
     def _store_times(self, activity: Activity, values: Mapping[str, Any]) -> None:
@@ -319,9 +319,9 @@ class Activities(QueryBase):
 
 
 def keep_snapshots(connection: sa.Connection, insert_into: InsertInto, kept: Iterable[Snapshot], at: datetime) -> None:
-    """Store snapshots in the transaction of the row that names them; one that is there already is kept from now on.
+    """Store snapshots in the transaction of the row that names them; one that exists already counts as stored now.
 
-    Housekeeping deletes those that nothing names, but none that was kept within the last days.
+    Housekeeping deletes snapshots that nothing names, but none that was stored in the last days.
     """
     for snapshot in sorted(kept, key=lambda snapshot: snapshot.hash):  # always in one order, so that nobody deadlocks
         row = {"hash": snapshot.hash, "kind": snapshot.kind, "content": snapshot.content, "kept_at": at}

@@ -144,8 +144,7 @@ class Classwork(QueryBase):
     def arrive(self, activity_id: int, student_id: int) -> bool:
         """Store that a student opened an activity, if it is the first time; return whether their exit ticket is in.
 
-        Where it cannot be stored, such as on a full disk, the page is shown all the same; what is part of a transaction
-        raises.
+        A database that cannot store it, such as on a full disk, is tolerated, except inside a transaction.
         """
         if row := self._fetch_one(_ARRIVAL, activity_id=activity_id, student_id=student_id):
             return bool(row.ticket_in)
@@ -171,8 +170,8 @@ class Classwork(QueryBase):
     def save(self, key: ClassSheetKey, draft: ClassDraft, seen: ClassDraft | None = None) -> ClassDraft:
         """Merge a draft that a page sent into the stored one; return what is stored, durable once this returns.
 
-        `seen` is the stored draft as this request has read it, if it has. The variant of the first save stays, whatever
-        later ones say: a student's numbers never change. Where the draft brings nothing new, nothing is stored.
+        `seen` is the stored draft if this request has read it. The variant of the first save stays, whatever later ones
+        say: a student's numbers never change. If the draft brings nothing new, nothing is stored.
         """
         stored = seen or self.draft(key)
         while merged := merged_draft(stored, draft):
@@ -225,13 +224,12 @@ class Classwork(QueryBase):
         allowed: int = 0,
         late: bool = False,
     ) -> Recorded:
-        """Store one attempt and, as `save` does, its draft, durable once this returns.
-
-        `seen` is the stored draft as this request has read it, if it has.
+        """Store one attempt and, as `save` does, its draft, in one transaction, durable once this returns.
 
         A `client_id` that this student has used before adds no attempt and returns the one that has it, even if no
-        attempts are left. Raises NoAttemptsLeftError, and stores nothing, where the student would have more than
-        `allowed` attempts on the sheet (0 allows any number). `marked_by` is the sheet's own key.
+        attempts are left. Raises NoAttemptsLeftError, and stores nothing, if the student would have more than `allowed`
+        attempts on the sheet (0 allows any number). `seen` is the stored draft if this request has read it. `marked_by`
+        is the sheet's own key.
         """
         row = {**asdict(key), **asdict(graded), "client_id": client_id, "variant": asdict(draft.variant),
                "answers": dict(draft.answers), "handed_in": handed_in, "created_at": self.now(),
@@ -297,10 +295,7 @@ class Classwork(QueryBase):
         return self.work(key).last
 
     def progress(self, activity_id: int, student_id: int) -> ActivityProgress:
-        """How far a student is in an activity.
-
-        A sheet with only a draft has 0 attempts; one with neither draft nor attempt is left out.
-        """
+        """How far a student is in an activity; sheets with only a draft have 0 attempts, those without are left out."""
         rows = self._fetch_all(_PROGRESS, activity_id=activity_id, student_id=student_id)
         sheets = {row.sheet_key: SheetProgress(row.attempts, bool(row.handed_in)) for row in rows if row.sheet_key}
         arrived = [row for row in rows if row.sheet_key is None]
@@ -344,15 +339,15 @@ class Classwork(QueryBase):
         return tuple(row.student_id for row in self._fetch_all(query.order_by(class_drafts.c.student_id)))
 
     def unfinished_work(self, activity_id: int, student_ids: Sequence[int]) -> dict[tuple[int, str], UnfinishedWork]:
-        """Every draft of these students in an activity with what they did on its sheet, by student and sheet key."""
+        """Every draft of these students in an activity with the attempts on its sheet, by student and sheet key."""
         rows = self._fetch_all(_DRAFTS_BESIDE_ATTEMPTS, activity_id=activity_id, student_ids=list(student_ids))
         return {(row.student_id, row.sheet_key): _unfinished_work(row) for row in rows}
 
     def hand_in_papers(self, papers: Sequence[PaperAttempt]) -> None:
-        """Store answers on paper as submissions, together and in few statements, durable once this returns.
+        """Store answers on paper as submissions, in one transaction; a client id that its student has used adds
+        nothing.
 
-        Their students count as arrived. A paper becomes the draft of a student who has none. A client id that its
-        student has used before adds nothing.
+        Their students count as arrived. A paper becomes the draft of a student who has none on that sheet.
         """
         at = self.now()
         drafts = [_draft_row(paper.key, paper.draft, at) for paper in papers]
@@ -370,7 +365,7 @@ class Classwork(QueryBase):
                     connection.execute(self._insert_into(table).on_conflict_do_nothing(), rows)
 
     def take_in(self, taken: Sequence[TakenIn]) -> None:
-        """Store drafts with their marks as submissions that were taken in at closing.
+        """Store drafts with their marks as auto-submitted attempts, in one transaction.
 
         The client id is made from the student's last attempt, so that whoever does the same again adds nothing.
         """

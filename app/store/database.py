@@ -68,8 +68,8 @@ def open_engine(url: str, workers: int = 1) -> sa.Engine:
         watch_sqlite_file(engine)
     else:
         limit_postgresql(engine)
-    if kept := meters():
-        _measure(engine, kept)
+    if app_meters := meters():
+        _measure(engine, app_meters)
     return engine
 
 
@@ -86,8 +86,8 @@ def _json_text(value: object) -> str:
     return text
 
 
-def _measure(engine: sa.Engine, kept: Meters) -> None:
-    """Measure each statement, as "read" (SELECT) or "write", and each commit, in `kept.database_seconds`."""
+def _measure(engine: sa.Engine, app_meters: Meters) -> None:
+    """Measure each statement, as "read" (SELECT) or "write", and each commit, in `app_meters.database_seconds`."""
     began, commit = perf_counter, engine.dialect.do_commit
 
     @sa.event.listens_for(engine, "before_cursor_execute")
@@ -97,13 +97,13 @@ def _measure(engine: sa.Engine, kept: Meters) -> None:
     @sa.event.listens_for(engine, "after_cursor_execute")
     def _end(_connection: Any, _cursor: Any, statement: str, _values: Any, context: Any, _many: bool) -> None:
         kind = "read" if statement.lstrip().startswith("SELECT") else "write"
-        kept.database_seconds.labels(kind).observe(began() - context.began_at)
+        app_meters.database_seconds.labels(kind).observe(began() - context.began_at)
 
     def timed_commit(connection: Any) -> None:
         """Commit, and measure it."""
         start = began()
         commit(connection)
-        kept.database_seconds.labels("commit").observe(began() - start)
+        app_meters.database_seconds.labels("commit").observe(began() - start)
 
     engine.dialect.do_commit = timed_commit  # type: ignore[method-assign, assignment]  # for this engine alone
 

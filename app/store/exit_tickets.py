@@ -77,8 +77,9 @@ class ExitTickets(QueryBase):
         """Store a student's answers by question as their exit ticket, durable once this returns; whether that was done.
 
         False, and nothing changes, if they have already handed one in or never opened the activity. That the student
-        handed in a ticket is stored with their attendance. Anonymous answers are sealed: they become answers once
-        MIXED_FROM tickets wait, or by `mix_closed` after the activity has closed.
+        handed in a ticket is stored with their attendance. Answers with the name get ids made from `client_id`;
+        anonymous ones are sealed, and become answers once MIXED_FROM tickets wait, or by `mix_closed` after the
+        activity has closed.
         """
         arrived = (attendance.c.activity_id == activity_id, attendance.c.student_id == student_id)
         first = sa.update(attendance).where(*arrived, attendance.c.ticket_in.is_(False)).values(ticket_in=True)
@@ -147,7 +148,7 @@ class ExitTickets(QueryBase):
             if not leave:
                 mixed += self._take_anonymous(connection, activity_id)
             secrets.SystemRandom().shuffle(mixed)
-            self._insert_answers(connection, activity_id, [replace(one, id=secrets.token_hex(32)) for one in mixed])
+            self._insert_answers(connection, activity_id, [replace(each, id=secrets.token_hex(32)) for each in mixed])
             connection.execute(sa.delete(sealed_tickets).where(sealed_tickets.c.id.in_(chosen)))
 
     def _unsealed(self, connection: sa.Connection, activity_id: int) -> dict[str, Answers]:

@@ -113,7 +113,7 @@ class Grades(QueryBase):
         return int(self._fetch_one(count)[0])
 
     def overrides(self, activity_ids: Collection[int], student_id: int | None = None) -> Sequence[GradeChange]:
-        """The changes that count in these activities, of every student or of this one: the newest unless undone."""
+        """The newest change of each student, or of this one, in each of these activities, unless that is "undone"."""
         newest = sa.select(sa.func.max(grade_changes.c.id)).where(grade_changes.c.activity_id.in_(activity_ids))
         if student_id is not None:
             newest = newest.where(grade_changes.c.student_id == student_id)
@@ -137,9 +137,9 @@ class Grades(QueryBase):
         points_before: float | None = None,
         reason: str = "",
     ) -> None:
-        """Let other points count for a student from now on, excuse them, or undo the change before.
+        """Add a change of a student's points: other points, excused, or undone; earlier changes stay as the history.
 
-        Nothing of what was stored changes: the earlier changes stay as the history.
+        `points_before` are those that counted before, None for none.
         """
         row = {"activity_id": activity_id, "student_id": student_id, "teacher_id": teacher.id, "kind": kind,
                "points": points, "points_before": points_before, "reason": reason, "at": self.now()}  # fmt: skip

@@ -53,15 +53,15 @@ _KEY_COLUMNS = (
 
 
 def delete_expired(engine: sa.Engine, at: datetime) -> int:
-    """Delete what is older at that time than the times above, sessions than MAX_SESSION_AGE; return how many rows.
+    """Delete what is older at `at` than the times above, and sessions older than MAX_SESSION_AGE; return how many rows.
 
     A visitor goes, with practice drafts and attempts, after a year without either, but never while enrolled in a
-    course. Practice drafts and attempts go after a year also where their visitor stays. Worksheets and exit tickets go
+    course. Practice drafts and attempts go after a year even if their visitor stays. Worksheets and exit tickets go
     with all their versions. Snapshots go that nothing names; so do imported models, some weeks after they were last
     used, unless a sheet, run or activity names them.
 
-    Each kind of row is a step by itself, whose statements may take any time. Where steps fail, the others are done all
-    the same, and an ExceptionGroup is raised at the end.
+    Each kind of row is a step by itself, whose statements may take any time. If steps fail, the others are done all the
+    same, and an ExceptionGroup is raised at the end.
     """
     recent = at - PRACTICE_RETENTION
     is_active = (
@@ -117,7 +117,7 @@ def _delete_rows(table: Any, *conditions: sa.ColumnElement[bool], connection: sa
 
 
 def _delete_unnamed_models(is_old: sa.ColumnElement[bool], connection: sa.Connection) -> int:
-    """Delete the imported models that are old and whose key stands in none of _KEY_COLUMNS.
+    """Delete the imported models that are old and whose key occurs in none of _KEY_COLUMNS; return how many.
 
     Each column is read once, so that it takes as long as there is text, however many models are old.
     """

@@ -42,7 +42,11 @@ class JobTable(QueryBase):
         about: Mapping[str, Any],
         arguments: Mapping[str, Any],
     ) -> Job:
-        """Store a new job at the end of the queue; raises JobRefusedError where there are as many as may be."""
+        """Store a new job at the end of the queue; raises JobRefusedError if `limits` are reached.
+
+        In this order: "full" in all or for visitors, "yours" for this client, "hourly" for what this client started
+        within an hour. A client without a key is held only to the first.
+        """
         own = (jobs.c.client == client.key) & (jobs.c.is_member == client.is_member)
         count, at = sa.func.count(), self.now()
         numbers = sa.select(
@@ -82,9 +86,10 @@ class JobTable(QueryBase):
         return int(self._fetch_one(sa.select(sa.func.count()).where(jobs.c.kind == kind, _OPEN))[0])
 
     def claim(self, kind: JobKind) -> tuple[Job, Mapping[str, Any]] | None:
-        """Start the first job of a kind, and return it with its arguments; None while one is at work, and for none.
+        """Start the first job of a kind, members' jobs first, and return it with its arguments.
 
-        One that gave no sign of life for SILENT_AFTER goes on, from its beginning; after MAX_ATTEMPTS it is lost.
+        None if one is at work, or none waits. A job that gave no sign of life for SILENT_AFTER starts again; after
+        MAX_ATTEMPTS starts it is lost.
         """
         of_kind, at = (jobs.c.kind == kind) & _OPEN, self.now()
         is_silent = jobs.c.heard_at < at - SILENT_AFTER
@@ -111,11 +116,11 @@ class JobTable(QueryBase):
         return self.in_transaction(within)
 
     def beat(self, job: Job, done: int, total: int) -> bool:
-        """Store a sign of life and the progress; False where the job has ended or was started again elsewhere."""
+        """Store a sign of life and the progress; False if the job has ended or was started again elsewhere."""
         return self._update(job, heard_at=self.now(), done=done, total=total)
 
     def must_give_way(self, job: Job) -> bool:
-        """Whether a member has waited for GIVES_WAY_AFTER behind this job."""
+        """Whether a member's job of the same kind has waited for more than GIVES_WAY_AFTER."""
         waits = sa.exists().where(
             jobs.c.kind == job.kind,
             _OPEN,
@@ -156,7 +161,7 @@ class JobTable(QueryBase):
         self._execute(sa.delete(jobs).where(~_OPEN, jobs.c.heard_at < self.now() - JOB_RETENTION))
 
     def _update(self, job: Job, **values: Any) -> bool:
-        """Change a job if this start of it still counts; whether it does."""
+        """Change a job, and return True, if it is at work by this start; else return False."""
         current = (jobs.c.id == job.id, jobs.c.attempt == job.attempt, jobs.c.is_working)
         return self._execute(sa.update(jobs).where(*current).values(values)) == 1
 

@@ -212,8 +212,8 @@ class Materials(QueryBase):
         """The materials that meet the condition, by title."""
         is_listed = materials.c.removed_at.is_not(None) if removed else materials.c.removed_at.is_(None)
         rows = self._fetch_all(_newest_versions().where(condition, is_listed))
-        found = [from_row(Material, row) for row in rows]
-        return tuple(sorted(found, key=lambda material: (name_key(material.title), material.id)))
+        listed = [from_row(Material, row) for row in rows]
+        return tuple(sorted(listed, key=lambda material: (name_key(material.title), material.id)))
 
     def _versions(self, material: Material, *conditions: sa.ColumnElement[bool]) -> tuple[MaterialVersion, ...]:
         """The versions of a material that meet every condition, the newest first."""
@@ -233,14 +233,14 @@ _SAVED = (material_versions.c.at.label("saved_at"), _NAME.label("saved_by"))
 
 def _newest_versions() -> sa.Select[Any]:
     """The SELECT of every material with what its newest version holds."""
-    own = ("id", "kind", "course_id", "teacher_id", "title", "topic", "model", "version", "removed_at")
+    names = ("id", "kind", "course_id", "teacher_id", "title", "topic", "model", "version", "removed_at")
     newest = (
         material_versions.c.material_id == materials.c.id,
         material_versions.c.number == materials.c.version,
     )
     is_shared = materials.c.share_hash.is_not(None).label("is_shared")
     return (
-        sa.select(*(materials.c[name] for name in own), is_shared, material_versions.c.content, *_SAVED)
+        sa.select(*(materials.c[name] for name in names), is_shared, material_versions.c.content, *_SAVED)
         .join(material_versions, sa.and_(*newest))
         .join(teachers, teachers.c.id == material_versions.c.teacher_id, isouter=True)
     )

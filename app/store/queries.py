@@ -138,7 +138,7 @@ class SharedCommits:
         return write.result
 
     def _wait_for(self, write: _Write) -> None:
-        """Wait until the write is done, or it is its turn to lead; raises TimeoutError where neither comes in time."""
+        """Wait until the write is done, or it is its turn to lead; raises TimeoutError if neither comes in time."""
         if write.woken.wait(WRITE_LOCK_TIMEOUT_S):
             return
         with self._mutex:
@@ -150,7 +150,7 @@ class SharedCommits:
             raise sa.exc.TimeoutError
 
     def _lead(self, own: _Write) -> None:
-        """Commit all that waits as soon as nobody else writes; then let the next one lead, if there is any."""
+        """Commit all that waits as soon as nobody else writes; then let the next waiting write lead, if any."""
         batch = list[_Write]()
         try:
             with self.lock:
@@ -231,12 +231,12 @@ class QueryBase:
 
     @contextmanager
     def transaction(self) -> Iterator[sa.Connection]:
-        """Make everything that this thread reads and writes inside one transaction, in whatever group of queries.
+        """Put everything that this thread reads and writes, in whatever group of queries, into one transaction.
 
-        It is committed at the end and rolled back by an exception. A transaction inside another one is part of it: its
-        exception takes back what it wrote, and the outer one is what commits. Other threads are not affected. On SQLite
-        nobody else writes meanwhile, so what was read is still true when something is written; PostgreSQL has row
-        locks for that.
+        It is committed at the end and rolled back by an exception. A transaction inside another one is a savepoint: its
+        exception takes back what it wrote, and the outer one commits. Other threads are not affected. On SQLite nobody
+        else writes meanwhile, so what was read is still true when something is written; PostgreSQL has row locks for
+        that.
         """
         if current := self._current_connection():
             with current.begin_nested():
@@ -252,7 +252,7 @@ class QueryBase:
                 _CURRENT.reset(outer)
 
     def in_transaction(self, work: Callable[[sa.Connection], Result]) -> Result:
-        """Do some work as inside `transaction()`; on SQLite it shares its commit with the writes of other threads."""
+        """Do some work inside `transaction()` and return its result; on SQLite threads share their commits."""
         if self._commits is None or self._current_connection():
             with self.transaction() as connection:
                 return work(connection)
@@ -308,7 +308,7 @@ class QueryBase:
     def _execute(self, statement: sa.UpdateBase, values: Mapping[str, Any] | None = None) -> int:
         """Execute one INSERT, UPDATE or DELETE, and return the number of rows it changed.
 
-        It is committed at once, or inside `transaction()` when that ends.
+        It is committed at once or, inside `transaction()`, when that ends.
         """
         if current := self._current_connection():
             return current.execute(statement, values).rowcount

@@ -131,9 +131,9 @@ class Roster(QueryBase):
         return RosterImport(*newest) if newest else None
 
     def undo_import(self, course: Course, import_key: str) -> tuple[int, int]:
-        """Remove the students whom an import added; return how many were removed and how many were kept.
+        """Remove the students whom an import added; return how many were removed and how many stay.
 
-        Those are kept who have joined, or of whom anything is stored: they no longer count as imported.
+        Those stay who have joined, or of whom anything is stored: they no longer count as imported.
         """
         this = (students.c.course_id == course.id, students.c.import_key == import_key)
         with self.transaction() as connection:
@@ -174,7 +174,7 @@ class Roster(QueryBase):
         return self._select(students.c.course_id == course.id, students.c.name_key == name_key(name))
 
     def unclaimed_names(self, course: Course, words: Sequence[str] = (), limit: int | None = None) -> tuple[str, ...]:
-        """The names of students who have not joined, in order and each once; at most `limit` of them.
+        """The names of students who have not joined, each once, sorted; at most `limit` of them, all if None.
 
         Only those in which a word begins with each of `words`, which are parts of a `name_key`.
         """
@@ -190,9 +190,9 @@ class Roster(QueryBase):
         return from_row(Student, row) if row else None
 
     def rename(self, student: Student, name: str, roster_key: str | None) -> bool:
-        """Give a student another name and number; False, and nothing changes, if another has that number.
+        """Give a student another name and number; False, and nothing changes, if another student has that number.
 
-        Or, without a number, if another without one has that name.
+        False, too, for no number (None) if another student without one has that name.
         """
         this = sa.update(students).where(students.c.id == student.id)
         try:
@@ -219,10 +219,9 @@ class Roster(QueryBase):
     # Enrolments
 
     def lock_name(self, course: Course, name: str) -> None:
-        """Inside `transaction()`, lock this name, however it is typed, in this course until the transaction ends.
+        """Inside `transaction()`, wait for and hold the lock on this name in this course until the transaction ends.
 
-        It waits until no other transaction has the lock.
-        With it, one of two people who join under one name at the same moment finds the other's row. SQLite needs no
+        With it, the second of two people who join under one name at once finds the first one's row. SQLite needs no
         lock, since `transaction()` lets one thread write at a time.
         """
         if self.engine.dialect.name == "postgresql":
@@ -234,8 +233,8 @@ class Roster(QueryBase):
     ) -> tuple[Student, str]:
         """Add a student who has joined, and enrol the visitor's browser as them if one is given.
 
-        Return the student and their resume code, which is `code`, or a random one where it is empty. Raises
-        NameTakenError where another student of the course has the name and no number.
+        Returns the student and their resume code: `code`, or a random one if that is empty. Raises NameTakenError if
+        another student of the course has the name and no number.
         """
         code, at = code or new_code(), self.now()
         row = {
@@ -258,8 +257,7 @@ class Roster(QueryBase):
     def claim_name(self, student: Student, visitor_id: int, code: str = "") -> str | None:
         """Enrol a browser as a student whose name is unclaimed, and return their resume code.
 
-        The code is `code`, or a new random one where it is empty. None, and nothing changes, if the name is claimed by
-        now.
+        It is `code`, or a random one if that is empty. None, and nothing changes, if the name has been claimed by now.
         """
         code = code or new_code()
         unclaimed = (students.c.id == student.id, students.c.joined_at.is_(None))
@@ -324,9 +322,9 @@ class Roster(QueryBase):
         return tuple(Enrolment(from_row(Student, row, "student__"), from_row(Course, row, "course__")) for row in rows)
 
     def practising(self, visitor_id: int) -> tuple[Enrolment, Mapping[str, Any], str | None] | None:
-        """The enrolment for which a browser practises, what that course practises, and the student's record.
+        """The enrolment for which a browser practises, what that course practises, and the student's record, if any.
 
-        It is the newest in a course, not archived, that has switched practice on; None if there is none.
+        It is the newest enrolment in a course that has practice and is not archived; None if there is none.
         """
         query = (
             sa.select(

@@ -211,7 +211,7 @@ class Store(QueryBase):
     ) -> PracticeDraft:
         """Merge a draft that a page sent into the stored one; return what is stored, durable once this returns.
 
-        `seen` is the stored draft as this request has read it, if it has.
+        `seen` is the stored draft if this request has read it. If the draft brings nothing new, nothing is stored.
         """
         stored = seen or self.find_draft(visitor, sheet_key)
         while True:
@@ -234,7 +234,7 @@ class Store(QueryBase):
         seen: PracticeDraft | None,
         attempt: PracticeAttempt | None,
     ) -> PracticeDraft:
-        """Save a draft as `save_draft` does, in one transaction with an attempt if there is one."""
+        """Save a draft as `save_draft` does and return it, in one transaction with `attempt` unless that is None."""
         if attempt is None:
             return self.save_draft(visitor, sheet_key, draft, seen)
 
@@ -289,7 +289,7 @@ class Store(QueryBase):
     ) -> Run:
         """Store a run that has not finished; its id is 96 random bits, since knowing it is enough to see the run.
 
-        `frozen` is what it keeps of its sheet, with the snapshots that it names.
+        `frozen` is what it stores of its sheet, `snapshots` the texts that this names.
         """
         run = Run(secrets.token_urlsafe(12), answers, frozen, None, None, self.now(), activity_id)
         with self.transaction() as connection:

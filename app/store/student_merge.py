@@ -64,7 +64,7 @@ class StudentMerge(QueryBase):
                 activities=sum(theirs is not None for _, theirs in attended.values()),
                 exit_tickets=sum(bool(theirs and theirs.ticket_in) for _, theirs in attended.values()),
                 browsers=_count(connection, enrolments, goes),
-                kept_aside=sum(bool(own and theirs and _lost_texts(own, theirs)) for own, theirs in drafts.values()),
+                kept_aside=sum(bool(ours and theirs and _lost_texts(ours, theirs)) for ours, theirs in drafts.values()),
                 replaced_grades=tuple(sorted(activity for activity, changes in grades.items() if len(changes) > 1)),
                 ends_resume_code=all(codes),
             )
@@ -138,7 +138,7 @@ def _both(
     for row in connection.execute(sa.select(table).where(table.c.student_id.in_((stays.id, goes.id)))):
         pair = pairs.setdefault(tuple(getattr(row, name) for name in key), [None, None])
         pair[row.student_id == goes.id] = row
-    return {values: (own, theirs) for values, (own, theirs) in pairs.items()}
+    return {values: (ours, theirs) for values, (ours, theirs) in pairs.items()}
 
 
 def _move(connection: sa.Connection, table: sa.Table, stays: Student, goes: Student, combine: _Combine) -> None:
@@ -147,10 +147,10 @@ def _move(connection: sa.Connection, table: sa.Table, stays: Student, goes: Stud
     If both have a row with the same key, the one of `stays` gets what `combine` returns, and the other is deleted.
     """
     key = [column for column in table.primary_key if column.name != "student_id"]
-    for values, (own, theirs) in _both(connection, table, stays, goes).items():
+    for values, (ours, theirs) in _both(connection, table, stays, goes).items():
         same = [column == value for column, value in zip(key, values, strict=True)]
-        if own and theirs:
-            changed = combine(own, theirs)
+        if ours and theirs:
+            changed = combine(ours, theirs)
             if changed:
                 connection.execute(sa.update(table).where(*same, table.c.student_id == stays.id).values(**changed))
             connection.execute(sa.delete(table).where(*same, table.c.student_id == goes.id))
@@ -178,9 +178,9 @@ def _keep_older_texts(connection: sa.Connection, stays: Student, goes: Student) 
     """
     drafts = _both(connection, class_drafts, stays, goes)
     taken = set(drafts)
-    for (activity_id, sheet_key), (own, theirs) in drafts.items():
-        if own and theirs and (lost := _lost_texts(own, theirs)):
-            older = min(own, theirs, key=lambda row: row.saved_at)
+    for (activity_id, sheet_key), (ours, theirs) in drafts.items():
+        if ours and theirs and (lost := _lost_texts(ours, theirs)):
+            older = min(ours, theirs, key=lambda row: row.saved_at)
             aside = next(key for key in _aside_keys(goes, sheet_key) if (activity_id, key) not in taken)
             taken.add((activity_id, aside))
             row = {**older._mapping, "student_id": stays.id, "activity_id": activity_id, "sheet_key": aside}
@@ -193,9 +193,9 @@ def _aside_keys(goes: Student, sheet_key: str) -> Iterator[str]:
         yield f"~{goes.id}{suffix} {sheet_key}"[:_MAX_SHEET_KEY]
 
 
-def _lost_texts(own: Any, theirs: Any) -> dict[str, str]:
+def _lost_texts(ours: Any, theirs: Any) -> dict[str, str]:
     """The texts of the older of two drafts, by box, that are not in what `_combined_draft` makes of them."""
-    older, combined = min(own, theirs, key=lambda row: row.saved_at), _combined_draft(own, theirs)
+    older, combined = min(ours, theirs, key=lambda row: row.saved_at), _combined_draft(ours, theirs)
     same_sizes = combined["variant"] == older.variant
     return {
         blank: text
@@ -204,13 +204,13 @@ def _lost_texts(own: Any, theirs: Any) -> dict[str, str]:
     }
 
 
-def _combined_draft(own: Any, theirs: Any) -> dict[str, Any]:
+def _combined_draft(ours: Any, theirs: Any) -> dict[str, Any]:
     """One draft made of two: the newer one, whose empty boxes get the older one's texts if both have the same sizes.
 
     Its version is higher than both, so that whoever has read either reads it again. It has the page stamps of both, so
     that a save of either that arrives late or twice changes nothing.
     """
-    older, newer = sorted((own, theirs), key=lambda row: row.saved_at)
+    older, newer = sorted((ours, theirs), key=lambda row: row.saved_at)
     answers, pages = dict(newer.answers), dict(older.stamps or {})
     if older.variant == newer.variant:
         answers |= {blank: text for blank, text in older.answers.items() if not answers.get(blank, "").strip()}
@@ -221,14 +221,14 @@ def _combined_draft(own: Any, theirs: Any) -> dict[str, Any]:
     return {**same, "answers": answers, "stamps": pages or None, "version": version}
 
 
-def _combined_attendance(own: Any, theirs: Any) -> dict[str, Any]:
+def _combined_attendance(ours: Any, theirs: Any) -> dict[str, Any]:
     """The earlier arrival, and a ticket if either handed one in."""
-    return {"arrived_at": min(own.arrived_at, theirs.arrived_at), "ticket_in": own.ticket_in or theirs.ticket_in}
+    return {"arrived_at": min(ours.arrived_at, theirs.arrived_at), "ticket_in": ours.ticket_in or theirs.ticket_in}
 
 
-def _more_time(own: Any, theirs: Any) -> dict[str, Any]:
+def _more_time(ours: Any, theirs: Any) -> dict[str, Any]:
     """The longer extra time."""
-    return {"minutes": max(own.minutes, theirs.minutes)}
+    return {"minutes": max(ours.minutes, theirs.minutes)}
 
 
 # Tables with one row for each student and key, and what becomes of two such rows.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -61,3 +62,13 @@ def test_what_cannot_be_read_is_left_out_with_a_reason(kept: Store, library: Lib
     assert set(usable.library.worksheets) == {*library.worksheets, fine.key}
     assert usable.tickets == {ticket.key: ticket_of_material(ticket)}
     assert usable.by_key == {fine.key: fine, ticket.key: ticket}
+
+
+def test_a_library_with_the_same_worksheets_keeps_its_sheets(library: Library) -> None:
+    """Each request would otherwise work out the sheets, drawings and confusions of an own worksheet anew."""
+    [own] = [replace(library.worksheets["llama-7b"], key="own-1")]
+    [model] = [replace(library.models["llama-7b"], key="cfg-1")]
+    added = library.with_added([own], [model])
+    assert added.variant("own-1", "cfg-1") is library.with_added([own], [replace(model)]).variant("own-1", "cfg-1")
+    assert library.with_added([own], [replace(model, name="Another")]) is not added
+    assert library.with_added(models=[library.models["llama-7b"]]) is library

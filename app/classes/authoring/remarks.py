@@ -39,7 +39,7 @@ def remarks_on(library: Library, worksheet: Worksheet) -> tuple[Remark, ...]:
     variant = Variant(worksheet, library.model(worksheet.model), worksheet.tokens, library.wording)
     names = {
         **{key: words.name for key, words in library.wording.misconceptions.items()},
-        **{own.key: own.name for own in worksheet.misconceptions},
+        **{authored.key: authored.name for authored in worksheet.misconceptions},
     }
     remarks = [
         Remark(
@@ -71,7 +71,7 @@ def _proposals(library: Library, variant: Variant, finding: Finding) -> Iterator
     elif finding.kind == "tolerates":
         yield Proposal(_("Allow no rounding"), "set tolerance 0")
     elif finding.kind in ("author", "must-author"):
-        held = [own.name for own in sheet.misconceptions if f"“{own.name}”" in finding.message]
+        held = [each.name for each in sheet.misconceptions if f"“{each.name}”" in finding.message]
         yield from (Proposal(_("Remove “{name}”").format(name=name), f"forget {name}") for name in held[:1])
     elif finding.kind == "wording":
         title = automatic_title(library, sheet.topic, sheet.model)

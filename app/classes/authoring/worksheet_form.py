@@ -174,7 +174,8 @@ def rows_of_topic(library: Library, texts: EditorTexts) -> tuple[str, ...]:
 def _with_missing(order: Sequence[str], possible: Sequence[str]) -> list[str]:
     """The keys in order, each missing one of `possible` inserted after the nearest one before it there.
 
-    >>> _with_missing(["scores", "input"], ["input", "queries", "scores"]) ['scores', 'input', 'queries']
+    >>> _with_missing(["scores", "input"], ["input", "queries", "scores"])
+    ['scores', 'input', 'queries']
     """
     complete = list(order)
     for place, key in enumerate(possible):
@@ -425,8 +426,8 @@ def texts_of_worksheet(library: Library, worksheet: Worksheet) -> EditorTexts:
         hidden_facts=worksheet.hidden_facts,
         questions=tuple(QuestionTexts(each.key, each.text) for each in worksheet.questions),
         misconceptions=tuple(
-            MisconceptionTexts(own.key, own.name, _box_lines(own.boxes), own.question, own.explanation)
-            for own in worksheet.misconceptions
+            MisconceptionTexts(each.key, each.name, _box_lines(each.boxes), each.question, each.explanation)
+            for each in worksheet.misconceptions
         ),
     )
     return replace(texts, rows=_row_texts(library, worksheet, texts))
@@ -481,8 +482,8 @@ def arrange(texts: EditorTexts, action: str) -> EditorTexts:
         place = next((at for at, row in enumerate(texts.rows) if row.key == argument), -1)
         return replace(texts, rows=_moved(texts.rows, place, -1 if verb == "up" else 1))
     if verb == "forget":
-        kept = tuple(own for own in texts.misconceptions if own.name != argument)
-        return replace(texts, misconceptions=kept)
+        remaining = tuple(authored for authored in texts.misconceptions if authored.name != argument)
+        return replace(texts, misconceptions=remaining)
     act, _dash, kind = verb.partition("-")
     place = int(argument) if _is_whole(argument) else -1
     if kind == "question":

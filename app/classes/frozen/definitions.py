@@ -35,7 +35,7 @@ def corrected_definition(
     definitions ask. A worksheet that the library no longer has, that has another topic now, or that shares no row with
     the frozen one comes back as it was frozen; a model that the library no longer has is the frozen one.
     """
-    frozen, own = worksheet_of(item), library_of(library, store, content)
+    frozen, frozen_library = worksheet_of(item), library_of(library, store, content)
     current = library.worksheets.get(item.key)
     rows = tuple(row for row in frozen.rows if current and row in current.rows)
     if current is None or current.topic != frozen.topic or not rows:
@@ -44,7 +44,7 @@ def corrected_definition(
     snapshots = {
         key: model_snapshot(source.models[key])
         for key in sorted(keys)
-        if (source := library if key in library.models else own) and key in source.models
+        if (source := library if key in library.models else frozen_library) and key in source.models
     }
     named = {key: snapshot.hash for key, snapshot in snapshots.items()}
     corrected = chosen_form(replace(current, rows=rows), item.chosen)
@@ -65,5 +65,5 @@ def defined_variant(
     library: Library, store: Store, definition: Content, policies: Policies, sizes: VariantSizes
 ) -> Variant:
     """The sheet of a definition with these sizes, and the credit for follow-through in `policies`."""
-    own = library_of(library, store, definition)
-    return variant_of(own, store, frozen_worksheet(definition.items[0], policies), sizes)
+    frozen_library = library_of(library, store, definition)
+    return variant_of(frozen_library, store, frozen_worksheet(definition.items[0], policies), sizes)

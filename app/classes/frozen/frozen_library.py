@@ -60,7 +60,7 @@ def _library_of(source: _Source) -> Library:
 def make_library(library: Library, store: Store, content: Content) -> Library:
     """The result of `library_of`, without the cache."""
     texts = store.activities.snapshots((content.wording, *content.models.values()))
-    models = {key: _frozen_model(library, key, texts[kept]) for key, kept in content.models.items() if kept in texts}
+    models = {key: _frozen_model(library, key, texts[hash_]) for key, hash_ in content.models.items() if hash_ in texts}
     worksheets = {sheet.key: sheet for sheet in map(worksheet_of, content.items)}
     wording = _frozen_wording(library.wording, content.wording, texts.get(content.wording))
     is_as_today = (
@@ -119,8 +119,8 @@ def freeze_model(library: Library, store: Store, activity: Activity, key: str) -
     with store.transaction():
         content = store.activities.content(activity.id, activity.revision)
         if content and key not in content.models:
-            kept = replace(content, models={**content.models, key: snapshot.hash}, snapshots=(snapshot,))
-            store.activities.complete(activity.id, activity.revision, kept)
+            completed = replace(content, models={**content.models, key: snapshot.hash}, snapshots=(snapshot,))
+            store.activities.complete(activity.id, activity.revision, completed)
 
 
 def wording_snapshot(wording: Wording) -> Snapshot:
@@ -139,11 +139,11 @@ def _frozen_model(library: Library, key: str, content: str) -> Model:
     return Model(*texts, architecture, values["config"], values.get("report", ""))
 
 
-def _frozen_wording(today: Wording, kept: str, text: str | None) -> Wording:
+def _frozen_wording(today: Wording, wording_hash: str, text: str | None) -> Wording:
     """The wording with that hash and text; today's if its text is the same, or `text` is None, for no snapshot."""
     if text is None or text == today.text:
         return today
-    return _wording_of(_WordingSource(id(today), kept, today, text))
+    return _wording_of(_WordingSource(id(today), wording_hash, today, text))
 
 
 @lru_cache(WORDINGS_REMEMBERED)

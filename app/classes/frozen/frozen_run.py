@@ -40,5 +40,5 @@ def sheet_of_run(library: Library, store: Store, run: Run) -> Variant:
     """The sheet that a run was started on, as it was then."""
     content, sizes = Content.from_json(run.frozen["content"]), VariantSizes(**run.frozen["sizes"])
     # Runs in practice are of ever new sheets: remembered, they would displace the libraries of activities.
-    own = (make_library if run.activity_id is None else library_of)(library, store, content)
-    return variant_of(own, store, worksheet_of(content.items[0]), sizes)
+    frozen_library = (make_library if run.activity_id is None else library_of)(library, store, content)
+    return variant_of(frozen_library, store, worksheet_of(content.items[0]), sizes)

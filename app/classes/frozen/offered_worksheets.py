@@ -66,11 +66,11 @@ def offer_of(
     """
     if activity is None:
         return Offer(library, tickets)
-    own, ticket = library_of(library, store, activity.content), frozen_ticket(activity.content)
+    frozen, ticket = library_of(library, store, activity.content), frozen_ticket(activity.content)
     sheets = {item.key: worksheet_of(item) for item in activity.content.items}
-    corrected = tuple(sheets[item.key] for item in activity.content.items if _is_corrected(library, own, item))
-    kept = {ticket.key: ticket} if ticket else {}
-    ticket_corrected = any(tickets.get(key, each) != each for key, each in kept.items())
+    corrected = tuple(sheets[item.key] for item in activity.content.items if _is_corrected(library, frozen, item))
+    stored_tickets = {ticket.key: ticket} if ticket else {}
+    ticket_corrected = any(tickets.get(key, each) != each for key, each in stored_tickets.items())
     is_draft = activity.state == "draft"
     taken = {sheet.key for sheet in corrected if is_draft or sheet.key in corrections}
     newer = [key for item in activity.content.items if item.key in taken for key in _models_now(library, item)]
@@ -78,12 +78,12 @@ def offer_of(
         {**library.worksheets, **sheets, **{key: library.worksheets[key] for key in taken}},
         {
             **library.models,
-            **own.models,
+            **frozen.models,
             **(library.models if is_draft else {key: library.models[key] for key in newer}),
         },
-        library.wording if is_draft or taken else own.wording,
+        library.wording if is_draft or taken else frozen.wording,
     )
-    offered = _with_gone(tickets, kept) if is_draft or new_ticket else {**tickets, **kept}
+    offered = _with_gone(tickets, stored_tickets) if is_draft or new_ticket else {**tickets, **stored_tickets}
     return Offer(merged, offered, activity, corrected, ticket_corrected)
 
 
@@ -106,19 +106,19 @@ def _models_now(library: Library, item: FrozenWorksheet) -> tuple[str, ...]:
     return tuple(key for key in (*models_of(item), sheet.model, *sheet.models) if key in library.models)
 
 
-def _is_corrected(library: Library, own: Library, item: FrozenWorksheet) -> bool:
+def _is_corrected(library: Library, frozen_library: Library, item: FrozenWorksheet) -> bool:
     """Whether the library has this worksheet of an activity, but defines it, or one of its models, otherwise now."""
     if item.key not in library.worksheets:
         return False
     models = [key for key in models_of(item) if key in library.models]
     return library.worksheets[item.key] != worksheet_of(item) or any(
-        library.models[key] != own.models.get(key) for key in models
+        library.models[key] != frozen_library.models.get(key) for key in models
     )
 
 
-def _with_gone(today: Mapping[str, T], own: Mapping[str, T]) -> dict[str, T]:
-    """All of `today`, then the entries of `own` whose keys it lacks."""
-    return {**today, **{key: value for key, value in own.items() if key not in today}}
+def _with_gone(today: Mapping[str, T], stored: Mapping[str, T]) -> dict[str, T]:
+    """All of `today`, then the entries of `stored` whose keys it lacks."""
+    return {**today, **{key: value for key, value in stored.items() if key not in today}}
 
 
 def _as_stored(item: FrozenWorksheet, content: Content, before: Content) -> FrozenWorksheet:
@@ -141,5 +141,5 @@ def _as_stored(item: FrozenWorksheet, content: Content, before: Content) -> Froz
 
 def edition_of(models: Mapping[str, str], before: Mapping[str, str]) -> str:
     """A hash of these models, by key, if any of them has another hash in `before`; else "". New keys don't count."""
-    changed = any(before.get(key, kept) != kept for key, kept in models.items())
+    changed = any(before.get(key, model_hash) != model_hash for key, model_hash in models.items())
     return hashlib.sha256(repr(sorted(models.items())).encode()).hexdigest()[:12] if changed else ""

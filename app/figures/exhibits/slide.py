@@ -256,9 +256,9 @@ class _ProductFrames:
         return truth[rows] != truth[columns] or self.layout.rows.length == self.layout.columns.length
 
     def _scale_sentence(self) -> str:
-        """How scores are multiplied (with √d_h as a number on a sheet in numbers), bounded by a tanh, and biased.
+        """How scores are multiplied, bounded by a tanh, and biased; then that the shape stays the same.
 
-        It ends with the shape staying the same, and is "" if nothing of this is done.
+        "" if none of this is done. A sheet in numbers also has the number of √d_h, if the factors meet in d_h.
         """
         architecture = self.shapes.variant.architecture
         d_h, symbol = self.shapes.variant.sizes["d_h"], self.shapes.variant.notation.symbol("d_h")

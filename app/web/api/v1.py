@@ -305,8 +305,8 @@ def list_misconceptions(services: ServicesDep) -> list[MisconceptionEntry]:
         for each in MISCONCEPTIONS
     }
     for sheet in services.library.worksheets.values():
-        for own in sheet.misconceptions:
-            entry = entries.setdefault(own.key, MisconceptionEntry(key=own.key, topics=[], nudge=own.question))
+        for each in sheet.misconceptions:
+            entry = entries.setdefault(each.key, MisconceptionEntry(key=each.key, topics=[], nudge=each.question))
             entry.topics = [*dict.fromkeys((*entry.topics, sheet.topic))]
     return [*entries.values()]
 

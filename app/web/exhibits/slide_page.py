@@ -309,8 +309,8 @@ class _Slide:
             query = {"worksheet": self.worksheet.key}
         if self.product:
             query["product"] = self.product.result
-        kept = ("typed", "practice", "decoded", "activity", "number", "rows", "simplified")
-        more = {name: self.wanted[name] for name in kept if name in self.wanted}
+        passed_on = ("typed", "practice", "decoded", "activity", "number", "rows", "simplified")
+        more = {name: self.wanted[name] for name in passed_on if name in self.wanted}
         return {**query, "model": self.variant.model.key, "tokens": str(self.variant.tokens), **more, **self.typed}
 
     @property

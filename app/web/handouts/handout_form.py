@@ -72,10 +72,10 @@ class HandoutForm(BaseModel):
         return urlencode({"worksheet": self.worksheet, **changed})
 
     def to_options(self, tickets: Iterable[str]) -> HandoutOptions:
-        """Return the options that the texts mean; raises HandoutError about the first that cannot be used.
+        """The options that the texts mean; raises HandoutError about the first that cannot be used.
 
-        `tickets` are the keys of the exit tickets for the back. Empty lengths are the worksheet's own, and an empty
-        seed is 0. Where everyone gets a variant of their own, lengths have no effect.
+        `tickets` are the keys of the exit tickets for the back. Empty lengths are the worksheet's defaults, and an
+        empty seed is 0. With `variants`, lengths are ignored.
         """
         variants = bool(self.variants)
         choices: dict[str, Any] = {name: getattr(self, name) for name in ("layout", "paper", "key", "figures")}
@@ -96,10 +96,10 @@ class HandoutForm(BaseModel):
 
 
 def handout_base_url(request: Request, settings: Settings) -> str:
-    """Return where students reach the app, for links and QR codes on paper; "" where no address would work for them.
+    """The address at which students reach the app, for links and QR codes on paper; "" if none would work for them.
 
     It is the public URL that was set, else scheme and host of this request, unless that host is this machine alone or
-    has characters that a host cannot have. Where practice is closed, students cannot open a sheet by its address.
+    has characters that a host cannot have. It is "" if practice is closed.
     """
     if not settings.practice:
         return ""
@@ -123,9 +123,9 @@ def _parse_length(text: str, field: str, label: str) -> int | None:
 
 
 def _parse_number(text: str, field: str, label: str, highest: int, *, lowest: int = 0) -> int:
-    """Return the whole number in a field, with or without spaces around it.
+    """The whole number in a field, spaces around it ignored.
 
-    Raises HandoutError, which calls the field by its label, for any other text and for a number outside of `lowest` to
+    Raises HandoutError, with `label` in its sentence, for any other text and for a number outside of `lowest` to
     `highest`.
     """
     number = whole_number(text.strip(), highest, lowest=lowest)

@@ -94,7 +94,7 @@ class ClassListForm:
 
 
 async def read_class_list_form(request: Request) -> ClassListForm:
-    """Read the form that starts a print job: options, typed names, and the file, b"" where none was sent.
+    """Read the form that starts a print job: options, typed names, and the file, b"" if none was sent.
 
     Only the first MAX_ROSTER_BYTES + 1 bytes of a file are read, which is enough to refuse a larger one.
     """
@@ -116,9 +116,9 @@ def show_handout(request: Request, services: ServicesDep, teacher: MaybeTeacher,
 @router.get("/handout/pages/{page}.svg")
 @in_threads("print")
 def show_handout_preview(request: Request, services: ServicesDep, client: QueueClient, page: int) -> Response:
-    """Send one page of the preview as SVG, counted from 1; 404 for a page that it lacks.
+    """Send page `page` of the preview, from 1, as SVG; 404 if there are fewer pages.
 
-    The query has the options; one that cannot be used is an error page. Browsers may keep the page for ten minutes.
+    The query has the options; one that cannot be used is an error page. Browsers may cache the page for ten minutes.
     """
     options, library = _options_and_library(services, HandoutForm.read(request.query_params))
     pages = services.printer.preview(library, options, handout_base_url(request, services.settings), client)
@@ -130,7 +130,7 @@ def show_handout_preview(request: Request, services: ServicesDep, client: QueueC
 @router.get("/handout.pdf")
 @in_threads("print")
 def download_handout(request: Request, services: ServicesDep, client: QueueClient) -> Response:
-    """Send a small handout as PDF; one with many sheets is refused, since a print job makes those."""
+    """Send a handout as PDF; one with more sheets than `render_small` makes is refused: print jobs make those."""
     options, library = _options_and_library(services, HandoutForm.read(request.query_params))
     pdf = services.printer.render_small(library, options, handout_base_url(request, services.settings), client)
     return pdf_response(pdf, options.worksheet)
@@ -147,8 +147,8 @@ def print_for_class_list(
 ) -> Response:
     """Start a print job for a class list, or for many sheets without names, and redirect to its page.
 
-    The names are those of the file, else those typed, one sheet each. What cannot be used is shown beside the names,
-    with the status of that error; so is that more than MAX_DOWNLOAD_SHEETS are for teachers who are signed in.
+    The names are those of the file, else those typed, one sheet each. What cannot be used, and more than
+    MAX_DOWNLOAD_SHEETS without signing in, is shown next to the names, with the status of that error.
     """
     try:
         options, library = _options_and_library(services, form.options)
@@ -173,11 +173,7 @@ def _options_and_library(services: Services, form: HandoutForm) -> tuple[Handout
 def _handout_page(
     request: Request, services: Services, form: HandoutForm, teacher: Teacher | None, client: Client
 ) -> tuple[HandoutPage, int]:
-    """Return the page with its preview, and 200.
-
-    Where an option cannot be used, the page has a sentence about the first such one instead of a preview, and the
-    status is that of the error.
-    """
+    """The page with its preview, and 200; or, if an option cannot be used, with a sentence, and its status."""
     library = library_with_model(services.library, services.store, form.model)
     page = HandoutPage(
         form=form,
@@ -217,7 +213,7 @@ def _field_of(error: Exception) -> str:
 
 
 def _preview_picture(number: int, picture: bytes) -> PreviewPicture:
-    """Return the page that an SVG shows, with the size that it states in its first line."""
+    """The page in an SVG, with the size that it states at its beginning, or US Letter if it states none."""
     size = _PICTURE_SIZE.search(picture[:400])
     width, height = (round(float(each)) for each in size.groups()) if size else (612, 792)
     return PreviewPicture(number, width, height)

@@ -59,9 +59,9 @@ PaperFormDep = Annotated[PaperForm, Depends(read_paper_form)]
 
 @router.get("/marking")
 def show_marking(services: ServicesDep, code: str = "") -> Response:
-    """Show the form for a code, and once the code opens a sheet the form for its lines.
+    """Show the form for a code or, once the code opens a sheet, the form for its lines.
 
-    404 with the code and a sentence for a code that opens none.
+    404 with the code, cut, and a sentence for a code that opens none.
     """
     if not code.strip():
         return render("handouts/mark_paper.html", MarkPaperPage())

@@ -63,9 +63,9 @@ def cancel_print_job(services: ServicesDep, teacher: MaybeTeacher, key: str) -> 
 
 
 def _find_job(services: Services, key: str, teacher: Teacher | None) -> Job:
-    """The handout with this key; raises 404 for one that is expired, unknown or another teacher's.
+    """The handout with this key; 404 for one that is expired, unknown or another teacher's.
 
-    A handout that belongs to no teacher is for everybody who has its key; `teacher` is None for a visitor.
+    One that belongs to no teacher is for everybody who has its key; `teacher` is None for a visitor.
     """
     job = services.jobs.find(key)
     if job is None or job.kind != "handout" or job.teacher_id not in (None, teacher.id if teacher else None):

@@ -238,12 +238,12 @@ def _back(access: MaterialAccess, done: str) -> Response:
 
 def _content(services: Services, material: Material) -> MaterialContent:
     """What students would see of the newest version: ticket, or sheet with empty rows, or why it cannot be used."""
-    own = with_materials(services.library, {}, services.store, [material])
-    if material.id in own.unusable:
-        return MaterialContent(problem=own.unusable[material.id])
+    materials = with_materials(services.library, {}, services.store, [material])
+    if material.id in materials.unusable:
+        return MaterialContent(problem=materials.unusable[material.id])
     if material.kind == "ticket":
-        return MaterialContent(ticket=own.tickets[material.key])
-    variant = own.library.variant(material.key)
+        return MaterialContent(ticket=materials.tickets[material.key])
+    variant = materials.library.variant(material.key)
     return MaterialContent(variant, row_views(variant, {}, None), question_views(variant, {}, locked=True))
 
 
@@ -268,12 +268,12 @@ def changed_lines(before: str, after: str) -> tuple[ChangedLine, ...]:
     old, new = _numbered(before.splitlines()), _numbered(after.splitlines())
     place = {line: index for index, line in enumerate(new)}
     common = [(index, place[line]) for index, line in enumerate(old) if line in place]
-    found, old_from, new_from = list[ChangedLine](), 0, 0
+    changed, old_from, new_from = list[ChangedLine](), 0, 0
     for old_to, new_to in [*_longest_growing(common), (len(old), len(new))]:
-        found += [ChangedLine("removed", line) for line, _number in old[old_from:old_to] if line]
-        found += [ChangedLine("added", line) for line, _number in new[new_from:new_to] if line]
+        changed += [ChangedLine("removed", line) for line, _number in old[old_from:old_to] if line]
+        changed += [ChangedLine("added", line) for line, _number in new[new_from:new_to] if line]
         old_from, new_from = old_to + 1, new_to + 1
-    return tuple(found)
+    return tuple(changed)
 
 
 def _numbered(lines: Iterable[str]) -> list[tuple[str, int]]:

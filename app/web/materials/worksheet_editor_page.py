@@ -340,10 +340,10 @@ def _differences(newest: Material, typed: Worksheet) -> tuple[Difference, ...]:
     stored = _stored_worksheet(newest)
     if stored is None:
         raise HTTPException(404)
-    theirs, own = stored.settings, typed.settings
-    names = [name for name in setting_labels() if theirs.get(name) != own.get(name)]
+    theirs, typed_settings = stored.settings, typed.settings
+    names = [name for name in setting_labels() if theirs.get(name) != typed_settings.get(name)]
     labels = setting_labels()
-    return tuple(Difference(labels[name], _told(theirs.get(name)), _told(own.get(name))) for name in names)
+    return tuple(Difference(labels[name], _told(theirs.get(name)), _told(typed_settings.get(name))) for name in names)
 
 
 def _told(value: Any) -> str:

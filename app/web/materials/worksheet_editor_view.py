@@ -263,8 +263,8 @@ def _variant(library: Library, texts: EditorTexts, worksheet: Worksheet | None) 
     if model is None or not texts.rows or texts.rows_of != fields["topic"] or fields["topic"] not in TOPICS:
         return None
     notation: NotationKey = next((name for name in NOTATIONS if name == fields["notation"]), "classic")
-    own = model.architecture
-    tokens = worksheet.tokens if worksheet else own.fixed_tokens or min(100, own.max_tokens)
+    architecture = model.architecture
+    tokens = worksheet.tokens if worksheet else architecture.fixed_tokens or min(100, architecture.max_tokens)
     rows, simplified = tuple(row.key for row in texts.rows), fields["kv_head_per_query_head"] == "yes"
     decoder_tokens = worksheet.decoder_tokens if worksheet else None
     sheet = Worksheet(PREVIEW_KEY, "…", model.key, fields["topic"], tokens, rows, notation, simplified, decoder_tokens)

@@ -61,9 +61,10 @@ class LandingPage:
 
 @router.get("/", name="home")
 def show_landing(request: Request, library: LibraryDep, open_to_practice: PracticeOpen) -> Response:
-    """The landing page, with the numbers in the address drawn and the next box asked for; only that part for htmx.
+    """The landing page, with the numbers in the address drawn and the next box asked for; for htmx that part only.
 
-    Nothing is stored. A sheet's parameters, as in links from before the landing page, lead on to that sheet.
+    Nothing is stored. Parameters of a sheet, without any of QUESTIONS, redirect to that sheet. If practice is closed to
+    this browser, there is nothing to try.
     """
     typed = request.query_params
     if typed and not typed.keys() & QUESTIONS.keys():
@@ -97,6 +98,6 @@ def _trial(variant: Variant, typed: Mapping[str, str], *, is_typing: bool) -> Tr
 
 
 def _begins(text: str, answer: int) -> bool:
-    """Whether a text is the beginning of a number and not yet all of it, with or without separators: '4,0' of 4096."""
+    """Whether a text is a proper beginning of a number, with or without separators: '4,0' of 4096; "" is one, too."""
     digits = "".join(filter(str.isdigit, text))
     return digits != str(answer) and str(answer).startswith(digits) and not set(text) - {*digits, *" ,.\u2009\u202f"}

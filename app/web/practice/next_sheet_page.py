@@ -24,10 +24,10 @@ router = APIRouter(include_in_schema=False, dependencies=[Depends(require_practi
 
 @router.post("/practice")
 def finish_practice_sheet(request: Request, services: ServicesDep, form: FormDep) -> Response:
-    """Save what stands in the boxes, take the result of the sheet's attempts into the record, and redirect to the next.
+    """Save what is in the boxes, add the result of the sheet's attempts to the record, and redirect to the next sheet.
 
-    A sheet that is not the one the record asks for, such as an earlier one, leaves the record as it is. A browser
-    without a visitor saves nothing.
+    A sheet that is not the one the record asks for, such as an earlier one, leaves the record as it is. For a browser
+    without a visitor nothing is saved.
     """
     asked = posted_sheet(request, services, form, adds_visitor=False)
     if asked.work:
@@ -49,10 +49,10 @@ def choose_practice_level(
     level: Annotated[str, Form(max_length=60)] = "",
     test: Annotated[str, Form(max_length=60)] = "",
 ) -> Response:
-    """Take the result of the present sheet into the record, and go on with the level that was chosen.
+    """Add the result of the present sheet to the record, and go on with `level`; to test out of it if `test` is filled
+    in.
 
-    The next sheet is one to test out of it with if `test` is filled in. A level that is unknown, or not open yet,
-    changes no more than the sheet.
+    A level that is unknown, or not open yet, is ignored.
     """
     record = record_with_present_sheet(place.library, store, visitor, place.record)
     if level in (each.key for each in Practice(place.library, record).open_levels):
@@ -67,7 +67,7 @@ def reset_practice_record(request: Request, store: StoreDep, place: PracticePlac
 
 
 def _redirect_to_next(request: Request, store: Store, place: PracticePlace, record: PracticeRecord) -> Response:
-    """Redirect to the sheet that this record asks for, and keep the record."""
+    """Store the record, and redirect to the sheet that it asks for."""
     variant = next_sheet(place.library, record).variant
     response = RedirectResponse(sheet_link(variant, practice=1), 303)
     place.keep(request, response, store, record)

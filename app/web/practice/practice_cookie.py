@@ -28,7 +28,7 @@ MAX_COOKIE = 3600  # characters; browsers store cookies of up to 4096
 
 
 def read_record_cookie(request: Request) -> PracticeRecord:
-    """The record in this browser's cookie; a new one where there is none or it cannot be read."""
+    """The record in this browser's cookie; a new one if there is none or it cannot be read."""
     text = request.cookies.get(PRACTICE_COOKIE, "")
     try:
         return read_record(base64.urlsafe_b64decode(text[:MAX_COOKIE].encode("ascii")).decode())
@@ -53,7 +53,7 @@ def _encode(record: PracticeRecord) -> str:
 def record_with_present_sheet(
     library: Library, store: Store, visitor: Visitor | None, record: PracticeRecord
 ) -> PracticeRecord:
-    """The record with what a visitor has done on the sheet that it asks for."""
+    """The record with a visitor's result on the sheet that it asks for; without a readable answer it is skipped."""
     variant = next_sheet(library, record).variant
     attempts = store.latest_attempts(visitor, sheet_key(variant), MAX_ATTEMPTS_READ) if visitor else ()
     return record_with_sheet(library, record, variant, [attempt.answers for attempt in attempts])

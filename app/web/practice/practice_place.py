@@ -42,7 +42,7 @@ class PracticePlace:
         return self.enrolment.course.title if self.enrolment else ""
 
     def keep(self, request: Request, response: Response, store: Store, record: PracticeRecord) -> None:
-        """Keep how far it is now: in the browser's cookie, or with the student."""
+        """Store `record`: in the browser's cookie, or, if it has changed, with the student."""
         if self.enrolment is None:
             set_record_cookie(request, response, record)
         elif record != self.record:
@@ -51,7 +51,7 @@ class PracticePlace:
 
 
 def practice_place(request: Request, services: ServicesDep, visitor: MaybeVisitor) -> PracticePlace:
-    """Where this browser practises: for a course of its student that has switched that on, else on its own."""
+    """Where this browser practises: for a course of its student that has practice, else on its own."""
     return (visitor and _place_in_course(services, visitor)) or PracticePlace(
         services.library, read_record_cookie(request)
     )
@@ -61,7 +61,7 @@ PracticePlaceDep = Annotated[PracticePlace, Depends(practice_place)]
 
 
 def _place_in_course(services: Services, visitor: Visitor) -> PracticePlace | None:
-    """The practice of the browser's student; None without one, and where the course has no sheet to practise."""
+    """The practice of the browser's student; None without one, and if the course has no sheet to practise."""
     found = practising(services.store, visitor)
     if found is None:
         return None
@@ -72,7 +72,7 @@ def _place_in_course(services: Services, visitor: Visitor) -> PracticePlace | No
 
 
 def _record_of(found: Practising) -> PracticeRecord:
-    """The record that is stored with a student; a new one where there is none, or it cannot be read any more."""
+    """The record stored with a student; a new one if there is none, or it can no longer be read."""
     try:
         if found.record:
             return read_record(found.record)

@@ -44,7 +44,7 @@ from app.web.shared.model_menu import ModelMenu, model_menu
 from app.web.shared.permissions import require_practice
 from app.web.shared.services import LibraryDep, Services, ServicesDep, StoreDep
 from app.web.shared.sheet_form import SavedFragment, draw_typed, read_hint_level, read_scale
-from app.web.shared.sheet_template import SheetFormPage
+from app.web.shared.sheet_form_fields import SheetFormPage
 from app.web.shared.sheet_view import (
     all_boxes_right,
     changed_since_check,
@@ -132,10 +132,9 @@ def show_sheet(
 ) -> Response:
     """The sheet as this browser left it: the texts of the last save, and the marks of texts unchanged since a check.
 
-    `checked`, `hint` and `answers` show what the button of that name does: a form sent without script leads here.
-
-    A check that got all of it right also shows the explanation of an earlier misconception. `practice` adds the panel
-    of practice. A choice that cannot be used is shown again with a sentence (404 or 422).
+    `checked`, `hint` and `answers` show what the button of that name does: a form sent without script leads here. A
+    sheet that is all right, or whose answers are shown, also explains an earlier misconception. `practice` adds the
+    panel of practice. A choice that cannot be used is shown again with a sentence and the status of that error.
     """
     library = library_with_model(library_for(request, services, worksheet), services.store, model)
     try:
@@ -156,7 +155,7 @@ def show_sheet(
 
 @router.get("/practice")
 def continue_practice(request: Request, services: ServicesDep, place: PracticePlaceDep) -> Response:
-    """The sheet that comes next for the record, the first one or the one that was left; the record is kept."""
+    """The sheet that the record asks for, the first or the one that was left, with the panel; the record is stored."""
     variant = next_sheet(place.library, place.record).variant
     library = library_with_model(services.library, services.store, variant.model.key)
     asked = replace(opened_sheet(request, services.store, library, variant), practising=True)
@@ -175,7 +174,7 @@ def _open_sheet(
     hint: str = "",
     answers: bool = False,
 ) -> Response:
-    """The page of a sheet as this browser left it (see show_sheet); `place` where the record is not the browser's."""
+    """The page of a sheet as this browser left it: see `show_sheet`; `place` is looked up if None."""
     variant = asked.variant
     draft, attempt = (asked.work.draft, asked.work.last) if asked.work else (None, None)
     report = grade(variant, attempt.answers) if attempt else None
@@ -203,7 +202,7 @@ def open_sheet_code(library: LibraryDep, store: StoreDep, code: str) -> Response
 
 @router.get("/v")
 def find_sheet_code(library: LibraryDep, store: StoreDep, code: str = "") -> Response:
-    """Redirect to the sheet with the code that was typed; a code of no sheet comes back with a sentence (404)."""
+    """Redirect to the sheet with the code that was typed; a code of no sheet gets the form with a sentence (404)."""
     try:
         return RedirectResponse(sheet_link(variant_from_code(library, store, code)), 303)
     except WorksheetError as error:
@@ -223,16 +222,16 @@ def save_sheet(request: Request, services: ServicesDep, form: FormDep) -> Respon
 
 @router.post("/sheet/check")
 def check_sheet(request: Request, services: ServicesDep, form: FormDep) -> Response:
-    """Mark the sheet, store the attempt, and show the marks."""
+    """Mark the sheet, store the attempt, and show the marks; without any readable answer, only the draft is stored."""
     outcome, asked = posted_sheet(request, services, form).done(sheet_actions.check)
     return _respond(request, services, asked, _sheet_page(services, asked, outcome.report))
 
 
 @router.post("/sheet/hint")
 def show_sheet_hint(request: Request, services: ServicesDep, form: FormDep) -> Response:
-    """Mark the sheet and store an attempt as a check does, and show a hint of the level that the form asks for.
+    """Do what a check does, and show a hint of the level that the form asks for.
 
-    Answers equal to those of the last attempt are stored as no second one.
+    Answers equal to those of the last attempt make no second one.
     """
     outcome, asked = posted_sheet(request, services, form).done(sheet_actions.hint)
     report = outcome.report or grade(asked.variant, asked.answers)
@@ -244,7 +243,7 @@ def show_sheet_hint(request: Request, services: ServicesDep, form: FormDep) -> R
 def show_sheet_answers(request: Request, services: ServicesDep, form: FormDep) -> Response:
     """Save the draft, and show the answers under the boxes with the marks of the last attempt.
 
-    Without an attempt no answers are shown, only the advice to make one.
+    Without an attempt, only the advice to make one is shown.
     """
     outcome, asked = posted_sheet(request, services, form).done(sheet_actions.show_answers)
     last = asked.work.last if asked.work else None
@@ -273,7 +272,7 @@ def _try_first() -> str:
 
 
 def _link_after(asked: SheetRequest, page: SheetPage) -> str:
-    """The address of the sheet as a button has left it: checked, with a hint, or with its answers."""
+    """The address of the sheet as a button has left it: with a hint, else with its answers, else checked."""
     shown: dict[str, object] = {"checked": 1}
     if page.hint:
         shown = {"hint": page.hint.level}
@@ -289,9 +288,9 @@ def _link_after(asked: SheetRequest, page: SheetPage) -> str:
 def _with_practice_panel(
     request: Request, services: Services, asked: SheetRequest, page: SheetPage, place: PracticePlace | None = None
 ) -> SheetPage:
-    """The page with the panel of practice, if the sheet belongs to a round of practice.
+    """The page with the panel of practice, if the sheet belongs to a round of practice; `place` is looked up if None.
 
-    A sheet that is all right counts there at once; the cookie gets it when the next sheet is asked for.
+    A sheet that is all right counts there at once; the stored record gets it when the next sheet is asked for.
     """
     variant = asked.variant
     if not page.practising:
@@ -307,10 +306,9 @@ def _with_practice_panel(
 
 
 def _with_explanation(asked: SheetRequest, page: SheetPage) -> SheetPage:
-    """The page with the latest explainable misconception in the visitor's attempts, once the sheet is done.
+    """The page with the latest explainable misconception in the visitor's attempts, if the sheet is done.
 
-    A sheet is done when all of it is right or its answers are shown; before that, and without such a misconception in
-    the last 20 attempts, the page stays as it is.
+    It is done when all of it is right or its answers are shown. Only the last MAX_ATTEMPTS_EXPLAINED attempts count.
     """
     variant, report = asked.variant, page.report
     if asked.work is None or not (page.answers_shown or (report and report.complete)):
@@ -329,9 +327,9 @@ def _sheet_page(
     notice: str = "",
     hinted: Hint | None = None,
 ) -> SheetPage:
-    """The page of a sheet as asked for, with the report's marks, and the answers only where `answers_shown`.
+    """The page of a sheet, with the marks in `report`, and the answers only if `answers_shown`.
 
-    A mark stands only beside the text that it was given for. The next hint is offered until the answers are shown.
+    A mark is shown only next to the text that it was given for. A next hint is offered until the answers are shown.
     """
     variant, answers, library = asked.variant, asked.answers, asked.library
     truth, pointed_at = variant if answers_shown else None, hinted.blanks if hinted else ()
@@ -388,9 +386,9 @@ def _topic_choices(library: Library, topic: str, chosen: str) -> TopicChoices:
 
 
 def _chooser(library: Library, worksheet: str, tokens: str | None) -> Chooser:
-    """The worksheets above the sheet by topic, with this choice and these tokens, the worksheet's own if None.
+    """The worksheets above the sheet by topic, with this choice and these tokens, None for the worksheet's default.
 
-    Of a part of a worksheet it is the whole one; nothing is chosen for a key that the library lacks.
+    A part of a worksheet chooses the whole one; an unknown key chooses nothing.
     """
     chosen = library.worksheets.get(whole_key(worksheet))
     return Chooser(
@@ -401,17 +399,18 @@ def _chooser(library: Library, worksheet: str, tokens: str | None) -> Chooser:
 
 
 def _menu(library: Library, worksheet: str, model: str) -> ModelMenu:
-    """The models for a worksheet with the chosen one, or the worksheet's own where that cannot be used."""
+    """The models for a worksheet; chosen is `model`, or the worksheet's default if that cannot be used."""
     sheet = library.worksheets.get(whole_key(worksheet))
     possible = sheet and model in library.models and library.refusal(sheet.key, model) is None
     return model_menu(library, whole_key(worksheet), model if possible or not sheet else sheet.model)
 
 
 def _suggestions(library: Library, worksheet: str, model: str) -> Iterator[Suggestion]:
-    """What can be opened in place of a sheet that cannot: another length, the worksheet's own model, other worksheets.
+    """What can be opened in place of a sheet that cannot: the model with a length it takes, else the worksheet's
+    default.
 
-    The length is one that the model can take. For a part that a worksheet lacks it is the whole one; nothing is
-    suggested for a worksheet that the library lacks.
+    With another model than the worksheet can have, the model's page, too. For a part that a worksheet lacks it is the
+    whole one; nothing for an unknown worksheet.
     """
     try:
         sheet = library.worksheet(worksheet)

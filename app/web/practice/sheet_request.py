@@ -61,7 +61,7 @@ class SheetRequest:
         return saved_json(self.work.draft if self.work else None, self.sent.edits if self.sent else None)
 
     def done(self, action: Action) -> tuple[Outcome, Self]:
-        """Do an action with what was sent, and store it; the outcome, and the sheet as it is then."""
+        """Do an action with what was sent, and store it; returns its outcome, and the sheet as it is then."""
         assert self.work is not None  # noqa: S101 - only a posted form leads here
         assert self.sent is not None  # noqa: S101
         outcome, work = perform(action, self.variant, self.work, PRACTICE_RULES, self.sent)
@@ -84,11 +84,11 @@ def opened_sheet(request: Request, store: Store, library: Library, variant: Vari
 
 
 def posted_sheet(request: Request, services: Services, form: FormReader, *, adds_visitor: bool = True) -> SheetRequest:
-    """The sheet that a form was sent from, with its boxes as typed; it counts in what the client's network may store.
+    """The sheet that a form was sent from, with its boxes as typed; it charges the network's storage budget.
 
-    The first form that a browser sends adds its visitor, unless `adds_visitor` is off. Fields that are missing or empty
-    mean FIRST_WORKSHEET, and the worksheet's own model and lengths. Raises WorksheetError, TokensError or TopicError
-    for a sheet that does not exist, and BudgetSpentError.
+    The first form that a browser sends adds its visitor, unless `adds_visitor` is False. Fields that are missing or
+    empty mean FIRST_WORKSHEET, and the worksheet's default model and lengths. Raises WorksheetError, TokensError or
+    TopicError for a sheet that does not exist, and BudgetSpentError.
 
     A handler calls this itself: as dependencies, its parts would run in a thread of the pool each, one after the other.
     """
@@ -124,7 +124,8 @@ def library_for(request: Request, services: Services, worksheet: str) -> Library
 def find_variant(
     library: Library, worksheet: str, model: str = "", tokens: str | None = None, decoded: str = ""
 ) -> Variant:
-    """The sheet of a worksheet's key with a model and lengths as typed; where they are left out, the worksheet's own.
+    """The sheet of a worksheet with a model and lengths as typed; what is empty, or `tokens` None, is the worksheet's
+    default.
 
     Raises WorksheetError, TokensError or TopicError for what cannot be used.
     """
@@ -148,7 +149,7 @@ def sheet_key(variant: Variant) -> str:
 
 
 def variant_of_key(library: Library, store: Store, key: str) -> Variant:
-    """The sheet of a `sheet_key`; raises WorksheetError or TokensError where it no longer exists."""
+    """The sheet with this `sheet_key`; raises WorksheetError or TokensError if it no longer exists."""
     worksheet, model, *lengths = key.split("/")
     return library_with_model(library, store, model).variant(worksheet, model, *map(int, lengths))
 

@@ -124,7 +124,7 @@ async def read_run_options(
     head: Annotated[str, Form()] = "",
     background: Annotated[bool, Form()] = False,
 ) -> RunOptions:
-    """The options of a form; fields that are empty or missing have their defaults: float32, and head 0."""
+    """The options of a form; missing or empty ones are the best device, float32 and head 0; head -1 for no number."""
     number = whole_number(head, MAX_HEAD) if head else 0
     return RunOptions(device or None, dtype or "float32", -1 if number is None else number, background)
 
@@ -140,11 +140,11 @@ def start_run(
     client: QueueClient,
     options: RunOptionsDep,
 ) -> Response:
-    """Store the answers as an attempt, unless the last one has them, and start a run beside them.
+    """Store the answers as an attempt, unless the last one has them, and queue a run with them; sets the visitor's
+    cookie.
 
     Without any readable answer, now or in an earlier attempt, nothing is run, since its shapes are the answers; the
-    response then says so. Neither is anything run in the background while many runs wait (204). It sets the
-    visitor's cookie.
+    response then says so. A run in the background is left out while many runs wait (204).
     """
     if options.in_background and _is_busy(services):
         return Response(status_code=204)
@@ -169,11 +169,12 @@ def start_class_run(
     activity_id: int,
     number: int,
 ) -> Response:
-    """Start a run beside the answers on a sheet of an activity, at no cost of an attempt; also after it has closed.
+    """Queue a run with the answers on a sheet of an activity, which costs no attempt; possible after it has closed,
+    too.
 
     While the activity accepts work, the answers are saved. 409 unless the policies let the student run it now: a run
-    shows the answers. Without any readable answer, now or in an earlier attempt, nothing is run, and neither is
-    anything in the background while many runs wait (204). It counts in what this student may store.
+    shows the answers. Without any readable answer, now or in an earlier attempt, nothing is run; a run in the
+    background is left out while many runs wait (204). It counts in what this student may store.
     """
     if options.in_background and _is_busy(services):
         return Response(status_code=204)
@@ -196,10 +197,10 @@ def start_class_run(
 def run_again(
     request: Request, services: ServicesDep, client: QueueClient, run_id: str, options: RunOptionsDep
 ) -> Response:
-    """Start another run of a run's sheet, as it was then, beside the same answers, which are stored as no new attempt.
+    """Queue another run of a run's sheet, as it was then, with the same answers, which make no new attempt.
 
     The device, number format and head are those of this form. 404 for an unknown run. It counts in what this browser's
-    student may store, or else in what the network may.
+    student may store, else in what the network may.
     """
     first, _job = _find_run(services, run_id)
     variant = sheet_of_run(services.library, services.store, first)
@@ -224,7 +225,7 @@ def show_run(request: Request, services: ServicesDep, run_id: str) -> Response:
 
 @router.get("/runs/{run_id}/agreement", dependencies=[Depends(require_run)])
 def show_agreement(services: ServicesDep, run_id: str) -> Response:
-    """What a run says of its sheet in one line, for the page of the sheet; nothing where it came to nothing."""
+    """What a run says of its sheet in one line, for the page of the sheet; empty if it came to nothing."""
     run, job = _find_run(services, run_id)
     variant = sheet_of_run(services.library, services.store, run)
     return render("runs/_agreement.html", _agreement(run, variant, job))
@@ -260,9 +261,9 @@ def _sheet_address(run: Run, variant: Variant) -> str:
 
 
 def _run_page(run: Run, variant: Variant, job: Job | None, *, is_new: bool = False) -> RunPage:
-    """The page of a run: waiting, as long as it has a job, or finished with a result or a problem.
+    """The page of a run: waiting while it has a `job`, or finished with a result or a problem.
 
-    The page of a new one is the first to ask how it goes, and does so sooner: most runs take no longer.
+    If `is_new`, it asks for progress sooner: most runs take no longer.
     """
     result = _result(run)
     page = RunPage(
@@ -280,7 +281,7 @@ def _run_page(run: Run, variant: Variant, job: Job | None, *, is_new: bool = Fal
 
 
 def _waiting_sentence(job: Job | None) -> str:
-    """How many runs are made before one that waits, or else that it goes on."""
+    """How many runs are ahead of one that waits, or that it is running."""
     if job is None or not job.before:
         return _("Running. The first run loads PyTorch, which takes a few seconds.")
     sentence = ngettext("Waiting: one run is ahead of yours.", "Waiting: {count} runs are ahead of yours.", job.before)
@@ -307,10 +308,10 @@ def _with_result(page: RunPage, result: HeadRun) -> RunPage:
 
 
 def _agreement(run: Run, variant: Variant, job: Job | None) -> AgreementFragment:
-    """That torch agrees with every answer, and the shape of the output or of the last row.
+    """That torch agrees with every answer, and the shape of the output or else of the last row.
 
-    Nothing is said of a run without result, nor of answers of which one differs or is missing. Where torch contradicts
-    the answer key, that is said instead.
+    Empty without a result, or if an answer differs or is missing. If torch contradicts the answer key, it says that
+    instead.
     """
     result, row = _result(run), next((row for row in variant.rows if row.key == "output"), variant.rows[-1])
     fragment = AgreementFragment(run.id, job is not None, "", (row.letter,), agrees=bool(result and result.agrees))
@@ -374,7 +375,7 @@ def _shape_text(shape: Iterable[int]) -> str:
 def _fact_lines(result: HeadRun) -> Iterator[tuple[str, str]]:
     """Name and value of each fact: device, number format, time, peak of memory, memory needed, sums of weight rows.
 
-    Time, peak and sums (the least and the largest) are left out where they were not measured.
+    Time, peak and sums (the least and the largest) are left out if they were not measured.
     """
     yield _("Device"), f"{result.device_name} ({result.device})"
     yield _("Number format"), result.dtype
@@ -502,7 +503,7 @@ def _is_busy(services: Services) -> bool:
 def _start(
     services: Services, client: Client, variant: Variant, answers: Answers, options: RunOptions, frozen: FrozenRun
 ) -> Run:
-    """Store a new run, and queue it; one that there is no room for has a problem instead."""
+    """Store a new run, and queue it; if the queue has no room, the run is finished with a problem."""
     settings = {"device": options.device, "dtype": options.dtype, "head": options.head}
     with services.store.transaction():
         run = services.store.add_run(answers, frozen.values, frozen.activity_id, (frozen.snapshot,))
@@ -514,7 +515,7 @@ def _start(
 
 
 def run_queued_head(services: Services, task: Task) -> bytes:
-    """Run the head of a queued run, and store with the run its result, or a sentence on why there is none."""
+    """Run the head of a queued run, and store its result, or a sentence on why there is none; returns b""."""
     run = services.store.find_run(task.job.key)
     if run is None:  # its activity was deleted
         return b""
@@ -535,9 +536,9 @@ def run_queued_head(services: Services, task: Task) -> bytes:
 def _respond(
     request: Request, services: Services, variant: Variant, run: Run | None, link: str, options: RunOptions
 ) -> Response:
-    """Where to watch a new run: in the page for htmx, else on a page of its own; without a run, why there is none.
+    """Where to watch a new run: in the page for htmx, else on a page of its own; if `run` is None, why there is none.
 
-    `link` is the address of the sheet. Of a run in the background, the page shows only whether it agrees.
+    `link` is the address of the sheet. For a run in the background, htmx gets only whether it agrees.
     """
     if run is None:
         page = NoRunPage(link)
@@ -551,9 +552,9 @@ def _respond(
 
 
 def _find_run(services: Services, run_id: str) -> tuple[Run, Job | None]:
-    """The run with that id, and its job while it waits or goes on; raises 404 with a sentence where there is none.
+    """The run with that id, and its job while it waits or is at work; 404 for an unknown run.
 
-    One that has ended without a result or a reason, since it was cancelled or lost, has a problem.
+    One that has ended without a result or a reason, since it was cancelled or lost, gets a problem.
     """
     run, job = services.store.find_run(run_id), None
     if run and not run.finished:
@@ -584,7 +585,7 @@ def _compared_rows(variant: Variant, answers: Answers, shapes: dict[str, list[in
 
 
 def _compare_field(variant: Variant, answers: Answers, blank: Blank, shapes: dict[str, list[int]]) -> ComparedField:
-    """The text of a blank, and whether it reads as the number that torch reports there; spaces alone count as empty."""
+    """The text of a blank, and whether it reads as the number that torch reports; spaces alone are "empty"."""
     typed = answers.get(variant.box(blank), "")
     observed = dict(zip(variant.table[blank.tensor].sides, shapes[blank.tensor], strict=True))[blank]
     read = variant.read(blank, typed)

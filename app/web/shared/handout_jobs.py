@@ -42,8 +42,8 @@ def start_handout(
 
     It has a sheet for each name, or else as many as the options say. `back` is the address of the page that it was
     started from. `activity_sheet` is the id of an activity and the number of its sheet, whose students then have a
-    sheet each. Raises HandoutError for more sheets than a visitor may have, PrinterBusyError for more handouts than may
-    wait, in all or of this client.
+    sheet each. Raises HandoutError if a visitor (`teacher` None) asks for more than MAX_DOWNLOAD_SHEETS,
+    PrinterBusyError if too many handouts wait, in all or of this client.
     """
     sheets = len(names) or options.sheets
     if teacher is None and sheets > MAX_DOWNLOAD_SHEETS:
@@ -66,7 +66,7 @@ def start_handout(
 
 
 def make_handout(services: Services, task: Task) -> bytes:
-    """The PDF of a queued handout; raises HandoutError, and ValueError where its sheets cannot be made any more."""
+    """The PDF of a queued handout; raises HandoutError, or another ValueError, if its sheets can no longer be made."""
     arguments = task.arguments
     options, tickets = HandoutOptions(**arguments["options"]), services.tickets
     make_sheets: MakeSheets

@@ -54,9 +54,9 @@ class OverviewPage:
 @router.get("/class/{activity_id:int}")
 @in_threads("class")
 def show_class_activity(store: StoreDep, access: StudentAccessDep) -> Response:
-    """The sheets and the exit ticket of an activity; while it is open and holds one thing alone, a redirect to that.
+    """The sheets and the exit ticket of an activity; the student counts as present from now on.
 
-    One thing alone is one sheet without an exit ticket, or no sheets. The student counts as present from now on.
+    While it is open, a redirect to its only sheet if it has no exit ticket, or to the ticket if it has no sheets.
     """
     activity, phase = access.activity, access.phase
     ticket_in = store.classwork.arrive(activity.id, access.student.id)
@@ -83,5 +83,5 @@ def show_class_activity(store: StoreDep, access: StudentAccessDep) -> Response:
 @router.get("/class/{activity_id:int}/closing")
 @in_threads("class")
 def show_closing(store: StoreDep, access: StudentAccessDep) -> Response:
-    """When the activity closes for this student, or that it has closed: what an open page asks for now and then."""
+    """When the activity closes for this student, or that it has closed; an open page asks for this now and then."""
     return render("student/_closing.html", ClosingFragment(closing_notice(store, access, is_update=True)))

@@ -45,10 +45,11 @@ def show_class_sheet(
     result: str = "",
     hint: str = "",
 ) -> Response:
-    """The sheet as it was last saved, on whatever device; the student counts as present from now on.
+    """The sheet as last saved, on whatever device; the student counts as present from now on.
 
-    `result` and `hint` are what a button has done: a form sent without script leads here. Before the activity opens, a
-    redirect to the activity's own page.
+    Before the activity opens, a redirect to its own page; 404 if it has fewer sheets. `result` and `hint` are what a
+    button has done, in the address that a form sent without script leads to; both are ignored once nothing can be
+    typed.
     """
     activity = access.activity
     asked = opened_class_sheet(services, access, number, scale)
@@ -68,10 +69,10 @@ def show_class_sheet(
 @router.post("/class/{activity_id:int}/{number:int}/save")
 @in_threads("class")
 def save_class_sheet(request: Request, services: ServicesDep, form: FormDep, activity_id: int, number: int) -> Response:
-    """Merge what was typed into the stored draft, and answer with what is stored and its drawing; nothing is marked.
+    """Merge what was typed into the stored draft; return what is stored and its drawing; nothing is marked.
 
-    Under exam conditions the answer holds no drawing, and neither while several others are written down or one is
-    drawn: then the page asks for it a little later, so that answers come first. 409 unless the activity accepts work.
+    There is no drawing under exam conditions, nor while more than MAX_BUSY_WHEN_DRAWN threads are busy or another save
+    is drawn: then the page asks for it later, so that answers come first. 409 unless the activity accepts work.
     """
     is_calm = services.threads["class"].borrowed_tokens <= MAX_BUSY_WHEN_DRAWN
     may_draw = is_calm and _drawing_save.acquire(blocking=False)
@@ -97,7 +98,7 @@ def take_class_product(
 ) -> Response:
     """Put the shape of a result, worked out in an exhibit, into its boxes, and go back to the sheet.
 
-    Once no attempt is left, its boxes stay as they are. 409 unless the activity accepts work.
+    409 unless the activity accepts work. Once no attempt is left, nothing is changed.
     """
     asked = posted_class_sheet(request, services, form, activity_id, number)
     require_open(asked.access)

@@ -31,7 +31,7 @@ from app.web.shared.activity_steps import (
 from app.web.shared.permissions import StudentAccess
 from app.web.shared.services import Services
 from app.web.shared.sheet_form import Drawing, draw_typed, read_hint_level, saved_json
-from app.web.shared.sheet_template import SheetFormPage
+from app.web.shared.sheet_form_fields import SheetFormPage
 from app.web.shared.sheet_view import (
     all_boxes_right,
     changed_since_check,
@@ -67,7 +67,7 @@ class ClassSheetPage(SheetFormPage):
 
 
 def render_class_sheet(request: Request, page: ClassSheetPage, status: int = 200) -> Response:
-    """The sheet as HTML: its form alone for a script, which puts it in the place of the one it has sent."""
+    """The sheet as HTML: for htmx its form alone, else the whole page."""
     template = "_class_sheet_form" if is_htmx(request) else "class_sheet"
     return render(f"student/{template}.html", page, status)
 
@@ -75,7 +75,7 @@ def render_class_sheet(request: Request, page: ClassSheetPage, status: int = 200
 def make_class_sheet_page(services: Services, asked: ClassSheetRequest, hinted: Hint | None = None) -> ClassSheetPage:
     """The sheet with what the activity lets the student see and do at this moment.
 
-    Marks are those of the last attempt, where they may be seen; answers are shown once the activity has closed.
+    Marks are those of the last attempt, if they may be seen; answers are shown once the activity has closed.
     """
     access, variant, answers, key = asked.access, asked.variant, asked.answers, asked.sheet.key
     rules, work = asked.rules, asked.work
@@ -145,9 +145,10 @@ def make_class_sheet_page(services: Services, asked: ClassSheetRequest, hinted: 
 
 
 def as_it_counts(asked: ClassSheetRequest) -> ClassSheetRequest:
-    """Once the activity has closed, the sheet with the answers that count, which may not be those of the last save.
+    """Once the activity has closed, the sheet with the answers of the last attempt, which may not be those of the last
+    save.
 
-    A paper may have been entered since, or what was typed after handing in was not taken in.
+    Unchanged before, and if the last attempt answers other sizes.
     """
     last = asked.work.last if asked.rules.shows_answers else None
     return asked if last is None or asked.work.has_other_numbers else replace(asked, typed=last.answers)
@@ -156,7 +157,11 @@ def as_it_counts(asked: ClassSheetRequest) -> ClassSheetRequest:
 def _primary(
     rules: Rules, last: ClassAttempt | None, report: Report | None, *, locked: bool, can_hand_in: bool
 ) -> Primary:
-    """The button to press now: check until all is right, where a check shows marks; then hand in; then go on."""
+    """The button to press next: "next" once handed in; "check" until all is right, if a check shows marks; then
+    "hand-in".
+
+    Empty if there is nothing to press.
+    """
     if last is not None and last.handed_in:
         return "next"
     if rules.can_check and not locked and not (report and report.complete):
@@ -165,13 +170,13 @@ def _primary(
 
 
 def hint_on_last(services: Services, asked: ClassSheetRequest, level: str) -> Hint | None:
-    """A hint of that level on the last attempt; None where there is none to have."""
+    """A hint of that level on the last attempt; None if there is none to give."""
     last = asked.work.last if can_hint(asked.variant, asked.work, asked.rules) else None
     return write_hint(*_stored_report(services, asked, last), read_hint_level(level)) if last else None
 
 
 def drawn_sheet(asked: ClassSheetRequest, variant: Variant) -> Drawing | None:
-    """What was typed, drawn as shapes of this version of the sheet, as far as the rules show it."""
+    """What was typed, drawn as shapes of this version of the sheet; None while the rules give no help."""
     rules = asked.rules
     if not rules.gives_help:
         return None
@@ -185,10 +190,10 @@ def drawn_sheet(asked: ClassSheetRequest, variant: Variant) -> Drawing | None:
 
 
 def raise_refusal(request: Request, services: Services, asked: ClassSheetRequest, outcome: Outcome) -> Response:
-    """The sheet as typed, with the reason why a button does nothing (409).
+    """The sheet as typed, with the reason why a button did nothing (409).
 
-    For a script, before the activity opens, and for a button that the page doesn't have, the 409 is raised instead: the
-    page that the script is on has what was typed.
+    It raises the 409 instead for htmx, before the activity opens, and for a check or hint that the rules refuse: the
+    page that the script is on still has what was typed.
     """
     if outcome.result == "marks-later":
         raise HTTPException(409, _("In this activity, marks are shown after you hand in."))
@@ -205,7 +210,7 @@ def raise_refusal(request: Request, services: Services, asked: ClassSheetRequest
 
 
 def page_after(asked: ClassSheetRequest, page: ClassSheetPage, result: str) -> ClassSheetPage:
-    """The page with the sentence about the result of an action, and with the button to press next."""
+    """The page with the sentence about the result of an action, and the button to press next; unchanged for others."""
     handed_in = page.last is not None and page.last.handed_in
     if result == "checked":
         return replace(page, focused=first_to_mend(page.rows))
@@ -236,9 +241,9 @@ def _remark(last: ClassAttempt) -> str:
 
 
 def _notice(asked: ClassSheetRequest, marked: Variant) -> str:
-    """What a student should know about the marks: they are for numbers on paper, or for an older version of the sheet.
+    """What a student should know about the marks: they are for other numbers on paper, or another version of the sheet.
 
-    Empty where the marks are those of the sheet on this page.
+    Empty if the marks are those of the sheet on this page.
     """
     if asked.work.has_other_numbers:
         return _("Your last attempt was on paper, with different numbers. Your instructor has its marks.")
@@ -250,7 +255,7 @@ def _notice(asked: ClassSheetRequest, marked: Variant) -> str:
 
 
 def _stored_report(services: Services, asked: ClassSheetRequest, attempt: ClassAttempt) -> tuple[Variant, Report]:
-    """The marks that are stored with an attempt, as a report, and the version of the sheet that gave them."""
+    """The version of the sheet that gave an attempt's stored marks, and the marks as a report."""
     if attempt is asked.work.last and asked.work.report:  # just graded
         return asked.variant, asked.work.report
     item = asked.activity.content.items[asked.number - 1]
@@ -258,9 +263,10 @@ def _stored_report(services: Services, asked: ClassSheetRequest, attempt: ClassA
 
 
 def _explanation(services: Services, asked: ClassSheetRequest) -> Explanation | None:
-    """The latest misconception that can be explained in the student's attempts on this sheet; None without one.
+    """The misconception explained by the newest attempt on this sheet that allows it; None without one.
 
-    It shows answers, so it is for a sheet that is all right, or whose answers are shown.
+    Only the last MAX_ATTEMPTS_EXPLAINED are looked at. It shows answers, so it is for a sheet that is all right, or
+    whose answers are shown.
     """
     for attempt in asked.work.newest_attempts[:MAX_ATTEMPTS_EXPLAINED]:
         if not asked.work.answers_other_numbers(attempt):

@@ -27,7 +27,7 @@ router = APIRouter(include_in_schema=False)
 def show_exit_ticket(store: StoreDep, access: StudentAccessDep) -> Response:
     """The exit ticket, or that it has been handed in; the student counts as present from now on.
 
-    Before the activity opens, a redirect to the activity's own page; 404 where it has no exit ticket.
+    Before the activity opens, a redirect to its own page; 404 if it has no exit ticket.
     """
     if access.phase == "waiting":
         return RedirectResponse(url_for("show_class_activity", activity_id=access.activity.id), 303)
@@ -38,11 +38,11 @@ def show_exit_ticket(store: StoreDep, access: StudentAccessDep) -> Response:
 @router.post("/class/{activity_id:int}/ticket")
 @in_threads("class")
 def hand_in_exit_ticket(store: StoreDep, access: StudentAccessDep, form: FormDep) -> Response:
-    """Store the answers that are not blank, and redirect to the ticket; a second one of a student changes nothing.
+    """Store the answers that are not blank, and redirect to the ticket; a second ticket of a student changes nothing.
 
-    A ticket whose answers do not suffice comes back as typed with what is missing (422), as do one from a page that
-    asked or promised something else, and one while the activity is not open (409). Before it opens, a redirect to the
-    activity's own page. Answers are stored without the student where the activity's tickets are anonymous.
+    In this order: before the activity opens, a redirect to its own page; then the ticket as typed, with 409 if the
+    activity does not accept work, 422 if its page asked or promised something else, 422 if the answers do not suffice.
+    Answers are stored without the student if the activity's tickets are anonymous.
     """
     activity, form_id = access.activity, read_form_id(form)
     if access.phase == "waiting":
@@ -66,7 +66,7 @@ def hand_in_exit_ticket(store: StoreDep, access: StudentAccessDep, form: FormDep
 
 
 def _respond_with_new_promise(form: FormReader, page: TicketPage) -> Response:
-    """The ticket as typed, with what it asks and promises now, for a form that was promised something else (422)."""
+    """The ticket as typed, with what it asks and promises now, and answers to questions it no longer asks (422)."""
     problem = _(
         "Your instructor has changed this ticket, so nothing was handed in. Read it again before you hand it in."
     )

@@ -53,7 +53,7 @@ class TicketPage:
 
 
 def make_ticket_page(store: Store, access: StudentAccess, form_id: str, ticket_in: bool) -> TicketPage:
-    """The page with the questions and the activity's sheets, nothing typed; raises 404 without an exit ticket."""
+    """The page with the questions and the activity's sheets, nothing typed; 404 without an exit ticket."""
     ticket = frozen_ticket(access.activity.content)
     if ticket is None:
         raise HTTPException(404)
@@ -65,7 +65,7 @@ def make_ticket_page(store: Store, access: StudentAccess, form_id: str, ticket_i
 
 
 def read_ticket_form(form: FormReader, ticket: Ticket) -> dict[str, tuple[str, ...]]:
-    """What a form holds for each question: what was chosen, or the text; nothing where it was left blank."""
+    """What a form holds for each question: the choices, or the text; an empty tuple if it was left blank."""
     return {question.key: _typed_answer(form, question) for question in ticket.questions}
 
 

@@ -105,7 +105,7 @@ def show_join_form() -> Response:
 @router.post("/join")
 @in_threads("class")
 def enter_join_code(request: Request, services: ServicesDep, form: FormDep) -> Response:
-    """Redirect to the names of the activity with that code; an unknown one comes back with a sentence (404).
+    """Redirect to the names of the activity with that code; an unknown code gets the form with a sentence (404).
 
     An unknown code counts as a failure of the network; after too many, 429.
     """
@@ -119,7 +119,7 @@ def enter_join_code(request: Request, services: ServicesDep, form: FormDep) -> R
 @router.get("/join/{code}")
 @in_threads("class")
 def show_name_form(request: Request, services: ServicesDep, visitor: VisitorInClass, code: str) -> Response:
-    """A field for the name, for everybody who has the code; the names on the roster only where the activity lists them.
+    """A field for the name, for everybody who has the code, and the unclaimed names if the activity lists them.
 
     An unknown code leads to the form for the code (404) and counts as a failure of the network.
     """
@@ -132,9 +132,10 @@ def show_name_form(request: Request, services: ServicesDep, visitor: VisitorInCl
 @router.get("/join/{code}/names")
 @in_threads("class")
 def suggest_names(request: Request, services: ServicesDep, code: str, name: str = "") -> Response:
-    """A few names on the roster that begin as the typed one does, as buttons under the field; none for short ones.
+    """A few names on the roster that begin like the typed one, as buttons; none for short ones: see `suggested_names`.
 
-    None either once a network has asked a thousand times in the course; names can still be typed in full.
+    None, either, once the network has asked too often in this course; names can still be typed in full. An unknown code
+    leads to the form for the code (404).
     """
     joinable = _find_by_code(request, services.store, services.limits, code)
     if joinable is None:
@@ -192,7 +193,8 @@ def join_activity(
 @router.get("/join/{code}/joined")
 @in_threads("class")
 def show_joined(request: Request, services: ServicesDep, visitor: VisitorInClass, code: str) -> Response:
-    """The resume code of the student who has just joined in this browser; anybody else is led to the activity.
+    """The resume code of the student who has just joined in this browser; other browsers are redirected to the
+    activity.
 
     An unknown join code leads to the form for the code (404).
     """
@@ -221,8 +223,8 @@ def show_resume_form() -> Response:
 def resume_enrolment(request: Request, services: ServicesDep, visitor: VisitorInClass, form: FormDep) -> Response:
     """Enrol this browser as the student with that resume code, and redirect to the page of all their courses.
 
-    An unknown code comes back with a sentence (422), stores nothing, and counts as a failure of the network; after too
-    many, 429.
+    An unknown code gets the form with a sentence (422), stores nothing, and counts as a failure of the network; after
+    too many, 429.
     """
     network, typed = client_network(request), form.single_line("code", MAX_CODE)
     student = services.store.roster.find_by_resume_code(typed)
@@ -246,7 +248,7 @@ def _find_by_code(request: Request, store: Store, limits: RateLimits, typed: str
     """The activity with that join code, however it is typed, and its course; None for an unknown code.
 
     Drafts and archived courses count as unknown. An unknown code counts as a failure of the client's network; after too
-    many of them it raises TooManyGuessesError, while a right code passes: a whole class may be behind one address.
+    many it raises TooManyGuessesError, while a right code still works: a whole class may share one address.
     """
     joinable = store.activities.by_code(typed) if normalised_code(typed) else None
     if joinable is None:
@@ -257,7 +259,7 @@ def _find_by_code(request: Request, store: Store, limits: RateLimits, typed: str
 
 
 def _may_see_names(limits: RateLimits, network: str, course: Course) -> bool:
-    """Whether names on the roster of a course are suggested to a network once more."""
+    """Whether names on a course's roster may be suggested to this network once more; counts the request if so."""
     key = f"{network} {course.id}"
     try:
         limits.check("names", key)
@@ -289,7 +291,10 @@ def _has_closed(store: Store, activity: Activity) -> bool:
 
 
 def _typed_name(form: FormReader) -> str:
-    """The suggested name that was pressed, else the one that was typed, else the one that was picked from the list."""
+    """The name in the form: the suggested one that was pressed, else the typed one, else the one picked from the list.
+
+    A form that says `new` leaves out suggestions.
+    """
     fields = ("name", "picked") if form.raw("new") else ("suggested", "name", "picked")
     return next(filter(None, (form.single_line(field, MAX_NAME) for field in fields)), "")
 
@@ -302,11 +307,11 @@ def _enrol(
     form: FormReader,
     secret: FormSecret,
 ) -> tuple[Visitor, Student, str]:
-    """Enrol this browser under the name of the form, and count the student as present in the activity.
+    """Enrol this browser under the name of the form, and count the student as present, in one transaction.
 
     Returns the visitor, who is added if None is given; the student; and their resume code, empty if they keep the one
-    they have. The secret decides the new visitor's token and the code. One transaction: all of it is stored, or
-    nothing, where _NameRefusedError is raised.
+    they have. The secret decides the new visitor's token and the code, so that the same form sent twice is one student.
+    Raises _NameRefusedError, and stores nothing.
     """
     (activity, course), network = joinable, client_network(request)
     typed = f"{form.single_line('number', MAX_NAME)} {_typed_name(form)}"
@@ -323,10 +328,10 @@ def _join_under_name(
 ) -> tuple[Student, str]:
     """Enrol the visitor under the name of the form: the student, and their resume code, empty if it stays as it was.
 
-    In this order: the student that this browser works as already, if asked to stay or if the same form was sent
-    before; a free name of the roster; a new student, where no name of the roster is similar or the form says that none
-    of those is meant. `code` becomes the resume code, except where they were asked to stay. Raises _NameRefusedError
-    where the name is taken or missing, something has to be asked, or the network has brought very many new names.
+    In this order: the student that this browser works as already, if asked to stay or if the same form was sent before;
+    a free name of the roster; a new student, if no name of the roster is similar or the form says that none of those is
+    meant. `code` becomes the resume code, unless they were asked to stay. Raises _NameRefusedError if the name is taken
+    or missing, something has to be asked, or the network has brought too many new names.
     """
     roster, name = services.store.roster, _typed_name(form)
     current = roster.enrolled_student(visitor.id, course.id)

@@ -43,8 +43,8 @@ def show_leave_form(request: Request, store: StoreDep, access: OwnEnrolment) -> 
 def leave_course(request: Request, store: StoreDep, access: OwnEnrolment, form: FormDep) -> Response:
     """End this browser's enrolment, so that somebody else can join in it; the student's work stays.
 
-    The browser's drafts and what it keeps of pages are cleared, and with its last enrolment it is forgotten as a
-    visitor. Asked for a new code, redirect to the form, which shows it; the old one is void.
+    The browser's cache and drafts are cleared, and with its last enrolment its visitor's cookies. If the form `wants` a
+    code, nothing ends: a new resume code replaces the old one, and a redirect to the form shows it.
     """
     if form.raw("wants") == "code":
         student, mine = access.enrolment.student, url_for("show_my_work")

@@ -65,9 +65,9 @@ class MyWorkPage:
 @router.get("/mine")
 @in_threads("class")
 def show_my_work(request: Request, store: StoreDep, visitor: VisitorInClass, signed_out: str = "") -> Response:
-    """Every course that this browser is enrolled in, with its activities; an invitation to join where there is none.
+    """Every course that this browser is enrolled in, with its activities; an invitation to join if there is none.
 
-    After signing out, the page has the browser drop the drafts it holds; a link on another site cannot do that.
+    After signing out, the page has the browser drop its drafts; a link on another site cannot do that.
     """
     enrolments = store.roster.enrolments(visitor.id) if visitor else ()
     from_here = request.headers.get("sec-fetch-site", "same-origin") == "same-origin"
@@ -82,7 +82,7 @@ def show_my_work(request: Request, store: StoreDep, visitor: VisitorInClass, sig
 @router.post("/mine/{student_id:int}/code")
 @in_threads("class")
 def renew_resume_code(request: Request, store: StoreDep, access: OwnEnrolment) -> Response:
-    """Give the student a new resume code, shown beside its course on the page of all courses; the old one is void."""
+    """Give the student a new resume code, which replaces the old one, and show it next to its course."""
     code, course = store.roster.renew_code(access.enrolment.student), access.enrolment.course
     page = url_for("show_my_work")
     return redirect_with_secret(request, f"{page}#course-{course.id}", code, page)
@@ -91,7 +91,7 @@ def renew_resume_code(request: Request, store: StoreDep, access: OwnEnrolment) -
 def _course_section(request: Request, store: Store, enrolment: Enrolment) -> CourseSection:
     """A course with its activities, newest first: those the student has opened, and those they have not.
 
-    Drafts are left out, and so are closed ones that they never opened. A resume code from minutes ago is shown.
+    Left out are drafts, and closed activities that they never opened. A resume code from minutes ago is shown.
     """
     student = enrolment.student
     attended = dict(store.classwork.attended(student.id))  # by activity: whether the exit ticket was handed in
@@ -117,10 +117,9 @@ def _activity_line(
     drafts: Collection[_SheetId],
     ticket_in: bool,
 ) -> ActivityLine:
-    """An activity with its phase now and its sheets in order, each with what became of it.
+    """An activity with its phase and its sheets in order, each with what became of it; no sheets before it opens.
 
-    `last` holds the student's last attempts by activity id and sheet key, `drafts` those they have typed on. Nobody
-    learns what the sheets are before it opens.
+    `last` has the student's last attempts by activity id and sheet key, `drafts` the sheets they have typed on.
     """
     if phase == "waiting":
         return ActivityLine(activity, phase, (), ticket_in)
@@ -133,14 +132,14 @@ def _activity_line(
 
 
 def _sheet_line(activity: Activity, phase: Phase, title: str, last: ClassAttempt | None, has_draft: bool) -> SheetLine:
-    """A sheet with what became of it, and the last attempt's score where the activity's policies show marks by now."""
+    """A sheet with what became of it, and the last attempt's score if its marks are visible in this phase."""
     visible = last is not None and activity.policies.marks_visible(phase, last.handed_in)
     score = _("{score:g} of {total}").format(score=last.score, total=last.out_of) if last and visible else ""
     return SheetLine(title, _sheet_state(last, has_draft), score)
 
 
 def _sheet_state(last: ClassAttempt | None, has_draft: bool) -> str:
-    """What became of a sheet, in words: a draft counts for nothing until it is handed in or taken in."""
+    """What became of a sheet, in words, by its last attempt or, without one, whether there is a draft."""
     if last is None:
         return _("saved, not handed in") if has_draft else _("not started")
     if last.taken_in:

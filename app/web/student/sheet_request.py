@@ -89,7 +89,7 @@ class ClassSheetRequest:
         return self.sent.edits if self.sent else None
 
     def done(self, action: Action) -> tuple[Outcome, Self]:
-        """Do an action with what was sent, and store it; the outcome, and the sheet as it is then."""
+        """Do an action with what was sent, and store it; returns its outcome, and the sheet as it is then."""
         assert self.sent is not None  # noqa: S101 - only a posted form leads here
         outcome, work = perform(action, self.variant, self.work, self.rules, self.sent)
         typed = work.draft.answers if work.draft and outcome.result == "saved" else outcome.answers
@@ -97,7 +97,7 @@ class ClassSheetRequest:
 
 
 def opened_class_sheet(services: Services, access: StudentAccess, number: int, scale: str) -> ClassSheetRequest:
-    """The sheet of that number, from 1, as it was last saved; raises 404 where the activity has fewer sheets."""
+    """Sheet `number`, from 1, as last saved; 404 if the activity has fewer sheets."""
     work = class_work(services, access, number)
     return ClassSheetRequest(
         access, number, work.sheet, work, work.draft.answers if work.draft else {}, read_scale(scale)
@@ -107,10 +107,10 @@ def opened_class_sheet(services: Services, access: StudentAccess, number: int, s
 def posted_class_sheet(
     request: Request, services: Services, form: FormReader, activity_id: int, number: int
 ) -> ClassSheetRequest:
-    """The sheet that a student's form was sent from; raises 404 where the activity has fewer sheets.
+    """The sheet that a student's form was sent from; 404 if the activity has fewer sheets.
 
-    The form names the key of its sheet, by which one query reads the student, the activity and the work on the sheet.
-    A handler calls this itself: as dependencies, its parts would run in a thread of the pool each, one after the other.
+    The form names the key of its sheet, by which one query reads the student, the activity and the work on the sheet. A
+    handler calls this itself: as dependencies, its parts would run in a thread of the pool each, one after the other.
     """
     access = student_access(request, services, activity_id, form.single_line("sheet"))
     work = class_work(services, access, number)
@@ -134,7 +134,7 @@ def sent_class_sheet(
 
 
 def class_work(services: Services, access: StudentAccess, number: int) -> ClassWork:
-    """A student's work on the sheet of that number, from 1; raises 404 where the activity has fewer."""
+    """A student's work on sheet `number`, from 1; 404 if the activity has fewer sheets."""
     if not 1 <= number <= len(access.activity.content.items):
         raise HTTPException(404)
     key = sheet_key_of(access.activity, access.student, number)
@@ -147,7 +147,7 @@ def class_work(services: Services, access: StudentAccess, number: int) -> ClassW
 
 
 def require_open(access: StudentAccess) -> None:
-    """Raise 409 with a sentence where the activity takes nothing in: before it opens, and once the grace is over.
+    """Raise 409 with a sentence if the activity accepts nothing: before it opens, and once the grace is over.
 
     `X-Refused: closed` tells the script of the page that nothing will be saved any more.
     """
@@ -166,21 +166,18 @@ def not_open(access: StudentAccess) -> HTTPException:
 
 
 def promised_otherwise(form: FormReader, promise: str) -> bool:
-    """Whether a form was sent from a page that promised something else; one without a promise was promised nothing."""
+    """Whether the form's page promised something else than `promise`; False for a form without a promise."""
     return form.optional("promise") not in (None, promise)
 
 
 def read_form_id(form: FormReader) -> str:
-    """The id of the form that was sent, which the page was given; a new one where it is missing or malformed."""
+    """The id of the form, which its page was given; a new one if it is missing or malformed."""
     text = form.raw("form_id")
     return text if re.fullmatch(r"[\w-]{8,40}", text, re.ASCII) else secrets.token_urlsafe(16)
 
 
 def request_id(form: FormReader, answers: Answers) -> str:
-    """An id by which the database knows a request that is sent again.
-
-    The same form with the same answers has the same id, and another one once anything in the boxes has changed.
-    """
+    """The id of a request, which stays the same if the same form is sent again with the same answers."""
     text = json.dumps(answers, sort_keys=True)
     return f"{read_form_id(form)}.{hashlib.sha256(text.encode()).hexdigest()[:16]}"
 

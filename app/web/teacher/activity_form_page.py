@@ -145,8 +145,8 @@ def add_activity(services: ServicesDep, access: EditableCourse, form: FormDep) -
     if _only_arranges(form):
         return _arrange_form(services, access, None, texts, form)
     try:
-        own = _materials(services, access)
-        offer = Offer(_with_models(services, own.library, texts), own.tickets)
+        materials = _materials(services, access)
+        offer = Offer(_with_models(services, materials.library, texts), materials.tickets)
         plan, content = read_activity_form(offer, course.time_zone, texts)
     except ActivityFormError as error:
         return _refuse_form(services, access, None, texts, error, state)
@@ -176,10 +176,10 @@ def change_activity(services: ServicesDep, access: EditableActivity, form: FormD
     """
     if _only_arranges(form):
         return _arrange_form(services, access, access.activity, _merged_texts(access, access.activity, form), form)
-    activity, own = access.activity, _materials(services, access)
+    activity, usable = access.activity, _materials(services, access)
     texts, state, store = _merged_texts(access, activity, form), _form_state(form), services.store
     offer = offer_of(
-        own.library, own.tickets, store, activity, corrections=state.corrections, new_ticket=state.new_ticket
+        usable.library, usable.tickets, store, activity, corrections=state.corrections, new_ticket=state.new_ticket
     )
     offer = replace(offer, library=_with_models(services, offer.library, texts))
     try:
@@ -252,9 +252,9 @@ def _with_exact_times(plan: Plan, texts: ActivityTexts, activity: Activity, time
     """
     stored = texts_of(activity.plan, activity.content, time_zone)
     times = {"opens": activity.plan.opens_at, "closes": activity.plan.closes_at}
-    kept: dict[str, Any] = {f"{name}_at": time for name, time in times.items()
+    unchanged: dict[str, Any] = {f"{name}_at": time for name, time in times.items()
                             if texts.fields[name] == stored.fields[name]}  # fmt: skip
-    return replace(plan, **kept)
+    return replace(plan, **unchanged)
 
 
 def _form_texts(form: FormReader, prefix: str = "") -> ActivityTexts:
@@ -365,13 +365,13 @@ def _activity_form_page(
     `activity` is None for a new one. Chosen worksheets that are no longer offered are left out. Newer versions are
     offered only once the activity is no draft.
     """
-    own = _materials(services, access)
-    offer = offer_of(own.library, own.tickets, services.store, activity)
+    materials = _materials(services, access)
+    offer = offer_of(materials.library, materials.tickets, services.store, activity)
     library = _with_models(services, offer.library, texts, state.imported)
     phase = activity.phase(services.store.now()) if activity else "draft"
     corrected = {sheet.key for sheet in offer.corrected} if phase != "draft" else set()
     chosen = tuple(
-        _worksheet_view(library, sheet, _sheet_link(own, sheet.key, sheet), sheet.key in corrected, state)
+        _worksheet_view(library, sheet, _sheet_link(materials, sheet.key, sheet), sheet.key in corrected, state)
         for sheet in texts.worksheets
         if sheet.key in library.worksheets
     )
@@ -385,11 +385,11 @@ def _activity_form_page(
         shown=texts_of(activity.plan, activity.content, access.course.time_zone) if activity else None,
         shown_phase=state.shown_phase or phase,
         chosen=chosen,
-        worksheets=_worksheet_groups(library, own, access, texts, state),
+        worksheets=_worksheet_groups(library, materials, access, texts, state),
         imported=state.imported,
-        tickets=_ticket_groups(offer, own, access, texts, state),
+        tickets=_ticket_groups(offer, materials, access, texts, state),
         new_ticket=("taken" if state.new_ticket else "offered") if newer else "",
-        unusable=_unusable(services, access, own),
+        unusable=_unusable(services, access, materials),
         practice_is_open=services.settings.practice,
         reopens=state.reopens,
         search=state.search,
@@ -397,7 +397,7 @@ def _activity_form_page(
 
 
 def _worksheet_groups(
-    library: Library, own: OwnMaterials, access: CourseAccess, texts: ActivityTexts, state: FormState
+    library: Library, materials: OwnMaterials, access: CourseAccess, texts: ActivityTexts, state: FormState
 ) -> tuple[ChoiceGroup, ...]:
     """The worksheets that are not chosen yet: the course's, the teacher's, then the library's by topic; no empty
     groups.
@@ -410,32 +410,33 @@ def _worksheet_groups(
     for sheet in library.worksheets.values():
         if sheet.key in texts.keys:
             continue
-        group = _owner(own, access, sheet.key) or sheet.topic
+        group = _owner(materials, access, sheet.key) or sheet.topic
         words = f"{sheet.title} {topics[sheet.topic]} {library.model(sheet.model).name} {headings[group]}"
-        link, is_found = _sheet_link(own, sheet.key), _finds(state.search, words)
+        link, is_found = _sheet_link(materials, sheet.key), _finds(state.search, words)
         groups[group].append(FormChoice(sheet.key, sheet.title, words, link, is_found=is_found))
     return tuple(ChoiceGroup(group, headings[group], tuple(entries)) for group, entries in groups.items() if entries)
 
 
 def _ticket_groups(
-    offer: Offer, own: OwnMaterials, access: CourseAccess, texts: ActivityTexts, state: FormState
+    offer: Offer, materials: OwnMaterials, access: CourseAccess, texts: ActivityTexts, state: FormState
 ) -> tuple[ChoiceGroup, ...]:
     """The exit tickets: the library's, the course's, the teacher's, no empty groups; the chosen one is always found."""
     headings = {"library": "", "course": _("This course’s exit tickets"), "mine": _("My exit tickets")}
     groups: dict[str, list[FormChoice]] = {group: [] for group in headings}
     for ticket in offer.tickets.values():
-        group, chosen = _owner(own, access, ticket.key) or "library", ticket.key == texts.fields["ticket"]
+        group, chosen = _owner(materials, access, ticket.key) or "library", ticket.key == texts.fields["ticket"]
         words = f"{ticket.title} {headings[group]}"
         is_found = chosen or _finds(state.search, words)
-        link = url_for("show_material", material_id=own.by_key[ticket.key].id) if ticket.key in own.by_key else ""
+        material = materials.by_key.get(ticket.key)
+        link = url_for("show_material", material_id=material.id) if material else ""
         choice = FormChoice(ticket.key, ticket.title, words, link, chosen, is_found, ticket.anonymous)
         groups[group].append(choice)
     return tuple(ChoiceGroup(group, headings[group], tuple(entries)) for group, entries in groups.items() if entries)
 
 
-def _owner(own: OwnMaterials, access: CourseAccess, key: str) -> Literal["course", "mine", ""]:
+def _owner(materials: OwnMaterials, access: CourseAccess, key: str) -> Literal["course", "mine", ""]:
     """Who owns a material that can be used: "course", or "mine" for the teacher; "" for every other key."""
-    material = own.by_key.get(key)
+    material = materials.by_key.get(key)
     if material is None:
         return ""
     return "course" if material.course_id == access.course.id else "mine"
@@ -459,17 +460,17 @@ def _unusable(services: Services, access: CourseAccess, own: OwnMaterials) -> tu
     )
 
 
-def _sheet_link(own: OwnMaterials, key: str, texts: WorksheetTexts | None = None) -> str:
+def _sheet_link(materials: OwnMaterials, key: str, texts: WorksheetTexts | None = None) -> str:
     """The address of a worksheet as it is now: its material page, or its sheet in the library; "" if only an activity
     still has it.
 
     A library sheet opens with the model and tokens of `texts`, if either is filled in; `texts` is ignored for a
     material.
     """
-    if material := own.by_key.get(key):
+    if material := materials.by_key.get(key):
         return url_for("show_material", material_id=material.id)
     chosen = {"model": texts.model, "tokens": texts.tokens} if texts and (texts.model or texts.tokens) else {}
-    return url_for("show_sheet", worksheet=key, **chosen) if key in own.library.worksheets else ""
+    return url_for("show_sheet", worksheet=key, **chosen) if key in materials.library.worksheets else ""
 
 
 def _worksheet_view(

@@ -92,8 +92,8 @@ def open_activity(services: ServicesDep, access: EditableActivity) -> Response:
     """
     store, activity = services.store, access.activity
     if activity.state == "draft":
-        own = materials_for_course(services.library, services.tickets, store, access.course, access.teacher)
-        content = content_to_open(own.library, own.tickets, store, activity)
+        materials = materials_for_course(services.library, services.tickets, store, access.course, access.teacher)
+        content = content_to_open(materials.library, materials.tickets, store, activity)
         store.activities.revise(activity, content)
     if activity.plan.closes_at and replace(activity, state="open").phase(access.now) in ("closing", "closed"):
         store.activities.change(activity, replace(activity.plan, closes_at=None))

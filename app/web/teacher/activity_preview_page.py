@@ -127,8 +127,8 @@ def preview_access(services: ServicesDep, access: StaffActivity, example: str = 
     number = clamped_number(example, MAX_EXAMPLES)
     name = _("Example student {number}") if access.activity.policies.variants == "per_student" else _("Example student")
     student = Student(-number, access.course.id, name.format(number=number), None, None)
-    own = materials_for_course(services.library, services.tickets, services.store, access.course, access.teacher)
-    content = content_to_open(own.library, own.tickets, services.store, access.activity)
+    materials = materials_for_course(services.library, services.tickets, services.store, access.course, access.teacher)
+    content = content_to_open(materials.library, materials.tickets, services.store, access.activity)
     activity = _at_a_time(replace(access.activity, content=content), access.now, closed=False)
     return PreviewAccess(activity, access.course, student, access.now, number)
 
@@ -261,8 +261,8 @@ def _closed(asked: ClassSheetRequest) -> ClassSheetRequest:
 
 def _json_of(work: ActivityWork) -> str:
     """The attempts, oldest first, as the form carries them: each one's answers and whether it was handed in."""
-    made = [[dict(each.answers), each.handed_in] for each in reversed(work.newest_attempts)]
-    return json.dumps(made, separators=(",", ":")) if made else ""
+    attempts = [[dict(each.answers), each.handed_in] for each in reversed(work.newest_attempts)]
+    return json.dumps(attempts, separators=(",", ":")) if attempts else ""
 
 
 def _carried(form: FormReader, activity: Activity, sheet: StudentSheet) -> Sequence[tuple[Mapping[str, str], bool]]:
@@ -275,12 +275,12 @@ def _carried(form: FormReader, activity: Activity, sheet: StudentSheet) -> Seque
     except (ValueError, RecursionError):
         return ()
     pairs = carried if isinstance(carried, list) else []
-    made = [
+    attempts = [
         (_known_answers(sheet, pair[0]), bool(pair[1]))
         for pair in pairs
         if isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], dict)
     ]
-    return made[-(activity.policies.max_attempts or MAX_ATTEMPTS_EXPLAINED) :]
+    return attempts[-(activity.policies.max_attempts or MAX_ATTEMPTS_EXPLAINED) :]
 
 
 def _known_answers(sheet: StudentSheet, texts: Mapping[object, object]) -> Mapping[str, str]:

@@ -151,9 +151,9 @@ def _roster_notice(counts: Mapping[str, str]) -> str:
         sentence = _("Added: {added}. Already on the roster: {there}.") if known else _("Added: {added}.")
         return sentence.format(added=numbers["added"], there=known)
     if "removed" in counts:
-        kept = numbers.get("kept")
+        retained = numbers.get("kept")
         some = _("Removed: {gone}. Kept, because they have joined or have work: {kept}.")
-        return (some if kept else _("Removed: {gone}.")).format(gone=numbers["removed"], kept=kept)
+        return (some if retained else _("Removed: {gone}.")).format(gone=numbers["removed"], kept=retained)
     return ""
 
 

@@ -140,9 +140,9 @@ def save_course_practice(services: ServicesDep, access: EditableCourse, form: Fo
         store.courses.set_practice(course, None)
         store.audit_log.record(access.teacher, AuditAction.PRACTICE_ENDED, course)
         return RedirectResponse(url_for("show_course_practice", course_id=course.id, done="ended"), 303)
-    ticked, own = form.all("topic"), {material.key for material in own_worksheets(store, course)}
+    ticked, keys = form.all("topic"), {material.key for material in own_worksheets(store, course)}
     topics = tuple(topic for topic in services.library.topics if topic in ticked)
-    worksheets = tuple(dict.fromkeys(key for key in form.all("worksheet") if key in own))
+    worksheets = tuple(dict.fromkeys(key for key in form.all("worksheet") if key in keys))
     practice = CoursePractice(topics, worksheets)
     if problem := _problem(practice_library(services.library, store, course, practice), practice):
         page = _practice_page(services, access, practice_of(store, course), typed=practice)
@@ -177,7 +177,7 @@ def _practice_page(
     store, course, library = services.store, access.course, services.library
     ticked = typed or practice or CoursePractice(library.topics)
     topics = [PracticeChoice(key, library.wording.topics[key].name, key in ticked.topics) for key in library.topics]
-    own = [
+    worksheets = [
         PracticeChoice(each.key, each.title, each.key in ticked.worksheets) for each in own_worksheets(store, course)
     ]
     roster = store.roster.students(course)
@@ -186,7 +186,7 @@ def _practice_page(
         access,
         practice is not None,
         tuple(topics),
-        tuple(own),
+        tuple(worksheets),
         tuple(_course_ideas(students)),
         _course_levels(students),
         students,

@@ -174,8 +174,8 @@ def _with_names(group: TicketGroup, names: Mapping[int, str]) -> TicketGroupView
 
 
 def _names_of(answers: Iterable[TicketAnswer], names: Mapping[int, str]) -> tuple[str, ...]:
-    found = (names.get(answer.student_id or 0, "") for answer in answers)
-    return tuple(sorted(name for name in found if name))
+    known = (names.get(answer.student_id or 0, "") for answer in answers)
+    return tuple(sorted(name for name in known if name))
 
 
 def _asked_questions(store: Store, activity: Activity, answers: Iterable[TicketAnswer]) -> dict[str, TicketQuestion]:

@@ -119,9 +119,9 @@ def _regrade_page(services: Services, access: permissions.ActivityAccess, by: Ba
     `show_regrade` for `by`.
     """
     store, activity = services.store, access.activity
-    own = _materials(services, access)
-    preview = services.regrading.preview(own.library, store, activity, by)
-    corrected = offer_of(own.library, own.tickets, store, activity).corrected
+    materials = _materials(services, access)
+    preview = services.regrading.preview(materials.library, store, activity, by)
+    corrected = offer_of(materials.library, materials.tickets, store, activity).corrected
     titles = tuple(sheet.title for sheet in corrected)
     names = names_with_numbers(store.roster.students(access.course))
     lines = [_score_change(change, names.get(change.attempt.student_id, "")) for change in preview.score_changes]

@@ -45,7 +45,8 @@ class RosterImportPage:
 def preview_students(store: StoreDep, access: EditableCourse, form: FormDep) -> Response:
     """Show what an uploaded class list, else the pasted one, would add; nothing is stored.
 
-    422 with the list to be corrected where it cannot be read or has more than MAX_ROSTER_STUDENTS names.
+    422 with the list if it cannot be read or has more than MAX_ROSTER_STUDENTS names. Only MAX_ODD odd rows can be
+    ticked.
     """
     try:
         rows = read_roster_rows(form.file or form.raw("roster", MAX_BODY), MAX_ROSTER_STUDENTS)
@@ -67,10 +68,10 @@ def preview_students(store: StoreDep, access: EditableCourse, form: FormDep) -> 
 
 @router.post("/courses/{course_id:int}/students")
 def add_students(store: StoreDep, access: EditableCourse, form: FormDep) -> Response:
-    """Add the students of a class list to the roster, with the odd rows of a preview that were ticked.
+    """Add the students of a class list to the roster, with the ticked odd rows of a preview, and log it.
 
-    Those on the roster already are left as they are. 422 with the list, where nobody is added, for a list that cannot
-    be read or has more than MAX_ROSTER_STUDENTS names.
+    Those already on the roster are left as they are. 422 with the list, and nobody is added, if it cannot be read or
+    has more than MAX_ROSTER_STUDENTS names.
     """
     ticked = form.all("anyway")
     try:
@@ -89,7 +90,7 @@ def add_students(store: StoreDep, access: EditableCourse, form: FormDep) -> Resp
 
 @router.post("/courses/{course_id:int}/students/undo-import")
 def undo_import(store: StoreDep, access: EditableCourse, form: FormDep) -> Response:
-    """Take the students of an import off the roster again, but for those who have joined or of whom there is work."""
+    """Remove the students of an import from the roster, and log it; those who have joined or have work stay."""
     removed, kept = store.roster.undo_import(access.course, form.single_line("import", 32))
     store.audit_log.record(access.teacher, AuditAction.IMPORT_UNDONE, access.course, f"{removed}")
     counts = f"?removed={removed}&kept={kept}"
@@ -98,9 +99,9 @@ def undo_import(store: StoreDep, access: EditableCourse, form: FormDep) -> Respo
 
 @router.post("/courses/{course_id:int}/students/remove-idle")
 def remove_idle_newcomers(store: StoreDep, access: EditableCourse, form: FormDep) -> Response:
-    """Remove the students who joined with the code under names of their own and have done nothing.
+    """Remove the students who joined with the code under names not on the roster and have done nothing; logged.
 
-    The form names the newest of those that its page has shown: whoever joined later stays.
+    The form's `newest` is the newest one that its page has shown: whoever joined later stays.
     """
     newest = whole_number(form.raw("newest"), LARGEST_ID) or 0
     removed = store.roster.remove_idle_newcomers(access.course, newest)

@@ -51,15 +51,16 @@ class RosterStudentPage:
 
 @router.get("/courses/{course_id:int}/students/{student_id:int}")
 def show_roster_student(store: StoreDep, access: EditableStudent, merge: str = "") -> Response:
-    """The page of a student on the roster; `merge` is the id of one to preview a merge into, if it is any."""
+    """The page of a student on the roster; `merge` is the id of a student to preview a merge into, if any."""
     return render("teacher/roster_student.html", _student_page(store, access, merge=merge))
 
 
 @router.post("/courses/{course_id:int}/students/{student_id:int}")
 def rename_student(store: StoreDep, access: EditableStudent, form: FormDep) -> Response:
-    """Change name and number; 422 with the page for an empty name, and for a number that another student has.
+    """Change name and number, and log it; 422 with the page for an empty name, and for a number that another student
+    has.
 
-    Also for a name without a number that another student without a number has.
+    422, too, for a name without a number that another student without a number has.
     """
     name, number = form.single_line("name", MAX_ENTRY_LENGTH), form.single_line("number", MAX_ENTRY_LENGTH)
     problem = "" if name else _("Enter a name.")
@@ -76,9 +77,9 @@ def rename_student(store: StoreDep, access: EditableStudent, form: FormDep) -> R
 
 @router.post("/courses/{course_id:int}/students/{student_id:int}/extra-time")
 def set_extra_time(store: StoreDep, access: EditableStudent, form: FormDep) -> Response:
-    """Give a student more time in one activity, in place of what they had; 0 minutes take it away.
+    """Give a student more time in one activity, in place of what they had, and log it; 0 minutes take it away.
 
-    422 with the page for what is no number of minutes, 404 for an activity of another course.
+    404 for an activity of another course, 422 with the page for what is no number of minutes up to MAX_MINUTES.
     """
     activity_id = whole_number(form.raw("activity"), LARGEST_ID, lowest=1)
     activity = store.activities.find(activity_id) if activity_id else None
@@ -97,7 +98,7 @@ def set_extra_time(store: StoreDep, access: EditableStudent, form: FormDep) -> R
 
 @router.post("/courses/{course_id:int}/students/{student_id:int}/merge")
 def merge_student(store: StoreDep, access: EditableStudent, form: FormDep) -> Response:
-    """Merge a student into another one of the course, who stays; 404 for one who is not on its roster."""
+    """Merge a student into another one of the course, who stays, and log it; 404 for one who is not on its roster."""
     into = _other_student(store, access, form.raw("into"))
     if into is None or not store.student_merge.merge(into, access.student):
         raise HTTPException(404)
@@ -107,7 +108,7 @@ def merge_student(store: StoreDep, access: EditableStudent, form: FormDep) -> Re
 
 @router.post("/courses/{course_id:int}/students/{student_id:int}/remove")
 def remove_student(store: StoreDep, access: EditableStudent) -> Response:
-    """Delete a student with all their work. The log of the course keeps that it was done."""
+    """Delete a student with all their work. The course's log keeps that it was done."""
     store.roster.remove_student(access.student)
     store.audit_log.record(access.teacher, AuditAction.STUDENT_REMOVED, access.course, f"student {access.student.id}")
     return _back_to_roster(access, "student-removed")
@@ -115,7 +116,7 @@ def remove_student(store: StoreDep, access: EditableStudent) -> Response:
 
 @router.post("/courses/{course_id:int}/students/{student_id:int}/free")
 def release_student(store: StoreDep, access: EditableStudent) -> Response:
-    """Let a name be picked again after the wrong person took it; the work under it stays."""
+    """Let a name be claimed again after the wrong person took it, and log it; the work under it stays."""
     store.roster.release_student(access.student)
     store.audit_log.record(access.teacher, AuditAction.STUDENT_RELEASED, access.student)
     return _back_to_roster(access, "released")
@@ -142,7 +143,10 @@ def _student_page(
     problem: str = "",
     time_problem: str = "",
 ) -> RosterStudentPage:
-    """The page of a student, with what was typed as name and number, or what is stored."""
+    """The page of a student, with name and number as `typed`, or as stored if that is None.
+
+    `merge` is the id of a student to preview a merge into; any other text previews none.
+    """
     student, everybody = access.student, store.roster.students(access.course)
     names = names_with_numbers(everybody)
     others = tuple((other.id, names[other.id]) for other in sorted_by_likeness(student, everybody))

@@ -613,3 +613,18 @@ def test_a_drawing_that_is_kept_follows_the_rules_of_its_activity(classroom: Cla
     assert "<figure" in drawn(named)
     classroom.store.activities.change(named, plan)
     assert "<figure" not in drawn(named)
+
+
+@pytest.mark.parametrize("policies", [{}, {"max_attempts": 3}], ids=["any number", "three attempts"])
+def test_a_check_takes_four_statements(classroom: Classroom, policies: dict[str, Any]) -> None:
+    """On a sheet that was saved before: it reads, saves, adds the attempt, and reads how far the student is."""
+    activity = classroom.open(**policies)
+    _, browser = classroom.join()
+    press(browser, activity, "save", {"keys.rows": "7"}, stamps="keys.rows:pageone1:1")
+    form = opened_form(browser, activity)
+    data = {**form, **HALF, "stamps": "input.rows:pageone1:2 queries.columns:pageone1:3"}
+    with counted_statements(classroom.store) as statements:
+        assert browser.post(f"/class/{activity.id}/1/check", data=data, headers=SCRIPT).status_code == 200
+    frame = ("BEGIN", "SAVEPOINT", "RELEASE", "SELECT activities.id \nFROM")  # the last looks for what has ended
+    assert len([each for each in statements if not each.startswith(frame)]) == 4, statements
+    assert attempts_in(classroom, activity) == [(False, 1)]
