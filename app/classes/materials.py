@@ -127,7 +127,7 @@ def settings_to_copy(
     WorksheetError, TokensError and TopicError as `Library.variant` does.
     """
     variant = library.variant(worksheet, model or None, tokens, decoder_tokens)
-    sheet, asked = variant.worksheet, variant.table.asked
+    sheet, asked = variant.worksheet, variant.table.askable
     shown = replace(sheet, tokens=variant.tokens, decoder_tokens=variant.decoder_tokens or sheet.decoder_tokens)
     if variant.model.key == sheet.model:
         return shown.settings

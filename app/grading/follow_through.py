@@ -77,7 +77,7 @@ def _products_of_sides(
 ) -> Iterator[Blank]:
     """Yield wrong counts of a tensor that are the product of its sides as typed, all of them typed, within rounding."""
     for blank in wrong:
-        tensor = problem.table.asked[blank.tensor]
+        tensor = problem.table.askable[blank.tensor]
         if blank.field == "count" and isinstance(tensor, Tensor) and values.keys() >= set(tensor.sides):
             product = prod(values[side] for side in tensor.sides)
             if values[blank] == product or within_rounding(blank, product):
@@ -117,10 +117,10 @@ def _total_as_typed(problem: Problem, values: Values, blank: Blank) -> int | Non
 
     None for any other blank, if a part is empty, and for a number that isn't whole.
     """
-    count = problem.table.asked[blank.tensor]
+    count = problem.table.askable[blank.tensor]
     if not isinstance(count, Count) or count.made_from is None:
         return None
-    keys = [key for key in count.made_from.parts if key in problem.table.asked]
+    keys = [key for key in count.made_from.parts if key in problem.table.askable]
     typed = {key: _part_as_typed(problem, values, Blank(key, "count")) for key in keys}
     known = {key: number for key, number in typed.items() if number is not None}
     if not known or len(known) < len(keys):
@@ -136,7 +136,7 @@ def _part_as_typed(problem: Problem, values: Values, blank: Blank) -> int | None
     """
     if blank.tensor in problem.asked:
         return values.get(blank)
-    count = problem.table.asked[blank.tensor]
+    count = problem.table.askable[blank.tensor]
     if isinstance(count, Count) and count.made_from:
         return _total_as_typed(problem, values, blank)
     return count.size("count", problem.sizes)

@@ -166,7 +166,7 @@ class HintWriter:
         sizes that the description states. Any other side has the equation of its matrix in this sheet's letters,
         followed by these sizes if no other row of the sheet decides it.
         """
-        entry = self.variant.table.asked[blank.tensor]
+        entry = self.variant.table.askable[blank.tensor]
         sizes = self._sizes(blank)
         if isinstance(entry, Tensor) and entry.hint and blank.field == "columns":
             return self._relation(entry.hint, blank)
@@ -196,7 +196,7 @@ class HintWriter:
         expert are a single product, those of a layer a sum. If something is rounded on the way, how it comes about; the
         count of a parameter is said to need its rows and columns.
         """
-        entry = self.variant.table.asked[blank.tensor]
+        entry = self.variant.table.askable[blank.tensor]
         if not isinstance(entry, Count):
             marks = [self.report.marks.get(Blank(blank.tensor, field)) for field in MATRIX_FIELDS]
             is_right = all(mark and mark.kind == "right" for mark in marks)

@@ -50,7 +50,7 @@ def _filled_box(variant: Variant, blank: Blank) -> dict[str, Any]:
     The working of a number is its symbols, or for a count its formula; on a sheet answered in symbols, the answer is
     symbols and the working their number: ["= 4,096"].
     """
-    entry, dim = variant.table.asked[blank.tensor], variant.expression(blank)
+    entry, dim = variant.table.askable[blank.tensor], variant.expression(blank)
     if variant.worksheet.answers == "letters":
         symbols = SymbolSplitter(variant.worksheet.notation).expression(variant.notation.write(dim))
         return {"number": symbols, "working": [f"= {format_number(variant.answer(blank))}"]}

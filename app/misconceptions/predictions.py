@@ -107,7 +107,7 @@ def _meanings(size: Expression, problem: Problem, blank: Blank) -> dict[str, Exp
 
     A symbol that is none of these is left out.
     """
-    counts = {key: count for key, count in problem.table.asked.items() if isinstance(count, Count)}
+    counts = {key: count for key, count in problem.table.askable.items() if isinstance(count, Count)}
     return {
         symbol: FORMULA_SYMBOLS[symbol](problem, blank) if symbol in FORMULA_SYMBOLS else counts[symbol].total
         for symbol in size.symbols - problem.sizes.keys()

@@ -54,7 +54,7 @@ class LevelStep:
         """
         if self.rows == WHOLE_SHEET:
             return variant.worksheet.key in self.worksheets
-        wanted = {row for row in whole.rows if row in self.rows and row in variant.table.asked}
+        wanted = {row for row in whole.rows if row in self.rows and row in variant.table.askable}
         return bool(wanted) and wanted <= variant.problem.asked
 
 

@@ -227,7 +227,7 @@ class TensorTable:
         return {tensor.key: tuple(tensor.equal_sides.values()) for tensor in computed}
 
     @cached_property
-    def asked(self) -> Mapping[str, Tensor | Count]:
+    def askable(self) -> Mapping[str, Tensor | Count]:
         """What a sheet may ask for, by key: the activations, then the counts; without activations, the parameters.
 
         Example: a head's table asks for input, queries … output and not for W_Q; a table of a layer's parameters for

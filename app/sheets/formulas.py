@@ -32,7 +32,7 @@ def formula_pieces(variant: Variant, key: str) -> tuple[FormulaPiece, ...]:
 
     Example: the scores of a head in the classic notation are "Q", " · ", "K", "ᵀ".
     """
-    entry = variant.table.asked.get(key) or variant.table[key]
+    entry = variant.table.askable.get(key) or variant.table[key]
     if isinstance(entry, Count):
         return tuple(_pieces(variant, _with_alike_sizes_added(variant, entry.formula)))
     columns = variant.worksheet.tokens_are == "columns"
@@ -75,7 +75,7 @@ def _named(variant: Variant, name: str) -> FormulaPiece:
     """
     if letter := variant.letters.get(name):
         return FormulaPiece(letter, is_symbol=True)
-    if name in variant.table.asked:
+    if name in variant.table.askable:
         row = variant.row_name(name)
         stays = row[1:2].isupper() or name in variant.worksheet.row_names  # "LM head", and a name that an author gave
         return FormulaPiece(row if stays else row[:1].lower() + row[1:], is_symbol=False)

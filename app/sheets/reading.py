@@ -58,7 +58,7 @@ class AnswerReader:
 
         The count of a tensor, or of a row that the table lacks, is in "parameters".
         """
-        entry = self.problem.table.asked.get(blank.tensor)
+        entry = self.problem.table.askable.get(blank.tensor)
         return "side" if blank.field != "count" else entry.unit if isinstance(entry, Count) else "parameters"
 
     def _read_letters(self, blank: Blank, text: str) -> Answer | Unreadable | None:
@@ -156,7 +156,7 @@ class AnswerReader:
         On a sheet in letters also N and G, which students write where they don't belong, and the parts of a latent
         attention's keys.
         """
-        asked = {symbol for blank in self.problem.blanks for symbol in self._expression(blank).symbols}
+        asked = {symbol for blank in self.problem.blanks for symbol in self.problem.expression(blank).symbols}
         always = {"d", "H", "d_h", *(("N", "G", "d_nope", "d_rope") if self.in_letters else ())}
         return tuple(symbol for symbol in self.problem.sizes if symbol in asked | always)
 
@@ -193,10 +193,6 @@ class AnswerReader:
     def are_identical(self, first: str, second: str) -> bool:
         """Whether two symbols are always equal in this model, as G and H are without grouped queries."""
         return self.canonical(Expression.symbol(first)) == self.canonical(Expression.symbol(second))
-
-    def _expression(self, blank: Blank) -> Expression:
-        """The right answer to a blank in symbols, with tokens as rows."""
-        return self.problem.table.asked[blank.tensor].expression(blank.field)
 
     @cached_property
     def _model_identities(self) -> Mapping[str, Expression]:

@@ -175,7 +175,7 @@ class SheetText:
         """
         if self.worksheet.answers == "letters" or all(blank.field != "count" for blank in self.problem.blanks):
             return
-        units = {entry.unit for row in self.problem.rows if isinstance(entry := self.problem.table.asked[row], Count)}
+        units = {entry.unit for row in self.problem.rows if isinstance(entry := self.problem.table.askable[row], Count)}
         if units:
             yield self.wording.say("answers", "calculations")
         if "bytes" in units:
@@ -291,7 +291,7 @@ class SheetText:
         """
         sizes = self.problem.sizes
         notation = NOTATIONS[self.worksheet.notation].for_sizes(sizes)
-        asked = (self.problem.table.asked[b.tensor].expression(b.field) for b in self.problem.blanks)
+        asked = (self.problem.table.askable[b.tensor].expression(b.field) for b in self.problem.blanks)
         stated = frozenset[str]().union(*(fact.symbols for fact in self.facts))
         offered = {"H", "d_h", "d_nope", "d_rope"} & stated
         symbols = frozenset({"d", *offered}).union(*(expression.symbols for expression in asked))

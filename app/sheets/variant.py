@@ -137,7 +137,7 @@ class Variant:
 
     def _row(self, key: str) -> Row:
         """The row of a tensor or count, with its words from the wording and its letter in the sheet's notation."""
-        asked, note = self.table.asked[key], self.topic_wording.rows[key].note_for(self.architecture, self.sizes)
+        asked, note = self.table.askable[key], self.topic_wording.rows[key].note_for(self.architecture, self.sizes)
         points = self.points.get(key, 1) if self.points else None
         blanks = tuple(_turned(self.worksheet, Blank(key, field)) for field in asked.fields)
         letter = self.notation.letter(key, asked.letter)
@@ -211,7 +211,7 @@ class Variant:
     @cached_property
     def letters(self) -> dict[str, str]:
         """The letter of every tensor and count of the table in the sheet's notation, by key."""
-        entries = {**self.table.by_key, **self.table.asked}
+        entries = {**self.table.by_key, **self.table.askable}
         return {key: self.notation.letter(key, entry.letter) for key, entry in entries.items()}
 
     @cached_property
@@ -239,7 +239,7 @@ class Variant:
 
     def answer(self, blank: Blank) -> int:
         """The right number for any row, column or count of the table, asked or not."""
-        return self.table.asked[blank.tensor].size(blank.field, self.sizes)
+        return self.table.askable[blank.tensor].size(blank.field, self.sizes)
 
     @cached_property
     def reader(self) -> AnswerReader:

@@ -364,7 +364,7 @@ class Worksheet:
         symbols if one of its answers is rounded for this model, or is a number without a symbol, such as the partner of
         a dimension in neighbouring pairs; a side of 1 is allowed.
         """
-        asked = [table.asked[row] for row in self.rows if row in table.asked]
+        asked = [table.askable[row] for row in self.rows if row in table.askable]
         if not asked:
             message = _("{model} has none of the parts that “{worksheet}” asks for: choose another worksheet.")
             raise TopicError(message.format(model=model.name, worksheet=self.title))

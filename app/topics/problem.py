@@ -45,7 +45,7 @@ class Problem:
     @cached_property
     def blanks(self) -> tuple[Blank, ...]:
         """Every blank, row by row: the sides of a tensor, then a parameter's count; of a count, the count."""
-        return tuple(Blank(key, field) for key in self.rows for field in self.table.asked[key].fields)
+        return tuple(Blank(key, field) for key in self.rows for field in self.table.askable[key].fields)
 
     @cached_property
     def blanks_by_name(self) -> Mapping[str, Blank]:
@@ -55,11 +55,11 @@ class Problem:
     @cached_property
     def answers(self) -> Mapping[Blank, int]:
         """The right number for every blank."""
-        return {blank: self.table.asked[blank.tensor].size(blank.field, self.sizes) for blank in self.blanks}
+        return {blank: self.table.askable[blank.tensor].size(blank.field, self.sizes) for blank in self.blanks}
 
     def expression(self, blank: Blank) -> Expression:
         """The right answer to a blank in symbols, such as H*d_h."""
-        return self.table.asked[blank.tensor].expression(blank.field)
+        return self.table.askable[blank.tensor].expression(blank.field)
 
     @cached_property
     def upstream_blanks(self) -> Mapping[Blank, frozenset[Blank]]:
@@ -78,4 +78,4 @@ def problem_for(
     table = topic_for(topic, architecture, tokens)
     decoder_positions = min(decoder_tokens or tokens, architecture.max_decoder_tokens)
     sizes = sizes_for(topic, architecture, tokens, decoder_positions)
-    return Problem(topic, architecture, table, sizes, tuple(key for key in rows if key in table.asked))
+    return Problem(topic, architecture, table, sizes, tuple(key for key in rows if key in table.askable))

@@ -126,7 +126,7 @@ class Topic:
     @cached_property
     def boxes(self) -> frozenset[str]:
         """The boxes, by name, that the sheet of some model can ask for: 'queries.rows', 'total.count'."""
-        entries = (item for table in self.tables for item in table.asked.items())
+        entries = (item for table in self.tables for item in table.askable.items())
         sides = (str(Blank(key, field)) for key, entry in entries for field in entry.fields)
         return frozenset((*sides, *(f"{count}.count" for count in self.counts.split())))
 

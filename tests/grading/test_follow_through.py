@@ -247,7 +247,7 @@ def test_a_count_follows_from_every_other_that_its_formula_names(library: Librar
             parts = count.made_from.parts if count.made_from else ()
             assert totals.keys() & set(re.findall(r"{([\w-]+)}", count.formula)) <= set(parts)
             if count.made_from:
-                asked = problem.table.asked
+                asked = problem.table.askable
                 amounts = {part: asked[part].size("count", problem.sizes) for part in parts if part in asked}
                 assert count.made_from.number(problem.sizes, amounts) == totals[count.key]
 

@@ -135,7 +135,7 @@ def every_relation() -> Iterator[tuple[Variant, Blank, str]]:
             if LIBRARY.refusal(worksheet.key, model) is None:
                 shipped = LIBRARY.variant(worksheet.key, model)
                 named = LIBRARY.wording.topics[worksheet.topic].rows
-                rows = tuple(key for key in shipped.table.asked if key in named)
+                rows = tuple(key for key in shipped.table.askable if key in named)
                 for tokens_are, answers in product(get_args(TokensAre), get_args(Answers)):
                     changed = replace(worksheet, rows=rows, tokens_are=tokens_are, answers=answers)
                     variant = replace(shipped, worksheet=changed)
@@ -152,7 +152,7 @@ def test_what_a_hint_says_of_a_box_is_true_of_its_sheet() -> None:
     for variant, blank, relation in every_relation():
         assert not re.search(r"\b(for|need) ?[.,]|\bis given\b|stays the same", relation), (variant.code, relation)
         if "depends neither on the length of the input" in relation:
-            longer = variant.problem.table.asked[blank.tensor].expression(blank.field)
+            longer = variant.problem.table.askable[blank.tensor].expression(blank.field)
             assert longer.size({}) == variant.answer(blank)
             constants.setdefault((variant.worksheet.topic, blank), set()).add(variant.answer(blank))
     assert constants
@@ -170,7 +170,7 @@ def test_the_last_hint_on_a_count_repeats_no_sentence(sheet: Variant) -> None:
             continue
         related, look = hinted(sheet, report)[1:]
         before, after = (set(re.split(r"(?<=[.?])\s", hint.message)[1:]) for hint in (related, look))
-        count = sheet.table.asked[blank.tensor]
+        count = sheet.table.askable[blank.tensor]
         assert not before & after or (isinstance(count, Count) and count.rounds), (str(blank), look.message)
         expression = sheet.reader.canonical(sheet.expression(blank))
         if "for a single token first" in look.message:

@@ -30,7 +30,7 @@ def random_settings(library: Library, seed: int) -> dict[str, Any]:
     rows = possible_rows(settings["topic"], architecture, settings["tokens"], library.wording)
     asked = random.sample(rows, random.randint(1, len(rows)))
     table = topic_for(settings["topic"], architecture, settings["tokens"])
-    boxes = [f"{row}.{field}" for row in asked for field in table.asked[row].fields]
+    boxes = [f"{row}.{field}" for row in asked for field in table.askable[row].fields]
     parts = library.wording.topics[settings["topic"]].description_parts
     optional = {
         "notation": random.choice(list(NOTATIONS)),

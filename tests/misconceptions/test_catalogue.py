@@ -154,7 +154,7 @@ def test_where_a_misconception_applies_it_has_all_sizes(case: Case) -> None:
         for topic in TOPICS:
             with suppress(TopicError):
                 tokens = possible_tokens(topic, architecture, 20)
-                rows = tuple(topic_for(topic, architecture, tokens).asked)
+                rows = tuple(topic_for(topic, architecture, tokens).askable)
                 assert expectations(problem_for(topic, architecture, rows, tokens))
 
 
@@ -172,7 +172,7 @@ def test_every_box_that_the_catalogue_names_is_on_some_sheet() -> None:
     for topic, architecture in product(TOPICS, models):
         with suppress(TopicError):
             table = topic_for(topic, architecture, possible_tokens(topic, architecture, 96))
-            asked = {str(Blank(key, field)) for key, entry in table.asked.items() for field in entry.fields}
+            asked = {str(Blank(key, field)) for key, entry in table.askable.items() for field in entry.fields}
             boxes.setdefault(topic, set()).update(asked)
     shared = {(key, box) for key, topic, _place, box in named if box in boxes[topic]}
     assert {(key, box) for key, _topic, _place, box in named} == shared
@@ -184,13 +184,13 @@ def test_numbers_and_symbols_of_a_prediction_agree(topic: str) -> None:
     for architecture in MODELS.values():
         tokens = possible_tokens(topic, architecture, 96)
         with suppress(TopicError):
-            rows = tuple(topic_for(topic, architecture, tokens).asked)
+            rows = tuple(topic_for(topic, architecture, tokens).askable)
             problem = problem_for(topic, architecture, rows, tokens)
             for expected in expectations(problem):
                 for blank, number in expected.wrong_answers.items():
                     size = wrong_expression(problem, expected, blank)
                     formula = expected.prediction.written.get(str(blank))
-                    rounded = problem.table.asked[blank.tensor].key in ("multiples", "weights_4_bit") or (
+                    rounded = problem.table.askable[blank.tensor].key in ("multiples", "weights_4_bit") or (
                         formula and formula.rounded != "never"
                     )
                     assert rounded if size is None else size.value(problem.sizes) == number

@@ -16,7 +16,7 @@ from app.sheets.variant import Variant
 
 def written(variant: Variant) -> dict[str, str]:
     """Every formula of a sheet's table by key, those of rows that it doesn't ask for too."""
-    return {key: write_formula(variant, key) for key in variant.table.asked}
+    return {key: write_formula(variant, key) for key in variant.table.askable}
 
 
 def test_every_formula_names_the_operands_of_its_operation_and_nothing_unknown(library: Library) -> None:
@@ -33,7 +33,10 @@ def test_every_formula_names_the_operands_of_its_operation_and_nothing_unknown(l
             assert names <= known, (key, tensor.key)
             assert set(tensor.made_by.operands if tensor.made_by else ()) <= names, (key, tensor.key)
         for count in variant.table.counts:
-            assert set(re.findall(r"\{([\w-]+)\}", count.formula)) <= known | set(variant.table.asked), (key, count.key)
+            assert set(re.findall(r"\{([\w-]+)\}", count.formula)) <= known | set(variant.table.askable), (
+                key,
+                count.key,
+            )
 
 
 def test_no_brace_and_no_key_is_left_in_a_formula(library: Library) -> None:

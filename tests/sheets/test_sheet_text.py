@@ -55,7 +55,7 @@ def sheet(
 ) -> Variant:
     """A sheet that asks every row of the topic which has a name, about a model of no library."""
     named = library.wording.topics[topic].rows
-    rows = tuple(key for key in topic_for(topic, architecture, tokens).asked if key in named)
+    rows = tuple(key for key in topic_for(topic, architecture, tokens).askable if key in named)
     notation: NotationKey = "lecture" if answers == "letters" else "classic"
     worksheet = Worksheet("asked", "Title", "model", topic, tokens, rows, notation, answers=answers)
     return Variant(worksheet, Model("model", "The model", "", "", architecture, "{}"), tokens, library.wording)
@@ -257,7 +257,7 @@ def test_the_scale_of_the_scores_is_said_as_it_is(library: Library, every_sheet:
             assert ("scale" in said) == (a.score_scale.kind != "inverse-sqrt")
         if variant.worksheet.topic == "scale-mask-softmax":
             is_asked = a.score_scale.factor * a.d_h**0.5 == pytest.approx(a.score_scale.number)
-            assert ("under_root" in variant.table.asked) == is_asked
+            assert ("under_root" in variant.table.askable) == is_asked
     assert kinds == {"none", "root", "yarn", "stated"}
 
 
@@ -468,7 +468,7 @@ def test_angles_are_counted_as_their_row_says(every_sheet: tuple[Variant, ...]) 
 def test_what_counts_as_an_embedding_table_is_said(every_sheet: tuple[Variant, ...]) -> None:
     """A table of positions, but not the matrix and bias for patches nor the class token, which have a row of theirs."""
     counted = [variant for variant in every_sheet if variant.worksheet.topic == "parameter-count"]
-    with_patches = [variant for variant in counted if "patch_embedding" in variant.table.asked]
+    with_patches = [variant for variant in counted if "patch_embedding" in variant.table.askable]
     for variant in counted:
         notes = {row.key: row.note for row in variant.rows}
         assert bool(notes.get("embedding")) == (variant in with_patches), variant.architecture.family
@@ -506,7 +506,7 @@ def test_a_topic_has_its_wording(library: Library, topic: str) -> None:
     assert words.task
     for model in library.models.values():
         with suppress(TopicError):
-            asked |= topic_for(topic, model.architecture, 7).asked
+            asked |= topic_for(topic, model.architecture, 7).askable
     assert set(words.rows) & set(asked)
     for key, row in words.rows.items():
         assert row.name, key

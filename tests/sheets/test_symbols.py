@@ -443,7 +443,9 @@ def sheets_in_symbols() -> Iterator[Variant]:
         tokens = possible_tokens(topic, model.architecture, 5000 if key == "mistral-7b" else 96)
         with suppress(TopicError):
             table = topic_for(topic, model.architecture, tokens)
-            rows = tuple(row for row, entry in table.asked.items() if not isinstance(entry, Count) or not entry.rounds)
+            rows = tuple(
+                row for row, entry in table.askable.items() if not isinstance(entry, Count) or not entry.rounds
+            )
             sheet = replace(FIRST_OF_TOPIC[topic], model=key, tokens=tokens, rows=rows, answers="letters")
             yield Variant(sheet, model, tokens, LIBRARY.wording)
 
@@ -458,7 +460,7 @@ def test_free_sizes_never_coincide_on_a_sheet_in_symbols() -> None:
         assert not {sizes[symbol] for symbol in free} & {size for symbol, size in sizes.items() if symbol not in free}
         meanings = dict[int, list[Expression]]()
         for blank, number in variant.problem_for_marking.answers.items():
-            seen |= (size := variant.problem.table.asked[blank.tensor].expression(blank.field)).symbols & set(free)
+            seen |= (size := variant.problem.table.askable[blank.tensor].expression(blank.field)).symbols & set(free)
             meanings.setdefault(number, []).append(canonical(size))
         for alike in meanings.values():
             with_free = [meaning for meaning in alike if not meaning.symbols.isdisjoint(free)]

@@ -41,7 +41,7 @@ def sentences(variant: Variant) -> Iterator[tuple[str, str]]:
     text = variant.text
     yield from (("text", part) for part in (text.task, text.description, *text.assumptions, text.footnote or ""))
     yield from ((row.key, f"{row.name}: {row.note}") for row in variant.rows)
-    yield from ((key, write_formula(variant, key)) for key in variant.table.asked)
+    yield from ((key, write_formula(variant, key)) for key in variant.table.askable)
     yield from ((str(blank), text.nudge(blank)) for blank in variant.problem.blanks)
     for key in dict.fromkeys(expected.misconception for expected in expectations(variant.problem)):
         yield from ((key, text.misconception(key, kind)) for kind in ("nudge", "hint", "explanation"))

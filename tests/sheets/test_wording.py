@@ -65,7 +65,7 @@ def phrases_asked(wording: Wording) -> set[str]:
         formulas = [operation.formula(tokens_as_columns=turned) for operation in made for turned in (False, True)]
         asked = {name for text in (*formulas, *(count.formula for count in table.counts)) for name in braces(text)}
         asked |= {name for key, text in phrases if key in asked for name in braces(text)}
-        names |= asked - {"norm", *SYMBOLS, *table.by_key, *table.asked}
+        names |= asked - {"norm", *SYMBOLS, *table.by_key, *table.askable}
     return names
 
 
@@ -76,7 +76,7 @@ def braces(text: str) -> list[str]:
 def hints_of_rows() -> set[str]:
     """The keys of the hints that tensors and counts have for themselves."""
     tables = set[TensorTable]().union(*map(tables_of, TOPICS))
-    return {entry.hint for table in tables for entry in table.asked.values() if entry.hint}
+    return {entry.hint for table in tables for entry in table.askable.values() if entry.hint}
 
 
 def known_keys(wording: Wording) -> Mapping[str, Collection[str]]:
@@ -164,7 +164,7 @@ def unused_or_missing(wording: Wording) -> Iterator[str]:
         figures = figures_asked(topic)
         missing = figures - words.figures.keys() - wording.figures.keys()
         yield from (f"{topic}.figures.{key}" for key in missing | (words.figures.keys() - figures))
-        asked_rows = {key: row for table in tables_of(topic) for key, row in table.asked.items()}
+        asked_rows = {key: row for table in tables_of(topic) for key, row in table.askable.items()}
         yield from (f"{topic}.rows.{key}" for key in words.rows.keys() - asked_rows.keys())
         blanks = [Blank(key, side) for key in words.rows if key in asked_rows for side in asked_rows[key].fields]
         nudges = {str(blank) if str(blank) in words.nudges else f"each.{blank.field}" for blank in blanks}

@@ -61,5 +61,5 @@ def test_a_window_bounds_the_cache() -> None:
     gemma = build_architecture({"model_type": "gemma2", **sizes, **layers}, "Gemma")
     for tokens, kept in ((5, 4 * 5), (8, 4 * 8), (50, 2 * 50 + 2 * 8)):
         table = topic_for("costs", gemma, tokens)
-        bytes_kept = table.asked["cache_16_bit"].expression("count").size(sizes_for("costs", gemma, tokens, tokens))
+        bytes_kept = table.askable["cache_16_bit"].expression("count").size(sizes_for("costs", gemma, tokens, tokens))
         assert bytes_kept == 2 * kept * 2 * (6 + 6)

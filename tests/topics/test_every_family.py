@@ -23,7 +23,7 @@ from tests.helpers.families_cases import CASES
 def count_rows(a: Architecture) -> dict[str, int]:
     """The answers of a model's parameter-count sheet."""
     sizes = sizes_for("parameter-count", a, TOKENS, TOKENS)
-    return {key: entry.size("count", sizes) for key, entry in topic_for("parameter-count", a, 10).asked.items()}
+    return {key: entry.size("count", sizes) for key, entry in topic_for("parameter-count", a, 10).askable.items()}
 
 
 @pytest.mark.parametrize("topic", TOPICS)
@@ -33,7 +33,7 @@ def test_an_answer_key_can_be_computed_for_every_family(topic: str) -> None:
     assert models
     for a in models:
         table, sizes = topic_for(topic, a, TOKENS), sizes_for(topic, a, TOKENS, TOKENS)
-        answers = [entry.size(field, sizes) for entry in table.asked.values() for field in entry.fields]
+        answers = [entry.size(field, sizes) for entry in table.askable.values() for field in entry.fields]
         assert answers
         assert min(answers) > 0, a.name
 
@@ -60,7 +60,7 @@ def test_the_parameter_count_sheet_has_the_true_total() -> None:
 def test_the_rows_of_a_parameter_count_sheet_add_up_to_its_total() -> None:
     """Whatever a row is worked out from gives the row: every parameter is in exactly one part."""
     for a in possible("parameter-count"):
-        rows, asked = count_rows(a), topic_for("parameter-count", a, TOKENS).asked
+        rows, asked = count_rows(a), topic_for("parameter-count", a, TOKENS).askable
         for key, row in asked.items():
             made_from = getattr(row, "made_from", None)
             if made_from is not None:
@@ -128,7 +128,7 @@ def test_generated_configs_are_refused_or_counted_right(data: st.DataObject) -> 
     for topic in TOPICS:
         if refusal(topic, a, TOKENS) is None:
             table, sizes = topic_for(topic, a, TOKENS), sizes_for(topic, a, TOKENS, TOKENS)
-            assert all(e.size(field, sizes) > 0 for e in table.asked.values() for field in e.fields)
+            assert all(e.size(field, sizes) > 0 for e in table.askable.values() for field in e.fields)
             if topic == "parameter-count":
                 rows, true = count_rows(a), parameter_counts(a)
                 assert (rows["total"], rows.get("used", true.active)) == (true.total, true.active)

@@ -33,7 +33,7 @@ DEEPSEEK = {"model_type": "deepseek_v2", "hidden_size": 24, "intermediate_size":
 def answers(model: Any, tokens: int) -> dict[str, int]:
     """Every answer of a model's sheet, by the names of its boxes."""
     table, sizes = topic_for("experts", model, tokens), sizes_for("experts", model, tokens, tokens)
-    return {f"{key}.{f}": entry.size(f, sizes) for key, entry in table.asked.items() for f in entry.fields}
+    return {f"{key}.{f}": entry.size(f, sizes) for key, entry in table.askable.items() for f in entry.fields}
 
 
 @pytest.mark.parametrize(("config", "name"), [(MIXTRAL, "MixtralForCausalLM"), (DEEPSEEK, "DeepseekV2ForCausalLM")])
@@ -84,7 +84,7 @@ def test_the_totals_are_those_of_the_model_and_of_the_rows_they_are_made_from(mo
     counts = parameter_counts(architecture)
     assert (right["total.count"], right["used.count"]) == (counts.total, counts.active)
     sizes = sizes_for("experts", architecture, 32, 32)
-    for key, entry in topic_for("experts", architecture, 32).asked.items():
+    for key, entry in topic_for("experts", architecture, 32).askable.items():
         if isinstance(entry, Count) and entry.made_from:
             parts = {part: right[f"{part}.count"] for part in entry.made_from.parts}
             assert entry.made_from.number(sizes, parts) == right[f"{key}.count"]

@@ -16,7 +16,7 @@ GROWING = [key for key, architecture in MODELS.items() if refusal("growth", arch
 
 def answers(model: str, tokens: int) -> dict[str, int]:
     """Every answer of a model's sheet, by the keys of its rows."""
-    rows = tuple(topic_for("growth", MODELS[model], tokens).asked)
+    rows = tuple(topic_for("growth", MODELS[model], tokens).askable)
     return {blank.tensor: n for blank, n in problem_for("growth", MODELS[model], rows, tokens).answers.items()}
 
 
@@ -43,7 +43,7 @@ def test_the_counts_grow_as_the_sheet_says(model: str) -> None:
     per_token = Fraction(now["projections_flops"], 40)
     per_pair = Fraction(now["pairwise_flops"], 40**2)
     assert now.get("crossing", per_token / per_pair) == per_token / per_pair
-    feed_forward = topic_for("costs", architecture, 40).asked["feed_forward_flops"].expression("count")
+    feed_forward = topic_for("costs", architecture, 40).askable["feed_forward_flops"].expression("count")
     block = Fraction(feed_forward.size(sizes_for("costs", architecture, 40, 40)), 40)
     assert now.get("crossing_of_layer", (per_token + block) / per_pair) == (per_token + block) / per_pair
     if "decode_flops" in now:

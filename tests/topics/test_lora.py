@@ -30,7 +30,7 @@ def test_linear_layers_of_these_sizes_have_the_shapes_and_counts() -> None:
         assert {key: tuple(tensor.shape) for key, tensor in made.items()} == shapes, a.name
         matrices = nn.ModuleList((frozen, down, up))
         trained = sum(matrix.numel() for matrix in matrices.parameters() if matrix.requires_grad)
-        assert table.asked["trained"].size("count", sizes) == trained, a.name
+        assert table.askable["trained"].size("count", sizes) == trained, a.name
         merged = x @ (made["W_Q"] + made["lora_A"] @ made["lora_B"])
         assert torch.allclose(merged, made["queries"], atol=1e-4), a.name
 

@@ -30,7 +30,7 @@ def test_a_topic_is_refused_or_has_a_size_for_every_symbol(topic: str, model: st
     except TopicError:
         return
     sizes = sizes_for(topic, MODELS[model], TOKENS, TOKENS)
-    lengths = [entry.size(field, sizes) for entry in table.asked.values() for field in entry.fields]
+    lengths = [entry.size(field, sizes) for entry in table.askable.values() for field in entry.fields]
     assert lengths
     assert min(lengths) > 0
 
@@ -45,7 +45,7 @@ def test_a_topic_knows_its_boxes_and_symbols(topic: str) -> None:
         with suppress(TopicError):
             table = topic_for(topic, architecture, length)
             counts |= {count.key for count in table.counts}
-            assert spec.boxes >= {f"{key}.{field}" for key, entry in table.asked.items() for field in entry.fields}
+            assert spec.boxes >= {f"{key}.{field}" for key, entry in table.askable.items() for field in entry.fields}
             assert spec.symbols >= sizes_for(topic, architecture, length, 10).keys()
     assert counts == set(spec.counts.split())
 

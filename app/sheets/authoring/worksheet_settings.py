@@ -200,7 +200,7 @@ def possible_rows(topic: str, architecture: Architecture, tokens: int, wording: 
     `architecture` is the model's as the worksheet teaches it.
     """
     named = wording.topics[topic].rows
-    return tuple(row for row in topic_for(topic, architecture, tokens).asked if row in named)
+    return tuple(row for row in topic_for(topic, architecture, tokens).askable if row in named)
 
 
 def _author_errors(sheet: Worksheet, models: Mapping[str, Model], wording: Wording) -> Iterator[SettingError]:

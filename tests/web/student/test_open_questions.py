@@ -71,7 +71,7 @@ def test_an_answer_is_handed_in_and_not_marked(classroom: Classroom, exam: bool)
     with pytest.raises(AnswersError):
         grade(variant, {WHY_K: said})
     library = classroom.school.library
-    assert "question" not in {row for key in library.worksheets for row in library.variant(key).table.asked}
+    assert "question" not in {row for key in library.worksheets for row in library.variant(key).table.askable}
 
 
 def test_an_answer_after_the_last_check_is_not_lost(classroom: Classroom) -> None:
