@@ -104,6 +104,7 @@ def _column(
     attempts: Sequence[AttemptScore],
     overrides: Mapping[int, GradeChange],
 ) -> GradebookColumn:
+    """The column of one activity, from its attempts and its overrides by student; see `gradebook_columns`."""
     last = counted_attempts(activity, attempts)
     on_sheets: list[dict[int, float]] = [{} for _ in points]
     earned = dict[int, float]()

@@ -142,7 +142,7 @@ class _DeckFigure:
         If the drawing must not give mismatches away, every typed side of an asked tensor has its label.
         """
         shapes = self.pen.shapes
-        if not shapes.tells_mismatches:
+        if not shapes.shows_mismatches:
             return "label" if blank and blank in shapes.lengths and shapes.is_asked(blank) else "focus"
         lengths, groups = shapes.compared, shapes.table.equal_sides[result]
         partners = next((group for group in groups if blank in group), ())
