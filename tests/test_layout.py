@@ -11,9 +11,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from starlette.routing import Route
 
+from app.main import find_routers
 from app.models.families import FAMILIES, FAMOUS
 from app.settings import PROJECT
+from app.store.tables import metadata
 from app.topics.registry import TOPICS
 from tests.helpers.source_code import (
     app_modules,
@@ -254,15 +257,54 @@ def test_a_page_its_template_and_its_test_share_a_name(page: Path) -> None:
     assert template != (page.stem in PAGES_WITHOUT_TEMPLATE), "no template and no reason, or both"
 
 
-def test_the_architecture_names_every_page_and_no_missing_file() -> None:
-    """Its table has each page module once; every file that it names with a folder exists."""
+def rules() -> list[str]:
+    """Every module of the packages of rules and queries that decide anything."""
+    decisions = ast.If | ast.IfExp | ast.While | ast.Match | ast.Try | ast.BoolOp
+    packages = ("activities", "classes", "practice", "store")
+    return [
+        name
+        for name, tree in app_modules().items()
+        if package_of(name) in packages and any(isinstance(node, decisions) for node in ast.walk(tree))
+    ]
+
+
+@pytest.mark.parametrize("module", rules())
+def test_a_rule_has_a_test_of_its_name(module: str) -> None:
+    """app/classes/regrade.py has tests/classes/test_regrade.py; tables and values without a decision need none."""
+    _, *folders, name = module.split(".")
+    assert (PROJECT / "tests" / Path(*folders) / f"test_{name}.py").exists()
+
+
+def rooms() -> dict[str, str]:
+    """The folder of each address in the table of ARCHITECTURE.md, such as "practice" of "/sheet"."""
+    table = (PROJECT / "ARCHITECTURE.md").read_text().partition("## Where is the page?")[2].partition("## Words")[0]
+    rows = re.findall(r"^\| ([^|]+) \| `([a-z]+)/` \|", table, re.MULTILINE)
+    folders = {address: folder for row, folder in rows for address in re.findall("`(.+?)`", row)}
+    return {re.sub(r"/[A-Z]+\b", "/*", address): folder for address, folder in folders.items()}
+
+
+def test_a_page_lies_where_its_address_suggests() -> None:
+    """In the folder that ARCHITECTURE.md gives for the whole address, or else for its first word; no row is unused."""
+    by_address, used = rooms(), set[str]()
+    for route in (route for router in find_routers() for route in router.routes if isinstance(route, Route)):
+        address = re.sub(r"{.*?}", "*", route.path)
+        [first_word] = re.findall("^/[a-z-]*", address)
+        key = address if address in by_address else first_word
+        assert by_address[key] == route.endpoint.__module__.split(".")[2], route.path
+        used.add(key)
+    assert used == by_address.keys()
+
+
+def test_the_architecture_names_no_missing_file_or_table() -> None:
+    """Every file that it names with a folder exists; so does each module in its table of addresses, and each table."""
     text = (PROJECT / "ARCHITECTURE.md").read_text()
-    table = text.partition("## Where is the page?")[2].partition("## Words")[0]
-    listed = re.findall(r"^\|.*\| `([a-z_]+/[a-z0-9_]+\.py)` \|", table, re.MULTILINE)
-    web = PROJECT / "app" / "web"
-    pages = {path.relative_to(web).as_posix() for path in web.rglob("*_page.py")}
-    assert sorted(listed) == sorted(pages | {"api/v1.py", "api/health.py"})
-    named = re.findall(r"`((?:app|templates|tests|docs)/[a-z0-9_/]+\.[a-z]+)`", text)
+    section = text.partition("## Where is the page?")[2].partition("## Words")[0]
+    named = re.findall(r"`((?:app|templates|tests|docs)/[a-z0-9_/]+(?:\.[a-z]+|/))`", text)
     assert [name for name in named if not (PROJECT / name).exists()] == []
-    in_templates = re.findall(r"`([a-z]+/[a-z_]+\.html)`", table)
-    assert [name for name in in_templates if not (PROJECT / "templates" / name).exists()] == []
+    pages = re.findall(r"`([a-z]+/[a-z_]+\.(?:py|html))`", section)
+    places = [(PROJECT / "app" / "web" / name, PROJECT / "templates" / name) for name in pages]
+    assert [each for each in places if not any(path.exists() for path in each)] == []
+    modules = {f"`{path.name}`" for path in (PROJECT / "app").rglob("*.py")}
+    assert set(re.findall(r"`[a-z_]+\.py`", section)) <= modules
+    cells = [row.split("|")[4] for row in section.splitlines() if row.count("|") == 5]
+    assert set(re.findall(r"`([a-z_]+)`", " ".join(cells))) <= metadata.tables.keys()

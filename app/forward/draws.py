@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from app.forward.lines import ProgramLine
+from app.forward.lines import ProgramLine, helper
 from app.models.architecture import Architecture
 
 
@@ -50,7 +50,7 @@ def query_parameter_lines(a: Architecture, head: int) -> Iterator[ProgramLine]:
     if a.position_bias == "relative":
         yield ProgramLine('draw_for(f"position bias of head {head}")')
         buckets = f"{a.extra['n_buckets']:d}"
-        yield _helper(f"b_P = {random_normal(a, buckets)}", "one learned number for each bucket of distances")
+        yield helper(f"b_P = {random_normal(a, buckets)}", "one learned number for each bucket of distances")
 
 
 def key_value_parameter_lines(a: Architecture, kv_head: int) -> Iterator[ProgramLine]:
@@ -95,14 +95,14 @@ def layer_parameter_lines(a: Architecture) -> Iterator[ProgramLine]:
     yield from _gain_line(a, "K", "G * d_h" if all_heads else "d_h")
     if a.has_sinks:
         draw = f'    draw_for(f"sink of head {{head}}")\n    sink[head] = {random_normal(a, "")}'
-        yield _helper(
+        yield helper(
             f"sink = X.new_empty(H)\nfor head in range(H):\n{draw}", "for each head, a learned score without a key"
         )
     if a.position_bias == "relative":
         buckets = f"{a.extra['n_buckets']:d}"
         draw = f'    draw_for(f"position bias of head {{head}}")\n    b_P[head] = {random_normal(a, buckets)}'
         code = f"b_P = X.new_empty(H, {buckets})\nfor head in range(H):\n{draw}"
-        yield _helper(code, "for each head, one learned number for each bucket of distances")
+        yield helper(code, "for each head, one learned number for each bucket of distances")
 
 
 def random_normal(a: Architecture, shape: str) -> str:
@@ -113,7 +113,7 @@ def random_normal(a: Architecture, shape: str) -> str:
 
 def gain(name: str, width: str) -> ProgramLine:
     """The line that makes the gain of an RMSNorm, which starts as ones; `width` is written in symbols ('d_h')."""
-    return _helper(f"{name} = torch.ones({width}, device=device, dtype=dtype)", "the gain of a norm starts at 1")
+    return helper(f"{name} = torch.ones({width}, device=device, dtype=dtype)", "the gain of a norm starts at 1")
 
 
 def _matrix_line(a: Architecture, name: str, shape: str) -> ProgramLine:
@@ -124,16 +124,10 @@ def _matrix_line(a: Architecture, name: str, shape: str) -> ProgramLine:
 def _bias_lines(a: Architecture, projection: str, width: str) -> Iterator[ProgramLine]:
     """The line that makes the bias of a projection of "qkvo", which starts at zero; none without a bias there."""
     if projection in a.biases:
-        yield _helper(
-            f"b_{projection.upper()} = torch.zeros({width}, device=device, dtype=dtype)", "a bias starts at 0"
-        )
+        yield helper(f"b_{projection.upper()} = torch.zeros({width}, device=device, dtype=dtype)", "a bias starts at 0")
 
 
 def _gain_line(a: Architecture, letter: str, width: str) -> Iterator[ProgramLine]:
     """The line that makes the gain of the RMSNorm of queries ("Q") or keys; none without such a norm."""
     if a.qk_norm in ("per-head", "all-heads"):
         yield gain(f"g_{letter}", width)
-
-
-def _helper(code: str, comment: str) -> ProgramLine:
-    return ProgramLine(code, None, (code.split(" ")[0],), comment)

@@ -48,6 +48,11 @@ class ProgramLine:
         return "\n".join([commented, *loop_body])
 
 
+def helper(code: str, comment: str = "", *, timed: bool = False) -> ProgramLine:
+    """The line that makes a helper variable, which is the first word of its code."""
+    return ProgramLine(code, None, (code.split(" ")[0],), comment, timed)
+
+
 def made_line(table: TensorTable, key: str, plus: str = "", comment: str = "") -> ProgramLine:
     """The timed line that makes a tensor as the table says, with `plus` at its end: 'Q = X @ W_Q + b_Q'."""
     tensor, letters = table[key], {each.key: each.letter for each in table.tensors}

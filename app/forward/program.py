@@ -73,7 +73,7 @@ from app.forward.draws import (
     size_lines,
 )
 from app.forward.latent import latent_layer_lines, latent_parameter_lines, latent_size_lines
-from app.forward.lines import ForwardError, ProgramLine, made_line
+from app.forward.lines import ForwardError, ProgramLine, helper, made_line
 from app.forward.rope import angle_lines, apply_rope, check_rotary, rotated_pairs, scaling_type
 from app.forward.scores import has_chunks, has_window, needs_positions, position_bias_lines, score_lines
 from app.models.architecture import Architecture, TokensError
@@ -249,9 +249,9 @@ def _layer_program(
         yield _norm_line(a, "Q", "H * d_h", "g_Q, ", "queries")
         yield _norm_line(a, "K", "G * d_h", "g_K, ", "keys")
     yield ProgramLine("", comment="Head by head")
-    yield _helper_line("q = Q.view(N, H, d_h).transpose(0, 1)")
-    yield _helper_line("k = K.view(N, G, d_h).transpose(0, 1)")
-    yield _helper_line("v = V.view(N, G, d_v).transpose(0, 1)")
+    yield helper("q = Q.view(N, H, d_h).transpose(0, 1)", timed=True)
+    yield helper("k = K.view(N, G, d_h).transpose(0, 1)", timed=True)
+    yield helper("v = V.view(N, G, d_v).transpose(0, 1)", timed=True)
     yield from _norm_and_rope(a, "q")
     yield from _norm_and_rope(a, "k")
     yield from _queries_to_context(a, tokens)
@@ -281,7 +281,7 @@ def _concatenated_heads(a: Architecture, table: TensorTable, head: int) -> Itera
     yield ProgramLine("C = c.transpose(0, 1).reshape(N, H * d_v)", "context", ("C",), timed=True)
     yield made_line(table, "output")
     if "o" in a.biases:
-        yield _helper_line("O += b_O")
+        yield helper("O += b_O", timed=True)
     yield ProgramLine("", comment="Scores and weights of one head: rows and columns are tokens")
     yield ProgramLine(f"S_head = S[{head:d}]", "scores", ("S_head",), timed=True)
     yield ProgramLine(f"A_head = A[{head:d}]", "weights", ("A_head",), timed=True)
@@ -308,12 +308,12 @@ def _queries_to_context(a: Architecture, tokens: int) -> Iterator[ProgramLine]:
     group = a.query_heads_per_kv_head
     if group > 1:
         comment = f"{group:d} query heads that share keys and values, one below the other"
-        yield _helper_line("q_shared = q.reshape(G, -1, d_h)", comment)
-        yield _helper_line("S = (q_shared @ k.mT).view(H, N, N)")
+        yield helper("q_shared = q.reshape(G, -1, d_h)", comment, timed=True)
+        yield helper("S = (q_shared @ k.mT).view(H, N, N)", timed=True)
     else:
-        yield _helper_line("S = q @ k.mT")
+        yield helper("S = q @ k.mT", timed=True)
     yield from score_lines(a, tokens, layer=True)
-    yield _helper_line("c = (A.reshape(G, -1, N) @ v).view(H, N, d_v)" if group > 1 else "c = A @ v")
+    yield helper("c = (A.reshape(G, -1, N) @ v).view(H, N, d_v)" if group > 1 else "c = A @ v", timed=True)
 
 
 def _projection_lines(a: Architecture, table: TensorTable) -> Iterator[ProgramLine]:
@@ -340,11 +340,6 @@ def _norm_line(a: Architecture, name: str, width: str, gain: str, makes: str | N
     """
     code = f"{name} = torch.rms_norm({name}, ({width},), {gain}eps={float(a.qk_norm_eps or 0)!r})"
     return ProgramLine(code, makes, (name,), timed=True)
-
-
-def _helper_line(code: str, comment: str = "") -> ProgramLine:
-    """A timed line that makes no tensor of the table; its first word is the variable whose shape is shown."""
-    return ProgramLine(code, None, (code.split(" ")[0],), comment, timed=True)
 
 
 def notes(architecture: Architecture, tokens: int, topic: str = SINGLE_HEAD.key) -> tuple[str, ...]:

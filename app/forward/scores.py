@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from app.forward.lines import ProgramLine
+from app.forward.lines import ProgramLine, helper
 from app.models.alibi import STRENGTH
 from app.models.architecture import Architecture
 
@@ -30,11 +30,11 @@ def position_bias_lines(a: Architecture, head: int | None) -> Iterator[ProgramLi
     if a.position_bias == "relative":
         yield ProgramLine("", comment="Relative position bias: distances of query and key are sorted into buckets")
         yield from _bucket_lines(a.extra["n_buckets"])
-        yield _helper("bias = b_P[..., bucket]")
+        yield helper("bias = b_P[..., bucket]")
     if a.position_bias == "alibi":
         yield ProgramLine("", comment="ALiBi: a fixed slope for each head, so that near keys count more")
         if head is None:
-            yield _helper(f"slope = {_layer_slopes(a)}")
+            yield helper(f"slope = {_layer_slopes(a)}")
         else:
             yield ProgramLine(f"slope = {a.alibi_slopes[head]!r}")
 
@@ -46,10 +46,10 @@ def _bucket_lines(buckets: int) -> Iterator[ProgramLine]:
     for ranges that grow by a constant factor, up to MAX_DISTANCE (Raffel et al., arXiv:1910.10683, section 2.1).
     """
     half, exact = buckets // 2, buckets // 2 // 2
-    yield _helper("distance = torch.arange(1 - N, N, device=device)", "position of the key minus that of the query")
+    yield helper("distance = torch.arange(1 - N, N, device=device)", "position of the key minus that of the query")
     growth = f"(distance.abs() / {exact:d}).log() / {math.log(MAX_DISTANCE / exact)!r} * {half - exact:d}"
-    yield _helper(f"far = ({exact:d} + ({growth}).long()).clamp(max={half - 1:d})", f"for distances from {exact:d} on")
-    yield _helper(f"bucket = torch.where(distance.abs() < {exact:d}, distance.abs(), far) + {half:d} * (distance > 0)")
+    yield helper(f"far = ({exact:d} + ({growth}).long()).clamp(max={half - 1:d})", f"for distances from {exact:d} on")
+    yield helper(f"bucket = torch.where(distance.abs() < {exact:d}, distance.abs(), far) + {half:d} * (distance > 0)")
 
 
 def _layer_slopes(a: Architecture) -> str:
@@ -148,7 +148,3 @@ def _mask(condition: str, comment: str) -> ProgramLine:
 
 def _on_scores(code: str, comment: str = "") -> ProgramLine:
     return ProgramLine(code, None, ("S",), comment, timed=True)
-
-
-def _helper(code: str, comment: str = "") -> ProgramLine:
-    return ProgramLine(code, None, (code.split(" ")[0],), comment)

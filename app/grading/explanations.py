@@ -52,14 +52,14 @@ def explain_diagnosis(variant: Variant, report: Report, scale: ScaleName = "root
     return _explanation(variant, report.diagnosis.key, values, scale)
 
 
-def explain_misconception(variant: Variant, misconception: str, scale: ScaleName = "root") -> Explanation:
+def explain_misconception(variant: Variant, misconception: str) -> Explanation:
     """The text that explains any misconception of the catalogue, with figures if it would change this sheet's answers.
 
-    If it can be held in several ways, the first is drawn, in `scale`. If the sheet cannot show it, there is only the
+    If it can be held in several ways, the first is drawn. If the sheet cannot show it, there is only the
     text.
     """
     if any(entry.misconception == misconception for entry in expectations(variant.problem)):
-        return _explanation(variant, misconception, {}, scale)
+        return _explanation(variant, misconception, {}, "root")
     return Explanation(misconception, variant.text.misconception(misconception, "explanation"), ())
 
 

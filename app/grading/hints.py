@@ -17,7 +17,7 @@ from typing import Literal
 
 from app.algebra.expression import Expression
 from app.grading.grade import MarkKind, Report
-from app.shapes.consistency import added_back
+from app.shapes.consistency import residual_pairs
 from app.shapes.operation import Operation
 from app.shapes.table import MATRIX_FIELDS, Blank, Count, Tensor
 from app.sheets.formulas import write_formula
@@ -154,7 +154,7 @@ class HintWriter:
         groups = [group for groups in variant.table.equal_sides.values() for group in groups]
         candidates = [
             *sorted(variant.problem.upstream_blanks.get(blank, ()), key=variant.problem.blanks.index),
-            *(other for group in (*groups, *added_back(variant.table)) if blank in group for other in group),
+            *(other for group in (*groups, *residual_pairs(variant.table)) if blank in group for other in group),
         ]
         yield from (other for other in candidates if other in self.report.marks and other != blank)
 

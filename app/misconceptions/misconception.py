@@ -27,8 +27,8 @@ from app.topics.rotary_pairs import other_partner
 # What any formula may use besides sizes: the right size of the blank that is written into, and that of the other side
 # of the same matrix.
 BOX_SYMBOLS: Mapping[str, Callable[[Problem, Blank], Expression]] = {
-    "right": lambda problem, blank: problem.table.asked[blank.tensor].expression(blank.field),
-    "other_side": lambda problem, blank: problem.table.asked[blank.tensor].expression(blank.transposed.field),
+    "right": Problem.expression,
+    "other_side": lambda problem, blank: problem.expression(blank.transposed),
 }
 # What the catalogue may use as well: how many key/value heads the real model has, even if a sheet gives each query
 # head one; how many output projections have a bias, 0 or 1; the parameters of the LM head; the partner of a
@@ -40,8 +40,8 @@ FORMULA_SYMBOLS: Mapping[str, Callable[[Problem, Blank], Expression]] = {
     "output_biases": lambda problem, _blank: Expression.number(int("o" in problem.architecture.biases)),
     "lm_head": lambda problem, _blank: number_of_parameters(problem.architecture.outside_rows.get("output_head", ())),
     "other_partner": lambda problem, _blank: other_partner(problem.architecture),
-    "prefill_of_next": lambda problem, _blank: (
-        problem.table.asked["prefill_flops"].expression("count").substitute({"N": Expression.parse("N + 1")})
+    "prefill_of_next": lambda problem, _blank: problem.expression(Blank("prefill_flops", "count")).substitute(
+        {"N": Expression.parse("N + 1")}
     ),
 }
 

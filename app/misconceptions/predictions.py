@@ -144,8 +144,8 @@ def _affected_blanks(prediction: Prediction, problem: Problem) -> Iterable[Blank
     if "*" in prediction.transposed:
         return problem.blanks
     transposed = [blank for blank in problem.blanks if blank.tensor in prediction.transposed]
-    asked, symbols = problem.table.asked, prediction.substitutions.keys()
-    substituted = [b for b in problem.blanks if symbols and symbols & asked[b.tensor].expression(b.field).symbols]
+    symbols = prediction.substitutions.keys()
+    substituted = [b for b in problem.blanks if symbols and symbols & problem.expression(b).symbols]
     names = problem.blanks_by_name
     return (*transposed, *substituted, *(names[name] for name in prediction.overrides if name in names))
 
@@ -162,7 +162,7 @@ def _predicted_number(
         return number_written(problem, blank, formula)
     if prediction.transposed:
         return problem.answers[blank.transposed]
-    return Formula(problem.table.asked[blank.tensor].expression(blank.field)).number(substituted)
+    return Formula(problem.expression(blank)).number(substituted)
 
 
 def wrong_expression(problem: Problem, expected: Expectation, blank: Blank) -> Expression | None:
@@ -171,12 +171,12 @@ def wrong_expression(problem: Problem, expected: Expectation, blank: Blank) -> E
     None for a number that symbols cannot express: one that is rounded, or divided by a sum.
     """
     prediction = expected.prediction
-    size = problem.table.asked[blank.tensor].expression(blank.field)
+    size = problem.expression(blank)
     meanings: Mapping[str, Expression] = {symbol: meant.expression for symbol, meant in prediction.meanings.items()}
     if formula := prediction.written.get(str(blank)):
         size, meanings = formula.expression, _meanings(formula.expression, problem, blank)
     elif prediction.transposed:
-        size = problem.table.asked[blank.tensor].expression(blank.transposed.field)
+        size = problem.expression(blank.transposed)
     try:
         size = size.substitute(meanings)
     except DividedBySumError:

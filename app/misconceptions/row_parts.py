@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from app.misconceptions.misconception import Prediction
 from app.models.architecture import Architecture
 from app.shapes.table import MATRIX_FIELDS, Blank, side_fields
 from app.topics.registry import TOPICS
 
-HEADS = tuple(topic.key for topic in TOPICS.values() if topic.subject == "head")
-HEADS_AND_LAYER = (*HEADS, "attention-layer")
-HEADS_AND_SOFTMAX = (*HEADS_AND_LAYER, "scale-mask-softmax")
+# Topics, separated by spaces.
+HEADS = " ".join(topic.key for topic in TOPICS.values() if topic.subject == "head")
+HEADS_AND_LAYER = f"{HEADS} attention-layer"
+HEADS_AND_SOFTMAX = f"{HEADS_AND_LAYER} scale-mask-softmax"
+SPLIT_HEADS = "three-dimensions four-dimensions"
 
 
 def each(size: str, *blanks: str) -> dict[str, str]:
@@ -19,9 +21,10 @@ def each(size: str, *blanks: str) -> dict[str, str]:
     return dict.fromkeys(blanks, size)
 
 
-def on(topics: str | Iterable[str], *predictions: Prediction) -> dict[str, tuple[Prediction, ...]]:
-    """The same predictions for each of these topics, or for one."""
-    return dict.fromkeys([topics] if isinstance(topics, str) else topics, predictions)
+def on(topics: str, *ways: Prediction | Mapping[str, str]) -> dict[str, tuple[Prediction, ...]]:
+    """The same predictions for each of these topics, which spaces separate; a mapping is a prediction's overrides."""
+    predictions = tuple(way if isinstance(way, Prediction) else Prediction(way) for way in ways)
+    return dict.fromkeys(topics.split(), predictions)
 
 
 def in_dimensions(*ways: Mapping[str, str]) -> dict[str, tuple[Prediction, ...]]:
@@ -30,7 +33,7 @@ def in_dimensions(*ways: Mapping[str, str]) -> dict[str, tuple[Prediction, ...]]
     Example: {"scores": "N, H, H"} writes N, H, H, and in four dimensions B, N, H, H, where B stays right.
     """
     predictions = dict[str, tuple[Prediction, ...]]()
-    for topic, before in (("three-dimensions", 0), ("four-dimensions", 1)):
+    for topic, before in zip(SPLIT_HEADS.split(), (0, 1), strict=True):
         sizes = [[(key, shape.split(", ")) for key, shape in way.items()] for way in ways]
         overrides = [
             {
@@ -44,9 +47,9 @@ def in_dimensions(*ways: Mapping[str, str]) -> dict[str, tuple[Prediction, ...]]
     return predictions
 
 
-def with_or_without_context(overrides: dict[str, str]) -> tuple[Prediction, Prediction]:
-    """Two predictions of values with another width: the context keeps its right width, or has that of the values."""
-    return (Prediction(overrides), Prediction({**overrides, "context.columns": overrides["values.columns"]}))
+def with_or_without_context(overrides: dict[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """Two ways of giving values another width: the context keeps its right width, or has that of the values."""
+    return (overrides, {**overrides, "context.columns": overrides["values.columns"]})
 
 
 def counted(part: str, change: str) -> dict[str, str]:

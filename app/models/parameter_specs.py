@@ -285,3 +285,8 @@ def experts(name: str, rows: str, columns: str, *, when: str = ALWAYS, transpose
 def concat(*groups: ParameterSpecs) -> ParameterSpecs:
     """All groups of tensors as one, in their order."""
     return tuple(parameter for group in groups for parameter in group)
+
+
+def layers(name: str, *groups: ParameterSpecs, count: str = "L", decoder: bool = False) -> tuple[StackSpec, ...]:
+    """One stack of layers, each with all these groups of tensors; see StackSpec."""
+    return (StackSpec(name, count, concat(*groups), decoder),)

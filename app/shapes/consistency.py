@@ -54,7 +54,7 @@ def mismatches(table: TensorTable, values: Values) -> list[DimensionMismatch]:
     return [*clashes, *_residual_mismatches(table, values)]
 
 
-def added_back(table: TensorTable) -> list[tuple[Blank, Blank]]:
+def residual_pairs(table: TensorTable) -> list[tuple[Blank, Blank]]:
     """The sides that must be equal to add the output to the input; () for a table without an input or output."""
     before, after = ADDED_BACK
     if not {before, after} <= table.equal_sides.keys():
@@ -73,7 +73,7 @@ def _product_mismatches(
 
 def _residual_mismatches(table: TensorTable, values: Values) -> Iterator[DimensionMismatch]:
     """Yield each pair of sides, input then output, in which the two differ; a pair with a value missing is skipped."""
-    for before, after in added_back(table):
+    for before, after in residual_pairs(table):
         if before in values and after in values and values[before] != values[after]:
             yield DimensionMismatch(after.tensor, before, after, added=True)
 

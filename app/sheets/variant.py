@@ -235,7 +235,7 @@ class Variant:
 
     def expression(self, blank: Blank) -> Expression:
         """The right answer to a blank in symbols, such as H*d_h."""
-        return self.table.asked[blank.tensor].expression(blank.field)
+        return self.problem.expression(blank)
 
     def answer(self, blank: Blank) -> int:
         """The right number for any row, column or count of the table, asked or not."""

@@ -129,7 +129,7 @@ def restore_backup(engine: sa.Engine, path: Path, *, replace: bool = False) -> C
             for table in _kept_tables(connection):
                 _restore_table(connection, archive, table, contents)
             upgrade(connection)
-            for table in _our_tables(connection):
+            for table in _kept_tables(connection):
                 if "id" in table.c:
                     _advance_sequence(connection, table, contents.tables[table.name].last_id)
         if engine.dialect.name == "sqlite" and connection.exec_driver_sql("PRAGMA foreign_key_check").first():

@@ -24,7 +24,6 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
-    false,
 )
 from sqlalchemy.types import TypeDecorator
 
@@ -130,7 +129,7 @@ jobs = Table(  # work that takes seconds; see app/machine/jobs.py
     Column("created_at", UtcDateTime, nullable=False),
     Column("heard_at", UtcDateTime, nullable=False),  # the last sign of life
     Column("attempt", Integer, nullable=False),  # how often it was started; only the last start may store anything
-    Column("is_working", Boolean, nullable=False, server_default=false()),
+    Column("is_working", Boolean, nullable=False, default=False),
     Column("done", Integer, nullable=False),
     Column("total", Integer, nullable=False),
     Column("ending", String(10)),  # null while it waits or is at work

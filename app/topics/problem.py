@@ -57,6 +57,10 @@ class Problem:
         """The right number for every blank."""
         return {blank: self.table.asked[blank.tensor].size(blank.field, self.sizes) for blank in self.blanks}
 
+    def expression(self, blank: Blank) -> Expression:
+        """The right answer to a blank in symbols, such as H*d_h."""
+        return self.table.asked[blank.tensor].expression(blank.field)
+
     @cached_property
     def upstream_blanks(self) -> Mapping[Blank, frozenset[Blank]]:
         """For each side that an operation makes, in the order of computation, the asked sides its length comes from."""

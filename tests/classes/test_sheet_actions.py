@@ -272,18 +272,6 @@ def test_what_is_shown(exam: bool, run: str) -> None:
         assert may_run(work, rules) == (shown and (run == "before" or case.shows_marks))
 
 
-@pytest.mark.parametrize("handed_in", [False, True])
-@pytest.mark.parametrize("allowed", [0, 1, 2])
-def test_boxes_are_locked_once_no_attempt_is_left(handed_in: bool, allowed: int) -> None:
-    """Or the page cannot be typed in; the last attempt can still be handed in once."""
-    for moment, attempts in itertools.product(MOMENTS.values(), range(3)):
-        rules = rules_at(moment, max_attempts=allowed)
-        used_up = 0 < allowed <= attempts
-        assert rules.is_locked(attempts) == (used_up or not rules.is_writable)
-        assert rules.can_hand_in(attempts, handed_in=handed_in) == (rules.is_writable and not (used_up and handed_in))
-        assert rules.attempts_left(attempts) == (max(allowed - attempts, 0) if allowed else None)
-
-
 def test_a_request_that_is_sent_again_adds_nothing() -> None:
     """Also where it used the last attempt; a hand-in of what a check of the same form has stored hands that in."""
     rules = rules_at(MOMENTS["as it opens"], max_attempts=1)

@@ -10,12 +10,14 @@ from app.store import (
     FrozenTicket,
     FrozenWorksheet,
     Graded,
+    Plan,
     Store,
     Student,
     Teacher,
     VariantSizes,
     Visitor,
 )
+from simulation.lesson import add_teacher
 
 SHEET = {"key": "llama-7b", "title": "One head", "model": "llama-7b", "topic": "single-head", "tokens": 100,
          "rows": ["input", "queries"]}  # fmt: skip
@@ -35,6 +37,11 @@ def teacher(store: Store, email: str = "ada@example.org") -> Teacher:
     return ada
 
 
+def course(store: Store) -> Course:
+    """Add a course whose teacher is Ada."""
+    return store.courses.add("Transformers", "Europe/Berlin", teacher(store))
+
+
 def enrol_student(store: Store, course: Course, name: str = "Kim") -> tuple[Student, Visitor, str]:
     """Enrol a student in a course; the student, the browser in which they did, and their resume code."""
     visitor = store.add_visitor()
@@ -45,3 +52,29 @@ def enrol_student(store: Store, course: Course, name: str = "Kim") -> tuple[Stud
 def key(student: Student, activity: Activity) -> ClassSheetKey:
     """Under what the work of a student on the activity's first sheet is stored."""
     return ClassSheetKey(student.id, activity.id, activity.revision, 1, activity.content.items[0].sheet_key)
+
+
+def opened(store: Store) -> tuple[Activity, Student]:
+    """An activity of a new course, and Kim, who has come to it."""
+    where = course(store)
+    activity = store.activities.add(where, Plan("Week 3"), CONTENT)
+    kim, _, _ = enrol_student(store, where)
+    store.classwork.arrive(activity.id, kim.id)
+    return activity, kim
+
+
+def activity(store: Store, plan: Plan) -> tuple[Activity, Student, str]:
+    """An open activity, and a student of its course with the token of their browser."""
+    course = store.courses.add("Course", "UTC", add_teacher(store, "ada@example.org", "Ada"))
+    made = store.activities.add(course, plan, Content((), None, ""))
+    store.activities.set_state(made, "open")
+    visitor = store.add_visitor()
+    student, _ = store.roster.enrol_new_student(course, "Kim", visitor.id)
+    return reload(store, made), student, visitor.token
+
+
+def reload(store: Store, made: Activity) -> Activity:
+    """An activity as it is stored now."""
+    current = store.activities.find(made.id)
+    assert current
+    return current

@@ -103,7 +103,7 @@ def test_a_formula_that_cannot_be_read_is_an_error_that_names_it(formula: str) -
         (scores, '{"under_root.count": "d"}', '{"under_root.count": "d+"}', "scale-by-model-width"),
         (mask, '{"mask.rows": "1"}', '{"mask.row": "1"}', "mask-per-token"),
         (back, 'transposed=("W_O",)', 'transposed=("W_0",)', "output-like-the-others"),
-        (costs, 'on("growth", Prediction(each("4"', 'on("growths", Prediction(each("4"', "everything-quadratic"),
+        (costs, 'on("growth", each("4"', 'on("growths", each("4"', "everything-quadratic"),
     ],
 )
 def test_a_group_is_not_imported_with_a_typo(group: ModuleType, right: str, typo: str, key: str) -> None:

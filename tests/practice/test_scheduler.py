@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import islice, pairwise
@@ -15,7 +14,6 @@ from app.misconceptions.catalogue import MISCONCEPTION_GROUPS, MISCONCEPTIONS, g
 from app.practice.ideas import SHEETS_TO_SOLID, GroupState, distinguishable_misconceptions
 from app.practice.levels import practice_levels
 from app.practice.record import (
-    MAX_COUNT,
     PracticeRecord,
     RecordError,
     SheetResult,
@@ -28,16 +26,13 @@ from app.sheets.library import Library
 from app.sheets.variant import Variant
 from simulation.beginners import typed_texts, writable_sheets
 from simulation.misconception_students import right_sheet
+from tests.helpers.practice_records import LEVELS, STARTS, records
 from tests.helpers.shipped import LIBRARY
 from tests.helpers.slow import one_in
 
-STARTS = st.integers(0, MAX_COUNT)
-KEYS = [misconception.key for misconception in MISCONCEPTIONS]
 # Misconceptions that no sheet asks for, and on top of the ladder those that only one topic shows.
 SHOWN = [misconception.key for misconception in MISCONCEPTIONS if misconception.predictions]
-LEVELS = [level.key for level in practice_levels(LIBRARY)]
 LADDER = [level.key for level in practice_levels(LIBRARY) for _ in level.steps]  # the levels of a student always right
-CODES = [LIBRARY.seeded(sheet, seed).code for sheet in LIBRARY.worksheets for seed in range(3)]
 
 
 def group_states(record: PracticeRecord) -> dict[str, GroupState]:
@@ -72,26 +67,6 @@ def practise(
         yield coming, result, record
 
 
-results = st.builds(
-    lambda code, ok, held, still_open: SheetResult(
-        code, ok, () if ok else tuple(held), () if ok else tuple(still_open)
-    ),
-    st.sampled_from(CODES) | st.from_regex(r"\A[BCDFGHJKLMNPQRSTVWZ]{3}-[BCDFGH]{2,6}-[BCDFGH]{2}\Z"),
-    st.booleans(),
-    st.lists(st.sampled_from(KEYS), max_size=3, unique=True),
-    st.lists(st.sampled_from(list(MISCONCEPTION_GROUPS)), max_size=9, unique=True),
-)
-records = st.builds(
-    PracticeRecord,
-    STARTS,
-    STARTS,
-    st.sampled_from([*LEVELS, "", "nonsense"]),
-    st.booleans(),
-    st.lists(results, max_size=12).map(tuple),
-    st.lists(st.sampled_from([*LEVELS, "nonsense"]), max_size=len(LEVELS), unique=True).map(tuple),
-)
-
-
 def test_failing_again_and_again_is_not_learning() -> None:
     """Wrong numbers that no misconception explains: after two sheets in doubt, a group is to look at again."""
 
@@ -117,43 +92,6 @@ def test_any_record_gives_a_sheet_and_the_same_one_again(record: PracticeRecord)
     assert coming.variant.code not in [result.code for result in record.results[-1:]]
     assert next_sheet(LIBRARY, read_record(write_record(record))) == coming
     assert set(group_states(record)) == set(MISCONCEPTION_GROUPS)
-
-
-@given(records)
-def test_a_record_is_read_as_it_was_written(record: PracticeRecord) -> None:
-    """Nothing is lost on the way through JSON."""
-    assert read_record(write_record(record)) == record
-
-
-garbage = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20) | st.sampled_from(CODES + KEYS),
-    lambda inner: st.lists(inner, max_size=5) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
-    max_leaves=20,
-)
-
-
-@given(
-    st.text()
-    | garbage.map(json.dumps)
-    | st.tuples(STARTS, STARTS, garbage, st.booleans(), garbage, garbage).map(json.dumps)
-)
-def test_a_forged_record_is_refused_in_words_or_gives_a_sheet(text: str) -> None:
-    """No text does anything else."""
-    try:
-        record = read_record(text)
-    except RecordError as error:
-        record, sentence = PracticeRecord(0), str(error)
-    else:
-        sentence = "."
-    assert sentence.endswith(".")
-    assert next_sheet(LIBRARY, record).variant.blanks
-
-
-@pytest.mark.parametrize("text", ["[" * 5000, "1" * 20_000, '[1,0,"",false,[1e999],[]]', '[true,0,"",false,[],[]]'])
-def test_a_record_beyond_all_bounds_is_refused(text: str) -> None:
-    """Too deep, too long, or of numbers that are none."""
-    with pytest.raises(RecordError):
-        read_record(text)
 
 
 @given(STARTS)

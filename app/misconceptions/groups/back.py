@@ -10,23 +10,19 @@ GROUP = (
         "no-output-projection",
         12,
         {
-            **on(HEADS, Prediction({"output.columns": "d_v"})),
-            **on("attention-layer", Prediction({"output.columns": "H*d_v"})),
+            **on(HEADS, {"output.columns": "d_v"}),
+            **on("attention-layer", {"output.columns": "H*d_v"}),
             **in_dimensions({"output": "right, H*d_v"}),
         },
     ),
     Misconception(
         "whole-output-projection",
         13,
-        on("head-parameters", Prediction({"W_O.rows": "H*d_v", "W_O.count": "H*d_v*d"})),
+        on("head-parameters", {"W_O.rows": "H*d_v", "W_O.count": "H*d_v*d"}),
         lambda architecture: architecture.H > 1,
     ),
     # The last vectors are taken for the prediction itself.
-    Misconception(
-        "logits-as-wide-as-model",
-        40,
-        on("whole-model", Prediction(each("d", "logits.columns", "last_logits.columns"))),
-    ),
+    Misconception("logits-as-wide-as-model", 40, on("whole-model", each("d", "logits.columns", "last_logits.columns"))),
     # W_O is written like the other three, from d to d_v.
     Misconception(
         "output-like-the-others",

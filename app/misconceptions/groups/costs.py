@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.misconceptions.misconception import Misconception, Prediction
+from app.misconceptions.misconception import Misconception
 from app.misconceptions.row_parts import each, on
 
 _WEIGHTS_BYTES = ("weights_16_bit.count", "weights_8_bit.count", "weights_4_bit.count")
@@ -17,57 +17,36 @@ GROUP = (
         on(
             "costs",
             # Scaled from the right number, in which a sliding window counts no token that it drops.
-            Prediction(each("right*H/G", *_CACHE)),
-            Prediction(each("right/2", *_CACHE)),
-            Prediction(each("right*H/G/2", *_CACHE)),
-            Prediction(each("right/L", *_CACHE)),
+            each("right*H/G", *_CACHE),
+            each("right/2", *_CACHE),
+            each("right*H/G/2", *_CACHE),
+            each("right/L", *_CACHE),
         ),
     ),
     Misconception(
         "flops-are-macs",
         29,
-        {
-            **on("costs", Prediction(each("right/2", *_FLOPS))),
-            **on("growth", Prediction(each("right/2", *_GROWING_FLOPS))),
-        },
+        {**on("costs", each("right/2", *_FLOPS)), **on("growth", each("right/2", *_GROWING_FLOPS))},
     ),
     Misconception(
-        "bits-for-bytes",
-        56,
-        on(
-            "costs",
-            Prediction(each("8*right", *_WEIGHTS_BYTES, *_CACHE)),
-            Prediction(each("8*right", *_WEIGHTS_BYTES)),
-        ),
+        "bits-for-bytes", 56, on("costs", each("8*right", *_WEIGHTS_BYTES, *_CACHE), each("8*right", *_WEIGHTS_BYTES))
     ),
     # The sheet counts one layer's operations, and the bytes of the whole model.
     Misconception(
         "all-layers-for-one",
         57,
-        on(
-            "costs",
-            Prediction(each("L*right", *_FLOPS)),
-            Prediction(each("L*right", "scores_flops.count", "context_flops.count")),
-        ),
+        on("costs", each("L*right", *_FLOPS), each("L*right", "scores_flops.count", "context_flops.count")),
     ),
     # "Attention is quadratic" taken to hold for all of it.
     Misconception(
-        "everything-quadratic",
-        92,
-        on("growth", Prediction(each("4", "projections_doubled.count", "kv_cache_doubled.count"))),
+        "everything-quadratic", 92, on("growth", each("4", "projections_doubled.count", "kv_cache_doubled.count"))
     ),
     Misconception(
-        "everything-linear",
-        93,
-        on("growth", Prediction(each("2", "pairwise_doubled.count", "score_entries_doubled.count"))),
+        "everything-linear", 93, on("growth", each("2", "pairwise_doubled.count", "score_entries_doubled.count"))
     ),
     Misconception(
         "decoding-costs-a-prefill",
         94,
-        on(
-            "growth",
-            Prediction({"decode_flops.count": "prefill_of_next"}),
-            Prediction({"decode_flops.count": "prefill_flops"}),
-        ),
+        on("growth", {"decode_flops.count": "prefill_of_next"}, {"decode_flops.count": "prefill_flops"}),
     ),
 )

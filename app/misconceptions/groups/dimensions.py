@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.misconceptions.misconception import Misconception, Prediction
+from app.misconceptions.misconception import Misconception
 from app.misconceptions.row_parts import KV_BY_HEAD, REPEATED, SPLIT_KV, each, in_dimensions, on
 
 _HEADS_FIRST_VIEW = {"split_queries": "H, N, d_h", "split_keys": "G, N, d_h", "split_values": "G, N, d_v"}
@@ -46,19 +46,14 @@ GROUP = (
         # Whether the transpose could be left out is asked in harvardnlp/annotated-transformer#118.
         "heads-attend-to-heads",
         68,
-        in_dimensions(
-            {**_TOKENS_FIRST, **_HEADS_TO_HEADS},
-            _HEADS_TO_HEADS,
-            each("N, H, H", "scores", "weights"),
-        ),
+        in_dimensions({**_TOKENS_FIRST, **_HEADS_TO_HEADS}, _HEADS_TO_HEADS, each("N, H, H", "scores", "weights")),
     ),
     Misconception(
         # jsbaan/transformer-from-scratch#4
         "merged-without-transpose",
         69,
         in_dimensions(
-            {"context_by_token": "H, N, d_v"},
-            {"context_by_token": "H, N, d_v", "joined_context": "H, N*d_v"},
+            {"context_by_token": "H, N, d_v"}, {"context_by_token": "H, N, d_v", "joined_context": "H, N*d_v"}
         ),
     ),
     Misconception(
@@ -67,8 +62,8 @@ GROUP = (
         71,
         on(
             "four-dimensions",
-            Prediction(_HEADS_AND_BATCH),
-            Prediction({**_HEADS_AND_BATCH, **{f"{name.rpartition('.')[0]}.dim0": "1" for name in _HEADS_AND_BATCH}}),
+            _HEADS_AND_BATCH,
+            {**_HEADS_AND_BATCH, **{f"{name.rpartition('.')[0]}.dim0": "1" for name in _HEADS_AND_BATCH}},
         ),
     ),
     Misconception(
@@ -77,13 +72,11 @@ GROUP = (
         72,
         on(
             "four-dimensions",
-            Prediction(
-                {
-                    **{name.replace(".dim1", ".dim0"): "H" for name in _QUERY_HEADS if name.endswith(".dim1")},
-                    **{name.replace(".dim1", ".dim0"): "G" for name in _KV_HEADS if name.endswith(".dim1")},
-                    **{name: "B" for name in (*_QUERY_HEADS, *_KV_HEADS) if name.endswith(".dim1")},
-                }
-            ),
+            {
+                **{name.replace(".dim1", ".dim0"): "H" for name in _QUERY_HEADS if name.endswith(".dim1")},
+                **{name.replace(".dim1", ".dim0"): "G" for name in _KV_HEADS if name.endswith(".dim1")},
+                **{name: "B" for name in (*_QUERY_HEADS, *_KV_HEADS) if name.endswith(".dim1")},
+            },
         ),
     ),
     Misconception(
@@ -91,8 +84,8 @@ GROUP = (
         73,
         on(
             "four-dimensions",
-            Prediction(each("B*N", "scores.dim2", "scores.dim3", "weights.dim2", "weights.dim3")),
-            Prediction(each("B*N", "scores.dim3", "weights.dim3")),
+            each("B*N", "scores.dim2", "scores.dim3", "weights.dim2", "weights.dim3"),
+            each("B*N", "scores.dim3", "weights.dim3"),
         ),
     ),
 )

@@ -14,11 +14,7 @@ GROUP = (
     Misconception(
         "all-experts-active",
         74,
-        on(
-            "experts",
-            Prediction(substitutions={"k": "E"}),
-            Prediction(each("right", *_CHOOSING_SHAPES), {"k": "E"}),
-        ),
+        on("experts", Prediction(substitutions={"k": "E"}), Prediction(each("right", *_CHOOSING_SHAPES), {"k": "E"})),
     ),
     # "8x7B" read as eight models of 7 billion parameters, 56 billion in all; seen in vllm#1991.
     Misconception(
@@ -26,8 +22,8 @@ GROUP = (
         75,
         on(
             "experts",
-            Prediction({"total.count": "right + (E - 1)*rest", "used.count": "right + (k - 1)*rest"}),
-            Prediction({"total.count": "right + (E - 1)*rest"}),
+            {"total.count": "right + (E - 1)*rest", "used.count": "right + (k - 1)*rest"},
+            {"total.count": "right + (E - 1)*rest"},
         ),
     ),
     # The Switch Transformer (arXiv:2101.03961) sends each token to one expert; most later models to several.
@@ -38,18 +34,13 @@ GROUP = (
             "experts",
             Prediction(each("ceil(N/E)", *_EXPERT_ROWS), {"k": "1"}),
             Prediction(each("right", *_CHOOSING_SHAPES), {"k": "1"}),
-            Prediction(each("ceil(N/E)", *_EXPERT_ROWS)),
+            each("ceil(N/E)", *_EXPERT_ROWS),
         ),
         lambda architecture: architecture.all_sizes.get("k", 1) > 1,
     ),
     # The router taken for the first projection of the block.
     Misconception(
-        "router-as-wide-as-expert",
-        77,
-        on(
-            "experts",
-            Prediction(each("d_exp", "W_router.columns", "router_logits.columns")),
-        ),
+        "router-as-wide-as-expert", 77, on("experts", each("d_exp", "W_router.columns", "router_logits.columns"))
     ),
     # "This question goes to the expert for history": one choice for a whole text.
     Misconception(
@@ -57,8 +48,8 @@ GROUP = (
         78,
         on(
             "experts",
-            Prediction(each("1", "router_logits.rows", "chosen.rows") | each("N", *_EXPERT_ROWS)),
-            Prediction(each("1", "router_logits.rows", "chosen.rows")),
+            each("1", "router_logits.rows", "chosen.rows") | each("N", *_EXPERT_ROWS),
+            each("1", "router_logits.rows", "chosen.rows"),
         ),
     ),
     # The experts taken for slices of one block of the stated width.
@@ -68,21 +59,19 @@ GROUP = (
         80,
         on(
             "experts",
-            Prediction(
-                {
-                    "one_expert.count": "right - d*d_exp",
-                    **each("right - E*d*d_exp", "experts.count", "block_stored.count"),
-                    **each("right - k*d*d_exp", "chosen_experts.count", "block_active.count"),
-                    "total.count": "right - E*L_exp*d*d_exp",
-                    "used.count": "right - k*L_exp*d*d_exp",
-                }
-            ),
+            {
+                "one_expert.count": "right - d*d_exp",
+                **each("right - E*d*d_exp", "experts.count", "block_stored.count"),
+                **each("right - k*d*d_exp", "chosen_experts.count", "block_active.count"),
+                "total.count": "right - E*L_exp*d*d_exp",
+                "used.count": "right - k*L_exp*d*d_exp",
+            },
         ),
     ),
     Misconception(
         "shared-experts-forgotten",
         81,
-        on("experts", Prediction(each("right - shared_experts", "block_stored.count", "block_active.count"))),
+        on("experts", each("right - shared_experts", "block_stored.count", "block_active.count")),
         lambda architecture: shared_expert_parameters(architecture) > 0,
     ),
 )

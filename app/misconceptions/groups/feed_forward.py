@@ -19,9 +19,9 @@ GROUP = (
         "gate-forgotten",
         36,
         {
-            **on("parameter-count", Prediction(counted("feed_forward", "-d*d_ff"))),
-            **on("feed-forward-width", Prediction({"gated_parameters.count": "2*d*d_ff"})),
-            **on("costs", Prediction({"feed_forward_flops.count": "4*N*d*d_ff"})),
+            **on("parameter-count", counted("feed_forward", "-d*d_ff")),
+            **on("feed-forward-width", {"gated_parameters.count": "2*d*d_ff"}),
+            **on("costs", {"feed_forward_flops.count": "4*N*d*d_ff"}),
         },
         lambda architecture: architecture.gated and not architecture.has_experts,
     ),
@@ -30,11 +30,8 @@ GROUP = (
         "feed-forward-four-d",
         37,
         {
-            **on(
-                ("layer-parameters", "whole-model", "parameter-count", "costs"),
-                Prediction(substitutions={"d_ff": "4*d"}),
-            ),
-            **on("feed-forward-width", Prediction({"width.count": "4*d", "gated_parameters.count": "12*d*d"})),
+            **on("layer-parameters whole-model parameter-count costs", Prediction(substitutions={"d_ff": "4*d"})),
+            **on("feed-forward-width", {"width.count": "4*d", "gated_parameters.count": "12*d*d"}),
         },
         lambda architecture: architecture.d_ff != 4 * architecture.d and not architecture.has_experts,
     ),
@@ -42,48 +39,35 @@ GROUP = (
     Misconception(
         "gate-and-up-concatenated",
         38,
-        on("whole-model", Prediction({"hidden.columns": "2*d_ff"})),
+        on("whole-model", {"hidden.columns": "2*d_ff"}),
         lambda architecture: architecture.gated,
     ),
     # "A multiple of 256" is taken to be the one below.
     Misconception(
         "rounded-down-to-multiple",
         95,
-        on("feed-forward-width", Prediction({"multiples.count": "floor(g/m)", "width.count": "right - m"})),
+        on("feed-forward-width", {"multiples.count": "floor(g/m)", "width.count": "right - m"}),
         _is_rounded_up,
     ),
-    Misconception(
-        "not-rounded-to-multiple",
-        96,
-        on("feed-forward-width", Prediction({"width.count": "g"})),
-        _is_rounded_up,
-    ),
+    Misconception("not-rounded-to-multiple", 96, on("feed-forward-width", {"width.count": "g"}), _is_rounded_up),
     # Two thirds of d, where 8/3 of d are meant.
     Misconception(
-        "two-thirds-of-d",
-        97,
-        on("feed-forward-width", Prediction(each("floor(2*d/3)", "two_thirds.count", "gated_width.count"))),
+        "two-thirds-of-d", 97, on("feed-forward-width", each("floor(2*d/3)", "two_thirds.count", "gated_width.count"))
     ),
     # Gate and up are taken for the two halves of what was one matrix.
     Misconception(
-        "gate-is-half-of-up",
-        98,
-        on("feed-forward-width", Prediction(each("2*d", "two_thirds.count", "gated_width.count"))),
+        "gate-is-half-of-up", 98, on("feed-forward-width", each("2*d", "two_thirds.count", "gated_width.count"))
     ),
     # Both blocks are given the inner dimension of this model.
     Misconception(
         "one-width-for-both-blocks",
         99,
-        on(
-            "feed-forward-width",
-            Prediction({"ungated_parameters.count": "2*d*d_ff"}),
-            Prediction({"gated_width.count": "4*d"}),
-        ),
+        on("feed-forward-width", {"ungated_parameters.count": "2*d*d_ff"}, {"gated_width.count": "4*d"}),
     ),
     Misconception(
         "one-matrix-for-block",
         100,
-        on("feed-forward-width", Prediction({"block_parameters.count": "4*d*d"})),
+        on("feed-forward-width", {"block_parameters.count": "4*d*d"}),
         lambda architecture: not architecture.gated,
     ),
 )

@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from app.misconceptions.misconception import Misconception, Prediction
-from app.misconceptions.row_parts import HEADS_AND_LAYER, HEADS_AND_SOFTMAX, KEY_SIDE, each, has_context_length, on
+from app.misconceptions.row_parts import (
+    HEADS_AND_LAYER,
+    HEADS_AND_SOFTMAX,
+    KEY_SIDE,
+    SPLIT_HEADS,
+    each,
+    has_context_length,
+    on,
+)
 from app.models.architecture import Architecture
 
 
@@ -15,36 +23,25 @@ def _looks_tokens_up(architecture: Architecture) -> bool:
 _INPUT_COLUMNS = ("input.columns", "encoded.columns")
 
 GROUP = (
-    Misconception("input-sliced", 3, on(HEADS_AND_LAYER, Prediction(each("d_h", *_INPUT_COLUMNS)))),
-    Misconception("input-repeated", 4, on(HEADS_AND_LAYER, Prediction(each("H*d", *_INPUT_COLUMNS)))),
+    Misconception("input-sliced", 3, on(HEADS_AND_LAYER, each("d_h", *_INPUT_COLUMNS))),
+    Misconception("input-repeated", 4, on(HEADS_AND_LAYER, each("H*d", *_INPUT_COLUMNS))),
     Misconception(
         "context-for-tokens",
         20,
         {
             **on(
-                (
-                    *HEADS_AND_SOFTMAX,
-                    "whole-model",
-                    "costs",
-                    "three-dimensions",
-                    "four-dimensions",
-                    "experts",
-                    "rotary-pairs",
-                ),
+                f"{HEADS_AND_SOFTMAX} whole-model costs {SPLIT_HEADS} experts rotary-pairs",
                 Prediction(substitutions={"N": "C", "M": "C"}),
             ),
             # In a decode step a cache padded to the context length is full with the new token in it.
-            **on("decode-step", Prediction(each("C", *KEY_SIDE)), Prediction(substitutions={"N": "C"})),
+            **on("decode-step", each("C", *KEY_SIDE), Prediction(substitutions={"N": "C"})),
         },
         has_context_length,
     ),
     Misconception(
         "embedding-table-as-input",
         21,
-        {
-            **on(HEADS_AND_LAYER, Prediction({"input.rows": "V"})),
-            **on("whole-model", Prediction({"embedded.rows": "V"})),
-        },
+        {**on(HEADS_AND_LAYER, {"input.rows": "V"}), **on("whole-model", {"embedded.rows": "V"})},
         _looks_tokens_up,
     ),
 )

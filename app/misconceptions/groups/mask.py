@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.misconceptions.misconception import Misconception, Prediction
+from app.misconceptions.misconception import Misconception
 from app.misconceptions.row_parts import each, on
 from app.models.architecture import Architecture
 
@@ -19,17 +19,17 @@ GROUP = (
         58,
         on(
             "scale-mask-softmax",
-            Prediction(each("N", *_SEEN) | {"masked.count": "0", "all_weights.count": "N*N"}),
-            Prediction(each("N", *_SEEN) | {"all_weights.count": "N*N"}),
-            Prediction(each("N", *_SEEN)),
-            Prediction({"masked.count": "0", "all_weights.count": "N*N"}),
+            each("N", *_SEEN) | {"masked.count": "0", "all_weights.count": "N*N"},
+            each("N", *_SEEN) | {"all_weights.count": "N*N"},
+            each("N", *_SEEN),
+            {"masked.count": "0", "all_weights.count": "N*N"},
         ),
         _is_causal,
     ),
     Misconception(
         "causal-mask-everywhere",
         59,
-        on("scale-mask-softmax", Prediction({_SEEN[0]: "1", _SEEN[1]: "i", "all_weights.count": "N*(N + 1)/2"})),
+        on("scale-mask-softmax", {_SEEN[0]: "1", _SEEN[1]: "i", "all_weights.count": "N*(N + 1)/2"}),
         lambda architecture: not architecture.causal,
     ),
     # "No token sees what it predicts" taken to hide the token itself.
@@ -38,29 +38,26 @@ GROUP = (
         60,
         on(
             "scale-mask-softmax",
-            Prediction({"masked.count": "right + N", "all_weights.count": "right - N"}),
-            Prediction({"masked.count": "right + N", "all_weights.count": "right - N", **each("right - 1", *_SEEN)}),
+            {"masked.count": "right + N", "all_weights.count": "right - N"},
+            {"masked.count": "right + N", "all_weights.count": "right - N", **each("right - 1", *_SEEN)},
         ),
         _is_causal,
     ),
     Misconception(
         "half-of-all-masked",
         61,
-        on("scale-mask-softmax", Prediction(each("floor(N*N/2)", "masked.count", "all_weights.count"))),
+        on("scale-mask-softmax", each("floor(N*N/2)", "masked.count", "all_weights.count")),
         _is_causal,
     ),
-    Misconception("all-entries-masked", 62, on("scale-mask-softmax", Prediction({"masked.count": "N*N"})), _is_causal),
+    Misconception("all-entries-masked", 62, on("scale-mask-softmax", {"masked.count": "N*N"}), _is_causal),
     Misconception(
         "mask-hides-earlier",
         63,
-        on("scale-mask-softmax", Prediction({_SEEN[0]: "N", _SEEN[1]: "N - i + 1", _SEEN[2]: "1"})),
+        on("scale-mask-softmax", {_SEEN[0]: "N", _SEEN[1]: "N - i + 1", _SEEN[2]: "1"}),
         _is_causal,
     ),
     # The padding mask of frameworks has one number for each token.
     Misconception(
-        "mask-per-token",
-        64,
-        on("scale-mask-softmax", Prediction({"mask.rows": "1"}), Prediction({"mask.columns": "1"})),
-        _is_causal,
+        "mask-per-token", 64, on("scale-mask-softmax", {"mask.rows": "1"}, {"mask.columns": "1"}), _is_causal
     ),
 )

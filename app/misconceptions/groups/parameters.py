@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.misconceptions.misconception import Misconception, Prediction
+from app.misconceptions.misconception import Misconception
 from app.misconceptions.row_parts import ANGLE_COLUMNS, ANGLE_ROWS, WHOLE, counted, each, has_context_length, on
 from app.models.architecture import Architecture
 
@@ -16,12 +16,8 @@ GROUP = (
         "heads-change-parameters",
         26,
         {
-            **on("layer-parameters", Prediction(each("H*right", "W_Q.count", "W_K.count", "W_V.count", "W_O.count"))),
-            **on(
-                "parameter-count",
-                Prediction(counted("attention", "(H - 1)*attention")),
-                Prediction({"attention.count": "H*right"}),
-            ),
+            **on("layer-parameters", each("H*right", "W_Q.count", "W_K.count", "W_V.count", "W_O.count")),
+            **on("parameter-count", counted("attention", "(H - 1)*attention"), {"attention.count": "H*right"}),
         },
         lambda architecture: architecture.d == architecture.H * architecture.d_h,
     ),
@@ -29,22 +25,22 @@ GROUP = (
         "positions-are-parameters",
         27,
         {
-            **on("parameter-count", Prediction(each("right + C*d", "embedding.count", *WHOLE))),
-            **on("rotary-pairs", Prediction(each("C", *ANGLE_ROWS) | each("d", *ANGLE_COLUMNS))),
+            **on("parameter-count", each("right + C*d", "embedding.count", *WHOLE)),
+            **on("rotary-pairs", each("C", *ANGLE_ROWS) | each("d", *ANGLE_COLUMNS)),
         },
         _has_rope_alone,
     ),
     Misconception(
         "tied-embedding-twice",
         30,
-        on("parameter-count", Prediction(each("right + V*d", *WHOLE))),
+        on("parameter-count", each("right + V*d", *WHOLE)),
         lambda architecture: architecture.tied_embeddings,
     ),
     # The LM head taken for tied, as in GPT-2, where it is a separate matrix.
     Misconception(
         "separate-head-forgotten",
         31,
-        on("parameter-count", Prediction({"output_head.count": "0"} | each("right - lm_head", *WHOLE))),
+        on("parameter-count", {"output_head.count": "0"} | each("right - lm_head", *WHOLE)),
         lambda architecture: not architecture.tied_embeddings,
     ),
     Misconception(
@@ -53,8 +49,8 @@ GROUP = (
         "context-in-weights",
         32,
         {
-            **on("layer-parameters", Prediction({"W_O.rows": "C*H*d_v", "W_O.count": "C*H*d_v*d"})),
-            **on("parameter-count", Prediction(counted("attention", "(C - 1)*H*d_v*d"))),
+            **on("layer-parameters", {"W_O.rows": "C*H*d_v", "W_O.count": "C*H*d_v*d"}),
+            **on("parameter-count", counted("attention", "(C - 1)*H*d_v*d")),
         },
         has_context_length,
     ),
@@ -64,17 +60,13 @@ GROUP = (
         33,
         on(
             "layer-parameters",
-            Prediction(
-                each("N", "W_Q.rows", "W_K.rows", "W_V.rows")
-                | {"W_Q.count": "N*H*d_h", "W_K.count": "N*G*d_h", "W_V.count": "N*G*d_v"}
-            ),
+            each("N", "W_Q.rows", "W_K.rows", "W_V.rows")
+            | {"W_Q.count": "N*H*d_h", "W_K.count": "N*G*d_h", "W_V.count": "N*G*d_v"},
         )
         | on(
             "head-parameters",
-            Prediction(
-                each("N", "W_Q.rows", "W_K.rows", "W_V.rows")
-                | {"W_Q.count": "N*d_h", "W_K.count": "N*d_h", "W_V.count": "N*d_v"}
-            ),
+            each("N", "W_Q.rows", "W_K.rows", "W_V.rows")
+            | {"W_Q.count": "N*d_h", "W_K.count": "N*d_h", "W_V.count": "N*d_v"},
         ),
     ),
     # "The head works in d_h" taken to hold on both sides of its projection; seen in the same question as above.
@@ -84,57 +76,38 @@ GROUP = (
         {
             **on(
                 "layer-parameters",
-                Prediction(
-                    each("d_h", "W_Q.rows", "W_K.rows", "W_Q.columns", "W_K.columns", "W_V.rows")
-                    | {"W_V.columns": "d_v", "W_V.count": "d_h*d_v"}
-                    | each("d_h*d_h", "W_Q.count", "W_K.count")
-                ),
-                Prediction(
-                    each("d_h", "W_Q.rows", "W_K.rows", "W_V.rows")
-                    | {"W_Q.count": "H*d_h*d_h", "W_K.count": "G*d_h*d_h", "W_V.count": "G*d_h*d_v"}
-                ),
+                each("d_h", "W_Q.rows", "W_K.rows", "W_Q.columns", "W_K.columns", "W_V.rows")
+                | {"W_V.columns": "d_v", "W_V.count": "d_h*d_v"}
+                | each("d_h*d_h", "W_Q.count", "W_K.count"),
+                each("d_h", "W_Q.rows", "W_K.rows", "W_V.rows")
+                | {"W_Q.count": "H*d_h*d_h", "W_K.count": "G*d_h*d_h", "W_V.count": "G*d_h*d_v"},
             ),
             **on(
                 "head-parameters",
-                Prediction(
-                    each("d_h", "W_Q.rows", "W_K.rows", "W_V.rows")
-                    | {"W_Q.count": "d_h*d_h", "W_K.count": "d_h*d_h", "W_V.count": "d_h*d_v"}
-                ),
+                each("d_h", "W_Q.rows", "W_K.rows", "W_V.rows")
+                | {"W_Q.count": "d_h*d_h", "W_K.count": "d_h*d_h", "W_V.count": "d_h*d_v"},
             ),
             **on(
                 "parameter-count",
-                Prediction(counted("attention", "(d_h - d)*(H*d_h + G*d_h + G*d_v)")),
+                counted("attention", "(d_h - d)*(H*d_h + G*d_h + G*d_v)"),
                 # The formula of that question: for each head, four matrices of head_dim × head_dim.
-                Prediction(
-                    {"attention.count": "right + (d_h - d)*(H*d_h + G*d_h + G*d_v) + (d_v - d)*H*d_v"}
-                    | each(
-                        "right + L*(d_h - d)*(H*d_h + G*d_h + G*d_v) + L*(d_v - d)*H*d_v", "all_layers.count", *WHOLE
-                    )
-                ),
+                {"attention.count": "right + (d_h - d)*(H*d_h + G*d_h + G*d_v) + (d_v - d)*H*d_v"}
+                | each("right + L*(d_h - d)*(H*d_h + G*d_h + G*d_v) + L*(d_v - d)*H*d_v", "all_layers.count", *WHOLE),
             ),
         },
         lambda architecture: not architecture.has_latent_attention,
     ),
     # "Attention has Q, K and V": three matrices are counted.
     Misconception(
-        "output-projection-forgotten",
-        35,
-        on("parameter-count", Prediction(counted("attention", "-(H*d_v + output_biases)*d"))),
+        "output-projection-forgotten", 35, on("parameter-count", counted("attention", "-(H*d_v + output_biases)*d"))
     ),
     # A square matrix is taken to be invertible.
-    Misconception(
-        "product-of-full-rank",
-        88,
-        on("head-parameters", Prediction(each("d", "rank_W_QK.count", "rank_W_VO.count"))),
-    ),
+    Misconception("product-of-full-rank", 88, on("head-parameters", each("d", "rank_W_QK.count", "rank_W_VO.count"))),
     # The inner dimension of the product is kept in place of the outer ones.
     Misconception(
         "product-as-small-as-head",
         89,
-        on(
-            "head-parameters",
-            Prediction(each("d_h", "W_QK.rows", "W_QK.columns") | each("d_v", "W_VO.rows", "W_VO.columns")),
-        ),
+        on("head-parameters", each("d_h", "W_QK.rows", "W_QK.columns") | each("d_v", "W_VO.rows", "W_VO.columns")),
     ),
     # "Low rank" is taken to mean that the update itself is narrow.
     Misconception(
@@ -142,15 +115,10 @@ GROUP = (
         90,
         on(
             "lora",
-            Prediction(
-                each("r", "lora_B.columns", "query_update.columns")
-                | {"lora_B.count": "r*r", "trained.count": "r*d + r*r"}
-            ),
+            each("r", "lora_B.columns", "query_update.columns") | {"lora_B.count": "r*r", "trained.count": "r*d + r*r"},
         ),
     ),
     Misconception(
-        "frozen-counted-as-trained",
-        91,
-        on("lora", Prediction({"trained.count": "right + d*H*d_h"}), Prediction({"trained.count": "d*H*d_h"})),
+        "frozen-counted-as-trained", 91, on("lora", {"trained.count": "right + d*H*d_h"}, {"trained.count": "d*H*d_h"})
     ),
 )

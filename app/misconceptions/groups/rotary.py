@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.misconceptions.misconception import Misconception, Prediction
+from app.misconceptions.misconception import Misconception
 from app.misconceptions.row_parts import ANGLE_COLUMNS, each, on
 
 GROUP = (
@@ -10,7 +10,7 @@ GROUP = (
     Misconception(
         "angles-as-wide-as-model",
         82,
-        on("rotary-pairs", Prediction(each("d/2", *ANGLE_COLUMNS) | {"layer_angles.count": "N*d/2"})),
+        on("rotary-pairs", each("d/2", *ANGLE_COLUMNS) | {"layer_angles.count": "N*d/2"}),
         lambda architecture: architecture.d != architecture.d_h,
     ),
     # Seen in rotary-embedding-torch#4.
@@ -19,29 +19,19 @@ GROUP = (
         83,
         on(
             "rotary-pairs",
-            Prediction(
-                each("d_h/2", *ANGLE_COLUMNS)
-                | {"layer_angles.count": "N*d_h/2", "layer_rotated.count": "N*H*d_h + N*G*d_h", "unrotated.count": "0"}
-            ),
+            each("d_h/2", *ANGLE_COLUMNS)
+            | {"layer_angles.count": "N*d_h/2", "layer_rotated.count": "N*H*d_h + N*G*d_h", "unrotated.count": "0"},
         ),
         lambda architecture: architecture.rotary is not None and architecture.rotary.width < architecture.d_h,
     ),
     # The paper's pairs for the code's, or the code's for the paper's; seen in transformers#25199 and #40462.
-    Misconception(
-        "pairs-of-the-other-kind",
-        84,
-        on("rotary-pairs", Prediction({"partner.count": "other_partner"})),
-    ),
+    Misconception("pairs-of-the-other-kind", 84, on("rotary-pairs", {"partner.count": "other_partner"})),
     # Seen in mistral-inference#147.
-    Misconception(
-        "values-rotated-too",
-        85,
-        on("rotary-pairs", Prediction({"layer_rotated.count": "N*H*d_rot + 2*N*G*d_rot"})),
-    ),
+    Misconception("values-rotated-too", 85, on("rotary-pairs", {"layer_rotated.count": "N*H*d_rot + 2*N*G*d_rot"})),
     Misconception(
         "angles-for-each-head",
         86,
-        on("rotary-pairs", Prediction({"layer_angles.count": "N*H*d_rot/2"})),
+        on("rotary-pairs", {"layer_angles.count": "N*H*d_rot/2"}),
         lambda architecture: architecture.H > 1,
     ),
 )

@@ -24,19 +24,15 @@ def _on_products(size: str, *ways: tuple[BlankField, ...]) -> dict[str, tuple[Pr
     """
     alone = [each(size, *(f"{row}.{field}" for row in ("scores", "weights") for field in way)) for way in ways]
     masked = [each(size, *(f"mask.{field}" for field in way)) for way in ways]
-    with_mask = [Prediction({**sides, **mask}) for sides, mask in zip(alone, masked, strict=True)]
-    predictions = [Prediction(sides) for sides in alone]
-    return {**on(HEADS_AND_LAYER, *predictions), **on("scale-mask-softmax", *predictions, *with_mask)}
+    with_mask = [{**sides, **mask} for sides, mask in zip(alone, masked, strict=True)]
+    return {**on(HEADS_AND_LAYER, *alone), **on("scale-mask-softmax", *alone, *with_mask)}
 
 
 GROUP = (
     Misconception(
         "transposed-product",
         5,
-        {
-            **_on_products("d_h", MATRIX_FIELDS),
-            **in_dimensions(each("right, d_h, d_h", "scores", "weights")),
-        },
+        {**_on_products("d_h", MATRIX_FIELDS), **in_dimensions(each("right, d_h, d_h", "scores", "weights"))},
     ),
     Misconception(
         "model-wide-scores",
@@ -46,41 +42,29 @@ GROUP = (
     Misconception(
         "elementwise-product",
         7,
-        {
-            **_on_products("d_h", ("columns",)),
-            **in_dimensions(each("right, right, d_h", "scores", "weights")),
-        },
+        {**_on_products("d_h", ("columns",)), **in_dimensions(each("right, right, d_h", "scores", "weights"))},
     ),
     Misconception("all-heads-stacked", 22, _on_products("H*right", ("rows",), ("columns",))),
     Misconception(
         "softmax-collapses",
         23,
-        {
-            **on(HEADS_AND_SOFTMAX, Prediction({"weights.columns": "1"})),
-            **in_dimensions({"weights": "right, right, 1"}),
-        },
+        {**on(HEADS_AND_SOFTMAX, {"weights.columns": "1"}), **in_dimensions({"weights": "right, right, 1"})},
     ),
-    Misconception("scale-by-model-width", 24, on("scale-mask-softmax", Prediction({"under_root.count": "d"}))),
+    Misconception("scale-by-model-width", 24, on("scale-mask-softmax", {"under_root.count": "d"})),
     # In a decode step one of the two sides is 1, in cross-attention the two texts differ: KQᵀ shows where N×N hides it.
     Misconception(
-        "scores-transposed",
-        46,
-        on(("decode-step", "cross-attention"), Prediction(transposed=("scores", "weights"))),
+        "scores-transposed", 46, on("decode-step cross-attention", Prediction(transposed=("scores", "weights")))
     ),
     Misconception(
         "texts-swapped",
         47,
         on(
             "cross-attention",
-            Prediction(each("N", *QUERY_SIDE) | each("M", *KEY_SIDE)),
-            Prediction(each("N", *QUERY_SIDE[:-1]) | each("M", *KEY_SIDE)),
+            each("N", *QUERY_SIDE) | each("M", *KEY_SIDE),
+            each("N", *QUERY_SIDE[:-1]) | each("M", *KEY_SIDE),
         ),
     ),
     # Self-attention, of the decoder or of the encoder, in place of cross-attention.
-    Misconception(
-        "one-text-alone",
-        48,
-        on("cross-attention", Prediction(each("M", *KEY_SIDE)), Prediction(each("N", *QUERY_SIDE))),
-    ),
-    Misconception("softmax-over-all", 65, on("scale-mask-softmax", Prediction({"weights_sum.count": "1"}))),
+    Misconception("one-text-alone", 48, on("cross-attention", each("M", *KEY_SIDE), each("N", *QUERY_SIDE))),
+    Misconception("softmax-over-all", 65, on("scale-mask-softmax", {"weights_sum.count": "1"})),
 )

@@ -3,32 +3,26 @@
 from __future__ import annotations
 
 from app.misconceptions.misconception import Misconception, Prediction
-from app.misconceptions.row_parts import HEADS, HEADS_AND_LAYER, QKV, QKV_COLUMNS, QKV_ROWS, QUERY_SIDE, each, on
+from app.misconceptions.row_parts import HEADS_AND_LAYER, QKV, QKV_COLUMNS, QKV_ROWS, QUERY_SIDE, each, on
 
-ALL_TOKENS_AT_ONCE = (*(topic for topic in HEADS if topic != "decode-step"), "attention-layer")
+ALL_TOKENS_AT_ONCE = " ".join(topic for topic in HEADS_AND_LAYER.split() if topic != "decode-step")
 
 GROUP = (
     Misconception("keys-already-transposed", 8, on(HEADS_AND_LAYER, Prediction(transposed=("keys",)))),
     Misconception(
-        "columns-are-tokens",
-        9,
-        on((*HEADS_AND_LAYER, "whole-model", "rotary-pairs"), Prediction(transposed=("*",))),
+        "columns-are-tokens", 9, on(f"{HEADS_AND_LAYER} whole-model rotary-pairs", Prediction(transposed=("*",)))
     ),
     # Parameters as in the product x·W, or as frameworks store them.
     Misconception(
         "weights-for-activations",
         10,
-        on(
-            HEADS_AND_LAYER,
-            Prediction(each("d", *QKV_ROWS)),
-            Prediction(each("other_side", *QKV_ROWS) | each("d", *QKV_COLUMNS)),
-        ),
+        on(HEADS_AND_LAYER, each("d", *QKV_ROWS), each("other_side", *QKV_ROWS) | each("d", *QKV_COLUMNS)),
     ),
     Misconception(
         "stored-layout",
         11,
         {
-            **on(("layer-parameters", "head-parameters"), Prediction(transposed=("*",))),
+            **on("layer-parameters head-parameters", Prediction(transposed=("*",))),
             **on("lora", Prediction(transposed=("W_Q", "lora_A", "lora_B"))),
             **on("experts", Prediction(transposed=("W_router", "W_gate", "W_up", "W_down"))),
         },
@@ -38,8 +32,8 @@ GROUP = (
         "only-last-token-asks",
         44,
         {
-            **on(ALL_TOKENS_AT_ONCE, Prediction(each("1", *QUERY_SIDE))),
-            **on("whole-model", Prediction({"logits.rows": "1"}), Prediction(each("1", "final.rows", "logits.rows"))),
+            **on(ALL_TOKENS_AT_ONCE, each("1", *QUERY_SIDE)),
+            **on("whole-model", {"logits.rows": "1"}, each("1", "final.rows", "logits.rows")),
         },
     ),
     Misconception("projections-transposed", 45, on(HEADS_AND_LAYER, Prediction(transposed=QKV))),

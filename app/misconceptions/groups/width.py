@@ -10,6 +10,7 @@ from app.misconceptions.row_parts import (
     KV_BY_HEAD,
     QKV_COLUMNS,
     REPEATED,
+    SPLIT_HEADS,
     SPLIT_KV,
     each,
     in_dimensions,
@@ -35,6 +36,7 @@ _EVEN_SHARES = {"d_h": "d/H", "d_v": "d/H"}
 _SQUARE_PARTS = each("d", "W_Q.columns", "W_K.columns", "W_V.columns", "W_O.rows") | each(
     "d*d", "W_Q.count", "W_K.count", "W_V.count", "W_O.count"
 )
+_LAYER_IN_HEAD = {"queries.columns": "H*d_h", "keys.columns": "G*d_h", "values.columns": "G*d_v"}
 _LAYER_IN_QKV = {
     "W_Q.columns": "H*d_h",
     "W_K.columns": "G*d_h",
@@ -53,9 +55,9 @@ GROUP = (
             **on(HEADS, *with_or_without_context(each("d", *QKV_COLUMNS))),
             **in_dimensions(
                 each("right, right, d", "split_queries", "queries_by_head", *SPLIT_KV, *KV_BY_HEAD, *REPEATED)
-                | each("right, right, d", "context", "context_by_token"),
+                | each("right, right, d", "context", "context_by_token")
             ),
-            **on("head-parameters", Prediction(substitutions=_AS_WIDE_AS_MODEL), Prediction(_SQUARE_PARTS)),
+            **on("head-parameters", Prediction(substitutions=_AS_WIDE_AS_MODEL), _SQUARE_PARTS),
         },
     ),
     Misconception(
@@ -73,10 +75,7 @@ GROUP = (
                 Prediction(substitutions=_AS_WIDE_AS_MODEL),
                 Prediction(each("right", "W_O.rows", "W_O.count"), _AS_WIDE_AS_MODEL),
             ),
-            **on(
-                ("lora", "parameter-count", "costs", "three-dimensions", "four-dimensions"),
-                Prediction(substitutions=_AS_WIDE_AS_MODEL),
-            ),
+            **on(f"lora parameter-count costs {SPLIT_HEADS}", Prediction(substitutions=_AS_WIDE_AS_MODEL)),
         },
     ),
     Misconception("full-width-values", 14, on(HEADS, *with_or_without_context({"values.columns": "d"}))),
@@ -84,15 +83,7 @@ GROUP = (
         "width-always-divided",
         19,
         on(
-            (
-                *HEADS_AND_LAYER,
-                "layer-parameters",
-                "head-parameters",
-                "parameter-count",
-                "costs",
-                "three-dimensions",
-                "four-dimensions",
-            ),
+            f"{HEADS_AND_LAYER} layer-parameters head-parameters parameter-count costs {SPLIT_HEADS}",
             Prediction(substitutions=_EVEN_SHARES),
         ),
         _is_no_even_share,
@@ -103,8 +94,8 @@ GROUP = (
         "angle-per-dimension",
         39,
         {
-            **on("whole-model", Prediction({"angles.columns": "d_rot"})),
-            **on("rotary-pairs", Prediction(each("d_rot", *ANGLE_COLUMNS) | {"layer_angles.count": "N*d_rot"})),
+            **on("whole-model", {"angles.columns": "d_rot"}),
+            **on("rotary-pairs", each("d_rot", *ANGLE_COLUMNS) | {"layer_angles.count": "N*d_rot"}),
         },
         lambda architecture: architecture.rotary is not None,
     ),
@@ -115,21 +106,13 @@ GROUP = (
         42,
         {
             **on(
-                (
-                    "attention-layer",
-                    "layer-parameters",
-                    "head-parameters",
-                    "lora",
-                    "parameter-count",
-                    "three-dimensions",
-                    "four-dimensions",
-                ),
+                f"attention-layer layer-parameters head-parameters lora parameter-count {SPLIT_HEADS}",
                 Prediction(substitutions=_ONE_HEAD),
             ),
             **on(
                 "costs",
                 Prediction(substitutions=_ONE_HEAD),
-                Prediction({"scores_flops.count": "2*N*N*d_h", "context_flops.count": "2*N*N*d_v"}),
+                {"scores_flops.count": "2*N*N*d_h", "context_flops.count": "2*N*N*d_v"},
             ),
         },
         lambda architecture: not architecture.has_latent_attention,
@@ -138,26 +121,15 @@ GROUP = (
         "layer-for-one-head",
         43,
         {
-            **on(
-                HEADS,
-                Prediction({"queries.columns": "H*d_h", "keys.columns": "G*d_h", "values.columns": "G*d_v"}),
-                Prediction(
-                    {"queries.columns": "H*d_h", "keys.columns": "G*d_h", "values.columns": "G*d_v"}
-                    | {"context.columns": "H*d_v"}
-                ),
-            ),
-            **on("head-parameters", Prediction(_LAYER_IN_QKV), Prediction(_LAYER_IN_QKV | _LAYER_IN_W_O)),
+            **on(HEADS, _LAYER_IN_HEAD, _LAYER_IN_HEAD | {"context.columns": "H*d_v"}),
+            **on("head-parameters", _LAYER_IN_QKV, _LAYER_IN_QKV | _LAYER_IN_W_O),
         },
         _has_layer_unlike_model,
     ),
     Misconception(
         "keys-without-rotary-part",
         55,
-        on(
-            "attention-layer",
-            Prediction({"keys.columns": "H*d_nope"}),
-            Prediction(each("H*d_nope", "queries.columns", "keys.columns")),
-        ),
+        on("attention-layer", {"keys.columns": "H*d_nope"}, each("H*d_nope", "queries.columns", "keys.columns")),
         lambda architecture: architecture.has_latent_attention,
     ),
 )

@@ -82,17 +82,16 @@ def gated_mlp(
     )
 
 
-def mlp(names: str, width: str = "d_ff", *, conv1d: bool = False, when: str = ALWAYS) -> ParameterSpecs:
+def mlp(names: str, width: str = "d_ff", *, conv1d: bool = False) -> ParameterSpecs:
     """The feed-forward block of two matrices: act(x·up)·down (Vaswani et al., arXiv:1706.03762, section 3.3).
 
     Up is d × width, down is width × d, each with a bias under the flag mlp_bias. `names` are those of up and down,
-    separated by a space. With `conv1d` they are stored as rows × columns; `when` is the condition under which they
-    exist.
+    separated by a space. With `conv1d` they are stored as rows × columns.
     """
     up, down = names.split()
     return concat(
-        linear(up, "d", width, ModelPart.FEED_FORWARD, bias="mlp_bias", conv1d=conv1d, when=when),
-        linear(down, width, "d", ModelPart.FEED_FORWARD, bias="mlp_bias", conv1d=conv1d, when=when),
+        linear(up, "d", width, ModelPart.FEED_FORWARD, bias="mlp_bias", conv1d=conv1d),
+        linear(down, width, "d", ModelPart.FEED_FORWARD, bias="mlp_bias", conv1d=conv1d),
     )
 
 

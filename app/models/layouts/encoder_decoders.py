@@ -12,10 +12,10 @@ from app.models.parameter_specs import (
     Layout,
     ModelPart,
     ParameterSpecs,
-    StackSpec,
     TaskHead,
     concat,
     embedding_table,
+    layers,
     linear,
     norm,
     parse_shape,
@@ -52,24 +52,19 @@ _T5_SELF_ATTENTION = concat(
     embedding_table(*_T5_BUCKETS, when="first !every_relative"),
     embedding_table(*_T5_BUCKETS, when="every_relative"),
 )
-_T5_ENCODER = StackSpec(
+_T5_ENCODER = layers(
     "encoder.block.{i}.",
-    "L",
-    concat(
-        _T5_SELF_ATTENTION,
-        norms("layer.0.layer_norm layer.1.layer_norm"),
-        _t5_feed_forward("layer.1.DenseReluDense"),
-    ),
+    _T5_SELF_ATTENTION,
+    norms("layer.0.layer_norm layer.1.layer_norm"),
+    _t5_feed_forward("layer.1.DenseReluDense"),
 )
-_T5_DECODER = StackSpec(
+_T5_DECODER = layers(
     "decoder.block.{i}.",
-    "L_dec",
-    concat(
-        _T5_SELF_ATTENTION,
-        projections("layer.1.EncDecAttention.", _T5_NAMES, ModelPart.CROSS_ATTENTION, widths=_ENCODER_WIDTHS),
-        norms("layer.0.layer_norm layer.1.layer_norm layer.2.layer_norm"),
-        _t5_feed_forward("layer.2.DenseReluDense"),
-    ),
+    _T5_SELF_ATTENTION,
+    projections("layer.1.EncDecAttention.", _T5_NAMES, ModelPart.CROSS_ATTENTION, widths=_ENCODER_WIDTHS),
+    norms("layer.0.layer_norm layer.1.layer_norm layer.2.layer_norm"),
+    _t5_feed_forward("layer.2.DenseReluDense"),
+    count="L_dec",
     decoder=True,
 )
 T5 = Layout(
@@ -78,7 +73,7 @@ T5 = Layout(
         norm("encoder.final_layer_norm", "d", ModelPart.FINAL_NORM),
         norm("decoder.final_layer_norm", "d", ModelPart.FINAL_NORM, when="!encoder_only"),
     ),
-    (_T5_ENCODER, _T5_DECODER),
+    _T5_ENCODER + _T5_DECODER,
     {
         "ForConditionalGeneration": TaskHead(
             "", linear("lm_head", "d", "V", ModelPart.OUTPUT_HEAD, when="!tied"), logits=M_V
@@ -91,27 +86,22 @@ T5 = Layout(
 
 
 # A layer of BART; the decoder's has cross attention between its two blocks (Lewis et al., arXiv:1910.13461).
-_BART_ENCODER = StackSpec(
+_BART_ENCODER = layers(
     "encoder.layers.{i}.",
-    "L",
-    concat(
-        projections(SELF, _BART_NAMES, widths=_ENCODER_WIDTHS),
-        norms("self_attn_layer_norm", bias=ALWAYS),
-        mlp("fc1 fc2", "d_ff"),
-        norms("final_layer_norm", bias=ALWAYS),
-    ),
+    projections(SELF, _BART_NAMES, widths=_ENCODER_WIDTHS),
+    norms("self_attn_layer_norm", bias=ALWAYS),
+    mlp("fc1 fc2", "d_ff"),
+    norms("final_layer_norm", bias=ALWAYS),
 )
-_BART_DECODER = StackSpec(
+_BART_DECODER = layers(
     "decoder.layers.{i}.",
-    "L_dec",
-    concat(
-        projections(SELF, _BART_NAMES, widths=_DECODER_WIDTHS),
-        norms("self_attn_layer_norm", bias=ALWAYS),
-        projections("encoder_attn.", _BART_NAMES, ModelPart.CROSS_ATTENTION, widths=_DECODER_WIDTHS),
-        norms("encoder_attn_layer_norm", bias=ALWAYS),
-        mlp("fc1 fc2", "d_ff_dec"),
-        norms("final_layer_norm", bias=ALWAYS),
-    ),
+    projections(SELF, _BART_NAMES, widths=_DECODER_WIDTHS),
+    norms("self_attn_layer_norm", bias=ALWAYS),
+    projections("encoder_attn.", _BART_NAMES, ModelPart.CROSS_ATTENTION, widths=_DECODER_WIDTHS),
+    norms("encoder_attn_layer_norm", bias=ALWAYS),
+    mlp("fc1 fc2", "d_ff_dec"),
+    norms("final_layer_norm", bias=ALWAYS),
+    count="L_dec",
     decoder=True,
 )
 
@@ -131,7 +121,7 @@ BART = Layout(
         _in_both_parts("layernorm_embedding", ModelPart.EMBEDDING_NORM),
         _in_both_parts("layer_norm", ModelPart.FINAL_NORM, when="final_norms"),
     ),
-    (_BART_ENCODER, _BART_DECODER),
+    _BART_ENCODER + _BART_DECODER,
     {
         "ForConditionalGeneration": TaskHead(
             "model.", linear("lm_head", "d", "V", ModelPart.OUTPUT_HEAD, when="!tied"), logits=M_V
@@ -151,7 +141,7 @@ WHISPER = Layout(
         embedding_table("decoder.embed_positions", "P_dec", "d", ModelPart.POSITION_TABLE),
         _in_both_parts("layer_norm", ModelPart.FINAL_NORM),
     ),
-    (_BART_ENCODER, _BART_DECODER),
+    _BART_ENCODER + _BART_DECODER,
     {
         "ForConditionalGeneration": TaskHead(
             "model.", linear("proj_out", "d", "V", ModelPart.OUTPUT_HEAD, when="!tied"), logits=M_V

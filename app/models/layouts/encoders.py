@@ -8,11 +8,11 @@ from app.models.parameter_specs import (
     Layout,
     ModelPart,
     ParameterSpecs,
-    StackSpec,
     TaskHead,
     and_also,
     concat,
     embedding_table,
+    layers,
     linear,
     norm,
     parse_shape,
@@ -109,7 +109,7 @@ def _bert_layer(names: str = "query key value") -> ParameterSpecs:
     )
 
 
-_BERT_STACKS = (StackSpec("encoder.layer.{i}.", "L", _bert_layer()),)
+_BERT_STACKS = layers("encoder.layer.{i}.", _bert_layer())
 _BERT_MASKED = concat(
     _transform("cls.predictions.transform.dense", "cls.predictions.transform.LayerNorm"),
     _output_head("cls.predictions.decoder", "cls.predictions.bias"),
@@ -181,17 +181,12 @@ DISTILBERT = Layout(
         embedding_table("embeddings.position_embeddings", "P", "d", ModelPart.POSITION_TABLE),
         norm("embeddings.LayerNorm", "d", ModelPart.EMBEDDING_NORM, bias=ALWAYS),
     ),
-    (
-        StackSpec(
-            "transformer.layer.{i}.",
-            "L",
-            concat(
-                projections("attention.", "q_lin k_lin v_lin out_lin"),
-                norms("sa_layer_norm", bias=ALWAYS),
-                mlp("ffn.lin1 ffn.lin2"),
-                norms("output_layer_norm", bias=ALWAYS),
-            ),
-        ),
+    layers(
+        "transformer.layer.{i}.",
+        projections("attention.", "q_lin k_lin v_lin out_lin"),
+        norms("sa_layer_norm", bias=ALWAYS),
+        mlp("ffn.lin1 ffn.lin2"),
+        norms("output_layer_norm", bias=ALWAYS),
     ),
     {
         "ForMaskedLM": TaskHead(
@@ -215,17 +210,13 @@ ALBERT = Layout(
         linear("encoder.embedding_hidden_mapping_in", "d_emb", "d", ModelPart.EMBEDDING_PROJECTION, bias=ALWAYS),
         linear("pooler", "d", "d", ModelPart.POOLER, bias=ALWAYS, when="pooler"),
     ),
-    (
-        StackSpec(
-            "encoder.albert_layer_groups.{i}.albert_layers.0.",
-            "L_stored",
-            concat(
-                norms("full_layer_layer_norm", bias=ALWAYS),
-                projections("attention.", "query key value dense"),
-                norms("attention.LayerNorm", bias=ALWAYS),
-                mlp("ffn ffn_output"),
-            ),
-        ),
+    layers(
+        "encoder.albert_layer_groups.{i}.albert_layers.0.",
+        norms("full_layer_layer_norm", bias=ALWAYS),
+        projections("attention.", "query key value dense"),
+        norms("attention.LayerNorm", bias=ALWAYS),
+        mlp("ffn ffn_output"),
+        count="L_stored",
     ),
     {
         "ForMaskedLM": TaskHead(
@@ -256,18 +247,13 @@ MODERNBERT = Layout(
         norm("embeddings.norm", "d", ModelPart.EMBEDDING_NORM, bias="norm_bias"),
         norm("final_norm", "d", ModelPart.FINAL_NORM, bias="norm_bias"),
     ),
-    (
-        StackSpec(
-            "layers.{i}.",
-            "L",
-            concat(
-                norms("attn_norm", bias="norm_bias", when="!first"),
-                fused_qkv("attn.", "Wqkv Wo"),
-                norms("mlp_norm", bias="norm_bias"),
-                linear("mlp.Wi", "d", "2*d_ff", ModelPart.FEED_FORWARD, bias="mlp_bias"),
-                linear("mlp.Wo", "d_ff", "d", ModelPart.FEED_FORWARD, bias="mlp_bias"),
-            ),
-        ),
+    layers(
+        "layers.{i}.",
+        norms("attn_norm", bias="norm_bias", when="!first"),
+        fused_qkv("attn.", "Wqkv Wo"),
+        norms("mlp_norm", bias="norm_bias"),
+        linear("mlp.Wi", "d", "2*d_ff", ModelPart.FEED_FORWARD, bias="mlp_bias"),
+        linear("mlp.Wo", "d_ff", "d", ModelPart.FEED_FORWARD, bias="mlp_bias"),
     ),
     {
         "ForMaskedLM": TaskHead(
@@ -301,26 +287,16 @@ _DEBERTA_HEADS = {
 # Disentangled attention (He et al., arXiv:2006.03654): 2R relative positions in a table, with separate projections.
 DEBERTA = Layout(
     concat(_DEBERTA_EMBEDDINGS, _DEBERTA_RELATIVE),
-    (
-        StackSpec(
-            "encoder.layer.{i}.",
-            "L",
-            concat(
-                vector("attention.self.q_bias", "H*d_h", ModelPart.ATTENTION),
-                vector("attention.self.v_bias", "H*d_v", ModelPart.ATTENTION),
-                linear("attention.self.in_proj", "d", "2*H*d_h + H*d_v", ModelPart.ATTENTION),
-                linear("attention.self.pos_proj", "d", "H*d_h", ModelPart.RELATIVE_POSITIONS, when="relative c2p"),
-                linear(
-                    "attention.self.pos_q_proj",
-                    "d",
-                    "H*d_h",
-                    ModelPart.RELATIVE_POSITIONS,
-                    bias=ALWAYS,
-                    when="relative p2c",
-                ),
-                _AFTER_PROJECTIONS,
-            ),
+    layers(
+        "encoder.layer.{i}.",
+        vector("attention.self.q_bias", "H*d_h", ModelPart.ATTENTION),
+        vector("attention.self.v_bias", "H*d_v", ModelPart.ATTENTION),
+        linear("attention.self.in_proj", "d", "2*H*d_h + H*d_v", ModelPart.ATTENTION),
+        linear("attention.self.pos_proj", "d", "H*d_h", ModelPart.RELATIVE_POSITIONS, when="relative c2p"),
+        linear(
+            "attention.self.pos_q_proj", "d", "H*d_h", ModelPart.RELATIVE_POSITIONS, bias=ALWAYS, when="relative p2c"
         ),
+        _AFTER_PROJECTIONS,
     ),
     _DEBERTA_HEADS,
 )
@@ -333,29 +309,24 @@ DEBERTA_V2 = Layout(
         vector("encoder.conv.conv.bias", "d", ModelPart.CONVOLUTION, when="convolution"),
         norm("encoder.conv.LayerNorm", "d", ModelPart.CONVOLUTION, bias=ALWAYS, when="convolution"),
     ),
-    (
-        StackSpec(
-            "encoder.layer.{i}.",
-            "L",
-            concat(
-                _bert_layer("query_proj key_proj value_proj"),
-                linear(
-                    "attention.self.pos_key_proj",
-                    "d",
-                    "H*d_h",
-                    ModelPart.RELATIVE_POSITIONS,
-                    bias=ALWAYS,
-                    when="relative !shared_key c2p",
-                ),
-                linear(
-                    "attention.self.pos_query_proj",
-                    "d",
-                    "H*d_h",
-                    ModelPart.RELATIVE_POSITIONS,
-                    bias=ALWAYS,
-                    when="relative !shared_key p2c",
-                ),
-            ),
+    layers(
+        "encoder.layer.{i}.",
+        _bert_layer("query_proj key_proj value_proj"),
+        linear(
+            "attention.self.pos_key_proj",
+            "d",
+            "H*d_h",
+            ModelPart.RELATIVE_POSITIONS,
+            bias=ALWAYS,
+            when="relative !shared_key c2p",
+        ),
+        linear(
+            "attention.self.pos_query_proj",
+            "d",
+            "H*d_h",
+            ModelPart.RELATIVE_POSITIONS,
+            bias=ALWAYS,
+            when="relative !shared_key p2c",
         ),
     ),
     _DEBERTA_HEADS,
@@ -370,16 +341,11 @@ VIT = Layout(
         norm("layernorm", "d", ModelPart.FINAL_NORM, bias=ALWAYS),
         linear("pooler.dense", "d", "d_pool", ModelPart.POOLER, bias=ALWAYS, when="pooler"),
     ),
-    (
-        StackSpec(
-            "layers.{i}.",
-            "L",
-            concat(
-                projections("attention.", "q_proj k_proj v_proj o_proj"),
-                norms("layernorm_before layernorm_after", bias=ALWAYS),
-                mlp("mlp.fc1 mlp.fc2"),
-            ),
-        ),
+    layers(
+        "layers.{i}.",
+        projections("attention.", "q_proj k_proj v_proj o_proj"),
+        norms("layernorm_before layernorm_after", bias=ALWAYS),
+        mlp("mlp.fc1 mlp.fc2"),
     ),
     {"ForImageClassification": TaskHead("vit.", _CLASSIFIER, logits=ONE_LABELS), "Model": TaskHead(flags=POOLED)},
 )
@@ -389,16 +355,11 @@ CLIP_TEXT = Layout(
         embedding_table("embeddings.position_embedding", "P", "d", ModelPart.POSITION_TABLE),
         norm("final_layer_norm", "d", ModelPart.FINAL_NORM, bias=ALWAYS),
     ),
-    (
-        StackSpec(
-            "encoder.layers.{i}.",
-            "L",
-            concat(
-                projections(SELF, "q_proj k_proj v_proj out_proj"),
-                norms("layer_norm1 layer_norm2", bias=ALWAYS),
-                mlp("mlp.fc1 mlp.fc2"),
-            ),
-        ),
+    layers(
+        "encoder.layers.{i}.",
+        projections(SELF, "q_proj k_proj v_proj out_proj"),
+        norms("layer_norm1 layer_norm2", bias=ALWAYS),
+        mlp("mlp.fc1 mlp.fc2"),
     ),
     {
         "Model": TaskHead(),

@@ -8,9 +8,9 @@ from app.models.parameter_specs import (
     Layout,
     ModelPart,
     ParameterSpecs,
-    StackSpec,
     concat,
     embedding_table,
+    layers,
     linear,
     norm,
 )
@@ -22,8 +22,7 @@ def gpt_like(layer_name: str, outside: ParameterSpecs, *blocks: ParameterSpecs, 
     `layer_name` goes before the names in a layer, such as "h.{i}."; `prefix` before the base model's in classes with a
     head.
     """
-    layers = StackSpec(layer_name, "L", concat(*blocks))
-    return Layout(outside, (layers,), causal_heads(prefix, "lm_head_bias"))
+    return Layout(outside, layers(layer_name, *blocks), causal_heads(prefix, "lm_head_bias"))
 
 
 _WTE = embedding_table("wte", "V", "d")
@@ -122,31 +121,21 @@ OPT = Layout(
             when="norm_parameters norm_first !no_final_norm",
         ),
     ),
-    (
-        StackSpec(
-            "decoder.layers.{i}.",
-            "L",
-            concat(
-                projections(SELF, "q_proj k_proj v_proj out_proj"),
-                mlp("fc1 fc2"),
-                norms("self_attn_layer_norm final_layer_norm", bias=ALWAYS, when="norm_parameters"),
-            ),
-        ),
+    layers(
+        "decoder.layers.{i}.",
+        projections(SELF, "q_proj k_proj v_proj out_proj"),
+        mlp("fc1 fc2"),
+        norms("self_attn_layer_norm final_layer_norm", bias=ALWAYS, when="norm_parameters"),
     ),
     causal_heads("model.", width="d_emb"),
 )
 XGLM = Layout(
     concat(embedding_table("embed_tokens", "V", "d"), norm("layer_norm", "d", ModelPart.FINAL_NORM, bias=ALWAYS)),
-    (
-        StackSpec(
-            "layers.{i}.",
-            "L",
-            concat(
-                projections(SELF, "q_proj k_proj v_proj out_proj"),
-                mlp("fc1 fc2"),
-                norms("self_attn_layer_norm final_layer_norm", bias=ALWAYS),
-            ),
-        ),
+    layers(
+        "layers.{i}.",
+        projections(SELF, "q_proj k_proj v_proj out_proj"),
+        mlp("fc1 fc2"),
+        norms("self_attn_layer_norm final_layer_norm", bias=ALWAYS),
     ),
     causal_heads("model."),
 )

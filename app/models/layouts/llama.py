@@ -21,10 +21,10 @@ from app.models.parameter_specs import (
     Layout,
     ModelPart,
     ParameterSpecs,
-    StackSpec,
     concat,
     embedding_table,
     experts,
+    layers,
     linear,
     norm,
     tensor,
@@ -44,9 +44,8 @@ def llama_like(
     (None for never), and `gate` the condition under which the feed-forward block has a gate.
     """
     last = norm("norm", "d", ModelPart.FINAL_NORM, bias=norm_bias) if final_norm is None else final_norm
-    layers = StackSpec("layers.{i}.", "L", concat(*blocks))
     outside = concat(embedding_table("embed_tokens", "V", "d"), last)
-    return Layout(outside, (layers,), causal_heads("model.", "lm_head_bias"), gate)
+    return Layout(outside, layers("layers.{i}.", *blocks), causal_heads("model.", "lm_head_bias"), gate)
 
 
 LLAMA = llama_like(LLAMA_ATTENTION, gated_mlp("mlp."), norms(PRE_NORMS))
@@ -61,10 +60,7 @@ GEMMA2 = llama_like(
 )
 # OLMo 2 normalizes all heads' queries at once, and after attention and feed-forward instead of before.
 OLMO2 = llama_like(
-    LLAMA_ATTENTION,
-    qk_norms("self_attn.q_norm self_attn.k_norm", "H*d_h G*d_h"),
-    gated_mlp("mlp."),
-    norms(SANDWICH),
+    LLAMA_ATTENTION, qk_norms("self_attn.q_norm self_attn.k_norm", "H*d_h G*d_h"), gated_mlp("mlp."), norms(SANDWICH)
 )
 OLMO = llama_like(LLAMA_ATTENTION, gated_mlp("mlp."), final_norm=())
 EXAONE4 = llama_like(LLAMA_ATTENTION, qk_norms("self_attn.q_norm self_attn.k_norm"), gated_mlp("mlp."), norms(SANDWICH))
@@ -124,10 +120,7 @@ PERSIMMON = llama_like(
 MIXTRAL = llama_like(LLAMA_ATTENTION, moe("mlp."), norms(PRE_NORMS))
 PHIMOE = llama_like(LLAMA_ATTENTION, moe("mlp.", router="router"), norms(PRE_NORMS, bias=ALWAYS), norm_bias=ALWAYS)
 OLMOE = llama_like(
-    LLAMA_ATTENTION,
-    qk_norms("self_attn.q_norm self_attn.k_norm", "H*d_h G*d_h"),
-    moe("mlp."),
-    norms(PRE_NORMS),
+    LLAMA_ATTENTION, qk_norms("self_attn.q_norm self_attn.k_norm", "H*d_h G*d_h"), moe("mlp."), norms(PRE_NORMS)
 )
 GRANITEMOE = llama_like(LLAMA_ATTENTION, moe("block_sparse_moe.", router="router"), norms(PRE_NORMS))
 QWEN_MOE = llama_like(
@@ -183,21 +176,16 @@ DEEPSEEK = llama_like(
 # eight rows more than there are tokens to predict.
 MLLAMA = Layout(
     concat(embedding_table("embed_tokens", "V + 8", "d"), norm("norm", "d", ModelPart.FINAL_NORM)),
-    (
-        StackSpec(
-            "layers.{i}.",
-            "L",
-            concat(
-                projections(SELF, QKVO, when="!cross"),
-                projections("cross_attn.", QKVO, ModelPart.CROSS_ATTENTION, when="cross"),
-                norm("cross_attn.q_norm", "d_h", ModelPart.CROSS_ATTENTION, when="cross"),
-                norm("cross_attn.k_norm", "d_h", ModelPart.CROSS_ATTENTION, when="cross"),
-                tensor("cross_attn_attn_gate", "1", ModelPart.CROSS_ATTENTION, when="cross"),
-                tensor("cross_attn_mlp_gate", "1", ModelPart.CROSS_ATTENTION, when="cross"),
-                gated_mlp("mlp."),
-                norms(PRE_NORMS),
-            ),
-        ),
+    layers(
+        "layers.{i}.",
+        projections(SELF, QKVO, when="!cross"),
+        projections("cross_attn.", QKVO, ModelPart.CROSS_ATTENTION, when="cross"),
+        norm("cross_attn.q_norm", "d_h", ModelPart.CROSS_ATTENTION, when="cross"),
+        norm("cross_attn.k_norm", "d_h", ModelPart.CROSS_ATTENTION, when="cross"),
+        tensor("cross_attn_attn_gate", "1", ModelPart.CROSS_ATTENTION, when="cross"),
+        tensor("cross_attn_mlp_gate", "1", ModelPart.CROSS_ATTENTION, when="cross"),
+        gated_mlp("mlp."),
+        norms(PRE_NORMS),
     ),
     causal_heads("model."),
     ALWAYS,

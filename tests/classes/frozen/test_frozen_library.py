@@ -16,14 +16,13 @@ from hypothesis import strategies as st
 
 from app.classes.frozen.frozen_library import freeze_ticket, frozen_form, frozen_ticket, worksheet_of
 from app.classes.frozen.frozen_run import freeze_run
-from app.classes.frozen.offered_worksheets import offer_of
 from app.classes.gradebook import gradebook_columns
 from app.classes.student_sheet import best_scores, freeze, student_sheet
 from app.settings import PROJECT
 from app.sheets.authoring.worksheet_settings import read_settings
 from app.sheets.exit_tickets import load_tickets
 from app.sheets.library import Library
-from app.store import Activity, Content, FrozenWorksheet, Policies, Store
+from app.store import Content, FrozenWorksheet, Policies, Store
 from app.store.housekeeping import delete_expired
 from app.store.tables import snapshots
 from app.translation import ENGLISH
@@ -94,16 +93,6 @@ def test_every_page_stays_as_it_was(new_app: FastAPI, change: Change, variants: 
     assert attempt.out_of == 14
 
 
-def refrozen(library: Library, store: Store, activity: Activity, *, corrections: tuple[str, ...] = ()) -> Activity:
-    """The activity, after it was saved in an app with this library, with the same worksheets."""
-    offer = offer_of(library, {}, store, activity, corrections=corrections)
-    keys = [str(item.worksheet["key"]) for item in activity.content.items]
-    store.activities.revise(activity, offer.freeze(keys, ""))
-    saved = store.activities.find(activity.id)
-    assert saved
-    return saved
-
-
 @settings(max_examples=40, deadline=None)
 @given(seed=st.integers(0, 10**6))
 def test_a_worksheet_is_frozen_whole(library: Library, seed: int) -> None:
@@ -127,35 +116,6 @@ def test_a_sheet_key_stays_where_the_questions_stay(library: Library) -> None:
     assert frozen_form(worksheet).sheet_key == "llama-7b@d5ce11feaab4"
     changed = replace(worksheet, row_names={"keys": "K"}, row_points={"keys": 2}, hidden_facts=("heads",))
     assert frozen_form(changed).sheet_key == frozen_form(worksheet).sheet_key
-
-
-@pytest.mark.parametrize("change", [without_anything, with_everything_changed])
-def test_saving_an_open_activity_changes_no_worksheet(library: Library, store: Store, change: Change) -> None:
-    """Not unless the teacher asks for what was corrected; then it is another revision with other sheet keys."""
-    activity = RunningActivity(library, store).activity
-    assert refrozen(change(library), store, activity) == activity
-    corrected = refrozen(change(library), store, activity, corrections=("llama-7b",))
-    if change is without_anything:
-        assert corrected == activity
-    else:
-        assert [sheet.key for sheet in offer_of(change(library), {}, store, activity).corrected] == ["llama-7b"]
-        assert corrected.revision == activity.revision + 1
-        assert corrected.content.items[0].sheet_key != activity.content.items[0].sheet_key
-
-
-def test_a_model_with_another_config_makes_another_sheet(library: Library, store: Store) -> None:
-    """The worksheet's file is the same, but other answers are right: work on the one is no work on the other."""
-    running = RunningActivity(library, store)
-    before = running.activity
-    larger = library.models["llama-13b"]
-    model = replace(library.models["llama-7b"], config=larger.config, architecture=larger.architecture)
-    other = replace(library, models={**library.models, "llama-7b": model})
-    after = refrozen(other, store, before, corrections=("llama-7b",))
-    assert after.content.items[0].sheet_key != before.content.items[0].sheet_key
-    assert student_sheet(other, store, after, running.student(), 1).variant.sizes["d"] == 5120
-    assert (
-        refrozen(other, store, after, corrections=("llama-7b",)) == after
-    )  # the edition stays as long as the model does
 
 
 def test_only_the_first_look_asks_the_database_for_snapshots(library: Library, store: Store) -> None:

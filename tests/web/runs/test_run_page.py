@@ -318,7 +318,8 @@ def test_a_run_lost_with_the_server_says_so(client: TestClient, runner: FakeRunn
     form = {**LLAMA_FORM, "queries.rows": "100"}
     address = client.post("/runs", data=form, follow_redirects=False).headers["location"]
     finished_run(client, address)
-    lost = store.add_run("llama-7b/llama-7b/100", {})
+    ended = store.find_run(address.rpartition("/")[2])
+    lost = store.add_run({}, ended.frozen)
     assert "This run was lost" in client.get(f"/runs/{lost.id}").text
     assert "PyTorch agrees" in client.get(address).text
 

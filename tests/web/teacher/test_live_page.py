@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import pytest
@@ -255,24 +254,3 @@ def test_every_misconception_has_a_name_of_a_few_words(library: Any) -> None:
     assert set(names) == {misconception.key for misconception in MISCONCEPTIONS}
     assert len(set(names.values())) == len(names)
     assert all(8 < len(name) <= 52 for name in names.values())
-
-
-def test_who_watches_never_waits_for_the_count(classroom: Classroom) -> None:
-    """An expired snapshot is shown while the next one is taken; one that is old, or was called out of date, is not."""
-    now, started = [0.0], list[Callable[[], None]]()
-    snapshots = LiveSnapshots(lambda: now[0], started.append)
-    activity, services = classroom.open(), classroom.school.services
-    look = partial(snapshots.get, services.library, classroom.store, activity)
-    empty = look()
-    student, _ = classroom.join()
-    classroom.store.classwork.arrive(activity.id, student.id)
-    now[0] += 1.5
-    assert look() == empty
-    started[0]()
-    assert look().student_ids == (student.id,)
-    classroom.store.classwork.arrive(activity.id, classroom.join("Lou")[0].id)
-    now[0] += 60
-    assert len(look().student_ids) == 2
-    classroom.store.classwork.arrive(activity.id, classroom.join("Ray")[0].id)
-    snapshots.expire(activity.id)
-    assert len(look().student_ids) == 3

@@ -136,7 +136,7 @@ def upgrade() -> None:
         sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
         sa.Column("heard_at", sa.DateTime(timezone=True), nullable=False),
         sa.Column("attempt", sa.Integer(), nullable=False),
-        sa.Column("is_working", sa.Boolean(), server_default=sa.text("0"), nullable=False),
+        sa.Column("is_working", sa.Boolean(), nullable=False),
         sa.Column("done", sa.Integer(), nullable=False),
         sa.Column("total", sa.Integer(), nullable=False),
         sa.Column("ending", sa.String(length=10), nullable=True),

@@ -1,4 +1,4 @@
-"""Writes that share a commit: each is durable when it returns, and none fails for another's sake."""
+"""Transactions, and writes that share a commit: durable when they return, and none fails for another's sake."""
 
 from __future__ import annotations
 
@@ -11,8 +11,14 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
-from app.store import Store, queries
+from app.activities.work import ClassDraft
+from app.store import (
+    NoAttemptsLeftError,
+    Store,
+    queries,
+)
 from app.store.tables import visitors
+from tests.helpers.stored_class import HALF, LLAMA, key, opened
 
 
 @pytest.fixture
@@ -87,3 +93,33 @@ def test_nobody_waits_for_ever(sqlite_store: Store, monkeypatch: pytest.MonkeyPa
     assert add(sqlite_store, "afterwards") == 1
     assert threading.active_count() < 20
     sqlite_store.close()
+
+
+def write_and_fail(store: Store, token: str) -> None:
+    """A transaction that adds a visitor and then raises ZeroDivisionError."""
+    with store.transaction():
+        store.add_visitor(token)
+        raise ZeroDivisionError
+
+
+def test_what_an_exception_leaves_is_taken_back(store: Store) -> None:
+    """Of a transaction all, of one inside another what it wrote itself; the outer one may go on."""
+    with pytest.raises(ZeroDivisionError):
+        write_and_fail(store, "alone")
+    with store.transaction():
+        store.add_visitor("outside")
+        with pytest.raises(ZeroDivisionError):
+            write_and_fail(store, "inside")
+    assert [store.find_visitor(token) is None for token in ("alone", "inside", "outside")] == [True, True, False]
+
+
+def test_an_attempt_is_recorded_inside_a_transaction(store: Store) -> None:
+    """With the others of the transaction, and refused where none is left without taking them back."""
+    activity, kim = opened(store)
+    here = key(kim, activity)
+    with store.transaction():
+        store.classwork.record(here, "a", ClassDraft({}, 1, LLAMA), HALF, handed_in=False, allowed=1)
+        with pytest.raises(NoAttemptsLeftError):
+            store.classwork.record(here, "b", ClassDraft({}, 2, LLAMA), HALF, handed_in=False, allowed=1)
+    [attempt] = store.classwork.attempts(here)
+    assert (attempt.client_id, attempt.marked_by) == ("a", here.sheet_key)

@@ -16,14 +16,20 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from app.store import Activity, Course, Plan, Policies, Store
+from app.store import (
+    Activity,
+    Course,
+    Plan,
+    Policies,
+    Store,
+)
 from app.store.activities import Activities
 from app.store.backup import write_backup
 from app.store.exit_tickets import MIN_MIXED, MIXED_FROM, HeldTickets
 from app.store.housekeeping import delete_expired
 from app.store.queries import utc_now
 from tests.helpers.anonymous_tickets import close_and_mix
-from tests.helpers.stored_class import CONTENT, teacher
+from tests.helpers.stored_class import CONTENT, opened, teacher
 
 LONG_AGO = timedelta(hours=1)
 
@@ -249,3 +255,15 @@ def _close_and_die(store: Store, activity_id: int, statements: int) -> None:
 
     sa.event.listen(store.single_engine, "after_cursor_execute", count_down)  # hears transactions too
     store.exit_tickets.mix_closed(closed)
+
+
+def test_a_named_ticket_says_whose_it_is(store: Store) -> None:
+    """And can be starred, marked and hidden; an answer of another activity cannot."""
+    activity, kim = opened(store)
+    assert store.exit_tickets.hand_in(activity.id, kim.id, "form", {"muddiest": "why √d"}, anonymous=False)
+    [answer] = store.exit_tickets.answers(activity.id)
+    assert (answer.student_id, answer.text, answer.starred) == (kim.id, "why √d", False)
+    assert store.exit_tickets.mark(activity.id, answer.id, starred=True, follow_up=True)
+    assert not store.exit_tickets.mark(activity.id + 1, answer.id, hidden=True)
+    [answer] = store.exit_tickets.answers(activity.id)
+    assert (answer.starred, answer.follow_up, answer.hidden) == (True, True, False)

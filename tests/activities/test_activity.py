@@ -1,0 +1,27 @@
+"""The policies, times and phases of an activity."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.store import (
+    Policies,
+    PoliciesError,
+)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"variants": "x"},
+        {"feedback": ""},
+        {"max_attempts": -1},
+        {"max_attempts": 100},
+        {"follow_share": 1.1},
+        {"run": None},
+    ],
+)
+def test_policies_that_cannot_be_are_refused(wrong: dict[str, object]) -> None:
+    """By the name of the field that is wrong."""
+    with pytest.raises(PoliciesError, match=next(iter(wrong))):
+        Policies.from_json(wrong)

@@ -1,0 +1,65 @@
+"""One sheet open on several pages: their saves merge box by box, in whatever order they arrive, however often."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.activities.work import MAX_PAGES, MergedBoxes, merge_boxes
+from app.store import Stamp
+
+BOXES = ("input.rows", "queries.rows", "queries.columns")
+
+
+@dataclass
+class OpenPage:
+    """A page in a browser: what stands in its boxes, and its changes that were not acknowledged yet."""
+
+    name: str
+    number: int = 0
+    texts: dict[str, str] = field(default_factory=dict)
+    changed: dict[str, Stamp] = field(default_factory=dict)
+    last_texts: dict[str, str] = field(default_factory=dict)  # of the boxes that were ever typed into here
+
+    def type_into(self, box: str) -> None:
+        self.number += 1
+        self.texts[box] = self.last_texts[box] = f"{self.name} {self.number}"
+        self.changed[box] = Stamp(self.name, self.number)
+
+    def request(self) -> tuple[dict[str, str], dict[str, Stamp]]:
+        return dict(self.texts), dict(self.changed)
+
+
+@given(st.data())
+def test_whatever_arrives_in_whatever_order_each_box_has_the_last_text_of_a_page(data: st.DataObject) -> None:
+    """Requests late, twice, and unanswered: no box goes back to an older text of a page, and no page is left out."""
+    pages = [OpenPage("page-a"), OpenPage("page-b")]
+    under_way = list[tuple[dict[str, str], dict[str, Stamp]]]()
+    stored: MergedBoxes | None = None
+    for _ in range(data.draw(st.integers(1, 12))):
+        page = data.draw(st.sampled_from(pages))
+        page.type_into(data.draw(st.sampled_from(BOXES)))
+        under_way.append(page.request())
+        if data.draw(st.booleans()):  # an earlier request arrives, and perhaps once more later
+            arrived = data.draw(st.sampled_from(under_way))
+            stored = merge_boxes(stored, *arrived) or stored
+    for request in data.draw(st.permutations([*under_way, *(page.request() for page in pages)])):
+        stored = merge_boxes(stored, *request) or stored
+    assert stored
+    for box in BOXES:
+        typed = {page.last_texts[box] for page in pages if box in page.last_texts}
+        assert stored.answers.get(box, "") in (typed or {""})
+    assert dict(stored.pages) == {page.name: page.number for page in pages if page.number}
+
+
+def test_a_form_without_script_counts_whole_and_only_the_newest_pages_are_remembered() -> None:
+    """Every text of such a form replaces the stored one; the numbers of the thirty pages that saved last are kept."""
+    stored = merge_boxes(None, {"a.rows": "1", "b.rows": "2"}, None)
+    assert stored == MergedBoxes({"a.rows": "1", "b.rows": "2"})
+    for number in range(MAX_PAGES + 5):
+        stored = merge_boxes(stored, {"a.rows": str(number)}, {"a.rows": Stamp(f"page-{number:03}", 1)})
+        assert stored
+    assert list(stored.pages) == [f"page-{number:03}" for number in range(5, MAX_PAGES + 5)]
+    assert stored.answers == {"a.rows": str(MAX_PAGES + 4), "b.rows": "2"}

@@ -1,0 +1,59 @@
+"""What attempts are marked by: a worksheet as students had it, or as the library has corrected it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from app.classes.frozen.definitions import corrected_definition, defined_variant, frozen_definition
+from app.classes.student_sheet import freeze, own_sizes
+from app.sheets.library import Library
+from app.store import Policies, Store
+
+CONTENT_KEYS = ("llama-7b", "matrices-gpt2")
+
+
+def with_sheet(library: Library, **changes: object) -> Library:
+    """The library with a changed worksheet llama-7b; without it where there are no changes."""
+    others = {key: sheet for key, sheet in library.worksheets.items() if key != "llama-7b"}
+    changed = {"llama-7b": replace(library.worksheets["llama-7b"], **changes)} if changes else {}  # type: ignore[arg-type]
+    return replace(library, worksheets={**others, **changed})
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_corrected"),
+    [
+        ({"title": "Heads"}, False),
+        ({"row_points": {"queries": 3}}, True),
+        ({"tokens_are": "columns"}, True),
+        ({}, False),  # the library has it no longer
+        ({"topic": "costs"}, False),
+        ({"rows": ()}, False),  # no row is left that students were asked
+    ],
+)
+def test_a_correction_is_whatever_changes_right_answers_or_marks(
+    library: Library, store: Store, changes: dict[str, object], *, is_corrected: bool
+) -> None:
+    """By its sheet key; otherwise the definition is the frozen one, which holds one worksheet and no ticket."""
+    content = freeze(library, CONTENT_KEYS, None)
+    item = content.items[0]
+    frozen = frozen_definition(content, item)
+    corrected = corrected_definition(with_sheet(library, **changes), store, content, item)
+    assert (frozen.items, frozen.ticket) == ((item,), None)
+    assert (corrected != frozen) == is_corrected
+    assert (corrected.items[0].sheet_key != item.sheet_key) == is_corrected
+    if is_corrected:
+        assert {snapshot.hash for snapshot in corrected.snapshots} == set(corrected.models.values())
+
+
+def test_only_rows_that_both_ask_are_marked(library: Library, store: Store) -> None:
+    """With the sizes of the attempt, and the follow-through that the activity gives now."""
+    content = freeze(library, CONTENT_KEYS, None)
+    sheet = library.worksheets["llama-7b"]
+    fewer = with_sheet(library, rows=sheet.rows[1:])
+    definition = corrected_definition(fewer, store, content, content.items[0])
+    sizes = replace(own_sizes(sheet), tokens=7)
+    variant = defined_variant(fewer, store, definition, Policies(follow_share=0.25), sizes)
+    assert variant.worksheet.rows == sheet.rows[1:]
+    assert (variant.tokens, variant.worksheet.follow_share) == (7, 0.25)

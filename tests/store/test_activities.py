@@ -1,0 +1,139 @@
+"""Activities and their revisions, on SQLite and on a real PostgreSQL alike."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from sqlalchemy.exc import IntegrityError
+
+from app.store import (
+    Activity,
+    Content,
+    FrozenWorksheet,
+    Plan,
+    Policies,
+    Store,
+)
+from tests.helpers.clock import Clock
+from tests.helpers.stored_class import CONTENT, SHEET, activity, course, reload
+
+
+def test_an_activity_comes_back_as_it_was_made(store: Store) -> None:
+    """Policies, times and content, and it is found by its code, in any case, once it is no draft."""
+    plan = Plan("Week 3", None, Policies("per_student", "after_close", 2, 0.25, False, "before", False),
+                datetime(2026, 3, 1, 9, tzinfo=UTC), datetime(2026, 3, 1, 10, tzinfo=UTC))  # fmt: skip
+    where = course(store)
+    made = store.activities.add(where, plan, CONTENT)
+    assert store.activities.find(made.id) == made
+    assert store.activities.by_code(made.join_code) is None
+    store.activities.set_state(made, "open")
+    opened = store.activities.by_code(f"{made.join_code[:3].lower()} {made.join_code[3:]}")
+    assert opened == (replace(made, state="open"), where)
+    found, _ = opened
+    assert found.content == CONTENT
+    nine = datetime(2026, 3, 1, 9, tzinfo=UTC)
+    phases = [found.phase(nine + timedelta(minutes=minutes)) for minutes in (-1, 0, 59, 60)]
+    assert phases == ["waiting", "open", "open", "closing"]
+
+
+def test_what_students_saw_is_never_changed(store: Store) -> None:
+    """A draft's content is replaced; after opening, other content is a new revision, and the same is none."""
+    made = store.activities.add(course(store), Plan("Week 3"), CONTENT)
+    other = replace(CONTENT, items=(FrozenWorksheet({**SHEET, "tokens": 50}),))
+    assert store.activities.revise(made, other) == 1
+    store.activities.set_state(made, "open")
+    opened = store.activities.find(made.id)
+    assert opened
+    assert store.activities.revise(opened, other) == 1
+    assert store.activities.revise(opened, CONTENT) == 2
+    newest = store.activities.find(made.id)
+    assert newest
+    assert (newest.revision, newest.content) == (2, CONTENT)
+    assert store.activities.content(made.id, 1) == other
+
+
+def test_an_activity_of_a_course_that_is_gone_is_refused_at_once(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And a join code that is in use is replaced by another one, a few times."""
+    teacher = store.people.add_teacher("gone@example.org", "Ada")
+    assert teacher
+    kept, gone = (store.courses.add("C", "UTC", teacher) for _ in range(2))
+    store.courses.delete(gone)
+    with pytest.raises(IntegrityError):
+        store.activities.add(gone, Plan("Week 3"), Content((), None, ""))
+    codes = iter(("AAAAAA", "AAAAAA", "BBBBBB", *["AAAAAA"] * 9))
+    monkeypatch.setattr("app.store.activities.new_code", lambda _length: next(codes))
+    made = [store.activities.add(kept, Plan("Week 3"), Content((), None, "")) for _ in range(2)]
+    assert [activity.join_code for activity in made] == ["AAAAAA", "BBBBBB"]
+    with pytest.raises(RuntimeError):
+        store.activities.add(kept, Plan("Week 3"), Content((), None, ""))
+
+
+TEN = datetime(2026, 3, 1, 10, tzinfo=UTC)
+
+
+def test_extra_time_and_the_late_window_move_a_students_end_and_hide_the_answers_from_all(store: Store) -> None:
+    """Ten o'clock, a late window of five minutes; Kim has ten minutes more: until 10:15, and 30 s of grace for both."""
+    made, kim, token = activity(store, Plan("Week 3", None, Policies(late_minutes=5, take_in_drafts=False), None, TEN))
+    store.activities.set_extra_time(made, kim.id, 10)
+    found = store.activities.of_visitor(token, made.id)
+    assert found
+    for_kim, for_all = found.activity, reload(store, made)
+    assert [a.extra_minutes for a in (for_kim, for_all, *store.activities.of_student(kim))] == [10, 0, 10]
+
+    def at(minutes: float, its: Activity) -> tuple[str, bool, bool, bool]:
+        time = TEN + timedelta(minutes=minutes)
+        return its.phase(time), its.is_writable(time), its.accepts(time), its.is_late(time)
+
+    assert at(-0.1, for_all) == ("open", True, True, False)
+    assert at(0.4, for_all) == ("closing", True, True, False)
+    assert at(0.5, for_all) == ("closing", True, True, True)
+    assert at(5.4, for_all) == ("closing", False, True, True)
+    assert at(5.5, for_all)[:3] == ("closing", False, False)
+    assert at(9.9, for_kim) == ("open", True, True, False)
+    assert at(15.4, for_kim) == ("closing", False, True, True)
+    assert {at(15.5, its)[0] for its in (for_kim, for_all)} == {"closed"}
+    store.activities.set_extra_time(made, kim.id, 0)
+    assert at(5.5, reload(store, made))[0] == "closed"
+
+
+@pytest.mark.parametrize("how", ["without a closing time", "with a later one", "for one student"])
+def test_what_is_done_after_the_answers_were_shown_is_late(store: Store, clock: Clock, how: str) -> None:
+    """However an activity is opened again; not where it is opened again before its answers were shown."""
+    made, kim, _ = activity(store, Plan("Week 3"))
+
+    def open_again() -> None:
+        if how == "for one student":
+            store.activities.set_extra_time(reload(store, made), kim.id, 60)
+        else:
+            later = clock.now + timedelta(hours=1) if how == "with a later one" else None
+            store.activities.change(reload(store, made), replace(made.plan, closes_at=later))
+
+    store.activities.close(made)
+    clock.pass_seconds(5)
+    open_again()
+    assert not reload(store, made).is_late(clock.now)
+    store.activities.set_extra_time(reload(store, made), kim.id, 0)
+    store.activities.close(reload(store, made))
+    clock.pass_minutes(1)
+    store.activities.note_drafts_taken(made)
+    open_again()
+    assert reload(store, made).is_late(clock.now)
+    assert reload(store, made).answers_shown_at == clock.now
+
+
+def test_archiving_a_course_closes_its_activities(store: Store, clock: Clock) -> None:
+    """Drafts stay drafts, what closed before keeps its time, and they stay closed when the course is restored."""
+    rules = Policies(take_in_drafts=False)
+    made, _, _ = activity(store, Plan("Week 3", policies=rules, opens_at=clock.now + timedelta(days=1)))
+    course = store.courses.find(made.course_id)
+    assert course
+    draft = store.activities.add(course, Plan("Week 4"), Content((), None, ""))
+    past = store.activities.add(course, Plan("Week 2", policies=rules, closes_at=TEN), Content((), None, ""))
+    store.activities.set_state(past, "open")
+    store.courses.archive(course)
+    clock.pass_minutes(1)
+    store.courses.archive(course, archived=False)
+    assert [reload(store, its).phase(clock.now) for its in (made, draft, past)] == ["closed", "draft", "closed"]
+    assert reload(store, past).plan.closes_at == TEN

@@ -1,0 +1,110 @@
+"""The queue of jobs as rows, without threads; tests/machine/test_jobs.py has processes that work on it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from app.machine.jobs import Job, JobLimits
+from app.machine.work_queue import Client
+from app.store import Store
+from app.store.jobs import GIVES_WAY_AFTER, JOB_RETENTION, MAX_ATTEMPTS, PIECE_BYTES, SILENT_AFTER
+from tests.helpers.clock import Clock
+
+LIMITS = JobLimits(total=8, visitors=6, visitor=3, member=4, visitor_hourly=5, member_hourly=50)
+MEMBER, VISITOR = Client("teacher 1"), Client("192.0.2.1", is_member=False)
+
+
+def add(store: Store, key: str, client: Client = MEMBER) -> Job:
+    """Queue a handout."""
+    return store.jobs.add("handout", client, LIMITS, "request", key, None, {}, {"size": 1})
+
+
+def started(store: Store) -> Job:
+    """Start the first job."""
+    claimed = store.jobs.claim("handout")
+    assert claimed
+    return claimed[0]
+
+
+def found(store: Store, key: str) -> Job:
+    job = store.jobs.find(key)
+    assert job
+    return job
+
+
+def pass_time(clock: Clock, time: timedelta) -> None:
+    """Let a second more than this time pass."""
+    clock.pass_seconds(time.total_seconds() + 1)
+
+
+def test_members_come_first_and_one_job_is_at_work(store: Store) -> None:
+    """Then whoever came first; another kind of job has a queue of its own."""
+    for key, client in (("v", VISITOR), ("a", MEMBER), ("b", MEMBER)):
+        add(store, key, client)
+    assert [found(store, key).before for key in ("a", "b", "v")] == [0, 1, 2]
+    assert started(store).key == "a"
+    assert store.jobs.claim("handout") is None
+    assert store.jobs.claim("run") is None
+    assert [found(store, key).before for key in ("b", "v")] == [1, 2]
+    assert (store.jobs.count("handout"), store.jobs.count("run")) == (3, 0)
+
+
+def test_a_silent_job_starts_again_until_it_is_lost(store: Store, clock: Clock) -> None:
+    """A sign of life keeps it going; the start that was overtaken can change nothing any more."""
+    add(store, "a")
+    first = started(store)
+    pass_time(clock, SILENT_AFTER / 2)
+    assert store.jobs.beat(first, 1, 4)
+    pass_time(clock, SILENT_AFTER / 2)
+    assert store.jobs.claim("handout") is None
+    pass_time(clock, SILENT_AFTER)
+    second = started(store)
+    assert second.attempt == first.attempt + 1
+    assert not store.jobs.beat(first, 2, 4)
+    store.jobs.finish(first, "ready", result=b"old")
+    assert found(store, "a").ending is None
+    for _ in range(MAX_ATTEMPTS - second.attempt):
+        pass_time(clock, SILENT_AFTER)
+        started(store)
+    pass_time(clock, SILENT_AFTER)
+    assert store.jobs.claim("handout") is None
+    assert found(store, "a").ending == "lost"
+
+
+def test_a_visitors_job_gives_way_once_a_member_has_waited(store: Store, clock: Clock) -> None:
+    """Put back, it waits behind the member, and its start does not count."""
+    add(store, "v", VISITOR)
+    job = started(store)
+    add(store, "a")
+    assert not store.jobs.must_give_way(job)
+    pass_time(clock, GIVES_WAY_AFTER)
+    assert store.jobs.must_give_way(job)
+    store.jobs.put_back(job)
+    assert (found(store, "v").attempt, started(store).key) == (job.attempt - 1, "a")
+
+
+def test_a_result_is_kept_whole_for_an_hour(store: Store, clock: Clock) -> None:
+    """In pieces of a megabyte; a job that waits stays."""
+    add(store, "a")
+    job, result = started(store), bytes(range(251)) * (2 * PIECE_BYTES // 250)
+    store.jobs.finish(job, "ready", result=result)
+    assert store.jobs.result(found(store, "a")) == result
+    add(store, "b")
+    pass_time(clock, JOB_RETENTION)
+    store.jobs.delete_expired()
+    assert store.jobs.find("a") is None
+    assert store.jobs.result(job) == b""
+    assert found(store, "b").ending is None
+
+
+def test_a_cancelled_job_is_not_started_or_finished(store: Store) -> None:
+    """Whether it waits or is at work, which a beat tells its process."""
+    job = add(store, "waits")
+    store.jobs.cancel(job)
+    assert store.jobs.claim("handout") is None
+    add(store, "works")
+    working = started(store)
+    store.jobs.cancel(working)
+    assert not store.jobs.beat(working, 1, 4)
+    store.jobs.finish(working, "ready", result=b"late")
+    assert found(store, "works").ending == "cancelled"

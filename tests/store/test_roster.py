@@ -1,0 +1,138 @@
+"""The students of a course and how they come in, on SQLite and on a real PostgreSQL alike."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from app.activities.work import ClassDraft
+from app.names import name_key
+from app.store import (
+    Plan,
+    Store,
+)
+from app.store.roster import UNAMBIGUOUS_LETTERS, NameTakenError
+from tests.helpers.at_once import all_at_once
+from tests.helpers.stored_class import CONTENT, LLAMA, course, enrol_student, key
+
+
+def test_a_roster_pasted_twice_is_there_once(store: Store) -> None:
+    """By number where there is one, else by name; the same name with two numbers is two people."""
+    where = course(store)
+    roster = [("Kim", "1"), ("Kim", "2"), ("Lou", None), ("lou", None)]
+    assert store.roster.add_students(where, roster) == 3
+    assert store.roster.add_students(where, roster) == 0
+    assert [(s.name, s.roster_key) for s in store.roster.students(where)] == [
+        ("Kim", "1"),
+        ("Kim", "2"),
+        ("Lou", None),
+    ]
+
+
+def test_a_name_of_the_roster_is_taken_once(store: Store) -> None:
+    """Of four browsers that take it together, one sits as this student, until the instructor frees the name."""
+    where = course(store)
+    store.roster.add_students(where, [("Kim", None)])
+    [kim] = store.roster.students(where)
+    visitors = [store.add_visitor() for _ in range(4)]
+    codes = list[str | None]()
+    assert all_at_once(4, lambda n: codes.append(store.roster.claim_name(kim, visitors[n].id))) == []
+    [code] = [found for found in codes if found]
+    assert [store.roster.enrolled_student(visitor.id, where.id) is not None for visitor in visitors].count(True) == 1
+    store.roster.release_student(kim)
+    assert not any(store.roster.enrolled_student(visitor.id, where.id) for visitor in visitors)
+    assert store.roster.find_by_resume_code(code) is None
+    assert store.roster.claim_name(kim, visitors[0].id)
+
+
+def test_a_resume_code_is_read_as_it_was_typed(store: Store) -> None:
+    """Ten letters out of 21, in any case and spacing; a new code voids the old one; no other code is anybody's."""
+    kim, _, code = enrol_student(store, course(store))
+    assert len(code) == 10
+    assert set(code) <= set(UNAMBIGUOUS_LETTERS)
+    other = store.add_visitor()
+    assert store.roster.find_by_resume_code(f" {code[:5].lower()}-{code[5:]} ") == kim
+    store.roster.resume(kim, other.id)
+    assert [enrolment.student for enrolment in store.roster.enrolments(other.id)] == [kim]
+    fresh = store.roster.renew_code(kim)
+    for wrong in (code, "", "\x00", "A" * 500, "é"):
+        assert store.roster.find_by_resume_code(wrong) is None
+    assert store.roster.find_by_resume_code(fresh) == kim
+
+
+def test_a_browser_sits_as_one_student_of_a_course(store: Store) -> None:
+    """Sitting down as somebody else moves it; getting up leaves the student there."""
+    where = course(store)
+    kim, visitor, _ = enrol_student(store, where)
+    lou, _ = store.roster.enrol_new_student(where, "Lou", visitor.id)
+    assert store.roster.enrolled_student(visitor.id, where.id) == lou
+    store.roster.leave(kim, visitor.id)
+    assert store.roster.enrolled_student(visitor.id, where.id) == lou
+    store.roster.leave(lou, visitor.id)
+    assert store.roster.enrolments(visitor.id) == ()
+    assert store.roster.students(where) == (kim, lou)
+
+
+def test_a_student_who_begins_while_idle_ones_are_removed_stays(store: Store) -> None:
+    """The first save is under way when the button is pressed: the student and the save are there afterwards."""
+    where = course(store)
+    kim, _, _ = enrol_student(store, where, "Kim")
+    lou, _, _ = enrol_student(store, where, "Lou")
+    activity = store.activities.add(where, Plan("Week 3", None), CONTENT)
+    removed = list[int]()
+    remover = threading.Thread(target=lambda: removed.append(store.roster.remove_idle_newcomers(where, lou.id)))
+    with store.transaction():
+        store.classwork.save(key(kim, activity), ClassDraft({"queries.rows": "100"}, 0, LLAMA))
+        remover.start()
+        remover.join(0.3)
+        assert not removed
+    remover.join()
+    assert removed == [1]
+    assert store.roster.students(where) == (kim,)
+    assert store.classwork.draft(key(kim, activity))
+
+
+def test_two_imports_at_once_add_everybody_once(store: Store) -> None:
+    """Students with and without a number, and one who joins under a name of the list meanwhile."""
+    teacher = store.people.add_teacher("twice@example.org", "Ada")
+    assert teacher
+    course = store.courses.add("C", "UTC", teacher)
+    entries = [*((f"Student {number}", str(number)) for number in range(300)), ("Lee", None), ("LOU", None)]
+
+    def join(name: str) -> int:
+        try:
+            store.roster.enrol_new_student(course, name)
+        except NameTakenError:
+            return 0
+        return 1
+
+    with ThreadPoolExecutor(4) as threads:
+        joined = threads.submit(join, "Lou")
+        added = sum(threads.map(lambda _: store.roster.add_students(course, entries), range(3)))
+    assert added + joined.result() == len(entries) == len(store.roster.students(course))
+
+
+def test_a_name_without_a_number_is_there_once(store: Store) -> None:
+    """However it is typed; with a number, two students may share a name."""
+    teacher = store.people.add_teacher("names@example.org", "Ada")
+    assert teacher
+    course = store.courses.add("C", "UTC", teacher)
+    store.roster.add_students(course, [("Zoë", None), ("Zoë", "17"), ("Kim", "18")])
+    with pytest.raises(NameTakenError):
+        store.roster.enrol_new_student(course, "ZOË")
+    kim = store.roster.students(course)[0]
+    assert not store.roster.rename(kim, "zoë", None)
+    assert store.roster.rename(kim, "zoë", "18")
+    assert [each.name for each in store.roster.namesakes(course, "Zoe\u0308")] == ["Zoë", "Zoë", "zoë"]
+
+
+def test_students_are_sorted_by_name_alike_on_both_databases(store: Store) -> None:
+    """Without regard to case, by code point, as Python sorts text."""
+    teacher = store.people.add_teacher("sorted@example.org", "Ada")
+    assert teacher
+    course = store.courses.add("C", "UTC", teacher)
+    names = ["Zoë", "zoe", "ada", "Ada B", "Émile", "李小龍", "o'Brien", "Ole", "ﬁ", "Straße", "_x"]
+    store.roster.add_students(course, [(name, None) for name in names])
+    assert [each.name for each in store.roster.students(course)] == sorted(names, key=name_key)
