@@ -127,7 +127,9 @@ class _DeckFigure:
         ]
 
     def _in_corner(self, key: str, deck: Deck) -> _Sides:
-        """The sides of a result in the corner between two decks with their labels; texts only if they differ."""
+        """The labelled sides of a result in the corner between two decks; that of the number of texts only if it
+        differs.
+        """
         sides = deck.sides
         return [
             (sides.cards, "lower", "label"),

@@ -399,11 +399,7 @@ def _activity_form_page(
 def _worksheet_groups(
     library: Library, materials: OwnMaterials, access: CourseAccess, texts: ActivityTexts, state: FormState
 ) -> tuple[ChoiceGroup, ...]:
-    """The worksheets that are not chosen yet: the course's, the teacher's, then the library's by topic; no empty
-    groups.
-
-    The search only marks what it finds.
-    """
+    """The worksheets not chosen yet: the course's, the teacher's, the library's by topic; no empty groups."""
     topics = {topic: library.wording.topics[topic].name for topic in library.topics}
     headings = {"course": _("This course’s worksheets"), "mine": _("My worksheets"), **topics}
     groups: dict[str, list[FormChoice]] = {group: [] for group in headings}

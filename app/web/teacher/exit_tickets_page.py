@@ -98,10 +98,8 @@ class TicketFilter:
         return {name: value for name, value in (("q", self.q), ("show", self.mark)) if value}
 
     def matches(self, group: TicketGroup) -> bool:
-        """Whether a group of equal answers has the mark, or is not hidden if no mark is asked for, and contains every
-        word of `q`.
-
-        Case is ignored, and parts of words count.
+        """Whether a group has the mark, or is not hidden if none is asked for, and contains all words of `q`, in any
+        case.
         """
         is_marked = getattr(group, self.mark) if self.mark else not group.hidden
         text = group.text.casefold()

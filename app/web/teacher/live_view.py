@@ -60,10 +60,7 @@ class ClassPage:
 
 
 def class_page(request: Request, services: Services, access: ActivityAccess, number: int) -> ClassPage:
-    """The class and sheet `number`, from 1; 0 shows no sheet.
-
-    The snapshot is about a second old at most, or older if taking one is slow.
-    """
+    """The class and sheet `number`, from 1, or no sheet for 0; usually about a second old at most."""
     activity = access.activity
     snapshot, phase = services.live_snapshots.get(services.library, services.store, activity), access.phase
     sheet = snapshot.sheets[number - 1] if 0 < number <= len(snapshot.sheets) else None
