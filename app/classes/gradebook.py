@@ -55,9 +55,7 @@ class GradebookColumn:
         return frozenset(student_id for student_id, override in self.overrides.items() if override.excused)
 
     def counts_for(self, student_id: int) -> bool:
-        """Whether the activity is part of a student's total: not if excused, nor without points while it has not
-        closed.
-        """
+        """Whether the activity is part of a student's total: not if excused, nor without points before it closes."""
         return student_id not in self.excused and (self.phase == "closed" or student_id in self.scores)
 
     def is_missing(self, student_id: int) -> bool:

@@ -190,9 +190,7 @@ class Activities(QueryBase):
         return tuple(replace(activity, extra_minutes=own.get(activity.id, 0)) for activity in of_course)
 
     def change(self, activity: Activity, plan: Plan) -> None:
-        """Store another plan: title, day, policies and times, and what these mean for drafts and answers
-        (Activity.changed).
-        """
+        """Store another plan, and what its policies and times mean for drafts and answers: see Activity.changed."""
         self._store_times(activity.changed(self.now(), plan=plan), _plan_values(plan))
 
     def delete(self, activity: Activity) -> None:

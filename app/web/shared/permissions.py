@@ -329,9 +329,7 @@ MaterialToSave = Annotated[MaterialAccess, Depends(material_to_save)]
 
 
 def removed_material(services: ServicesDep, teacher: SignedIn, material_id: int) -> MaterialAccess:
-    """A removed material, to restore; 404 if there is none, otherwise the errors of `readable_` and
-    `editable_material`.
-    """
+    """A removed material, to restore; 404 if there is none, else the errors of `readable_` and `editable_material`."""
     material = services.store.materials.find_removed(_valid_id(material_id))
     if material is None:
         raise HTTPException(404)

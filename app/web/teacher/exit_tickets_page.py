@@ -98,9 +98,7 @@ class TicketFilter:
         return {name: value for name, value in (("q", self.q), ("show", self.mark)) if value}
 
     def matches(self, group: TicketGroup) -> bool:
-        """Whether a group has the mark, or is not hidden if none is asked for, and contains all words of `q`, in any
-        case.
-        """
+        """Whether a group has the mark, or is not hidden if `mark` is None, and contains all words of `q`."""
         is_marked = getattr(group, self.mark) if self.mark else not group.hidden
         text = group.text.casefold()
         return is_marked and all(word in text for word in self.q.casefold().split())
