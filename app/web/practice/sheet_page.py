@@ -48,7 +48,7 @@ from app.web.shared.sheet_form_fields import SheetFormPage
 from app.web.shared.sheet_view import (
     all_boxes_right,
     changed_since_check,
-    first_to_mend,
+    first_to_fix,
     length_remark,
     question_views,
     row_views,
@@ -186,7 +186,7 @@ def _open_sheet(
     page = _sheet_page(
         services, asked, report, answers_shown=answers and attempt is not None, notice=notice, hinted=hinted
     )
-    focused = first_to_mend(page.rows) if checked or hinted else ""
+    focused = first_to_fix(page.rows) if checked or hinted else ""
     if asked.work is None:
         page = replace(page, hidden_fields={**page.hidden_fields, "form_secret": FormSecret.new().secret})
     page = replace(page, focused=focused)
