@@ -128,8 +128,8 @@ def create_app(
 def find_routers() -> list[APIRouter]:
     """The router of every module of app/web that has one, so that a page is registered by being there.
 
-    No address matches two routes, so that their order matters to time alone: a request is compared with one after
-    another, up to half a millisecond for the last. Those of students come first, since a class sends the most requests.
+    No address matches routes of two modules, so that their order matters to time alone: a request is compared with one
+    route after another. Those of students come first, since a class sends the most requests.
     """
     names = sorted(
         (module.name for module in pkgutil.walk_packages(web.__path__, "app.web.")),

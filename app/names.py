@@ -80,11 +80,11 @@ def name_key(name: str) -> str:
     return " ".join(normal_form("NFKC", folded).translate(_SAME_MARKS).split())
 
 
-def told_apart(people: Sequence[tuple[str, str | None]]) -> list[str]:
+def distinct_names(people: Sequence[tuple[str, str | None]]) -> list[str]:
     """Return the names of people given by name and number: with the number where several have the same name.
 
     Example:
-        told_apart([("Alex Smith", "1020"), ("Alex Smith", "1044"), ("Kim Lee", "17")])
+        distinct_names([("Alex Smith", "1020"), ("Alex Smith", "1044"), ("Kim Lee", "17")])
         # ["Alex Smith (1020)", "Alex Smith (1044)", "Kim Lee"]
     """
     count = Counter(name_key(name) for name, _ in people)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from starlette.routing import Match, Route
 from starlette.testclient import TestClient
 
+from app.main import find_routers
 from app.settings import Settings
 from tests.helpers.html_page import Page
 from tests.helpers.running_app import make_app
@@ -25,6 +28,17 @@ def test_a_visit_starts_no_child_and_loads_no_torch(tmp_path: Path) -> None:
     with TestClient(app) as opened:
         assert opened.get("/sheet").status_code == 200
         assert not app.state.services.runner._child.is_running
+
+
+def test_no_address_matches_routes_of_two_pages() -> None:
+    """So that it doesn't matter in which order the pages are found; within a page, the first route wins."""
+    routes = [route for router in find_routers() for route in router.routes if isinstance(route, Route)]
+    for route in routes:
+        address = re.sub(r"{[^}]*}", "abcdef", re.sub(r"{[^}]*:int}", "7", route.path))
+        for method in route.methods or ():
+            scope = {"type": "http", "path": address, "method": method}
+            pages = {each.endpoint.__module__ for each in routes if each.matches(scope)[0] is Match.FULL}
+            assert pages == {route.endpoint.__module__}, (method, address)
 
 
 def test_answers_survive_a_restart_of_the_server(tmp_path: Path) -> None:

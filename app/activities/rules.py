@@ -59,7 +59,7 @@ class Rules:
         return self.marks_visible(handed_in=False)
 
     @property
-    def tells_mismatches(self) -> bool:
+    def shows_mismatches(self) -> bool:
         """Whether a drawing says what does not fit: next to a right answer that tells the other one, as hints do."""
         return self.policies.hints or self.shows_answers
 

@@ -133,7 +133,8 @@ class CourseFiles:
     def ticket_rows(self) -> Iterator[CsvRow]:
         """Yield TICKETS_HEADER, then one row for each exit-ticket answer, with its question in the latest wording.
 
-        They are ordered by activity, anonymous ones of each first, without name and number and in a random order.
+        They are ordered by activity, anonymous ones of each first, without name and number and in a random order. Those
+        still held back, and those of students who are not on the roster, are left out.
         """
         yield TICKETS_HEADER
         for activity in self.activities:

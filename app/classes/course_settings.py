@@ -121,12 +121,12 @@ def practice_library(library: Library, store: Store, course: Course, practice: C
     """
     if not practice.worksheets:
         return library.of_topics(practice.topics)
-    materials = [material for material in own_worksheets(store, course) if material.key in practice.worksheets]
+    materials = [material for material in course_worksheets(store, course) if material.key in practice.worksheets]
     chosen = library.of_topics(practice.topics)
     return library_with_materials(chosen, store, materials)
 
 
-def own_worksheets(store: Store, course: Course) -> tuple[Material, ...]:
+def course_worksheets(store: Store, course: Course) -> tuple[Material, ...]:
     """The worksheets that belong to a course, by title, removed ones left out."""
     return tuple(material for material in store.materials.of_course(course) if material.kind == "worksheet")
 

@@ -55,10 +55,7 @@ class GradebookColumn:
         return frozenset(student_id for student_id, override in self.overrides.items() if override.excused)
 
     def counts_for(self, student_id: int) -> bool:
-        """Whether the activity is part of a student's total.
-
-        It isn't if they are excused, or if it has not closed and they have no points.
-        """
+        """Whether the activity is part of a student's total: not if excused, nor without points before it closes."""
         return student_id not in self.excused and (self.phase == "closed" or student_id in self.scores)
 
     def is_missing(self, student_id: int) -> bool:
@@ -104,6 +101,7 @@ def _column(
     attempts: Sequence[AttemptScore],
     overrides: Mapping[int, GradeChange],
 ) -> GradebookColumn:
+    """The column of one activity, from its attempts and its overrides by student; see `gradebook_columns`."""
     last = counted_attempts(activity, attempts)
     on_sheets: list[dict[int, float]] = [{} for _ in points]
     earned = dict[int, float]()

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from app.classes.frozen.frozen_library import frozen_worksheet, library_of
-from app.classes.student_sheet import own_variant, stored_marks, variant_of
+from app.classes.student_sheet import activity_variant, stored_marks, variant_of
 from app.grading.grade import grade
 from app.grading.item_analysis import RowState, misconception_counts, row_state
 from app.logs import request_thread
@@ -325,7 +325,7 @@ def _sheet_snapshot(
     sheet = activity.content.items[sheet_number - 1].sheet_key
     progress = {student_id: _sheet_progress(entry, (student_id, sheet), last) for student_id in student_ids}
     begun = [student for student in progress.values() if student.stage != "nothing"]
-    rows = own_variant(library, store, activity, sheet_number).rows
+    rows = activity_variant(library, store, activity, sheet_number).rows
     return SheetSnapshot(
         progress,
         tuple(_row_bar(row, begun) for row in rows),

@@ -18,7 +18,7 @@ from app.classes.frozen.frozen_library import freeze_model, frozen_worksheet, li
 from app.classes.roster_lookup import RosterLookup
 from app.classes.student_sheet import (
     StudentSheet,
-    own_variant,
+    activity_variant,
     sheet_with_draft,
     stored_marks,
     variant_of,
@@ -161,7 +161,7 @@ class PaperImport:
     @cached_property
     def variant(self) -> Variant:
         """The sheet of number `sheet_number` as it is for everybody, by which answers without a colon are counted."""
-        return own_variant(self.library, self.store, self.activity, self.sheet_number)
+        return activity_variant(self.library, self.store, self.activity, self.sheet_number)
 
     @cached_property
     def drafts(self) -> dict[tuple[int, str], ClassDraft]:

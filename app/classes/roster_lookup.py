@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import replace
 
-from app.names import name_key, normal_form, told_apart
+from app.names import distinct_names, name_key, normal_form
 from app.store import Student
 
 
@@ -53,7 +53,7 @@ class RosterLookup:
 
 def names_with_numbers(students: Sequence[Student]) -> dict[int, str]:
     """The name of each student by id, for the staff: with the number where several have the same name."""
-    names = told_apart([(student.name, student.roster_key) for student in students])
+    names = distinct_names([(student.name, student.roster_key) for student in students])
     return {student.id: name for student, name in zip(students, names, strict=True)}
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 
-from app.classes.student_sheet import freeze, own_sizes, stored_marks
+from app.classes.student_sheet import freeze, stored_marks, worksheet_sizes
 from app.grading.grade import grade
 from app.misconceptions.predictions import expectations
 from app.shapes.table import Blank
@@ -99,7 +99,7 @@ def _students_today(library: Library, activity: Activity, begin: datetime) -> It
             )
         else:
             typed = dict(list(answers.items())[: len(answers) * (student - ATTEMPTED_TODAY + 2) // 10])
-            yield SimulatedStudent(student, activity, arrived, (), ((1, own_sizes(variant.worksheet), typed),))
+            yield SimulatedStudent(student, activity, arrived, (), ((1, worksheet_sizes(variant.worksheet), typed),))
 
 
 def _typed_answers(variant: Variant, student: int | None) -> dict[str, str]:
@@ -130,7 +130,7 @@ def _attempt(
 ) -> SimulatedAttempt:
     """An attempt on sheet `sheet_number`, from 1, with the marks that the answers really get."""
     marks = stored_marks(variant, grade(variant, answers))
-    return SimulatedAttempt(sheet_number, own_sizes(variant.worksheet), answers, marks, at, handed_in)
+    return SimulatedAttempt(sheet_number, worksheet_sizes(variant.worksheet), answers, marks, at, handed_in)
 
 
 def _ticket_answers(texts: Mapping[str, Sequence[str]], student: int) -> dict[str, str]:

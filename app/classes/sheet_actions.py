@@ -241,8 +241,9 @@ def hand_in(variant: Variant, work: WorkSoFar, rules: Rules, sent: SentSheet) ->
     """Hand the sheet in; if boxes are empty and the page wants to ask about that, it is only saved.
 
     It is refused if the activity accepts nothing, and only saved if the rules have changed since the page was made. If
-    the last attempt has the same boxes and was not handed in, that attempt is handed in, with the present answers to
-    open questions; otherwise a new one is made. With no attempt left, the last one is handed in.
+    the last attempt has the same boxes and was not handed in, or was made by this very request, that attempt is handed
+    in; otherwise a new one is made. With no attempt left, the last one is handed in, and only answers to open questions
+    are saved.
     """
     if turned_back := _turned_back(work, rules, sent):
         return turned_back

@@ -217,7 +217,7 @@ class PreviewWork:
 
     @property
     def progress(self) -> ActivityProgress:
-        """How far the made-up student is with this sheet; nobody is anywhere with others."""
+        """The example student's progress: this sheet, once there is an attempt on it; never other sheets."""
         if not self.made:
             return ActivityProgress()
         handed_in = any(attempt.handed_in for attempt in self.made)

@@ -147,7 +147,7 @@ def variant_of(library: Library, store: Store, worksheet: Worksheet, sizes: Vari
     return models.variant_with_sizes(worksheet, sizes.model, sizes.tokens, None if is_default else sizes.decoder_tokens)
 
 
-def own_variant(library: Library, store: Store, activity: Activity, sheet_number: int) -> Variant:
+def activity_variant(library: Library, store: Store, activity: Activity, sheet_number: int) -> Variant:
     """Worksheet `sheet_number`, from 1, with the model and lengths of the activity, not those drawn for a student."""
     item = activity.content.items[sheet_number - 1]
     worksheet = frozen_worksheet(item, activity.policies)
@@ -156,11 +156,11 @@ def own_variant(library: Library, store: Store, activity: Activity, sheet_number
 
 def item_sizes(item: FrozenWorksheet) -> VariantSizes:
     """The model and lengths of a worksheet in an activity: those chosen for it, else the worksheet's defaults."""
-    default, chosen = own_sizes(worksheet_of(item)), item.chosen
+    default, chosen = worksheet_sizes(worksheet_of(item)), item.chosen
     return replace(default, model=chosen.get("model", default.model), tokens=chosen.get("tokens", default.tokens))
 
 
-def own_sizes(worksheet: Worksheet) -> VariantSizes:
+def worksheet_sizes(worksheet: Worksheet) -> VariantSizes:
     """The default model and lengths of a worksheet."""
     return VariantSizes(worksheet.model, worksheet.tokens, worksheet.decoder_tokens)
 

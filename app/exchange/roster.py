@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from app.names import clean_line, name_key, told_apart
+from app.names import clean_line, distinct_names, name_key
 from app.translation import gettext as _
 
 MAX_ROSTER_NAMES = 5_000
@@ -57,7 +57,7 @@ class RosterRows:
 
 def read_names(roster: bytes | str) -> tuple[str, ...]:
     """Return the names of a class list in order, equal ones with their numbers added; raises RosterError."""
-    return tuple(told_apart(read_roster(roster)))
+    return tuple(distinct_names(read_roster(roster)))
 
 
 def read_roster(roster: bytes | str, max_names: int = MAX_ROSTER_NAMES) -> tuple[RosterEntry, ...]:

@@ -76,12 +76,12 @@ def _sums(counts: Sequence[Count], asked: frozenset[str], sizes: Mapping[str, in
 
 
 def draw_counts(
-    variant: Variant, answers: Answers, longest: Mapping[str, int] | None = None, *, tells_mismatches: bool = True
+    variant: Variant, answers: Answers, longest: Mapping[str, int] | None = None, *, shows_mismatches: bool = True
 ) -> tuple[Figure, ...]:
     """The bars of a sheet that counts, each figure on its own linear scale.
 
     A plot of growth comes first, if the topic has one. `longest` is the number that fills the width, by the last row of
-    the figure, in place of the largest in it. Without `tells_mismatches`, nothing shows parts that do not add up, or
+    the figure, in place of the largest in it. Without `shows_mismatches`, nothing shows parts that do not add up, or
     lines that meet elsewhere.
     """
     numbers = {
@@ -92,9 +92,9 @@ def draw_counts(
     scales = longest or longest_bars(variant, answers)
     is_plotted = TOPICS[variant.worksheet.topic].bars == "sums-and-growth" and variant.worksheet.answers == "numbers"
     plotted = {key: number for key, number in numbers.items() if number}  # a logarithmic axis has no 0
-    plots = (growth_plot(variant, plotted, tells_mismatches=tells_mismatches),) if is_plotted else ()
+    plots = (growth_plot(variant, plotted, shows_mismatches=shows_mismatches),) if is_plotted else ()
     bars = (
-        _figure(variant, plan, numbers, scales[plan.rows[-1]], tells_mismatches=tells_mismatches)
+        _figure(variant, plan, numbers, scales[plan.rows[-1]], shows_mismatches=shows_mismatches)
         for plan in count_plans(variant)
     )
     return (*plots, *bars)
@@ -117,18 +117,18 @@ def longest_bars(variant: Variant, answers: Answers) -> dict[str, int]:
 
 
 def _figure(
-    variant: Variant, plan: CountPlan, numbers: Mapping[str, int], longest: int, *, tells_mismatches: bool
+    variant: Variant, plan: CountPlan, numbers: Mapping[str, int], longest: int, *, shows_mismatches: bool
 ) -> Figure:
     """One figure: a bar for each row with its name on the left and its number on the right.
 
-    Parts begin where the one before ends, and are `factor` times as long as their number. If `tells_mismatches` and
+    Parts begin where the one before ends, and are `factor` times as long as their number. If `shows_mismatches` and
     everything is answered, an outline of the sum's length is drawn around a whole that differs from it.
     """
     boxes, edges, outlines = list[Box](), list[Edge](), list[Rect]()
     x, px = 0.0, LONGEST_PX / longest
     known = [numbers[key] * plan.factor for key in plan.parts if key in numbers]
     is_complete = plan.whole is not None and len(known) == len(plan.parts) and plan.whole.key in numbers
-    differs = tells_mismatches and is_complete and sum(known) != numbers[plan.rows[-1]]
+    differs = shows_mismatches and is_complete and sum(known) != numbers[plan.rows[-1]]
     for index, key in enumerate(plan.rows):
         is_part = plan.whole is not None and key != plan.whole.key
         factor = plan.factor if is_part else 1

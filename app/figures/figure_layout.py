@@ -58,7 +58,7 @@ def _product(pen: Pen, plan: FigurePlan) -> Sketch:
     if any({rows, columns} <= set(blanks) for blanks in first_result.equal_sides.values()):
         typed = pen.shapes.compared
         inner = (typed.get(columns), typed.get(rows))
-        sketch += Sketch(arcs=corner_arcs(left, above, inner, tells_mismatches=pen.shapes.tells_mismatches))
+        sketch += Sketch(arcs=corner_arcs(left, above, inner, shows_mismatches=pen.shapes.shows_mismatches))
     return sketch
 
 
@@ -100,7 +100,7 @@ def _head_scores(pen: Pen, plan: FigurePlan) -> Sketch:
     inner = (pen.shapes.head_width("queries"), pen.shapes.head_width("keys"))
     sketch += Sketch(
         pulled=(pulled_out(queries, query), pulled_out(keys, key)),
-        arcs=corner_arcs(query, key, inner, tells_mismatches=pen.shapes.tells_mismatches),
+        arcs=corner_arcs(query, key, inner, shows_mismatches=pen.shapes.shows_mismatches),
         brackets=head_brackets(pen, query, key),
     )
     scores, *softmax = plan.results
@@ -127,7 +127,7 @@ def _head_context(pen: Pen, plan: FigurePlan) -> Sketch:
         + pen.labelled(whole, "right", "bottom")
         + Sketch(
             pulled=(pulled_out(values, value),),
-            arcs=corner_arcs(weights, value, inner, tells_mismatches=pen.shapes.tells_mismatches),
+            arcs=corner_arcs(weights, value, inner, shows_mismatches=pen.shapes.shows_mismatches),
             brackets=head_brackets(pen, value, context),
             signs=(Sign("→", Point(end + SIGN_PX, context.rect.centre.y)),),
         )

@@ -359,7 +359,7 @@ class _Lane:
         shapes, lengths = self.pen.shapes, self.pen.shapes.lengths
         if rows == self.tokens or rows not in lengths:
             return False
-        if not shapes.tells_mismatches:
+        if not shapes.shows_mismatches:
             return shapes.is_asked(rows)
         both_typed = {rows, self.tokens} <= set(shapes.compared)
         return shapes.differ(rows, self.tokens) if both_typed else lengths[rows] != lengths.get(self.tokens)

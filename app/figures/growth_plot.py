@@ -36,15 +36,15 @@ class _Axes:
         return Point(x, (high - math.log10(operations)) / (high - low) * HEIGHT_PX)
 
 
-def growth_plot(variant: Variant, numbers: Mapping[str, int], *, tells_mismatches: bool = True) -> Figure:
+def growth_plot(variant: Variant, numbers: Mapping[str, int], *, shows_mismatches: bool = True) -> Figure:
     """The lines through the typed counts, the sheet's number of tokens, and the typed number where they meet.
 
-    If the drawing `tells_mismatches`, a typed number at which the lines do not meet is a mismatch, whatever the key
+    If the drawing `shows_mismatches`, a typed number at which the lines do not meet is a mismatch, whatever the key
     says. Counts that are not typed, or 0, have no line.
     """
     typed = {key: numbers[key] for key in (*LINES, "crossing") if numbers.get(key, 0) > 0}
     axes, words = _axes(variant.tokens, typed), variant.figure_wording("growth")
-    differs = tells_mismatches and _differs(variant.tokens, typed)
+    differs = shows_mismatches and _differs(variant.tokens, typed)
     sketch = Sketch(edges=spread([*_scales(variant, axes), *_lines(variant, axes, typed, differs=differs)]))
     mismatches = list[MismatchCaption]()
     if differs:

@@ -67,7 +67,7 @@ def brackets_of(pen: Pen, mismatch: DimensionMismatch, sketch: Sketch) -> tuple[
 def head_brackets(pen: Pen, first: Box, second: Box) -> tuple[MismatchBracket, ...]:
     """The bracket between two heads of known, different widths; () for others, or if mismatches are not told."""
     widths = {pen.shapes.head_width(box.tensor) for box in (first, second)}
-    if not pen.shapes.tells_mismatches or len(widths) == 1 or None in widths:
+    if not pen.shapes.shows_mismatches or len(widths) == 1 or None in widths:
         return ()
     sides = (Side(b, b.transposed, head_label(pen.shapes, b.tensor)[0], b.role == "value") for b in (first, second))
     return (_bracket_between(*sides),)
@@ -81,7 +81,7 @@ def joined_brackets(pen: Pen, joined: Box, parts: Iterable[str]) -> tuple[Mismat
     blanks, whole = [Blank(key, "columns") for key in parts], Blank(joined.tensor, "columns")
     lengths = [pen.shapes.lengths.get(blank, 0) for blank in blanks]
     typed = pen.shapes.lengths.get(whole)
-    if not pen.shapes.tells_mismatches or typed is None or not all(lengths) or sum(lengths) == typed:
+    if not pen.shapes.shows_mismatches or typed is None or not all(lengths) or sum(lengths) == typed:
         return ()
     needed = fast_replace(joined, rect=joined.rect._replace(width=pen.sizes.scale.px(sum(lengths))))
     added = " + ".join(map(pen.shapes.label, blanks))

@@ -276,16 +276,16 @@ def pulled_out(whole: Box, head: Box) -> Polygon:
 
 
 def corner_arcs(
-    left: Box, above: Box, inner: tuple[int | Fraction | None, int | Fraction | None], *, tells_mismatches: bool
+    left: Box, above: Box, inner: tuple[int | Fraction | None, int | Fraction | None], *, shows_mismatches: bool
 ) -> tuple[Arc, ...]:
     """One arc at the corner of a product, as far as the shorter of its inner sides.
 
     `inner` are the left operand's columns and the rows of the operand above; there is no arc if one is unknown. The arc
-    is a mismatch if they differ and the drawing `tells_mismatches`.
+    is a mismatch if they differ and the drawing `shows_mismatches`.
     """
     columns, rows = inner
     if columns is None or rows is None:
         return ()
     x, y = above.rect.x - CORNER_PX / 2, left.rect.y - CORNER_PX / 2
     radius = min(left.rect.width, above.rect.height) + CORNER_PX / 2
-    return (Arc(Point(x - radius, y), Point(x, y - radius), True, tells_mismatches and columns != rows),)
+    return (Arc(Point(x - radius, y), Point(x, y - radius), True, shows_mismatches and columns != rows),)

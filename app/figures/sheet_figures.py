@@ -27,7 +27,7 @@ def draw_figures(
     scale: ScaleName = "root",
     *,
     names_sizes: bool = True,
-    tells_mismatches: bool = True,
+    shows_mismatches: bool = True,
 ) -> tuple[Figure, ...]:
     """The figures of a sheet, in order, drawn from `answers`: what was typed into its boxes, without empty ones.
 
@@ -35,17 +35,17 @@ def draw_figures(
     columns, then bars of counts. `scale` draws sides in proportion to their lengths ("true") or to the square roots of
     these ("root").
 
-    Without `tells_mismatches`, and on a worksheet that shows none, lengths are drawn and not compared: neither with one
+    Without `shows_mismatches`, and on a worksheet that shows none, lengths are drawn and not compared: neither with one
     another nor with what the sheet's text states. Unless `names_sizes`, nothing says by name or colour which of the
     model's sizes a number is: only lengths, and what does not fit.
     """
     sheet, plans = variant.worksheet, _plans(variant)
     if not sheet.show_drawing:
         return ()
-    bars = draw_counts(variant, answers, tells_mismatches=tells_mismatches and sheet.show_mismatches)
+    bars = draw_counts(variant, answers, shows_mismatches=shows_mismatches and sheet.show_mismatches)
     if not plans:
         return bars
-    shapes = TypedShapes.of(variant, answers, names_sizes, tells_mismatches)
+    shapes = TypedShapes.of(variant, answers, names_sizes, shows_mismatches)
     return (*_lay_out(shapes, plans, Scale.fitting(scale, shapes, plans)), *bars)
 
 

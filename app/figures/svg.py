@@ -128,7 +128,9 @@ def _edge(edge: Edge, state: str) -> str:
 
 
 def _number(edge: Edge) -> str:
-    """The number at a side, or no number if only the letter is shown, after the letter that has no room inside."""
+    """The text at a side: its letter, if that has no room inside, and its number or expression if that
+    is shown, too.
+    """
     written = f'<tspan class="letter">{svg_symbol(edge.letter)}</tspan> ' if edge.letter else ""
     if edge.shown == "label":
         back = ' dy="6"' if edge.letter.endswith("ᵀ") else ' dy="-4"' if "_" in edge.letter else ""

@@ -48,7 +48,7 @@ class TypedShapes:
     if both are 128.
     names_sizes: whether the drawing says which of the model's sizes a typed length is, which gives away whether it is
     right.
-    tells_mismatches: whether it compares lengths at all; if not, every typed side has its number next to it.
+    shows_mismatches: whether it compares lengths at all; if not, every typed side has its number next to it.
     facts: sides whose lengths were not typed, but are stated by the sheet's text.
     """
 
@@ -60,24 +60,24 @@ class TypedShapes:
     mismatches: tuple[DimensionMismatch, ...]
     names_sizes: bool = True
     facts: frozenset[Blank] = frozenset()
-    tells_mismatches: bool = True
+    shows_mismatches: bool = True
 
     @classmethod
     def of(
-        cls, variant: Variant, answers: Answers, names_sizes: bool = True, tells_mismatches: bool = True
+        cls, variant: Variant, answers: Answers, names_sizes: bool = True, shows_mismatches: bool = True
     ) -> TypedShapes:
         """The lengths typed into a sheet's boxes, those that follow for rows it does not ask for, and the mismatches.
 
-        Without `tells_mismatches`, or on a worksheet that shows none, there are no mismatches. Counts are left out.
+        Without `shows_mismatches`, or on a worksheet that shows none, there are no mismatches. Counts are left out.
         `names_sizes` is only noted, for labels.
         """
-        tells_mismatches = tells_mismatches and variant.worksheet.show_mismatches
+        shows_mismatches = shows_mismatches and variant.worksheet.show_mismatches
         table, known = _known(variant, answers)
         lengths, meanings = _lengths_and_meanings(known)
         compared = _by_meaning(variant, known) if meanings else lengths
-        differing = tuple(_mismatches(variant, known, compared)) if tells_mismatches else ()
+        differing = tuple(_mismatches(variant, known, compared)) if shows_mismatches else ()
         return cls(
-            variant, table, lengths, meanings, compared, differing, names_sizes, tells_mismatches=tells_mismatches
+            variant, table, lengths, meanings, compared, differing, names_sizes, shows_mismatches=shows_mismatches
         )
 
     @classmethod
@@ -85,7 +85,7 @@ class TypedShapes:
         """The same lengths as `of`, without the mismatches, which take longest: for asking which sides are known."""
         table, known = _known(variant, answers)
         lengths, meanings = _lengths_and_meanings(known)
-        return cls(variant, table, lengths, meanings, lengths, (), tells_mismatches=False)
+        return cls(variant, table, lengths, meanings, lengths, (), shows_mismatches=False)
 
     def with_facts(self) -> TypedShapes:
         """The shapes with the sizes of the inputs that the sheet's text states, if they were not typed.
@@ -116,11 +116,11 @@ class TypedShapes:
     def differ(self, first: Blank, second: Blank) -> bool:
         """Whether the drawing shows that two sides, which should be equal, are known and differ."""
         known = first in self.compared and second in self.compared
-        return self.tells_mismatches and known and self.compared[first] != self.compared[second]
+        return self.shows_mismatches and known and self.compared[first] != self.compared[second]
 
     def share_number(self, first: Blank, second: Blank) -> bool:
         """Whether one number is written for two sides, which shows that they are equal; not if none are compared."""
-        return self.tells_mismatches and self.lengths.get(first) == self.lengths.get(second)
+        return self.shows_mismatches and self.lengths.get(first) == self.lengths.get(second)
 
     def is_asked(self, blank: Blank) -> bool:
         """Whether a side has a box on the sheet."""
@@ -215,7 +215,7 @@ class TypedShapes:
 
         () if lengths are not compared, and for a table of tensors with more than two sides.
         """
-        shown = self.tells_mismatches and not self.table.has_more_sides
+        shown = self.shows_mismatches and not self.table.has_more_sides
         return tuple(self._part_mismatches()) if shown else ()
 
     def _part_mismatches(self) -> Iterator[PartMismatch]:

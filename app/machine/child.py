@@ -178,6 +178,7 @@ class WarmChild:
         return _Running(process, ours)
 
     def _send(self, child: _Running, job: object) -> None:
+        """Send a job to the child; if it is gone, kill what is left and raise ChildLost."""
         try:
             child.pipe.send(job)
         except OSError:

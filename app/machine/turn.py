@@ -39,6 +39,7 @@ class MachineTurn:
                 os.close(file)  # which frees the lock
 
     def _open(self) -> int | None:
+        """Open the lock's file, making it and its folder if missing; None if that fails."""
         with suppress(OSError):
             self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             return os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)

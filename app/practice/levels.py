@@ -104,6 +104,7 @@ def practice_levels(library: Library) -> tuple[PracticeLevel, ...]:
 
 @lru_cache(maxsize=LADDERS_REMEMBERED)
 def _levels_of(worksheets: tuple[Worksheet, ...]) -> tuple[PracticeLevel, ...]:
+    """The levels that have some of these worksheets, in the order of LEVELS; tokens as columns are left out."""
     by_level = dict[str, list[Worksheet]]()
     for worksheet in worksheets:
         if worksheet.tokens_are == "rows":

@@ -90,6 +90,7 @@ def level_views(practice: Practice) -> tuple[LevelView, ...]:
 
 
 def _level_view(practice: Practice, number: int, progress: LevelProgress) -> LevelView:
+    """The view of level `number`, from 1; "current" for the record's level, unless all are passed."""
     wording, level = practice.library.wording, progress.level
     state: LevelState = "passed" if progress.passed else "closed" if progress.before else "open"
     return LevelView(

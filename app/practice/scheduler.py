@@ -7,7 +7,7 @@ without it. No sheet is of a level whose prerequisites were not passed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
@@ -23,7 +23,14 @@ from app.practice.ideas import (
     past_sheets,
 )
 from app.practice.levels import LevelStep, PracticeLevel, level_after, practice_levels
-from app.practice.record import MAX_RESULTS, PracticeRecord, RecordError, SheetResult
+from app.practice.record import (
+    MAX_RESULTS,
+    PracticeRecord,
+    RecordError,
+    SheetResult,
+    first_readable_answers,
+    sheet_result,
+)
 from app.sheets.library import Library
 from app.sheets.variant import Variant
 from app.sheets.worksheet import whole_key
@@ -190,6 +197,20 @@ class Practice:
 def record_result(library: Library, record: PracticeRecord, result: SheetResult) -> PracticeRecord:
     """The record with one more result; see `Practice.after`."""
     return Practice(library, record).after(result)
+
+
+def record_with_sheet(
+    library: Library, record: PracticeRecord, variant: Variant, attempts: Sequence[Mapping[str, str]]
+) -> PracticeRecord:
+    """The record with the result of a sheet, from the first readable answer to each blank; `attempts` are newest first.
+
+    For a sheet that is in the record already, and so comes again, only the last attempt counts. Without any readable
+    answer, the sheet is skipped.
+    """
+    if any(result.code == variant.code for result in record.results):
+        attempts = attempts[:1]
+    result = sheet_result(variant, first_readable_answers(variant, reversed(attempts)))
+    return record_result(library, record, result) if result else record.after_skipping()
 
 
 def next_sheet(library: Library, record: PracticeRecord) -> NextSheet:

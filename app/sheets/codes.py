@@ -67,12 +67,12 @@ def write_code(
     decoder_tokens: int | None,
     key: Mapping[str, int],
     *,
-    own_model: bool,
+    is_default: bool,
 ) -> str:
     """The code of a sheet, such as KTR-FB-CD, from the keys of its worksheet and model, its tokens and its answer key.
 
     Its parts: the whole worksheet, the tokens, Y and the decoder tokens, and YY and the number of its rows, unless they
-    are None, X and the model unless it is the worksheet's (`own_model`), and two letters that check all of these and
+    are None, X and the model unless it is the worksheet's (`is_default`), and two letters that check all of these and
     every number of the answer key. `worksheet` is the key of the whole worksheet.
     """
     parts = [short_hash(worksheet, 3), _letters_of(tokens, 2)]
@@ -80,7 +80,7 @@ def write_code(
         parts.append(f"Y{_letters_of(decoder_tokens, 2)}")
     if rows is not None:
         parts.append(f"YY{_letters_of(rows, 2)}")
-    if not own_model:
+    if not is_default:
         parts.append(f"X{model_letters(model)}")
     return "-".join([*parts, check_letters(worksheet, model, tokens, decoder_tokens, key)])
 

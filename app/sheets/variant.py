@@ -85,9 +85,9 @@ class Variant:
         It includes the model only if it isn't the worksheet's, the rows only if some are left out, and decoder tokens
         only if they aren't None.
         """
-        own_model = self.model.key == self.worksheet.model
+        is_default = self.model.key == self.worksheet.model
         sheet, lengths = self.worksheet, (self.tokens, self.decoder_tokens)
-        return write_code(sheet.whole, sheet.rows_number, self.model.key, *lengths, self.key, own_model=own_model)
+        return write_code(sheet.whole, sheet.rows_number, self.model.key, *lengths, self.key, is_default=is_default)
 
     @cached_property
     def architecture(self) -> Architecture:

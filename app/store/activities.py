@@ -190,7 +190,7 @@ class Activities(QueryBase):
         return tuple(replace(activity, extra_minutes=own.get(activity.id, 0)) for activity in of_course)
 
     def change(self, activity: Activity, plan: Plan) -> None:
-        """Store another plan: title, day, policies and times, and what follows from these. The content stays."""
+        """Store another plan, and what its policies and times mean for drafts and answers: see Activity.changed."""
         self._store_times(activity.changed(self.now(), plan=plan), _plan_values(plan))
 
     def delete(self, activity: Activity) -> None:
@@ -229,7 +229,10 @@ class Activities(QueryBase):
         return {row.student_id: row.minutes for row in rows}
 
     def set_extra_time(self, activity: Activity, student_id: int, minutes: int) -> None:
-        """Give a student `minutes` after the closing time, in place of what they had; 0 takes them away."""
+        """Give a student `minutes` after the closing time, in place of what they had; 0 takes them away.
+
+        In the same transaction, what a later or earlier end means for drafts and answers: see Activity.changed.
+        """
         of_others = [m for student, m in self.extra_times(activity.id).items() if student != student_id]
         changed = activity.changed(self.now(), longest_extra=max([minutes, *of_others]))
         this = (extra_time.c.activity_id == activity.id, extra_time.c.student_id == student_id)
@@ -241,7 +244,10 @@ class Activities(QueryBase):
             self._store_times(changed, {})
 
     def ended(self) -> tuple[int, ...]:
-        """The ids of open activities past their closing time with drafts to submit, or soon: see `drafts_due`."""
+        """The ids of open activities past their closing time whose drafts are not noted as submitted by now.
+
+        Whether they are due, after extra time and the late window, `drafts_due` says.
+        """
         at, taken_at = self.now(), activities.c.drafts_taken_at
         untaken = (activities.c.state == "open", sa.or_(taken_at.is_(None), taken_at > at))
         query = sa.select(activities.c.id).where(*untaken, activities.c.closes_at <= at)

@@ -139,6 +139,7 @@ class JobTable(QueryBase):
         insist(lambda: self._finish(job, ending, problem, result))
 
     def _finish(self, job: Job, ending: JobEnd, problem: str, result: bytes) -> None:
+        """Store the result in pieces, each in its own transaction, then the ending; stored pieces are skipped."""
         for number, start in enumerate(range(0, len(result), PIECE_BYTES)):
             piece = {"job_id": job.id, "attempt": job.attempt, "number": number}
             keep = self._insert_into(job_pieces).values(**piece, data=result[start : start + PIECE_BYTES])

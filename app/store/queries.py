@@ -149,8 +149,11 @@ class SharedCommits:
         if in_queue or not write.woken.wait(2 * WRITE_LOCK_TIMEOUT_S):
             raise sa.exc.TimeoutError
 
-    def _lead(self, own: _Write) -> None:
-        """Commit all that waits as soon as nobody else writes; then let the next waiting write lead, if any."""
+    def _lead(self, leader: _Write) -> None:
+        """Commit all that waits as soon as nobody else writes; then let the next waiting write lead, if any.
+
+        `leader` is the write of this thread; it leaves the queue if the lock cannot be had.
+        """
         batch = list[_Write]()
         try:
             with self.lock:
@@ -159,8 +162,8 @@ class SharedCommits:
                 self._commit(batch)
         finally:
             with self._mutex:
-                if own in self._waiting:  # the lock could not be had
-                    self._waiting.remove(own)
+                if leader in self._waiting:  # the lock could not be had
+                    self._waiting.remove(leader)
                 following = next(iter(self._waiting), None)
                 self._has_leader = following is not None
                 if following:

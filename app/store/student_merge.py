@@ -172,10 +172,7 @@ def _move_attempts(connection: sa.Connection, stays: Student, goes: Student) -> 
 
 
 def _keep_older_texts(connection: sa.Connection, stays: Student, goes: Student) -> None:
-    """Store the texts that merging two drafts of one sheet would lose as another draft, under a key that no sheet has.
-
-    It is seen in exports only.
-    """
+    """Store the texts that merging two drafts of one sheet would lose as a draft that only exports show."""
     drafts = _both(connection, class_drafts, stays, goes)
     taken = set(drafts)
     for (activity_id, sheet_key), (ours, theirs) in drafts.items():

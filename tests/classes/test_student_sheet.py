@@ -7,11 +7,11 @@ import pytest
 from app.activities.work import ClassDraft
 from app.classes.student_sheet import (
     ChosenWorksheet,
+    activity_variant,
     best_scores,
     choice_of,
     freeze,
     models_of,
-    own_variant,
     stored_marks,
     student_sheet,
     variant_seed,
@@ -31,7 +31,7 @@ def test_students_have_numbers_of_their_own_where_the_policy_says(library: Libra
     assert looks[0] == looks[1]
     assert len(set(looks[0])) > 1
     assert len({variant_seed(running.activity, each) for each in students}) == 6
-    everybody = own_variant(library, store, running.activity, 1)
+    everybody = activity_variant(library, store, running.activity, 1)
     assert (everybody.model.key, everybody.tokens) == ("llama-7b", library.worksheets["llama-7b"].tokens)
 
 

@@ -308,7 +308,7 @@ def test_colours_follow_the_number_and_not_the_box(library: Library) -> None:
 
 def told(variant: Variant, sizes: Mapping[Blank, int]) -> list[Any]:
     """What a drawing that may tell nothing marks, and which boxes have their number written in it."""
-    figures = draw_figures(variant, sizes, names_sizes=False, tells_mismatches=False)
+    figures = draw_figures(variant, sizes, names_sizes=False, shows_mismatches=False)
     marked = {(f.mismatches, f.brackets, f.outlines, tuple(arc for arc in f.arcs if arc.mismatch)) for f in figures}
     edges = [edge for figure in figures for edge in figure.edges if edge.blank in sizes and edge.shown == "label"]
     return [marked - {((), (), (), ())}, sorted((str(edge.blank), edge.kind) for edge in edges)]

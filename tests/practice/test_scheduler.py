@@ -21,7 +21,7 @@ from app.practice.record import (
     sheet_result,
     write_record,
 )
-from app.practice.scheduler import NextSheet, Practice, next_sheet, record_result
+from app.practice.scheduler import NextSheet, Practice, next_sheet, record_result, record_with_sheet
 from app.sheets.library import Library
 from app.sheets.variant import Variant
 from simulation.beginners import typed_texts, writable_sheets
@@ -192,6 +192,23 @@ def test_a_level_that_was_chosen_is_what_comes_even_before_what_was_missed() -> 
     coming, _, record = next(practise(record, answer_right, 1))
     assert (coming.level.topic, coming.reason, coming.groups) == ("decode-step", "back", ("cache",))
     assert next_sheet(LIBRARY, record).level.key == LEVELS[LEVELS.index("costs") + 1]
+
+
+def test_the_first_readable_answer_to_each_box_counts() -> None:
+    """Of all attempts on a sheet; where it comes again, of the last one. Without any, the sheet is skipped."""
+    record = PracticeRecord(3)
+    variant = next_sheet(LIBRARY, record).variant
+    right, unread = answer_right(variant), dict.fromkeys(answer_right(variant), "?")
+    wrong = dict.fromkeys(right, "999983")
+
+    def results(of: PracticeRecord, *newest_first: dict[str, str]) -> list[bool]:
+        return [result.right for result in record_with_sheet(LIBRARY, of, variant, newest_first).results]
+
+    assert results(record, right, unread) == [True]
+    assert results(record, right, wrong) == [False]
+    known = record_with_sheet(LIBRARY, record, variant, [wrong])
+    assert results(known, right, wrong) == [False, True]
+    assert record_with_sheet(LIBRARY, record, variant, [unread]) == record.after_skipping()
 
 
 def test_a_sheet_that_was_skipped_counts_for_nothing() -> None:

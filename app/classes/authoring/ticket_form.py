@@ -137,6 +137,7 @@ def draft_ticket(texts: TicketTexts) -> Ticket:
 
 
 def _draft_question(question: QuestionFields) -> TicketQuestion:
+    """The question cut to what a ticket may hold; an unknown kind is "text", an empty text "…"."""
     kind = cast(QuestionKind, question.kind if question.kind in get_args(QuestionKind) else "text")
     options = [line[:MAX_OPTION] for line in question.option_lines[:MAX_OPTIONS]] if kind.startswith("choose") else []
     labels = (question.first[:MAX_LABEL], question.last[:MAX_LABEL]) if kind == "scale" else ()

@@ -127,7 +127,9 @@ class _DeckFigure:
         ]
 
     def _in_corner(self, key: str, deck: Deck) -> _Sides:
-        """The sides of a result in the corner between two decks with their labels; texts only if they differ."""
+        """The labelled sides of a result in the corner between two decks; that of the number of texts only if it
+        differs.
+        """
         sides = deck.sides
         return [
             (sides.cards, "lower", "label"),
@@ -142,7 +144,7 @@ class _DeckFigure:
         If the drawing must not give mismatches away, every typed side of an asked tensor has its label.
         """
         shapes = self.pen.shapes
-        if not shapes.tells_mismatches:
+        if not shapes.shows_mismatches:
             return "label" if blank and blank in shapes.lengths and shapes.is_asked(blank) else "focus"
         lengths, groups = shapes.compared, shapes.table.equal_sides[result]
         partners = next((group for group in groups if blank in group), ())

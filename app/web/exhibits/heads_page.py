@@ -103,6 +103,7 @@ def show_embedded_heads(request: Request, services: ServicesDep) -> Response:
 
 
 def _heads(request: Request, services: Services, *, embedded: bool) -> Response:
+    """The page for the address, or the one for other sites if `embedded`; with `alone`, only the frame of its step."""
     worksheet = services.library.worksheet(LAYER_WORKSHEET)
     asked = _with_heads(asked_sheet(request, services, worksheet), services)
     exhibit, table, query = None, None, dict[str, str]()

@@ -177,6 +177,7 @@ def _ticket_only(material: Material) -> Material:
 
 
 def _form_texts(form: FormReader) -> TicketTexts:
+    """The fields of a ticket's form, as typed; anonymous unless the form says "no", required only for "yes"."""
     questions = tuple(
         QuestionFields(
             name,

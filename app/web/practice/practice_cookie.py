@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import base64
 import secrets
-from collections.abc import Sequence
 
 from fastapi import Request, Response
 
@@ -15,16 +14,13 @@ from app.classes.sheet_work import MAX_ATTEMPTS_READ
 from app.practice.record import (
     MAX_COUNT,
     PracticeRecord,
-    first_readable_answers,
     read_record,
-    sheet_result,
     write_record,
     write_within,
 )
-from app.practice.scheduler import next_sheet, record_result
+from app.practice.scheduler import next_sheet, record_with_sheet
 from app.sheets.library import Library
-from app.sheets.variant import Variant
-from app.store import PracticeAttempt, Store, Visitor
+from app.store import Store, Visitor
 from app.web.practice.sheet_request import sheet_key
 from app.web.shared.cookies import PRACTICE_COOKIE, set_private_cookie
 
@@ -54,27 +50,13 @@ def _encode(record: PracticeRecord) -> str:
     return base64.urlsafe_b64encode(write_record(record).encode()).decode("ascii")
 
 
-def record_with_sheet(
-    library: Library, record: PracticeRecord, variant: Variant, attempts: Sequence[PracticeAttempt]
-) -> PracticeRecord:
-    """The record with the result of a sheet, from the first readable answer to each blank; `attempts` are newest first.
-
-    For a sheet that is in the record already, and so comes again, only the last attempt counts. Without any readable
-    answer, the sheet is skipped.
-    """
-    if any(result.code == variant.code for result in record.results):
-        attempts = attempts[:1]
-    result = sheet_result(variant, first_readable_answers(variant, (attempt.answers for attempt in reversed(attempts))))
-    return record_result(library, record, result) if result else record.after_skipping()
-
-
 def record_with_present_sheet(
     library: Library, store: Store, visitor: Visitor | None, record: PracticeRecord
 ) -> PracticeRecord:
     """The record with a visitor's result on the sheet that it asks for; without a readable answer it is skipped."""
     variant = next_sheet(library, record).variant
     attempts = store.latest_attempts(visitor, sheet_key(variant), MAX_ATTEMPTS_READ) if visitor else ()
-    return record_with_sheet(library, record, variant, attempts)
+    return record_with_sheet(library, record, variant, [attempt.answers for attempt in attempts])
 
 
 def record_with_right_sheet(

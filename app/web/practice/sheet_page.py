@@ -22,13 +22,12 @@ from app.grading.hints import Hint, next_hint_level, write_hint
 from app.models.architecture import TokensError
 from app.practice.levels import worksheet_after
 from app.practice.progress import PracticePanel, practice_panel
-from app.practice.scheduler import next_sheet
+from app.practice.scheduler import next_sheet, record_with_sheet
 from app.sheets.library import Library
 from app.sheets.variant import Variant
 from app.sheets.worksheet import WorksheetError, whole_key
 from app.topics.requirements import TopicError
 from app.translation import gettext as _
-from app.web.practice.practice_cookie import record_with_sheet
 from app.web.practice.practice_place import PracticePlace, PracticePlaceDep, practice_place
 from app.web.practice.sheet_request import (
     FIRST_WORKSHEET,
@@ -49,7 +48,7 @@ from app.web.shared.sheet_form_fields import SheetFormPage
 from app.web.shared.sheet_view import (
     all_boxes_right,
     changed_since_check,
-    first_to_mend,
+    first_to_fix,
     length_remark,
     question_views,
     row_views,
@@ -187,7 +186,7 @@ def _open_sheet(
     page = _sheet_page(
         services, asked, report, answers_shown=answers and attempt is not None, notice=notice, hinted=hinted
     )
-    focused = first_to_mend(page.rows) if checked or hinted else ""
+    focused = first_to_fix(page.rows) if checked or hinted else ""
     if asked.work is None:
         page = replace(page, hidden_fields={**page.hidden_fields, "form_secret": FormSecret.new().secret})
     page = replace(page, focused=focused)
@@ -301,7 +300,7 @@ def _with_practice_panel(
     after = record
     if page.all_right and next_sheet(library, record).variant == variant:
         attempts = asked.work.newest_attempts if asked.work else ()
-        after = record_with_sheet(library, record, variant, attempts)
+        after = record_with_sheet(library, record, variant, [attempt.answers for attempt in attempts])
     panel = replace(practice_panel(library, record, after, variant), course=place.course)
     return replace(page, practice=panel, level_reached=panel.reached if page.shows_score else "")
 

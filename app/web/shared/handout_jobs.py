@@ -10,7 +10,7 @@ from functools import partial
 
 from app.classes.frozen.frozen_library import frozen_ticket
 from app.classes.roster_lookup import names_with_numbers
-from app.classes.student_sheet import own_variant, student_sheet
+from app.classes.student_sheet import activity_variant, student_sheet
 from app.exchange.imported_models import library_with_model
 from app.handout.handout_printer import MAX_DOWNLOAD_SHEETS, PrinterBusyError
 from app.handout.options import HandoutError, HandoutOptions
@@ -99,7 +99,7 @@ def _class_sheets(
     course = services.store.courses.find(activity.course_id)
     students = services.store.roster.students(course) if course else ()
     if not students:
-        return [HandoutSheet(own_variant(services.library, services.store, activity, sheet_number))] * count
+        return [HandoutSheet(activity_variant(services.library, services.store, activity, sheet_number))] * count
     sheets, names = list[HandoutSheet](), names_with_numbers(students)
     for student in students:
         variant = student_sheet(services.library, services.store, activity, student, sheet_number).variant

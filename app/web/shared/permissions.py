@@ -329,7 +329,7 @@ MaterialToSave = Annotated[MaterialAccess, Depends(material_to_save)]
 
 
 def removed_material(services: ServicesDep, teacher: SignedIn, material_id: int) -> MaterialAccess:
-    """A material that was removed, for those who may edit it, to restore; 404 if there is no such removed material."""
+    """A removed material, to restore; 404 if there is none, else the errors of `readable_` and `editable_material`."""
     material = services.store.materials.find_removed(_valid_id(material_id))
     if material is None:
         raise HTTPException(404)
@@ -432,7 +432,7 @@ class EnrolmentAccess:
     visitor: Visitor
 
 
-def own_enrolment(services: ServicesDep, visitor: VisitorInClass, student_id: int) -> EnrolmentAccess:
+def browser_enrolment(services: ServicesDep, visitor: VisitorInClass, student_id: int) -> EnrolmentAccess:
     """The enrolment of this browser as that student; 404 if it is not enrolled as them."""
     enrolments = services.store.roster.enrolments(visitor.id) if visitor else ()
     own = next((enrolment for enrolment in enrolments if enrolment.student.id == student_id), None)
@@ -441,7 +441,7 @@ def own_enrolment(services: ServicesDep, visitor: VisitorInClass, student_id: in
     return EnrolmentAccess(own, visitor)
 
 
-OwnEnrolment = Annotated[EnrolmentAccess, Depends(in_threads("class")(own_enrolment))]
+BrowserEnrolment = Annotated[EnrolmentAccess, Depends(in_threads("class")(browser_enrolment))]
 
 
 def _material_access(services: Services, teacher: Teacher, material: Material) -> MaterialAccess:

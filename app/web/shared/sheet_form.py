@@ -124,7 +124,7 @@ class _Drawn:
     texts: tuple[str, ...]
     scale: ScaleName
     names_sizes: bool
-    tells_mismatches: bool
+    shows_mismatches: bool
     language: str
     variant: Variant = field(compare=False)
 
@@ -135,16 +135,16 @@ def draw_typed(
     scale: ScaleName,
     *,
     names_sizes: bool = True,
-    tells_mismatches: bool = True,
+    shows_mismatches: bool = True,
 ) -> Drawing | None:
     """The drawing of a sheet with the sizes that were typed, None where it has none to show.
 
-    A blank whose text cannot be read has no size there. See draw_figures for `names_sizes` and `tells_mismatches`.
+    A blank whose text cannot be read has no size there. See draw_figures for `names_sizes` and `shows_mismatches`.
     Drawings are kept for a while: a save is followed by a check, and in a class
     many students type the same into the same sheet.
     """
     texts = tuple(answers.get(box, "") for box in variant.blanks_by_name)
-    return _draw(_Drawn(variant.problem, texts, scale, names_sizes, tells_mismatches, language(), variant))
+    return _draw(_Drawn(variant.problem, texts, scale, names_sizes, shows_mismatches, language(), variant))
 
 
 @lru_cache(MAX_DRAWINGS)
@@ -154,7 +154,7 @@ def _draw(drawn: _Drawn) -> Drawing | None:
     read = {blank: variant.read(blank, text) for blank, text in zip(variant.blanks, drawn.texts, strict=True)}
     typed = {blank: answer for blank, answer in read.items() if isinstance(answer, Answer)}
     figures = draw_figures(
-        variant, typed, drawn.scale, names_sizes=drawn.names_sizes, tells_mismatches=drawn.tells_mismatches
+        variant, typed, drawn.scale, names_sizes=drawn.names_sizes, shows_mismatches=drawn.shows_mismatches
     )
     if not figures:
         return None

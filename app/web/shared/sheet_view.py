@@ -220,7 +220,7 @@ def _repeated_sentence(report: Report) -> str:
     return next((sentence for sentence, count in sentences.most_common(1) if count >= MANY), "")
 
 
-def first_to_mend(rows: Iterable[RowView]) -> str:
+def first_to_fix(rows: Iterable[RowView]) -> str:
     """The name of the first box that was marked and is not right, an empty one only if there is no other; or nothing.
 
     If there is a hint, only the row above it counts. A page that a check or a hint opens begins with the focus there.

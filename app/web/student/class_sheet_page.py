@@ -14,7 +14,7 @@ from app.web.shared.forms import FormDep, FormReader
 from app.web.shared.permissions import StudentAccessDep
 from app.web.shared.services import Services, ServicesDep
 from app.web.shared.sheet_form import SavedFragment, saved_json
-from app.web.shared.sheet_view import first_to_mend
+from app.web.shared.sheet_view import first_to_fix
 from app.web.shared.templating import is_htmx, render
 from app.web.shared.threads import in_threads
 from app.web.shared.urls import url_for
@@ -60,7 +60,7 @@ def show_class_sheet(
         services.store.classwork.arrive(activity.id, access.student.id)
     hinted = hint_on_last(services, asked, hint) if hint and asked.rules.is_writable else None
     page = make_class_sheet_page(services, asked, hinted)
-    page = replace(page, focused=first_to_mend(page.rows) if hinted else "")
+    page = replace(page, focused=first_to_fix(page.rows) if hinted else "")
     if asked.rules.is_writable:
         page = page_after(asked, page, result)
     return render("student/class_sheet.html", page)

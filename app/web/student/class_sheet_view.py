@@ -35,7 +35,7 @@ from app.web.shared.sheet_form_fields import SheetFormPage
 from app.web.shared.sheet_view import (
     all_boxes_right,
     changed_since_check,
-    first_to_mend,
+    first_to_fix,
     question_views,
     row_views,
     run_button,
@@ -185,7 +185,7 @@ def drawn_sheet(asked: ClassSheetRequest, variant: Variant) -> Drawing | None:
         asked.answers,
         asked.scale,
         names_sizes=rules.shows_marks_of_checks,
-        tells_mismatches=rules.tells_mismatches,
+        shows_mismatches=rules.shows_mismatches,
     )
 
 
@@ -213,7 +213,7 @@ def page_after(asked: ClassSheetRequest, page: ClassSheetPage, result: str) -> C
     """The page with the sentence about the result of an action, and the button to press next; unchanged for others."""
     handed_in = page.last is not None and page.last.handed_in
     if result == "checked":
-        return replace(page, focused=first_to_mend(page.rows))
+        return replace(page, focused=first_to_fix(page.rows))
     if result == "empty" and (empty := empty_boxes(asked.variant, asked.answers)):
         question = ngettext("{count} box is empty. Hand in anyway?", "{count} boxes are empty. Hand in anyway?", empty)
         notice = question.format(count=empty)

@@ -12,7 +12,7 @@ from fastapi.responses import RedirectResponse
 from app.store import Enrolment
 from app.web.shared.cookies import CLASS_COOKIE, SECRET_COOKIE, VISITOR_COOKIE, redirect_with_secret
 from app.web.shared.forms import FormDep
-from app.web.shared.permissions import OwnEnrolment
+from app.web.shared.permissions import BrowserEnrolment
 from app.web.shared.services import StoreDep
 from app.web.shared.templating import render
 from app.web.shared.threads import in_threads
@@ -32,7 +32,7 @@ class LeavePage:
 
 @router.get("/mine/{student_id:int}/leave")
 @in_threads("class")
-def show_leave_form(request: Request, store: StoreDep, access: OwnEnrolment) -> Response:
+def show_leave_form(request: Request, store: StoreDep, access: BrowserEnrolment) -> Response:
     """Ask whether to sign out, and whether the student has the resume code that is needed to come back."""
     code = new_resume_code(request, store, access.enrolment.student)
     return render("student/leave.html", LeavePage(access.enrolment, code))
@@ -40,7 +40,7 @@ def show_leave_form(request: Request, store: StoreDep, access: OwnEnrolment) -> 
 
 @router.post("/mine/{student_id:int}/leave")
 @in_threads("class")
-def leave_course(request: Request, store: StoreDep, access: OwnEnrolment, form: FormDep) -> Response:
+def leave_course(request: Request, store: StoreDep, access: BrowserEnrolment, form: FormDep) -> Response:
     """End this browser's enrolment, so that somebody else can join in it; the student's work stays.
 
     The browser's cache and drafts are cleared, and with its last enrolment its visitor's cookies. If the form `wants` a

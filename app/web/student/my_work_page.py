@@ -13,7 +13,7 @@ from app.classes.student_sheet import worksheet_titles
 from app.store import Activity, ClassAttempt, Enrolment, Phase, Store
 from app.translation import gettext as _
 from app.web.shared.cookies import CLASS_COOKIE, redirect_with_secret, set_private_cookie
-from app.web.shared.permissions import OwnEnrolment
+from app.web.shared.permissions import BrowserEnrolment
 from app.web.shared.services import StoreDep
 from app.web.shared.templating import render
 from app.web.shared.threads import in_threads
@@ -81,7 +81,7 @@ def show_my_work(request: Request, store: StoreDep, visitor: VisitorInClass, sig
 
 @router.post("/mine/{student_id:int}/code")
 @in_threads("class")
-def renew_resume_code(request: Request, store: StoreDep, access: OwnEnrolment) -> Response:
+def renew_resume_code(request: Request, store: StoreDep, access: BrowserEnrolment) -> Response:
     """Give the student a new resume code, which replaces the old one, and show it next to its course."""
     code, course = store.roster.renew_code(access.enrolment.student), access.enrolment.course
     page = url_for("show_my_work")

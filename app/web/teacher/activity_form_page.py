@@ -78,8 +78,8 @@ class WorksheetView:
     texts: WorksheetTexts
     title: str
     menu: ModelMenu
-    own_model: str
-    own_tokens: int
+    default_model: str
+    default_tokens: int
     link: str  # to look at it as it is now; empty for one that only the activity has still
     remark: str  # on its length
     has_newer: bool  # it is defined otherwise now than students have it
@@ -399,11 +399,7 @@ def _activity_form_page(
 def _worksheet_groups(
     library: Library, materials: OwnMaterials, access: CourseAccess, texts: ActivityTexts, state: FormState
 ) -> tuple[ChoiceGroup, ...]:
-    """The worksheets that are not chosen yet: the course's, the teacher's, then the library's by topic; no empty
-    groups.
-
-    The search only marks what it finds.
-    """
+    """The worksheets not chosen yet: the course's, the teacher's, the library's by topic; no empty groups."""
     topics = {topic: library.wording.topics[topic].name for topic in library.topics}
     headings = {"course": _("This course’s worksheets"), "mine": _("My worksheets"), **topics}
     groups: dict[str, list[FormChoice]] = {group: [] for group in headings}
@@ -489,5 +485,5 @@ def _worksheet_view(
         remark = length_remark(library.variant(sheet.key, texts.model or None, tokens))
     except (WorksheetError, TokensError, TopicError):
         remark = ""  # what is wrong is said once the form is saved
-    own_model, takes_newer = library.model(sheet.model).name, has_newer and texts.key in state.corrections
-    return WorksheetView(texts, title, menu, own_model, sheet.tokens, link, remark, has_newer, takes_newer)
+    default_model, takes_newer = library.model(sheet.model).name, has_newer and texts.key in state.corrections
+    return WorksheetView(texts, title, menu, default_model, sheet.tokens, link, remark, has_newer, takes_newer)

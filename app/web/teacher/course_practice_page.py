@@ -14,7 +14,7 @@ from fastapi.responses import RedirectResponse
 from app.classes.course_settings import (
     MAX_PRACTICE_SHEETS,
     CoursePractice,
-    own_worksheets,
+    course_worksheets,
     practice_library,
     practice_of,
 )
@@ -140,7 +140,7 @@ def save_course_practice(services: ServicesDep, access: EditableCourse, form: Fo
         store.courses.set_practice(course, None)
         store.audit_log.record(access.teacher, AuditAction.PRACTICE_ENDED, course)
         return RedirectResponse(url_for("show_course_practice", course_id=course.id, done="ended"), 303)
-    ticked, keys = form.all("topic"), {material.key for material in own_worksheets(store, course)}
+    ticked, keys = form.all("topic"), {material.key for material in course_worksheets(store, course)}
     topics = tuple(topic for topic in services.library.topics if topic in ticked)
     worksheets = tuple(dict.fromkeys(key for key in form.all("worksheet") if key in keys))
     practice = CoursePractice(topics, worksheets)
@@ -178,7 +178,7 @@ def _practice_page(
     ticked = typed or practice or CoursePractice(library.topics)
     topics = [PracticeChoice(key, library.wording.topics[key].name, key in ticked.topics) for key in library.topics]
     worksheets = [
-        PracticeChoice(each.key, each.title, each.key in ticked.worksheets) for each in own_worksheets(store, course)
+        PracticeChoice(each.key, each.title, each.key in ticked.worksheets) for each in course_worksheets(store, course)
     ]
     roster = store.roster.students(course)
     students = _students(services, course, practice, roster) if practice else ()

@@ -11,7 +11,7 @@ from fastapi import APIRouter, Response
 
 from app.classes.paper_import import PaperImport, ReadLine, RejectedLine, WrongSheetError, students_handed_in
 from app.classes.roster_lookup import RosterLookup
-from app.classes.student_sheet import own_variant, worksheet_titles
+from app.classes.student_sheet import activity_variant, worksheet_titles
 from app.grading.grade import AnswersError
 from app.grading.paper_lines import blank_order, numbered_lines
 from app.sheets.worksheet import WorksheetError
@@ -146,7 +146,7 @@ def _enter_paper_page(
         sheets=titles,
         number=number,
         sheet_title=titles[number - 1] if number else "",
-        order=blank_order(own_variant(services.library, store, activity, number)) if number else (),
+        order=blank_order(activity_variant(services.library, store, activity, number)) if number else (),
         code=code,
         roster=tuple((student, student.id in handed_in) for student in store.roster.students(access.course)),
     )

@@ -98,11 +98,7 @@ class TicketFilter:
         return {name: value for name, value in (("q", self.q), ("show", self.mark)) if value}
 
     def matches(self, group: TicketGroup) -> bool:
-        """Whether a group of equal answers has the mark, or is not hidden if no mark is asked for, and contains every
-        word of `q`.
-
-        Case is ignored, and parts of words count.
-        """
+        """Whether a group has the mark, or is not hidden if `mark` is None, and contains all words of `q`."""
         is_marked = getattr(group, self.mark) if self.mark else not group.hidden
         text = group.text.casefold()
         return is_marked and all(word in text for word in self.q.casefold().split())

@@ -10,7 +10,7 @@ from fastapi import HTTPException, Request
 
 from app.classes.frozen.misconception_words import MisconceptionWords, misconception_words
 from app.classes.live_snapshot import LiveSnapshot, SheetSnapshot
-from app.classes.student_sheet import own_variant, worksheet_titles
+from app.classes.student_sheet import activity_variant, worksheet_titles
 from app.figures.figure import Figure
 from app.grading.explanations import explain_misconception
 from app.sheets.worksheet import MAX_MISCONCEPTION_KEY
@@ -60,10 +60,7 @@ class ClassPage:
 
 
 def class_page(request: Request, services: Services, access: ActivityAccess, number: int) -> ClassPage:
-    """The class and sheet `number`, from 1; 0 shows no sheet.
-
-    The snapshot is about a second old at most, or older if taking one is slow.
-    """
+    """The class and sheet `number`, from 1, or no sheet for 0; usually about a second old at most."""
     activity = access.activity
     snapshot, phase = services.live_snapshots.get(services.library, services.store, activity), access.phase
     sheet = snapshot.sheets[number - 1] if 0 < number <= len(snapshot.sheets) else None
@@ -126,7 +123,7 @@ def _spotlight_view(services: Services, activity: Activity, spotlight: Spotlight
     words, key = activity_words(services, activity), spotlight.misconception
     if spotlight.sheet_number > len(activity.content.items) or not words.explanation(key):
         return None
-    variant = own_variant(services.library, services.store, activity, spotlight.sheet_number)
+    variant = activity_variant(services.library, services.store, activity, spotlight.sheet_number)
     explanation = explain_misconception(variant, key)
     message = explanation.message or words.explanation(key)  # an author's may be of another sheet
     pairs = explanation.figures[:1] if spotlight.shows_drawing else ()

@@ -47,10 +47,7 @@ class PrintClassPage:
 
 @router.get("/activities/{activity_id:int}/handout")
 def show_class_handout(services: ServicesDep, access: StaffActivity) -> Response:
-    """The form for sheet 1, with the activity's course, day and exit ticket already filled in.
-
-    The ticket is the frozen one that students have.
-    """
+    """The form for sheet 1, with the activity's course, day and frozen exit ticket already filled in."""
     ticket, day = access.activity.content.ticket, access.activity.plan.day
     form = HandoutForm(
         course=access.course.title[:MAX_PRINTED_LINE_LENGTH],

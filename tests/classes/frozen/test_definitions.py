@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from app.classes.frozen.definitions import corrected_definition, defined_variant, frozen_definition
-from app.classes.student_sheet import freeze, own_sizes
+from app.classes.student_sheet import freeze, worksheet_sizes
 from app.sheets.library import Library
 from app.store import Policies, Store
 
@@ -53,7 +53,7 @@ def test_only_rows_that_both_ask_are_marked(library: Library, store: Store) -> N
     sheet = library.worksheets["llama-7b"]
     fewer = with_sheet(library, rows=sheet.rows[1:])
     definition = corrected_definition(fewer, store, content, content.items[0])
-    sizes = replace(own_sizes(sheet), tokens=7)
+    sizes = replace(worksheet_sizes(sheet), tokens=7)
     variant = defined_variant(fewer, store, definition, Policies(follow_share=0.25), sizes)
     assert variant.worksheet.rows == sheet.rows[1:]
     assert (variant.tokens, variant.worksheet.follow_share) == (7, 0.25)

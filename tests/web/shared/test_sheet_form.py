@@ -23,14 +23,14 @@ def test_a_drawing_is_kept_for_equal_sheets_alone(library: Library) -> None:
         draw_typed(variant, typed | {"keys.rows": ""}, "root"),
         draw_typed(variant, typed, "true"),
         draw_typed(variant, typed, "root", names_sizes=False),
-        draw_typed(variant, typed, "root", tells_mismatches=False),
+        draw_typed(variant, typed, "root", shows_mismatches=False),
         draw_typed(replace(variant, tokens=99), typed, "root"),
     )
     assert drawn is not None
     assert draw_typed(variant, dict(typed), "root") is drawn
     assert len({each.html for each in (drawn, *others) if each}) == 1 + len(others)
     assert len(drawn.mismatches) == 1
-    assert draw_typed(variant, typed, "root", tells_mismatches=False).mismatches == ()  # type: ignore[union-attr]
+    assert draw_typed(variant, typed, "root", shows_mismatches=False).mismatches == ()  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("piece", ["a", "a:", "a.b:aaaaaaaa", ":", "a:aaaaaaaa:1", "queries.rows:k3x9v2aa:1 "])
