@@ -51,7 +51,7 @@ def test_every_term_has_its_piece_of_the_bar_and_its_row(client: TestClient, lib
     for key, model in library.models.items():
         page = client.get(f"/models/{key}").text
         terms = re.findall(r'<span class="term" data-piece="([^"]+)"', page)
-        assert terms == re.findall(r'<g data-piece="([^"]+)"', page), key
+        assert terms == re.findall(r'<g\s+data-piece="([^"]+)"', page), key
         assert set(terms) == set(re.findall(r'<tr data-piece="([^"]+)"', page)), key
         symbols = text_of(page).partition("= ")[2].partition(" =")[0]
         assert symbols == parameter_formula(model.architecture).symbols.replace("_", ""), key

@@ -182,7 +182,7 @@ def test_what_a_request_starts_speaks_its_language() -> None:
             return b""
 
     options = HandoutOptions("llama-7b")
-    task = in_language(PSEUDO, pdf_task, options, lambda: plan_sheets(LIBRARY, options), {}, "", None)
+    task = in_language(PSEUDO, pdf_task, options, lambda: plan_sheets(LIBRARY, options), {}, "")
     assert language() == ENGLISH
     task(Renderer(), lambda _done, _total: None)  # type: ignore[arg-type]
     assert {document["lang"] for document in documents} == {PSEUDO}
