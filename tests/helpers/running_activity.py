@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -64,12 +63,11 @@ class RunningActivity:
 
 @contextmanager
 def counted_statements(store: Store) -> Iterator[list[str]]:
-    """The SQL statements that requests send to a store's database meanwhile; the thread that closes has its own."""
+    """The SQL statements that are sent to a store's database meanwhile."""
     statements = list[str]()
 
     def count(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
-        if threading.current_thread().name != "closing":
-            statements.append(statement)
+        statements.append(statement)
 
     # What is listened to here is heard in transactions too, whose engine has the same connections.
     sa.event.listen(store.single_engine, "before_cursor_execute", count)
