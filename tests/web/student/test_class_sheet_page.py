@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from app.classes.closing import Closing
 from app.grading.grade import grade
 from app.store import Activity, Plan, Policies
 from tests.helpers.answer_keys import KEY
