@@ -109,8 +109,8 @@ class Closing:
     def _auto_submit_all(self, activity: Activity) -> None:
         """Auto-submit the drafts of an activity, mark that as done, and mix its anonymous tickets.
 
-        Without `take_in_drafts` no draft is submitted. It stops if the thread is closed or the activity is opened
-        again.
+        Without `take_in_drafts` no draft is submitted. Students whose drafts changed while they were graded are graded
+        again, with their batch; if the thread is closed by then, or the activity was opened again, it stops there.
         """
         store = self._store
         ids = store.classwork.students_with_drafts(activity.id) if activity.policies.take_in_drafts else ()

@@ -50,7 +50,10 @@ def library_with_materials(library: Library, store: Store, materials: Iterable[M
 def with_materials(
     library: Library, tickets: Mapping[str, Ticket], store: Store, materials: Iterable[Material]
 ) -> OwnMaterials:
-    """The library and the tickets with some materials; those that cannot be used are left out, each with a reason."""
+    """The library and the tickets with these worksheets and exit tickets, and the imported models that they name.
+
+    Materials that cannot be used are left out, each with a reason.
+    """
     by_key, unusable, all_tickets = dict[str, Material](), dict[int, str](), dict(tickets)
     sheets, models = list[Worksheet](), dict[str, Model]()
     for material in materials:

@@ -78,9 +78,10 @@ def hub_host() -> str:
 
 
 def repository_name(text: str) -> str | None:
-    """Return the org/name in `text`, stripped, which may also be the URL of a page of the model; None for other texts.
+    """Return the org/name that `text`, stripped, is or has as its path's first two parts; None if it is no such name.
 
-    A URL is that of the hub in use or of huggingface.co. Example:
+    Only URLs of the hub in use and of https://huggingface.co have a path. What the two parts are is not checked: of a
+    data set's page they are "datasets/org". Example:
         repository_name("https://huggingface.co/org/name/tree/main")  # "org/name"
     """
     name = text.strip()

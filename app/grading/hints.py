@@ -45,9 +45,11 @@ class Hint:
 def write_hint(variant: Variant, report: Report, level: HintLevel) -> Hint | None:
     """The hint of a level on a marked sheet, about the diagnosed misconception or else about a box left to put right.
 
-    That box is the first wrong one, else the first unreadable one, else the first empty one; follow-throughs are not
-    left to put right. If the worksheet has an author's hint for the row, that is level 1. None if nothing readable was
-    answered, if no box is left to put right, and on a worksheet that gives no hints.
+    Level 1 is a nudge, level 2 says how the box is made or what the misconception is, level 3 which boxes to look at
+    again. That box is the first wrong one, else the first unreadable one, else the first empty one; follow-throughs are
+    not left to put right. An author's hint for its row, or for that of the first such box that the diagnosis explains,
+    is level 1. None if nothing readable was answered, if no box is left to put right, and on a worksheet that gives no
+    hints.
     """
     unsolved = _left_to_put_right(report)
     if not report.has_readable_answer or not unsolved or not variant.worksheet.show_hints:
@@ -190,11 +192,14 @@ class HintWriter:
         return f"{made} {self._relation('stated', blank, sizes=sizes)}" if stated and sizes else made
 
     def _next_step(self, blank: Blank) -> str:
-        """The sentence on how to go about a count: for one token or three of them first, or what form its formula has.
+        """The sentence on how to begin with the box of a count.
+
+        The count of a tensor: that its rows and columns come first, or, if both are marked right, what to do with them.
+        Any other: how it comes about, if something is rounded on the way; else the count's `hint`; else to count for
+        one token or three of them first, or what form the formula has.
 
         Example: the masked entries of N tokens, N·(N - 1)/2, are counted for three tokens first; the parameters of an
-        expert are a single product, those of a layer a sum. If something is rounded on the way, how it comes about; the
-        count of a parameter is said to need its rows and columns.
+        expert are a single product, those of a layer a sum.
         """
         entry = self.variant.table.askable[blank.tensor]
         if not isinstance(entry, Count):

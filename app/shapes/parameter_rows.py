@@ -16,8 +16,10 @@ def parameter_rows(architecture: Architecture) -> tuple[Count, ...]:
     """Counts of parameters: each part outside the layers, each part of one layer, all layers, and the total.
 
     A part without parameters has no row. The feed-forward block of a mixture of experts is split into router, one
-    expert, all experts and shared experts; a last row then counts the parameters that one token uses. Right only for
-    models with one stack of layers that are alike except for experts or the number of their norms.
+    expert, all experts and shared experts; a last row then counts the parameters that one token uses. If only some
+    layers have experts, those with and those without have a subtotal each; norms that differ between layers have one
+    row for all layers. Right only for models with one stack of layers that are alike except for experts or the number
+    of their norms.
     """
     stack = architecture.stacks[0]
     kinds = stack.kinds

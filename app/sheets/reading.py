@@ -64,8 +64,8 @@ class AnswerReader:
     def _read_letters(self, blank: Blank, text: str) -> Answer | Unreadable | None:
         """What a text means on a sheet in letters; None for an empty one.
 
-        Unreadable if it is no expression, if its size on this sheet isn't whole, is too large, or smaller than the box
-        takes. For an unknown letter, the reason lists the sheet's symbols.
+        Unreadable if it is no expression, a number alone other than 0 and 1, or if its size on this sheet isn't whole,
+        is too large, or smaller than the box takes. For an unknown letter, the reason lists the sheet's symbols.
         """
         meaning = read_symbols(text, self.symbol_by_name)
         if isinstance(meaning, Unreadable) and meaning.reason == "unknown-letter":
@@ -85,7 +85,8 @@ class AnswerReader:
     def read_formula(self, text: str) -> Expression | Unreadable | None:
         """What an author's formula for a box means, in the symbols of the sheet; None for an empty text.
 
-        It may also use every other size of the model, BOX_SYMBOLS, and numbers alone: "H*d", "right + 1", "2".
+        It may also use every other size of the model, numbers alone, and BOX_SYMBOLS, such as `right`, the right answer
+        of the box: "H*d", "right + 1", "2".
         """
         meaning = _read_formula(text, self._symbol_in_formulas)
         if isinstance(meaning, Unreadable) and meaning.reason == "unknown-letter":

@@ -115,7 +115,7 @@ class HeadsExhibit:
         )
 
     def _join(self) -> str:
-        """How context cards become the context and then the output, with their sizes."""
+        """How score cards become context cards, the context and then the output, with the sizes of these three."""
         sentence = _(
             "Softmax turns each score card into weights. Weights times the value card of the group make a context "
             "card: {H} of them, each {rows} × {columns}. Side by side they form {C}, {rows} × {all_columns}, and {C} "

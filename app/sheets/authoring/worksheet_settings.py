@@ -163,10 +163,11 @@ def _refused(setting: str, check: Callable[[], object]) -> Iterator[SettingError
 
 
 def _row_errors(sheet: Worksheet, models: Mapping[str, Model], wording: Wording) -> Iterator[SettingError]:
-    """Yield errors if the rows are not some that can be asked, each once, or names, hints or points are for other rows.
+    """Yield one error if any row cannot be asked or is repeated, and one for each name, hint and points of other rows.
 
-    The topic's table for the sheet's first model decides which rows can be asked; a row without a name in the wording
-    cannot. Names, hints and points may be for rows that can be asked and are not. At least one row must have points.
+    The topic's table for the sheet's first model, which must be known and fit, decides which rows can be asked; a row
+    without a name in the wording cannot. Names, hints and points may be for rows that can be asked and are not. There
+    must be at least one row, and one with points.
     """
     possible = possible_rows(sheet.topic, sheet.architecture_of(models[sheet.model]), sheet.tokens, wording)
     if not sheet.rows or not all(row in possible and sheet.rows.count(row) == 1 for row in sheet.rows):

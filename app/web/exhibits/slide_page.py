@@ -283,7 +283,7 @@ class _Slide:
 
     @cached_property
     def _rows_to_fill_in(self) -> list[str]:
-        """The rows of the sheet without which a side of the product stays unknown; [] if all rows would not be enough.
+        """Keys of the rows without which a side of the product stays unknown; [] if all rows would not be enough.
 
         If any one of several rows would be enough, all rows with empty boxes.
         """

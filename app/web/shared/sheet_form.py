@@ -49,10 +49,10 @@ def _question_names(variant: Variant) -> tuple[str, ...]:
 
 
 def read_changed(form: FormReader, variant: Variant) -> dict[str, Stamp] | None:
-    """The boxes and answers that changed on the page, by name; None if the form was sent without the script.
+    """The boxes and answers that changed on the page, by name; None without the field `stamps`, which the script sends.
 
-    The field `stamps` lists them as "box:page:number". Left out: anything not in this form, names that are neither a
-    box nor a question of the sheet, and numbers above MAX_NUMBER.
+    The field lists them as "box:page:number", and is empty if nothing changed. Left out: anything written otherwise,
+    names that are neither a box nor a question of the sheet, and numbers above MAX_NUMBER.
 
     Example: 'keys.rows:k3x9v2aa:17 keys.columns:k3x9v2aa:18'
     """

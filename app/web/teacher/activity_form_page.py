@@ -472,9 +472,10 @@ def _sheet_link(materials: OwnMaterials, key: str, texts: WorksheetTexts | None 
 def _worksheet_view(
     library: Library, texts: WorksheetTexts, link: str, has_newer: bool, state: FormState
 ) -> WorksheetView:
-    """A worksheet as the form shows it, with the title for its chosen model, if it can have that model.
+    """A worksheet as the form shows it, titled for the model in `texts` if it can have that, else by its own title.
 
-    The remark says that it is longer than the model's context; it is empty if model or tokens cannot be used.
+    The remark says that it is longer than the model's context; it is empty if model or tokens cannot be used. A newer
+    definition is taken if there is one and `state.corrections` has the worksheet.
     """
     sheet = library.worksheets[texts.key]
     fits = texts.model in library.models and library.refusal(sheet.key, texts.model) is None

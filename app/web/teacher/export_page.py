@@ -138,7 +138,7 @@ def copy_this_course(store: StoreDep, access: InstructorCourse, form: FormDep) -
 
 @router.post("/courses/{course_id:int}/delete")
 def delete_course(store: StoreDep, access: InstructorCourse, form: FormDep) -> Response:
-    """Delete the course for good, with everything in it, log it, and go to the list of courses.
+    """Delete the course for good, with everything in it, record that in the audit log, and go to the list of courses.
 
     422 with the page, and nothing is deleted, unless its title was typed; runs of spaces count as one.
     """

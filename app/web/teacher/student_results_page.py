@@ -156,8 +156,9 @@ def _is_graded(activity: Activity) -> bool:
 def _student_results_page(services: Services, access: permissions.StudentResultsAccess) -> StudentResultsPage:
     """A student's results in an activity: attempts and written answers on each sheet they attempted, and their points.
 
-    Each attempt also has the scores it had before regrades. The gradebook column is None for a draft and for an
-    activity without worksheets.
+    Each attempt also has the scores it had before regrades. With the points in the gradebook come all changes of them,
+    newest first. A draft and an activity without worksheets have no points: the column is None, and there are no
+    changes.
     """
     store, activity, student = services.store, access.at.activity, access.student
     time_zone = access.at.course.time_zone
