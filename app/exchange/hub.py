@@ -80,15 +80,15 @@ def hub_host() -> str:
 def repository_name(text: str) -> str | None:
     """Return the org/name that `text`, stripped, is or has as its path's first two parts; None if it is no such name.
 
-    Only URLs of the hub in use and of https://huggingface.co have a path. What the two parts are is not checked: of a
-    data set's page they are "datasets/org". Example:
+    Only URLs of the hub in use and of https://huggingface.co have a path. Pages of data sets and spaces are of no
+    model: None. Example:
         repository_name("https://huggingface.co/org/name/tree/main")  # "org/name"
     """
     name = text.strip()
     for start in (f"{_endpoint()}/", f"{DEFAULT_ENDPOINT}/"):
         if name.startswith(start):
-            name = "/".join(name.removeprefix(start).split("/")[:2])
-    return name if _REPOSITORY.fullmatch(name) else None
+            name = "/".join(re.split("[?#]", name.removeprefix(start))[0].split("/")[:2])
+    return name if _REPOSITORY.fullmatch(name) and not name.startswith(("datasets/", "spaces/")) else None
 
 
 def fetch_config(name_or_url: str, cache_dir: Path, *, allowed: bool) -> object:

@@ -291,7 +291,8 @@ def test_a_cache_that_cannot_be_written_is_said(fake: FakeHub, tmp_path: Path) -
 @pytest.mark.parametrize(
     "typed",
     ["", "llama", "a/b/c", "org/", "/name", "../etc/passwd", "org/na me", "org/..", "org/a--b", "ö/x", "x" * 97 + "/y",
-     "http://elsewhere/org/name", "-org/name", "org/name.", "org/name-", "org-/name", "org./name", "org/name.git"],
+     "http://elsewhere/org/name", "-org/name", "org/name.", "org/name-", "org-/name", "org./name", "org/name.git",
+     "https://huggingface.co/datasets/org/name", "https://huggingface.co/spaces/org"],
 )  # fmt: skip
 def test_what_is_no_name_is_refused_without_asking(fake: FakeHub, tmp_path: Path, typed: str) -> None:
     """422, and the hub hears nothing of it."""
@@ -299,7 +300,15 @@ def test_what_is_no_name_is_refused_without_asking(fake: FakeHub, tmp_path: Path
     assert fake.asked == []
 
 
-@pytest.mark.parametrize("typed", ["org/good", " org/good ", "https://huggingface.co/org/good/tree/main"])
+@pytest.mark.parametrize(
+    "typed",
+    [
+        "org/good",
+        " org/good ",
+        "https://huggingface.co/org/good/tree/main",
+        "https://huggingface.co/org/good?library=x#use",
+    ],
+)
 def test_a_name_may_be_the_address_of_its_page(typed: str) -> None:
     """As it is copied from a browser."""
     assert repository_name(typed) == "org/good"

@@ -53,7 +53,7 @@ def delete_activity(store: StoreDep, access: EditableActivity, form: FormDep) ->
         page = replace(
             page,
             typed=typed,
-            problem=_("That isn’t the title of this course, so nothing was deleted. Type it exactly as shown above."),
+            problem=_("That isn’t the title of this activity, so nothing was deleted. Type it exactly as shown above."),
         )
         return render("teacher/delete_activity.html", page, 422)
     store.activities.delete(access.activity)
