@@ -15,7 +15,7 @@ _QUESTION_FIELDS = ("model", "topic", "tokens", "rows", "notation", "kv_head_per
 
 
 def question_name(key: str) -> str:
-    """What the answer to an open question is stored under, beside those of the blanks: 'question.why-k'."""
+    """What the answer to an open question is stored under, next to the texts of the blanks: 'question.why-k'."""
     return f"question.{key}"
 
 
@@ -77,7 +77,7 @@ class FrozenTicket:
 
     @property
     def title(self) -> str:
-        """What stands above its questions."""
+        """The heading above its questions."""
         return str(self.ticket["title"])
 
     @property

@@ -80,7 +80,7 @@ class StoredClassDraft:
 
 @dataclass(frozen=True)
 class UnfinishedWork:
-    """A draft beside the attempts on the same sheet: how many there are, and of the last one its id and answers.
+    """A draft, and the attempts on the same sheet: how many there are, and the id and answers of the last one.
 
     The id is 0, and `last_answers` and `last_at` are None, before the first attempt. `handed_in_on_time`: the student
     has handed one in, not late; none that was taken in at closing.
@@ -244,7 +244,7 @@ def merge_boxes(
     pages = dict(before.pages)
     for page, number in new.values():
         highest = max(number, pages.pop(page, 0))
-        pages[page] = highest  # at the end, behind the pages that saved earlier
+        pages[page] = highest  # at the end, after the pages that saved earlier
     newest = dict(list(pages.items())[-MAX_PAGES:])
     return MergedBoxes({**before.answers, **{box: answers[box] for box in new}}, newest)
 

@@ -1,7 +1,7 @@
 """What can be done with a sheet: save, check, get a hint, see the answers, hand in, and auto-submit at closing.
 
 An action is a pure function of the sheet, what was done on it so far, the rules of this moment and what a form has
-sent. Its outcome says what to store and what to tell. `perform` stores it in a SheetWork: that of a student in a class,
+sent. Its outcome says what to store and what to show. `perform` stores it in a SheetWork: that of a student in a class,
 of somebody who practises, or of the preview, which keeps it in its form.
 """
 
@@ -108,10 +108,10 @@ class NewAttempt:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What an action comes to: its result, what stands in the boxes then, and what is to be stored.
+    """What an action comes to: its result, the texts in the boxes then, and what is to be stored.
 
     `sent` is merged into the draft. `attempt` is added. The last attempt gets the answers to open questions in
-    `written`, and is then handed in if `hands_in_last`. `report` has the marks of what stands in the boxes, where they
+    `written`, and is then handed in if `hands_in_last`. `report` has the marks of these texts, where they
     were graded.
     """
 

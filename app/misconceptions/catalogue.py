@@ -1,7 +1,7 @@
 """The catalogue of misconceptions: what each makes a student write, in symbols.
 
 A misconception is one row of the module of its group in `app.misconceptions.groups`, as its sentences are one table of
-the group's wording file. `app.misconceptions.misconception` says what can stand in a row, and checks it on import. A
+the group's wording file. `app.misconceptions.misconception` says what a row can hold, and checks it on import. A
 comment names where a misconception was seen; from number 32 on, a row without one is reasoned from what its sheet makes
 easy to mix up.
 
@@ -66,7 +66,7 @@ def by_number(misconceptions: Iterable[Misconception]) -> tuple[Misconception, .
     return tuple(rows)
 
 
-# The keys stand in the wording, in students' records and in the API.
+# The keys are used in the wording, in students' records and in the API.
 MISCONCEPTIONS = by_number(row for rows in _GROUPS.values() for row in rows)
 # Each group with the keys of its misconceptions.
 MISCONCEPTION_GROUPS = {group: tuple(row.key for row in rows) for group, rows in _GROUPS.items()}

@@ -290,10 +290,6 @@ class Classwork(QueryBase):
         """Every attempt of a student on a sheet, oldest first."""
         return self._select_attempts(*_on_sheet(key))
 
-    def last_attempt(self, key: ClassSheetKey) -> ClassAttempt | None:
-        """The newest attempt of a student on a sheet, which is the one that counts; None if there is none."""
-        return self.work(key).last
-
     def progress(self, activity_id: int, student_id: int) -> ActivityProgress:
         """How far a student is in an activity; sheets with only a draft have 0 attempts, those without are left out."""
         rows = self._fetch_all(_PROGRESS, activity_id=activity_id, student_id=student_id)

@@ -212,7 +212,7 @@ def _combined_draft(ours: Any, theirs: Any) -> dict[str, Any]:
     if older.variant == newer.variant:
         answers |= {blank: text for blank, text in older.answers.items() if not answers.get(blank, "").strip()}
     for page, number in (newer.stamps or {}).items():
-        pages[page] = max(number, pages.pop(page, 0))  # behind the pages of the older one, which saved earlier
+        pages[page] = max(number, pages.pop(page, 0))  # after the pages of the older one, which saved earlier
     version = max(older.version, newer.version) + 1
     same = {name: getattr(newer, name) for name in ("variant", "saved_at")}
     return {**same, "answers": answers, "stamps": pages or None, "version": version}

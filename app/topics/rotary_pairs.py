@@ -64,7 +64,7 @@ _ROTATED_ALIKE = Requirement(
 )
 _WHOLE_PAIRS = Requirement(
     rotates_pairs,
-    N_("{model} rotates {number} dimensions of a head, which are no pairs: choose a model such as LLaMA 7B."),
+    N_("{model} rotates {number} dimensions of a head, which don’t form pairs: choose a model such as LLaMA 7B."),
     lambda architecture, _tokens: architecture.rotary.width if architecture.rotary else 0,
 )
 

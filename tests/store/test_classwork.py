@@ -62,11 +62,11 @@ def test_attempts_are_not_more_than_allowed(store: Store) -> None:
     problems = all_at_once(6, check)
     assert [type(problem) for problem in problems] == [NoAttemptsLeftError] * 4
     assert len(store.classwork.attempts(here)) == 2
-    made = store.classwork.last_attempt(here)
+    made = store.classwork.work(here).last
     assert made
     last = store.classwork.hand_in(made)
     assert [found.handed_in for found in store.classwork.attempts(here)] == [False, True]
-    assert store.classwork.last_attempt(here) == last
+    assert store.classwork.work(here).last == last
 
 
 def test_a_removed_student_takes_their_work_along(store: Store) -> None:

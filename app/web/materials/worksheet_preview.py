@@ -42,7 +42,7 @@ class PreviewFragment:
     view: Annotated[PreviewView, Doc("What is shown: the sheet empty, wrong or right, the key, or the paper.")]
     variant: Annotated[Variant, Doc("The sheet.")]
     rows: Annotated[tuple[RowView, ...], Doc("Its rows.")] = ()
-    drawing: Annotated[Drawing | None, Doc("What stands in the boxes, drawn.")] = None
+    drawing: Annotated[Drawing | None, Doc("The shapes in the boxes, drawn.")] = None
     questions: Annotated[tuple[QuestionView, ...], Doc("The open questions under the rows.")] = ()
     report: Annotated[Report | None, Doc("The marks; none on an empty sheet.")] = None
     held: Annotated[str, Doc("The misconception that has filled in a wrong sheet; empty where none shows.")] = ""

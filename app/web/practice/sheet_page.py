@@ -89,7 +89,7 @@ class Suggestion:
 
 @dataclass(frozen=True)
 class Chooser:
-    """What stands above the sheet, as chosen or typed, and what is said where that cannot be used."""
+    """The choices above the sheet, as chosen or typed, and what is said where that cannot be used."""
 
     worksheet: str
     worksheets: tuple[TopicChoices, ...]

@@ -32,7 +32,7 @@ FIRST_WORKSHEET = "llama-7b"  # shown where a request names none
 
 @dataclass(frozen=True)
 class SheetRequest:
-    """A sheet of practice, what stands in its boxes, and what this browser has done on it.
+    """A sheet of practice, the texts in its boxes, and what this browser has done on it.
 
     `work` is None for a browser that has stored nothing yet. `library` is the app's, with the sheet's model.
     """
@@ -146,12 +146,6 @@ def sheet_key(variant: Variant) -> str:
     """
     decoded = f"/{variant.decoder_tokens}" if variant.decoder_tokens else ""
     return f"{variant.worksheet.key}/{variant.model.key}/{variant.tokens}{decoded}"
-
-
-def variant_of_key(library: Library, store: Store, key: str) -> Variant:
-    """The sheet with this `sheet_key`; raises WorksheetError or TokensError if it no longer exists."""
-    worksheet, model, *lengths = key.split("/")
-    return library_with_model(library, store, model).variant(worksheet, model, *map(int, lengths))
 
 
 def sheet_link(variant: Variant, route: str = "show_sheet", **more: object) -> str:

@@ -32,8 +32,8 @@ MANY = 3  # boxes with one sentence
 class BoxView:
     """One box: its name and column, the word for its side, its label for screen readers, its text and the text's mark.
 
-    The mark is None where the text was not marked. A note that speaks about this box, perhaps among others, stands in
-    place of the mark's own sentence: `explained` is what it says.
+    The mark is None where the text was not marked. A note that speaks about this box, perhaps among others, replaces
+    the mark's sentence: `explained` is what it says.
     """
 
     name: str
@@ -96,9 +96,9 @@ class Note:
 
 @dataclass(frozen=True)
 class RowView:
-    """One row of the sheet with its boxes, the cells in which they stand, and its answer once that may be shown.
+    """One row of the sheet with its boxes and the cells they are in, and its answer once that may be shown.
 
-    `notes` stand below it. `span` is how many columns of the table the box of a count among matrices takes; else None.
+    `notes` are shown below it. `span` is how many columns the box of a count among matrices takes; else None.
     """
 
     row: Row

@@ -51,7 +51,7 @@ class ActivityWork(SheetWork, Protocol):
 class ClassSheetRequest:
     """One sheet of an activity as a student has it, their work on it, and what the form has sent.
 
-    `typed` is what stands in its boxes: for a form that was posted its texts, but for boxes that another device has
+    `typed` is what its boxes hold: for a form that was posted its texts, but for boxes that another device has
     changed since; for a page that is only looked at, those of the last save.
     """
 

@@ -67,7 +67,9 @@ def rename_student(store: StoreDep, access: EditableStudent, form: FormDep) -> R
     if name and not store.roster.rename(access.student, name, number or None):
         problem = _("Another student of this course has the number {number}.").format(number=number)
         if not number:
-            problem = _("Another student without a number has the name {name}: add to the name.").format(name=name)
+            problem = _(
+                "Another student without a number is called {name}. Give one of them a number, or change this name."
+            ).format(name=name)
     if problem:
         page = _student_page(store, access, typed=(name, number), problem=problem)
         return render("teacher/roster_student.html", page, 422)
