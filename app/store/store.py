@@ -280,18 +280,15 @@ class Store(QueryBase):
 
     # Runs of a head
 
-    def add_run(
-        self,
-        answers: Answers,
-        frozen: Mapping[str, Any],
-        activity_id: int | None = None,
-        snapshots: Iterable[Snapshot] = (),
-    ) -> Run:
-        """Store a run that has not finished; its id is 96 random bits, since knowing it is enough to see the run.
+    def new_run(self, answers: Answers, frozen: Mapping[str, Any], activity_id: int | None = None) -> Run:
+        """A run that has not finished, to be stored by `add_run`; `frozen` is what it stores of its sheet.
 
-        `frozen` is what it stores of its sheet, `snapshots` the texts that this names.
+        Its id is 96 random bits, since knowing it is enough to see the run.
         """
-        run = Run(secrets.token_urlsafe(12), answers, frozen, None, None, self.now(), activity_id)
+        return Run(secrets.token_urlsafe(12), answers, frozen, None, None, self.now(), activity_id)
+
+    def add_run(self, run: Run, snapshots: Iterable[Snapshot] = ()) -> Run:
+        """Store a new run, and return it; `snapshots` are the texts that its `frozen` names."""
         with self.transaction() as connection:
             keep_snapshots(connection, self._insert_into, snapshots, run.created_at)
             row = {name: value for name, value in vars(run).items() if value is not None}
