@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import sqlalchemy as sa
@@ -26,6 +26,22 @@ _PG_LOCK = 7303  # of the queue; SQLite lets one thread write at a time
 _HIDDEN = ("arguments", "heard_at", "is_working")
 _SHOWN = [column for column in jobs.c if column.name not in _HIDDEN]
 _OPEN = jobs.c.ending.is_(None)
+_OTHER = jobs.alias()
+# At work, and heard of within SILENT_AFTER.
+_WORKS, _OTHER_WORKS = (each.c.is_working & (each.c.heard_at >= sa.bindparam("heard_after")) for each in (jobs, _OTHER))
+_WAITS = _OPEN & ~_WORKS
+_RIVALS = (_OTHER.c.kind == jobs.c.kind, _OTHER.c.ending.is_(None), _OTHER.c.id != jobs.c.id)
+_IS_EARLIER = (_OTHER.c.is_member & ~jobs.c.is_member) | (
+    (_OTHER.c.is_member == jobs.c.is_member) & (_OTHER.c.id < jobs.c.id)
+)
+_BEFORE = sa.select(sa.func.count()).where(*_RIVALS, _OTHER_WORKS | _IS_EARLIER).scalar_subquery()
+# Built once: every page of a job asks it each second, and building it takes longer than the answer.
+_FIND = sa.select(
+    *_SHOWN,
+    _WORKS.label("is_working"),
+    sa.case((_WAITS, _BEFORE), else_=0).label("before"),
+    (_WAITS & ~sa.exists().where(*_RIVALS, _OTHER_WORKS)).label("is_stalled"),
+).where(jobs.c.key == sa.bindparam("job_key"))
 
 
 class JobTable(QueryBase):
@@ -57,12 +73,12 @@ class JobTable(QueryBase):
             count.filter(_OPEN, ~jobs.c.is_member),
             count.filter(_OPEN, own),
             count.filter(own, jobs.c.created_at > at - timedelta(hours=1)),
-            count.filter(_OPEN, jobs.c.is_member | self._works()),
+            count.filter(_OPEN, jobs.c.is_member | _WORKS),
         ).where(jobs.c.kind == kind)
 
         def within(connection: sa.Connection) -> Job:
             self._lock_queue(connection)
-            total, visitors, mine, hourly, before_members = connection.execute(numbers).one()
+            total, visitors, mine, hourly, before_members = connection.execute(numbers, self._heard_after).one()
             if total >= limits.total or (not client.is_member and visitors >= limits.visitors):
                 raise JobRefusedError("full")
             if client.key and mine >= (limits.member if client.is_member else limits.visitor):
@@ -83,8 +99,8 @@ class JobTable(QueryBase):
         """A job with its place; None for an unknown key."""
         if "\0" in key:  # no key has it, and PostgreSQL refuses the query
             return None
-        with self._read_connection() as connection:
-            return self._read(connection, jobs.c.key == key)
+        row = self._fetch_one(_FIND, job_key=key, **self._heard_after)
+        return Job(**row._mapping) if row else None
 
     def count(self, kind: JobKind) -> int:
         """How many jobs of a kind wait or are at work."""
@@ -98,17 +114,17 @@ class JobTable(QueryBase):
         """
         if not self.count(kind):  # the usual case once a job has ended: nobody has to wait for the lock of the queue
             return None
-        of_kind, works, at = (jobs.c.kind == kind) & _OPEN, self._works(), self.now()
-        is_lost = ~works & jobs.c.is_working & (jobs.c.attempt >= MAX_ATTEMPTS)
+        of_kind, at = (jobs.c.kind == kind) & _OPEN, self.now()
+        is_lost = ~_WORKS & jobs.c.is_working & (jobs.c.attempt >= MAX_ATTEMPTS)
+        lost = sa.update(jobs).where(of_kind, is_lost).values(ending="lost", is_working=False)
+        first = sa.select(jobs.c.id, _WORKS.label("works")).where(of_kind).limit(1)
+        first = first.order_by(_WORKS.desc(), jobs.c.is_member.desc(), jobs.c.id)
         started = {"is_working": True, "heard_at": at, "attempt": jobs.c.attempt + 1}
 
         def within(connection: sa.Connection) -> Claimed | None:
             self._lock_queue(connection)
-            connection.execute(sa.update(jobs).where(of_kind, is_lost).values(ending="lost", is_working=False))
-            first = sa.select(jobs.c.id, works.label("works")).where(of_kind)
-            row = connection.execute(
-                first.order_by(works.desc(), jobs.c.is_member.desc(), jobs.c.id).limit(1)
-            ).one_or_none()
+            connection.execute(lost, self._heard_after)
+            row = connection.execute(first, self._heard_after).one_or_none()
             if row is None or row.works:
                 return None
             start = sa.update(jobs).where(jobs.c.id == row.id).values(started).returning(*_SHOWN, jobs.c.arguments)
@@ -187,29 +203,10 @@ class JobTable(QueryBase):
         current = (jobs.c.id == job.id, jobs.c.attempt == job.attempt, jobs.c.is_working)
         return self._execute(sa.update(jobs).where(*current).values(values)) == 1
 
-    def _works(self, table: sa.FromClause = jobs) -> sa.ColumnElement[bool]:
-        """Whether a job is at work and has given a sign of life within SILENT_AFTER."""
-        return sa.and_(table.c.is_working, table.c.heard_at >= self.now() - SILENT_AFTER)
+    @property
+    def _heard_after(self) -> dict[str, datetime]:
+        return {"heard_after": self.now() - SILENT_AFTER}
 
     def _lock_queue(self, connection: sa.Connection) -> None:
         if self.engine.dialect.name == "postgresql":
             connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_PG_LOCK)))
-
-    def _read(self, connection: sa.Connection, condition: sa.ColumnElement[bool]) -> Job | None:
-        """The job that meets a condition, with its place in the queue."""
-        other = jobs.alias()
-        works, other_works = self._works(), self._works(other)
-        earlier = (other.c.is_member & ~jobs.c.is_member) | (
-            (other.c.is_member == jobs.c.is_member) & (other.c.id < jobs.c.id)
-        )
-        rivals = (other.c.kind == jobs.c.kind, other.c.ending.is_(None), other.c.id != jobs.c.id)
-        before = sa.select(sa.func.count()).where(*rivals, other_works | earlier).scalar_subquery()
-        waits = _OPEN & ~works
-        query = sa.select(
-            *_SHOWN,
-            works.label("is_working"),
-            sa.case((waits, before), else_=0).label("before"),
-            (waits & ~sa.exists().where(*rivals, other_works)).label("is_stalled"),
-        )
-        row = connection.execute(query.where(condition)).one_or_none()
-        return Job(**row._mapping) if row else None
