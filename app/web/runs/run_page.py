@@ -10,7 +10,7 @@ from functools import partial
 from typing import Annotated, Literal
 
 from annotated_doc import Doc
-from fastapi import APIRouter, Depends, Form, HTTPException, Request, Response
+from fastapi import APIRouter, Depends, HTTPException, Request, Response
 from fastapi.responses import RedirectResponse
 from PIL import Image
 
@@ -118,15 +118,11 @@ class RunOptions:
     in_background: bool = False  # nobody has asked for it: it gives way, and only its agreement is shown
 
 
-async def read_run_options(
-    device: Annotated[str, Form()] = "",
-    dtype: Annotated[str, Form()] = "",
-    head: Annotated[str, Form()] = "",
-    background: Annotated[bool, Form()] = False,
-) -> RunOptions:
+async def read_run_options(form: FormDep) -> RunOptions:
     """The options of a form; missing or empty ones are the best device, float32 and head 0; head -1 for no number."""
+    device, dtype, head, background = map(form.raw, ("device", "dtype", "head", "background"))
     number = whole_number(head, MAX_HEAD) if head else 0
-    return RunOptions(device or None, dtype or "float32", -1 if number is None else number, background)
+    return RunOptions(device or None, dtype or "float32", -1 if number is None else number, bool(background))
 
 
 RunOptionsDep = Annotated[RunOptions, Depends(read_run_options)]
