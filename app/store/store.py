@@ -26,7 +26,7 @@ from .database import migration_transaction, open_engine, prepare_tables
 from .exit_tickets import ExitTickets
 from .grades import Grades
 from .jobs import JobTable
-from .limits import tolerated_failure
+from .limits import check_room, tolerated_failure
 from .live import Live
 from .materials import Materials
 from .people import People
@@ -179,9 +179,13 @@ class Store(QueryBase):
             self._commits.lock.close()
 
     def check_writable(self) -> None:
-        """Write and commit one row as it is; raises SQLAlchemyError if the database cannot."""
-        version = sa.table("alembic_version", sa.column("version_num"))
-        self._execute(sa.update(version).values(version_num=version.c.version_num))
+        """Raise SQLAlchemyError if the database takes nothing in; nothing is written.
+
+        An UPDATE that no row meets needs all that a write needs, but for room. An SQLite file must have room left; how
+        much PostgreSQL has, a client cannot ask.
+        """
+        self._execute(sa.update(visitors).where(sa.false()).values(token_hash=""))
+        check_room(self.engine)
 
     # Visitors and practice
 
