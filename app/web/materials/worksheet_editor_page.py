@@ -42,9 +42,9 @@ from app.web.materials.worksheet_editor_view import (
     setting_labels,
 )
 from app.web.materials.worksheet_preview import paper_response, unpack_settings
-from app.web.models.import_form import IMPORT_WAYS, ImportForm, empty_field, import_model_by, is_filled
 from app.web.practice.sheet_request import FIRST_WORKSHEET
 from app.web.shared.forms import MAX_LINE, FormDep, FormReader, clean_lines, whole_number
+from app.web.shared.import_form import IMPORT_WAYS, ImportForm, empty_field, import_model_by, is_filled
 from app.web.shared.permissions import (
     LARGEST_ID,
     EditableMaterial,

@@ -15,7 +15,8 @@ from app.exchange import hub
 from app.models.config_fields import ConfigError
 from app.models.parameter_count import parameter_counts
 from app.sheets.worksheet import Model
-from app.web.models.import_form import (
+from app.web.shared.forms import FormDep
+from app.web.shared.import_form import (
     IMPORT_WAYS,
     ImportForm,
     empty_field,
@@ -24,7 +25,6 @@ from app.web.models.import_form import (
     is_filled,
     read_import_form,
 )
-from app.web.shared.forms import FormDep
 from app.web.shared.permissions import require_practice
 from app.web.shared.rate_limits import BYTES_OF_MODEL
 from app.web.shared.services import Services, ServicesDep
