@@ -177,9 +177,9 @@ def _course_page(store: Store, access: permissions.CourseAccess, page: str = "",
     """
     course, now = access.course, store.now()
     activities = tuple((activity, activity.phase(now)) for activity in store.activities.of_course(course))
-    students = store.roster.students(course)
-    listed, pager = cut_page(students, page)
-    joined = sum(student.joined_at is not None for student in students)
+    students, joined = store.roster.count(course)
+    numbers, pager = cut_page(range(students), page)
+    listed = store.roster.students(course, numbers[0], len(numbers)) if numbers else ()
     last_import = store.roster.last_import(course) if access.can_edit else None
     if last_import and now - last_import.at > UNDO_OFFERED:
         last_import = None
