@@ -134,7 +134,7 @@ def architecture_of(topic: str, architecture: Architecture) -> Architecture:
     if not TOPICS[topic].uses_decoder:
         return architecture
     sizes = architecture.decoder_sizes
-    return replace(architecture, **{symbol: sizes[symbol] for symbol in ("H", "G", "d_h", "d_v")})
+    return replace(architecture, H=sizes["H"], G=sizes["G"], d_h=sizes["d_h"], d_v=sizes["d_v"])
 
 
 def run_sizes(
@@ -334,7 +334,7 @@ def _head_parameter_lines(a: Architecture, head: int, *, biased: bool = True) ->
 
     Unless `biased`, a relative position bias is left out.
     """
-    yield from query_parameter_lines(a if biased else replace(a, position_bias=None), head)
+    yield from query_parameter_lines(a if biased else replace(a, position_bias=""), head)
     yield from key_value_parameter_lines(a, head // a.query_heads_per_kv_head)
 
 
