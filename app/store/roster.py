@@ -18,10 +18,10 @@ from app.secret_key import SecretKey
 from .courses import Course
 from .queries import OpenDatabase, QueryBase, batches, columns, from_row
 from .tables import (
+    attempts,
     attendance,
-    class_attempts,
-    class_drafts,
     courses,
+    drafts,
     enrolments,
     extra_time,
     grade_changes,
@@ -74,7 +74,7 @@ def _nothing_in(*tables: sa.Table) -> list[sa.ColumnElement[bool]]:
     return [~sa.exists().where(table.c.student_id == students.c.id) for table in tables]
 
 
-_WORK = (class_attempts, class_drafts, ticket_answers, extra_time, grade_changes)
+_WORK = (attempts, drafts, ticket_answers, extra_time, grade_changes)
 _IDLE_NEWCOMER = (
     students.c.joined_at == students.c.created_at,  # who was on a roster joins later
     students.c.roster_key.is_(None),
