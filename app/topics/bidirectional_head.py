@@ -18,13 +18,8 @@ TOPIC = Topic(
             "bidirectional-head",
             "bidirectional-head",
             after=("single-head",),
-            steps=(("queries", "weights", "output"),),
-        ),
-        LevelSpec(
-            "bidirectional-head-letters",
-            "bidirectional-head",
-            after=("bidirectional-head", "single-head-letters"),
-            steps=(("queries", "weights", "output"),),
+            # Only sheets on an image or on sound ask for the context, so the first step is one of theirs.
+            steps=(("queries", "context"), ("input", "weights", "output")),
         ),
     ),
 )

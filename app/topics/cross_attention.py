@@ -53,11 +53,5 @@ TOPIC = Topic(
             after=("single-head", "bidirectional-head"),
             steps=(("queries", "keys", "scores", "output"),),
         ),
-        LevelSpec(
-            "cross-attention-letters",
-            "cross-attention",
-            after=("cross-attention", "single-head-letters"),
-            steps=(("queries", "keys", "scores"),),
-        ),
     ),
 )

@@ -109,11 +109,5 @@ TOPIC = Topic(
             after=("single-head", "attention-layer"),
             steps=(("queries", "keys", "scores"), ("queries", "values", "output")),
         ),
-        LevelSpec(
-            "decode-step-letters",
-            "decode-step",
-            after=("decode-step", "attention-layer-letters"),
-            steps=(("queries", "keys", "scores"),),
-        ),
     ),
 )

@@ -56,11 +56,5 @@ TOPIC = Topic(
             after=("three-dimensions",),
             steps=(("queries_by_head", "scores", "joined_context"),),
         ),
-        LevelSpec(
-            "four-dimensions-letters",
-            "four-dimensions",
-            after=("four-dimensions", "three-dimensions-letters"),
-            steps=(("queries_by_head", "scores", "joined_context"),),
-        ),
     ),
 )

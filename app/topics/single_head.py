@@ -72,8 +72,5 @@ TOPIC = Topic(
             steps=(("input", "queries", "keys", "scores"), ("queries", "values", "weights", "output")),
             begins_whole=True,
         ),
-        LevelSpec(
-            "single-head-letters", "single-head", after=("single-head",), steps=(("queries", "scores", "output"),)
-        ),
     ),
 )

@@ -97,11 +97,5 @@ TOPIC = Topic(
             after=("attention-layer",),
             steps=(("queries", "split_queries", "queries_by_head"), ("keys_by_head", "scores", "joined_context")),
         ),
-        LevelSpec(
-            "three-dimensions-letters",
-            "three-dimensions",
-            after=("three-dimensions", "attention-layer-letters"),
-            steps=(("queries_by_head", "scores", "joined_context"),),
-        ),
     ),
 )
