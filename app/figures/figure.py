@@ -179,8 +179,8 @@ class Edge:
 
     blank: the box of the sheet that this length belongs to, None for a side that no box asks for, as of a single head.
     name: "tokens", "embedding" …, or "". letter: the matrix's, if its box is too small to hold it. shift: how far its
-    label is moved outwards, away from others. given: the number was not typed; the sheet's text states it. products: of
-    a flow (see Flow).
+    label is moved outwards, away from others. given: an axis of a plot, which has no length. products: of a flow (see
+    Flow).
     """
 
     blank: Blank | None

@@ -209,7 +209,6 @@ class Pen:
             name if is_named and shown == "label" else "",
             letter,
             shown=shown,
-            given=blank in self.shapes.facts,
             products=box.products,
         )
 

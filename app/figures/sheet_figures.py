@@ -28,6 +28,7 @@ def draw_figures(
     *,
     names_sizes: bool = True,
     shows_mismatches: bool = True,
+    explains: bool = True,
 ) -> tuple[Figure, ...]:
     """The figures of a sheet, in order, drawn from `answers`: what was typed into its boxes, without empty ones.
 
@@ -37,7 +38,8 @@ def draw_figures(
 
     Without `shows_mismatches`, and on a worksheet that shows none, lengths are drawn and not compared: neither with one
     another nor with what the sheet's text states. Unless `names_sizes`, nothing says by name or colour which of the
-    model's sizes a number is: only lengths, and what does not fit.
+    model's sizes a number is: only lengths, and what does not fit. Unless it `explains`, there are no captions
+    but those about the scale: the others answer boxes of some sheets, so they come after the first check.
     """
     sheet, plans = variant.worksheet, _plans(variant)
     if not sheet.show_drawing:
@@ -46,7 +48,7 @@ def draw_figures(
     if not plans:
         return bars
     shapes = TypedShapes.of(variant, answers, names_sizes, shows_mismatches)
-    return (*_lay_out(shapes, plans, Scale.fitting(scale, shapes, plans)), *bars)
+    return (*_lay_out(shapes, plans, Scale.fitting(scale, shapes, plans), explains=explains), *bars)
 
 
 def draw_side_by_side(
@@ -91,14 +93,14 @@ def _plans(variant: Variant) -> tuple[FigurePlan, ...]:
     return tuple(plan for plan in plans if plan.layout != "decks" or is_asked(plan))
 
 
-def _lay_out(shapes: TypedShapes, plans: tuple[FigurePlan, ...], scale: Scale) -> tuple[Figure, ...]:
-    """One figure for each plan, all in one `scale`.
+def _lay_out(shapes: TypedShapes, plans: tuple[FigurePlan, ...], scale: Scale, *, explains: bool) -> tuple[Figure, ...]:
+    """One figure for each plan, all in one `scale`, with its own captions if the drawing `explains`.
 
     The first figure in which something is longer than it is to scale has a caption about that, and so has the first
     with fewer cards than there are.
     """
     pen = _pen(shapes, scale)
-    figures = [_figure(pen, plan) for plan in plans]
+    figures = [_figure(pen, plan, explains=explains) for plan in plans]
     lengthened = [any(map(pen.sizes.lengthens, figure.tensors)) for figure in figures]
     thinned = [any(box.is_thinned for box in figure.boxes) for figure in figures]
     for key, holds in (("thinned", thinned), ("lengthened", lengthened)):
@@ -110,13 +112,14 @@ def _lay_out(shapes: TypedShapes, plans: tuple[FigurePlan, ...], scale: Scale) -
 
 
 def _pen(shapes: TypedShapes, scale: Scale) -> Pen:
-    """A pen for these shapes, and for the sizes of the input that the sheet's text states."""
-    shapes = shapes.with_facts()
     return Pen(shapes, MatrixSizes(shapes, scale))
 
 
-def _figure(pen: Pen, plan: FigurePlan) -> Figure:
-    """The figure of a plan with its texts; a caption mentions shortened sides if there are any."""
+def _figure(pen: Pen, plan: FigurePlan, *, explains: bool = True) -> Figure:
+    """The figure of a plan with its texts; a caption mentions shortened sides if there are any.
+
+    Unless it `explains`, that is its only caption.
+    """
     sketch, shapes = sketch_figure(pen, plan), pen.shapes
     is_shortened = any(box.gaps for box in sketch.boxes)
     shortened = (shapes.variant.wording.say("captions", "shortened"),) if is_shortened else ()
@@ -125,6 +128,6 @@ def _figure(pen: Pen, plan: FigurePlan) -> Figure:
         key=plan.key,
         frame=sketch.extent,
         alt_text=alt_text(shapes, plan, sketch.boxes),
-        captions=(*captions(shapes, plan), *shortened),
+        captions=(*(captions(shapes, plan, sketch.boxes) if explains else ()), *shortened),
         mismatches=tuple(mismatch_captions(shapes, plan)),
     )

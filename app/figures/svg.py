@@ -111,15 +111,12 @@ def _sign(sign: Sign, state: str) -> str:
 
 
 def _edge(edge: Edge, state: str) -> str:
-    """A side of a matrix with its label; its number, or "?", is data of the element.
-
-    The number is also "?" if the sheet's text states it. The label is left out if it is not to be shown.
-    """
+    """A side of a matrix with its label, which is left out if it is not to be shown; its number, or "?", is data."""
     shows = f" shows-{edge.shown}" if edge.shown != "label" else ""
     classes = f"{edge.kind} {edge.anchor}{'' if edge.label else ' bare'}{shows}{' given' * edge.given} {state}"
     blank = f' data-blank="{edge.blank}"' if edge.blank else ""
     (x1, y1), (x2, y2) = edge.start, edge.end
-    size = "?" if edge.given else escaped(edge.label) or "?"
+    size = escaped(edge.label) or "?"
     return (
         f'<g class="edge {classes}"{_product(edge.products)}{blank} data-size="{size}">'
         f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"/>'

@@ -131,10 +131,7 @@ def test_sides_have_what_was_typed_and_nothing_else(data: st.DataObject, scale: 
     variant = data.draw(st.sampled_from([LLAMA, GROUPED]))
     values = data.draw(typed(variant))
     for edge in (edge for figure in draw_figures(variant, values, scale) for edge in figure.edges):
-        if edge.blank in variant.blanks and edge.given:
-            assert edge.blank.tensor == "input"
-            assert edge.blank not in values
-        elif edge.blank in variant.blanks and edge.label:
+        if edge.blank in variant.blanks and edge.label:
             assert edge.label == (format_number(values[edge.blank]) if edge.blank in values else "?")
 
 
@@ -166,16 +163,36 @@ def test_right_answers_leave_no_mismatch(library: Library) -> None:
 
 
 def test_an_empty_sheet_is_drawn_open(library: Library) -> None:
-    """Nothing typed: of the input the sizes that the sheet's text tells; every other box is open and has no number."""
-    variant = library.variant("llama-7b")
-    (figure,) = draw_figures(variant, {})
-    assert {box.tensor for box in figure.boxes if not box.incomplete} == {"input"}
-    assert {edge.label for edge in figure.edges if edge.given} == {"100", "4096"}
-    assert {edge.label for edge in figure.edges if not edge.given} <= {"?", ""}
+    """Nothing typed: every matrix is open, of one size and without a lane, and every number is a question mark."""
+    (figure,) = draw_figures(library.variant("llama-7b"), {})
+    assert all(box.incomplete for box in figure.boxes)
+    assert len({box.rect[2:] for box in figure.boxes}) == 1
+    assert {edge.label for edge in figure.edges} <= {"?", ""}
+    assert figure.flow
+    assert not figure.flow.lanes
     assert not figure.mismatches
-    (untold,) = draw_figures(variant, {}, names_sizes=False)
-    assert all(box.incomplete for box in untold.boxes)
-    assert not any(edge.given for edge in untold.edges)
+
+
+def test_the_lane_is_where_rows_are_known(library: Library) -> None:
+    """Of the input alone, then of the queries too; never behind matrices whose rows are asked."""
+    variant = library.variant("llama-7b")
+    rows = {Blank("input", "rows"): 100}
+    for typed in (rows, rows | {Blank("queries", "rows"): 100}):
+        (figure,) = draw_figures(variant, typed)
+        assert figure.flow
+        known = {blank.tensor for blank in typed}
+        for key in LANE:
+            assert any(lane.holds(in_lane(figure, key).rect) for lane in figure.flow.lanes) == (key in known)
+
+
+def test_captions_come_after_the_first_check(library: Library) -> None:
+    """Before it, none but those about the scale; what the mask hides is said once weights are drawn."""
+    variant = library.variant("llama-7b")
+    (drawn,) = draw_figures(variant, sizes_by_blank(variant), explains=False)
+    (explained,) = draw_figures(variant, sizes_by_blank(variant))
+    (empty,) = draw_figures(variant, {})
+    assert drawn.captions == ()
+    assert len(explained.captions) == len(empty.captions) + 1
 
 
 def test_a_mismatch_is_drawn_and_named_by_what_was_typed(library: Library) -> None:

@@ -174,7 +174,7 @@ class _DeckFigure:
         """The first tensor of the sheet that is not fully answered, "" if there is none."""
         shapes = self.pen.shapes
         sides = ((key, shapes.table[key].sides) for key in shapes.variant.problem.rows)
-        return next((k for k, each in sides if any(s not in shapes.lengths or s in shapes.facts for s in each)), "")
+        return next((k for k, each in sides if any(s not in shapes.lengths for s in each)), "")
 
     def _frames(self, sketch: Sketch) -> Iterator[tuple[str, Rect]]:
         """Yield each result with the rectangle around it, its operands, their labels, and its signs and brackets.
