@@ -1,12 +1,13 @@
-"""One head as one drawing: X → V, K, Q → S → A → C → O in a lane of tokens, every matrix in it one row per token.
+"""One head as one drawing: X → Q, K, V → S → A → C → O in a lane of tokens, every matrix in it one row per token.
 
-Right operands are above or below their results in turn, so that no arc crosses another one or a number:
+Right operands are above or below their results in turn, so that no arc crosses a number; where several products have
+the same left operand, later arcs pass behind the right operands before them:
 
                  ┌─┐ ┌─┐ ┌─┐
                  │W│ │W│ │W│               ┌─┐
                  └─┘ └─┘ └─┘               │V│
         ┌──────┐ ┌─┐ ┌─┐ ┌─┐  ┌──┐   ┌──┐  └─┘ ┌──────┐
-    100 │  X   │ │V│ │K│ │Q│  │S │ → │A │  │C│ │  O   │
+    100 │  X   │ │Q│ │K│ │V│  │S │ → │A │  │C│ │  O   │
         └──────┘ └─┘ └─┘ └─┘  └──┘   └──┘  └─┘ └──────┘
           4096   128 128 128  100    100   128   4096
                               ┌──┐             ┌──────┐
@@ -235,7 +236,7 @@ class _Lane:
     def operands(self) -> dict[str, Box]:
         """The right operand above the lane or below it, by the product's result.
 
-        One below the lane begins under the numbers of the left operand and of the result.
+        One below the lane begins under the numbers from the left operand to the result.
         """
         operands = dict[str, Box]()
         for each in (product for product in self.products if product.right):
@@ -244,8 +245,9 @@ class _Lane:
             width, height = (rows, columns) if each.is_transposed else (columns, rows)
             y = -ABOVE_PX - height
             if not each.is_above:
-                boxes = [self.boxes[key].rect for key in (each.left, each.result)]
-                labels = [self.pen.label_box(edge) for key in (each.left, each.result) for edge in self.edges[key]]
+                keys = self.keys[self.keys.index(each.left) : self.keys.index(each.result) + 1]
+                boxes = [self.boxes[key].rect for key in keys]
+                labels = [self.pen.label_box(edge) for key in keys for edge in self.edges[key]]
                 y = max(self.height, *(rect.bottom for rect in (*boxes, *labels))) + BELOW_PX
             rect = Rect(0.0, y, width, height)
             operands[each.result] = self.pen.empty_box(
@@ -405,10 +407,7 @@ class _Lane:
     # Arcs and brackets
 
     def _arcs(self, product: _Product, columns: dict[str, Sketch]) -> Iterator[Arc]:
-        """Yield an arc between the inner sides of a product, to the shorter; one for all with the same left operand."""
-        sharing = [each.result for each in self.products if each.left == product.left]
-        if sharing[0] != product.result:
-            return
+        """Yield the arc between the inner sides of a product, to the shorter."""
         left, operand = columns[product.left].boxes[0].rect, columns[product.result].boxes[1].rect
         mismatch = self.pen.shapes.differ(*product.inner)
         shorter = min(left.width, operand.height) if mismatch else left.width
@@ -416,7 +415,7 @@ class _Lane:
         is_open = not all(blank in self.pen.shapes.lengths for blank in product.inner)
         near = self._near(product)
         ends = Point(left.right - shorter, near), Point(operand.x - BESIDE_PX, near + far)
-        yield Arc(*ends, product.is_above, mismatch, is_open, " ".join(sharing))
+        yield Arc(*ends, product.is_above, mismatch, is_open, product.result)
 
     def _row_brackets(self, box: Box) -> Iterator[MismatchBracket]:
         """Yield the bracket right of a matrix with more or fewer rows than the lane, if it is a mismatch."""

@@ -15,6 +15,7 @@ from app.figures.figure_layout import sketch_figure
 from app.figures.flow import differing_plan
 from app.figures.pen import Pen
 from app.figures.scale import MatrixSizes, Scale, ScaleName
+from app.figures.stripes import has_stripes, thickens
 from app.figures.typed_shapes import Answers, TypedShapes
 from app.sheets.variant import Variant
 from app.topics.registry import FIGURE_PLANS
@@ -48,6 +49,7 @@ def draw_figures(
     if not plans:
         return bars
     shapes = TypedShapes.of(variant, answers, names_sizes, shows_mismatches)
+    plans = tuple(plan for plan in plans if plan.layout != "stripes" or has_stripes(shapes, plan))
     return (*_lay_out(shapes, plans, Scale.fitting(scale, shapes, plans), explains=explains), *bars)
 
 
@@ -69,6 +71,7 @@ def draw_side_by_side(
     smaller = min((Scale.fitting(scale, shapes, plans) for shapes in both), key=lambda fitted: fitted.px_per_unit)
     first, second = (_pen(shapes, smaller) for shapes in both)
     lengths = (both[0].lengths, both[1].lengths)
+    plans = tuple(plan for plan in plans if plan.layout != "stripes")  # which have a scale of their own
     plans = tuple(differing_plan(first, plan, *lengths) if plan.layout == "flow" else plan for plan in plans)
     return (*_differing((_figure(first, plan), _figure(second, plan)) for plan in plans if plan.results), *bars)
 
@@ -101,7 +104,10 @@ def _lay_out(shapes: TypedShapes, plans: tuple[FigurePlan, ...], scale: Scale, *
     """
     pen = _pen(shapes, scale)
     figures = [_figure(pen, plan, explains=explains) for plan in plans]
-    lengthened = [any(map(pen.sizes.lengthens, figure.tensors)) for figure in figures]
+    lengthened = [
+        thickens(pen, plan) if plan.layout == "stripes" else any(map(pen.sizes.lengthens, figure.tensors))
+        for figure, plan in zip(figures, plans, strict=True)
+    ]
     thinned = [any(box.is_thinned for box in figure.boxes) for figure in figures]
     for key, holds in (("thinned", thinned), ("lengthened", lengthened)):
         if any(holds):
@@ -118,7 +124,8 @@ def _pen(shapes: TypedShapes, scale: Scale) -> Pen:
 def _figure(pen: Pen, plan: FigurePlan, *, explains: bool = True) -> Figure:
     """The figure of a plan with its texts; a caption mentions shortened sides if there are any.
 
-    Unless it `explains`, that is its only caption.
+    Unless it `explains`, that is its only caption, but for stripes, whose scale is their own. What does not fit is said
+    below the other figures, which have brackets.
     """
     sketch, shapes = sketch_figure(pen, plan), pen.shapes
     is_shortened = any(box.gaps for box in sketch.boxes)
@@ -128,6 +135,6 @@ def _figure(pen: Pen, plan: FigurePlan, *, explains: bool = True) -> Figure:
         key=plan.key,
         frame=sketch.extent,
         alt_text=alt_text(shapes, plan, sketch.boxes),
-        captions=(*(captions(shapes, plan, sketch.boxes) if explains else ()), *shortened),
-        mismatches=tuple(mismatch_captions(shapes, plan)),
+        captions=(*(captions(shapes, plan, sketch.boxes) if explains or plan.layout == "stripes" else ()), *shortened),
+        mismatches=tuple(mismatch_captions(shapes, plan)) if plan.layout != "stripes" else (),
     )

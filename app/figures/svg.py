@@ -41,7 +41,9 @@ def _elements(figure: Figure) -> Iterator[str]:
     for arc in figure.arcs:
         classes = "arc" + " mismatch" * arc.mismatch + " open" * arc.is_open
         yield f'<path class="{classes} {states.get(arc.products, "")}"{_product(arc.products)} d="{_arc_path(arc)}"/>'
-    yield from (f'<path class="pulled" d="{_areas([band])}"/>' for band in figure.pulled)
+    yield from (
+        f'<path class="pulled"{_product(each.products)} d="{_areas([each.corners])}"/>' for each in figure.pulled
+    )
     yield from (_matrix(each, states.get(each.products, "")) for each in figure.boxes)
     yield from (f'<rect class="needed" {_at(outline)}/>' for outline in figure.outlines)
     yield from (_sign(each, states.get(each.products, "")) for each in figure.signs)

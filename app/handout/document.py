@@ -351,7 +351,7 @@ def _figure(figure: Figure, splitter: SymbolSplitter, *, has_labels: bool) -> Ty
             {"text": sign.text, **sign.at._asdict(), "words": [{"y": y, "text": line} for y, line in sign.lines]}
             for sign in figure.signs
         ],
-        "pulled": figure.pulled,
+        "pulled": [each.corners for each in figure.pulled],
     }
 
 

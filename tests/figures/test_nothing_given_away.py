@@ -49,8 +49,9 @@ def with_other_sizes(variant: Variant) -> Variant:
         return variant
     sizes = {name: getattr(architecture, name) * factor for name, factor in zip(SIZES, (3, 5, 5, 11), strict=True)}
     extra = {name: size * 13 for name, size in architecture.extra.items() if name.startswith("d_")}
+    tokens = variant.tokens if "E" in variant.sizes else variant.tokens // 2  # which experts divide among themselves
     larger = replace(architecture, **sizes, extra={**architecture.extra, **extra})
-    return replace(variant, model=replace(variant.model, architecture=larger), tokens=variant.tokens // 2)
+    return replace(variant, model=replace(variant.model, architecture=larger), tokens=tokens)
 
 
 def check(variant: Variant) -> None:
