@@ -182,6 +182,7 @@ def drawn_sheet(asked: ClassSheetRequest, variant: Variant) -> Drawing | None:
         variant,
         asked.answers,
         asked.scale,
+        explains=rules.shows_marks_of_checks and asked.work.last is not None,
         names_sizes=rules.shows_marks_of_checks,
         shows_mismatches=rules.shows_mismatches,
     )
