@@ -7,21 +7,33 @@ one for each count and each tensor that needs its own, under its key; a topic ma
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, NamedTuple
 
-from app.algebra.expression import Expression
+from app.algebra.expression import Expression, ExpressionError
 from app.algebra.number_text import format_number
 from app.shapes.operation import Concat, Matmul, Operation, SelectRows, axes_in
 from app.shapes.table import MATRIX_FIELDS, Blank, Count, Tensor
 from app.sheets.formulas import write_formula
-from app.sheets.notation import Notation
+from app.sheets.notation import ONE_NAME, Notation, without_own_name
 from app.sheets.variant import Variant
 
 # Phrases that stay in a formula whose sizes are written as numbers: "2 · 100 · 4096 · 128, for each of 32 heads".
 _KEPT_PHRASES = ("for-each-of", "heads", "matrices", "rounded-down", "rounded-up", "byte", "bytes")
 _NAME = re.compile(r"\{([\w-]+)\}")
+_NUMBER = re.compile(r"\d+(?:,\d{3})*")
+MAX_SIZES_OF_CASE = 5
+CaseForm = Literal["working", "row", "side"]
+# Small numbers for sizes, unlike each other where models may have them so: what is divided comes to a whole number. The
+# second and third are for sheets that have a number of the first as an answer.
+_CASE = {
+    "N": 6, "M": 5, "B": 2, "W": 4, "i": 3, "d": 12, "H": 4, "G": 2, "d_h": 8, "d_v": 10, "d_ff": 20, "d_rot": 4,
+    "d_nope": 6, "d_rope": 2, "r_kv": 7, "r_q": 9, "r": 3, "V": 50, "L": 3, "L_exp": 2, "P": 30, "T": 2, "E": 4, "k": 2,
+    "d_exp": 14, "n_sh": 2, "d_sh": 15, "d_dense": 16, "d_emb": 5, "d_pool": 11, "d_proj": 13, "p": 3, "c": 3,
+    "labels": 7, "params": 100, "rest": 40, "m": 4, "g": 21, "percent": 150,
+}  # fmt: skip
+_SMALL_SIZES = tuple({symbol: factor * size for symbol, size in _CASE.items()} for factor in (1, 3, 5))
 
 
 class Reason(NamedTuple):
@@ -43,14 +55,50 @@ def row_reason(variant: Variant, key: str) -> Reason:
     Example: for the keys of LLaMA 7B, "100 × 128: one row for each token, and as many columns as W_K" and "(100 × 4096)
     · (4096 × 128) = 100 × 128".
     """
-    return _Writer(variant).reason(key)
+    return _Writer(variant, variant.sizes, in_letters=variant.worksheet.answers == "letters").reason(key)
+
+
+class SmallCase(NamedTuple):
+    """A row with other numbers, small enough for working it out by hand.
+
+    `sizes`: the number of each size, or of another count that it is worked out from, by symbol or key. `text`: the row
+    with these, "(6 × 12) · (12 × 8) = 6 × 8", or only one side of it, "8 columns".
+    """
+
+    sizes: Mapping[str, int]
+    text: str
+    is_side: bool = False
+
+
+def small_case(variant: Variant, blank: Blank) -> SmallCase | None:
+    """The row of a box in small numbers, none of which is a right answer on this sheet.
+
+    It has the working, unless that has such an answer or, on a sheet in symbols, would be the formula that is asked
+    for; if the whole shape has such an answer, too, it is that of one side. The case of a parameter's count is that
+    count. None if it depends on no size or on more than MAX_SIZES_OF_CASE, and if no such numbers are found.
+    """
+    asked = {format_number(number) for number in variant.problem.answers.values()}
+    shared = {symbol: ONE_NAME[symbol] for symbol in without_own_name(variant.sizes)}
+    forms: tuple[CaseForm, ...] = ("working", "row", "side")
+    for form in forms if variant.worksheet.answers == "numbers" else forms[1:]:
+        for sizes in _SMALL_SIZES:
+            numbers = {symbol: sizes[shared.get(symbol, symbol)] for symbol in sizes}  # G is H without grouped queries
+            case = _Writer(variant, numbers, in_letters=False).small_case(blank, form)
+            if case and asked.isdisjoint([*_NUMBER.findall(case.text), *map(format_number, case.sizes.values())]):
+                return case
+    return None
 
 
 @dataclass(frozen=True)
 class _Writer:
-    """Puts the reasons of one sheet together."""
+    """Puts the reasons of one sheet together, with `numbers` for its sizes or, `in_letters`, with symbols.
+
+    `numbers` may also have the keys of counts that others are worked out from, in place of what these come to.
+    """
 
     variant: Variant
+    numbers: Mapping[str, int]
+    in_letters: bool
 
     def reason(self, key: str) -> Reason:
         entry = self.variant.table.askable[key]
@@ -118,7 +166,7 @@ class _Writer:
     def _vector(self, length: Expression) -> str:
         """A length and what it is: "4096 numbers (the embedding dimension)", or "(H·d_head)" where no words say it."""
         meaning = self.variant.text.size_in_words(str(length))
-        if not meaning and not self._in_letters:
+        if not meaning and not self.in_letters:
             meaning = self.variant.notation.write(length)
         return self._say("vector-with-meaning" if meaning else "vector", length=self._amount(length), meaning=meaning)
 
@@ -144,7 +192,7 @@ class _Writer:
             return ""
         # A side that is worked out from sizes, such as half of what RoPE rotates.
         sums = (f"{self._in_numbers(length)} = {self._amount(length)}" for length in tensor.shape)
-        return next((each for each in sums if not self._in_letters and re.search(r"[/+]", each)), "")
+        return next((each for each in sums if not self.in_letters and re.search(r"[/+]", each)), "")
 
     def _multiplied(self, tensor: Tensor, operation: Matmul) -> str:
         """The shapes of a product, "(100 × 4096) · (4096 × 128) = 100 × 128": of one head where a side holds several.
@@ -191,51 +239,110 @@ class _Writer:
         If it has words for what is multiplied, the count is worked out from its parts instead, or else from the sizes,
         as a sum of products. In symbols it is the formula and what it comes to.
         """
-        if self._in_letters:
+        if self.in_letters:
             formula, answer = write_formula(self.variant, count.key), self.variant.notation.write(count.total)
             return f"{formula} = {answer}" if formula not in ("", answer) else ""
-        total = count.size("count", self.variant.sizes)
         phrases = self.variant.wording.phrases(self.variant.worksheet.tokens_are)
-        kept = {name: phrases[name] for name in _KEPT_PHRASES}
-        numbers = {name: self._named(name) for name in _NAME.findall(count.formula) if name not in kept}
-        if numbers and all(numbers.values()):
-            text = _NAME.sub(lambda match: {**kept, **numbers}[match[1]], count.formula)
+        total = self._total(count)
+        if self._names(count.formula):
+            numbers = {
+                name: phrases[name] if name in _KEPT_PHRASES else self._named(name)
+                for name in _NAME.findall(count.formula)
+            }
+            text = _NAME.sub(lambda match: numbers[match[1]], count.formula)
         else:
             made_from = count.made_from
             parts = {part: self._named(part) for part in made_from.parts} if made_from else {}
             formula = made_from.formula if made_from else count.total
             text = self._in_numbers(formula, {"parts": " + ".join(parts.values()), **parts})
-            if count.rounded != "never" and count.total.value(self.variant.sizes) != total:
+            if count.rounded != "never" and count.total.value(self.numbers) != total:
                 text = f"{text}, {phrases[f'rounded-{count.rounded}']}"
         return f"{text} = {format_number(total)}" if text != format_number(total) else ""
 
+    def _names(self, formula: str) -> list[str]:
+        """The sizes, counts and matrices that a formula is of; empty if it also has words for what is multiplied."""
+        names = [name for name in _NAME.findall(formula) if name not in _KEPT_PHRASES]
+        return names if all(map(self._named, names)) else []
+
     def _named(self, name: str) -> str:
         """The number of a size, a count or a matrix of the table; "" for any other name."""
-        if name in self.variant.sizes:
-            return format_number(self.variant.sizes[name])
+        if name in self.numbers:
+            return format_number(self.numbers[name])
         entry = self.variant.table.askable.get(name) or self.variant.table.by_key.get(name)
-        return format_number(entry.size("count", self.variant.sizes)) if entry else ""
+        if entry is None:
+            return ""
+        return format_number(self._total(entry) if isinstance(entry, Count) else entry.size("count", self.numbers))
+
+    def _total(self, count: Count) -> int:
+        """What a count comes to with these numbers, those of its parts included; ExpressionError if it isn't whole."""
+        made_from = count.made_from
+        if made_from and self.numbers.keys() >= set(made_from.parts):
+            total = made_from.number(self.numbers, {part: self.numbers[part] for part in made_from.parts})
+            if total is not None:
+                return total
+        return count.size("count", self.numbers)
+
+    # A small case
+
+    def small_case(self, blank: Blank, form: CaseForm) -> SmallCase | None:
+        """The row of a box with these numbers, in one form; None if one isn't whole; see `small_case`."""
+        entry = self.variant.table.askable[blank.tensor]
+        try:
+            if isinstance(entry, Count):
+                return self._count_in_small(entry, form)
+            return self._tensor_in_small(entry, blank, form)
+        except ExpressionError:
+            return None
+
+    def _tensor_in_small(self, tensor: Tensor, blank: Blank, form: CaseForm) -> SmallCase | None:
+        """The product that a tensor comes from, its shape or one side, or how many parameters there are."""
+        if blank.field == "count":
+            whole = tensor.expression("count")
+            text = self._equation(tensor.shape, " · ", whole) if form == "working" else self._amount(whole)
+            return self._case(whole.symbols, text)
+        if form == "side":
+            length = self.variant.wording.axes[self.variant.column_of(blank)].length
+            case = self._case(self._expression(blank).symbols, length.format(length=self._length(blank)))
+            return case and case._replace(is_side=True)
+        is_product = isinstance(tensor.made_by, Matmul) and form == "working"
+        sides = [group[0] for group in tensor.equal_sides.values()] if is_product else tensor.sides
+        shape = self._written([self._length(side) for side in self._in_order(tensor)])
+        symbols = {symbol for side in sides for symbol in self._expression(side).symbols}
+        return self._case(symbols, self._working(tensor) if is_product else shape)
+
+    def _count_in_small(self, count: Count, form: CaseForm) -> SmallCase | None:
+        """What a count comes to, or its sum, with small numbers for the sizes and counts that its formula names."""
+        names = self._names(count.formula)
+        if form != "working" or not names:
+            result = format_number(count.size("count", self.numbers))
+            return self._case(count.total.symbols, (form == "working" and self._sum(count)) or result)
+        table = self.variant.table.askable
+        parts = dict.fromkeys(name for name in names if name in table and table[name].expression("count").symbols)
+        numbers = {**self.numbers, **{part: 10 * at for at, part in enumerate(parts, start=2)}}
+        writer = replace(self, numbers=numbers)
+        return writer._case(names, writer._sum(count) or format_number(writer._total(count)))
+
+    def _case(self, names: Iterable[str], text: str) -> SmallCase | None:
+        """The case of these names, sizes of one name only once and in the order of the wording."""
+        sharing = without_own_name(self.variant.sizes)
+        used = {ONE_NAME[name] if name in sharing else name for name in names}
+        sizes = {name: number for name, number in self.numbers.items() if name in used}
+        return SmallCase(sizes, text) if 0 < len(sizes) <= MAX_SIZES_OF_CASE else None
 
     # Words and numbers
 
-    @property
-    def _in_letters(self) -> bool:
-        return self.variant.worksheet.answers == "letters"
-
     def _amount(self, length: Expression) -> str:
         """A length as a number, or in symbols on a sheet that is answered in symbols."""
-        return (
-            self.variant.notation.write(length) if self._in_letters else format_number(length.size(self.variant.sizes))
-        )
+        return self.variant.notation.write(length) if self.in_letters else format_number(length.size(self.numbers))
 
     def _in_numbers(self, expression: Expression, more: Mapping[str, str] = {}) -> str:
         """A sum of products with each size as its number, "64/2 + 2"; `more` are further symbols and their numbers."""
-        sizes = {symbol: format_number(size) for symbol, size in self.variant.sizes.items()}
+        sizes = {symbol: format_number(size) for symbol, size in self.numbers.items()}
         return Notation({}, {**sizes, **more}).write(expression).replace("·", " · ")
 
     def _equation(self, parts: Sequence[Expression], sign: str, whole: Expression) -> str:
         """The parts put together, "32 · 128 = 4096"; "" in symbols, where both sides would be the same."""
-        if self._in_letters:
+        if self.in_letters:
             return ""
         return f"{sign.join(_in_brackets(self._amount(part)) for part in parts)} = {self._amount(whole)}"
 
