@@ -18,10 +18,10 @@ from app.secret_key import SecretKey
 from .courses import Course
 from .queries import OpenDatabase, QueryBase, batches, columns, from_row
 from .tables import (
+    attempts,
     attendance,
-    class_attempts,
-    class_drafts,
     courses,
+    drafts,
     enrolments,
     extra_time,
     grade_changes,
@@ -74,7 +74,7 @@ def _nothing_in(*tables: sa.Table) -> list[sa.ColumnElement[bool]]:
     return [~sa.exists().where(table.c.student_id == students.c.id) for table in tables]
 
 
-_WORK = (class_attempts, class_drafts, ticket_answers, extra_time, grade_changes)
+_WORK = (attempts, drafts, ticket_answers, extra_time, grade_changes)
 _IDLE_NEWCOMER = (
     students.c.joined_at == students.c.created_at,  # who was on a roster joins later
     students.c.roster_key.is_(None),
@@ -115,9 +115,10 @@ class Roster(QueryBase):
                              "import_key": import_key})  # fmt: skip
             if not rows:
                 return 0
-            # Somebody may join under one of these names at this moment.
-            insert = self._insert_into(students).on_conflict_do_nothing().returning(students.c.id)
-            return len(connection.execute(insert, rows).all())
+            # Somebody may join under one of these names at this moment. Counting takes less than returning each id.
+            connection.execute(self._insert_into(students).on_conflict_do_nothing(), rows)
+            added = sa.select(sa.func.count()).where(students.c.course_id == course.id)
+            return connection.scalar(added.where(students.c.import_key == import_key)) or 0
 
     def last_import(self, course: Course) -> RosterImport | None:
         """The newest import of a course, with those of its students who are still on the roster; None for none."""

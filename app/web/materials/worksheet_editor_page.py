@@ -64,6 +64,7 @@ router = APIRouter(include_in_schema=False)
 Entry = TypeVar("Entry", QuestionTexts, MisconceptionTexts)
 FIRST_TOPIC = next(iter(TOPICS))
 MAX_TOLD = 200  # characters of a setting in the list of differences
+_LONG_TEXTS = ("boxes", "explanation", "model_answer")  # fields of entries that may have several lines
 
 
 @router.get("/worksheets/new")
@@ -178,7 +179,9 @@ def _form_texts(form: FormReader) -> EditorTexts:
         rows_of=form.single_line("rows_of"),
         models=_keys(form, "models"),
         hidden_facts=tuple(fact for fact in _keys(form, "fact") if fact not in stated),
-        questions=_entries(form, QuestionTexts, {"key": "question_key", "text": "question"}),
+        questions=_entries(
+            form, QuestionTexts, {"key": "question_key", "text": "question", "model_answer": "question_answer"}
+        ),
         misconceptions=_entries(
             form,
             MisconceptionTexts,
@@ -200,11 +203,14 @@ def _row_texts(form: FormReader, key: str, asked: bool) -> RowTexts:
 def _entries(form: FormReader, make: Callable[..., Entry], names: Mapping[str, str]) -> tuple[Entry, ...]:
     """The entries of a list; in the form, each field of an entry is sent once per entry, under its name in `names`.
 
-    Boxes and explanations may have several lines. If some field was sent less often, the last entries are dropped.
+    Boxes, explanations and model answers may have several lines. If some field was sent less often, the last entries
+    are dropped.
     """
     columns = [
         [
-            clean_lines(text, MAX_BODY).strip() if field in ("boxes", "explanation") else clean_line(text)
+            clean_lines(text, MAX_BODY).strip()
+            if field in ("boxes", "explanation", "model_answer")
+            else clean_line(text)
             for text in form.all(name, MAX_BODY)
         ]
         for field, name in names.items()

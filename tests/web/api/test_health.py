@@ -18,7 +18,7 @@ from starlette.testclient import TestClient
 from app.settings import Settings
 from app.store import Activity, Student, limits, people
 from app.store.queries import utc_now
-from app.store.tables import class_drafts
+from app.store.tables import drafts
 from app.web.shared import errors
 from tests.helpers.running_app import make_app
 from tests.helpers.school import School
@@ -93,9 +93,9 @@ def newcomer_is_absent(school: School, activity: Activity) -> bool:
 def fill_pages(school: School, activity: Activity, student: Student) -> None:
     """Leave no room for another draft in the pages that the database has."""
     row = {"activity_id": activity.id, "student_id": student.id, "sheet_key": "filler", "answers": {"a": "1" * 3500},
-           "version": 1, "variant": {}, "saved_at": utc_now()}  # fmt: skip
+           "version": 1, "variant": {}, "saved_at": utc_now(), "stamps": {}}  # fmt: skip
     with school.store.engine.begin() as connection:
-        connection.execute(sa.insert(class_drafts).values(row))
+        connection.execute(sa.insert(drafts).values(row))
     with school.store.engine.connect() as connection:
         connection.execution_options(isolation_level="AUTOCOMMIT").exec_driver_sql("VACUUM")
 
