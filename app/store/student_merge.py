@@ -215,7 +215,7 @@ def _combined_draft(ours: Any, theirs: Any) -> dict[str, Any]:
     for page, number in newer.stamps.items():
         pages[page] = max(number, pages.pop(page, 0))  # after the pages of the older one, which saved earlier
     version = max(older.version, newer.version) + 1
-    same = {name: getattr(newer, name) for name in ("variant", "saved_at")}
+    same = {name: getattr(newer, name) for name in ("variant", "model_key", "saved_at")}
     return {**same, "answers": answers, "stamps": pages, "version": version}
 
 
