@@ -17,9 +17,9 @@ from app.activities.work import (
     Answers,
     Attempt,
     Draft,
+    Edit,
     Graded,
     NewAttempt,
-    Stamp,
     UnfinishedWork,
     VariantSizes,
     WorkChangedError,
@@ -59,7 +59,7 @@ class SentSheet:
     """
 
     answers: Answers
-    edits: Mapping[str, Stamp] | None = None
+    edits: Mapping[str, Edit] | None = None
     request_id: str = ""
     rules_changed: bool = False
     asks_about_empty: bool = False

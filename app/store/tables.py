@@ -335,7 +335,7 @@ drafts = Table(
     Column("version", BigInteger, nullable=False),  # counts the saves that were merged into it
     Column("variant", JSON, nullable=False),  # model, tokens, decoder_tokens
     Column("saved_at", UtcDateTime, nullable=False),
-    Column("stamps", JSON, nullable=False),  # by page of a browser: the highest number of a change taken from it
+    Column("tab_versions", JSON, nullable=False),  # by tab of a browser: the highest number of an edit taken from it
     CheckConstraint(_ONE_OWNER, name="owner"),
     sqlite_autoincrement=True,
 )

@@ -21,9 +21,9 @@ from app.activities.work import (
     Answers,
     ClassSheetKey,
     Draft,
+    Edit,
     Graded,
     NewAttempt,
-    Stamp,
     StudentDraft,
     UnfinishedWork,
     VariantSizes,
@@ -313,10 +313,10 @@ def test_a_box_that_another_tab_has_changed_counts_as_it_is_stored() -> None:
 
         @property
         def draft(self) -> Draft:
-            return Draft({**RIGHT, "queries.columns": "5"}, 3, SIZES, pages={"othertab": 2})
+            return Draft({**RIGHT, "queries.columns": "5"}, 3, SIZES, {"othertab": 2})
 
     work = Drafted(STUDENT_SHEET, (), OPENS)
-    sent = SentSheet({**NOTHING, "queries.columns": "128"}, {"queries.columns": Stamp("thistab1", 1)}, "form.1")
+    sent = SentSheet({**NOTHING, "queries.columns": "128"}, {"queries.columns": Edit("thistab1", 1)}, "form.1")
     outcome, _ = perform(sheet_actions.check, SHEET, work, rules_at(MOMENTS["as it opens"]), sent)
     assert outcome.attempt
     assert outcome.attempt.answers == RIGHT
@@ -327,10 +327,10 @@ def test_a_box_that_another_tab_has_changed_counts_as_it_is_stored() -> None:
 @pytest.mark.parametrize("action", [sheet_actions.save, sheet_actions.check, sheet_actions.hand_in])
 def test_the_edits_of_a_form_are_stored_with_its_texts(action: Action) -> None:
     """Also by the first form of a sheet: the page would otherwise take what it typed for unsaved."""
-    edits = {"queries.rows": Stamp("thistab1", 1)}
+    edits = {"queries.rows": Edit("thistab1", 1)}
     outcome = action(SHEET, work_after(NOTHING_DONE), rules_at(MOMENTS["as it opens"]), SentSheet(RIGHT, edits))
     assert outcome.draft
-    assert (outcome.draft.answers["queries.rows"], outcome.draft.pages) == ("100", {"thistab1": 1})
+    assert (outcome.draft.answers["queries.rows"], outcome.draft.tab_versions) == ("100", {"thistab1": 1})
 
 
 # Auto-submission

@@ -109,7 +109,7 @@ def test_the_check_finds_what_is_lost_doubled_or_changed(lesson: Lesson, class_:
     ids = {student.name: student.id for student in store.roster.students(course)}
     first, second, third = (ids[student.name] for student in class_[:3])
     with store.engine.begin() as connection:
-        connection.execute(sa.update(drafts).where(drafts.c.student_id == first).values(stamps={}))
+        connection.execute(sa.update(drafts).where(drafts.c.student_id == first).values(tab_versions={}))
         row = connection.execute(sa.select(attempts).where(attempts.c.student_id == second)).one()
         connection.execute(sa.insert(attempts).values({**row._mapping, "id": None, "client_id": "another"}))
         connection.execute(sa.update(drafts).where(drafts.c.student_id == third).values(answers={}))

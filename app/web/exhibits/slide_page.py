@@ -351,12 +351,12 @@ def _take_over(slide: _Slide) -> TakeOver | None:
     boxes = _result_boxes(slide)
     if not boxes or not boxes.keys() <= slide.variant.blanks_by_name.keys():
         return None
-    page = token_hex(8)  # as if a page of its own had changed these two boxes
+    tab = token_hex(8)  # as if another tab had edited these two boxes
     fields = {"worksheet": slide.worksheet.key, "model": slide.variant.model.key, "tokens": str(slide.variant.tokens)}
     fields |= {name: slide.wanted[name] for name in ("decoded", "practice") if name in slide.wanted}
     if slide.class_sheet:
         fields = {}
-    fields["stamps"] = " ".join(f"{box}:{page}:{number}" for number, box in enumerate(boxes, 1))
+    fields["edits"] = " ".join(f"{box}:{tab}:{number}" for number, box in enumerate(boxes, 1))
     fields |= boxes
     result = next(iter(boxes)).partition(".")[0]
     text = _("Put {shape} into the boxes of {result}")
