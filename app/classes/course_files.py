@@ -282,7 +282,7 @@ def _practised(record: str | None) -> CsvRow:
     """Level, number of sheets and of right sheets in a stored practice record; three empty cells for None."""
     if record is None:
         return (None, None, None)
-    level, results = (json.loads(record)[place] for place in (2, 4))  # see write_record in app/practice/record.py
+    level, results = (json.loads(record)[place] for place in (2, 5))  # see write_record in app/practice/record.py
     return (level, len(results), sum(isinstance(result, str) for result in results))
 
 

@@ -125,10 +125,11 @@ class Regrading:
         fingerprint: str,
         basis: Basis = "frozen",
     ) -> RegradePreview | None:
-        """Make the changes of the preview with this fingerprint, log them, and return it; the old marks are kept.
+        """Make the changes of the preview with this fingerprint, and return it; the old marks are kept.
 
         None, and nothing changes, if a regrade would now change something else than that preview said. The last check
-        and the change are one transaction with the activity locked. Without changes, nothing is logged.
+        and the changes are one transaction with the activity locked and an entry in the audit log, unless nothing
+        changes.
         """
         state = _state(library, store, activity, basis)
         preview = self._cached_preview(state, library, store, activity)

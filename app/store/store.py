@@ -25,7 +25,7 @@ from .database import migration_transaction, open_engine, prepare_tables
 from .exit_tickets import ExitTickets
 from .grades import Grades
 from .jobs import JobTable
-from .limits import tolerated_failure
+from .limits import check_room, tolerated_failure
 from .live import Live
 from .materials import Materials
 from .people import People
@@ -119,9 +119,13 @@ class Store(QueryBase):
             self._commits.lock.close()
 
     def check_writable(self) -> None:
-        """Write and commit one row as it is; raises SQLAlchemyError if the database cannot."""
-        version = sa.table("alembic_version", sa.column("version_num"))
-        self._execute(sa.update(version).values(version_num=version.c.version_num))
+        """Raise SQLAlchemyError if the database takes nothing in; nothing is written.
+
+        An UPDATE that no row meets needs all that a write needs, but for room. An SQLite file must have room left; how
+        much PostgreSQL has, a client cannot ask.
+        """
+        self._execute(sa.update(visitors).where(sa.false()).values(token_hash=""))
+        check_room(self.engine)
 
     # Visitors
 
@@ -143,18 +147,15 @@ class Store(QueryBase):
 
     # Runs of a head
 
-    def add_run(
-        self,
-        answers: Answers,
-        frozen: Mapping[str, Any],
-        activity_id: int | None = None,
-        snapshots: Iterable[Snapshot] = (),
-    ) -> Run:
-        """Store a run that has not finished; its id is 96 random bits, since knowing it is enough to see the run.
+    def new_run(self, answers: Answers, frozen: Mapping[str, Any], activity_id: int | None = None) -> Run:
+        """A run that has not finished, to be stored by `add_run`; `frozen` is what it stores of its sheet.
 
-        `frozen` is what it stores of its sheet, `snapshots` the texts that this names.
+        Its id is 96 random bits, since knowing it is enough to see the run.
         """
-        run = Run(secrets.token_urlsafe(12), answers, frozen, None, None, self.now(), activity_id)
+        return Run(secrets.token_urlsafe(12), answers, frozen, None, None, self.now(), activity_id)
+
+    def add_run(self, run: Run, snapshots: Iterable[Snapshot] = ()) -> Run:
+        """Store a new run, and return it; `snapshots` are the texts that its `frozen` names."""
         with self.transaction() as connection:
             keep_snapshots(connection, self._insert_into, snapshots, run.created_at)
             row = {name: value for name, value in vars(run).items() if value is not None}

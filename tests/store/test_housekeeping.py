@@ -86,6 +86,6 @@ def test_no_statement_is_cut_short(new_postgres_database: str, tmp_path: Path) -
 def expire_runs(store: Store, count: int) -> None:
     """Add runs that were made more than a week ago."""
     for _ in range(count):
-        store.add_run({}, {})
+        store.add_run(store.new_run({}, {}))
     with store.engine.begin() as connection:
         connection.execute(sa.update(runs).values(created_at=utc_now() - timedelta(days=8)))

@@ -135,3 +135,15 @@ def test_students_are_sorted_by_name_alike_on_both_databases(store: Store) -> No
     names = ["Zoë", "zoe", "ada", "Ada B", "Émile", "李小龍", "o'Brien", "Ole", "ﬁ", "Straße", "_x"]
     store.roster.add_students(course, [(name, None) for name in names])
     assert [each.name for each in store.roster.students(course)] == sorted(names, key=name_key)
+
+
+def test_a_page_of_a_roster_is_read_alone(store: Store) -> None:
+    """In the order of all, with the number of all and of those who have joined."""
+    where = course(store)
+    store.roster.add_students(where, [(f"Student {number:02}", f"{number}") for number in range(25)])
+    enrol_student(store, where, "Kim")
+    everybody = store.roster.students(where)
+    assert [store.roster.students(where, start, 10) for start in (0, 10, 20)] == [
+        everybody[start : start + 10] for start in (0, 10, 20)
+    ]
+    assert store.roster.count(where) == (26, 1)

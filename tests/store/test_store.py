@@ -27,7 +27,18 @@ ODD = {"queries.rows": "4 096 × 2\u2009", "keys.rows": "\x00", "values.rows": "
 def test_the_store_stands_on_the_database_it_was_given(store: Store, database_url: str) -> None:
     """One of the two runs is on SQLite, the other on PostgreSQL."""
     assert store.engine.dialect.name == database_url.partition(":")[0].partition("+")[0]
-    store.check_writable()
+
+
+def test_whether_it_can_be_written_to_is_found_without_writing(store: Store) -> None:
+    """PostgreSQL gives no number to a transaction that writes nothing; SQLite counts the changes of the file."""
+    is_sqlite = store.engine.dialect.name == "sqlite"
+    asked = "PRAGMA data_version" if is_sqlite else "SELECT pg_snapshot_xmax(pg_current_snapshot())::text"
+    with store.single_engine.connect() as other:
+        before = other.exec_driver_sql(asked).scalar()
+        store.check_writable()
+        assert other.exec_driver_sql(asked).scalar() == before
+        store.add_visitor()
+        assert other.exec_driver_sql(asked).scalar() != before
 
 
 def test_a_visitor_is_found_by_their_token_alone(store: Store) -> None:
@@ -52,7 +63,7 @@ def test_tokens_are_not_stored_in_clear(store: Store) -> None:
 
 def test_a_run_is_waiting_until_it_is_finished(store: Store) -> None:
     """A new run has neither result nor problem, and knows since when it waits."""
-    run = store.add_run(ODD, {})
+    run = store.add_run(store.new_run(ODD, {}))
     found = store.find_run(run.id)
     assert found == run
     assert not run.finished
@@ -61,7 +72,7 @@ def test_a_run_is_waiting_until_it_is_finished(store: Store) -> None:
 
 def test_a_finished_run_has_its_result(store: Store) -> None:
     """Nested data come back as they were given, numbers as numbers."""
-    run = store.add_run({}, {})
+    run = store.add_run(store.new_run({}, {}))
     result = {"shapes": {"queries": [100, 128]}, "milliseconds": 5.25, "row_sums": None, "agrees": True}
     store.finish_run(run.id, result)
     found = store.find_run(run.id)
@@ -71,7 +82,7 @@ def test_a_finished_run_has_its_result(store: Store) -> None:
 
 def test_a_run_that_failed_has_its_sentence(store: Store) -> None:
     """A problem finishes a run as a result does."""
-    run = store.add_run({}, {})
+    run = store.add_run(store.new_run({}, {}))
     store.finish_run(run.id, None, "It took too long.")
     found = store.find_run(run.id)
     assert found is not None
@@ -80,7 +91,7 @@ def test_a_run_that_failed_has_its_sentence(store: Store) -> None:
 
 def test_runs_have_ids_that_cannot_be_guessed(store: Store) -> None:
     """96 random bits each; an id that was not given out finds nothing, whatever characters it has."""
-    ids = {store.add_run({}, {}).id for _ in range(20)}
+    ids = {store.add_run(store.new_run({}, {})).id for _ in range(20)}
     assert len(ids) == 20
     assert {len(run_id) for run_id in ids} == {16}
     for other in ("", "1", "x" * 10_000, "é🙂", "a\x00b"):

@@ -120,7 +120,8 @@ def _change_points(
     points: float | None,
     reason: str,
 ) -> None:
-    """Store a change of a student's points with the score that counted before, and log it, in one transaction.
+    """Store a change of a student's points with the score that counted before, and record it in the audit log, in one
+    transaction.
 
     Does nothing if the activity is deleted or no longer graded, or if there is nothing to undo.
     """

@@ -319,7 +319,7 @@ def test_a_run_lost_with_the_server_says_so(client: TestClient, runner: FakeRunn
     address = client.post("/runs", data=form, follow_redirects=False).headers["location"]
     finished_run(client, address)
     ended = store.find_run(address.rpartition("/")[2])
-    lost = store.add_run({}, ended.frozen)
+    lost = store.add_run(store.new_run({}, ended.frozen))
     assert "This run was lost" in client.get(f"/runs/{lost.id}").text
     assert "PyTorch agrees" in client.get(address).text
 
@@ -368,7 +368,7 @@ def test_a_run_whose_end_cannot_be_stored_says_so_at_once(
 
 def test_a_long_problem_is_cut_and_stored(store: Store) -> None:
     """PostgreSQL refuses a longer text than its column has room for."""
-    run = store.add_run({}, {})
+    run = store.add_run(store.new_run({}, {}))
     store.finish_run(run.id, None, "x" * 900)
     stored = store.find_run(run.id)
     assert stored

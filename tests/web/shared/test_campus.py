@@ -364,7 +364,7 @@ def test_what_is_of_no_more_use_goes_and_everything_else_stays(store: Store) -> 
     store.roster.enrol_new_student(course, "Kim", enrolled.id)
     for visitor in (forgotten, active):
         record(store, PracticeSheetKey(visitor.id, "s"), {})
-    old_run, new_run = store.add_run({}, {}), store.add_run({}, {})
+    old_run, new_run = store.add_run(store.new_run({}, {})), store.add_run(store.new_run({}, {}))
     store.people.open_session(teacher)
     store.people.add_link("invite", "bo@example.org")
     store.audit_log.record(teacher, AuditAction.SIGNED_IN)
