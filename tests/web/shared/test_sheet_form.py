@@ -34,7 +34,7 @@ def test_a_drawing_is_kept_for_equal_sheets_alone(library: Library) -> None:
 
 
 @pytest.mark.parametrize("piece", ["a", "a:", "a.b:aaaaaaaa", ":", "a:aaaaaaaa:1", "queries.rows:k3x9v2aa:1 "])
-def test_a_long_list_of_stamps_takes_no_time(library: Library, piece: str) -> None:
+def test_a_long_list_of_edits_takes_no_time(library: Library, piece: str) -> None:
     """A name without a colon was looked at from each of its letters on: 40,000 of them took seconds."""
     form = FormReader(FormData([("edits", piece * 40_000)]))
     assert processor_time_s(lambda: read_edits(form, library.variant("llama-7b"))) < 0.5
