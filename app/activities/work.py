@@ -86,7 +86,7 @@ class UnfinishedWork:
     """A draft, and the attempts on the same sheet: how many there are, and the id and answers of the last one.
 
     The id is 0, and `last_answers` and `last_at` are None, before the first attempt. `handed_in_on_time`: the student
-    has handed one in, not late; none that was taken in at closing.
+    has handed one in, not late; none that was auto-submitted at closing.
     """
 
     draft: StudentDraft
@@ -136,7 +136,7 @@ class NewAttempt:
     client_id: str = ""
     handed_in: bool = False
     late: bool = False
-    taken_in: bool = False
+    auto_submitted: bool = False
 
     def stored(self, key: SheetKey, attempt_id: int, at: datetime) -> Attempt:
         """The attempt as it is stored under a key with that id at that time."""
@@ -151,7 +151,7 @@ class NewAttempt:
             handed_in=self.handed_in,
             created_at=at,
             marked_by=key.sheet_key,
-            taken_in=self.taken_in,
+            auto_submitted=self.auto_submitted,
             late=self.late,
         )
 
@@ -164,8 +164,8 @@ class Attempt:
     of the marks is stored.
 
     `marked_by` is the sheet key (`FrozenWorksheet.sheet_key`) of the worksheet definition that gave the stored marks:
-    the attempt's own `sheet_key` until a regrade marks it by a corrected definition. `taken_in`: it was a draft when
-    the activity closed. `late`: it was made in the late window, or after answers had been shown.
+    the attempt's own `sheet_key` until a regrade marks it by a corrected definition. `auto_submitted`: it was a draft
+    when the activity closed. `late`: it was made in the late window, or after answers had been shown.
     """
 
     id: int
@@ -184,7 +184,7 @@ class Attempt:
     handed_in: bool
     created_at: datetime
     marked_by: str
-    taken_in: bool = False
+    auto_submitted: bool = False
     late: bool = False
 
 

@@ -112,7 +112,7 @@ _ON_SHEET = (
     attempts.c.activity_id == drafts.c.activity_id,
     attempts.c.sheet_key == drafts.c.sheet_key,
 )
-_ON_TIME = (attempts.c.handed_in, ~attempts.c.taken_in, ~attempts.c.late)
+_ON_TIME = (attempts.c.handed_in, ~attempts.c.auto_submitted, ~attempts.c.late)
 _LAST_ID = sa.select(sa.func.max(attempts.c.id)).where(*_ON_SHEET).scalar_subquery()
 _LAST = attempts.alias()
 _DRAFTS_BESIDE_ATTEMPTS = (
@@ -321,7 +321,7 @@ class Classwork(QueryBase):
         count = sa.select(sa.func.count(drafts.c.student_id.distinct()))
         return int(self._fetch_one(count.where(*on_sheets, ~handed_in))[0])
 
-    # Drafts that are taken in when an activity has ended
+    # Drafts that are auto-submitted when an activity has ended
 
     def students_with_drafts(self, activity_id: int) -> tuple[int, ...]:
         """The ids of the students who have a draft in an activity, in ascending order."""

@@ -238,7 +238,7 @@ def _remark(last: Attempt) -> str:
     """What became of an attempt whose marks are not shown."""
     if not last.handed_in:
         return ""
-    return _("Taken in at closing.") if last.taken_in else _("Handed in.")
+    return _("Auto-submitted at closing.") if last.auto_submitted else _("Handed in.")
 
 
 def _notice(asked: ClassSheetRequest, marked: Variant) -> str:

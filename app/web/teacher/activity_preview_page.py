@@ -215,8 +215,10 @@ def _at_a_time(activity: Activity, now: datetime, *, closed: bool) -> Activity:
     if closed:
         closes_at = now - timedelta(minutes=plan.policies.late_minutes) - 2 * GRACE
     plan = replace(plan, opens_at=None, closes_at=closes_at)
-    taken_at = now if closed else None
-    return replace(activity, state="open", plan=plan, longest_extra=0, answers_shown_at=None, drafts_taken_at=taken_at)
+    submitted_at = now if closed else None
+    return replace(
+        activity, state="open", plan=plan, longest_extra=0, answers_shown_at=None, auto_submitted_at=submitted_at
+    )
 
 
 _ACTIONS: Mapping[str, Action] = {

@@ -226,8 +226,8 @@ def test_handing_in_while_a_check_is_under_way_hands_in(classroom: Classroom, mo
 
 
 def test_a_closed_sheet_shows_the_answers_that_count(classroom: Classroom) -> None:
-    """Not those of a later save, where the activity takes in no drafts."""
-    activity = classroom.open(take_in_drafts=False)
+    """Not those of a later save, where the activity auto-submits no drafts."""
+    activity = classroom.open(auto_submit=False)
     _, browser = classroom.join()
     press(browser, activity, "hand-in", KEY)
     press(browser, activity, "save", {"keys.rows": "7"}, edits="keys.rows:pageone1:1")
@@ -356,7 +356,7 @@ def test_what_follows_is_worth_the_share_of_the_activity(classroom: Classroom) -
 
 
 @pytest.mark.parametrize("by_button", [True, False])
-def test_what_was_on_its_way_is_taken_in_before_anything_is_shown(
+def test_what_was_on_its_way_is_auto_submitted_before_anything_is_shown(
     classroom: Classroom, clock: Clock, by_button: bool
 ) -> None:
     """For half a minute after the button or the closing time: work is kept, no page can be typed in, none has answers

@@ -103,7 +103,7 @@ def test_handing_in_what_was_checked_brings_the_answer_along(classroom: Classroo
     assert last_answers(classroom.store, activity)[WHY_K] == "Because."
 
 
-def test_an_answer_alone_is_taken_in_when_the_activity_closes(classroom: Classroom) -> None:
+def test_an_answer_alone_is_auto_submitted_when_the_activity_closes(classroom: Classroom) -> None:
     """It counts as work, with no point; spaces alone, and nothing at all, are none. Live counts and regrading go on."""
     activity = open_with_questions(classroom)
     for name, said in {"Kim": "It is one head.", "Lou": " \n ", "Mia": ""}.items():
@@ -113,5 +113,5 @@ def test_an_answer_alone_is_taken_in_when_the_activity_closes(classroom: Classro
     ended = classroom.school.end(activity)
     Closing(classroom.school.library, classroom.store).settle(ended)
     [attempt] = classroom.store.classwork.attempts_of_activity(activity.id)
-    assert (attempt.taken_in, attempt.score, attempt.answers[WHY_K]) == (True, 0, "It is one head.")
+    assert (attempt.auto_submitted, attempt.score, attempt.answers[WHY_K]) == (True, 0, "It is one head.")
     assert classroom.get(f"/activities/{activity.id}/regrade")

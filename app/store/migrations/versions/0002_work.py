@@ -1,4 +1,4 @@
-"""One table of drafts and one of attempts, in activities and in practice."""
+"""One table of drafts and one of attempts, in activities and in practice; auto-submission gets its name."""
 
 from typing import Any
 
@@ -22,13 +22,14 @@ OF_DRAFT = ("sheet_key", "answers", "version", "saved_at")
 OF_ATTEMPT = ("sheet_key", "answers", "score", "out_of", "created_at")
 OF_CLASS_ATTEMPT = (
     *("id", "student_id", "activity_id", "revision", "sheet_number", "client_id", "variant", "marks"),
-    *("misconceptions", "handed_in", "marked_by", "taken_in", "late"),
+    *("misconceptions", "handed_in", "marked_by", "late"),
 )
 
 
 def upgrade() -> None:
     create_tables()
     connection = op.get_bind()
+    rename_settings(connection)
     copy_classes(connection)
     copy_practice(connection)
     if connection.dialect.name == "postgresql":  # what is checked at the end would keep tables from being changed
@@ -45,6 +46,15 @@ def upgrade() -> None:
         op.drop_table(table)
 
 
+def rename_settings(connection: sa.Connection) -> None:
+    """Rename the time at which drafts were auto-submitted, and the policy that says whether they are."""
+    activities = sa.table("activities", sa.column("id"), sa.column("policies", sa.JSON()))
+    for row in connection.execute(sa.select(activities)).all():
+        policies = {"auto_submit" if name == "take_in_drafts" else name: value for name, value in row.policies.items()}
+        connection.execute(sa.update(activities).where(activities.c.id == row.id).values(policies=policies))
+    op.execute("ALTER TABLE activities RENAME COLUMN drafts_taken_at TO auto_submitted_at")
+
+
 def copy_classes(connection: sa.Connection) -> None:
     """Copy drafts and attempts of activities; attempts keep their ids, and none that was ever given is given again."""
     if connection.dialect.name == "postgresql":
@@ -58,11 +68,16 @@ def copy_classes(connection: sa.Connection) -> None:
     former = table("class_drafts", *of_draft, "stamps")
     no_stamps = sa.or_(former.c.stamps.is_(sa.null()), sa.cast(former.c.stamps, sa.Text) == "null")
     versions = sa.case((no_stamps, sa.literal({}, sa.JSON())), else_=former.c.stamps)
-    copied, names = sa.select(*former.c[:-1], versions), (*of_draft, "tab_versions")
-    connection.execute(sa.insert(table("drafts", *names)).from_select(names, copied))
+    copied, to = sa.select(*former.c[:-1], versions), [*of_draft, "tab_versions"]
+    connection.execute(sa.insert(table("drafts", *to)).from_select(to, copied))
     of_attempt = (*OF_CLASS_ATTEMPT, *OF_ATTEMPT)
-    copied = sa.select(table("class_attempts", *of_attempt))
-    connection.execute(sa.insert(table("attempts", *of_attempt)).from_select(of_attempt, copied))
+    copied, to = sa.select(table("class_attempts", *of_attempt, "taken_in")), [*of_attempt, "auto_submitted"]
+    connection.execute(sa.insert(table("attempts", *to)).from_select(to, copied))
+    # By which a draft is submitted once, whoever does it again.
+    op.execute(
+        "UPDATE attempts SET client_id = 'auto-submit' || substr(client_id, 9)"
+        " WHERE auto_submitted AND client_id LIKE 'taken-in %'"
+    )
 
 
 def copy_practice(connection: sa.Connection) -> None:
@@ -75,7 +90,14 @@ def copy_practice(connection: sa.Connection) -> None:
         connection.execute(target, [
             {**row, "tab_versions": row["tab_versions"] or {}, "variant": sizes(row["sheet_key"])} for row in rows
         ])  # fmt: skip
-    plain = {"client_id": "", "marks": {}, "misconceptions": [], "handed_in": False, "taken_in": False, "late": False}
+    plain = {
+        "client_id": "",
+        "marks": {},
+        "misconceptions": [],
+        "handed_in": False,
+        "auto_submitted": False,
+        "late": False,
+    }
     copied = sa.select(table("practice_attempts", "visitor_id", *OF_ATTEMPT)).order_by(sa.column("id"))
     target = sa.insert(table("attempts", "visitor_id", *OF_ATTEMPT, "variant", "marked_by", *plain))
     for rows in connection.execute(copied, execution_options=in_batches).mappings().partitions():
@@ -141,7 +163,7 @@ def create_tables() -> None:
         sa.Column("handed_in", sa.Boolean(), nullable=False),
         sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
         sa.Column("marked_by", sa.String(length=200), nullable=False),
-        sa.Column("taken_in", sa.Boolean(), nullable=False),
+        sa.Column("auto_submitted", sa.Boolean(), nullable=False),
         sa.Column("late", sa.Boolean(), nullable=False),
         sa.CheckConstraint(
             "(student_id IS NULL) = (activity_id IS NULL) AND (student_id IS NULL) = (visitor_id IS NOT NULL)"
