@@ -147,15 +147,15 @@ def start_run(
     """
     if options.in_background and _is_busy(services):
         return Response(status_code=204)
-    _outcome, asked = posted_sheet(request, services, form).done(sheet_actions.check_if_new)
-    attempted = asked.work is not None and asked.work.last is not None
+    _outcome, requested = posted_sheet(request, services, form).done(sheet_actions.check_if_new)
+    attempted = requested.work is not None and requested.work.last is not None
     if attempted:
         share = SHARE_OF_BACKGROUND if options.in_background else 1
-        services.storage.charge(client_network(request), BYTES_OF_RUN + bytes_of(asked.answers), share)
-    frozen = freeze_run(asked.variant)
-    run, job = _start(services, client, asked.answers, options, frozen) if attempted else (None, None)
-    response = _respond(request, asked.variant, run, job, sheet_link(asked.variant), options)
-    return asked.with_cookie(request, response)
+        services.storage.charge(client_network(request), BYTES_OF_RUN + bytes_of(requested.answers), share)
+    frozen = freeze_run(requested.variant)
+    run, job = _start(services, client, requested.answers, options, frozen) if attempted else (None, None)
+    response = _respond(request, requested.variant, run, job, sheet_link(requested.variant), options)
+    return requested.with_cookie(request, response)
 
 
 @router.post("/class/{activity_id:int}/{number:int}/run")
@@ -177,17 +177,17 @@ def start_class_run(
     """
     if options.in_background and _is_busy(services):
         return Response(status_code=204)
-    asked = posted_class_sheet(request, services, form, activity_id, number)
-    activity, variant = asked.activity, asked.variant
-    if not may_run(asked.work, asked.rules):
+    requested = posted_class_sheet(request, services, form, activity_id, number)
+    activity, variant = requested.activity, requested.variant
+    if not may_run(requested.work, requested.rules):
         raise HTTPException(409, _("In this activity, you can run the head once you can see the marks of an attempt."))
-    _outcome, asked = asked.done(sheet_actions.save)
-    attempted = asked.work.last is not None or has_readable_answer(variant, asked.answers)
+    _outcome, requested = requested.done(sheet_actions.save)
+    attempted = requested.work.last is not None or has_readable_answer(variant, requested.answers)
     if attempted:
         share = SHARE_OF_BACKGROUND if options.in_background else 1
-        services.storage.charge_student(asked.access.student.id, BYTES_OF_RUN + bytes_of(asked.answers), share)
-    frozen, client = freeze_run(variant, activity, number), Client(f"student {asked.access.student.id}")
-    run, job = _start(services, client, asked.answers, options, frozen) if attempted else (None, None)
+        services.storage.charge_student(requested.access.student.id, BYTES_OF_RUN + bytes_of(requested.answers), share)
+    frozen, client = freeze_run(variant, activity, number), Client(f"student {requested.access.student.id}")
+    run, job = _start(services, client, requested.answers, options, frozen) if attempted else (None, None)
     link = url_for("show_class_sheet", activity_id=activity.id, number=number)
     return _respond(request, variant, run, job, link, options)
 
