@@ -362,7 +362,7 @@ def test_markup_and_formulas_are_printed_as_they_are() -> None:
 
 
 def clean(name: str) -> str:
-    from app.exchange.roster import read_names
+    from app.exchange.class_list import read_names
 
     return read_names(name + "\n")[0]
 
