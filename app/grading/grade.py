@@ -189,7 +189,8 @@ def _losses(variant: Variant, mistakes: Iterable[Mistake]) -> Iterator[str]:
             yield variant.wording.say(
                 "losses",
                 ("misconception" if name else "mistake") + ("-one" if count == 1 else ""),
-                name=name, row=variant.row_name(mistake.costs.tensor), count=count, credit=_credit(variant),
+                name=name, row=variant.row_name(mistake.costs.tensor), count=count,
+                credit="" if variant.worksheet.follow_share == 1 else f" ({_credit(variant)})",
             )  # fmt: skip
 
 
