@@ -205,7 +205,10 @@ _SETTINGS = ConfigDict(extra="forbid")
 
 @checked_dataclass(frozen=True, config=_SETTINGS)
 class OpenQuestion:
-    """A question with a free-text answer, stored but not graded; without a key it gets one derived from its text."""
+    """A question with a free-text answer, stored but not graded; without a key it gets one derived from its text.
+
+    model_answer: Markdown for teachers, on printed keys and their own pages; no student sees it.
+    """
 
     key: Annotated[
         _Text,
@@ -213,6 +216,7 @@ class OpenQuestion:
         _must(N_("{setting} must be lower-case letters and digits with hyphens between them.")),
     ] = field(default="", kw_only=True)
     text: _Line
+    model_answer: _Markdown = ""
 
     def __post_init__(self) -> None:
         """Derive the key."""
@@ -314,7 +318,7 @@ class Worksheet:
     show_drawing: _Switch = True
     show_mismatches: _Switch = True
     questions: Annotated[
-        tuple[Annotated[OpenQuestion, _must(N_("{setting} must be a table with key, text."))], ...],
+        tuple[Annotated[OpenQuestion, _must(N_("{setting} must be a table with key, text, model_answer."))], ...],
         Field(max_length=MAX_QUESTIONS),
         _must(N_("{setting} must be a list of at most {most} questions."), most=MAX_QUESTIONS),
     ] = ()
