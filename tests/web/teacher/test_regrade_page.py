@@ -147,7 +147,7 @@ def test_marks_that_no_sheet_gives_are_shown_as_they_are_kept(app: FastAPI) -> N
     one = classroom.hand_in(kim, WIDE)
     sheet, _ = classroom.seen_by(kim)
     assert sheet.find("p", class_="diagnosis") != []
-    assert sheet.text("p", id="says-keys.columns").endswith(sheet.text("p", class_="diagnosis"))
+    assert sheet.text("p", id="says-queries.columns").endswith(sheet.text("p", class_="diagnosis"))
     nudge = classroom.school.library.wording.topics["single-head"].nudges["keys.columns"]
     marks = {**one.marks, "queries.columns": "right", "input.rows": "wrong", "scores.rows": "follows"}
     new = NewMarks(Graded(marks, (), 10.5, 14), "")
