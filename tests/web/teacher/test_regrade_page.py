@@ -150,6 +150,7 @@ def test_marks_that_no_sheet_gives_are_shown_as_they_are_kept(app: FastAPI) -> N
     assert sheet.text("p", id="says-queries.columns").endswith(sheet.text("p", class_="diagnosis"))
     nudge = classroom.school.library.wording.topics["single-head"].nudges["keys.columns"]
     marks = {**one.marks, "queries.columns": "right", "input.rows": "wrong", "scores.rows": "follows"}
+    marks |= {"keys.columns": "wrong", "values.columns": "wrong"}
     new = NewMarks(Graded(marks, (), 10.5, 14), "")
     classroom.store.regrades.apply(classroom.activity.id, classroom.teacher.id, {one.id: new})
     sheet, mine = classroom.seen_by(kim)
