@@ -3,12 +3,33 @@
 from __future__ import annotations
 
 from app.misconceptions.misconception import Misconception, Prediction
-from app.misconceptions.row_parts import HEADS_AND_LAYER, QKV, QKV_COLUMNS, QKV_ROWS, QUERY_SIDE, each, on
+from app.misconceptions.row_parts import (
+    HEADS_AND_LAYER,
+    QKV,
+    QKV_COLUMNS,
+    QKV_ROWS,
+    QUERY_SIDE,
+    each,
+    in_dimensions,
+    on,
+)
 
 ALL_TOKENS_AT_ONCE = " ".join(topic for topic in HEADS_AND_LAYER.split() if topic != "decode-step")
 
 GROUP = (
-    Misconception("keys-already-transposed", 8, on(HEADS_AND_LAYER, Prediction(transposed=("keys",)))),
+    Misconception(
+        "keys-already-transposed",
+        8,
+        {
+            **on(HEADS_AND_LAYER, Prediction(transposed=("keys",))),
+            # k.transpose(-2, -1) of the product, done when the heads are split.
+            **in_dimensions(
+                {"keys_by_head": "right, d_h, N", "repeated_keys": "right, d_h, N"},
+                {"keys_by_head": "right, d_h, N"},
+                {"repeated_keys": "right, d_h, N"},
+            ),
+        },
+    ),
     Misconception(
         "columns-are-tokens", 9, on(f"{HEADS_AND_LAYER} whole-model rotary-pairs", Prediction(transposed=("*",)))
     ),
@@ -37,4 +58,9 @@ GROUP = (
         },
     ),
     Misconception("projections-transposed", 45, on(HEADS_AND_LAYER, Prediction(transposed=QKV))),
+    Misconception(
+        "one-matrix-transposed",
+        101,
+        on(HEADS_AND_LAYER, *(Prediction(transposed=(key,)) for key in ("input", "queries", "values", "output"))),
+    ),
 )
