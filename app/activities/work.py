@@ -83,7 +83,7 @@ class UnfinishedWork:
     """A draft, and the attempts on the same sheet: how many there are, and the id and answers of the last one.
 
     The id is 0, and `last_answers` and `last_at` are None, before the first attempt. `handed_in_on_time`: the student
-    has handed one in, not late; none that was taken in at closing.
+    has handed one in, not late; none that was collected at closing.
     """
 
     draft: StoredClassDraft

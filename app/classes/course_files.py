@@ -385,7 +385,7 @@ For a spreadsheet (UTF-8, comma-separated; text that a spreadsheet would read as
                      empty); "follows" is wrong but consistent with an earlier error
   attempts.csv       one row per attempt: its score, and the keys of the misconceptions it shows
                      "counts" marks each student's last attempt on a worksheet, the one that counts, whatever version of
-                     the worksheet it was on; "taken in" a draft that was taken in at closing; "late" what was done
+                     the worksheet it was on; "taken in" a draft that was collected at closing; "late" what was done
                      after the closing time
   written-answers.csv   one row per answer to a question that is not graded, in each attempt
   exit-tickets.csv   one row per answer; anonymous tickets without names and in random order, those of an open activity

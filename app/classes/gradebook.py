@@ -45,7 +45,7 @@ class GradebookColumn:
     sheets: tuple[SheetScores, ...] = ()
     earned: Mapping[int, float] = field(default_factory=dict)
     overrides: Mapping[int, GradeChange] = field(default_factory=dict)
-    taken_in: frozenset[int] = frozenset()  # students with an attempt that counts and was a draft taken in at closing
+    taken_in: frozenset[int] = frozenset()  # students with an attempt that counts and was a draft collected at closing
     late: frozenset[int] = frozenset()  # students with an attempt that counts and was late
     phase: Phase = "closed"
 

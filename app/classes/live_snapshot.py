@@ -112,12 +112,12 @@ class SheetSnapshot:
 
     @property
     def working(self) -> int:
-        """How many students have begun, and have neither handed in nor been taken in at closing."""
+        """How many students have begun, and have neither handed in nor been collected at closing."""
         return self.begun - self.handed_in - self.taken_in
 
     @property
     def taken_in(self) -> int:
-        """How many students' drafts were taken in at closing, of those who handed nothing in."""
+        """How many students' drafts were collected at closing, of those who handed nothing in."""
         return sum(progress.stage == "taken-in" for progress in self.progress.values())
 
 

@@ -19,7 +19,7 @@ StudentSheetKey = tuple[int, str]  # a student's id and a sheet key
 
 @dataclass(frozen=True)
 class LastAttempt:
-    """The id of a student's newest attempt on a sheet, and whether any was handed in, or taken in at closing."""
+    """The id of a student's newest attempt on a sheet, and whether any was handed in, or collected at closing."""
 
     id: int
     handed_in: bool

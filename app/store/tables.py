@@ -363,7 +363,7 @@ class_attempts = Table(
     Column("handed_in", Boolean, nullable=False),  # then it is a submission
     Column("created_at", UtcDateTime, nullable=False),
     Column("marked_by", String(120), nullable=False),  # sheet key of the definition that gave the marks
-    Column("taken_in", Boolean, nullable=False, default=False),  # a draft that was taken in at closing
+    Column("taken_in", Boolean, nullable=False, default=False),  # a draft that was collected at closing
     Column(
         "late", Boolean, nullable=False, default=False
     ),  # made in the late window, or after the answers had been shown

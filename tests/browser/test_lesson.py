@@ -244,7 +244,7 @@ def find_work_after_closing(lesson: Lesson, phone: BrowserContext, page: Page) -
     assert_accessible(page)
     mine = phone.new_page()
     mine.goto("/mine")
-    expect(mine.get_by_role("main")).to_contain_text("14 of 14 · taken in at closing")
+    expect(mine.get_by_role("main")).to_contain_text("14 of 14 · collected at closing")
     lesson.teacher.goto(f"/activities/{lesson.activity.id}/results")
     expect(lesson.teacher.get_by_role("row", name="Lou Ray").first).to_contain_text("14")
 

@@ -123,7 +123,7 @@ def _poll_s(ends_at: datetime | None, now: datetime) -> int:
 
 
 def _taken_in(store: Store, access: StudentAccess) -> tuple[str, ...]:
-    """The titles of the sheets whose last attempt of this student is a draft that was taken in at closing."""
+    """The titles of the sheets whose last attempt of this student is a draft that was collected at closing."""
     content, activity_id = access.activity.content, access.activity.id
     attempts = store.classwork.attempts_of_student(access.student.id)
     last = {attempt.sheet_key: attempt.taken_in for attempt in attempts if attempt.activity_id == activity_id}

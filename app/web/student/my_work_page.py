@@ -143,7 +143,7 @@ def _sheet_state(last: ClassAttempt | None, has_draft: bool) -> str:
     if last is None:
         return _("saved, not handed in") if has_draft else _("not started")
     if last.taken_in:
-        return _("taken in at closing")
+        return _("collected at closing")
     if not last.handed_in:
         return _("checked, not handed in")
     return _("handed in late") if last.late else _("handed in")

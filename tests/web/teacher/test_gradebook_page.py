@@ -139,7 +139,7 @@ def test_late_work_and_drafts_taken_in_are_marked(app: FastAPI) -> None:
         connection.execute(attempts.where(class_attempts.c.student_id == classroom.lou.id).values(taken_in=True))
     _, kim, lou, mo, _ = classroom.table()
     assert "late" in kim[2]
-    assert "taken in" in lou[2]
+    assert "collected" in lou[2]
     assert not any(word in mo[2] for word in ("late", "taken in"))
 
 
