@@ -299,7 +299,7 @@ class Worksheet:
     models: _Names = ()
     answers: Annotated[Answers, _one_of(get_args(Answers))] = "numbers"
     tokens_are: Annotated[TokensAre, _one_of(get_args(TokensAre))] = "rows"
-    follow_share: Annotated[float, Strict(), Field(ge=0, le=1), _must(_SHARE, most=1)] = 0.5
+    follow_share: Annotated[float, Strict(), Field(ge=0, le=1), _must(_SHARE, most=1)] = 1.0
     tolerance: Annotated[float, Strict(), Field(ge=0, le=MAX_TOLERANCE), _must(_SHARE, most=MAX_TOLERANCE)] = 0.0
     tokens_from: _OptionalNumber = None
     tokens_to: _OptionalNumber = None

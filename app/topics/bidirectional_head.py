@@ -11,7 +11,7 @@ TOPIC = Topic(
     "head",
     lambda _architecture, _tokens: BIDIRECTIONAL_HEAD,
     (NO_MASK, *PLAIN_HEAD),
-    runnable_table=BIDIRECTIONAL_HEAD,
+    program="head",
     tables=(BIDIRECTIONAL_HEAD,),
     levels=(
         LevelSpec(

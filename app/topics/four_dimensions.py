@@ -43,6 +43,7 @@ TOPIC = Topic(
     PLAIN_HEAD,
     masked=True,
     batched=True,
+    program="split-heads",
     tables=(GROUPED_FOUR_DIMENSIONS, FOUR_DIMENSIONS),
     figures={
         FOUR_DIMENSIONS.key: HEADS_FIGURES,

@@ -58,7 +58,7 @@ TOPIC = Topic(
     _head_table,
     PLAIN_HEAD,
     masked=True,
-    runnable_table=SINGLE_HEAD,
+    program="head",
     tables=(SINGLE_HEAD, BIDIRECTIONAL_HEAD),
     figures={
         SINGLE_HEAD.key: HEAD_FIGURES,

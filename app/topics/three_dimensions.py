@@ -84,6 +84,7 @@ TOPIC = Topic(
     _heads_table,
     PLAIN_HEAD,
     masked=True,
+    program="split-heads",
     tables=(GROUPED_THREE_DIMENSIONS, THREE_DIMENSIONS),
     figures={
         THREE_DIMENSIONS.key: HEADS_FIGURES,

@@ -364,7 +364,7 @@ def test_a_hint_is_a_check_of_what_has_changed_alone(client: TestClient, tmp_pat
 
     def attempts() -> list[float]:
         with sqlite3.connect(tmp_path / "data" / "attention-shapes.sqlite3") as connection:
-            return [score for (score,) in connection.execute("SELECT score FROM practice_attempts ORDER BY id")]
+            return [score for (score,) in connection.execute("SELECT score FROM attempts ORDER BY id")]
 
     client.post("/sheet/check", data=filled(**WIDE))
     client.post("/sheet/hint", data={**filled(**WIDE), "hint": "2"})
