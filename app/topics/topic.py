@@ -18,7 +18,7 @@ MODEL_SYMBOLS = frozenset(symbol for family in FAMILIES.values() for symbol in f
 Subject = Literal["head", "softmax", "layer", "parameters", "model", "counts"]
 Bars = Literal["sums", "operations-and-bytes", "blocks-and-widths", "sums-and-growth"]
 Program = Literal["", "head", "layer", "split-heads", "one-more-token", "two-texts"]
-FigureLayout = Literal["product", "head-scores", "head-context", "stack", "row", "flow", "decks"]
+FigureLayout = Literal["product", "head-scores", "head-context", "stack", "row", "flow", "stripes", "decks"]
 Rows = tuple[str, ...]
 
 
@@ -30,7 +30,8 @@ class FigurePlan:
     softmax(S), has nothing above it. head-scores, head-context: the product of one head, taken out of matrices that
     hold all heads. stack: matrices below each other, which are added or multiplied entry by entry. row: matrices next
     to each other. flow: `left` and what is made of it in one lane, and `second_left`, if there is one, with what is
-    made of it in a lane of other tokens below, see flow.py. decks: `left` and its results next to each other, each a
+    made of it in a lane of other tokens below, see flow.py. stripes: `left` and its projections in a layer, of which
+    one head is a stripe, see stripes.py. decks: `left` and its results next to each other, each a
     deck of cards, see decks/deck_figure.py. Between the matrices of a stack or a row are the signs of the operation
     that makes the last one.
     """

@@ -60,6 +60,11 @@ class SheetRequest:
         """What the server has of this sheet (see saved_json)."""
         return saved_json(self.work.draft if self.work else None, self.sent.edits if self.sent else None)
 
+    @property
+    def was_checked(self) -> bool:
+        """Whether this browser has checked the sheet before."""
+        return self.work is not None and self.work.last is not None
+
     def done(self, action: Action) -> tuple[Outcome, Self]:
         """Do an action with what was sent, and store it; returns its outcome, and the sheet as it is then."""
         assert self.work is not None  # noqa: S101 - only a posted form leads here

@@ -124,6 +124,7 @@ class _Drawn:
     scale: ScaleName
     names_sizes: bool
     shows_mismatches: bool
+    explains: bool
     language: str
     variant: Variant = field(compare=False)
 
@@ -133,17 +134,18 @@ def draw_typed(
     answers: Mapping[str, str],
     scale: ScaleName,
     *,
+    explains: bool = False,
     names_sizes: bool = True,
     shows_mismatches: bool = True,
 ) -> Drawing | None:
     """The drawing of a sheet with the sizes that were typed, None where it has none to show.
 
-    A blank whose text cannot be read has no size there. See draw_figures for `names_sizes` and `shows_mismatches`.
-    Drawings are kept for a while: a save is followed by a check, and in a class
-    many students type the same into the same sheet.
+    A blank whose text cannot be read has no size there. See draw_figures for `explains`, `names_sizes` and
+    `shows_mismatches`. Drawings are kept for a while: a save is followed by a check, and in a class many students type
+    the same into the same sheet.
     """
     texts = tuple(answers.get(box, "") for box in variant.blanks_by_name)
-    return _draw(_Drawn(variant.problem, texts, scale, names_sizes, shows_mismatches, language(), variant))
+    return _draw(_Drawn(variant.problem, texts, scale, names_sizes, shows_mismatches, explains, language(), variant))
 
 
 @lru_cache(MAX_DRAWINGS)
@@ -153,7 +155,12 @@ def _draw(drawn: _Drawn) -> Drawing | None:
     read = {blank: variant.read(blank, text) for blank, text in zip(variant.blanks, drawn.texts, strict=True)}
     typed = {blank: answer for blank, answer in read.items() if isinstance(answer, Answer)}
     figures = draw_figures(
-        variant, typed, drawn.scale, names_sizes=drawn.names_sizes, shows_mismatches=drawn.shows_mismatches
+        variant,
+        typed,
+        drawn.scale,
+        names_sizes=drawn.names_sizes,
+        shows_mismatches=drawn.shows_mismatches,
+        explains=drawn.explains,
     )
     if not figures:
         return None

@@ -91,10 +91,12 @@ def make_class_sheet_page(services: Services, asked: ClassSheetRequest, hinted: 
     if marked.worksheet.tokens_are != variant.worksheet.tokens_are:  # corrected: boxes mean what they are marked as
         shown = replace(variant, worksheet=replace(variant.worksheet, tokens_are=marked.worksheet.tokens_are))
     notes = sheet_notes(shown, answers, report, hinted)
-    rows = row_views(shown, answers, report, truth=truth, pointed_at=pointed_at, notes=notes)
+    hints = variant.worksheet.show_hints and rules.gives_hints
+    # Next to a right answer, the reason of a row may tell another one, as hints do.
+    explains = hints or (rules.gives_help and report is not None and report.complete)
+    rows = row_views(shown, answers, report, truth=truth, pointed_at=pointed_at, notes=notes, explains=explains)
     all_right = all_boxes_right(rows)
     is_explained = rules.gives_help and (all_right or (truth and report))
-    hints = variant.worksheet.show_hints and rules.gives_hints
     notice = _notice(asked, marked)
     return ClassSheetPage(
         access=access,
@@ -182,6 +184,7 @@ def drawn_sheet(asked: ClassSheetRequest, variant: Variant) -> Drawing | None:
         variant,
         asked.answers,
         asked.scale,
+        explains=rules.shows_marks_of_checks and asked.work.last is not None,
         names_sizes=rules.shows_marks_of_checks,
         shows_mismatches=rules.shows_mismatches,
     )

@@ -255,6 +255,22 @@ def test_answers_are_shown_only_after_an_attempt(client: TestClient) -> None:
     assert re.search(r"100\s?N × 128\s?d", answers[1])
 
 
+def test_a_right_row_says_why_and_works_it_out_once_the_sheet_is_right(client: TestClient) -> None:
+    """Below the row alone until then; with the answers, below every row. The working would tell other answers."""
+    scores = {**LLAMA_FORM, "scores.rows": "100", "scores.columns": "100", "keys.columns": "128"}
+    page = Page(client.post("/sheet/check", data=scores).text)
+    [reason] = [text for _, text in page.find("details", class_="why")]
+    assert "query" in reason
+    assert "128" not in reason
+    shown = [text for _, text in Page(client.post("/sheet/answers", data=scores).text).find("p", class_="why")]
+    assert len(shown) == 7
+    assert sum("(100 × 128) · (128 × 100) = 100 × 100" in text for text in shown) == 1
+    done = Page(client.post("/sheet/check", data=filled(**KEY)).text)
+    right = [text for _, text in done.find("details", class_="why")]
+    assert len(right) == 7
+    assert any("(100 × 4096) · (4096 × 128) = 100 × 128" in text for text in right)
+
+
 def test_an_attempt_on_one_sheet_opens_the_answers_of_no_other(client: TestClient) -> None:
     """Another model, length or worksheet wants an attempt of its own."""
     client.post("/sheet/check", data={**LLAMA_FORM, "queries.rows": "7"})
