@@ -180,7 +180,7 @@ def hand_in_a_ticket_whose_rule_changes(lesson: Lesson, page: Page) -> None:
     lesson.teacher.get_by_role("button", name="Save").click()
     lesson.teacher.wait_for_url(re.compile(r"/activities/\d+(\?.*)?$"))
     page.get_by_role("button", name="Hand in").click()
-    expect(page.get_by_role("alert")).to_contain_text("Your instructor has changed this ticket")
+    expect(page.get_by_role("alert")).to_contain_text("Your teacher has changed this ticket")
     expect(page.get_by_label("muddiest")).to_have_value("Why 128?")
     expect(page.locator(".remark").first).to_contain_text("Kim Lee")
     assert lesson.store.exit_tickets.answers(lesson.activity.id) == ()

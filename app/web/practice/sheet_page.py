@@ -268,7 +268,7 @@ def _respond(request: Request, services: Services, requested: SheetRequest, page
 
 
 def _try_first() -> str:
-    return _("Check an attempt of your own first. After that you can show the answers.")
+    return _("Try it first: check your answers once. Then you can see the right ones.")
 
 
 def _link_after(requested: SheetRequest, page: SheetPage) -> str:

@@ -224,7 +224,7 @@ def page_after(requested: ClassSheetRequest, page: ClassSheetPage, result: str) 
         notice = question.format(count=empty)
         return replace(page, notice=notice, primary="anyway", shows_score=False, remark="")
     if result == "new-rules":
-        changed = _("Your instructor has changed this activity, so nothing was handed in or marked.")
+        changed = _("Your teacher has changed this activity, so nothing was handed in or marked.")
         kept = _("Your answers are still in the boxes.")
         return replace(page, notice=" ".join((changed, *rules_in_words(requested.activity), kept)), remark="")
     if result == "handed-in" and handed_in:
@@ -251,7 +251,7 @@ def _notice(requested: ClassSheetRequest, marked: Variant) -> str:
     Empty if the marks are those of the sheet on this page.
     """
     if requested.work.has_other_numbers:
-        return _("Your last attempt was on paper, with different numbers. Your instructor has its marks.")
+        return _("Your last attempt was on paper, with different numbers. Your teacher has its marks.")
     return (
         _("Your marks are for another version of this sheet; they are the ones that count.")
         if marked is not requested.variant

@@ -243,7 +243,7 @@ def test_answers_are_shown_only_after_an_attempt(client: TestClient) -> None:
     assert 'id="answers"' not in client.get("/sheet").text
     page = Page(client.post("/sheet/answers", data=LLAMA_FORM).text)
     assert page.find("tr", class_="answer") == []
-    assert page.text("p", class_="result").startswith("Check an attempt of your own first")
+    assert page.text("p", class_="result").startswith("Try it first")
     client.post("/sheet/check", data={**LLAMA_FORM, "queries.rows": "what?"})
     assert Page(client.post("/sheet/answers", data=LLAMA_FORM).text).find("tr", class_="answer") == []
     checked = client.post("/sheet/check", data={**LLAMA_FORM, "queries.rows": "7"}).text
