@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 from app.misconceptions.misconception import Misconception, Prediction
-from app.misconceptions.row_parts import HEADS_AND_LAYER, QKV, QKV_COLUMNS, QKV_ROWS, QUERY_SIDE, each, on
+from app.misconceptions.row_parts import (
+    HEADS_AND_LAYER,
+    QKV,
+    QKV_COLUMNS,
+    QKV_ROWS,
+    QUERY_SIDE,
+    each,
+    in_first_steps,
+    on,
+)
 
 ALL_TOKENS_AT_ONCE = " ".join(topic for topic in HEADS_AND_LAYER.split() if topic != "decode-step")
+FEW_AND_ALL = (*QUERY_SIDE, "all_queries.rows", "all_scores.rows")
 
 GROUP = (
     Misconception("keys-already-transposed", 8, on(HEADS_AND_LAYER, Prediction(transposed=("keys",)))),
     Misconception(
-        "columns-are-tokens", 9, on(f"{HEADS_AND_LAYER} whole-model rotary-pairs", Prediction(transposed=("*",)))
+        "columns-are-tokens",
+        9,
+        on(f"{HEADS_AND_LAYER} whole-model rotary-pairs", Prediction(transposed=("*",))),
     ),
     # Parameters as in the product x·W, or as frameworks store them.
     Misconception(
@@ -33,6 +45,7 @@ GROUP = (
         44,
         {
             **on(ALL_TOKENS_AT_ONCE, each("1", *QUERY_SIDE)),
+            **in_first_steps("1", *FEW_AND_ALL),
             **on("whole-model", {"logits.rows": "1"}, each("1", "final.rows", "logits.rows")),
         },
     ),

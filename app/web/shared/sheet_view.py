@@ -16,6 +16,7 @@ from app.grading.hints import Hint
 from app.shapes.table import Blank, BlankField
 from app.sheets.formulas import FormulaPiece, formula_pieces
 from app.sheets.reading import Answer
+from app.sheets.steps import step_of
 from app.sheets.variant import Row, Variant
 from app.store import question_name
 from app.topics.layer_heads import SEVERAL_HEADS
@@ -98,7 +99,9 @@ class Note:
 class RowView:
     """One row of the sheet with its boxes and the cells they are in, and its answer once that may be shown.
 
-    `notes` are shown below it. `span` is how many columns the box of a count among matrices takes; else None.
+    `notes` are shown below it. `span` is how many columns the box of a count among matrices takes; else None. On a
+    sheet in steps, `question` asks for the row, and `reason` answers the question `why` once it is right; "" where
+    neither is to be said. `letters` are those that they write as mathematics.
     """
 
     row: Row
@@ -107,6 +110,18 @@ class RowView:
     answer: AnswerView | None
     notes: tuple[Note, ...] = ()
     span: int | None = None
+    question: str = ""
+    why: str = ""
+    reason: str = ""
+    letters: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class StepsDone:
+    """How many steps of a sheet in steps are done, and how many there are."""
+
+    done: int
+    steps: int
 
 
 @dataclass(frozen=True)
@@ -135,23 +150,55 @@ def row_views(
     truth: Variant | None = None,
     pointed_at: Collection[Blank] = (),
     notes: Iterable[Note] = (),
+    one_at_a_time: bool = False,
+    explains: bool = True,
 ) -> tuple[RowView, ...]:
-    """Every row of a sheet, top to bottom, with the texts in its boxes; a mark goes only with the text it was for.
+    """The rows of a sheet, top to bottom, with the texts in its boxes; a mark goes only with the text it was for.
 
     `report` has the marks, None before the first check. `truth` is the sheet whose answers are shown, None while none
     may be; a row that is not on it shows none. `pointed_at` are the boxes that a hint points to. A note in `notes` goes
-    below the row it names.
+    below the row it names. A sheet in steps has the question of each row that is not right yet, and if it `explains`,
+    the reason of each that is right or whose answer is shown. `one_at_a_time` leaves out its rows after the first that
+    is not right, but none above a row in which something is typed.
     """
     answered = {row.key for row in truth.rows} if truth else ()
-    views = []
-    for row in variant.rows:
+    views, done = [], steps_done(variant, answers, report)
+    typed = [at for at, row in enumerate(variant.rows) if any(answers.get(variant.box(each)) for each in row.blanks)]
+    shown = max(done, *typed, 0) + 1 if one_at_a_time and in_steps(variant) else None
+    for row in variant.rows[:shown]:
         boxes = tuple(
             replace(_box_view(variant, row, blank, answers, report), hinted=blank in pointed_at) for blank in row.blanks
         )
         answer = _answer_view(truth, row) if truth and row.key in answered else None
         below = tuple(note for note in notes if note.row == row.key)
-        views.append(RowView(row, boxes, _cells(variant, row, boxes, answer), answer, below, _span(variant, row)))
+        is_right, step = all(box.kind == "right" for box in boxes), step_of(variant, row.key)
+        view = RowView(row, boxes, _cells(variant, row, boxes, answer), answer, below, _span(variant, row))
+        if step and not is_right:
+            view = replace(view, question=step.question, letters=hint_letters(variant))
+        if step and explains and (is_right or answer):
+            view = replace(view, why=step.why, reason=step.reason, letters=hint_letters(variant))
+        views.append(view)
     return tuple(views)
+
+
+def in_steps(variant: Variant) -> bool:
+    """Whether the sheet is of a topic that asks for one row after the other."""
+    return TOPICS[variant.worksheet.topic].in_steps
+
+
+def steps_done(variant: Variant, answers: Mapping[str, str], report: Report | None) -> int:
+    """How many rows from the first on are right, as they are typed; 0 without a report."""
+    if report is None:
+        return 0
+    right = {blank for blank, mark in report.marks.items() if mark.kind == "right"}
+    unchanged = {blank for blank in right if report.marks[blank].text == answers.get(variant.box(blank), "")}
+    rows = enumerate(variant.rows)
+    return next((at for at, row in rows if not unchanged.issuperset(row.blanks)), len(variant.rows))
+
+
+def progress(variant: Variant, answers: Mapping[str, str], report: Report | None) -> StepsDone | None:
+    """How far a sheet in steps is; None for any other sheet."""
+    return StepsDone(steps_done(variant, answers, report), len(variant.rows)) if in_steps(variant) else None
 
 
 def _span(variant: Variant, row: Row) -> int | None:

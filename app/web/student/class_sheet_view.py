@@ -36,6 +36,7 @@ from app.web.shared.sheet_view import (
     all_boxes_right,
     changed_since_check,
     first_to_fix,
+    progress,
     question_views,
     row_views,
     run_button,
@@ -91,7 +92,19 @@ def make_class_sheet_page(services: Services, asked: ClassSheetRequest, hinted: 
     if marked.worksheet.tokens_are != variant.worksheet.tokens_are:  # corrected: boxes mean what they are marked as
         shown = replace(variant, worksheet=replace(variant.worksheet, tokens_are=marked.worksheet.tokens_are))
     notes = sheet_notes(shown, answers, report, hinted)
-    rows = row_views(shown, answers, report, truth=truth, pointed_at=pointed_at, notes=notes)
+    # With few attempts, or marks that come later, nobody could go on from one step to the next.
+    one_at_a_time = rules.can_check and not rules.policies.max_attempts and not locked
+    rows = row_views(
+        shown,
+        answers,
+        report,
+        truth=truth,
+        pointed_at=pointed_at,
+        notes=notes,
+        one_at_a_time=one_at_a_time,
+        explains=rules.gives_help,
+    )
+    so_far = progress(shown, answers, report) if one_at_a_time else None
     all_right = all_boxes_right(rows)
     is_explained = rules.gives_help and (all_right or (truth and report))
     hints = variant.worksheet.show_hints and rules.gives_hints
@@ -118,6 +131,7 @@ def make_class_sheet_page(services: Services, asked: ClassSheetRequest, hinted: 
         slide_query={"activity": asked.activity.id, "number": asked.number},
         variant=variant,
         rows=rows,
+        progress=so_far,
         questions=question_views(variant, asked.typed, locked=not can_hand_in),
         drawing=drawn_sheet(asked, marked if locked else variant),
         scale=asked.scale,
@@ -139,7 +153,11 @@ def make_class_sheet_page(services: Services, asked: ClassSheetRequest, hinted: 
         run_button=run_button(variant) if may_run(work, rules) and not access.is_preview else "",
         next=next_step(access, steps, work.progress.ticket_in, asked.number),
         # An exhibit says what does not fit and names sizes, as hints do.
-        sees=hints and rules.shows_marks_of_checks and not access.is_preview and not locked,
+        sees=hints
+        and rules.shows_marks_of_checks
+        and not access.is_preview
+        and not locked
+        and (all_right or not so_far),
         primary=_primary(rules, last, report, locked=locked, can_hand_in=can_hand_in) if rules.is_writable else "",
     )
 
