@@ -32,6 +32,7 @@ from app.sheets.authoring.markdown import (
     read_markdown,
 )
 from app.sheets.exit_tickets import SCALE_POINTS, Ticket, picking_rule
+from app.sheets.steps import step_of
 from app.sheets.variant import Row, Variant
 from app.translation import gettext as _
 from app.translation import language
@@ -294,17 +295,30 @@ def _drawn_figures(variant: Variant, options: HandoutOptions) -> tuple[Figure, .
     return tuple(figure for figure in figures if figure.key not in ("deck-projection", "deck-output"))
 
 
-def _rows(variant: Variant, splitter: SymbolSplitter) -> TypstData:
-    """The rows of the table, and the width in em of the widest letter, which aligns the names."""
-    rows = [_row(variant, row, splitter) for row in variant.rows]
+def _rows(variant: Variant, splitter: SymbolSplitter, *, explained: bool = False) -> TypstData:
+    """The rows of the table, and the width in em of the widest letter, which aligns the names.
+
+    A step has its question in place of its name, or if it is `explained`, the reason for its answer as its note.
+    """
+    rows = [_row(variant, row, splitter, explained=explained) for row in variant.rows]
     return {"rows": rows, "letter-width": max((_width_in_em(row["letter"]) for row in rows), default=0)}
 
 
-def _row(variant: Variant, row: Row, splitter: SymbolSplitter) -> TypstData:
+def _row(variant: Variant, row: Row, splitter: SymbolSplitter, *, explained: bool) -> TypstData:
     """One row of the table to fill in: letter, name, note, points, columns in which it has boxes, and signs."""
-    names = {"name": _with_breaks(row.name), "note": row.note, "points": row.points_in_words}
+    name, note, step = _with_breaks(row.name), row.note, step_of(variant, row.key)
+    data: TypstData = {"letter": splitter.expression(row.letter), "name": name, "note": note}
+    if step and explained:
+        data["note"] = splitter.sentence(f"{step.why} {step.reason}", _letters(variant))
+    elif step:
+        data |= {"name": splitter.sentence(step.question, _letters(variant)), "note": ""}
     boxes = {"fields": list(map(variant.column_of, row.blanks)), "signs": variant.signs(row)}
-    return {"letter": splitter.expression(row.letter), **names, **boxes}
+    return {**data, "points": row.points_in_words, **boxes}
+
+
+def _letters(variant: Variant) -> frozenset[str]:
+    """What the sentences of a step have as symbols: letters of matrices and sizes, but "A" and "a", the articles."""
+    return frozenset({*variant.letters.values(), *variant.reader.written_symbols}) - {"A", "a"}
 
 
 def _task(variant: Variant, splitter: SymbolSplitter) -> list[Piece]:
@@ -414,7 +428,7 @@ def _key_page(variant: Variant, options: HandoutOptions, names: _NamesByCode) ->
         "code": variant.code,
         "title": variant.title,
         "fields": variant.fields,
-        **_rows(variant, splitter),
+        **_rows(variant, splitter, explained=True),
         "names": names.get(variant.code, []),
         "sizes": used_sizes(variant),
         "figures": [_figure(figure, splitter, has_labels=True) for figure in _drawn_figures(variant, options)],

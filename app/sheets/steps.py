@@ -8,6 +8,8 @@ from app.algebra.number_text import format_number
 from app.sheets.formulas import write_formula
 from app.sheets.variant import Variant
 
+_NO_BREAK = "\u00a0"  # a space at which no line ends
+
 
 @dataclass(frozen=True)
 class StepSentences:
@@ -55,5 +57,5 @@ def _matrix(variant: Variant, key: str) -> _Matrix:
     lengths = [side.size(variant.sizes) for side in variant.table[key].shape]
     if variant.worksheet.tokens_are == "columns":
         lengths.reverse()
-    shape = " × ".join(map(format_number, lengths))
-    return _Matrix(variant.letters[key], shape, write_formula(variant, key))
+    shape = " × ".join(map(format_number, lengths)).replace(" ", _NO_BREAK)
+    return _Matrix(variant.letters[key], shape, write_formula(variant, key).replace(" · ", f"{_NO_BREAK}·{_NO_BREAK}"))

@@ -262,7 +262,7 @@ def most_halves(variant: Variant) -> int:
         return 4
     if variant.has_dimensions or (in_letters and topic.subject in ("parameters", "model")):
         return 3
-    return 1 if topic.subject == "head" and not in_letters and not topic.reads_two_texts else 2
+    return 1 if topic.subject == "head" and not topic.in_steps and not in_letters and not topic.reads_two_texts else 2
 
 
 @pytest.mark.parametrize(("key", "paper"), one_in(7, product(LIBRARY.worksheets, ["letter", "a4"])))
