@@ -15,6 +15,7 @@ from app.figures.figure import Arc, Box, Edge, Figure
 from app.figures.figure_layout import SIGN_PX
 from app.figures.geometry import Rect
 from app.figures.sheet_figures import draw_figures
+from app.figures.typed_shapes import Answers
 from app.handout.answer_key import answer_text, key_rows, used_sizes
 from app.handout.name_language import language_of
 from app.handout.options import HandoutOptions, printable_line
@@ -132,7 +133,7 @@ def _labels() -> dict[str, str]:
         "own-words": _("In your own words (not graded)"),
         "report": _("See the technical report:"),
         "key": _("Answer key: {title}"),
-        "wrong": _("Common wrong answers, and the misconceptions behind them"),
+        "wrong": _("Likely wrong answers, and the misconceptions behind them"),
         "qr": _("QR code that opens {link}"),
     }
 
@@ -215,9 +216,9 @@ def _name_data(name: str) -> _NameData:
 def _variant(variant: Variant, options: HandoutOptions, base_url: str) -> TypstData:
     """Everything printed on the sheets of a variant, without any answer: texts, rows, figures, link, QR code.
 
-    Without a `base_url`, or for a worksheet that a teacher wrote, the link is "" and the QR code None. Figures are in
-    the proportions of the right answers, without their numbers; `options.figures` may leave them or the lines for
-    labels out.
+    Without a `base_url`, or for a worksheet that a teacher wrote, the link is "" and the QR code None. Figures are
+    those of the empty sheet, in which no length says anything; `options.figures` may leave them or the lines for labels
+    out.
     """
     splitter = SymbolSplitter(variant.worksheet.notation)
     link = f"{base_url.rstrip('/')}/v/{variant.code}" if base_url and not variant.worksheet.is_own else ""
@@ -238,10 +239,10 @@ def _variant(variant: Variant, options: HandoutOptions, base_url: str) -> TypstD
         "own-assumptions": [[*map(_block, item)] for item in markdown_items(variant.worksheet.own_assumptions)],
         "own-footnote": _markdown(variant.worksheet.footnote),
         "fields": variant.fields,
-        **_rows(variant, splitter),
+        **_rows(variant, splitter, asks=True),
         "figures": [
             _figure(figure, splitter, has_labels=options.figures == "blank")
-            for figure in _drawn_figures(variant, options)
+            for figure in _drawn_figures(variant, {}, options)
         ],
     }
 
@@ -283,42 +284,35 @@ def _formula_piece(node: FormulaNode) -> TypstData:
     return {"base": node.base, "below": node.below, "above": node.above, "letter": node.is_letter}
 
 
-def _drawn_figures(variant: Variant, options: HandoutOptions) -> tuple[Figure, ...]:
-    """The drawings of the right answers; none if `options.figures` is "none".
+def _drawn_figures(variant: Variant, answers: Answers, options: HandoutOptions) -> tuple[Figure, ...]:
+    """The drawings of these answers; none if `options.figures` is "none".
 
     Left out are bars of counts, which would say nothing without numbers, and, of decks of cards, the products with a
     large parameter, each of which would take a whole page.
     """
     if options.figures == "none":
         return ()
-    figures = (figure for figure in draw_figures(variant, variant.problem.answers) if figure.has_scale)
+    figures = (figure for figure in draw_figures(variant, answers) if figure.has_scale)
     return tuple(figure for figure in figures if figure.key not in ("deck-projection", "deck-output"))
 
 
-def _rows(variant: Variant, splitter: SymbolSplitter, *, explained: bool = False) -> TypstData:
+def _rows(variant: Variant, splitter: SymbolSplitter, *, asks: bool = False) -> TypstData:
     """The rows of the table, and the width in em of the widest letter, which aligns the names.
 
-    A step has its question in place of its name, or if it is `explained`, the reason for its answer as its note.
+    If it `asks`, the rows of a sheet in steps have their questions in place of their names.
     """
-    rows = [_row(variant, row, splitter, explained=explained) for row in variant.rows]
+    rows = [_row(variant, row, splitter, asks=asks) for row in variant.rows]
     return {"rows": rows, "letter-width": max((_width_in_em(row["letter"]) for row in rows), default=0)}
 
 
-def _row(variant: Variant, row: Row, splitter: SymbolSplitter, *, explained: bool) -> TypstData:
+def _row(variant: Variant, row: Row, splitter: SymbolSplitter, *, asks: bool) -> TypstData:
     """One row of the table to fill in: letter, name, note, points, columns in which it has boxes, and signs."""
-    name, note, step = _with_breaks(row.name), row.note, step_of(variant, row.key)
-    data: TypstData = {"letter": splitter.expression(row.letter), "name": name, "note": note}
-    if step and explained:
-        data["note"] = splitter.sentence(f"{step.why} {step.reason}", _letters(variant))
-    elif step:
-        data |= {"name": splitter.sentence(step.question, _letters(variant)), "note": ""}
+    names: TypstData = {"name": _with_breaks(row.name), "note": row.note}
+    if asks and (step := step_of(variant, row.key)):
+        symbols = frozenset({*variant.letters.values(), *variant.reader.written_symbols}) - {"A", "a"}  # the articles
+        names = {"name": splitter.sentence(step.question, symbols), "note": ""}
     boxes = {"fields": list(map(variant.column_of, row.blanks)), "signs": variant.signs(row)}
-    return {**data, "points": row.points_in_words, **boxes}
-
-
-def _letters(variant: Variant) -> frozenset[str]:
-    """What the sentences of a step have as symbols: letters of matrices and sizes, but "A" and "a", the articles."""
-    return frozenset({*variant.letters.values(), *variant.reader.written_symbols}) - {"A", "a"}
+    return {"letter": splitter.expression(row.letter), **names, "points": row.points_in_words, **boxes}
 
 
 def _task(variant: Variant, splitter: SymbolSplitter) -> list[Piece]:
@@ -364,7 +358,7 @@ def _figure(figure: Figure, splitter: SymbolSplitter, *, has_labels: bool) -> Ty
             {"text": sign.text, **sign.at._asdict(), "words": [{"y": y, "text": line} for y, line in sign.lines]}
             for sign in figure.signs
         ],
-        "pulled": figure.pulled,
+        "pulled": [each.corners for each in figure.pulled],
     }
 
 
@@ -421,18 +415,27 @@ def _arc(arc: Arc) -> dict[str, float]:
 def _key_page(variant: Variant, options: HandoutOptions, names: _NamesByCode) -> TypstData:
     """The key of one variant: code, title, rows, students' names, sizes used, answers, likely mistakes, drawings.
 
-    The drawings are those of the sheets, with all numbers. Without `names` for its code the list of names is empty.
+    Of the open questions it has those with a model answer, and that. The drawings are those of the right answers, with
+    all numbers. Without `names` for its code the list of names is empty.
     """
     splitter = SymbolSplitter(variant.worksheet.notation)
     return {
         "code": variant.code,
         "title": variant.title,
         "fields": variant.fields,
-        **_rows(variant, splitter, explained=True),
+        **_rows(variant, splitter),
         "names": names.get(variant.code, []),
         "sizes": used_sizes(variant),
-        "figures": [_figure(figure, splitter, has_labels=True) for figure in _drawn_figures(variant, options)],
+        "figures": [
+            _figure(figure, splitter, has_labels=True)
+            for figure in _drawn_figures(variant, variant.problem.answers, options)
+        ],
         "answers": key_rows(variant),
+        "questions": [
+            {"text": _with_breaks(question.text), "answer": _markdown(question.model_answer)}
+            for question in variant.worksheet.questions
+            if question.model_answer
+        ],
     }
 
 

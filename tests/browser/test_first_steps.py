@@ -55,7 +55,7 @@ def test_by_keyboard_from_the_start_page_to_the_whole_sheet(page: Page) -> None:
     typist.answer("128")
     for done, numbers in enumerate(STEPS[1:], start=1):
         expect(page.get_by_text(f"{done} of 12 steps done.")).to_be_visible()
-        expect(page.locator("details.reason[open]")).to_have_count(1)
+        expect(page.locator("details.why[open]")).to_have_count(1)
         expect(page.locator("tbody.asked input").first).to_be_focused()
         if done == 5:  # left and resumed
             page.reload()
@@ -80,7 +80,7 @@ def test_every_step_is_accessible(page: Page) -> None:
         for box, number in zip(page.locator("tbody.asked input").all(), numbers, strict=True):
             box.fill(sizes.get(number, number))
         page.get_by_role("button", name="Check").click()
-        expect(page.locator("details.reason")).to_have_count(at + 1)
+        expect(page.locator("details.why")).to_have_count(at + 1)
         if at in (0, 3, 7, len(STEPS) - 1):
             assert_accessible_in_all_looks(page)
 

@@ -218,7 +218,7 @@ def find_sheet_code(library: LibraryDep, store: StoreDep, code: str = "") -> Res
 def save_sheet(request: Request, services: ServicesDep, form: FormDep) -> Response:
     """Merge what was typed into the stored draft; answer with what is stored, its drawing and the visitor's cookie."""
     _outcome, asked = posted_sheet(request, services, form).done(sheet_actions.save)
-    drawing = draw_typed(asked.variant, asked.answers, asked.scale)
+    drawing = draw_typed(asked.variant, asked.answers, asked.scale, explains=asked.was_checked)
     return asked.with_cookie(request, render("shared/_saved.html", SavedFragment(drawing, asked.saved_state)))
 
 
@@ -336,7 +336,16 @@ def _sheet_page(
     variant, answers, library = asked.variant, asked.answers, asked.library
     truth, pointed_at = variant if answers_shown else None, hinted.blanks if hinted else ()
     notes = sheet_notes(variant, answers, report, hinted, mismatch=True)
-    rows = row_views(variant, answers, report, truth=truth, pointed_at=pointed_at, notes=notes, one_at_a_time=True)
+    rows = row_views(
+        variant,
+        answers,
+        report,
+        truth=truth,
+        pointed_at=pointed_at,
+        notes=notes,
+        explains=True,
+        one_at_a_time=True,
+    )
     all_right = all_boxes_right(rows)
     return SheetPage(
         chooser=replace(_chooser(library, variant.worksheet.key, str(variant.tokens)), remark=length_remark(variant)),
@@ -345,7 +354,7 @@ def _sheet_page(
         rows=rows,
         progress=progress(variant, answers, report),
         questions=question_views(variant, asked.typed),
-        drawing=draw_typed(variant, answers, asked.scale),
+        drawing=draw_typed(variant, answers, asked.scale, explains=asked.was_checked),
         scale=asked.scale,
         report=report,
         all_right=all_right,

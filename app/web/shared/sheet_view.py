@@ -16,6 +16,7 @@ from app.grading.hints import Hint
 from app.shapes.table import Blank, BlankField
 from app.sheets.formulas import FormulaPiece, formula_pieces
 from app.sheets.reading import Answer
+from app.sheets.reasons import row_reason
 from app.sheets.steps import step_of
 from app.sheets.variant import Row, Variant
 from app.store import question_name
@@ -84,24 +85,27 @@ class CellView:
 
 @dataclass(frozen=True)
 class Note:
-    """What a check or a hint says that no single mark does, and the key of the row below which it stands.
+    """What is said of a row that no single mark says, and the key of the row below which it stands.
 
-    `letters` are those that a hint writes as mathematics.
+    `letters` are those that a hint, a reason or a question writes as mathematics. `working` is that of a reason, and
+    `title` the question that it answers, if that is more than why.
     """
 
-    kind: Literal["diagnosis", "hint"]
+    kind: Literal["diagnosis", "hint", "reason", "question"]
     message: str
     row: str
     letters: tuple[str, ...] = ()
+    working: str = ""
+    title: str = ""
 
 
 @dataclass(frozen=True)
 class RowView:
     """One row of the sheet with its boxes and the cells they are in, and its answer once that may be shown.
 
-    `notes` are shown below it. `span` is how many columns the box of a count among matrices takes; else None. On a
-    sheet in steps, `question` asks for the row, and `reason` answers the question `why` once it is right; "" where
-    neither is to be said. `letters` are those that they write as mathematics.
+    `notes` are shown below it, and so is the `reason` of a row that is right or has its answer there. `span` is how
+    many columns the box of a count among matrices takes; else None. `question` asks for a row of a sheet in steps that
+    is not right yet.
     """
 
     row: Row
@@ -110,10 +114,8 @@ class RowView:
     answer: AnswerView | None
     notes: tuple[Note, ...] = ()
     span: int | None = None
-    question: str = ""
-    why: str = ""
-    reason: str = ""
-    letters: tuple[str, ...] = ()
+    reason: Note | None = None
+    question: Note | None = None
 
 
 @dataclass(frozen=True)
@@ -150,34 +152,39 @@ def row_views(
     truth: Variant | None = None,
     pointed_at: Collection[Blank] = (),
     notes: Iterable[Note] = (),
+    explains: bool = False,
     one_at_a_time: bool = False,
-    explains: bool = True,
 ) -> tuple[RowView, ...]:
     """The rows of a sheet, top to bottom, with the texts in its boxes; a mark goes only with the text it was for.
 
     `report` has the marks, None before the first check. `truth` is the sheet whose answers are shown, None while none
     may be; a row that is not on it shows none. `pointed_at` are the boxes that a hint points to. A note in `notes` goes
-    below the row it names. A sheet in steps has the question of each row that is not right yet, and if it `explains`,
-    the reason of each that is right or whose answer is shown. `one_at_a_time` leaves out its rows after the first that
-    is not right, but none above a row in which something is typed.
+    below the row it names. `one_at_a_time` leaves out the rows of a sheet in steps after the first that is not right,
+    but none above a row in which something is typed.
+
+    A row with its answer has its whole reason. If it `explains`, a row that is right has one, too: without the working,
+    which tells the answers to other rows, until the whole sheet is right.
     """
     answered = {row.key for row in truth.rows} if truth else ()
-    views, done = [], steps_done(variant, answers, report)
+    is_done = report is not None and report.complete
     typed = [at for at, row in enumerate(variant.rows) if any(answers.get(variant.box(each)) for each in row.blanks)]
-    shown = max(done, *typed, 0) + 1 if one_at_a_time and in_steps(variant) else None
+    shown = max(steps_done(variant, answers, report), *typed, 0) + 1 if one_at_a_time and in_steps(variant) else None
+    views = []
     for row in variant.rows[:shown]:
         boxes = tuple(
             replace(_box_view(variant, row, blank, answers, report), hinted=blank in pointed_at) for blank in row.blanks
         )
         answer = _answer_view(truth, row) if truth and row.key in answered else None
         below = tuple(note for note in notes if note.row == row.key)
-        is_right, step = all(box.kind == "right" for box in boxes), step_of(variant, row.key)
-        view = RowView(row, boxes, _cells(variant, row, boxes, answer), answer, below, _span(variant, row))
-        if step and not is_right:
-            view = replace(view, question=step.question, letters=hint_letters(variant))
-        if step and explains and (is_right or answer):
-            view = replace(view, why=step.why, reason=step.reason, letters=hint_letters(variant))
-        views.append(view)
+        reason, is_right = None, all(box.kind == "right" for box in boxes)
+        if truth and answer:
+            reason = _reason(truth, row, works_out=True)
+        elif explains and is_right:
+            reason = _reason(variant, row, works_out=is_done)
+        step = None if is_right else step_of(variant, row.key)
+        question = Note("question", step.question, row.key, hint_letters(variant)) if step else None
+        cells = _cells(variant, row, boxes, answer)
+        views.append(RowView(row, boxes, cells, answer, below, _span(variant, row), reason, question))
     return tuple(views)
 
 
@@ -199,6 +206,14 @@ def steps_done(variant: Variant, answers: Mapping[str, str], report: Report | No
 def progress(variant: Variant, answers: Mapping[str, str], report: Report | None) -> StepsDone | None:
     """How far a sheet in steps is; None for any other sheet."""
     return StepsDone(steps_done(variant, answers, report), len(variant.rows)) if in_steps(variant) else None
+
+
+def _reason(variant: Variant, row: Row, *, works_out: bool) -> Note:
+    """Why a row is right, with its working only if it `works_out`; that of a step has its own question as a title."""
+    if step := step_of(variant, row.key):
+        return Note("reason", step.reason, row.key, hint_letters(variant), title=step.why)
+    text, working = row_reason(variant, row.key)
+    return Note("reason", text, row.key, hint_letters(variant), working if works_out else "")
 
 
 def _span(variant: Variant, row: Row) -> int | None:
