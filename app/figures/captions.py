@@ -150,7 +150,7 @@ def mask_captions(shapes: TypedShapes) -> Iterator[str]:
     """
     if is_causal(shapes):
         yield "mask"
-    rows, (reach, chunk) = shapes.variant.tokens, shared_limits(shapes)
+    rows, (reach, chunk) = shapes.table["weights"].rows.size(shapes.variant.sizes), shared_limits(shapes)
     if min(reach or rows, chunk or rows) < rows:
         yield ("window" if is_causal(shapes) else "window-both-ways") if reach else "chunk"
     elif some_layers_hide_more(shapes, rows):

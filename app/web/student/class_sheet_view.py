@@ -36,6 +36,7 @@ from app.web.shared.sheet_view import (
     all_boxes_right,
     changed_since_check,
     first_to_fix,
+    progress,
     question_views,
     row_views,
     run_button,
@@ -98,7 +99,19 @@ def make_class_sheet_page(
     hints = variant.worksheet.show_hints and rules.gives_hints
     # Next to a right answer, the reason of a row may tell another one, as hints do.
     explains = hints or (rules.gives_help and report is not None and report.complete)
-    rows = row_views(shown, answers, report, truth=truth, pointed_at=pointed_at, notes=notes, explains=explains)
+    # With few attempts, or marks that come later, nobody could go on from one step to the next.
+    one_at_a_time = rules.can_check and not rules.policies.max_attempts and not locked
+    rows = row_views(
+        shown,
+        answers,
+        report,
+        truth=truth,
+        pointed_at=pointed_at,
+        notes=notes,
+        explains=explains,
+        one_at_a_time=one_at_a_time,
+    )
+    so_far = progress(shown, answers, report) if one_at_a_time else None
     all_right = all_boxes_right(rows)
     is_explained = rules.gives_help and (all_right or (truth and report))
     notice = _notice(requested, marked)
@@ -124,6 +137,7 @@ def make_class_sheet_page(
         slide_query={"activity": requested.activity.id, "number": requested.number},
         variant=variant,
         rows=rows,
+        progress=so_far,
         questions=question_views(variant, requested.typed, locked=not can_hand_in),
         drawing=drawn_sheet(requested, marked if locked else variant),
         scale=requested.scale,
@@ -145,7 +159,11 @@ def make_class_sheet_page(
         run_button=run_button(variant) if may_run(work, rules) and not access.is_preview else "",
         next=next_step(access, steps, work.progress.ticket_in, requested.number),
         # An exhibit says what does not fit and names sizes, as hints do.
-        sees=hints and rules.shows_marks_of_checks and not access.is_preview and not locked,
+        sees=hints
+        and rules.shows_marks_of_checks
+        and not access.is_preview
+        and not locked
+        and (all_right or not so_far),
         primary=_primary(rules, last, report, locked=locked, can_hand_in=can_hand_in) if rules.is_writable else "",
     )
 
