@@ -83,7 +83,7 @@
     const frames = JSON.parse(svg.dataset.frames);
     const whole = svg.dataset.whole.split(" ").map(Number);
     const working = product ?? (isAllRight() ? "" : null) ??
-      svg.querySelector(".matrix.on")?.dataset.product.split(" ")[0];
+      (svg.querySelector(".matrix.on.open") ?? svg.querySelector(".matrix.on"))?.dataset.product.split(" ")[0];
     const key = flows().length > 1 && !isAllRight() && !(working in frames) ? Object.keys(frames)[0] : working;
     const small = svg.parentElement.clientWidth < whole[2] * SMALLEST && key in frames;
     const target = small ? frames[key] : whole;
