@@ -132,7 +132,7 @@ def _labels() -> dict[str, str]:
         "own-words": _("In your own words (not graded)"),
         "report": _("See the technical report:"),
         "key": _("Answer key: {title}"),
-        "wrong": _("Common wrong answers, and the misconceptions behind them"),
+        "wrong": _("Likely wrong answers, and the misconceptions behind them"),
         "qr": _("QR code that opens {link}"),
     }
 
@@ -408,8 +408,8 @@ def _arc(arc: Arc) -> dict[str, float]:
 def _key_page(variant: Variant, options: HandoutOptions, names: _NamesByCode) -> TypstData:
     """The key of one variant: code, title, rows, students' names, sizes used, answers, likely mistakes, drawings.
 
-    The drawings are those of the right answers, with all numbers. Without `names` for its code the list of names is
-    empty.
+    Of the open questions it has those with a model answer, and that. The drawings are those of the right answers, with
+    all numbers. Without `names` for its code the list of names is empty.
     """
     splitter = SymbolSplitter(variant.worksheet.notation)
     return {
@@ -424,6 +424,11 @@ def _key_page(variant: Variant, options: HandoutOptions, names: _NamesByCode) ->
             for figure in _drawn_figures(variant, variant.problem.answers, options)
         ],
         "answers": key_rows(variant),
+        "questions": [
+            {"text": _with_breaks(question.text), "answer": _markdown(question.model_answer)}
+            for question in variant.worksheet.questions
+            if question.model_answer
+        ],
     }
 
 

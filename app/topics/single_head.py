@@ -59,7 +59,7 @@ TOPIC = Topic(
     _head_table,
     PLAIN_HEAD,
     masked=True,
-    runnable_table=SINGLE_HEAD,
+    program="head",
     tables=(SINGLE_HEAD, BIDIRECTIONAL_HEAD),
     figures={
         SINGLE_HEAD.key: HEAD_FIGURES,
@@ -72,9 +72,6 @@ TOPIC = Topic(
             after=(),
             steps=(("input", "queries", "keys", "scores"), ("queries", "values", "weights", "output")),
             begins_whole=True,
-        ),
-        LevelSpec(
-            "single-head-letters", "single-head", after=("single-head",), steps=(("queries", "scores", "output"),)
         ),
     ),
 )

@@ -17,6 +17,7 @@ COMMON_SYMBOLS = ("N", "M", "W", "d_rot")  # of sizes that sheets of every topic
 MODEL_SYMBOLS = frozenset(symbol for family in FAMILIES.values() for symbol in family.sizes)
 Subject = Literal["head", "softmax", "layer", "parameters", "model", "counts"]
 Bars = Literal["sums", "operations-and-bytes", "blocks-and-widths", "sums-and-growth"]
+Program = Literal["", "head", "layer", "split-heads", "one-more-token", "two-texts"]
 FigureLayout = Literal["product", "head-scores", "head-context", "stack", "row", "flow", "stripes", "decks"]
 Rows = tuple[str, ...]
 
@@ -79,7 +80,7 @@ class Topic:
     masked: later tokens are hidden if the model is causal.
     batched: there are several inputs at once.
     adds_token: it is about one more token than the sheet's number.
-    runnable_table: what a run in torch is checked against, None if it cannot be run.
+    program: which of the programs in app/forward/program.py runs it in torch; empty if none does.
     extra_sizes: sizes that only this topic's tables use; `extra_symbols` are their symbols, separated by spaces.
     token_step: what the number of tokens should be a multiple of, so that every row has a whole number.
     tables: those that it is built from; `counts` are the keys of all counts that the table of some model adds.
@@ -98,7 +99,7 @@ class Topic:
     masked: bool = False
     batched: bool = False
     adds_token: bool = False
-    runnable_table: TensorTable | None = None
+    program: Program = ""
     extra_sizes: Callable[[Architecture, int], Mapping[str, int]] = lambda _architecture, _tokens: {}
     token_step: Callable[[Architecture], int] = lambda _architecture: 1
     extra_symbols: str = ""

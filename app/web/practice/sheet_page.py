@@ -334,7 +334,7 @@ def _sheet_page(
     variant, answers, library = asked.variant, asked.answers, asked.library
     truth, pointed_at = variant if answers_shown else None, hinted.blanks if hinted else ()
     notes = sheet_notes(variant, answers, report, hinted, mismatch=True)
-    rows = row_views(variant, answers, report, truth=truth, pointed_at=pointed_at, notes=notes)
+    rows = row_views(variant, answers, report, truth=truth, pointed_at=pointed_at, notes=notes, explains=True)
     all_right = all_boxes_right(rows)
     return SheetPage(
         chooser=replace(_chooser(library, variant.worksheet.key, str(variant.tokens)), remark=length_remark(variant)),

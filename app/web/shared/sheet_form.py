@@ -12,14 +12,13 @@ from typing import Annotated, cast
 from annotated_doc import Doc
 from markupsafe import Markup
 
-from app.classes.sheet_actions import SavedDraft
 from app.figures.figure import Figure
 from app.figures.scale import ScaleName
 from app.figures.sheet_figures import draw_figures
 from app.grading.hints import HINT_LEVELS, HintLevel
 from app.sheets.reading import MAX_BOX_TEXT, Answer
 from app.sheets.variant import Variant
-from app.store import Stamp, question_name
+from app.store import Draft, Stamp, question_name
 from app.topics.problem import Problem
 from app.translation import language
 from app.web.shared.forms import FormReader
@@ -66,7 +65,7 @@ def read_changed(form: FormReader, variant: Variant) -> dict[str, Stamp] | None:
     return stamps
 
 
-def saved_json(stored: SavedDraft | None, changed: Mapping[str, Stamp] | None = None) -> str:
+def saved_json(stored: Draft | None, changed: Mapping[str, Stamp] | None = None) -> str:
     """The stored draft as JSON for the script of the page that sent `changed`.
 
     `version` counts the saves, `answers` has the text of every box. `pages` has the highest number stored for each page
