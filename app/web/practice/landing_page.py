@@ -10,7 +10,7 @@ from annotated_doc import Doc
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import RedirectResponse
 
-from app.figures.figure import Edge, Figure
+from app.figures.figure import Edge, Figure, MismatchCaption
 from app.figures.geometry import Rect
 from app.figures.lettering import letter_px
 from app.figures.sheet_figures import draw_figures
@@ -53,7 +53,7 @@ class Trial:
     """One head to try: what was answered, drawn, and the box that waits, None once everything fits."""
 
     figure: Figure
-    mismatches: tuple[str, ...]
+    mismatches: tuple[MismatchCaption, ...]
     answered: Mapping[str, str]  # right answers by the name of their box, as typed
     question: Question | None
 
@@ -117,8 +117,8 @@ def _figures(variant: Variant, answers: Mapping[str, str]) -> tuple[Figure, ...]
     return draw_figures(variant, typed, explains=False)
 
 
-def _mismatches(figures: tuple[Figure, ...]) -> tuple[str, ...]:
-    return tuple(each.sentence for figure in figures for each in figure.mismatches)
+def _mismatches(figures: tuple[Figure, ...]) -> tuple[MismatchCaption, ...]:
+    return tuple(each for figure in figures for each in figure.mismatches)
 
 
 def _place(side: Edge) -> Rect:

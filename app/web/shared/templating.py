@@ -175,7 +175,9 @@ def expression(text: str, known: Collection[str] | None = None) -> Markup:
     In a sentence only the `known` symbols are taken for such.
     """
     pieces = re.split(r"((?<![\w’])[A-Za-zθ][\w']*)", text)  # not the s of "model’s"
-    return Markup("").join(_symbol(piece) if known is None or piece in known else escape(piece) for piece in pieces)
+    return Markup("").join(
+        _symbol(piece) if known is None or piece.removesuffix("ᵀ") in known else escape(piece) for piece in pieces
+    )
 
 
 @lru_cache(500)
@@ -251,14 +253,13 @@ def _formula_nodes(nodes: Iterable[FormulaNode]) -> Markup:
 def _symbol(text: str) -> Markup:
     """A symbol in italics with its subscript: 'd_h' becomes <i>d</i><sub>h</sub>, "X'" becomes <i>X′</i>.
 
-    A ᵀ at the end of the subscript follows it as <sup>T</sup>: K_1ᵀ. If the part before the first underscore has
-    anything but letters and apostrophes, the whole text is only escaped: '128', 'W2', 'd′' (already a prime).
+    A ᵀ at the end follows as <sup>T</sup>: K_1ᵀ. If the part before the first underscore has anything but letters and
+    apostrophes, the whole text is only escaped: '128', 'W2', 'd′' (already a prime).
     """
-    base, _underscore, below = text.partition("_")
+    base, _underscore, below = text.removesuffix("ᵀ").partition("_")
     if not base.replace("'", "").isalpha():
         return escape(text)
     written = Markup("<i>{}</i>").format(base.replace("'", "′"))
     if below:
-        written += Markup("<sub>{}</sub>").format(below.removesuffix("ᵀ"))
-        written += Markup("<sup>T</sup>") if below.endswith("ᵀ") else ""
-    return written
+        written += Markup("<sub>{}</sub>").format(below)
+    return written + (Markup("<sup>T</sup>") if text.endswith("ᵀ") else "")
