@@ -31,25 +31,26 @@ def check(page: Page, answers: Mapping[str, str], button: str = "Check") -> None
     expect(page.locator(".result")).not_to_be_empty()
 
 
-# Notes of every part of a drawing that is animated which drawing it is in, how far right it is, and when its movement
-# ends, in ms after the sheet was right.
+# Notes of every part of a drawing that is animated which drawing it is in, how far it is from the upper left corner,
+# and when its movement ends, in ms after the sheet was right.
 NOTE_PARTS = """
 window.parts = [];
 const animate = Element.prototype.animate;
 Element.prototype.animate = function (frames, options) {
   const figure = [...document.querySelectorAll(".figures svg")].indexOf(this.closest(".figures svg"));
-  parts.push([figure, this.matches(".arc, .matrix"), this.getBoundingClientRect().left, options.delay + options.duration]);
+  const { left, top } = this.getBoundingClientRect();
+  parts.push([figure, this.matches(".arc, .matrix"), left + top, options.delay + options.duration]);
   return animate.call(this, frames, options);
 };
 """
 
 
 def played(page: Page) -> list[float]:
-    """When the movement of each part of the last drawing ended since this was last asked, from the left; [] for none."""
+    """When the movement of each part of the last drawing ended since this was last asked, from the input on, or []."""
     parts = page.evaluate("window.parts.splice(0)")
-    assert all(is_part for _figure, is_part, _left, _end in parts)
+    assert all(is_part for _figure, is_part, _far, _end in parts)
     last = max((figure for figure, *_rest in parts), default=0)
-    return [end for figure, _is_part, _left, end in sorted(parts, key=lambda part: part[2]) if figure == last]
+    return [end for figure, _is_part, _far, end in sorted(parts, key=lambda part: part[2]) if figure == last]
 
 
 def primary_buttons(page: Page) -> list[str]:
