@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -213,7 +212,7 @@ def _reason(variant: Variant, row: Row, *, works_out: bool) -> Note:
     if step := step_of(variant, row.key):
         return Note("reason", step.reason, row.key, hint_letters(variant), title=step.why)
     text, working = row_reason(variant, row.key)
-    return Note("reason", text, row.key, hint_letters(variant), working if works_out else "")
+    return Note("reason", text, row.key, variant.typeset_letters, working if works_out else "")
 
 
 def _span(variant: Variant, row: Row) -> int | None:
@@ -264,7 +263,7 @@ def sheet_notes(
         notes.append(Note("diagnosis", report.diagnosis.message, _first_row(variant, still)))
     if hint:
         row = _first_row(variant, pointed_at[:1] or explains)
-        notes.append(Note("hint", hint.message, row, hint_letters(variant)))
+        notes.append(Note("hint", hint.message, row, variant.typeset_letters))
     return tuple(notes)
 
 
@@ -297,16 +296,6 @@ def has_readable_answer(variant: Variant, answers: Mapping[str, str]) -> bool:
     """Whether the text of at least one blank can be read: `Report.has_readable_answer` without the grading."""
     boxes = variant.blanks_by_name.items()
     return any(isinstance(variant.read(blank, answers.get(box, "")), Answer) for box, blank in boxes)
-
-
-def hint_letters(variant: Variant) -> tuple[str, ...]:
-    """The letters and symbols that hints write as mathematics: ('X', 'W_Q', 'd_h').
-
-    Not those that are words too: "A", and names from code such as "scores" and "out".
-    """
-    letters = (*variant.letters.values(), *variant.reader.written_symbols)
-    is_word = re.compile("[Aa]|[a-z]{3,}|").fullmatch
-    return tuple(letter for letter in letters if not is_word(letter))
 
 
 def length_remark(variant: Variant) -> str:
