@@ -362,6 +362,8 @@ def _sheet_page(
         slide_query={"practice": 1} if asked.practising else {},
         link=sheet_link(variant),
         print_link=sheet_link(variant, "show_handout"),
+        example=sheet_link(variant, "show_example"),
+        another=sheet_link(variant, "show_another") if (all_right or answers_shown) and not asked.practising else "",
         run_button=run_button(variant),
         saved=asked.work is not None and asked.work.draft is not None,
         saved_state=asked.saved_state,

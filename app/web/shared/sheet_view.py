@@ -101,7 +101,7 @@ class RowView:
     """One row of the sheet with its boxes and the cells they are in, and its answer once that may be shown.
 
     `notes` are shown below it, and so is the `reason` of a row that is right or has its answer there. `span` is how
-    many columns the box of a count among matrices takes; else None.
+    many columns the box of a count among matrices takes; else None. A row that is `given` is filled in already.
     """
 
     row: Row
@@ -111,6 +111,7 @@ class RowView:
     notes: tuple[Note, ...] = ()
     span: int | None = None
     reason: Note | None = None
+    given: bool = False
 
 
 @dataclass(frozen=True)
@@ -161,15 +162,15 @@ def row_views(
         below = tuple(note for note in notes if note.row == row.key)
         reason = None
         if truth and answer:
-            reason = _reason(truth, row, works_out=True)
+            reason = reason_note(truth, row, works_out=True)
         elif explains and all(box.kind == "right" for box in boxes):
-            reason = _reason(variant, row, works_out=is_done)
+            reason = reason_note(variant, row, works_out=is_done)
         cells = _cells(variant, row, boxes, answer)
         views.append(RowView(row, boxes, cells, answer, below, _span(variant, row), reason))
     return tuple(views)
 
 
-def _reason(variant: Variant, row: Row, *, works_out: bool) -> Note:
+def reason_note(variant: Variant, row: Row, *, works_out: bool) -> Note:
     """Why a row is right, with its working only if it `works_out`."""
     text, working = row_reason(variant, row.key)
     return Note("reason", text, row.key, hint_letters(variant), working if works_out else "")
