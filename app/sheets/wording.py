@@ -22,7 +22,7 @@ Sentences = Mapping[str, str]
 MisconceptionText = Literal["nudge", "hint", "explanation"]
 SheetSection = Literal[
     "description", "inventory", "tokens-are", "answers", "layer-names", "symbol-names", "assumptions", "footnotes",
-    "marks", "credit", "near-misses", "chain", "hints", "relations", "stated-sizes", "formulas",
+    "marks", "losses", "credit", "near-misses", "chain", "hints", "relations", "stated-sizes", "formulas",
     "formulas-with-tokens-as-columns", "unreadable", "drawing", "axis-names", "captions", "reasons", "row-things",
 ]  # fmt: skip
 TopicSection = Literal[

@@ -227,7 +227,7 @@ REFUSED = [
     ("misconceptions/mask.toml", "[mask-forgotten]", "[mask-forgoten]", "mask-forgoten"),
     ("sheets.toml", "[hints]", "[hint]", "hint"),
     ("sheets.toml", "length-one =", "lenght-one =", "axes.rows.lenght-one"),
-    ("glossary.toml", "term =", "trem =", "token.term"),
+    ("glossary.toml", "term =", "trem =", "shape.term"),
     ("sample-course.toml", "course =", "curse =", "course"),
 ]  # fmt: skip
 

@@ -70,7 +70,7 @@ def test_boxes_of_a_tensor_stand_in_brackets_and_say_their_dimension(client: Tes
 def test_worksheet_model_and_tokens_can_be_chosen(client: TestClient) -> None:
     """The simplified Qwen sheet, with Qwen3 and 7 tokens in its place."""
     page = Page(client.get("/sheet?worksheet=qwen2.5-0.5b").text)
-    assert "only 2 key/value heads" in page.text("p", class_="footnote")
+    assert "2 keys and 2 values" in page.text("p", class_="footnote")
     assert [attrs["rel"] for attrs, _ in page.find("a", href="https://arxiv.org/abs/2412.15115")] == [
         "external noopener"
     ]
@@ -380,7 +380,7 @@ def test_a_hint_is_a_check_of_what_has_changed_alone(client: TestClient, tmp_pat
 
     def attempts() -> list[float]:
         with sqlite3.connect(tmp_path / "data" / "attention-shapes.sqlite3") as connection:
-            return [score for (score,) in connection.execute("SELECT score FROM practice_attempts ORDER BY id")]
+            return [score for (score,) in connection.execute("SELECT score FROM attempts ORDER BY id")]
 
     client.post("/sheet/check", data=filled(**WIDE))
     client.post("/sheet/hint", data={**filled(**WIDE), "hint": "2"})
