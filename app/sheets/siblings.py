@@ -52,8 +52,8 @@ def sibling(variant: Variant, models: Mapping[str, Model], seed: int, answers: A
 
 
 def _facts(variant: Variant) -> frozenset[object]:
-    """What the sheet says about its model: the parts of the description, each with the sizes that it states."""
-    return frozenset((fact.part, fact.symbols) for fact in variant.text.facts)
+    """What the sheet says about its model: parts of the description with their sizes, and whether it has a mask."""
+    return frozenset([*((fact.part, fact.symbols) for fact in variant.text.facts), variant.architecture.causal])
 
 
 def rows_to_tell(variant: Variant, other: Variant) -> tuple[str, ...]:

@@ -59,7 +59,7 @@ def check_example(
 def show_another(
     request: Request,
     services: ServicesDep,
-    worksheet: str,
+    worksheet: str = FIRST_WORKSHEET,
     model: str = "",
     tokens: str | None = None,
     decoded: str = "",

@@ -19,7 +19,7 @@ from app.sheets.variant import Variant, box_texts
 from app.sheets.worksheet import Model
 from app.web.shared.forms import FormReader, clamped_number
 from app.web.shared.sheet_form import read_answers
-from app.web.shared.sheet_view import Note, RowView, reason_note, row_views, sheet_notes
+from app.web.shared.sheet_view import RowView, reason_note, row_views, sheet_notes
 
 ExampleKind = Literal["worked", "faded", "another"]
 MAX_EXAMPLE_SEED = 999
@@ -34,7 +34,6 @@ class ExamplePage:
     rows: Annotated[tuple[RowView, ...], Doc("Its rows.")]
     report: Annotated[Report | None, Doc("The marks of what was typed; None before a check.")]
     asks: Annotated[bool, Doc("Whether there is a box to fill in.")]
-    notes: Annotated[tuple[Note, ...], Doc("What is said below rows.")]
     back: Annotated[str, Doc("The address of the sheet that it is like.")]
     action: Annotated[str, Doc("Where the form is sent: the address of this page.")]
     faded: Annotated[str, Doc("The same sheet with only its first rows given.")]
@@ -91,7 +90,6 @@ def make_example_page(asked: ExampleRequest, form: FormReader | None = None) -> 
         rows=rows,
         report=report,
         asks=len(given) < len(rows),
-        notes=notes,
         back=asked.back,
         action=asked.address(known, number),
         faded=asked.address("faded", number),
