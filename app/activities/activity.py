@@ -50,13 +50,13 @@ class Policies:
     max_attempts: Annotated[int, Field(ge=0, le=MAX_ATTEMPTS_ALLOWED)] = 0
     follow_share: Annotated[float, Field(ge=0, le=1)] = 1.0
     hints: bool = True
-    examples: bool = True
     run: Running = "after"
     ticket_anonymous: bool = True
     names_listed: bool = False
     exam: bool = False
     late_minutes: Annotated[int, Field(ge=0, le=MAX_MINUTES)] = 0
     take_in_drafts: bool = True
+    examples: bool = True
 
     @classmethod
     def checked(cls, **values: Any) -> Policies:

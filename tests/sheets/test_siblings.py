@@ -12,8 +12,6 @@ from app.sheets.worksheet import Answers
 from tests.helpers.own_sheets import own_sheet
 from tests.helpers.shipped import LIBRARY, UNLIKE_MODELS
 
-SEEDS = (1, 2, 999)
-
 
 def check_tells_nothing(variant: Variant, other: Variant) -> None:
     """A told answer that depends on a size, by its symbols, is another number than in the same box of the sheet."""
@@ -27,12 +25,11 @@ def check_tells_nothing(variant: Variant, other: Variant) -> None:
 def test_every_worksheet_has_siblings_that_tell_at_least_half_of_their_rows(key: str) -> None:
     """Most tell all; heads of encoders have all 64 dimensions, and latent attention the same latents in all models."""
     variant = LIBRARY.variant(key)
-    for seed in SEEDS:
-        other = sibling(variant, LIBRARY.models, seed, "numbers")
-        assert other is not None
-        assert set(other.problem.rows) <= set(variant.worksheet.rows)
-        assert 2 * len(rows_to_tell(variant, other)) >= len(other.rows)
-        check_tells_nothing(variant, other)
+    other = sibling(variant, LIBRARY.models, 1, "numbers")
+    assert other is not None
+    assert set(other.problem.rows) <= set(variant.worksheet.rows)
+    assert 2 * len(rows_to_tell(variant, other)) >= len(other.rows)
+    check_tells_nothing(variant, other)
 
 
 @pytest.mark.slow

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter, HTTPException, Response
 
 from app.classes.sheet_actions import may_see_example
+from app.classes.student_sheet import models_of
 from app.web.shared.example_view import ExampleRequest, make_example_page
 from app.web.shared.forms import FormDep
 from app.web.shared.permissions import StudentAccess, StudentAccessDep
@@ -25,7 +26,8 @@ def show_class_example(
     """A sheet like sheet `number`, from 1, of the activity; see `make_example_page`.
 
     404 if the activity has fewer sheets, and while its rules give no examples: before it opens, in an exam, and where
-    there are no hints or no examples with them, until the answers are shown.
+    there are no hints or no examples with them, until the answers are shown. Its model is none that the activity asks
+    about.
     """
     return render("shared/example.html", make_example_page(_asked(services, access, number, kind, seed)))
 
@@ -43,9 +45,11 @@ def _asked(services: Services, access: StudentAccess, number: int, kind: str, se
     variant, rules = class_work(services, access, number).sheet.variant, access.rules
     if access.phase == "waiting" or not may_see_example(variant, rules):
         raise HTTPException(404)
+    # Another sheet of the activity may ask the same of another model.
+    asked = {key for item in access.activity.content.items for key in models_of(item)}
     return ExampleRequest(
         variant,
-        services.library.models,
+        {key: model for key, model in services.library.models.items() if key not in asked},
         kind,
         seed,
         access.links.sheet(number),
