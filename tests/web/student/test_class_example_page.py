@@ -6,14 +6,12 @@ from typing import Any
 
 import pytest
 
-from app.classes.student_sheet import freeze
 from app.store import Policies
 from tests.helpers.answer_keys import KEY
 from tests.helpers.class_sheet import attempts_in, press
 from tests.helpers.clock import end_activity
 from tests.helpers.html_page import Page
 from tests.helpers.school import Classroom
-from tests.helpers.shipped import LIBRARY
 
 
 def links_of(page: Page) -> list[str]:
@@ -53,8 +51,7 @@ def test_what_is_tried_on_another_sheet_is_not_stored(classroom: Classroom) -> N
 
 def test_an_example_is_about_no_model_of_the_activity(classroom: Classroom) -> None:
     """Though another sheet of it may be the one most like this one: every seed gives another model."""
-    content = freeze(LIBRARY, ["llama-7b", "qwen2.5-0.5b"], None)
-    activity = classroom.school.activity(classroom.course, Policies(), content)
+    activity = classroom.school.activity(classroom.course, Policies(), ("llama-7b", "qwen2.5-0.5b"))
     _, browser = classroom.join()
     for seed in range(1, 5):
         title = Page(browser.get(f"/class/{activity.id}/1/example?seed={seed}").text).text("h1")
