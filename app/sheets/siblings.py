@@ -26,9 +26,9 @@ DRAWS = 3  # of lengths for each model
 def sibling(variant: Variant, models: Mapping[str, Model], seed: int, answers: Answers) -> Variant | None:
     """A sheet that asks the same rows about one of the models, in numbers or letters; None if there is no other one.
 
-    A model may lack some of the rows. It is the sheet on which most rows may be told, then one whose description has
-    as many of the same facts as possible; among equals the seed decides, which also draws the lengths. What an author
-    wrote about the sheet's own model is left out, and no fact is hidden.
+    A model may lack some of the rows. It is the sheet on which most rows may be told, then one whose length is no size
+    of its model, then one whose description has the same facts as far as possible; among equals the seed decides, which
+    also draws the lengths. What an author wrote about the sheet's own model is left out, and no fact is hidden.
     """
     sheet = replace(
         variant.worksheet,
@@ -37,7 +37,7 @@ def sibling(variant: Variant, models: Mapping[str, Model], seed: int, answers: A
     )  # fmt: skip
     library = Library({sheet.key: sheet}, models, variant.wording)
 
-    def drawn() -> Iterator[tuple[tuple[int, int, int], Variant]]:
+    def drawn() -> Iterator[tuple[tuple[int, bool, int, int], Variant]]:
         """Each candidate with how good it is."""
         for model in models:
             for draw in range(DRAWS):
@@ -46,7 +46,9 @@ def sibling(variant: Variant, models: Mapping[str, Model], seed: int, answers: A
                     other = draw_once((model,), partial(library.variant, sheet.key), numbers)
                     told = set(rows_to_tell(variant, other)) & variant.problem.asked
                     if told:
-                        yield (len(told), -len(_facts(variant) ^ _facts(other)), next(numbers)), other
+                        is_clear = other.tokens not in {other.sizes[size] for size in ("d", "H", "G", "d_h")}
+                        difference = len(_facts(variant) ^ _facts(other))
+                        yield (len(told), is_clear, -difference, next(numbers)), other
 
     return max(drawn(), key=lambda each: each[0], default=(None, None))[1]
 
