@@ -156,6 +156,8 @@ class _Writer:
         if str(length) in ("N", "M") and (thing := self._thing(side)) and not self.variant.has_dimensions:
             return self._say("one-for-each", one=self._one(side), thing=thing)
         size = self.variant.text.size_in_words(str(length)) or self.variant.notation.write(length)
+        if self.variant.has_dimensions:
+            return self._say("dimension-given-side", axis=self._axis(side), size=size)
         return self._say("given-side", length=self.variant.wording.axes[self.variant.column_of(side)].size, size=size)
 
     def _parameter(self, tensor: Tensor) -> str:
