@@ -253,7 +253,7 @@ def _follow_through_mark(variant: Variant, wrong: Mark, repeats: Blank | None) -
 
     `repeats` is the blank that the same mistake costs; None if the box follows from the student's other answers.
     """
-    key, row = ("repeats", variant.row_name(repeats.tensor)) if repeats else ("follows", "")
+    key, row = "repeats" if repeats else "follows", variant.row_name(repeats.tensor) if repeats else ""
     message = variant.wording.say("marks", key, row=row, credit=_credit(variant))
     return replace(wrong, kind="follows", message=message, repeats=repeats)
 
