@@ -374,6 +374,10 @@ def _sheet_page(
         slide_query={"practice": 1} if requested.practising else {},
         link=sheet_link(variant),
         print_link=sheet_link(variant, "show_handout"),
+        example=sheet_link(variant, "show_example"),
+        another=sheet_link(variant, "show_another")
+        if (all_right or answers_shown) and not requested.practising
+        else "",
         run_button=run_button(variant),
         saved=requested.work is not None and requested.work.draft is not None,
         saved_state=requested.saved_state,

@@ -104,7 +104,7 @@ class RowView:
 
     `notes` are shown below it, and so is the `reason` of a row that is right or has its answer there. `span` is how
     many columns the box of a count among matrices takes; else None. `question` asks for a row of a sheet in steps that
-    is not right yet.
+    is not right yet. A row that is `given` is filled in already.
     """
 
     row: Row
@@ -115,6 +115,7 @@ class RowView:
     span: int | None = None
     reason: Note | None = None
     question: Note | None = None
+    given: bool = False
 
 
 @dataclass(frozen=True)
@@ -177,11 +178,11 @@ def row_views(
         below = tuple(note for note in notes if note.row == row.key)
         reason, is_right = None, all(box.kind == "right" for box in boxes)
         if truth and answer:
-            reason = _reason(truth, row, works_out=True)
+            reason = reason_note(truth, row, works_out=True)
         elif explains and is_right:
-            reason = _reason(variant, row, works_out=is_done)
+            reason = reason_note(variant, row, works_out=is_done)
         step = None if is_right else step_of(variant, row.key)
-        question = Note("question", step.question, row.key, hint_letters(variant)) if step else None
+        question = Note("question", step.question, row.key, variant.typeset_letters) if step else None
         cells = _cells(variant, row, boxes, answer)
         views.append(RowView(row, boxes, cells, answer, below, _span(variant, row), reason, question))
     return tuple(views)
@@ -207,10 +208,10 @@ def progress(variant: Variant, answers: Mapping[str, str], report: Report | None
     return StepsDone(steps_done(variant, answers, report), len(variant.rows)) if in_steps(variant) else None
 
 
-def _reason(variant: Variant, row: Row, *, works_out: bool) -> Note:
+def reason_note(variant: Variant, row: Row, *, works_out: bool) -> Note:
     """Why a row is right, with its working only if it `works_out`; that of a step has its own question as a title."""
     if step := step_of(variant, row.key):
-        return Note("reason", step.reason, row.key, hint_letters(variant), title=step.why)
+        return Note("reason", step.reason, row.key, variant.typeset_letters, title=step.why)
     text, working = row_reason(variant, row.key)
     return Note("reason", text, row.key, variant.typeset_letters, working if works_out else "")
 

@@ -12,7 +12,7 @@ from fastapi import HTTPException, Request, Response
 from app.activities.rules import Rules
 from app.classes.activity_results import report_as_stored
 from app.classes.promises import rules_in_words, sheet_promise
-from app.classes.sheet_actions import Outcome, can_hint, empty_boxes, marks_visible, may_run
+from app.classes.sheet_actions import Outcome, can_hint, empty_boxes, marks_visible, may_run, may_see_example
 from app.grading.explanations import MAX_ATTEMPTS_EXPLAINED, Explanation, explain_diagnosis
 from app.grading.grade import Report, without_help
 from app.grading.hints import Hint, next_hint_level, write_hint
@@ -28,6 +28,7 @@ from app.web.shared.activity_steps import (
     closing_notice,
     next_step,
 )
+from app.web.shared.example_view import ExampleKind
 from app.web.shared.permissions import StudentAccess
 from app.web.shared.services import Services
 from app.web.shared.sheet_form import Drawing, draw_typed, read_hint_level, saved_json
@@ -156,6 +157,8 @@ def make_class_sheet_page(
         notice=notice,
         saved=work.draft is not None,
         saved_state=saved_json(work.draft, requested.edits),
+        example=_example(requested, "worked") if may_see_example(variant, rules) else "",
+        another=_example(requested, "another") if may_see_example(variant, rules) and (all_right or truth) else "",
         run_button=run_button(variant) if may_run(work, rules) and not access.is_preview else "",
         next=next_step(access, steps, work.progress.ticket_in, requested.number),
         # An exhibit says what does not fit and names sizes, as hints do.
@@ -297,6 +300,13 @@ def _explanation(services: Services, requested: ClassSheetRequest) -> Explanatio
             if explanation := explain_diagnosis(marked, report, requested.scale):
                 return explanation
     return None
+
+
+def _example(requested: ClassSheetRequest, kind: ExampleKind) -> str:
+    """The address of a sheet like this one; nothing in a preview, which has no page of that."""
+    if requested.access.is_preview:
+        return ""
+    return url_for("show_class_example", activity_id=requested.activity.id, number=requested.number, kind=kind)
 
 
 def _address(requested: ClassSheetRequest) -> str:
