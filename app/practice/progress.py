@@ -131,9 +131,9 @@ def level_name(wording: Wording, level: PracticeLevel) -> str:
 
 
 def _why_this_sheet(wording: Wording, coming: NextSheet) -> str:
-    """The sentence on why this sheet comes, with its misconception groups or level; empty for the reason "more"."""
+    """The sentence on why this sheet comes, with its misconception groups or level; empty within a level."""
     sentences: dict[NextReason, str] = {
-        "first": _("A sheet counts if all of it is right at the first check. What you miss comes back."),
+        "first": "",
         "more": "",
         "step": _("New level: {level}."),
         "back": _("This sheet comes back to something you missed: {groups}."),
