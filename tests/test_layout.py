@@ -68,6 +68,7 @@ HTTP_FRAMEWORKS = {"fastapi", "starlette"}
 PAGES_WITHOUT_TEMPLATE = {
     "next_sheet_page": "leads to a sheet, which sheet_page shows",
     "sample_course_page": "leads to the course, which course_page shows",
+    "demonstration_page": "leads to the course, which course_page shows",
 }
 
 LOAD_THE_CORE = f"""

@@ -93,6 +93,9 @@ TABLE: dict[str, Row] = {
     "POST /forgotten-password": ALL_404,  # without a mail server
     "GET /links/{token}": ALL_404,
     "POST /links/{token}": ALL_404,
+    # The public demonstration: a teacher who is signed in goes to their own courses.
+    "GET /demonstration": ALL_303,
+    "POST /demonstration/leave": ALL_303,
     # Courses.
     "GET /courses": (303, 303, 303, 200, 200, 200),
     "POST /courses": (401, 401, 401, 422, 422, 422),
