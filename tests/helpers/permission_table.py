@@ -176,6 +176,7 @@ TABLE: dict[str, Row] = {
     "POST /worksheets/copy": (401, 401, 401, 404, 404, 404),
     "GET /worksheets/{material_id:int}": STAFF_SEES,
     "GET /worksheets/{material_id:int}/file.toml": STAFF_SEES,
+    "GET /worksheets/{material_id:int}/handout.pdf": STAFF_SEES,
     "GET /worksheets/{material_id:int}/copy": STAFF_SEES,
     "POST /worksheets/{material_id:int}/copy": (401, 401, 401, 422, 404, 422),  # without a title
     "POST /worksheets/{material_id:int}/restore": (401, 401, 401, 403, 404, 404),  # no version
