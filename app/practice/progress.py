@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -12,9 +13,20 @@ from app.practice.scheduler import LevelProgress, NextReason, NextSheet, Practic
 from app.sheets.library import Library
 from app.sheets.variant import Variant
 from app.sheets.wording import Wording
+from app.topics.registry import TOPICS
+from app.topics.topic import Subject
 from app.translation import gettext as _
 
 LevelState = Literal["passed", "current", "open", "closed"]
+Chapter = Literal["head", "layer", "parameters", "counts"]
+CHAPTERS: Mapping[Subject, Chapter] = {
+    "head": "head",
+    "softmax": "head",
+    "layer": "layer",
+    "model": "layer",
+    "parameters": "parameters",
+    "counts": "counts",
+}
 
 
 @dataclass(frozen=True)
@@ -28,6 +40,7 @@ class LevelView:
     number: int
     key: str
     name: str
+    chapter: Chapter
     state: LevelState
     done: int
     needed: int
@@ -97,6 +110,7 @@ def _level_view(practice: Practice, number: int, progress: LevelProgress) -> Lev
         number=number,
         key=level.key,
         name=level_name(wording, level),
+        chapter=CHAPTERS[TOPICS[level.topic].subject],
         state="current" if progress.current and not practice.all_passed else state,
         done=progress.steps_done,
         needed=len(level.steps),

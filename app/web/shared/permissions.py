@@ -149,7 +149,7 @@ def _practice_closed() -> HTTPException:
         403,
         _(
             "Practice, models, handouts, the glossary and the API are closed while this server is used for exams. "
-            "Students: choose Join and enter the code of your class. Instructors: sign in under Teach."
+            "Students: press Enter code, and type the code of your class. Instructors: sign in under Teach."
         ),
     )
 
