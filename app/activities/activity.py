@@ -47,7 +47,7 @@ class Policies:
     variants: Variants = "same"
     feedback: Feedback = "immediate"
     max_attempts: Annotated[int, Field(ge=0, le=MAX_ATTEMPTS_ALLOWED)] = 0
-    follow_share: Annotated[float, Field(ge=0, le=1)] = 0.5
+    follow_share: Annotated[float, Field(ge=0, le=1)] = 1.0
     hints: bool = True
     run: Running = "after"
     ticket_anonymous: bool = True

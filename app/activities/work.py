@@ -1,10 +1,9 @@
-"""What students do on a sheet of an activity: drafts, which merge box by box, and attempts."""
+"""What is done on a sheet, in an activity or in practice: drafts, which merge box by box, and attempts."""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import NamedTuple
 
@@ -18,14 +17,6 @@ class Stamp(NamedTuple):
 
     page: str
     number: int
-
-
-@dataclass(frozen=True)
-class MergedBoxes:
-    """The texts of a draft after a save, and the highest number that was taken from each page."""
-
-    answers: Answers
-    pages: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -53,23 +44,35 @@ class ClassSheetKey:
 
 
 @dataclass(frozen=True)
-class ClassDraft:
-    """What is typed on a sheet of an activity: as it is stored, or as a page sent it.
+class PracticeSheetKey:
+    """One sheet of practice of one visitor, under which drafts and attempts are stored.
 
-    `version` counts the saves that are merged in a stored draft; it means nothing in a sent one.
-    `changed` belongs to a sent one: the boxes that the page has changed (see `merge_boxes`), None without script.
+    `sheet_key` names worksheet, model and lengths: 'llama-7b/llama-7b/100'.
+    """
+
+    visitor_id: int
+    sheet_key: str
+
+
+SheetKey = ClassSheetKey | PracticeSheetKey
+
+
+@dataclass(frozen=True)
+class Draft:
+    """What is typed on a sheet, as it is stored; `version` counts the saves that changed it, `variant` never changes.
+
+    `pages` has the highest number that was taken from each page.
     """
 
     answers: Answers
     version: int
     variant: VariantSizes
-    changed: Mapping[str, Stamp] | None = None
-    pages: Mapping[str, int] = field(default_factory=dict)  # of a stored one: the highest number taken from each page
+    pages: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
-class StoredClassDraft:
-    """A draft with its student, its sheet and the time it was saved."""
+class StudentDraft:
+    """A draft in an activity with its student, its sheet and the time it was saved."""
 
     student_id: int
     sheet_key: str
@@ -86,7 +89,7 @@ class UnfinishedWork:
     has handed one in, not late; none that was taken in at closing.
     """
 
-    draft: StoredClassDraft
+    draft: StudentDraft
     attempts: int
     last_id: int
     last_answers: Answers | None
@@ -121,34 +124,44 @@ class Graded:
 
 
 @dataclass(frozen=True)
-class TakenIn:
-    """A draft that is taken in when its activity has ended, with its marks, and whether it was typed late."""
+class NewAttempt:
+    """An attempt to be stored, with its marks; one whose `client_id` its student has used before is not stored again.
 
-    key: ClassSheetKey
-    work: UnfinishedWork
+    In practice there is no such id (""), and every attempt is stored.
+    """
+
+    answers: Answers
+    variant: VariantSizes
     graded: Graded
-    late: bool
+    client_id: str = ""
+    handed_in: bool = False
+    late: bool = False
+    taken_in: bool = False
 
-    @property
-    def client_id(self) -> str:
-        """An id that is the same for the same sheet and last attempt, and no other: 'taken-in 17 4f9a…'."""
-        sheet = f"{self.key.activity_id} {self.key.sheet_key}"
-        return f"taken-in {self.work.last_id} {hashlib.sha256(sheet.encode()).hexdigest()[:24]}"
+    def stored(self, key: SheetKey, attempt_id: int, at: datetime) -> Attempt:
+        """The attempt as it is stored under a key with that id at that time."""
+        owner = key if isinstance(key, ClassSheetKey) else ClassSheetKey(0, 0, 0, 0, key.sheet_key)
+        return Attempt(
+            attempt_id,
+            **vars(owner),
+            **vars(self.graded),
+            client_id=self.client_id,
+            variant=self.variant,
+            answers=self.answers,
+            handed_in=self.handed_in,
+            created_at=at,
+            marked_by=key.sheet_key,
+            taken_in=self.taken_in,
+            late=self.late,
+        )
 
 
 @dataclass(frozen=True)
-class PaperAttempt:
-    """Answers on paper to be stored as a submission: the draft that they become, with their marks."""
-
-    key: ClassSheetKey
-    client_id: str
-    draft: ClassDraft
-    graded: Graded
-
-
-@dataclass(frozen=True)
-class ClassAttempt:
+class Attempt:
     """One check of a sheet, stored for good; a submission if it was handed in.
+
+    In practice `student_id`, `activity_id`, `revision` and `sheet_number` are 0, `client_id` is "", and only the score
+    of the marks is stored.
 
     `marked_by` is the sheet key (`FrozenWorksheet.sheet_key`) of the worksheet definition that gave the stored marks:
     the attempt's own `sheet_key` until a regrade marks it by a corrected definition. `taken_in`: it was a draft when
@@ -193,12 +206,12 @@ class ActivityProgress:
 
 
 @dataclass(frozen=True)
-class ClassSheetWork:
-    """What a student has done on a sheet of an activity: the draft, how many attempts there are, and the last one."""
+class WorkDone:
+    """What was done on a sheet so far: the draft, how many attempts there are, and the last one."""
 
-    draft: ClassDraft | None = None
+    draft: Draft | None = None
     attempts: int = 0
-    last: ClassAttempt | None = None
+    last: Attempt | None = None
 
 
 @dataclass(frozen=True)
@@ -210,8 +223,8 @@ class Attendance:
     ticket_in: bool
 
 
-class NoAttemptsLeftError(Exception):
-    """The student has made as many attempts on this sheet as the activity allows."""
+class WorkChangedError(Exception):
+    """Since the work on a sheet was read, another request has saved its draft or used the last attempt."""
 
 
 def _typed(answers: Answers) -> dict[str, str]:
@@ -219,25 +232,26 @@ def _typed(answers: Answers) -> dict[str, str]:
     return {blank: text.strip() for blank, text in answers.items() if text.strip()}
 
 
-def merge_boxes(
-    stored: MergedBoxes | None, answers: Answers, changed: Mapping[str, Stamp] | None
-) -> MergedBoxes | None:
-    """A stored draft with a save merged into it; None if the save brings nothing new.
+def merged_draft(
+    stored: Draft | None, answers: Answers, changed: Mapping[str, Stamp] | None, sizes: VariantSizes
+) -> Draft | None:
+    """A stored draft with what a page sent merged into it, one version higher; None if that brings nothing new.
 
     A box in `changed` gets its text from `answers`, unless a change of the same page with that number or a higher one
     was merged already: then the request was sent twice, or overtaken on its way. Between two pages, the save that
     arrives last wins. So a page has to send every change until it was told that it is stored. `changed` is None for a
-    form that was sent without script: then every text counts. Of pages, only the last MAX_PAGES are remembered.
+    form that was sent without script: then every text counts. Of pages, only the last MAX_PAGES are remembered. The
+    first draft of a sheet gets `sizes` as its variant, and empty boxes where nothing was changed.
 
     Example:
-        stored = MergedBoxes({"keys.rows": "1", "keys.columns": "2"}, {"tab1": 3})
+        stored = Draft({"keys.rows": "1", "keys.columns": "2"}, 4, sizes, {"tab1": 3})
         changed = {"keys.rows": Stamp("tab1", 3), "keys.columns": Stamp("tab2", 1)}
-        merge_boxes(stored, {"keys.rows": "9", "keys.columns": "9"}, changed)
-            MergedBoxes({"keys.rows": "1", "keys.columns": "9"}, {"tab1": 3, "tab2": 1})
+        merged_draft(stored, {"keys.rows": "9", "keys.columns": "9"}, changed, sizes)
+            Draft({"keys.rows": "1", "keys.columns": "9"}, 5, sizes, {"tab1": 3, "tab2": 1})
     """
-    before = stored or MergedBoxes(dict.fromkeys(answers, ""))
+    before = stored or Draft(dict.fromkeys(answers, ""), 0, sizes)
     if changed is None:
-        return MergedBoxes({**before.answers, **answers}, before.pages)
+        return replace(before, answers={**before.answers, **answers}, version=before.version + 1)
     new = {box: stamp for box, stamp in changed.items() if stamp.number > before.pages.get(stamp.page, 0)}
     if not new:
         return None
@@ -246,16 +260,5 @@ def merge_boxes(
         highest = max(number, pages.pop(page, 0))
         pages[page] = highest  # at the end, after the pages that saved earlier
     newest = dict(list(pages.items())[-MAX_PAGES:])
-    return MergedBoxes({**before.answers, **{box: answers[box] for box in new}}, newest)
-
-
-def merged_draft(stored: ClassDraft | None, draft: ClassDraft) -> ClassDraft | None:
-    """The stored draft after merging one that a page sent into it; None if nothing changes.
-
-    Its version counts one up, its variant stays.
-    """
-    boxes = merge_boxes(MergedBoxes(stored.answers, stored.pages) if stored else None, draft.answers, draft.changed)
-    if boxes is None:
-        return None
-    version, variant = (stored.version + 1, stored.variant) if stored else (1, draft.variant)
-    return ClassDraft(boxes.answers, version, variant, pages=boxes.pages)
+    texts = {**before.answers, **{box: answers[box] for box in new}}
+    return replace(before, answers=texts, version=before.version + 1, pages=newest)

@@ -25,7 +25,7 @@ from app.shapes.table import Blank
 from app.sheets.library import Library
 from app.sheets.reading import Answer
 from app.sheets.variant import Row, Variant, box_texts
-from app.store import Activity, AttemptedSheet, ClassAttempt, Content, Course, FrozenWorksheet, Store, Student
+from app.store import Activity, Attempt, AttemptedSheet, Content, Course, FrozenWorksheet, Store, Student
 from app.translation import alternatives
 
 
@@ -50,7 +50,7 @@ class SheetResults(ActivitySheet):
 
     library: Library  # of the revision that froze it
     variant: Variant  # with the activity's sizes
-    attempts: Mapping[int, tuple[ClassAttempt, ...]]  # by student; never empty
+    attempts: Mapping[int, tuple[Attempt, ...]]  # by student; never empty
 
     @property
     def rows(self) -> tuple[Row, ...]:
@@ -63,16 +63,16 @@ class SheetResults(ActivitySheet):
         return {row.key: list(map(self.variant.box, row.blanks)) for row in self.rows}
 
     @property
-    def first(self) -> list[ClassAttempt]:
+    def first(self) -> list[Attempt]:
         """Every student's first attempt."""
         return [attempts[0] for attempts in self.attempts.values()]
 
     @property
-    def last(self) -> list[ClassAttempt]:
+    def last(self) -> list[Attempt]:
         """Every student's last attempt, which is the one that counts."""
         return [attempts[-1] for attempts in self.attempts.values()]
 
-    def states(self, attempt: ClassAttempt) -> dict[str, RowState]:
+    def states(self, attempt: Attempt) -> dict[str, RowState]:
         """Whether each row of an attempt is right, follow-through, wrong or open, by the row's key."""
         return {row: row_state(attempt.marks, blanks) for row, blanks in self.blanks.items()}
 
@@ -128,7 +128,7 @@ def activity_results(
 ) -> tuple[SheetResults, ...]:
     """Every sheet of an activity with all attempts on it, or with those of `student` only."""
     attempts = store.classwork.attempts_of_activity(activity.id, student_id=student.id if student else None)
-    by_sheet = dict[str, list[ClassAttempt]]()
+    by_sheet = dict[str, list[Attempt]]()
     for attempt in attempts:
         by_sheet.setdefault(attempt.sheet_key, []).append(attempt)
     return tuple(
@@ -137,17 +137,17 @@ def activity_results(
     )
 
 
-def frozen_item(revisions: Mapping[int, Content], attempt: ClassAttempt | AttemptedSheet) -> FrozenWorksheet | None:
+def frozen_item(revisions: Mapping[int, Content], attempt: Attempt | AttemptedSheet) -> FrozenWorksheet | None:
     """The worksheet of an attempt as its revision froze it; None if the revision is gone or lacks it."""
     content = revisions.get(attempt.revision)
     return content.items[attempt.sheet_number - 1] if content and attempt.sheet_number <= len(content.items) else None
 
 
 def _sheet_results(
-    library: Library, store: Store, activity: Activity, sheet: ActivitySheet, attempts: Iterable[ClassAttempt]
+    library: Library, store: Store, activity: Activity, sheet: ActivitySheet, attempts: Iterable[Attempt]
 ) -> SheetResults:
     """The results of one sheet with these attempts on it; each student's stay in the order given."""
-    by_student = dict[int, list[ClassAttempt]]()
+    by_student = dict[int, list[Attempt]]()
     for attempt in attempts:
         by_student.setdefault(attempt.student_id, []).append(attempt)
     library = library_of(library, store, sheet.content)
@@ -243,7 +243,7 @@ def _meaning(variant: Variant, blank: Blank, number: int) -> str:
 
 
 def report_as_stored(
-    library: Library, store: Store, activity: Activity, item: FrozenWorksheet, frozen: Variant, attempt: ClassAttempt
+    library: Library, store: Store, activity: Activity, item: FrozenWorksheet, frozen: Variant, attempt: Attempt
 ) -> tuple[Variant, Report]:
     """The sheet that gave the stored marks of an attempt, and its report with these marks.
 

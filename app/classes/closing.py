@@ -9,6 +9,7 @@ is marked as done at the end.
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import threading
 import time
@@ -21,7 +22,7 @@ from app.classes.sheet_actions import auto_submit
 from app.classes.student_sheet import variant_of
 from app.metrics import count_failure
 from app.sheets.library import Library
-from app.store import Activity, ClassSheetKey, Content, Store, TakenIn, UnfinishedWork
+from app.store import Activity, ClassSheetKey, Content, NewAttempt, Store, UnfinishedWork
 from app.store.limits import failure_of
 from app.store.queries import batches
 
@@ -145,12 +146,14 @@ class Closing:
             if not self._is_due(activity):
                 return False
             now = store.classwork.unfinished_work(activity.id, students)
-            store.classwork.take_in([each for each in taken if now.get(each.work.sheet) == each.work])
+            store.classwork.add_attempts([(key, new) for work, key, new in taken if now.get(work.sheet) == work])
         return now == before
 
 
-def _graded(library: Library, store: Store, activity: Activity, drafts: Iterable[UnfinishedWork]) -> Iterator[TakenIn]:
-    """The drafts that are auto-submitted, with their marks; one that cannot be graded is logged and left out.
+def _graded(
+    library: Library, store: Store, activity: Activity, drafts: Iterable[UnfinishedWork]
+) -> Iterator[tuple[UnfinishedWork, ClassSheetKey, NewAttempt]]:
+    """The drafts that are auto-submitted, with their attempts; one that cannot be graded is logged and left out.
 
     Left out, too, are drafts without news, and those of sheets that no revision has.
     """
@@ -170,7 +173,16 @@ def _graded(library: Library, store: Store, activity: Activity, drafts: Iterable
             continue
         if submitted:
             key = ClassSheetKey(draft.student_id, activity.id, revision, number, draft.sheet_key)
-            yield TakenIn(key, work, submitted.graded, submitted.late)
+            yield work, key, replace(submitted, client_id=_client_id(key, work))
+
+
+def _client_id(key: ClassSheetKey, work: UnfinishedWork) -> str:
+    """An id that is the same for the same sheet and last attempt, and no other: 'taken-in 17 4f9a…'.
+
+    So whoever submits the same draft again adds nothing.
+    """
+    sheet = f"{key.activity_id} {key.sheet_key}"
+    return f"taken-in {work.last_id} {hashlib.sha256(sheet.encode()).hexdigest()[:24]}"
 
 
 def _sheets_by_key(revisions: Mapping[int, Content]) -> dict[str, tuple[int, int, Content]]:

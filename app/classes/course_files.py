@@ -22,7 +22,7 @@ from app.exchange.toml_text import write_toml
 from app.sheets.library import Library
 from app.store import (
     Activity,
-    ClassAttempt,
+    Attempt,
     Content,
     Course,
     GradeChange,
@@ -223,7 +223,7 @@ class CourseFiles:
             "exit_tickets": tickets, "exit_tickets_held_back": held.waiting + held.locked,
         }  # fmt: skip
 
-    def _attempts_of(self, activity: Activity) -> list[ClassAttempt]:
+    def _attempts_of(self, activity: Activity) -> list[Attempt]:
         """Return the attempts of the students who were on the roster when it was read, the oldest first."""
         attempts = self.store.classwork.attempts_of_activity(activity.id)
         return [attempt for attempt in attempts if attempt.student_id in self.students]
@@ -243,7 +243,7 @@ class CourseFiles:
         secrets.SystemRandom().shuffle(answers)
         return sorted(answers, key=lambda answer: answer.student_id or 0)
 
-    def _described_attempts(self) -> Iterator[tuple[CsvRow, ClassAttempt]]:
+    def _described_attempts(self) -> Iterator[tuple[CsvRow, Attempt]]:
         """Yield each attempt with its columns of ATTEMPT_HEADER, by activity, then student's name, sheet and time.
 
         A student's attempts on one worksheet, whatever its version, are numbered from 1. An attempt "counts" if the
@@ -272,7 +272,7 @@ def course_files(library: Library, store: Store, course: Course) -> CourseFiles:
     return CourseFiles(store, course, activities, points)
 
 
-def _place(index_of: Callable[[str], int | None], attempt: ClassAttempt) -> tuple[bool, int, str]:
+def _place(index_of: Callable[[str], int | None], attempt: Attempt) -> tuple[bool, int, str]:
     """The sort key of an attempt's worksheet: its index in the activity; after these, removed worksheets by key."""
     index = index_of(attempt.sheet_key)
     return (True, 0, attempt.sheet_key.rpartition("@")[0]) if index is None else (False, index, "")
@@ -282,7 +282,7 @@ def _practised(record: str | None) -> CsvRow:
     """Level, number of sheets and of right sheets in a stored practice record; three empty cells for None."""
     if record is None:
         return (None, None, None)
-    level, results = (json.loads(record)[place] for place in (2, 4))  # see write_record in app/practice/record.py
+    level, results = (json.loads(record)[place] for place in (2, 5))  # see write_record in app/practice/record.py
     return (level, len(results), sum(isinstance(result, str) for result in results))
 
 
@@ -303,7 +303,7 @@ def _override_rows(files: CourseFiles) -> Iterator[CsvRow]:
 
 
 def _attempt_columns(
-    activity: Activity, title: str, student: Student, attempt: ClassAttempt, number: int, counts: bool, zone: ZoneInfo
+    activity: Activity, title: str, student: Student, attempt: Attempt, number: int, counts: bool, zone: ZoneInfo
 ) -> CsvRow:
     """Return the columns of ATTEMPT_HEADER for one attempt, with its time in the time zone `zone`, to the second.
 
@@ -336,7 +336,7 @@ def _without_id(answer: TicketAnswer) -> dict[str, Any]:
     return {name: value for name, value in asdict(answer).items() if name != "id"}
 
 
-def _without_client_id(attempt: ClassAttempt) -> dict[str, Any]:
+def _without_client_id(attempt: Attempt) -> dict[str, Any]:
     """Return an attempt as JSON, without the id that its student's browser made for it."""
     fields = asdict(replace(attempt, client_id=""))
     del fields["client_id"]

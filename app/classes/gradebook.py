@@ -14,9 +14,9 @@ from operator import attrgetter
 from typing import Literal, TypeVar
 
 from app.names import name_key
-from app.store import Activity, AttemptScore, ClassAttempt, GradeChange, Phase, Student
+from app.store import Activity, Attempt, AttemptScore, GradeChange, Phase, Student
 
-A = TypeVar("A", AttemptScore, ClassAttempt)
+A = TypeVar("A", AttemptScore, Attempt)
 GradebookFilter = Literal["missing", "changed", "excused", ""]
 
 

@@ -15,7 +15,18 @@ from app.sheets.authoring.worksheet_settings import SettingError, read_settings
 from app.sheets.exit_tickets import Ticket, ticket_of_settings
 from app.sheets.library import Library
 from app.sheets.worksheet import MAX_NAMES, MAX_SHORT_TEXT, Model, Worksheet, WorksheetError
-from app.store import Content, Course, FrozenTicket, FrozenWorksheet, Material, Store, Teacher
+from app.store import (
+    AuditAction,
+    Content,
+    Course,
+    FrozenTicket,
+    FrozenWorksheet,
+    Material,
+    MaterialKind,
+    MaterialSave,
+    Store,
+    Teacher,
+)
 from app.translation import gettext as _
 
 READ_WORKSHEETS_REMEMBERED = 1000
@@ -119,6 +130,30 @@ def _models_named(content: Mapping[str, Any]) -> list[str]:
 def ticket_of_material(material: Material) -> Ticket:
     """The exit ticket in a material, under the material's key; raises SettingError if its settings are not valid."""
     return ticket_of_settings(material.key, material.content)
+
+
+def add_material(
+    store: Store, kind: MaterialKind, owner: Course | Teacher, teacher: Teacher, settings: Mapping[str, Any]
+) -> Material:
+    """Add a material of a course or a teacher, in one transaction with an entry in the audit log."""
+    with store.transaction():
+        material = store.materials.add(kind, owner, teacher, settings)
+        store.audit_log.record(teacher, AuditAction.MATERIAL_CREATED, material)
+    return material
+
+
+def save_material(
+    store: Store, material: Material, based_on: int, settings: Mapping[str, Any], teacher: Teacher
+) -> MaterialSave:
+    """Save a material as `Materials.save` does; the audit log gets an entry in the same transaction.
+
+    It gets none if the newest version is still that of `material`.
+    """
+    with store.transaction():
+        save = store.materials.save(material, based_on, settings, teacher)
+        if save.is_stored and save.material.version != material.version:
+            store.audit_log.record(teacher, AuditAction.MATERIAL_SAVED, material, str(save.material.version))
+    return save
 
 
 def settings_to_copy(

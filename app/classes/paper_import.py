@@ -13,13 +13,13 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Literal
 
-from app.activities.work import ClassAttempt, ClassDraft, PaperAttempt
+from app.activities.work import Attempt, NewAttempt
 from app.classes.frozen.frozen_library import freeze_model, frozen_worksheet, library_of
 from app.classes.roster_lookup import RosterLookup
 from app.classes.student_sheet import (
     StudentSheet,
     activity_variant,
-    sheet_with_draft,
+    sheet_with_sizes,
     stored_marks,
     variant_of,
 )
@@ -91,13 +91,12 @@ class ReadLine:
     already_stored: bool  # whether the same line was entered before, or is above
 
     @cached_property
-    def attempt(self) -> PaperAttempt:
+    def attempt(self) -> NewAttempt:
         """What is stored of it."""
         variant = self.sheet.variant
         answers = dict(zip(variant.blanks_by_name, self.paper.texts, strict=True))
-        draft = ClassDraft(answers, 1, self.sheet.sizes)
         marks = stored_marks(variant, self.paper.report)
-        return PaperAttempt(self.sheet.key, _client_id(self.sheet, answers), draft, marks)
+        return NewAttempt(answers, self.sheet.sizes, marks, _client_id(self.sheet, answers), handed_in=True)
 
     @property
     def token(self) -> str:
@@ -164,13 +163,13 @@ class PaperImport:
         return activity_variant(self.library, self.store, self.activity, self.sheet_number)
 
     @cached_property
-    def drafts(self) -> dict[tuple[int, str], ClassDraft]:
-        """What students have typed in the activity, by student and sheet key; a paper without a draft becomes one."""
+    def saved_sizes(self) -> dict[tuple[int, str], VariantSizes]:
+        """The sizes of each draft in the activity, by student and sheet key."""
         drafts = self.store.classwork.drafts_of_activity(self.activity.id)
-        return {(each.student_id, each.sheet_key): ClassDraft(each.answers, 0, each.variant) for each in drafts}
+        return {(each.student_id, each.sheet_key): each.variant for each in drafts}
 
     @cached_property
-    def attempts(self) -> tuple[ClassAttempt, ...]:
+    def attempts(self) -> tuple[Attempt, ...]:
         """Every attempt in the activity, oldest first."""
         return self.store.classwork.attempts_of_activity(self.activity.id)
 
@@ -209,7 +208,7 @@ class PaperImport:
 
         A paper becomes the student's draft, too, unless they have typed something on the screen.
         """
-        self.store.classwork.hand_in_papers([line.attempt for line in lines])
+        self.store.classwork.hand_in_papers([(line.sheet.key, line.attempt) for line in lines])
 
     def _mark(self, line: str, line_number: int) -> tuple[ParsedLine, StudentSheet, MarkedPaper]:
         """Grade one line; blanks at its end may be missing.
@@ -249,14 +248,14 @@ class PaperImport:
                 number, sizes = self.sheet_by_code(code)
             except (WrongSheetError, WorksheetError) as error:
                 raise PaperLineError(_("Line {at}: {problem}").format(at=line_number, problem=error)) from None
-        draft = self.drafts.get((parsed.student.id, self.activity.content.items[number - 1].sheet_key))
-        sheet = sheet_with_draft(self.library, self.store, self.activity, parsed.student, number, draft)
+        saved = self.saved_sizes.get((parsed.student.id, self.activity.content.items[number - 1].sheet_key))
+        sheet = sheet_with_sizes(self.library, self.store, self.activity, parsed.student, number, saved)
         if sizes is None or sizes == sheet.sizes:
             return sheet
         worksheet = frozen_worksheet(self.activity.content.items[number - 1], self.activity.policies)
         freeze_model(self.library, self.store, self.activity, sizes.model)
         library = library_of(self.library, self.store, self.activity.content)
-        return StudentSheet(sheet.key, sizes, variant_of(library, self.store, worksheet, sizes), sheet.draft)
+        return StudentSheet(sheet.key, sizes, variant_of(library, self.store, worksheet, sizes))
 
     def _parse_line(self, line: str, line_number: int) -> ParsedLine:
         """Split a line into its student, sheet code and answers, at the colon or, without one, by counting answers.
@@ -334,7 +333,7 @@ def students_handed_in(store: Store, activity: Activity, sheet_number: int) -> f
     return frozenset(attempt.student_id for attempt in attempts if attempt.handed_in and attempt.sheet_key == key)
 
 
-def _replaced(variant: Variant, attempt: ClassAttempt) -> ReplacedAttempt:
+def _replaced(variant: Variant, attempt: Attempt) -> ReplacedAttempt:
     """An attempt as what a line replaces; answers to open questions are not counted."""
     answered = sum(bool(text.strip()) for text in box_texts(variant, attempt.answers).values())
     origin: Literal["screen", "paper"] = "paper" if attempt.client_id.startswith(PAPER) else "screen"

@@ -26,8 +26,8 @@ from app.sheets.variant import Variant, box_texts
 from app.sheets.worksheet import Worksheet
 from app.store import (
     Activity,
+    Attempt,
     AuditAction,
-    ClassAttempt,
     Content,
     FrozenWorksheet,
     Graded,
@@ -48,7 +48,7 @@ Basis = Literal["frozen", "library"]  # mark by the worksheets as students had t
 class MarkChange:
     """An attempt that would get other marks."""
 
-    attempt: ClassAttempt
+    attempt: Attempt
     new: NewMarks
     sheet_title: str
     counts: bool  # whether the gradebook counts it
@@ -125,10 +125,11 @@ class Regrading:
         fingerprint: str,
         basis: Basis = "frozen",
     ) -> RegradePreview | None:
-        """Make the changes of the preview with this fingerprint, log them, and return it; the old marks are kept.
+        """Make the changes of the preview with this fingerprint, and return it; the old marks are kept.
 
         None, and nothing changes, if a regrade would now change something else than that preview said. The last check
-        and the change are one transaction with the activity locked. Without changes, nothing is logged.
+        and the changes are one transaction with the activity locked and an entry in the audit log, unless nothing
+        changes.
         """
         state = _state(library, store, activity, basis)
         preview = self._cached_preview(state, library, store, activity)
@@ -216,6 +217,6 @@ def _definition(
     return corrected_definition(library, store, content, item, models)
 
 
-def marked_again(variant: Variant, attempt: ClassAttempt, marked_by: str) -> NewMarks:
+def marked_again(variant: Variant, attempt: Attempt, marked_by: str) -> NewMarks:
     """The marks that an attempt's answers get on this sheet; answers to boxes that it lacks are ignored."""
     return NewMarks(stored_marks(variant, grade(variant, box_texts(variant, attempt.answers))), marked_by)

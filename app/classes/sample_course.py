@@ -17,7 +17,8 @@ from app.sheets.exit_tickets import Ticket
 from app.sheets.library import Library
 from app.sheets.variant import Variant
 from app.sheets.wording import SampleCourseWording
-from app.store import Activity, Answers, Course, Plan, Policies, Store, Teacher
+from app.store import Activity, Answers, AuditAction, Course, Plan, Policies, Store, Teacher
+from app.store.audit import Actor
 from app.store.sample_data import SimulatedAttempt, SimulatedStudent
 
 SHEETS_YESTERDAY, SHEETS_TODAY = ("llama-7b", "qwen2.5-0.5b-grouped"), ("layer-mistral-7b",)
@@ -27,11 +28,14 @@ HOLDERS = (7, 5, 3, 2, 1, 1, 1)
 CAME_TODAY, ATTEMPTED_TODAY, TICKETS_YESTERDAY = 26, 18, 24  # students
 
 
-def add_sample_course(library: Library, tickets: Mapping[str, Ticket], store: Store, teacher: Teacher) -> Course:
+def add_sample_course(
+    library: Library, tickets: Mapping[str, Ticket], store: Store, teacher: Teacher, actor: Actor | None = None
+) -> Course:
     """A course of simulated students with a closed lesson of yesterday and an open one of today.
 
-    A teacher who already has a sample course, archived or not, gets that one back, unchanged. The time zone is that of
-    the teacher's newest course, else UTC.
+    A teacher who already has a sample course, archived or not, gets that one back, unchanged. A new one is stored in
+    one transaction with an entry in the audit log by `actor`, the teacher if None. The time zone is that of the
+    teacher's newest course, else UTC.
     """
     existing = next((taught.course for taught in store.courses.taught_by(teacher) if taught.course.sample), None)
     if existing:
@@ -39,19 +43,21 @@ def add_sample_course(library: Library, tickets: Mapping[str, Ticket], store: St
     words, zone = library.wording.sample_course, _time_zone(store, teacher)
     today = store.now().replace(microsecond=0)
     yesterday, ticket = today - timedelta(days=1), tickets.get("classic")
-    course = store.courses.add(words.course, zone, teacher, sample=True)
     closed_plan = Plan(words.yesterday, yesterday.date(), closes_at=yesterday + timedelta(hours=1))
-    closed = store.activities.add(course, closed_plan, freeze(library, SHEETS_YESTERDAY, ticket))
-    store.activities.set_state(closed, "open")
-    store.activities.note_drafts_taken(closed)  # there are none but those that were handed in
     open_plan = Plan(words.today, today.date(), Policies(ticket_anonymous=False))
-    going_on = store.activities.add(course, open_plan, freeze(library, SHEETS_TODAY, ticket))
-    store.activities.set_state(going_on, "open")
-    students = (
-        *_students_yesterday(library, words, closed, yesterday),
-        *_students_today(library, going_on, today - timedelta(minutes=12)),
-    )
-    store.sample_data.fill(course, words.names, students)
+    with store.transaction():
+        course = store.courses.add(words.course, zone, teacher, sample=True)
+        store.audit_log.record(actor or teacher, AuditAction.SAMPLE_COURSE_CREATED, course)
+        closed = store.activities.add(course, closed_plan, freeze(library, SHEETS_YESTERDAY, ticket))
+        store.activities.set_state(closed, "open")
+        store.activities.note_drafts_taken(closed)  # there are none but those that were handed in
+        going_on = store.activities.add(course, open_plan, freeze(library, SHEETS_TODAY, ticket))
+        store.activities.set_state(going_on, "open")
+        students = (
+            *_students_yesterday(library, words, closed, yesterday),
+            *_students_today(library, going_on, today - timedelta(minutes=12)),
+        )
+        store.sample_data.fill(course, words.names, students)
     return course
 
 

@@ -13,7 +13,18 @@ from typing import Literal, Protocol, Self, TypeVar
 
 from app.activities.content import question_name
 from app.activities.rules import Rules
-from app.activities.work import Answers, Graded, MergedBoxes, NoAttemptsLeftError, Stamp, UnfinishedWork, merge_boxes
+from app.activities.work import (
+    Answers,
+    Attempt,
+    Draft,
+    Graded,
+    NewAttempt,
+    Stamp,
+    UnfinishedWork,
+    VariantSizes,
+    WorkChangedError,
+    merged_draft,
+)
 from app.classes.student_sheet import stored_marks
 from app.grading.grade import Report, grade
 from app.sheets.variant import Variant, box_texts
@@ -54,70 +65,37 @@ class SentSheet:
     asks_about_empty: bool = False
 
 
-class SavedDraft(Protocol):
-    """A draft as it is stored, of a class or of practice."""
-
-    @property
-    def answers(self) -> Answers: ...
-    @property
-    def version(self) -> int: ...
-    @property
-    def pages(self) -> Mapping[str, int]: ...
-
-
-class MadeAttempt(Protocol):
-    """An attempt as it is stored, in a class or in practice."""
-
-    @property
-    def answers(self) -> Answers: ...
-    @property
-    def handed_in(self) -> bool: ...
-    @property
-    def client_id(self) -> str: ...
-
-
 class WorkSoFar(Protocol):
     """What was done on a sheet so far: what is typed, how many attempts there are, and the last one.
 
-    `has_other_numbers`: the last attempt answers a sheet with other sizes, as one on paper may, so that its marks are
-    not for this one.
+    `sizes` are those of the sheet. `has_other_numbers`: the last attempt answers a sheet with other sizes, as one on
+    paper may, so that its marks are not for this one.
     """
 
     @property
-    def draft(self) -> SavedDraft | None: ...
+    def sizes(self) -> VariantSizes: ...
+    @property
+    def draft(self) -> Draft | None: ...
     @property
     def attempts(self) -> int: ...
     @property
-    def last(self) -> MadeAttempt | None: ...
+    def last(self) -> Attempt | None: ...
     @property
     def has_other_numbers(self) -> bool: ...
-
-
-@dataclass(frozen=True)
-class NewAttempt:
-    """An attempt to be stored, with its marks."""
-
-    answers: Answers
-    report: Report
-    graded: Graded
-    request_id: str
-    handed_in: bool = False
-    late: bool = False
-    auto_submitted: bool = False
 
 
 @dataclass(frozen=True)
 class Outcome:
     """What an action comes to: its result, the texts in the boxes then, and what is to be stored.
 
-    `sent` is merged into the draft. `attempt` is added. The last attempt gets the answers to open questions in
-    `written`, and is then handed in if `hands_in_last`. `report` has the marks of these texts, where they
-    were graded.
+    `draft` takes the place of the draft that the work had, if what was sent changes it. `attempt` is added. The last
+    attempt gets the answers to open questions in `written`, and is then handed in if `hands_in_last`. `report` has the
+    marks of these texts, where they were graded.
     """
 
     result: ActionResult
     answers: Answers
-    sent: SentSheet | None = None
+    draft: Draft | None = None
     attempt: NewAttempt | None = None
     written: Answers = field(default_factory=dict)
     hands_in_last: bool = False
@@ -133,7 +111,11 @@ class SheetWork(WorkSoFar, Protocol):
     """The work on one sheet, wherever it is kept."""
 
     def kept(self, outcome: Outcome) -> Self:
-        """The work with this outcome, stored durably; NoAttemptsLeftError where another request has used the last."""
+        """The work with this outcome, stored durably.
+
+        Raises WorkChangedError, and stores nothing, where another request has changed the draft that the outcome was
+        made from, or used the last attempt.
+        """
 
     def read_again(self) -> Self:
         """The work as it is stored now."""
@@ -144,7 +126,7 @@ Action = Callable[[Variant, WorkSoFar, Rules, SentSheet], Outcome]
 
 
 def perform(action: Action, variant: Variant, work: Work, rules: Rules, sent: SentSheet) -> tuple[Outcome, Work]:
-    """Do an action and store its outcome; if another request has used the last attempt, read the work and try again.
+    """Do an action and store its outcome; if another request has changed the work meanwhile, read it and do it again.
 
     Returns the outcome and the work as it is then.
     """
@@ -152,7 +134,7 @@ def perform(action: Action, variant: Variant, work: Work, rules: Rules, sent: Se
         outcome = action(variant, work, rules, sent)
         try:
             return outcome, work.kept(outcome)
-        except NoAttemptsLeftError:
+        except WorkChangedError:
             work = work.read_again()
 
 
@@ -163,8 +145,10 @@ def save(variant: Variant, work: WorkSoFar, rules: Rules, sent: SentSheet) -> Ou
     """
     if not rules.accepts:
         return _refused("not-open", work, sent)
-    answers = _merged(work, sent)
-    return Outcome("saved", answers, sent, written=_written_to_last(variant, work, rules, answers))
+    answers, draft = _merged(work, sent)
+    # Once no attempt is left, answers to open questions still count for the last one.
+    written = _written(variant, answers) if rules.attempts_left(work.attempts) == 0 else {}
+    return Outcome("saved", answers, draft, written=written)
 
 
 def check(variant: Variant, work: WorkSoFar, rules: Rules, sent: SentSheet) -> Outcome:
@@ -177,15 +161,16 @@ def check(variant: Variant, work: WorkSoFar, rules: Rules, sent: SentSheet) -> O
         return turned_back
     if not rules.can_check:
         return _refused("marks-later", work, sent)
-    answers = _merged(work, sent)
+    answers, draft = _merged(work, sent)
     report = grade(variant, box_texts(variant, answers))
     if not report.has_readable_answer:
-        return Outcome("nothing-read", answers, sent, report=report)
+        return Outcome("nothing-read", answers, draft, report=report)
     is_repeated = bool(sent.request_id) and work.last is not None and work.last.client_id == sent.request_id
     if rules.attempts_left(work.attempts) == 0 and not is_repeated:
         return Outcome("no-attempts-left", answers)
-    attempt = graded_attempt(variant, answers, rules, report=report, request_id=sent.request_id)
-    return Outcome("checked", answers, _all_of(work, sent), None if is_repeated else attempt, report=report)
+    attempt = graded_attempt(variant, answers, rules, report, work.sizes, sent.request_id)
+    draft = _draft_for_attempt(work, sent, draft)
+    return Outcome("checked", answers, draft, None if is_repeated else attempt, report=report)
 
 
 def check_if_new(variant: Variant, work: WorkSoFar, rules: Rules, sent: SentSheet) -> Outcome:
@@ -207,7 +192,7 @@ def hint(variant: Variant, work: WorkSoFar, rules: Rules, sent: SentSheet) -> Ou
         return _refused("not-open", work, sent)
     if not can_hint(variant, work, rules):
         return _refused("no-hint", work, sent)
-    return Outcome("hint", _merged(work, sent), sent)
+    return Outcome("hint", *_merged(work, sent))
 
 
 def can_hint(variant: Variant, work: WorkSoFar, rules: Rules) -> bool:
@@ -234,7 +219,7 @@ def may_run(work: WorkSoFar, rules: Rules) -> bool:
 
 def show_answers(_variant: Variant, work: WorkSoFar, _rules: Rules, sent: SentSheet) -> Outcome:
     """In practice: save what was typed, and show the answers if there is an attempt, else the advice to make one."""
-    return Outcome("answers" if work.last else "try-first", _merged(work, sent), sent)
+    return Outcome("answers" if work.last else "try-first", *_merged(work, sent))
 
 
 def hand_in(variant: Variant, work: WorkSoFar, rules: Rules, sent: SentSheet) -> Outcome:
@@ -247,21 +232,22 @@ def hand_in(variant: Variant, work: WorkSoFar, rules: Rules, sent: SentSheet) ->
     """
     if turned_back := _turned_back(work, rules, sent):
         return turned_back
-    answers = _merged(work, sent)
+    answers, draft = _merged(work, sent)
     boxes = box_texts(variant, answers)
     if sent.asks_about_empty and empty_boxes(variant, boxes):
-        return Outcome("empty", answers, sent)
+        return Outcome("empty", answers, draft)
     last, written = work.last, _written(variant, answers)
     if last and not last.handed_in and box_texts(variant, last.answers) == boxes:
-        return Outcome("handed-in", answers, sent, written=written, hands_in_last=True)
-    is_repeated = bool(sent.request_id) and last is not None and last.client_id == sent.request_id
-    if is_repeated:
-        return Outcome("handed-in", answers, sent, hands_in_last=True)
+        return Outcome("handed-in", answers, draft, written=written, hands_in_last=True)
+    if sent.request_id and last and last.client_id == sent.request_id:
+        return Outcome("handed-in", answers, draft, hands_in_last=True)
     if rules.attempts_left(work.attempts) == 0:
-        questions = _questions_of(sent, written) if written else None
-        return Outcome("no-attempts-left", answers, questions, written=written, hands_in_last=True)
-    attempt = graded_attempt(variant, answers, rules, request_id=sent.request_id, handed_in=True)
-    return Outcome("handed-in", answers, _all_of(work, sent), attempt, report=attempt.report)
+        draft = _merged(work, _questions_of(sent, written))[1] if written else None
+        return Outcome("no-attempts-left", answers, draft, written=written, hands_in_last=True)
+    report = grade(variant, boxes)
+    attempt = graded_attempt(variant, answers, rules, report, work.sizes, sent.request_id)
+    draft = _draft_for_attempt(work, sent, draft)
+    return Outcome("handed-in", answers, draft, replace(attempt, handed_in=True), report=report)
 
 
 def auto_submit(variant: Variant, work: UnfinishedWork, rules: Rules) -> Outcome:
@@ -280,27 +266,21 @@ def auto_submit(variant: Variant, work: UnfinishedWork, rules: Rules) -> Outcome
     report = grade(variant, box_texts(variant, answers))
     if not (report.has_readable_answer or work.writes(questions)):
         return nothing
-    attempt = graded_attempt(variant, answers, rules, report=report, handed_in=True)
-    return Outcome("auto-submitted", answers, attempt=replace(attempt, auto_submitted=True), report=report)
+    attempt = graded_attempt(variant, answers, rules, report, work.draft.variant)
+    attempt = replace(attempt, handed_in=True, taken_in=True)
+    return Outcome("auto-submitted", answers, attempt=attempt, report=report)
 
 
 def graded_attempt(
-    variant: Variant,
-    answers: Answers,
-    rules: Rules,
-    *,
-    report: Report | None = None,
-    request_id: str = "",
-    handed_in: bool = False,
+    variant: Variant, answers: Answers, rules: Rules, report: Report, sizes: VariantSizes, request_id: str = ""
 ) -> NewAttempt:
-    """A new attempt with these answers and their marks; in practice without the answers to open questions.
+    """A new attempt with these answers and their marks; in practice, of the marks only the score.
 
-    `report` is that of these answers, if they have been graded already.
+    Answers to open questions belong to it only in an activity. `sizes` are those of the sheet, which is `variant`.
     """
-    boxes = box_texts(variant, answers)
-    report = report or grade(variant, boxes)
-    stored = boxes if rules.in_practice else answers
-    return NewAttempt(stored, report, stored_marks(variant, report), request_id, handed_in, rules.is_late)
+    if rules.in_practice:
+        return NewAttempt(box_texts(variant, answers), sizes, Graded({}, (), report.score, report.out_of))
+    return NewAttempt(answers, sizes, stored_marks(variant, report), request_id, late=rules.is_late)
 
 
 def empty_boxes(variant: Variant, answers: Answers) -> int:
@@ -310,7 +290,7 @@ def empty_boxes(variant: Variant, answers: Answers) -> int:
 
 def _refused(result: ActionResult, work: WorkSoFar, sent: SentSheet) -> Outcome:
     """Nothing is stored, and what was typed stays in the boxes."""
-    return Outcome(result, _merged(work, sent))
+    return Outcome(result, _merged(work, sent)[0])
 
 
 def _turned_back(work: WorkSoFar, rules: Rules, sent: SentSheet) -> Outcome | None:
@@ -321,33 +301,31 @@ def _turned_back(work: WorkSoFar, rules: Rules, sent: SentSheet) -> Outcome | No
     if not rules.accepts:
         return _refused("not-open", work, sent)
     if sent.rules_changed:
-        return Outcome("new-rules", _merged(work, sent), sent)
+        return Outcome("new-rules", *_merged(work, sent))
     return None
 
 
-def _merged(work: WorkSoFar, sent: SentSheet) -> Answers:
-    """The texts of the sheet: as sent, but every box that the page has not edited as it is stored."""
-    draft = work.draft
-    if draft is None or sent.edits is None:
-        return sent.answers
-    merged = merge_boxes(MergedBoxes(draft.answers, draft.pages), sent.answers, sent.edits)
-    return {**sent.answers, **(merged or draft).answers}
+def _merged(work: WorkSoFar, sent: SentSheet) -> tuple[Answers, Draft | None]:
+    """The texts of the sheet, and the draft that stores them; None if what was sent brings nothing new.
+
+    The texts are as sent, but every box that the page has not edited is as it is stored.
+    """
+    draft = merged_draft(work.draft, sent.answers, sent.edits, work.sizes)
+    current = draft or work.draft
+    if work.draft is None or sent.edits is None or current is None:
+        return sent.answers, draft
+    return {**sent.answers, **current.answers}, draft
 
 
-def _all_of(work: WorkSoFar, sent: SentSheet) -> SentSheet:
-    """What an attempt saves: all of its texts where nothing is saved yet or new, so that there is a draft to lock."""
-    return sent if work.draft or sent.edits else replace(sent, edits=None)
+def _draft_for_attempt(work: WorkSoFar, sent: SentSheet, draft: Draft | None) -> Draft | None:
+    """The draft to store with an attempt: all texts where nothing is saved yet or new, so that there is one to lock."""
+    return draft if draft or work.draft else merged_draft(None, sent.answers, None, work.sizes)
 
 
 def _written(variant: Variant, answers: Answers) -> Answers:
     """The answers to the open questions of a sheet."""
     names = [question_name(question.key) for question in variant.worksheet.questions]
     return {name: answers.get(name, "") for name in names}
-
-
-def _written_to_last(variant: Variant, work: WorkSoFar, rules: Rules, answers: Answers) -> Answers:
-    """The answers to open questions if no attempt is left, for the last one; else none."""
-    return _written(variant, answers) if rules.attempts_left(work.attempts) == 0 else {}
 
 
 def _questions_of(sent: SentSheet, written: Answers) -> SentSheet:

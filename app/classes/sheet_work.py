@@ -12,57 +12,105 @@ from app.activities.activity import Activity
 from app.activities.work import (
     ActivityProgress,
     Answers,
-    ClassAttempt,
-    ClassDraft,
-    ClassSheetWork,
+    Attempt,
+    Draft,
+    NewAttempt,
+    PracticeSheetKey,
+    SheetKey,
     SheetProgress,
+    VariantSizes,
+    WorkDone,
 )
 from app.classes.frozen.frozen_library import library_of
-from app.classes.sheet_actions import NewAttempt, Outcome
+from app.classes.sheet_actions import Outcome
 from app.classes.student_sheet import StudentSheet, variant_of
 from app.grading.grade import Report
 from app.sheets.library import Library
-from app.store import PracticeAttempt, PracticeDraft, Store, Visitor
+from app.sheets.variant import Variant
+from app.store import Store, Visitor
 
-MAX_ATTEMPTS_READ = 50  # of one sheet of practice
+MAX_ATTEMPTS_READ = 50  # of one sheet
 
 
 @dataclass(frozen=True)
-class ClassWork:
-    """A student's work on a sheet of an activity, in the database; `charge` counts an attempt as stored, or raises.
+class StoredWork:
+    """The work on a sheet in the database, under `key`; `done` is what was read of it, or stored by this request."""
+
+    store: Store
+    key: SheetKey
+    sizes: VariantSizes
+    done: WorkDone
+
+    @property
+    def draft(self) -> Draft | None:
+        return self.done.draft
+
+    @property
+    def attempts(self) -> int:
+        return self.done.attempts
+
+    @property
+    def last(self) -> Attempt | None:
+        return self.done.last
+
+    @property
+    def has_other_numbers(self) -> bool:
+        return False
+
+    @cached_property
+    def newest_attempts(self) -> Sequence[Attempt]:
+        """The newest attempts on the sheet, newest first, MAX_ATTEMPTS_READ at most."""
+        return self.store.classwork.latest_attempts(self.key, MAX_ATTEMPTS_READ) if self.last else ()
+
+    def read_again(self) -> Self:
+        return self._with(self.store.classwork.work(self.key))
+
+    def kept(self, outcome: Outcome) -> Self:
+        """The work after storing an outcome in one transaction, unchanged if it has nothing to store."""
+        classwork, draft, last = self.store.classwork, outcome.draft, self.last
+        if outcome.attempt:
+            return self._with_attempt(outcome, outcome.attempt)
+        if last and (outcome.written or outcome.hands_in_last):
+            with self.store.transaction():
+                if draft:
+                    classwork.save(self.key, draft)
+                last = classwork.add_answers(last, outcome.written) if outcome.written else last
+                last = classwork.hand_in(last) if outcome.hands_in_last else last
+        elif draft:
+            classwork.save(self.key, draft)
+        return self._with(WorkDone(draft or self.draft, self.attempts, last))
+
+    def _with_attempt(self, outcome: Outcome, attempt: NewAttempt) -> Self:
+        """The work after storing one more attempt."""
+        last = self.store.classwork.record(self.key, attempt, outcome.draft).attempt
+        return self._with(WorkDone(outcome.draft or self.draft, self.attempts + 1, last))
+
+    def _with(self, done: WorkDone) -> Self:
+        return replace(self, done=done)
+
+
+@dataclass(frozen=True)
+class ClassWork(StoredWork):
+    """A student's work on a sheet of an activity; `charge` counts an attempt as stored, or raises.
 
     `report` has the marks of the last attempt where this request has made it, `known_progress` how far the student is
     in the activity where that was read with it.
     """
 
     library: Library
-    store: Store
     activity: Activity
     sheet: StudentSheet
-    so_far: ClassSheetWork
     charge: Callable[[Answers], None]
     report: Report | None = None
     known_progress: ActivityProgress | None = None
 
     @property
-    def draft(self) -> ClassDraft | None:
-        return self.so_far.draft
-
-    @property
-    def attempts(self) -> int:
-        return self.so_far.attempts
-
-    @property
-    def last(self) -> ClassAttempt | None:
-        return self.so_far.last
-
-    @property
     def has_other_numbers(self) -> bool:
         return self.last is not None and self.answers_other_numbers(self.last)
 
-    def answers_other_numbers(self, attempt: ClassAttempt) -> bool:
+    def answers_other_numbers(self, attempt: Attempt) -> bool:
         """Whether an attempt answers a sheet with other sizes, so that the sheets' codes differ."""
-        if attempt.variant == self.sheet.sizes:
+        if attempt.variant == self.sizes:
             return False
         library = library_of(self.library, self.store, self.activity.content)
         other = variant_of(library, self.store, self.sheet.variant.worksheet, attempt.variant)
@@ -73,35 +121,8 @@ class ClassWork:
         """How far the student is with all sheets of the activity."""
         return self.known_progress or self.store.classwork.progress(self.activity.id, self.sheet.key.student_id)
 
-    @cached_property
-    def newest_attempts(self) -> Sequence[ClassAttempt]:
-        """The attempts on the sheet, newest first."""
-        return self.store.classwork.attempts(self.sheet.key)[::-1]
-
-    def read_again(self) -> Self:
-        return replace(self, so_far=self.store.classwork.work(self.sheet.key), report=None, known_progress=None)
-
-    def kept(self, outcome: Outcome) -> Self:
-        """The work after storing an outcome in one transaction, unchanged if it has nothing to store.
-
-        If `charge` refuses a new attempt, the draft is saved and its error raised.
-        """
-        if outcome.attempt:
-            return self._with_attempt(outcome, outcome.attempt)
-        if not (outcome.sent or outcome.written or outcome.hands_in_last):
-            return self
-        classwork, last, draft = self.store.classwork, self.last, self.draft
-        if last and (outcome.written or outcome.hands_in_last):
-            with self.store.transaction():
-                draft = self._saved(outcome)
-                last = classwork.add_answers(last, outcome.written) if outcome.written else last
-                last = classwork.hand_in(last) if outcome.hands_in_last else last
-        else:
-            draft = self._saved(outcome)
-        return replace(self, so_far=ClassSheetWork(draft, self.attempts, last), known_progress=None)
-
     def _with_attempt(self, outcome: Outcome, attempt: NewAttempt) -> Self:
-        """The work with one more attempt; one that a repeated request has already made is not added again.
+        """The work after storing one more attempt; one that a repeated request has already made is not added again.
 
         Only unlimited attempts are charged for; if `charge` raises, the draft is saved first.
         """
@@ -110,80 +131,38 @@ class ClassWork:
             try:
                 self.charge(attempt.answers)
             except Exception:
-                self._saved(outcome)  # which is auto-submitted at closing
+                if outcome.draft:
+                    classwork.save(self.key, outcome.draft)  # which is auto-submitted at closing
                 raise
-        edits = outcome.sent.edits if outcome.sent else None
-        recorded = classwork.record(
-            self.sheet.key,
-            attempt.request_id,
-            ClassDraft(attempt.answers, 0, self.sheet.sizes, edits),
-            attempt.graded,
-            seen=self.draft,
-            handed_in=attempt.handed_in,
-            allowed=allowed,
-            late=attempt.late,
-        )
-        if recorded.is_new:
-            count = recorded.progress.sheets[self.sheet.key.sheet_key].attempts
-            so_far = ClassSheetWork(recorded.draft, count, recorded.attempt)
-            return replace(self, so_far=so_far, report=attempt.report, known_progress=recorded.progress)
-        if attempt.handed_in:  # a check of this very form has made it, which was still under way when this began
-            classwork.hand_in(recorded.attempt)
-        return self.read_again()
+        recorded = classwork.record(self.key, attempt, outcome.draft, allowed)
+        if not recorded.is_new:  # a check of this very form has made it, which was still under way when this began
+            if attempt.handed_in:
+                classwork.hand_in(recorded.attempt)
+            return self.read_again()
+        count = recorded.progress.sheets[self.key.sheet_key].attempts
+        work = self._with(WorkDone(outcome.draft or self.draft, count, recorded.attempt))
+        return replace(work, report=outcome.report, known_progress=recorded.progress)
 
-    def _saved(self, outcome: Outcome) -> ClassDraft | None:
-        """Save what was sent; the draft then, None if nothing was ever saved."""
-        if outcome.sent is None:
-            return self.draft
-        draft = ClassDraft(outcome.sent.answers, 0, self.sheet.sizes, outcome.sent.edits)
-        stored = self.store.classwork.save(self.sheet.key, draft, self.draft)
-        return stored if stored.version else None
+    def _with(self, done: WorkDone) -> Self:
+        return replace(self, done=done, report=None, known_progress=None)
 
 
 @dataclass(frozen=True)
-class PracticeWork:
-    """A visitor's work on a sheet of practice, in the database."""
+class PracticeWork(StoredWork):
+    """A visitor's work on a sheet of practice; any number of attempts is allowed."""
 
-    store: Store
     owner: Visitor
-    sheet_key: str
-    draft: PracticeDraft | None = None
-    last: PracticeAttempt | None = None
 
     @classmethod
-    def find(cls, store: Store, token: str, sheet_key: str) -> PracticeWork | None:
+    def find(cls, store: Store, token: str, variant: Variant) -> Self | None:
         """The work of the visitor with this token on a sheet, in one query; None if there is no such visitor."""
-        row = store.visitor_at_work(token, sheet_key)
-        return cls(store, row.visitor, sheet_key, row.draft, row.last) if row else None
-
-    @property
-    def attempts(self) -> int:
-        """Not counted: any number is allowed."""
-        return 0
-
-    @property
-    def has_other_numbers(self) -> bool:
-        return False
-
-    @cached_property
-    def newest_attempts(self) -> Sequence[PracticeAttempt]:
-        """The newest attempts on the sheet, newest first, MAX_ATTEMPTS_READ at most."""
-        return self.store.latest_attempts(self.owner, self.sheet_key, MAX_ATTEMPTS_READ) if self.last else ()
-
-    def read_again(self) -> Self:
-        row = self.store.visitor_at_work(self.owner.token, self.sheet_key)
-        return replace(self, draft=row.draft, last=row.last) if row else self
-
-    def kept(self, outcome: Outcome) -> Self:
-        """The work after storing what was sent and the attempt, if any, in one transaction; unchanged if none was."""
-        sent = outcome.sent
-        if sent is None:
-            return self
-        attempt = outcome.attempt
-        made = PracticeAttempt(attempt.answers, attempt.graded.score, attempt.graded.out_of) if attempt else None
-        draft = PracticeDraft(sent.answers, 0, sent.edits)
-        stored = self.store.keep_practice(self.owner, self.sheet_key, draft, self.draft, made)
-        return replace(self, draft=stored if stored.version else None, last=made or self.last)
+        found = store.classwork.of_visitor(token, practice_sheet_key(variant))
+        if found is None:
+            return None
+        visitor_id, done = found
+        sizes = VariantSizes(variant.model.key, variant.tokens, variant.decoder_tokens)
+        key = PracticeSheetKey(visitor_id, practice_sheet_key(variant))
+        return cls(store, key, sizes, done, Visitor(visitor_id, token))
 
 
 @dataclass(frozen=True)
@@ -191,12 +170,16 @@ class PreviewWork:
     """What was tried on a sheet of a preview: the attempts that its form carries; no draft is stored."""
 
     sheet: StudentSheet
-    made: tuple[ClassAttempt, ...]  # the oldest first
+    made: tuple[Attempt, ...]  # the oldest first
     now: datetime
     report: Report | None = None
 
     @property
-    def draft(self) -> ClassDraft | None:
+    def sizes(self) -> VariantSizes:
+        return self.sheet.sizes
+
+    @property
+    def draft(self) -> Draft | None:
         return None
 
     @property
@@ -204,14 +187,14 @@ class PreviewWork:
         return len(self.made)
 
     @property
-    def last(self) -> ClassAttempt | None:
+    def last(self) -> Attempt | None:
         return self.made[-1] if self.made else None
 
     @property
     def has_other_numbers(self) -> bool:
         return False
 
-    def answers_other_numbers(self, _attempt: ClassAttempt) -> bool:
+    def answers_other_numbers(self, _attempt: Attempt) -> bool:
         """No attempt does."""
         return False
 
@@ -224,7 +207,7 @@ class PreviewWork:
         return ActivityProgress({self.sheet.key.sheet_key: SheetProgress(len(self.made), handed_in)})
 
     @property
-    def newest_attempts(self) -> Sequence[ClassAttempt]:
+    def newest_attempts(self) -> Sequence[Attempt]:
         """The attempts on the sheet, newest first."""
         return self.made[::-1]
 
@@ -235,33 +218,18 @@ class PreviewWork:
         """The work with an outcome, as its form will carry it; nothing is stored."""
         made = self.made
         if attempt := outcome.attempt:
-            made = (*made, self._attempt(attempt))
+            made = (*made, attempt.stored(self.sheet.key, len(made) + 1, self.now))
         if made and outcome.written:
             made = (*made[:-1], replace(made[-1], answers={**made[-1].answers, **outcome.written}))
         if made and outcome.hands_in_last:
             made = (*made[:-1], replace(made[-1], handed_in=True))
-        return replace(self, made=made, report=outcome.attempt.report if outcome.attempt else None)
+        return replace(self, made=made, report=outcome.report if outcome.attempt else None)
 
-    def _attempt(self, new: NewAttempt) -> ClassAttempt:
-        """An attempt as the database would store it."""
-        key, graded = self.sheet.key, new.graded
-        return ClassAttempt(
-            len(self.made) + 1,
-            key.student_id,
-            key.activity_id,
-            key.revision,
-            key.sheet_number,
-            key.sheet_key,
-            new.request_id,
-            self.sheet.sizes,
-            new.answers,
-            graded.marks,
-            graded.misconceptions,
-            graded.score,
-            graded.out_of,
-            new.handed_in,
-            self.now,
-            marked_by=key.sheet_key,
-            taken_in=new.auto_submitted,
-            late=new.late,
-        )
+
+def practice_sheet_key(variant: Variant) -> str:
+    """What drafts and attempts of a practice sheet are stored under: worksheet/model/tokens, or with /decoder tokens.
+
+    Example: 'llama-7b/llama-7b/100'
+    """
+    decoded = f"/{variant.decoder_tokens}" if variant.decoder_tokens else ""
+    return f"{variant.worksheet.key}/{variant.model.key}/{variant.tokens}{decoded}"

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from app.activities.work import ClassDraft
 from app.classes.frozen.frozen_library import (
     chosen_form,
     freeze_ticket,
@@ -42,7 +41,6 @@ class StudentSheet:
     key: ClassSheetKey  # what their draft and attempts are stored under
     sizes: VariantSizes
     variant: Variant
-    draft: ClassDraft | None  # None before the first save
 
 
 @dataclass(frozen=True)
@@ -109,13 +107,13 @@ def models_of(item: FrozenWorksheet) -> tuple[str, ...]:
 def student_sheet(
     library: Library, store: Store, activity: Activity, student: Student, sheet_number: int
 ) -> StudentSheet:
-    """Sheet `sheet_number`, from 1, in the newest revision, as this student has it, with their draft.
+    """Sheet `sheet_number`, from 1, in the newest revision, as this student has it.
 
     Its sizes are those of the student's first save. Before one, the activity's policy decides: the activity's sizes, or
     those drawn for the student.
     """
     draft = store.classwork.draft(sheet_key_of(activity, student, sheet_number))
-    return sheet_with_draft(library, store, activity, student, sheet_number, draft)
+    return sheet_with_sizes(library, store, activity, student, sheet_number, draft.variant if draft else None)
 
 
 def sheet_key_of(activity: Activity, student: Student, sheet_number: int) -> ClassSheetKey:
@@ -124,16 +122,16 @@ def sheet_key_of(activity: Activity, student: Student, sheet_number: int) -> Cla
     return ClassSheetKey(student.id, activity.id, activity.revision, sheet_number, sheet_key)
 
 
-def sheet_with_draft(
-    library: Library, store: Store, activity: Activity, student: Student, sheet_number: int, draft: ClassDraft | None
+def sheet_with_sizes(
+    library: Library, store: Store, activity: Activity, student: Student, sheet_number: int, saved: VariantSizes | None
 ) -> StudentSheet:
-    """The same as `student_sheet` for a draft that was already read; None means that there is none."""
+    """The same as `student_sheet` where the sizes of the student's draft are known; None where there is no draft."""
     library = library_of(library, store, activity.content)
     item = activity.content.items[sheet_number - 1]
     worksheet = frozen_worksheet(item, activity.policies)
-    sizes = draft.variant if draft else _first_sizes(library, activity, student, item)
+    sizes = saved or _first_sizes(library, activity, student, item)
     key = sheet_key_of(activity, student, sheet_number)
-    return StudentSheet(key, sizes, variant_of(library, store, worksheet, sizes), draft)
+    return StudentSheet(key, sizes, variant_of(library, store, worksheet, sizes))
 
 
 def variant_of(library: Library, store: Store, worksheet: Worksheet, sizes: VariantSizes) -> Variant:

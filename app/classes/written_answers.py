@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from app.classes.activity_results import SheetResults
-from app.store import Activity, ClassAttempt, Store, Student, questions_asked
+from app.store import Activity, Attempt, Store, Student, questions_asked
 
 
 @dataclass(frozen=True)
@@ -14,7 +14,7 @@ class WrittenText:
     """An answer to an open question, and the attempt that brought it."""
 
     text: str
-    attempt: ClassAttempt
+    attempt: Attempt
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ def open_questions(
     return tuple(questions)
 
 
-def _texts(attempts: Sequence[ClassAttempt], name: str) -> tuple[WrittenText, ...]:
+def _texts(attempts: Sequence[Attempt], name: str) -> tuple[WrittenText, ...]:
     """The answers to a question in a student's attempts, in order, stripped; blank ones before the first text left out.
 
     An answer equal to the one before is left out, too; so are attempts without an answer to it, such as those on paper.

@@ -13,6 +13,7 @@ from app.forward.run import run_head
 from app.models.architecture import Architecture
 from app.models.parameter_count import parameters_json
 from app.models.read_config import build_architecture, read_config
+from app.topics.registry import possible_tokens
 from app.topics.shapes_json import shapes
 from app.translation import N_, ngettext
 from app.translation import gettext as _
@@ -55,7 +56,7 @@ def add_to(commands: Commands) -> None:
         command.add_argument(
             "--tokens", help=_("number of input tokens (default 100, or as many as the model can take)")
         )
-    shapes_command.add_argument("--decoder-tokens", help=_("number of decoder tokens, for an encoder-decoder model"))
+        command.add_argument("--decoder-tokens", help=_("number of decoder tokens, for an encoder-decoder model"))
     run.add_argument(
         "--topic", choices=RUNNABLE_TOPICS, default=RUNNABLE_TOPICS[0], help=_("what to run (default single-head)")
     )
@@ -83,10 +84,12 @@ def _show_shapes(parsed: argparse.Namespace) -> None:
     Raises InputError, ConfigError, HubError and TokensError at the first model with a problem; those before it are
     printed.
     """
+    tokens = optional_whole_number(parsed.tokens, "--tokens")
     decoder_tokens = optional_whole_number(parsed.decoder_tokens, "--decoder-tokens")
     for name in parsed.models:
         architecture = _architecture(name)
-        described = shapes(architecture, _tokens(parsed, architecture), decoder_tokens)
+        most = architecture.fixed_tokens or min(100, architecture.max_tokens)
+        described = shapes(architecture, most if tokens is None else tokens, decoder_tokens)
         if parsed.json:
             print_json(described)
         else:
@@ -147,13 +150,16 @@ def _print_parameters(architecture: Architecture, count: dict[str, Any]) -> None
 def _run_head(parsed: argparse.Namespace) -> None:
     """Run one head or layer in torch, as --topic says, and print its shapes and whether the table of tensors agrees.
 
-    With --json, one line with everything that `run_head` reports is printed instead. Raises InputError for a --head or
-    --tokens that is no whole number, and ForwardError for a head or layer that cannot be run.
+    With --json, one line with everything that `run_head` reports is printed instead. Raises InputError for a --head,
+    --tokens or --decoder-tokens that is no whole number, and ForwardError for a head or layer that cannot be run.
     """
     head = whole_number(parsed.head, "--head")
+    decoder_tokens = optional_whole_number(parsed.decoder_tokens, "--decoder-tokens")
     options = {"topic": parsed.topic, "head": head, "device": parsed.device, "dtype": parsed.dtype}
     architecture = _architecture(parsed.model)
-    run = run_head(architecture, _tokens(parsed, architecture), **options)
+    tokens = optional_whole_number(parsed.tokens, "--tokens")
+    tokens = possible_tokens(parsed.topic, architecture, 100) if tokens is None else tokens
+    run = run_head(architecture, tokens, decoder_tokens=decoder_tokens, **options)
     if parsed.json:
         print_json(run.as_dict())
         return
@@ -167,12 +173,6 @@ def _run_head(parsed: argparse.Namespace) -> None:
 def _shape_row(key: str, shape: list[int]) -> tuple[str, str]:
     """Return a tensor's key and its shape as text, rows × columns: ("  queries", "100 × 128")."""
     return f"  {key}", " × ".join(map(str, shape))
-
-
-def _tokens(parsed: argparse.Namespace, architecture: Architecture) -> int:
-    """Return --tokens, else the length nearest to 100 that the model takes; raises InputError for no number."""
-    stated = optional_whole_number(parsed.tokens, "--tokens")
-    return (architecture.fixed_tokens or min(100, architecture.max_tokens)) if stated is None else stated
 
 
 def _architecture(name: str) -> Architecture:

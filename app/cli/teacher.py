@@ -49,7 +49,7 @@ def _print_password_link(parsed: argparse.Namespace) -> None:
     email, settings = parse_email(parsed.email), read_settings()
     if email is None:
         raise InputError(_("“{email}” is not an e-mail address.").format(email=parsed.email[:60]))
-    with open_store(settings) as store:
+    with open_store(settings) as store, store.transaction():
         if parsed.action == "add" and store.people.add_teacher(email, parsed.name[:100]) is None:
             problem = _("{email} already has an account: “teacher reset {email}” creates a link for a new password.")
             raise InputError(problem.format(email=email))
@@ -75,8 +75,7 @@ def _add_or_remove_sample(parsed: argparse.Namespace) -> None:
         if parsed.remove:
             _remove_samples(store, teacher)
             return
-        course = add_sample_course(open_library(), load_tickets(PROJECT / "worksheets"), store, teacher)
-        store.audit_log.record("terminal", AuditAction.SAMPLE_COURSE_CREATED, course)
+        course = add_sample_course(open_library(), load_tickets(PROJECT / "worksheets"), store, teacher, "terminal")
         done = _("Created “{course}” for {email}. “sample-course --remove” removes it.")
         print(done.format(course=course.title, email=teacher.email))
 
@@ -85,8 +84,8 @@ def _remove_samples(store: Store, teacher: Teacher) -> None:
     """Delete every sample course with this teacher on its staff, note it in the audit log, and print the outcome."""
     samples = [taught.course for taught in store.courses.taught_by(teacher) if taught.course.sample]
     for course in samples:
-        store.courses.delete(course)
-        store.audit_log.record("terminal", AuditAction.SAMPLE_COURSE_DELETED, course)
+        with store.audit_log.recording("terminal", AuditAction.SAMPLE_COURSE_DELETED, course):
+            store.courses.delete(course)
     nothing = _("{email} has no sample course.").format(email=teacher.email)
     print(_("The sample course was removed.") if samples else nothing)
 

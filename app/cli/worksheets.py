@@ -267,7 +267,7 @@ def _sentences(variant: Variant) -> Iterator[tuple[str, str]]:
     """
     text, topic = variant.text, variant.worksheet.topic
     yield "titles", text.title
-    paragraphs = (text.description, text.task, *text.assumptions, text.footnote or "")
+    paragraphs = (text.description, text.asides, text.task, *text.assumptions, text.footnote or "")
     yield from ((f"{topic}: description", sentence) for sentence in _split(" ".join(paragraphs)))
     for row in variant.rows:
         yield f"{topic}: rows", f"{row.name} ({row.note})" if row.note else row.name

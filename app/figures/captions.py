@@ -110,27 +110,28 @@ def alt_text(shapes: TypedShapes, plan: FigurePlan, boxes: Sequence[Box]) -> str
     """The figure in words, for screen readers: its title, and each matrix with its lengths.
 
     Example: 'Scores: S = Q · Kᵀ. Q 100 × 128, K 100 × ?, S 100 × 100.' On a sheet whose tokens are columns, the lengths
-    are in reverse order. A length that was not typed is "?", even if the sheet's text states it. Shapes are in
-    brackets, '(8, 100, 64)', if the table has tensors with more than two sides.
+    are in reverse order. A length that is not known is "?". Shapes are in brackets, '(8, 100, 64)', if the
+    table has tensors with more than two sides.
     """
     turned = shapes.variant.worksheet.tokens_are == "columns"
     blanks = {box.tensor: shapes.table[box.tensor].sides[:: -1 if turned else 1] for box in boxes}
-    sizes = {tensor: ["?" if b in shapes.facts else shapes.label(b) for b in each] for tensor, each in blanks.items()}
+    sizes = {tensor: [*map(shapes.label, each)] for tensor, each in blanks.items()}
     sign, brackets = (", ", "({})") if shapes.table.has_more_sides else (" × ", "{}")
     matrices = (f"{shapes.letter(tensor)} {brackets.format(sign.join(size))}" for tensor, size in sizes.items())
     return f"{_title(shapes, plan)}. {', '.join(matrices)}."
 
 
-def captions(shapes: TypedShapes, plan: FigurePlan) -> Iterator[str]:
+def captions(shapes: TypedShapes, plan: FigurePlan, boxes: Sequence[Box]) -> Iterator[str]:
     """Yield the sentences below a figure: what it shows, that a deck is repeated, what its mask hides, who shares keys.
 
-    The last one is only for the scores of one head; with shared keys it is left out on a sheet in letters.
+    What the mask hides is said once some weights are drawn as hidden. Who shares keys is only for the scores of one
+    head; with shared keys it is left out on a sheet in letters.
     """
     variant, wording = shapes.variant, shapes.variant.wording
     yield variant.figure_wording(plan.key).caption
     if any(key.startswith("repeated") for key in plan.results):
         yield wording.say("captions", "deck-repeated")
-    if "weights" in plan.results:
+    if any(box.masked for box in boxes):
         yield from (wording.say("captions", key) for key in mask_captions(shapes))
     if plan.layout == "head-scores":
         query_heads, key_heads = shapes.heads("queries"), shapes.heads("keys")

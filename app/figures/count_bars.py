@@ -80,7 +80,8 @@ def draw_counts(
 ) -> tuple[Figure, ...]:
     """The bars of a sheet that counts, each figure on its own linear scale.
 
-    A plot of growth comes first, if the topic has one. `longest` is the number that fills the width, by the last row of
+    A plot of growth comes first, if the topic has one. The factor of a part, which would answer the whole, is written
+    once the whole is typed. `longest` is the number that fills the width, by the last row of
     the figure, in place of the largest in it. Without `shows_mismatches`, nothing shows parts that do not add up, or
     lines that meet elsewhere.
     """
@@ -125,20 +126,20 @@ def _figure(
     everything is answered, an outline of the sum's length is drawn around a whole that differs from it.
     """
     boxes, edges, outlines = list[Box](), list[Edge](), list[Rect]()
+    told = plan.factor if plan.whole and plan.whole.key in numbers else 1
     x, px = 0.0, LONGEST_PX / longest
     known = [numbers[key] * plan.factor for key in plan.parts if key in numbers]
     is_complete = plan.whole is not None and len(known) == len(plan.parts) and plan.whole.key in numbers
     differs = shows_mismatches and is_complete and sum(known) != numbers[plan.rows[-1]]
     for index, key in enumerate(plan.rows):
         is_part = plan.whole is not None and key != plan.whole.key
-        factor = plan.factor if is_part else 1
-        width = max(MIN_PX, numbers[key] * factor * px) if key in numbers else UNKNOWN_PX
+        width = max(MIN_PX, numbers[key] * (plan.factor if is_part else 1) * px) if key in numbers else UNKNOWN_PX
         rect = Rect(x if is_part else 0.0, index * ROW_PX, width, BAR_PX)
         role = "output" if key in numbers and plan.whole and not is_part else "hidden"
         needed = [rect._replace(x=0.0, width=sum(known) * px)] if differs and not is_part else []
         box = Box(key, "", role, rect, incomplete=key not in numbers)
         boxes.append(box)
-        edges += _labels(variant, box, numbers, factor, needed)
+        edges += _labels(variant, box, numbers, told if is_part else 1, needed)
         outlines += needed
         x += width if is_part else 0.0
     sketch = Sketch(boxes=tuple(boxes), edges=tuple(edges), outlines=tuple(outlines))

@@ -179,8 +179,8 @@ class Edge:
 
     blank: the box of the sheet that this length belongs to, None for a side that no box asks for, as of a single head.
     name: "tokens", "embedding" …, or "". letter: the matrix's, if its box is too small to hold it. shift: how far its
-    label is moved outwards, away from others. given: the number was not typed; the sheet's text states it. products: of
-    a flow (see Flow).
+    label is moved outwards, away from others. given: an axis of a plot, which has no length. products: of a flow (see
+    Flow).
     """
 
     blank: Blank | None
@@ -396,6 +396,23 @@ class MismatchBracket:
 
 
 @dataclass(frozen=True)
+class Pulled:
+    """The band to a head that is drawn outside its matrix, from its place in the matrix."""
+
+    corners: Polygon
+    products: str = ""
+
+    def moved(self, x: float, y: float) -> Pulled:
+        """The band further right and down."""
+        return fast_replace(self, corners=moved(self.corners, x, y))
+
+    @property
+    def mirrored(self) -> Pulled:
+        """The mirror image."""
+        return fast_replace(self, corners=mirrored(self.corners))
+
+
+@dataclass(frozen=True)
 class Sign:
     """A sign between two matrices, such as +, with its middle `at` a point, and lines of words above it."""
 
@@ -484,8 +501,7 @@ def view_of(rects: Iterable[Rect], *, is_mirrored: bool = False) -> Rect:
 class Sketch:
     """What is drawn; two sketches add up to one with all parts of both.
 
-    outlines: around a matrix that cannot be added to another one, the size it would need. pulled: for each head that is
-    drawn outside its matrix, the band to it from its place in the matrix.
+    outlines: around a matrix that cannot be added to another one, the size it would need.
     """
 
     boxes: tuple[Box, ...] = ()
@@ -493,7 +509,7 @@ class Sketch:
     arcs: tuple[Arc, ...] = ()
     outlines: tuple[Rect, ...] = ()
     signs: tuple[Sign, ...] = ()
-    pulled: tuple[Polygon, ...] = ()
+    pulled: tuple[Pulled, ...] = ()
     brackets: tuple[MismatchBracket, ...] = ()
     flow: Flow | None = None
 
@@ -506,18 +522,18 @@ class Sketch:
         """All of it further right and down."""
         if not (x or y):
             return self
-        return self._placed(methodcaller("moved", x, y), lambda band: moved(band, x, y))
+        return self._placed(methodcaller("moved", x, y))
 
     @property
     def mirrored(self) -> Sketch:
         """The sketch of the transposed product, (A·B)ᵀ = Bᵀ·Aᵀ: its mirror image, with rows and columns exchanged."""
-        return self._placed(attrgetter("mirrored"), mirrored)
+        return self._placed(attrgetter("mirrored"))
 
-    def _placed(self, place: Callable[[Any], Any], place_polygon: Callable[[Polygon], Polygon]) -> Sketch:
-        """The sketch with every part, outline and the flow moved by `place`, and bands by `place_polygon`."""
-        names = ("boxes", "edges", "arcs", "outlines", "signs", "brackets")
+    def _placed(self, place: Callable[[Any], Any]) -> Sketch:
+        """The sketch with every part, outline and the flow moved by `place`."""
+        names = ("boxes", "edges", "arcs", "outlines", "signs", "pulled", "brackets")
         placed = {name: tuple(map(place, parts)) for name in names if (parts := getattr(self, name))}
-        return Sketch(**placed, pulled=tuple(map(place_polygon, self.pulled)), flow=self.flow and place(self.flow))
+        return Sketch(**placed, flow=self.flow and place(self.flow))
 
     def states(self, working: str, is_done: Callable[[str], bool]) -> dict[str, str]:
         """The states of its parts (see Flow), by their `products`.

@@ -21,6 +21,7 @@ from app.figures.flow import sketch_flow
 from app.figures.geometry import Point, Rect
 from app.figures.mismatch_brackets import brackets_in, head_brackets, joined_brackets, with_free_labels
 from app.figures.pen import CORNER_PX, PULLED_PX, Pen, corner_arcs, pulled_out
+from app.figures.stripes import sketch_stripes
 from app.shapes.operation import Concat, LastRow, Operation
 from app.shapes.table import Blank
 from app.topics.topic import FigureLayout, FigurePlan
@@ -181,4 +182,5 @@ _LAYOUTS: Mapping[FigureLayout, Callable[[Pen, FigurePlan], Sketch]] = {
     "stack": _stack,
     "row": _row,
     "flow": sketch_flow,
+    "stripes": sketch_stripes,
 }

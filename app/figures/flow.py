@@ -1,19 +1,21 @@
-"""One head as one drawing: X → V, K, Q → S → A → C → O in a lane of tokens, every matrix in it one row per token.
+"""One head as one drawing: X → Q, K, V → S → A → C → O in a lane of tokens, every matrix in it one row per token.
 
-Right operands are above or below their results in turn, so that no arc crosses another one or a number:
+Right operands are above or below their results in turn, so that no arc crosses a number; where several products have
+the same left operand, later arcs pass behind the right operands before them:
 
                  ┌─┐ ┌─┐ ┌─┐
                  │W│ │W│ │W│               ┌─┐
                  └─┘ └─┘ └─┘               │V│
         ┌──────┐ ┌─┐ ┌─┐ ┌─┐  ┌──┐   ┌──┐  └─┘ ┌──────┐
-    100 │  X   │ │V│ │K│ │Q│  │S │ → │A │  │C│ │  O   │
+    100 │  X   │ │Q│ │K│ │V│  │S │ → │A │  │C│ │  O   │
         └──────┘ └─┘ └─┘ └─┘  └──┘   └──┘  └─┘ └──────┘
           4096   128 128 128  100    100   128   4096
                               ┌──┐             ┌──────┐
                               │Kᵀ│             │ W_O  │
                               └──┘             └──────┘
 
-Numbers are in one line below the lane; the lane has the number of tokens at its left end. A matrix with another number
+Numbers are in one line below the lane; the lane has the number of tokens at its left end. A length that is not typed
+has one size, whatever it is, and a matrix without rows has no lane behind it. A matrix with another number
 of rows is shorter than the lane or sticks out of it, and has that number next to it. Everything is laid out with tokens
 as rows, and with the room that the labels will need once the sketch is mirrored.
 """
@@ -23,7 +25,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
+from itertools import groupby, pairwise
 
 from app.figures.captions import size_name
 from app.figures.figure import (
@@ -48,7 +50,7 @@ from app.shapes.table import MATRIX_FIELDS, Blank
 from app.topics.registry import FIGURE_PLANS
 from app.topics.topic import FigurePlan
 
-UNKNOWN_FLOW_PX = 24.0  # of a length not typed yet
+UNKNOWN_FLOW_PX = 34.0  # of a length not typed yet
 ABOVE_PX = 8.0  # between the lane and a right operand above it
 BELOW_PX = 7.0  # between the numbers below the lane and a right operand below them
 BESIDE_PX = 8.0  # between an arc and the operand at its end
@@ -209,9 +211,9 @@ class _Lane:
         """The height of the lane."""
         return self._px(self.tokens)
 
-    def _px(self, blank: Blank, unknown: float = UNKNOWN_FLOW_PX) -> float:
+    def _px(self, blank: Blank) -> float:
         length = self.pen.shapes.lengths.get(blank)
-        return unknown if length is None else self.pen.sizes.scale.px(length)
+        return UNKNOWN_FLOW_PX if length is None else self.pen.sizes.scale.px(length)
 
     # Columns
 
@@ -221,7 +223,7 @@ class _Lane:
         boxes = dict[str, Box]()
         for key in self.keys:
             products = [key, *(each.result for each in self.products if key in (each.left, each.right))]
-            rect = Rect(0.0, 0.0, self._px(Blank(key, "columns")), self._px(Blank(key, "rows"), self.height))
+            rect = Rect(0.0, 0.0, self._px(Blank(key, "columns")), self._px(Blank(key, "rows")))
             boxes[key] = self.pen.empty_box(key, rect, products=" ".join(products))
         return boxes
 
@@ -234,17 +236,18 @@ class _Lane:
     def operands(self) -> dict[str, Box]:
         """The right operand above the lane or below it, by the product's result.
 
-        One below the lane begins under the numbers of the left operand and of the result.
+        One below the lane begins under the numbers from the left operand to the result.
         """
         operands = dict[str, Box]()
         for each in (product for product in self.products if product.right):
-            rows = self._px(Blank(each.right, "rows"), self.height if each.right in self.keys else UNKNOWN_FLOW_PX)
+            rows = self._px(Blank(each.right, "rows"))
             columns = self._px(Blank(each.right, "columns"))
             width, height = (rows, columns) if each.is_transposed else (columns, rows)
             y = -ABOVE_PX - height
             if not each.is_above:
-                boxes = [self.boxes[key].rect for key in (each.left, each.result)]
-                labels = [self.pen.label_box(edge) for key in (each.left, each.result) for edge in self.edges[key]]
+                keys = self.keys[self.keys.index(each.left) : self.keys.index(each.result) + 1]
+                boxes = [self.boxes[key].rect for key in keys]
+                labels = [self.pen.label_box(edge) for key in keys for edge in self.edges[key]]
                 y = max(self.height, *(rect.bottom for rect in (*boxes, *labels))) + BELOW_PX
             rect = Rect(0.0, y, width, height)
             operands[each.result] = self.pen.empty_box(
@@ -404,10 +407,7 @@ class _Lane:
     # Arcs and brackets
 
     def _arcs(self, product: _Product, columns: dict[str, Sketch]) -> Iterator[Arc]:
-        """Yield an arc between the inner sides of a product, to the shorter; one for all with the same left operand."""
-        sharing = [each.result for each in self.products if each.left == product.left]
-        if sharing[0] != product.result:
-            return
+        """Yield the arc between the inner sides of a product, to the shorter."""
         left, operand = columns[product.left].boxes[0].rect, columns[product.result].boxes[1].rect
         mismatch = self.pen.shapes.differ(*product.inner)
         shorter = min(left.width, operand.height) if mismatch else left.width
@@ -415,7 +415,7 @@ class _Lane:
         is_open = not all(blank in self.pen.shapes.lengths for blank in product.inner)
         near = self._near(product)
         ends = Point(left.right - shorter, near), Point(operand.x - BESIDE_PX, near + far)
-        yield Arc(*ends, product.is_above, mismatch, is_open, " ".join(sharing))
+        yield Arc(*ends, product.is_above, mismatch, is_open, product.result)
 
     def _row_brackets(self, box: Box) -> Iterator[MismatchBracket]:
         """Yield the bracket right of a matrix with more or fewer rows than the lane, if it is a mismatch."""
@@ -495,7 +495,7 @@ class _Lane:
 
         The input counts as a product, and a parameter as part of the product that it is the right operand of.
         """
-        typed = self.pen.shapes.lengths.keys() - self.pen.shapes.facts
+        typed = self.pen.shapes.lengths
         answered = dict[str, bool]()
         for key in self.pen.shapes.variant.worksheet.rows:
             results = (each.result for each in self.products if key == each.right)  # a parameter is answered with it
@@ -510,9 +510,16 @@ class _Lane:
         return next((key for key, known in self._answered.items() if not known), "")
 
     def _flow(self, columns: dict[str, Sketch], states: dict[str, str]) -> Flow:
-        """The lane, and for each product the frame to look at, shared by products of the same left operand."""
-        left, right = (columns[self.keys[at]].boxes[0].rect for at in (0, -1))
-        lane = Rect(left.x - LANE_PX, -LANE_PX, right.right - left.x + 2 * LANE_PX, self.height + 2 * LANE_PX)
+        """The lane, and for each product the frame to look at, shared by products of the same left operand.
+
+        The lane is only where the rows of matrices are known: elsewhere it would answer their boxes.
+        """
+        lanes = list[Rect]()
+        for known, run in groupby(self.keys, lambda key: Blank(key, "rows") in self.pen.shapes.lengths):
+            if known:
+                first, *_, last = [columns[key].boxes[0].rect for key in run] * 2
+                width = last.right - first.x + 2 * LANE_PX
+                lanes.append(Rect(first.x - LANE_PX, -LANE_PX, width, self.height + 2 * LANE_PX))
         frames, axes = dict[str, Rect](), dict[str, Edge]()
         for group in self._groups():
             frame_columns = [columns[key] for key in self._frame_columns(group)]
@@ -520,7 +527,7 @@ class _Lane:
             keys = [each.result for each in group] + [self.keys[0]] * (group[0].left == self.keys[0])
             frames |= dict.fromkeys(keys, self._frame(frame_columns, group, axis))
             axes |= dict.fromkeys(keys, axis)
-        return Flow((lane,), frames, axes, states)
+        return Flow(tuple(lanes), frames, axes, states)
 
     def _groups(self) -> Iterator[list[_Product]]:
         """Yield the products that are shown together: of one left operand, or in a chain without a new operand."""
@@ -536,8 +543,7 @@ class _Lane:
         """The lane's number and name, at the left end of a frame."""
         label, kind, _ = self.pen.label(self.tokens)
         ends = side_ends(left.rect._replace(height=self.height), "left")
-        given = self.tokens in self.pen.shapes.facts
-        return Edge(self.tokens, "left", *ends, label, kind, self._lane_name, given=given)
+        return Edge(self.tokens, "left", *ends, label, kind, self._lane_name)
 
     def _frame_columns(self, group: Sequence[_Product]) -> tuple[str, ...]:
         """The columns of a frame: a right operand that is just before, the left operand, the results."""

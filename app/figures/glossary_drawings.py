@@ -78,6 +78,17 @@ def _parameter(role: Role, x: float, y: float, width: float, height: float, lett
 
 # By the glossary's key of the term.
 GLOSSARY_DRAWINGS: Mapping[str, GlossaryDrawing] = {
+    "shape": (
+        _Box("input", 30, 8, 70, 40, "X"),
+        _Edge("tokens", 24, 8, 24, 48),
+        _Edge("model", 30, 54, 100, 54),
+    ),
+    "dimension": (
+        _Box("score", 42, 18, 60, 40),
+        _Box("score", 36, 12, 60, 40),
+        _Box("score", 30, 6, 60, 40),
+        *(_Text(x, y, number) for x, y, number in ((108, 12, "0"), (22, 26, "1"), (60, 53, "2"))),
+    ),
     "token": (
         *(_Box("input", 4 + 38 * i, 22, 34, 20) for i in range(3)),
         *(_Text(21 + 38 * i, 32, word) for i, word in enumerate(("un", "break", "able"))),
@@ -93,6 +104,10 @@ GLOSSARY_DRAWINGS: Mapping[str, GlossaryDrawing] = {
         _Edge("model", 70, 32, 110, 32),
     ),
     "embedding-dimension": (_Box("input", 15, 10, 90, 36, "X"), _Edge("model", 15, 52, 105, 52)),
+    "config": (
+        *(_Text(60, 14 + 18 * i, line) for i, line in enumerate(("d = 4096", "H = 32", "L = 32"))),
+        _Line("M22 2H98V62H22Z"),
+    ),
     "parameter": (_parameter("query", 8, 10, 46, 44, "W"), _Box("input", 66, 10, 46, 44, "X")),
     "head": (
         _Box("input", 4, 12, 36, 40, "X"),
@@ -109,6 +124,13 @@ GLOSSARY_DRAWINGS: Mapping[str, GlossaryDrawing] = {
     "query": (_Box("query", 34, 26, 52, 12, "q"), _Line("M86 32H112M106 27L112 32L106 37")),
     "key": (*(_Box("key", 34, y, 52, 10) for y in (6, 20, 34, 48)),),
     "value": (*(_Box("value", 34, y, 52, 10) for y in (6, 20, 34, 48)),),
+    "dot-product": (
+        _Box("query", 4, 27, 44, 10, "q"),
+        _Text(56, 32, "·"),
+        _Box("key", 64, 10, 10, 44, "k"),
+        _Text(86, 32, "="),
+        _Box("score", 98, 27, 10, 10),
+    ),
     "scores": (
         _Box("query", 6, 26, 26, 32, "Q"),
         _Box("key", 42, 2, 32, 20, "Kᵀ"),
@@ -145,6 +167,13 @@ GLOSSARY_DRAWINGS: Mapping[str, GlossaryDrawing] = {
         _Box("value", 68, 4, 40, 42, "V"),
         _Box("key", 12, 50, 40, 10),
         _Box("value", 68, 50, 40, 10),
+    ),
+    "prefill": (
+        *(_Box("input", 4 + 16 * i, 8, 14, 16) for i in range(5)),
+        _Line("M40 28V36"),
+        *(_Box("key", 4 + 16 * i, 40, 14, 16) for i in range(5)),
+        _Box("output", 98, 40, 14, 16),
+        _Line("M86 48H94"),
     ),
     "sliding-window": (
         *(_Box("input", 4 + 16 * i, 24, 14, 16) for i in range(3)),
@@ -203,6 +232,12 @@ GLOSSARY_DRAWINGS: Mapping[str, GlossaryDrawing] = {
         _Line("M56 14L44 40M64 14L104 40"),
         *(_Box("hidden", 4 + 30 * i, 40, 24, 20) for i in range(4)),
     ),
+    "rank": (
+        _Box("hidden", 4, 12, 8, 40),
+        _Box("hidden", 18, 12, 40, 8),
+        _Text(68, 32, "="),
+        _Box("hidden", 76, 12, 40, 40),
+    ),
     "lora": (
         _parameter("query", 4, 10, 44, 44, "W_Q"),
         _Text(58, 32, "+"),
@@ -227,6 +262,17 @@ GLOSSARY_DRAWINGS: Mapping[str, GlossaryDrawing] = {
         _Box("output", 46, 34, 68, 26, "Z"),
     ),
     "bias": (_Box("query", 20, 4, 48, 40, "Q"), _Text(80, 24, "+"), _parameter("query", 20, 50, 48, 8)),
+    "batch": (*(_Box("input", 40 - 12 * i, 4 + 9 * i, 64, 36, "X" if i == 2 else "") for i in range(3)),),
+    "view": (
+        _Box("query", 4, 22, 48, 20),
+        _Text(62, 32, "→"),
+        *(_Box("query", 72 + 12 * i, 22, 10, 20) for i in range(4)),
+    ),
+    "broadcasting": (
+        *(_Box("score", 4 + 34 * i, 4, 28, 28, "S") for i in range(3)),
+        _Box("score", 38, 36, 28, 26, "M", "masked"),
+        *(_Line(f"M52 36L{18 + 34 * i} 32") for i in range(3)),
+    ),
     "transpose": (_Box("key", 10, 6, 24, 52, "K"), _Text(46, 32, "→"), _Box("key", 58, 20, 52, 24, "Kᵀ")),
     "concatenate": (
         *(_Box("value", 4 + 22 * i, 14, 14, 36) for i in range(2)),

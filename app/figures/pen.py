@@ -16,6 +16,7 @@ from app.figures.figure import (
     EdgeKind,
     EdgeShown,
     EdgeSide,
+    Pulled,
     Sketch,
     fast_replace,
     side_ends,
@@ -44,6 +45,13 @@ class Pen:
     def is_mirrored(self) -> bool:
         """Whether the sheet's tokens are columns, so that what is drawn here with tokens as rows will be mirrored."""
         return self.shapes.variant.worksheet.tokens_are == "columns"
+
+    @cached_property
+    def working(self) -> str:
+        """The first tensor of the sheet that is not fully answered, "" if there is none."""
+        shapes = self.shapes
+        sides = ((key, shapes.table[key].sides) for key in shapes.variant.problem.rows)
+        return next((key for key, each in sides if any(side not in shapes.lengths for side in each)), "")
 
     # Matrices
 
@@ -209,7 +217,6 @@ class Pen:
             name if is_named and shown == "label" else "",
             letter,
             shown=shown,
-            given=blank in self.shapes.facts,
             products=box.products,
         )
 
@@ -256,23 +263,15 @@ def _cuts(box: Box, count: int) -> list[Polygon]:
     return [((x + at * side, y), (x + at * side, y + height)) for at in range(count + 1)]
 
 
-def pulled_out(whole: Box, head: Box) -> Polygon:
+def pulled_out(whole: Box, head: Box) -> Pulled:
     """The band from one head's place in a matrix to the box of that head, which is to the right or below."""
     assert whole.part is not None  # noqa: S101 - the head that was pulled out
-    part, head_rect = whole.part, head.rect
-    if head_rect.x >= whole.rect.right:
-        return (
-            (part.right, part.y),
-            (head_rect.x, head_rect.y),
-            (head_rect.x, head_rect.bottom),
-            (part.right, part.bottom),
-        )
-    return (
-        (part.x, part.bottom),
-        (head_rect.x, head_rect.y),
-        (head_rect.right, head_rect.y),
-        (part.right, part.bottom),
-    )
+    part, rect = whole.part, head.rect
+    if rect.x >= whole.rect.right:
+        near, far = ((part.right, part.y), (part.right, part.bottom)), ((rect.x, rect.y), (rect.x, rect.bottom))
+    else:
+        near, far = ((part.x, part.bottom), (part.right, part.bottom)), ((rect.x, rect.y), (rect.right, rect.y))
+    return Pulled((near[0], *far, near[1]), head.products)
 
 
 def corner_arcs(

@@ -47,9 +47,11 @@ class Scale:
         """The largest scale on which no side is longer than MAX_SIDE_PX and no figure wider than MAX_FIGURE_PX.
 
         The tokens and the model's width, if the sheet states them, count as sides even if they were not typed, so that
-        the drawing does not jump while the sheet is being filled in. On a sheet with logits, a longest side more than
-        MIN_SHORTENED_RATIO times the next one is drawn shortened.
+        the drawing does not jump while the sheet is being filled in; before that, no length depends on them. On a sheet
+        with logits, a longest side more than MIN_SHORTENED_RATIO times the next one is drawn shortened.
         """
+        if not any(map(shapes.is_asked, shapes.lengths)):
+            return cls(name, MIN_SIDE_PX)
         lengths = {*_stated_lengths(shapes.variant).values(), *shapes.lengths.values()}
         has_logits = any("V" in tensor.columns.symbols for tensor in shapes.table.tensors)
         longest = max(lengths, default=1)

@@ -15,6 +15,7 @@ from app.figures.figure_layout import sketch_figure
 from app.figures.flow import differing_plan
 from app.figures.pen import Pen
 from app.figures.scale import MatrixSizes, Scale, ScaleName
+from app.figures.stripes import has_stripes, thickens
 from app.figures.typed_shapes import Answers, TypedShapes
 from app.sheets.variant import Variant
 from app.topics.registry import FIGURE_PLANS
@@ -28,6 +29,7 @@ def draw_figures(
     *,
     names_sizes: bool = True,
     shows_mismatches: bool = True,
+    explains: bool = True,
 ) -> tuple[Figure, ...]:
     """The figures of a sheet, in order, drawn from `answers`: what was typed into its boxes, without empty ones.
 
@@ -37,7 +39,8 @@ def draw_figures(
 
     Without `shows_mismatches`, and on a worksheet that shows none, lengths are drawn and not compared: neither with one
     another nor with what the sheet's text states. Unless `names_sizes`, nothing says by name or colour which of the
-    model's sizes a number is: only lengths, and what does not fit.
+    model's sizes a number is: only lengths, and what does not fit. Unless it `explains`, there are no captions
+    but those about the scale: the others answer boxes of some sheets, so they come after the first check.
     """
     sheet, plans = variant.worksheet, _plans(variant)
     if not sheet.show_drawing:
@@ -46,7 +49,8 @@ def draw_figures(
     if not plans:
         return bars
     shapes = TypedShapes.of(variant, answers, names_sizes, shows_mismatches)
-    return (*_lay_out(shapes, plans, Scale.fitting(scale, shapes, plans)), *bars)
+    plans = tuple(plan for plan in plans if plan.layout != "stripes" or has_stripes(shapes, plan))
+    return (*_lay_out(shapes, plans, Scale.fitting(scale, shapes, plans), explains=explains), *bars)
 
 
 def draw_side_by_side(
@@ -67,6 +71,7 @@ def draw_side_by_side(
     smaller = min((Scale.fitting(scale, shapes, plans) for shapes in both), key=lambda fitted: fitted.px_per_unit)
     first, second = (_pen(shapes, smaller) for shapes in both)
     lengths = (both[0].lengths, both[1].lengths)
+    plans = tuple(plan for plan in plans if plan.layout != "stripes")  # which have a scale of their own
     plans = tuple(differing_plan(first, plan, *lengths) if plan.layout == "flow" else plan for plan in plans)
     return (*_differing((_figure(first, plan), _figure(second, plan)) for plan in plans if plan.results), *bars)
 
@@ -91,15 +96,18 @@ def _plans(variant: Variant) -> tuple[FigurePlan, ...]:
     return tuple(plan for plan in plans if plan.layout != "decks" or is_asked(plan))
 
 
-def _lay_out(shapes: TypedShapes, plans: tuple[FigurePlan, ...], scale: Scale) -> tuple[Figure, ...]:
-    """One figure for each plan, all in one `scale`.
+def _lay_out(shapes: TypedShapes, plans: tuple[FigurePlan, ...], scale: Scale, *, explains: bool) -> tuple[Figure, ...]:
+    """One figure for each plan, all in one `scale`, with its own captions if the drawing `explains`.
 
     The first figure in which something is longer than it is to scale has a caption about that, and so has the first
     with fewer cards than there are.
     """
     pen = _pen(shapes, scale)
-    figures = [_figure(pen, plan) for plan in plans]
-    lengthened = [any(map(pen.sizes.lengthens, figure.tensors)) for figure in figures]
+    figures = [_figure(pen, plan, explains=explains) for plan in plans]
+    lengthened = [
+        thickens(pen, plan) if plan.layout == "stripes" else any(map(pen.sizes.lengthens, figure.tensors))
+        for figure, plan in zip(figures, plans, strict=True)
+    ]
     thinned = [any(box.is_thinned for box in figure.boxes) for figure in figures]
     for key, holds in (("thinned", thinned), ("lengthened", lengthened)):
         if any(holds):
@@ -110,13 +118,15 @@ def _lay_out(shapes: TypedShapes, plans: tuple[FigurePlan, ...], scale: Scale) -
 
 
 def _pen(shapes: TypedShapes, scale: Scale) -> Pen:
-    """A pen for these shapes, and for the sizes of the input that the sheet's text states."""
-    shapes = shapes.with_facts()
     return Pen(shapes, MatrixSizes(shapes, scale))
 
 
-def _figure(pen: Pen, plan: FigurePlan) -> Figure:
-    """The figure of a plan with its texts; a caption mentions shortened sides if there are any."""
+def _figure(pen: Pen, plan: FigurePlan, *, explains: bool = True) -> Figure:
+    """The figure of a plan with its texts; a caption mentions shortened sides if there are any.
+
+    Unless it `explains`, that is its only caption, but for stripes, whose scale is their own. What does not fit is said
+    below the other figures, which have brackets.
+    """
     sketch, shapes = sketch_figure(pen, plan), pen.shapes
     is_shortened = any(box.gaps for box in sketch.boxes)
     shortened = (shapes.variant.wording.say("captions", "shortened"),) if is_shortened else ()
@@ -125,6 +135,6 @@ def _figure(pen: Pen, plan: FigurePlan) -> Figure:
         key=plan.key,
         frame=sketch.extent,
         alt_text=alt_text(shapes, plan, sketch.boxes),
-        captions=(*captions(shapes, plan), *shortened),
-        mismatches=tuple(mismatch_captions(shapes, plan)),
+        captions=(*(captions(shapes, plan, sketch.boxes) if explains or plan.layout == "stripes" else ()), *shortened),
+        mismatches=tuple(mismatch_captions(shapes, plan)) if plan.layout != "stripes" else (),
     )

@@ -41,7 +41,9 @@ def _elements(figure: Figure) -> Iterator[str]:
     for arc in figure.arcs:
         classes = "arc" + " mismatch" * arc.mismatch + " open" * arc.is_open
         yield f'<path class="{classes} {states.get(arc.products, "")}"{_product(arc.products)} d="{_arc_path(arc)}"/>'
-    yield from (f'<path class="pulled" d="{_areas([band])}"/>' for band in figure.pulled)
+    yield from (
+        f'<path class="pulled"{_product(each.products)} d="{_areas([each.corners])}"/>' for each in figure.pulled
+    )
     yield from (_matrix(each, states.get(each.products, "")) for each in figure.boxes)
     yield from (f'<rect class="needed" {_at(outline)}/>' for outline in figure.outlines)
     yield from (_sign(each, states.get(each.products, "")) for each in figure.signs)
@@ -111,15 +113,12 @@ def _sign(sign: Sign, state: str) -> str:
 
 
 def _edge(edge: Edge, state: str) -> str:
-    """A side of a matrix with its label; its number, or "?", is data of the element.
-
-    The number is also "?" if the sheet's text states it. The label is left out if it is not to be shown.
-    """
+    """A side of a matrix with its label, which is left out if it is not to be shown; its number, or "?", is data."""
     shows = f" shows-{edge.shown}" if edge.shown != "label" else ""
     classes = f"{edge.kind} {edge.anchor}{'' if edge.label else ' bare'}{shows}{' given' * edge.given} {state}"
     blank = f' data-blank="{edge.blank}"' if edge.blank else ""
     (x1, y1), (x2, y2) = edge.start, edge.end
-    size = "?" if edge.given else escaped(edge.label) or "?"
+    size = escaped(edge.label) or "?"
     return (
         f'<g class="edge {classes}"{_product(edge.products)}{blank} data-size="{size}">'
         f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"/>'

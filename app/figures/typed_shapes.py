@@ -49,7 +49,6 @@ class TypedShapes:
     names_sizes: whether the drawing says which of the model's sizes a typed length is, which gives away whether it is
     right.
     shows_mismatches: whether it compares lengths at all; if not, every typed side has its number next to it.
-    facts: sides whose lengths were not typed, but are stated by the sheet's text.
     """
 
     variant: Variant
@@ -59,7 +58,6 @@ class TypedShapes:
     compared: Mapping[Blank, int]
     mismatches: tuple[DimensionMismatch, ...]
     names_sizes: bool = True
-    facts: frozenset[Blank] = frozenset()
     shows_mismatches: bool = True
 
     @classmethod
@@ -88,13 +86,13 @@ class TypedShapes:
         return cls(variant, table, lengths, meanings, lengths, (), shows_mismatches=False)
 
     def with_facts(self) -> TypedShapes:
-        """The shapes with the sizes of the inputs that the sheet's text states, if they were not typed.
+        """The shapes with the sizes of the inputs that the sheet's text states, if they were not typed: for exhibits.
 
         Parameters that an input is multiplied by get their rows from it. Unchanged on a sheet in letters, without
         `names_sizes`, and on a sheet that asks for parameters, whose text does not state the input either.
         """
         asked = [self.table[key] for key in self.variant.worksheet.rows if key in self.table.by_key]
-        if self.facts or not self.names_sizes or self.variant.worksheet.answers == "letters":
+        if not self.names_sizes or self.variant.worksheet.answers == "letters":
             return self
         if any(entry.parameter for entry in asked):
             return self
@@ -106,9 +104,9 @@ class TypedShapes:
         facts = {
             blank: self._expression(blank).size(self.variant.sizes)
             for blank in sides
-            if blank not in self.lengths and not self._expression(blank).symbols & self.variant.text.unstated
+            if not self._expression(blank).symbols & self.variant.text.unstated
         }
-        return replace(self, lengths={**facts, **self.lengths}, facts=frozenset(facts))
+        return replace(self, lengths={**facts, **self.lengths})
 
     def _expression(self, blank: Blank) -> Expression:
         return self.table[blank.tensor].expression(blank.field)
@@ -249,7 +247,8 @@ def _known(variant: Variant, answers: Answers) -> tuple[TensorTable, dict[Blank,
     """The table of the drawing, and its sides that are known: those typed, and those that follow from them.
 
     Counts are left out. A table that adds activations to parameters has one token. The width of the input is known if
-    the sheet states d and does not ask for the input.
+    the sheet states d, does not ask for the input, and has every box filled in whose answer is d: until then, it would
+    answer them.
     """
     table = DRAWN_WITH.get(variant.table.key, variant.table)
     typed = {blank: _read(variant, blank, answer) for blank, answer in answers.items() if blank.field != "count"}
@@ -257,7 +256,8 @@ def _known(variant: Variant, answers: Answers) -> tuple[TensorTable, dict[Blank,
         one_token = Answer(1, ONE if variant.worksheet.answers == "letters" else None)  # the x of x · W
         typed |= {Blank(tensor.key, "rows"): one_token for tensor in table.activations}
     asked = frozenset(variant.worksheet.rows)
-    is_told = "d" not in variant.text.unstated
+    widths = [blank for blank in variant.blanks if variant.expression(blank) == Expression.symbol("d")]
+    is_told = "d" not in variant.text.unstated and typed.keys() >= set(widths or variant.blanks)
     if is_told and "input" not in asked and table is variant.table and "input" in table.by_key:
         width = table["input"].sides[-1]
         typed[width] = _read(variant, width, variant.architecture.d)

@@ -6,7 +6,7 @@ one another, and a layer contains exactly the heads that run alone, number by nu
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 
 from app.forward.lines import ProgramLine, helper
 from app.models.architecture import Architecture
@@ -20,18 +20,21 @@ def import_lines() -> Iterator[ProgramLine]:
     yield ProgramLine('def draw_for(name):\n    torch.manual_seed(crc32(f"{seed} {name}".encode()))')
 
 
-def size_lines(symbols: str, sizes: Sequence[int], dtype: str, device: str) -> Iterator[ProgramLine]:
+def size_lines(symbols: str, sizes: Mapping[str, int], dtype: str, device: str) -> Iterator[ProgramLine]:
     """Yield three lines: each symbol gets its size ('N, d, d_h, d_v = 100, 768, …'), then `device`, then `dtype`."""
     # The format "d" lets whole numbers through and refuses everything else.
-    yield ProgramLine(f"{symbols} = {', '.join(f'{size:d}' for size in sizes)}")
+    yield ProgramLine(f"{symbols} = {', '.join(f'{sizes[symbol]:d}' for symbol in symbols.split(', '))}")
     yield ProgramLine(f'device = "{device}"')
     yield ProgramLine(f"dtype = torch.{dtype}")
 
 
-def input_lines() -> Iterator[ProgramLine]:
-    """Lines that draw the input X, N × d, from a standard normal distribution."""
-    yield ProgramLine('draw_for("input")')
-    yield ProgramLine("X = torch.randn(N, d, device=device, dtype=dtype)", "input", ("X",))
+def input_lines(shape: str = "N, d", makes: str | None = "input", name: str = "X") -> Iterator[ProgramLine]:
+    """Lines that draw an input of this `shape` in symbols from a standard normal distribution, under a `name`.
+
+    `makes` is its key in the table, which the draw is seeded by; None for the input of a cache, seeded by "input".
+    """
+    yield ProgramLine(f'draw_for("{makes or "input"}")')
+    yield ProgramLine(f"{name} = torch.randn({shape}, device=device, dtype=dtype)", makes, (name,))
 
 
 def query_parameter_lines(a: Architecture, head: int) -> Iterator[ProgramLine]:

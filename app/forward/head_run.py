@@ -7,11 +7,12 @@ from typing import Any, Literal, Protocol
 
 from app.forward.lines import ForwardError
 from app.forward.process import RunnerBusy, RunnerFailed, RunTooLong
-from app.forward.program import check_modelled, is_layer, runnable_table
+from app.forward.program import check_modelled, is_layer, run_sizes, runnable_table
 from app.forward.run import HeadRun
 from app.machine.work_queue import THE_APP, Client
 from app.models.architecture import Architecture
 from app.sheets.variant import Variant
+from app.topics.registry import TOPICS
 from app.topics.single_head import SINGLE_HEAD
 from app.translation import gettext as _
 
@@ -58,18 +59,22 @@ def run_sheet(runner: Runner, variant: Variant, **options: Any) -> HeadRun:
     """
     topic = variant.worksheet.topic
     architecture = variant.architecture if is_layer(topic) else variant.model.architecture
+    if TOPICS[topic].reads_two_texts:
+        options["decoder_tokens"] = variant.problem.sizes["M"]
     return run_architecture(runner, architecture, variant.tokens, topic=topic, **options)
 
 
 def run_architecture(runner: Runner, architecture: Architecture, tokens: int, **options: Any) -> HeadRun:
     """Run one head or layer of an architecture. Blocks; raises HeadNotRun.
 
-    `options` are those of `run_head`: head, device, dtype, seed, topic; and those of `Runner.run`. A model or topic
-    that no program is true of is refused before the runner is asked. A ForwardError becomes HeadNotRun with its
-    sentence and "refused", a failure of the runner one with the sentence about it and "busy", "too-long" or "stopped".
+    `options` are those of `run_head`: head, device, dtype, seed, topic, decoder_tokens; and those of `Runner.run`. A
+    model or topic that no program is true of, and a number of tokens that the model cannot take, are refused before the
+    runner is asked. A ForwardError becomes HeadNotRun with its sentence and "refused", a failure of the runner one with
+    the sentence about it and "busy", "too-long" or "stopped".
     """
     topic = options.get("topic", SINGLE_HEAD.key)
     try:
+        run_sizes(topic, architecture, tokens, options.get("decoder_tokens"))
         runnable_table(topic, architecture, tokens)
         check_modelled(architecture, topic)
         return runner.run(architecture, tokens, **options)

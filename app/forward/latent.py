@@ -6,7 +6,7 @@ d_rope numbers that all heads share, and that follows the d_nope numbers of each
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from app.forward.draws import gain, random_normal, size_lines
 from app.forward.lines import ProgramLine, made_line
@@ -29,12 +29,11 @@ def latent_parameter_lines(a: Architecture, table: TensorTable) -> Iterator[Prog
         yield gain("g_Q", "r_q")
 
 
-def latent_size_lines(a: Architecture, tokens: int, dtype: str, device: str) -> Iterator[ProgramLine]:
+def latent_size_lines(a: Architecture, sizes: Mapping[str, int], dtype: str, device: str) -> Iterator[ProgramLine]:
     """Yield lines that set the sizes of a layer with latent attention; r_q only if queries have a latent."""
     yield ProgramLine("", comment="Sizes: tokens, embedding dimension, heads, head dimensions, latent and rotary parts")
-    names = "N, d, H, d_h, d_v, r_kv, d_nope, d_rope" + (", r_q" if a.has_latent_queries else "")
-    sizes = a.all_sizes
-    yield from size_lines(names, [tokens if name == "N" else sizes[name] for name in names.split(", ")], dtype, device)
+    symbols = "N, d, H, d_h, d_v, r_kv, d_nope, d_rope" + (", r_q" if a.has_latent_queries else "")
+    yield from size_lines(symbols, sizes, dtype, device)
 
 
 def latent_layer_lines(a: Architecture, table: TensorTable, tokens: int) -> Iterator[ProgramLine]:
@@ -58,7 +57,7 @@ def latent_layer_lines(a: Architecture, table: TensorTable, tokens: int) -> Iter
     yield _line("k = K.view(N, H, d_h).transpose(0, 1)")
     yield _line("v = V.view(N, H, d_v).transpose(0, 1)")
     yield _line("S = q @ k.mT")
-    yield from score_lines(a, tokens, layer=True)
+    yield from score_lines(a, tokens, layer=True, makes=None)
     yield _line("c = A @ v")
 
 

@@ -9,9 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from app.forward.program import BYTES_BY_DTYPE, is_layer, runnable_table
+from app.forward.program import BYTES_BY_DTYPE, architecture_of, is_layer, run_sizes, runnable_table
 from app.forward.rope import rotated_pairs
 from app.models.architecture import Architecture
+from app.shapes.operation import Transpose, View
+from app.topics.registry import TOPICS
 from app.topics.single_head import SINGLE_HEAD
 
 COMPUTED_LAST = ("scores", "weights", "context", "output")  # not there yet while queries and keys are made
@@ -19,23 +21,35 @@ BYTES_OF_NORM = 12  # a number: RMSNorm holds a copy, the squares and the result
 BYTES_OF_POSITION = 8  # also of an angle, and of a distance or bucket of a relative position bias
 
 
-def bytes_needed(architecture: Architecture, tokens: int, dtype: str = "float32", topic: str = SINGLE_HEAD.key) -> int:
+def bytes_needed(
+    architecture: Architecture,
+    tokens: int,
+    dtype: str = "float32",
+    topic: str = SINGLE_HEAD.key,
+    decoder_tokens: int | None = None,
+) -> int:
     """The most bytes alive at once while the program of a topic runs in `dtype`: tensors, positions, RoPE's angles.
 
     The mask is left out: it takes one byte a score, is gone before the weights are made, and never decides.
     """
-    element = BYTES_BY_DTYPE[dtype]
-    shapes = runnable_table(topic, architecture, tokens).shapes({**architecture.all_sizes, "N": tokens})
-    cells = {key: math.prod(shape) for key, shape in shapes.items()}
+    element, program = BYTES_BY_DTYPE[dtype], TOPICS[topic].program
+    a = architecture_of(topic, architecture)
+    table = runnable_table(topic, architecture, tokens)
+    shapes = table.shapes(run_sizes(topic, architecture, tokens, decoder_tokens))
+    views = {tensor.key for tensor in table.tensors if isinstance(tensor.made_by, View | Transpose)}
+    cells = {key: 0 if key in views else math.prod(shape) for key, shape in shapes.items()}
+    if program == "one-more-token":  # the input of the cache, and the unrotated keys of the cache and of the new token
+        cells["input"] = (tokens + 1) * a.d
+        cells["keys"] += (tokens + 1) * a.d_h * (rotated_pairs(a) > 0)
     # Per pair that is rotated: the angle in 8 bytes, cosine and sine in the program's number format.
-    angles = tokens * rotated_pairs(architecture) * (BYTES_OF_POSITION + 2 * element)
-    if not is_layer(topic):
-        peak = _head_peak(architecture, cells, element)
-    elif architecture.has_latent_attention:
-        peak = _latent_peak(architecture, cells, element)
+    angles = tokens * rotated_pairs(a) * (BYTES_OF_POSITION + 2 * element)
+    if program == "layer":
+        peak = _latent_peak(a, cells, element) if a.has_latent_attention else _layer_peak(a, cells, element)
+    elif program == "split-heads":
+        peak = _split_heads_peak(a, cells, element)
     else:
-        peak = _layer_peak(architecture, cells, element)
-    vectors = _vector_bytes(architecture, tokens, is_layer(topic), element)
+        peak = _head_peak(a, cells, element)
+    vectors = _vector_bytes(a, tokens, is_layer(topic), element)
     return BYTES_OF_POSITION * tokens + angles + vectors + peak
 
 
@@ -101,6 +115,19 @@ def _layer_peak(architecture: Architecture, cells: Mapping[str, int], element: i
         "norming the keys": (before_scores - rotated) * element + norms * keys * BYTES_OF_NORM,
     }
     return max(alive_at.values())
+
+
+def _split_heads_peak(architecture: Architecture, cells: Mapping[str, int], element: int) -> int:
+    """The most bytes of a layer whose table has every tensor of all heads: at its end, or at a softmax with a sink.
+
+    `cells` is how many numbers each tensor of the table holds, by its key, 0 for views; `element` is the bytes of one
+    number. Rotated and normalized queries and keys are copies.
+    """
+    changes = (rotated_pairs(architecture) > 0) + bool(architecture.qk_norm)
+    copies = changes * (cells["queries"] + cells["keys"])
+    at_the_end = sum(cells.values()) + copies
+    later = cells["context"] + cells["joined_context"] + cells["output"]
+    return max(at_the_end, at_the_end - later + architecture.has_sinks * cells["scores"]) * element
 
 
 def _latent_peak(architecture: Architecture, cells: Mapping[str, int], element: int) -> int:

@@ -1,4 +1,4 @@
-"""Writes the torch program of one head or of a whole attention layer: fixed text and numbers, nothing a person typed.
+"""Writes the torch program of a head or of a whole attention layer: fixed text and numbers, nothing a person typed.
 
 This is a program after it has run: head 3 of a model with RoPE and grouped queries, over 100 tokens. Beside each line
 are the shapes that torch reported.
@@ -51,7 +51,7 @@ K = torch.cat((K1 * cos - K2 * sin, K2 * cos + K1 * sin), dim=-1)  # (100, 64)
 S = Q @ K.T  # (100, 100)
 S /= d_h**0.5  # (100, 100)
 S.masked_fill_(position > position[:, None], float("-inf"))  # (100, 100) no later token
-A = torch.softmax(S, dim=1)  # (100, 100)
+A = torch.softmax(S, dim=-1)  # (100, 100)
 C = A @ V  # (100, 64)
 O = C @ W_O  # (100, 768)
 
@@ -62,6 +62,7 @@ tests/forward/test_against_transformers.py runs the same lines with the weights 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 
 from app.forward.devices import DEVICES
 from app.forward.draws import (
@@ -78,15 +79,15 @@ from app.forward.rope import angle_lines, apply_rope, check_rotary, rotated_pair
 from app.forward.scores import has_chunks, has_window, needs_positions, position_bias_lines, score_lines
 from app.models.architecture import Architecture, TokensError
 from app.shapes.table import TensorTable
-from app.topics.attention_layer import ATTENTION_LAYER
-from app.topics.registry import TOPICS, topic_for
+from app.topics.registry import TOPICS, check_decoder_tokens, check_topic_tokens, sizes_for, topic_for
 from app.topics.requirements import TopicError
 from app.topics.single_head import SINGLE_HEAD
 from app.translation import gettext as _
 
 BYTES_BY_DTYPE: Mapping[str, int] = {"float32": 4, "bfloat16": 2, "float16": 2}
 MAX_SEED = 2**32 - 1
-RUNNABLE_TOPICS = tuple(topic.key for topic in TOPICS.values() if topic.runnable_table is not None)
+_PROJECTED = {"Q": "queries", "K": "keys", "V": "values"}
+RUNNABLE_TOPICS = tuple(topic.key for topic in TOPICS.values() if topic.program)
 
 
 def program(
@@ -97,30 +98,62 @@ def program(
     device: str = "cpu",
     seed: int = 0,
     topic: str = SINGLE_HEAD.key,
+    decoder_tokens: int | None = None,
 ) -> tuple[ProgramLine, ...]:
-    """Write the torch program of a topic: of one query head, or for "attention-layer" of all heads of a layer.
+    """Write the torch program of a topic: of one query head, or of all heads of a layer.
 
-    `head` counts from 0; of a layer it is the head whose scores and weights the program looks at in the end. Random
-    numbers have the `seed` and are made in `dtype` on `device`. If layers differ, it is the first one. Nothing a person
-    typed goes into the text, not even the model's name. Raises ForwardError if an argument is out of range, or for a
-    model or topic that this program could not be true of.
+    `head` counts from 0; of a layer it is the head whose scores and weights the program looks at in the end, if the
+    topic's are those of one head. `decoder_tokens` is M of cross-attention, which is `tokens` for None. Random numbers
+    have the `seed` and are made in `dtype` on `device`. If layers differ, it is the first one. Nothing a person typed
+    goes into the text, not even the model's name. Raises ForwardError if an argument is out of range, or for a model or
+    topic that this program could not be true of.
     """
-    _check_arguments(architecture, tokens, head, dtype, device, seed)
+    sizes = run_sizes(topic, architecture, tokens, decoder_tokens)
+    a = architecture_of(topic, architecture)
+    _check_arguments(a, head, dtype, device, seed)
     table = runnable_table(topic, architecture, tokens)
     check_modelled(architecture, topic)
-    write: Callable[..., Iterator[ProgramLine]]
-    if not is_layer(topic):
-        write = _head_program
-    elif architecture.has_latent_attention:
-        write = _latent_layer_program
-    else:
-        write = _layer_program
-    return (*import_lines(), *write(architecture, table, tokens, head, dtype, device, seed))
+    writers: Mapping[str, Callable[..., Iterator[ProgramLine]]] = {
+        "head": _head_program,
+        "layer": _latent_layer_program if a.has_latent_attention else _layer_program,
+        "split-heads": _split_heads_program,
+        "one-more-token": _decode_program,
+        "two-texts": _cross_program,
+    }
+    write = writers[TOPICS[topic].program]
+    return (*import_lines(), *write(a, table, sizes, head, dtype, device, seed))
 
 
 def is_layer(topic: str) -> bool:
-    """Whether the topic is the whole attention layer, with all heads, rather than one head."""
-    return topic == ATTENTION_LAYER.key
+    """Whether the topic is a whole attention layer, with all heads, rather than one head."""
+    return TOPICS[topic].subject == "layer"
+
+
+def architecture_of(topic: str, architecture: Architecture) -> Architecture:
+    """The architecture with the sizes of the heads that the topic is about: the decoder's where it uses the decoder."""
+    if not TOPICS[topic].uses_decoder:
+        return architecture
+    sizes = architecture.decoder_sizes
+    return replace(architecture, H=sizes["H"], G=sizes["G"], d_h=sizes["d_h"], d_v=sizes["d_v"])
+
+
+def run_sizes(
+    topic: str, architecture: Architecture, tokens: int, decoder_tokens: int | None = None
+) -> Mapping[str, int]:
+    """A size for every symbol of the topic's table; M is `decoder_tokens`, or as many as `tokens` if possible.
+
+    Raises ForwardError for a topic without a program, and for a number of tokens that the model cannot take or that is
+    no whole number.
+    """
+    _check_topic(topic)
+    if not all(_is_whole(number) for number in (tokens, decoder_tokens) if number is not None):
+        raise ForwardError(_("The number of tokens must be a whole number."))
+    try:
+        check_topic_tokens(topic, architecture, tokens)
+        asking = check_decoder_tokens(architecture, tokens, decoder_tokens)
+    except TokensError as refusal:
+        raise ForwardError(str(refusal)) from None
+    return sizes_for(topic, architecture, tokens, asking)
 
 
 def runnable_table(topic: str, architecture: Architecture, tokens: int) -> TensorTable:
@@ -129,12 +162,17 @@ def runnable_table(topic: str, architecture: Architecture, tokens: int) -> Tenso
     Raises ForwardError for a topic without a program, and, with the topic's sentence, for a model or a number of tokens
     that the topic is not true of.
     """
-    if topic not in RUNNABLE_TOPICS:
-        raise ForwardError(_("The topic must be one of {topics}.").format(topics=", ".join(RUNNABLE_TOPICS)))
+    _check_topic(topic)
     try:
         return topic_for(topic, architecture, tokens)
     except TopicError as refusal:
         raise ForwardError(str(refusal)) from None
+
+
+def _check_topic(topic: str) -> None:
+    """Raise ForwardError for a topic without a program."""
+    if topic not in RUNNABLE_TOPICS:
+        raise ForwardError(_("The topic must be one of {topics}.").format(topics=", ".join(RUNNABLE_TOPICS)))
 
 
 def check_modelled(architecture: Architecture, topic: str) -> None:
@@ -143,7 +181,7 @@ def check_modelled(architecture: Architecture, topic: str) -> None:
     `topic` matters because some models can be run as a whole layer but not as one head.
     """
     check_rotary(architecture)
-    for sentence in _refusals(architecture, topic):
+    for sentence in _refusals(architecture_of(topic, architecture), topic):
         parts = ", ".join(architecture.not_modelled)
         raise ForwardError(sentence.format(model=architecture.name, parts=parts))
 
@@ -152,8 +190,10 @@ def _refusals(a: Architecture, topic: str) -> Iterator[str]:
     """Yield each reason why this model cannot be run: a sentence with a place for {model} and, in one, its {parts}.
 
     Reasons are disentangled attention, parts that are not modelled, queries scaled by position without RoPE, latents
-    with biases, and for a topic of one head also latents and a norm over all heads.
+    with biases; for one head also latents and a norm over all heads; for a decode step a relative position bias, whose
+    buckets are another in a decoder, and for cross-attention RoPE.
     """
+    kind = TOPICS[topic].program
     if a.position_bias == "disentangled":
         yield _("{model} has disentangled attention, which adds scores of relative positions: it cannot run here.")
     if a.not_modelled:
@@ -166,6 +206,10 @@ def _refusals(a: Architecture, topic: str) -> Iterator[str]:
         yield _("{model} has biases on the projections of its latent vectors: it cannot run here.")
     if a.qk_norm == "all-heads" and not is_layer(topic):
         yield _("{model} normalizes the queries of all heads together: run its attention layer, not one head.")
+    if kind == "one-more-token" and a.position_bias == "relative":
+        yield _("{model} adds a learned bias for each distance between tokens: its decode step cannot run here.")
+    if kind == "two-texts" and a.rotary is not None:
+        yield _("{model} rotates queries and keys by their positions: its cross-attention cannot run here.")
 
 
 def variable_names(lines: tuple[ProgramLine, ...], table: TensorTable) -> dict[str, str]:
@@ -177,17 +221,11 @@ def variable_names(lines: tuple[ProgramLine, ...], table: TensorTable) -> dict[s
     return {tensor.key: first_names.get(tensor.key, tensor.letter) for tensor in table.tensors}
 
 
-def _check_arguments(architecture: Architecture, tokens: int, head: int, dtype: str, device: str, seed: int) -> None:
+def _check_arguments(architecture: Architecture, head: int, dtype: str, device: str, seed: int) -> None:
     """Raise ForwardError for the first argument that is no whole number, out of its range or not a known name.
 
-    Checked in this order: tokens (a length the model can take), head (0 to H - 1), seed (0 to MAX_SEED), dtype, device.
+    Checked in this order: head (0 to H - 1), seed (0 to MAX_SEED), dtype, device.
     """
-    if not _is_whole(tokens):
-        raise ForwardError(_("The number of tokens must be a whole number."))
-    try:
-        architecture.check_tokens(tokens)
-    except TokensError as refusal:
-        raise ForwardError(str(refusal)) from None
     if not _is_whole(head) or not 0 <= head < architecture.H:
         message = _("The head must be a whole number from 0 to {last}.")
         raise ForwardError(message.format(last=f"{architecture.H - 1:,}"))
@@ -205,73 +243,195 @@ def _is_whole(value: object) -> bool:
 
 
 def _head_program(
-    a: Architecture, table: TensorTable, tokens: int, head: int, dtype: str, device: str, seed: int
+    a: Architecture, table: TensorTable, sizes: Mapping[str, int], head: int, dtype: str, device: str, seed: int
 ) -> Iterator[ProgramLine]:
     """Yield a query head's program, with the key/value head it reads: sizes, random input and parameters, head."""
-    kv_head = head // a.query_heads_per_kv_head
     yield ProgramLine("", comment="Sizes: tokens, embedding dimension, head dimension of queries and keys, of values")
-    yield from size_lines("N, d, d_h, d_v", (tokens, a.d, a.d_h, a.d_v), dtype, device)
+    yield from size_lines("N, d, d_h, d_v", sizes, dtype, device)
     yield ProgramLine("", comment="A random input, and random weights for this head")
-    yield ProgramLine(f"seed, head, kv_head = {seed:d}, {head:d}, {kv_head:d}")
+    yield from _head_number_lines(a, head, seed)
     yield from input_lines()
-    yield from query_parameter_lines(a, head)
-    yield from key_value_parameter_lines(a, kv_head)
-    yield from _position_lines(a, tokens, head, device)
+    yield from _head_parameter_lines(a, head)
+    yield from _position_lines(a, sizes["N"], head, device)
     yield ProgramLine("", comment="The head itself")
     yield from _projection_lines(a, table)
     yield from _norm_and_rope(a, "Q", "queries")
     yield from _norm_and_rope(a, "K", "keys")
     yield made_line(table, "scores")
-    yield from score_lines(a, tokens, layer=False)
-    yield made_line(table, "context")
-    yield made_line(table, "output", comment="b_O is left out: the layer adds it once" if "o" in a.biases else "")
+    yield from score_lines(a, sizes["N"])
+    yield from _head_output_lines(a, table)
+
+
+def _decode_program(
+    a: Architecture, table: TensorTable, sizes: Mapping[str, int], head: int, dtype: str, device: str, seed: int
+) -> Iterator[ProgramLine]:
+    """Yield the program of one head for the token after N others, whose keys and values have been cached.
+
+    The cache is made first, of N random tokens. If the table has no cached keys, a sliding window is full: then only
+    the newest W keys and values, those of the new token among them, are kept.
+    """
+    yield ProgramLine("", comment="Sizes: cached tokens, embedding dimension, head dimensions")
+    yield from size_lines("N, d, d_h, d_v", sizes, dtype, device)
+    yield ProgramLine("", comment="Random inputs, the last of them the new token, and random weights for this head")
+    yield from _head_number_lines(a, head, seed)
+    yield from input_lines("N + 1, d", None)
+    yield from _head_parameter_lines(a, head)
+    without_mask = replace(a, causal=False, window=None)  # the new token is the last: nothing is hidden from it
+    yield from _position_lines(without_mask, sizes["N"] + 1, head, device, "N + 1")
+    yield ProgramLine("", comment="The cache: keys and values of the first N tokens")
+    for letter, key in (("K", "cached_keys"), ("V", "cached_values")):
+        name, makes = f"{letter}_cached", key if key in table.by_key else None
+        code = f"{name} = X[:N] @ W_{letter}" + _bias(a, letter)
+        cached = [ProgramLine(code, makes, (name,)), *(_norm_and_rope(a, name, makes, "[:N]") if letter == "K" else ())]
+        yield from (replace(line, timed=False) for line in cached)
+    yield ProgramLine("", comment="One more token")
+    yield ProgramLine("x = X[N:]", "input", ("x",), timed=True)
+    for letter, key in (("Q", "queries"), ("K", "new_key"), ("V", "new_value")):
+        name, makes = letter.lower(), key if key in table.by_key else None
+        yield ProgramLine(f"{name} = x @ W_{letter}" + _bias(a, letter), makes, (name,), timed=True)
+        if letter != "V":
+            yield from _norm_and_rope(a, name, makes, "[N:]")
+    first = "" if "cached_keys" in table.by_key else f"[N + 1 - {a.window:d}:]"
+    for letter, key in (("K", "keys"), ("V", "values")):
+        code = f"{letter} = torch.cat(({letter}_cached{first}, {letter.lower()}), dim=0)"
+        comment = f"the {a.window:d} newest: the window is full" if first else ""
+        yield ProgramLine(code, key, (letter,), comment, timed=True)
+    yield ProgramLine("S = q @ K.T", "scores", ("S",), timed=True)
+    yield from score_lines(a, sizes["N"] + 1, masked=False)
+    yield from _head_output_lines(a, table)
+
+
+def _cross_program(
+    a: Architecture, table: TensorTable, sizes: Mapping[str, int], head: int, dtype: str, device: str, seed: int
+) -> Iterator[ProgramLine]:
+    """Yield the program of one head of cross-attention: M tokens of the decoder attend to N of the encoder.
+
+    Neither positions nor a mask have a part in it.
+    """
+    yield ProgramLine("", comment="Sizes: encoder tokens, decoder tokens, embedding dimension, head dimensions")
+    yield from size_lines("N, M, d, d_h, d_v", sizes, dtype, device)
+    yield ProgramLine("", comment="Random inputs of both stacks, and random weights for this head")
+    yield from _head_number_lines(a, head, seed)
+    yield from input_lines("M, d")
+    yield from input_lines("N, d", "encoded", "E")
+    yield from _head_parameter_lines(a, head, biased=False)
+    yield ProgramLine("", comment="The head itself")
+    yield from _projection_lines(a, table)
+    yield from _norm_and_rope(a, "Q", "queries")
+    yield from _norm_and_rope(a, "K", "keys")
+    yield made_line(table, "scores")
+    yield from score_lines(a, sizes["N"], biased=False, masked=False)
+    yield from _head_output_lines(a, table)
+
+
+def _head_number_lines(a: Architecture, head: int, seed: int) -> Iterator[ProgramLine]:
+    kv_head = head // a.query_heads_per_kv_head
+    yield ProgramLine(f"seed, head, kv_head = {seed:d}, {head:d}, {kv_head:d}")
+
+
+def _head_parameter_lines(a: Architecture, head: int, *, biased: bool = True) -> Iterator[ProgramLine]:
+    """Yield the lines that draw the parameters of a query head and of its key/value head.
+
+    Unless `biased`, a relative position bias is left out.
+    """
+    yield from query_parameter_lines(a if biased else replace(a, position_bias=""), head)
+    yield from key_value_parameter_lines(a, head // a.query_heads_per_kv_head)
+
+
+def _head_output_lines(a: Architecture, table: TensorTable) -> Iterator[ProgramLine]:
+    """Yield the last lines of one head: context and output, of which a layer adds the bias once."""
+    for key, comment in (("context", ""), ("output", "b_O is left out: the layer adds it once" * ("o" in a.biases))):
+        letter = table[key].letter
+        code = "A @ V" if key == "context" else f"{table['context'].letter} @ W_O"
+        yield ProgramLine(f"{letter} = {code}", key, (letter,), comment, timed=True)
 
 
 def _layer_program(
-    a: Architecture, table: TensorTable, tokens: int, head: int, dtype: str, device: str, seed: int
+    a: Architecture, table: TensorTable, sizes: Mapping[str, int], head: int, dtype: str, device: str, seed: int
 ) -> Iterator[ProgramLine]:
     """Yield the program of a layer: sizes, random input and parameters, positions, then all heads.
 
     q, k, v, S, A and c are 3-D, heads first. The last lines take the scores and weights of `head` out of S and A,
     because that is what the table asks for.
     """
-    sizes = (tokens, a.d, a.H, a.G, a.d_h, a.d_v)
-    yield ProgramLine("", comment="Sizes: tokens, embedding dimension, query heads, key/value heads, head dimensions")
-    yield from size_lines("N, d, H, G, d_h, d_v", sizes, dtype, device)
-    yield ProgramLine("", comment="A random input, and random weights, drawn head by head")
-    yield ProgramLine(f"seed = {seed:d}")
-    yield from input_lines()
-    yield from layer_parameter_lines(a)
-    yield from _position_lines(a, tokens, None, device)
+    yield from _layer_beginning(a, sizes, device, dtype, seed)
     yield ProgramLine("", comment="The layer itself: queries, keys and values of all heads, concatenated")
     yield from _projection_lines(a, table)
-    if a.qk_norm == "all-heads":
-        yield _norm_line(a, "Q", "H * d_h", "g_Q, ", "queries")
-        yield _norm_line(a, "K", "G * d_h", "g_K, ", "keys")
+    yield from _norm_over_all_heads(a, "queries")
+    yield from _norm_over_all_heads(a, "keys")
     yield ProgramLine("", comment="Head by head")
     yield helper("q = Q.view(N, H, d_h).transpose(0, 1)", timed=True)
     yield helper("k = K.view(N, G, d_h).transpose(0, 1)", timed=True)
     yield helper("v = V.view(N, G, d_v).transpose(0, 1)", timed=True)
     yield from _norm_and_rope(a, "q")
     yield from _norm_and_rope(a, "k")
-    yield from _queries_to_context(a, tokens)
+    yield from _queries_to_context(a, sizes["N"])
     yield from _concatenated_heads(a, table, head)
 
 
+def _layer_beginning(
+    a: Architecture, sizes: Mapping[str, int], device: str, dtype: str, seed: int
+) -> Iterator[ProgramLine]:
+    """Yield what comes before all heads at once: sizes, random input and parameters, positions.
+
+    With a size for B, there is a batch of inputs.
+    """
+    batch = "B, " if "B" in sizes else ""
+    inputs = "Sizes: inputs, tokens" if batch else "Sizes: tokens"
+    yield ProgramLine("", comment=f"{inputs}, embedding dimension, query heads, key/value heads, head dimensions")
+    yield from size_lines(f"{batch}N, d, H, G, d_h, d_v", sizes, dtype, device)
+    yield ProgramLine("", comment="A random input, and random weights, drawn head by head")
+    yield ProgramLine(f"seed = {seed:d}")
+    yield from input_lines(f"{batch}N, d")
+    yield from layer_parameter_lines(a)
+    yield from _position_lines(a, sizes["N"], None, device)
+
+
+def _norm_over_all_heads(a: Architecture, key: str) -> Iterator[ProgramLine]:
+    """Yield the norm of the queries or the keys before their heads are split; none of another tensor or model."""
+    if a.qk_norm == "all-heads" and key == "queries":
+        yield _norm_line(a, "Q", "H * d_h", "g_Q, ", key)
+    if a.qk_norm == "all-heads" and key == "keys":
+        yield _norm_line(a, "K", "G * d_h", "g_K, ", key)
+
+
+def _split_heads_program(
+    a: Architecture, table: TensorTable, sizes: Mapping[str, int], _head: int, dtype: str, device: str, seed: int
+) -> Iterator[ProgramLine]:
+    """Yield the program of a layer whose heads are a dimension of each tensor: every tensor of the table in its order.
+
+    Queries and keys are normalized and rotated once their heads are split, unless their norm is over all heads.
+    """
+    yield from _layer_beginning(a, sizes, device, dtype, seed)
+    yield ProgramLine("", comment="The layer itself")
+    for tensor in table.activations:
+        if tensor.key == "input":
+            continue
+        if tensor.key == "weights":
+            yield from score_lines(a, sizes["N"], layer=True)
+            continue
+        yield made_line(table, tensor.key, _bias(a, tensor.letter) if tensor.key in _PROJECTED.values() else "")
+        yield from _norm_over_all_heads(a, tensor.key)
+        if tensor.key in ("queries_by_head", "keys_by_head"):
+            yield from _norm_and_rope(a, tensor.letter, tensor.key)
+    if "o" in a.biases:
+        yield helper("O += b_O", timed=True)
+
+
 def _latent_layer_program(
-    a: Architecture, table: TensorTable, tokens: int, head: int, dtype: str, device: str, seed: int
+    a: Architecture, table: TensorTable, sizes: Mapping[str, int], head: int, dtype: str, device: str, seed: int
 ) -> Iterator[ProgramLine]:
     """Yield the program of a layer with latent attention: sizes, random input and parameters, positions, layer.
 
     The last lines take the scores and weights of `head` out of those of all heads.
     """
-    yield from latent_size_lines(a, tokens, dtype, device)
+    yield from latent_size_lines(a, sizes, dtype, device)
     yield ProgramLine("", comment="A random input, and random weights")
     yield ProgramLine(f"seed = {seed:d}")
     yield from input_lines()
     yield from latent_parameter_lines(a, table)
-    yield from _position_lines(a, tokens, None, device)
-    yield from latent_layer_lines(a, table, tokens)
+    yield from _position_lines(a, sizes["N"], None, device)
+    yield from latent_layer_lines(a, table, sizes["N"])
     yield from _concatenated_heads(a, table, head)
 
 
@@ -287,14 +447,17 @@ def _concatenated_heads(a: Architecture, table: TensorTable, head: int) -> Itera
     yield ProgramLine(f"A_head = A[{head:d}]", "weights", ("A_head",), timed=True)
 
 
-def _position_lines(a: Architecture, tokens: int, head: int | None, device: str) -> Iterator[ProgramLine]:
+def _position_lines(
+    a: Architecture, tokens: int, head: int | None, device: str, length: str = "N"
+) -> Iterator[ProgramLine]:
     """Yield lines that make what depends on positions alone: `position`, RoPE's `cos` and `sin`, and a position bias.
 
-    Lines for what the model does not have are left out. `head` is the head's number, None for a layer.
+    Lines for what the model does not have are left out. `head` is the head's number, None for a layer; `length` is how
+    the program writes the number of `tokens`.
     """
     if needs_positions(a) or rotated_pairs(a):
         yield ProgramLine("", comment="Positions of the tokens")
-        yield ProgramLine("position = torch.arange(N, device=device)", names=("position",))
+        yield ProgramLine(f"position = torch.arange({length}, device=device)", names=("position",))
     yield from angle_lines(a, tokens, device)
     yield from position_bias_lines(a, head)
 
@@ -312,23 +475,29 @@ def _queries_to_context(a: Architecture, tokens: int) -> Iterator[ProgramLine]:
         yield helper("S = (q_shared @ k.mT).view(H, N, N)", timed=True)
     else:
         yield helper("S = q @ k.mT", timed=True)
-    yield from score_lines(a, tokens, layer=True)
+    yield from score_lines(a, tokens, layer=True, makes=None)
     yield helper("c = (A.reshape(G, -1, N) @ v).view(H, N, d_v)" if group > 1 else "c = A @ v", timed=True)
 
 
 def _projection_lines(a: Architecture, table: TensorTable) -> Iterator[ProgramLine]:
-    for letter, key in (("Q", "queries"), ("K", "keys"), ("V", "values")):
-        yield made_line(table, key, f" + b_{letter}" if letter.lower() in a.biases else "")
+    """Yield the lines that make queries, keys and values, with their biases."""
+    for letter, key in _PROJECTED.items():
+        yield made_line(table, key, _bias(a, letter))
 
 
-def _norm_and_rope(a: Architecture, name: str, makes: str | None = None) -> Iterator[ProgramLine]:
+def _bias(a: Architecture, letter: str) -> str:
+    """What a projection adds to its product: ' + b_Q', or "" for a model without that bias."""
+    return f" + b_{letter}" if letter.lower() in a.biases else ""
+
+
+def _norm_and_rope(a: Architecture, name: str, makes: str | None = None, at: str = "") -> Iterator[ProgramLine]:
     """Yield the lines that normalize and rotate the variable `name`, those that the model has, in its order.
 
-    `makes` is the table's key of what they make, or None.
+    `makes` is the table's key of what they make, or None. `at` takes the positions of the variable ("[:N]"); "" is all.
     """
     if a.qk_norm == "per-head":
-        yield _norm_line(a, name, "d_h", f"g_{name.upper()}, ", makes)
-    yield from apply_rope(a.rotary, name, a.d_h, makes)
+        yield _norm_line(a, name, "d_h", f"g_{name[0].upper()}, ", makes)
+    yield from apply_rope(a.rotary, name, a.d_h, makes, at)
     if a.qk_norm == "after-rope":
         yield _norm_line(a, name, "d_h", "", makes)
 
@@ -347,20 +516,23 @@ def notes(architecture: Architecture, tokens: int, topic: str = SINGLE_HEAD.key)
 
     A detail follows a colon: "rope-scaling:yarn", "softcap:50". In this order, those that apply: shared keys, a window
     or chunks that hide tokens, what is done to the scores, sinks, RoPE scaling, an output bias that the program of one
-    head leaves out (not that of a layer, as `topic` says), other layers that differ from this one.
+    head leaves out (not that of a layer, as `topic` says), other layers that differ from this one. A decode step has no
+    mask; cross-attention has neither mask nor position bias, nor layers that differ.
     """
-    a = architecture
+    kind = TOPICS[topic].program
+    a = architecture_of(topic, architecture)
     scaling = scaling_type(a.rotary) if a.rotary else None
-    runs = [run for stack in a.stacks[:1] for run in stack.runs]
+    is_masked, is_one_text = kind != "one-more-token", kind != "two-texts"
+    runs = a.stacks[-1 if kind == "one-more-token" else 0].runs if is_one_text else ()
     applies = {
         "keys-shared": a.query_heads_per_kv_head > 1,
-        f"window:{a.window}": has_window(a, tokens),
-        f"chunk:{a.chunk}": has_chunks(a, tokens),
+        f"window:{a.window}": is_masked and is_one_text and has_window(a, tokens),
+        f"chunk:{a.chunk}": is_masked and is_one_text and has_chunks(a, tokens),
         "unscaled": a.score_scale.kind == "none",
         f"scale:{a.score_scale.factor:.4g}": a.score_scale.kind == "stated",
         f"scale-root:{a.score_scale.number:.4g}": a.score_scale.kind == "root",
         f"scale-yarn:{a.score_scale.number:.4g}": a.score_scale.kind == "yarn",
-        "relative-bias": a.position_bias == "relative",
+        "relative-bias": is_one_text and a.position_bias == "relative",
         "alibi": a.position_bias == "alibi",
         f"softcap:{a.score_softcap or 0:g}": a.score_softcap is not None,
         "sinks": a.has_sinks,

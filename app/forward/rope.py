@@ -203,12 +203,14 @@ def _frequency_line(code: str, comment: str = "") -> ProgramLine:
     return ProgramLine(f"frequency = {code}", names=("frequency",), comment=comment)
 
 
-def apply_rope(rotary: Rotary | None, name: str, width: int, makes: str | None = None) -> Iterator[ProgramLine]:
+def apply_rope(
+    rotary: Rotary | None, name: str, width: int, makes: str | None = None, at: str = ""
+) -> Iterator[ProgramLine]:
     """Yield two lines that rotate the variable `name`, whose last axis has `width` numbers; none without RoPE.
 
     As in transformers, number j is paired with number j + half of the rotary width, with `adjacent_pairs` number 2j
     with number 2j + 1. Numbers beyond the rotary width stay unrotated. `makes` is the table's key of the result, None
-    for a helper variable.
+    for a helper variable. `at` takes the rows of `cos` and `sin` that belong to the variable ("[:N]"), "" for all.
 
     Example: for "Q" with 128 numbers, all rotated, the lines are
         Q1, Q2 = Q.split(64, dim=-1)
@@ -219,7 +221,8 @@ def apply_rope(rotary: Rotary | None, name: str, width: int, makes: str | None =
     pairs = rotary.width // 2
     rest = width - 2 * pairs
     first, second, third = f"{name}1", f"{name}2", f"{name}3"
-    rotated = f"{first} * cos - {second} * sin, {second} * cos + {first} * sin"
+    cos, sin = f"cos{at}", f"sin{at}"
+    rotated = f"{first} * {cos} - {second} * {sin}, {second} * {cos} + {first} * {sin}"
     if rotary.adjacent_pairs:
         yield ProgramLine(
             f"{first}, {second} = {name}[..., 0:{2 * pairs:d}:2], {name}[..., 1:{2 * pairs:d}:2]",

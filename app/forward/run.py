@@ -26,7 +26,15 @@ from app.forward.devices import (
 )
 from app.forward.lines import ForwardError, ProgramLine
 from app.forward.memory import bytes_needed
-from app.forward.program import is_layer, notes, program, runnable_table, variable_names
+from app.forward.program import (
+    architecture_of,
+    is_layer,
+    notes,
+    program,
+    run_sizes,
+    runnable_table,
+    variable_names,
+)
 from app.models.architecture import Architecture
 from app.topics.single_head import SINGLE_HEAD
 from app.translation import gettext as _
@@ -59,10 +67,11 @@ class HeadRun:
     milliseconds: the timed lines alone, without drawing X and the weights; None on the meta device.
     peak_bytes: measured; None if the device cannot measure it, or if less was measured than the tensors take.
     needed_bytes: computed from the table's shapes.
-    shapes: [rows, columns] as torch reported them, by the table's key; scores and weights are one head's.
+    shapes: as torch reported them, by the table's key; of "attention-layer", scores and weights are one head's.
     disagreements: the keys whose shape is not the table's; `agrees` if there are none.
     row_sums: least and greatest sum of a row of attention weights, over all heads that ran. None, like the picture, if
     a sum is not finite or the device is meta.
+    picture: None also where the weights are not N × N: of a decode step or of two texts.
     lines: the program with the shapes next to it; notes: keys of what a reader should know.
     """
 
@@ -113,37 +122,44 @@ def run_head(
     dtype: str = "float32",
     seed: int = 0,
     topic: str = SINGLE_HEAD.key,
+    decoder_tokens: int | None = None,
     usable_share: float = USABLE_SHARE,
 ) -> HeadRun:
-    """Run one head, or with topic "attention-layer" a whole layer, on this machine, and compare it with the table.
+    """Run the head or layer that a topic is about, on this machine, and compare it with the topic's table.
 
     Random numbers have the `seed`, and all numbers the `dtype`. Of a layer, `head` is the one whose weights are
-    pictured. Without a device: CUDA, else Apple's MPS, else the CPU. The device "meta" gives the shapes at any size and
-    no values. Raises ForwardError if an argument is out of range, the machine lacks the device, or more than
-    `usable_share` of its free memory would be needed.
+    pictured; no weights are pictured unless there are as many rows as columns. `decoder_tokens` is M of
+    cross-attention, which is `tokens` for None. Without a device: CUDA, else Apple's MPS, else the CPU. The device
+    "meta" gives the shapes at any size and no values. Raises ForwardError if an argument is out of range, the machine
+    lacks the device, or more than `usable_share` of its free memory would be needed.
     """
     device = _available_device(device)
-    lines = program(architecture, tokens, head, dtype, device, seed, topic)
-    needed = _bytes_that_fit(architecture, tokens, dtype, device, topic, usable_share)
+    lines = program(architecture, tokens, head, dtype, device, seed, topic, decoder_tokens)
+    needed = bytes_needed(architecture, tokens, dtype, topic, decoder_tokens)
+    _check_memory(needed, device, topic, usable_share)
     rehearsed = device == "cuda" or tokens <= MAX_REHEARSED_TOKENS
     executed = _execute_within_memory(lines, device, needed, topic, rehearsed, usable_share)
     names = variable_names(lines, runnable_table(topic, architecture, tokens))
     shapes = {key: list(executed.variables[name].shape) for key, name in names.items()}
-    differing = disagreements(shapes, architecture, tokens, topic)
+    differing = disagreements(shapes, architecture, tokens, topic, decoder_tokens)
     head_index = None if is_layer(topic) else head
     row_sums, picture = None, None
     if device != "meta":
-        # A holds the weights of all heads that ran; of a layer, the table's weights are one head's, A_head.
-        one_head = executed.variables[names["weights"]]
+        # A holds the weights of all heads that ran; of a layer, the table's weights may be one head's, A_head.
+        weights = executed.variables[names["weights"]]
+        first_text = weights[(0,) * (weights.dim() - 3)]
+        one_head = first_text[head] if first_text.dim() == 3 else first_text
         row_sums, picture = _summarize_weights(executed.variables["A"], one_head, head)
-    overflow = ("not-finite",) if device != "meta" and picture is None else ()
+    overflow = ("not-finite",) if device != "meta" and row_sums is None else ()
     return HeadRun(
         model=architecture.name,
         family=architecture.family,
         topic=topic,
         tokens=tokens,
         head=head_index,
-        kv_head=None if head_index is None else head_index // architecture.query_heads_per_kv_head,
+        kv_head=None
+        if head_index is None
+        else head_index // architecture_of(topic, architecture).query_heads_per_kv_head,
         device=device,
         device_name=device_name(device),
         dtype=dtype,
@@ -175,10 +191,15 @@ def _credible_peak(executed: Executed) -> int | None:
 
 
 def disagreements(
-    shapes: Mapping[str, list[int]], architecture: Architecture, tokens: int, topic: str = SINGLE_HEAD.key
+    shapes: Mapping[str, list[int]],
+    architecture: Architecture,
+    tokens: int,
+    topic: str = SINGLE_HEAD.key,
+    decoder_tokens: int | None = None,
 ) -> tuple[str, ...]:
     """The keys whose shape, as torch reported it, is not the one in the topic's table; in the table's order."""
-    table = runnable_table(topic, architecture, tokens).shapes({**architecture.all_sizes, "N": tokens})
+    sizes = run_sizes(topic, architecture, tokens, decoder_tokens)
+    table = runnable_table(topic, architecture, tokens).shapes(sizes)
     return tuple(key for key, shape in table.items() if shapes[key] != list(shape))
 
 
@@ -259,7 +280,7 @@ def _with_shapes(line: ProgramLine, variables: Mapping[str, Any]) -> ProgramLine
 def _summarize_weights(
     weights: Any, head_weights: Any, head: int
 ) -> tuple[tuple[float, float] | None, WeightsPicture | None]:
-    """The least and greatest sum of a row of `weights` (…, N, N), and a picture of `head_weights` (N, N).
+    """The least and greatest sum of a row of `weights` (…, M, N), and a picture of `head_weights` if that is N × N.
 
     A cell of the picture is the mean of a square of weights, rounded to 6 decimals; squares are as large as needed for
     at most MAX_PICTURE_CELLS rows and columns, smaller at the right and lower end. `head` is only noted in the picture.
@@ -267,11 +288,14 @@ def _summarize_weights(
     """
     import torch
 
-    side = math.ceil(len(head_weights) / MAX_PICTURE_CELLS)
+    rows, columns = head_weights.shape
+    side = math.ceil(rows / MAX_PICTURE_CELLS)
     sums = [band.float().sum(-1).flatten() for band in weights.split(side, dim=-2)]
     least, greatest = (float(end) for end in torch.aminmax(torch.cat(sums)))
     if not (math.isfinite(least) and math.isfinite(greatest)):
         return None, None
+    if rows != columns:
+        return (least, greatest), None
     # First the mean down each band of `side` rows, one row of N numbers; then along it, over `side` columns each.
     means = (band.float().mean(0)[None] for band in head_weights.split(side))
     # In ceil mode the last mean is over the columns that are left.
@@ -294,14 +318,11 @@ def _available_device(asked: str | None) -> str:
     raise ForwardError(message.format(device=asked, devices=", ".join(here)))
 
 
-def _bytes_that_fit(
-    architecture: Architecture, tokens: int, dtype: str, device: str, topic: str, usable_share: float
-) -> int:
-    """The bytes the program needs; raises ForwardError above `usable_share` of the device's free bytes."""
-    needed, free = bytes_needed(architecture, tokens, dtype, topic), available_bytes(device)
+def _check_memory(needed: int, device: str, topic: str, usable_share: float) -> None:
+    """Raise ForwardError if a program needs more bytes than `usable_share` of the device's free ones."""
+    free = available_bytes(device)
     if free is not None and needed > usable_share * free:
         raise _too_large_error(needed, free, device, topic, usable_share)
-    return needed
 
 
 def _too_large_error(needed: int, free: int, device: str, topic: str, usable_share: float) -> ForwardError:

@@ -59,18 +59,29 @@ def _layer_slopes(a: Architecture) -> str:
     return f"torch.tensor({list(a.alibi_slopes)!r}, device=device)"
 
 
-def score_lines(a: Architecture, tokens: int, *, layer: bool) -> Iterator[ProgramLine]:
+def score_lines(
+    a: Architecture,
+    tokens: int,
+    *,
+    layer: bool = False,
+    makes: str | None = "weights",
+    biased: bool = True,
+    masked: bool = True,
+) -> Iterator[ProgramLine]:
     """Yield the timed lines that turn S = Q·Kᵀ into the attention weights A, in the order of the model's module.
 
-    That is scale, position bias, softcap, mask, softmax; `layer` says that S is that of all heads.
+    That is scale, position bias, softcap, mask, softmax. With `layer`, S is that of all heads. `makes` is the table's
+    key of A, or None. Only if `biased` is a position bias added, and only if `masked` are scores hidden.
     """
     yield from _scale_line(a)
-    yield from _bias_line(a, layer)
+    if biased:
+        yield from _bias_line(a, layer)
     if a.score_softcap is not None:
         cap = repr(float(a.score_softcap))
         yield _on_scores(f"S = S.div_({cap}).tanh_().mul_({cap})", f"softcap: {cap} · tanh(S / {cap})")
-    yield from mask_lines(a, tokens)
-    yield _weights_line(a, layer)
+    if masked:
+        yield from mask_lines(a, tokens)
+    yield _weights_line(a, layer, makes)
 
 
 def _scale_line(a: Architecture) -> Iterator[ProgramLine]:
@@ -128,16 +139,16 @@ def has_chunks(a: Architecture, tokens: int) -> bool:
     return a.chunk is not None and a.chunk < tokens
 
 
-def _weights_line(a: Architecture, layer: bool) -> ProgramLine:
-    """The softmax over each row of scores of one head, or of all heads if `layer`.
+def _weights_line(a: Architecture, layer: bool, makes: str | None) -> ProgramLine:
+    """The softmax over each row of scores of one head, or of all heads if `layer`; `makes` is its key in the table.
 
     The weight of a sink, which is one more score in each row, is dropped, so that rows sum to less than 1.
     """
-    makes, last = (None, 2) if layer else ("weights", 1)
     if not a.has_sinks:
-        return ProgramLine(f"A = torch.softmax(S, dim={last})", makes, ("A",), timed=True)
-    column = "sink[:, None, None].expand(H, N, 1)" if layer else "sink.expand(N, 1)"
-    code = f"A = torch.softmax(torch.cat((S, {column}), dim={last}), dim={last})[..., :N]"
+        return ProgramLine("A = torch.softmax(S, dim=-1)", makes, ("A",), timed=True)
+    sink = "sink[:, None, None]" if layer else "sink"
+    column = f"{sink}.expand(*S.shape[:-1], 1)"
+    code = f"A = torch.softmax(torch.cat((S, {column}), dim=-1), dim=-1)[..., :-1]"
     return ProgramLine(code, makes, ("A",), "the sink takes a share", timed=True)
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
 from app.algebra.number_text import format_number
 from app.grading.compare import is_right, near_miss, number_meant
 from app.grading.follow_through import follow_through
+from app.grading.mistakes import Mistake, find_mistakes
 from app.misconceptions.diagnosis import Diagnosis, diagnose
 from app.shapes.consistency import DimensionMismatch, Values, mismatches, typed_source_of
 from app.shapes.table import Blank
@@ -31,8 +32,9 @@ class Mark:
     """The mark of one box.
 
     text: as typed. read_as: the number the text was read as, None if it is empty or unreadable. message: a sentence for
-    the student, without any number of the sheet; empty for a right or an empty box. repeats: the blank whose mistake
-    this one makes again, else None; the kind of such a mark is "follows", so it earns the same share of a mark.
+    the student, without any number of the sheet; empty for a right or an empty box. repeats: the blank that the same
+    mistake has cost, if this one isn't worked out from the student's other answers, else None; the kind of such a mark
+    is "follows", so it earns the same share of a mark.
     """
 
     kind: MarkKind
@@ -48,14 +50,18 @@ class Report:
 
     follow_share: what a follow-through mark is worth, as a share of a right box. first_mismatch: None if all typed
     lengths fit each other, right or wrong. diagnosis: None if no misconception explains the sheet. points: by the key
-    of a row, the points of each of its boxes; 1 for a row that is left out.
+    of a row, the points of each of its boxes; 1 for a row that is left out. mistakes: what the wrong boxes come from;
+    none if today's grading is not what the marks are from. losses: a sentence for each mistake that makes more than one
+    box wrong, if the others earn anything.
     """
 
     marks: Mapping[Blank, Mark]
-    follow_share: float = 0.5
+    follow_share: float = 1.0
     first_mismatch: DimensionMismatch | None = None
     diagnosis: Diagnosis | None = None
     points: Mapping[str, int] = field(default_factory=dict)
+    mistakes: tuple[Mistake, ...] = ()
+    losses: tuple[str, ...] = ()
 
     @property
     def score(self) -> float:
@@ -80,7 +86,7 @@ class Report:
 
     @property
     def follows(self) -> int:
-        """How many boxes are right only given the student's earlier answers."""
+        """How many boxes are wrong by a mistake that costs another box."""
         return self._count("follows")
 
     @property
@@ -106,7 +112,7 @@ class Report:
         return sum(self.points.get(blank.tensor, 1) for blank, mark in self.marks.items() if mark.kind in kinds)
 
     def as_json(self, variant: Variant) -> dict[str, object]:
-        """The report in the form of the API and the terminal: score, out_of, marks, first_mismatch and diagnosis.
+        """The report in the form of the API and the terminal: the score, out_of, the marks, and what they come from.
 
         Boxes have their names on the sheet, such as 'queries.rows'. "first_mismatch", "diagnosis" and a mark's
         "repeats" are None if there is none.
@@ -122,6 +128,11 @@ class Report:
                 }
                 for blank, mark in self.marks.items()
             },
+            "mistakes": [
+                {"costs": box(mistake.costs), "others": list(map(box, mistake.others)),
+                 "misconception": mistake.misconception or None}
+                for mistake in self.mistakes
+            ],
             "first_mismatch": first and {
                 "at": first.at, "left": box(first.left), "right": box(first.right), "message": first.message,
             },
@@ -150,20 +161,36 @@ def grade(variant: Variant, answers: Mapping[str, str]) -> Report:
         blank: number_meant(variant, blank, answer, right=marks[blank].kind == "right")
         for blank, answer in typed.items()
     }
-    counted_in_part = follow_through(
-        variant.problem_for_marking,
-        values,
-        lambda blank, number: variant.within_rounding(blank, typed[blank], number),
-    )
-    for blank, repeated in counted_in_part.items():
-        if marks[blank].kind == "wrong":
-            marks[blank] = _follow_through_mark(variant, blank, marks[blank], repeated)
-    following = {blank for blank, repeated in counted_in_part.items() if repeated is None}
-    diagnosis = diagnose(variant.problem_for_marking, values, following)
+    problem = variant.problem_for_marking
+
+    def within_rounding(blank: Blank, number: int) -> bool:
+        return variant.within_rounding(blank, typed[blank], number)
+
+    counted = follow_through(problem, values, within_rounding)
+    following = {blank for blank, repeated in counted.items() if repeated is None}
+    diagnosis = diagnose(problem, values, following)
+    mistakes = find_mistakes(problem, values, diagnosis, within_rounding, variant.points)
+    for mistake in mistakes:
+        for blank in mistake.others:
+            repeats = None if blank in following else mistake.costs
+            marks[blank] = _follow_through_mark(variant, marks[blank], repeats)
     if diagnosis:
         diagnosis = replace(diagnosis, message=variant.text.misconception(diagnosis.key, "nudge"))
     mismatch = find_first_mismatch(variant, values, texts) if variant.worksheet.show_mismatches else None
-    return Report(marks, variant.worksheet.follow_share, mismatch, diagnosis, variant.points)
+    share, losses = variant.worksheet.follow_share, tuple(_losses(variant, mistakes))
+    return Report(marks, share, mismatch, diagnosis, variant.points, mistakes, losses)
+
+
+def _losses(variant: Variant, mistakes: Iterable[Mistake]) -> Iterator[str]:
+    """Yield for each mistake that makes more than one box wrong what it costs; nothing if each wrong box costs."""
+    for mistake in mistakes if variant.worksheet.follow_share else ():
+        if count := len(mistake.others):
+            name = variant.text.misconception_name(mistake.misconception) if mistake.misconception else ""
+            yield variant.wording.say(
+                "losses",
+                ("misconception" if name else "mistake") + ("-one" if count == 1 else ""),
+                name=name, row=variant.row_name(mistake.costs.tensor), count=count, credit=_credit(variant),
+            )  # fmt: skip
 
 
 def with_kept_marks(variant: Variant, report: Report, kinds: Mapping[str, str]) -> Report:
@@ -221,16 +248,13 @@ def _message(variant: Variant, blank: Blank, text: str, typed: Answer) -> str:
     return f"{message} {variant.text.nudge(blank)}" if missed == "prefix" else message
 
 
-def _follow_through_mark(variant: Variant, blank: Blank, wrong: Mark, repeats: Blank | None) -> Mark:
+def _follow_through_mark(variant: Variant, wrong: Mark, repeats: Blank | None) -> Mark:
     """The follow-through mark of a box that is wrong by the key.
 
-    `repeats` is the blank whose mistake it makes again; None if it follows from the student's other answers.
+    `repeats` is the blank that the same mistake costs; None if the box follows from the student's other answers.
     """
-    if repeats is None:
-        message = feedback(variant, blank, "follows")
-    else:
-        row = variant.row_name(repeats.tensor)
-        message = variant.wording.say("marks", "repeats", row=row, credit=_credit(variant))
+    key, row = ("repeats", variant.row_name(repeats.tensor)) if repeats else ("follows", "")
+    message = variant.wording.say("marks", key, row=row, credit=_credit(variant))
     return replace(wrong, kind="follows", message=message, repeats=repeats)
 
 

@@ -1,9 +1,9 @@
 """Writes hints: each level says a little more, and none ever gives a right number of the sheet.
 
 Level 1 asks a question that points to the idea, or gives the author's hint for the row. Level 2 says how the matrix or
-count is computed, or which sentence of the description states its size. Level 3 says which boxes to look at again, and
-what the first of them must equal. If a misconception explains the sheet, levels 1 and 2 are about it; else all levels
-are about the first box that is not right.
+count is computed, or which sentence of the description states its size. Level 3 says which boxes to look at again,
+works the row of the first of them out in small numbers, and says what that box must equal. If a misconception explains
+the sheet, levels 1 and 2 are about it; else all levels are about the first box that is not right.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from app.shapes.consistency import residual_pairs
 from app.shapes.operation import Operation
 from app.shapes.table import MATRIX_FIELDS, Blank, Count, Tensor
 from app.sheets.formulas import write_formula
+from app.sheets.reasons import row_reason, small_case
 from app.sheets.variant import Variant
 
 HintLevel = Literal[1, 2, 3]
@@ -126,23 +127,24 @@ class HintWriter:
         return self.boxes_to_check(wrong)
 
     def boxes_to_check(self, blanks: tuple[Blank, ...]) -> Hint:
-        """Level 3: which boxes to look at again, and what the first of them must equal.
+        """Level 3: which boxes to look at again, a small case of the first one's row, and the box that it must equal.
 
-        That is a box that is right, or the one size that the description states for it; if there is neither, the hint
-        says how the first box is made. If the first box is a count, whose formula was level 2, the hint says where to
-        begin.
+        That box is one that is right, which the equations make as long. If there is neither a small case nor such a
+        box, the hint says why the row of a tensor has its shape, or where to begin with a count.
         """
         first = blanks[0]
         right = next((other for other in self.equal_blanks(first) if self.report.marks[other].kind == "right"), None)
+        steps = []
+        if case := small_case(self.variant, first):
+            sizes = [self._say("small-size", number=number, size=self._size(key)) for key, number in case.sizes.items()]
+            row = self._row(first.tensor)
+            form = "small-side" if case.is_side else "small-case"
+            steps.append(self._say(form, sizes=self._and(sizes), row=row, case=case.text))
         if right is not None:
-            relation = self._say("equal", side=self._side("side", first), other=self._side("side-within", right))
-        elif first.field != "count" and (size := self._stated_size(first)):
-            relation = self._say("equal", side=self._side("side", first), other=size)
-        elif first.field == "count":
-            relation = self._next_step(first)
-        else:
-            relation = self.relation_sentence(first)
-        return Hint(3, self._say("look", boxes=self._boxes(blanks), relation=relation), blanks)
+            steps.append(self._say("equal", side=self._side("side", first), other=self._side("side-within", right)))
+        if not steps:
+            steps.append(self._next_step(first))
+        return Hint(3, self._say("look", boxes=self._boxes(blanks), relation=" ".join(steps)), blanks)
 
     def equal_blanks(self, blank: Blank) -> Iterator[Blank]:
         """Yield the other boxes of this sheet that the equations make as long as this one; some may be repeated.
@@ -192,23 +194,26 @@ class HintWriter:
         return f"{made} {self._relation('stated', blank, sizes=sizes)}" if stated and sizes else made
 
     def _next_step(self, blank: Blank) -> str:
-        """The sentence on how to begin with the box of a count.
+        """The sentence on how to begin with a box whose row has no small case.
 
-        The count of a tensor: that its rows and columns come first, or, if both are marked right, what to do with them.
-        Any other: how it comes about, if something is rounded on the way; else the count's `hint`; else to count for
-        one token or three of them first, or what form the formula has.
+        A side of a tensor: why it, or the tensor whose shape it keeps, is as long as it is. The count of a tensor: that
+        its rows and columns come first, or, if both are marked right, what to do with them. Any other: the count's
+        `hint`; else to count for one token or three of them first, or what form the formula has.
 
-        Example: the masked entries of N tokens, N·(N - 1)/2, are counted for three tokens first; the parameters of an
-        expert are a single product, those of a layer a sum.
+        Example: the weights of one token are counted for three tokens first; the parameters of an expert are a single
+        product, those of a layer a sum.
         """
         entry = self.variant.table.askable[blank.tensor]
-        if not isinstance(entry, Count):
+        if isinstance(entry, Count):
+            return self._relation(self._form(entry, self.variant.reader.canonical(entry.total)), blank)
+        if blank.field == "count":
             marks = [self.report.marks.get(Blank(blank.tensor, field)) for field in MATRIX_FIELDS]
             is_right = all(mark and mark.kind == "right" for mark in marks)
             return self._relation("sides-right" if is_right else "sides-first", blank)
-        if entry.rounds:
-            return self.relation_sentence(blank)
-        return self._relation(self._form(entry, self.variant.reader.canonical(entry.total)), blank)
+        while entry.made_by and entry.made_by.keeps_shape and entry.made_by.operands[0] in self.variant.table.askable:
+            blank = Blank(entry.made_by.operands[0], blank.field)  # “the same shape” was level 2
+            entry = self.variant.table[blank.tensor]
+        return self._relation("why", blank, why=row_reason(self.variant, blank.tensor).text.partition(": ")[2])
 
     def _form(self, count: Count, total: Expression) -> str:
         """The relation for the form of a count's total, in symbols that the model does not make equal.
@@ -264,12 +269,13 @@ class HintWriter:
         is_hidden = symbol in ("d_h", "d_v") and symbol not in stated and {"d", "H"} <= stated
         return ("d", "H") if is_hidden else (symbol,)
 
-    def _stated_size(self, blank: Blank) -> str:
-        """The size that the right answer is, in words; "" if it is a product, a sum or a plain number."""
-        expression = self.variant.expression(blank)
-        return self.variant.text.size_in_words(str(expression)) if str(expression) in expression.symbols else ""
+    def _size(self, key: str) -> str:
+        """A size in words, or the row of a count by its name."""
+        if key in self.variant.table.askable:
+            return self._say("whole", row=self._row(key))
+        return self.variant.text.size_in_words(key) or self.variant.notation.symbol(key)
 
-    def _say(self, key: str, **words: str) -> str:
+    def _say(self, key: str, **words: object) -> str:
         return self.variant.wording.say("hints", key, **words)
 
     def _relation(self, relation: str, blank: Blank, **words: str) -> str:

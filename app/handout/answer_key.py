@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from app.algebra.number_text import format_number
-from app.handout.symbol_pieces import SymbolSplitter, write_working
+from app.handout.symbol_pieces import Piece, SymbolSplitter, write_working
 from app.misconceptions.predictions import expectations
 from app.shapes.table import Blank, Count
 from app.sheets.formulas import formula_pieces
+from app.sheets.reasons import row_reason
 from app.sheets.variant import Row, Variant
 
 MAX_WRONG_SHAPES = 6  # of one row, so that a key fits on a page; the most telling come first
@@ -17,12 +18,13 @@ MAX_WRONG_SHAPES = 6  # of one row, so that a key fits on a page; the most telli
 def key_rows(variant: Variant) -> list[dict[str, Any]]:
     """One entry for each row of the sheet, from top to bottom: its filled-in boxes and its likely mistakes.
 
-    "blanks" has number and working of each box by its column of the sheet; "wrong" has the likely wrong
-    shapes with the misconceptions that lead to them.
+    "blanks" has number and working of each box by its column of the sheet; "reason" says why they are right, as pieces
+    to typeset; "wrong" has the likely wrong shapes with the misconceptions that lead to them.
     """
     return [
         {
             "blanks": {variant.column_of(blank): _filled_box(variant, blank) for blank in row.blanks},
+            "reason": _reason(variant, row),
             "wrong": _wrong_shapes(variant, row),
         }
         for row in variant.rows
@@ -56,6 +58,11 @@ def _filled_box(variant: Variant, blank: Blank) -> dict[str, Any]:
         return {"number": symbols, "working": [f"= {format_number(variant.answer(blank))}"]}
     formula = formula_pieces(variant, blank.tensor) if isinstance(entry, Count) else ()
     return {"number": [format_number(variant.answer(blank))], "working": write_working(variant, dim, formula)}
+
+
+def _reason(variant: Variant, row: Row) -> list[Piece]:
+    letters = frozenset({*variant.letters.values(), *variant.reader.written_symbols}) - {"A", "a"}  # articles
+    return SymbolSplitter(variant.worksheet.notation).sentence(" ".join(row_reason(variant, row.key)), letters)
 
 
 def _wrong_shapes(variant: Variant, row: Row) -> list[dict[str, str]]:

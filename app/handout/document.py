@@ -15,6 +15,7 @@ from app.figures.figure import Arc, Box, Edge, Figure
 from app.figures.figure_layout import SIGN_PX
 from app.figures.geometry import Rect
 from app.figures.sheet_figures import draw_figures
+from app.figures.typed_shapes import Answers
 from app.handout.answer_key import answer_text, key_rows, used_sizes
 from app.handout.name_language import language_of
 from app.handout.options import HandoutOptions, printable_line
@@ -131,7 +132,7 @@ def _labels() -> dict[str, str]:
         "own-words": _("In your own words (not graded)"),
         "report": _("See the technical report:"),
         "key": _("Answer key: {title}"),
-        "wrong": _("Common wrong answers, and the misconceptions behind them"),
+        "wrong": _("Likely wrong answers, and the misconceptions behind them"),
         "qr": _("QR code that opens {link}"),
     }
 
@@ -214,9 +215,9 @@ def _name_data(name: str) -> _NameData:
 def _variant(variant: Variant, options: HandoutOptions, base_url: str) -> TypstData:
     """Everything printed on the sheets of a variant, without any answer: texts, rows, figures, link, QR code.
 
-    Without a `base_url`, or for a worksheet that a teacher wrote, the link is "" and the QR code None. Figures are in
-    the proportions of the right answers, without their numbers; `options.figures` may leave them or the lines for
-    labels out.
+    Without a `base_url`, or for a worksheet that a teacher wrote, the link is "" and the QR code None. Figures are
+    those of the empty sheet, in which no length says anything; `options.figures` may leave them or the lines for labels
+    out.
     """
     splitter = SymbolSplitter(variant.worksheet.notation)
     link = f"{base_url.rstrip('/')}/v/{variant.code}" if base_url and not variant.worksheet.is_own else ""
@@ -240,7 +241,7 @@ def _variant(variant: Variant, options: HandoutOptions, base_url: str) -> TypstD
         **_rows(variant, splitter),
         "figures": [
             _figure(figure, splitter, has_labels=options.figures == "blank")
-            for figure in _drawn_figures(variant, options)
+            for figure in _drawn_figures(variant, {}, options)
         ],
     }
 
@@ -282,15 +283,15 @@ def _formula_piece(node: FormulaNode) -> TypstData:
     return {"base": node.base, "below": node.below, "above": node.above, "letter": node.is_letter}
 
 
-def _drawn_figures(variant: Variant, options: HandoutOptions) -> tuple[Figure, ...]:
-    """The drawings of the right answers; none if `options.figures` is "none".
+def _drawn_figures(variant: Variant, answers: Answers, options: HandoutOptions) -> tuple[Figure, ...]:
+    """The drawings of these answers; none if `options.figures` is "none".
 
     Left out are bars of counts, which would say nothing without numbers, and, of decks of cards, the products with a
     large parameter, each of which would take a whole page.
     """
     if options.figures == "none":
         return ()
-    figures = (figure for figure in draw_figures(variant, variant.problem.answers) if figure.has_scale)
+    figures = (figure for figure in draw_figures(variant, answers) if figure.has_scale)
     return tuple(figure for figure in figures if figure.key not in ("deck-projection", "deck-output"))
 
 
@@ -350,7 +351,7 @@ def _figure(figure: Figure, splitter: SymbolSplitter, *, has_labels: bool) -> Ty
             {"text": sign.text, **sign.at._asdict(), "words": [{"y": y, "text": line} for y, line in sign.lines]}
             for sign in figure.signs
         ],
-        "pulled": figure.pulled,
+        "pulled": [each.corners for each in figure.pulled],
     }
 
 
@@ -407,7 +408,8 @@ def _arc(arc: Arc) -> dict[str, float]:
 def _key_page(variant: Variant, options: HandoutOptions, names: _NamesByCode) -> TypstData:
     """The key of one variant: code, title, rows, students' names, sizes used, answers, likely mistakes, drawings.
 
-    The drawings are those of the sheets, with all numbers. Without `names` for its code the list of names is empty.
+    Of the open questions it has those with a model answer, and that. The drawings are those of the right answers, with
+    all numbers. Without `names` for its code the list of names is empty.
     """
     splitter = SymbolSplitter(variant.worksheet.notation)
     return {
@@ -417,8 +419,16 @@ def _key_page(variant: Variant, options: HandoutOptions, names: _NamesByCode) ->
         **_rows(variant, splitter),
         "names": names.get(variant.code, []),
         "sizes": used_sizes(variant),
-        "figures": [_figure(figure, splitter, has_labels=True) for figure in _drawn_figures(variant, options)],
+        "figures": [
+            _figure(figure, splitter, has_labels=True)
+            for figure in _drawn_figures(variant, variant.problem.answers, options)
+        ],
         "answers": key_rows(variant),
+        "questions": [
+            {"text": _with_breaks(question.text), "answer": _markdown(question.model_answer)}
+            for question in variant.worksheet.questions
+            if question.model_answer
+        ],
     }
 
 

@@ -10,7 +10,6 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, Protocol
@@ -88,18 +87,25 @@ class JobStoppedError(Exception):
     """A job that was cancelled, gives way to another, or whose process ends; raised by `Task.check` inside its work."""
 
 
+Claimed = tuple[Job, Mapping[str, Any]]  # a job that was started here, and its arguments
+# What the work of a job gives: bytes that are stored with the job, or what stores its result elsewhere, which is called
+# in the transaction that ends the job, if it has not been cancelled by then.
+Result = bytes | Callable[[], object]
+
+
 class JobRows(Protocol):
     """Where jobs are stored; `app/store/jobs.py` says what each method does."""
 
     def add(self, kind: JobKind, client: Client, limits: JobLimits, request_id: str, key: str, teacher_id: int | None,
-            about: Mapping[str, Any], arguments: Mapping[str, Any]) -> Job: ...  # fmt: skip
+            about: Mapping[str, Any], arguments: Mapping[str, Any], along: Callable[[], object],
+            ) -> Job: ...  # fmt: skip
     def find(self, key: str) -> Job | None: ...
     def count(self, kind: JobKind) -> int: ...
-    def claim(self, kind: JobKind) -> tuple[Job, Mapping[str, Any]] | None: ...
+    def claim(self, kind: JobKind) -> Claimed | None: ...
     def beat(self, job: Job, done: int, total: int) -> bool: ...
     def must_give_way(self, job: Job) -> bool: ...
     def put_back(self, job: Job) -> None: ...
-    def finish(self, job: Job, ending: JobEnd, problem: str = "", result: bytes = b"") -> None: ...
+    def finish(self, job: Job, ending: JobEnd, problem: str = "", result: Result = b"") -> None: ...
     def cancel(self, job: Job) -> None: ...
     def result(self, job: Job) -> bytes: ...
     def delete_expired(self) -> None: ...
@@ -144,7 +150,7 @@ class Task:
             raise JobStoppedError
 
 
-Work = Callable[[Task], bytes]  # returns the result; raises a ValueError whose text is shown, and JobStoppedError
+Work = Callable[[Task], Result]  # raises a ValueError whose text is shown, and JobStoppedError
 
 
 class Jobs:
@@ -182,14 +188,16 @@ class Jobs:
         about: Mapping[str, Any],
         arguments: Mapping[str, Any],
         teacher_id: int | None = None,
+        along: Callable[[], object] = lambda: None,
     ) -> Job:
-        """Queue a job and return it without waiting for it; raises JobRefusedError.
+        """Queue a job and return it without waiting for it; raises JobRefusedError. Not inside a transaction.
 
-        `key` is part of its address, and so a secret. `arguments` are what its work needs, as JSON.
+        `key` is part of its address, and so a secret. `arguments` are what its work needs, as JSON. `along` stores what
+        belongs to the job, in the same transaction. Where no other job of its kind waits or is at work, it begins now.
         """
         limits = self._kinds[kind][1]
-        job = self._rows.add(kind, client, limits, REQUEST_ID.get(), key, teacher_id, about, arguments)
-        self._wake(kind)
+        job = self._rows.add(kind, client, limits, REQUEST_ID.get(), key, teacher_id, about, arguments, along)
+        self._wake(kind, (job, arguments) if job.is_working else None)
         return job
 
     def find(self, key: str) -> Job | None:
@@ -223,22 +231,29 @@ class Jobs:
         """Stop the work that is being done here, which goes back to the queue; the next process does it."""
         self._closed = True
         for thread in self._threads.values():
-            thread.shutdown(cancel_futures=True)
+            thread.shutdown()
 
-    def _wake(self, kind: JobKind) -> None:
-        """Let the thread of a kind look for jobs."""
-        with suppress(RuntimeError):  # closed meanwhile: the job waits for the next process
-            self._threads[kind].submit(self._work_off, kind)
+    def _wake(self, kind: JobKind, claimed: Claimed | None = None) -> None:
+        """Let the thread of a kind do the job that is `claimed`, if any, then look for others."""
+        try:
+            self._threads[kind].submit(self._work_off, kind, claimed)
+        except RuntimeError:  # closed meanwhile: the job waits for the next process
+            if claimed:
+                self._rows.put_back(claimed[0])
 
-    def _work_off(self, kind: JobKind) -> None:
-        """Do jobs of a kind until none waits, or another process is at work, which then goes on.
+    def _work_off(self, kind: JobKind, claimed: Claimed | None) -> None:
+        """Do the job that is `claimed`, then others of its kind until none waits, or another process is at work, which
+        then goes on.
 
         Errors are logged. If the database does not answer, the next call of `_wake` goes on; a job whose end could not
         be stored is then done again, since it gives no more signs of life.
         """
         try:
-            while not self._closed and (claimed := self._rows.claim(kind)):
+            while not self._closed and (claimed := claimed or self._rows.claim(kind)):
                 self._carry_out(Task(self._rows, *claimed, lambda: self._closed))
+                claimed = None
+            if claimed:
+                self._rows.put_back(claimed[0])
         except Exception:
             count_failure("jobs")
             log.exception("the queue of jobs of the kind %s could not be read or written", kind)
@@ -247,22 +262,20 @@ class Jobs:
         """Do the work of a job, in its language, and store how it ended.
 
         A job that was stopped to give way is put back; one that was cancelled is left. A ValueError fails it with its
-        text, any other error is logged and fails it with a general sentence.
+        text. Any other error, such as a result that cannot be stored, is logged and fails it with a general sentence.
         """
-        job, result, problem = task.job, b"", ""
-        ending: JobEnd = "ready"
+        job = task.job
         REQUEST_ID.set(job.request_id)
         speak(job.language)
         try:
             with timed_job(job.kind):
                 result = self._kinds[job.kind][0](task)
+            self._rows.finish(job, "ready", result=result)
         except JobStoppedError:
             if task.gives_way:
                 self._rows.put_back(job)
-            return
         except ValueError as refusal:  # every error of ours is one
-            ending, problem = "failed", str(refusal)
+            self._rows.finish(job, "failed", str(refusal))
         except Exception:  # nothing above this thread would report it, and a page waits for the result
             log.exception("a job of the kind %s failed", job.kind)
-            ending, problem = "failed", _("Something went wrong on the server. Try again.")
-        self._rows.finish(job, ending, problem, result)
+            self._rows.finish(job, "failed", _("Something went wrong on the server. Try again."))

@@ -135,7 +135,7 @@ def _fits_of_two(answers: _Answers) -> Iterator[_Fit]:
     for (first, by_first), (second, by_second) in combinations(answers.candidates, 2):
         if first.misconception == second.misconception or by_first <= by_second or by_second <= by_first:
             continue
-        explained = by_first.union(by_second, _worked_out_with_both(problem, wrong, first, second))
+        explained = by_first.union(by_second, worked_out_with_both(problem, wrong, first, second))
         unexplained = [sum(b in wrong and b not in explained for b in e.wrong_answers) for e in (first, second)]
         if 2 * unexplained[0] < len(first.wrong_answers) and 2 * unexplained[1] < len(second.wrong_answers):
             yield from _fit(answers, (first, second), explained)
@@ -174,7 +174,7 @@ def _confirmed(expectation: Expectation, wrong: Values) -> frozenset[Blank]:
     return frozenset(blank for blank, number in expectation.wrong_answers.items() if wrong.get(blank) == number)
 
 
-def _worked_out_with_both(problem: Problem, wrong: Values, first: Expectation, second: Expectation) -> Iterator[Blank]:
+def worked_out_with_both(problem: Problem, wrong: Values, first: Expectation, second: Expectation) -> Iterator[Blank]:
     """The wrong counts whose number follows from both misconceptions at once: errors added, or factors multiplied.
 
     Example: where 10 is right, and alone they predict 20 and 30, the number is 40 or 60.

@@ -55,6 +55,7 @@ def size_meanings() -> dict[str, str]:
         "p": _("height and width of a patch, in pixels"),
         "c": _("colour channels"),
         "n_side": _("patches along one side of the image"),
+        "frames": _("frames of sound that the encoder reads"),
         "bands": _("mel frequency bands"),
         "labels": _("classes of the classifier"),
     }

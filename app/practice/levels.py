@@ -1,7 +1,7 @@
 """The levels of practice: what each asks for, what has to be passed before it, and those that a library has.
 
 >>> [spec.key for spec in LEVELS][:3]
-['single-head', 'bidirectional-head', 'attention-layer']
+['single-head', 'whole-model', 'attention-layer']
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from app.sheets.worksheet import Worksheet
 from app.topics.registry import LEVELS, TOPICS
 from app.topics.topic import LevelSpec, Rows
 
-LETTERS_SUFFIX = "-letters"  # ends the key of a level whose sheets are answered in symbols
 LATENT_SUFFIX = "-latent"  # follows the topic in the key of a level whose sheets are about latent attention
 
 LADDERS_REMEMBERED = 32
@@ -62,26 +61,24 @@ class LevelStep:
 class PracticeLevel:
     """One level that a library has: its topic, its whole worksheets, its steps, and the levels to be passed before it.
 
-    The worksheets with the fewest rows come first. `after` leaves out levels that the library lacks, and has in their
-    place what these come after.
+    worksheets: all of them, those in symbols last, and of each kind those with the fewest rows first. dealt: those that
+    practice deals, as `practice_levels` says. has_both_kinds: whether some are in numbers and others in symbols. after:
+    without levels that the library lacks, with what these come after in their place.
     """
 
     key: str
     topic: str
     worksheets: tuple[str, ...]
+    dealt: tuple[str, ...]
+    has_both_kinds: bool = False
     steps: tuple[LevelStep, ...] = ()
     after: tuple[str, ...] = ()
     begins_whole: bool = False
 
     @property
-    def in_letters(self) -> bool:
-        """Whether its sheets are answered in symbols."""
-        return self.key.endswith(LETTERS_SUFFIX)
-
-    @property
     def about_latent_attention(self) -> bool:
         """Whether its sheets ask for the latents of keys and values."""
-        return self.key.removesuffix(LETTERS_SUFFIX).endswith(LATENT_SUFFIX)
+        return self.key.endswith(LATENT_SUFFIX)
 
     def is_open(self, passed: Collection[str]) -> bool:
         """Whether all levels that come before it are among those passed."""
@@ -89,41 +86,49 @@ class PracticeLevel:
 
 
 def level_key(worksheet: Worksheet) -> str:
-    """The key of a worksheet's level: its topic, "-latent" if a row asks for it, "-letters" if it is in symbols."""
-    latent = LATENT_SUFFIX if "latent" in worksheet.rows else ""
-    return f"{worksheet.topic}{latent}{LETTERS_SUFFIX if worksheet.answers == 'letters' else ''}"
+    """The key of a worksheet's level: its topic, and "-latent" if a row asks for it."""
+    return f"{worksheet.topic}{LATENT_SUFFIX if 'latent' in worksheet.rows else ''}"
 
 
-def practice_levels(library: Library) -> tuple[PracticeLevel, ...]:
+def practice_levels(library: Library, *, in_letters: bool = False) -> tuple[PracticeLevel, ...]:
     """The levels that the library has worksheets for, in the order of LEVELS.
 
-    Worksheets whose tokens are columns are left out: they are for courses that choose that convention.
+    Sheets in numbers are dealt, or sheets in symbols if `in_letters`, and the other kind where a level or a step has
+    none of these; a course's own worksheets always. Worksheets whose tokens are columns are left out: they are for
+    courses that choose that convention.
     """
-    return _levels_of(tuple(library.worksheets.values()))
+    return _levels_of(tuple(library.worksheets.values()), in_letters)
 
 
 @lru_cache(maxsize=LADDERS_REMEMBERED)
-def _levels_of(worksheets: tuple[Worksheet, ...]) -> tuple[PracticeLevel, ...]:
+def _levels_of(worksheets: tuple[Worksheet, ...], in_letters: bool) -> tuple[PracticeLevel, ...]:
     """The levels that have some of these worksheets, in the order of LEVELS; tokens as columns are left out."""
     by_level = dict[str, list[Worksheet]]()
-    for worksheet in worksheets:
+    for worksheet in sorted(worksheets, key=lambda sheet: (sheet.answers == "letters", len(sheet.rows))):
         if worksheet.tokens_are == "rows":
             by_level.setdefault(level_key(worksheet), []).append(worksheet)
     return tuple(
         PracticeLevel(
             spec.key,
             spec.topic,
-            tuple(sheet.key for sheet in sorted(by_level[spec.key], key=lambda sheet: len(sheet.rows))),
-            tuple(_steps(spec, by_level[spec.key])),
-            tuple(dict.fromkeys(_present(spec.after, by_level))),
-            spec.begins_whole,
+            worksheets=tuple(sheet.key for sheet in by_level[spec.key]),
+            dealt=tuple(sheet.key for sheet in _dealt(by_level[spec.key], in_letters)),
+            has_both_kinds=len({sheet.answers for sheet in by_level[spec.key]}) > 1,
+            steps=tuple(_steps(spec, by_level[spec.key], in_letters)),
+            after=tuple(dict.fromkeys(_present(spec.after, by_level))),
+            begins_whole=spec.begins_whole,
         )
         for spec in LEVELS
         if spec.key in by_level
     )
 
 
-def _steps(spec: LevelSpec, worksheets: Sequence[Worksheet]) -> Iterator[LevelStep]:
+def _dealt(worksheets: Sequence[Worksheet], in_letters: bool) -> Sequence[Worksheet]:
+    """Those answered in symbols if `in_letters`, else in numbers, and those of a course; all if that leaves none."""
+    return [sheet for sheet in worksheets if sheet.is_own or (sheet.answers == "letters") == in_letters] or worksheets
+
+
+def _steps(spec: LevelSpec, worksheets: Sequence[Worksheet], in_letters: bool) -> Iterator[LevelStep]:
     """The steps of a level with these worksheets: those of the table, then each worksheet that a course wrote, as a
     whole.
 
@@ -133,7 +138,7 @@ def _steps(spec: LevelSpec, worksheets: Sequence[Worksheet]) -> Iterator[LevelSt
     ours = [sheet for sheet in worksheets if not sheet.is_own]
     for rows in spec.steps if ours else ():
         if asking := [sheet for sheet in ours if 2 * len(set(rows).intersection(sheet.rows)) > len(rows)]:
-            yield LevelStep(rows, tuple(sheet.cut_to(rows).key for sheet in asking))
+            yield LevelStep(rows, tuple(sheet.cut_to(rows).key for sheet in _dealt(asking, in_letters)))
     yield from (LevelStep(WHOLE_SHEET, (sheet.key,)) for sheet in worksheets if sheet not in ours)
 
 

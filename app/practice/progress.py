@@ -34,7 +34,7 @@ class LevelView:
     """One level on the map: its number from 1, its name, and how many of its sheets are done.
 
     missed: the names of the ideas that were missed on it and wait. before: the levels to pass first, if it is closed,
-    with their numbers, as names have commas: "6. One head, in symbols".
+    with their numbers, as names have commas: "7. Scale, mask, softmax".
     """
 
     number: int
@@ -70,6 +70,7 @@ class PracticePanel:
     levels: int
     why: str  # empty where there is nothing to say, or the sheet is not the one that the record asks for
     testing: bool  # whether the sheet tests out of its level
+    other_kind: Literal["letters", "numbers", ""]  # what sheets can be answered in instead, "" where there is no choice
     reached: str  # the level that this sheet leads up to, empty where it does not
     groups: tuple[MisconceptionGroupView, ...]
     sheets_to_solid: int = SHEETS_TO_SOLID
@@ -92,6 +93,7 @@ def practice_panel(
         levels=len(practice.levels),
         why=_why_this_sheet(library.wording, practice.coming) if practice.coming.variant == variant else "",
         testing=record.testing,
+        other_kind=("numbers" if record.in_letters else "letters") if practice.level.has_both_kinds else "",
         reached=level_name(library.wording, following.level) if passed_now and not following.all_passed else "",
         groups=group_views(following),
     )
@@ -137,11 +139,9 @@ def group_views(practice: Practice) -> tuple[MisconceptionGroupView, ...]:
 
 
 def level_name(wording: Wording, level: PracticeLevel) -> str:
-    """The name of a level: that of its topic, whether it is about latent attention, and whether it asks for letters."""
+    """The name of a level: that of its topic, and whether it is about latent attention."""
     name = wording.topics[level.topic].name
-    if level.about_latent_attention:
-        name = _("{level}, with latent attention").format(level=name)
-    return _("{level}, in symbols").format(level=name) if level.in_letters else name
+    return _("{level}, with latent attention").format(level=name) if level.about_latent_attention else name
 
 
 def _why_this_sheet(wording: Wording, coming: NextSheet) -> str:

@@ -54,13 +54,15 @@ class PracticeRecord:
 
     start: the random number that this person's seeds are derived from. drawn: how many sheets came so far. level: the
     key of the level, "" for the first that is open. testing: the next sheet is one to test out of the level with.
-    results: oldest first. passed: the keys of the levels that were passed, each once.
+    in_letters: sheets are answered in symbols where there are such sheets. results: oldest first. passed: the keys of
+    the levels that were passed, each once.
     """
 
     start: int
     drawn: int = 0
     level: str = ""
     testing: bool = False
+    in_letters: bool = False
     results: tuple[SheetResult, ...] = ()
     passed: tuple[str, ...] = ()
 
@@ -73,9 +75,13 @@ class PracticeRecord:
         """The record after a sheet that was left unanswered: another sheet is drawn, and nothing else changes."""
         return replace(self, drawn=self.next_draw)
 
-    def at_level(self, level: str, *, testing: bool = False) -> PracticeRecord:
-        """The record at the level with this key: another sheet is drawn, one to test out with if `testing`."""
-        return replace(self, drawn=self.next_draw, level=level, testing=testing)
+    def at_level(self, level: str, *, testing: bool = False, in_letters: bool | None = None) -> PracticeRecord:
+        """The record at the level with this key: another sheet is drawn, one to test out with if `testing`.
+
+        From now on sheets are in symbols or in numbers, as `in_letters` says; None leaves that as it is.
+        """
+        letters = self.in_letters if in_letters is None else in_letters
+        return replace(self, drawn=self.next_draw, level=level, testing=testing, in_letters=letters)
 
 
 def first_readable_answers(variant: Variant, attempts: Iterable[Mapping[str, str]]) -> dict[str, str]:
@@ -125,17 +131,17 @@ def _is_avoided(expectation: Expectation, values: Mapping[Blank, int | None], ri
 
 
 def write_record(record: PracticeRecord) -> str:
-    """The record as one line of JSON: start, drawn, level, testing, results and passed levels.
+    """The record as one line of JSON: start, drawn, level, testing, in symbols, results and passed levels.
 
     A right sheet is its code alone.
 
-    Example: [7,2,"bidirectional-head",false,["KHT-LC",["BCD-FG",["input-sliced"],[]]],["single-head"]]
+    Example: [7,2,"bidirectional-head",false,false,["KHT-LC",["BCD-FG",["input-sliced"],[]]],["single-head"]]
     """
     results = [
         result.code if result.right else [result.code, list(result.held), list(result.unexplained_groups)]
         for result in record.results
     ]
-    fields = [record.start, record.drawn, record.level, record.testing, results, record.passed]
+    fields = [record.start, record.drawn, record.level, record.testing, record.in_letters, results, record.passed]
     return json.dumps(fields, separators=(",", ":"))
 
 
@@ -159,8 +165,8 @@ _Code = Annotated[_Key, AfterValidator(_check_code)]
 _Results = list[_Code | tuple[_Code, list[_Key], list[_Key]]]
 _Levels = Annotated[list[_Key], Field(max_length=MAX_LEVELS)]
 _Flag = Annotated[bool, Field(strict=True)]
-_RECORD_JSON: TypeAdapter[tuple[int, int, str, bool, _Results, list[str]]] = TypeAdapter(
-    tuple[_Number, _Number, _Key, _Flag, _Results, _Levels]
+_RECORD_JSON: TypeAdapter[tuple[int, int, str, bool, bool, _Results, list[str]]] = TypeAdapter(
+    tuple[_Number, _Number, _Key, _Flag, _Flag, _Results, _Levels]
 )
 _MISCONCEPTION_KEYS = frozenset(misconception.key for misconception in MISCONCEPTIONS)
 
@@ -174,11 +180,11 @@ def read_record(text: str) -> PracticeRecord:
     if len(text) > MAX_RECORD_CHARACTERS:
         raise RecordError(_("This record of practice is too long."))
     try:
-        start, drawn, level, testing, entries, passed = _RECORD_JSON.validate_json(text)
+        start, drawn, level, testing, in_letters, entries, passed = _RECORD_JSON.validate_json(text)
     except ValidationError:
         raise RecordError(_("This is no record of practice: begin a new one.")) from None
     results = tuple(map(_read_result, entries[-MAX_RESULTS:]))
-    return PracticeRecord(start, drawn, level, testing, results, tuple(dict.fromkeys(passed)))
+    return PracticeRecord(start, drawn, level, testing, in_letters, results, tuple(dict.fromkeys(passed)))
 
 
 def _read_result(entry: str | tuple[str, list[str], list[str]]) -> SheetResult:

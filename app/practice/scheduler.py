@@ -82,7 +82,7 @@ class Practice:
     @cached_property
     def levels(self) -> tuple[PracticeLevel, ...]:
         """The levels of the library, the lowest first."""
-        levels = practice_levels(self.library)
+        levels = practice_levels(self.library, in_letters=self.record.in_letters)
         if not levels:
             raise RecordError(_("There are no worksheets to practise with."))
         return levels
@@ -226,7 +226,7 @@ def _new_sheet(practice: Practice, level: PracticeLevel) -> Variant:
     there is no other.
     """
     if level.begins_whole and not any(practice.is_of(sheet, level) for sheet in practice.past):
-        return next(_sheets_of(practice, level.worksheets))
+        return next(_sheets_of(practice, level.dealt))
     at = practice.levels.index(level)
     nearest = (*practice.levels[at:], *reversed(practice.levels[:at]))
     for other in (each for each in nearest if each in practice.open_levels):
@@ -246,7 +246,7 @@ def _hardest_sheet(practice: Practice) -> Variant:
     """
     drawn = [
         practice.library.seeded(key, _random_number(practice.record, f"{key}/{turn}"))
-        for key in practice.level.worksheets
+        for key in practice.level.dealt
         for turn in range(SEEDS_TRIED)
     ]
     last = practice.past[-1].variant if practice.past else None
@@ -283,7 +283,7 @@ def _sheet_of_level_showing(practice: Practice, level: PracticeLevel, waiting: S
     if level.topic not in _TOPICS_OF[waiting[0]]:
         return None
     short = [key for step in level.steps for key in step.worksheets]
-    whole = [key for key in level.worksheets if key not in short]
+    whole = [key for key in level.dealt if key not in short]
     return (
         _sheet_showing(_sheets_of(practice, short), waiting)
         or _sheet_showing(_sheets_of(practice, whole), waiting)

@@ -10,8 +10,9 @@ from typing import Literal
 
 from app.algebra.number_text import format_number
 from app.models.architecture import Architecture
+from app.shapes.operation import Apply, Softmax
 from app.shapes.parameter_inventory import Fact
-from app.shapes.table import Blank, Count
+from app.shapes.table import Blank, Count, Tensor
 from app.sheets.notation import NOTATIONS, without_own_name
 from app.sheets.parameter_sentences import inventory_sentences
 from app.sheets.reading import AnswerReader
@@ -20,10 +21,12 @@ from app.sheets.worksheet import AuthorMisconception, Model, Worksheet
 from app.topics.problem import Problem
 from app.topics.registry import TOPICS
 
-# What a part of the description states in words, without a {number} for it in its sentence, such as "a single token".
+# What a part of the description states without a {number} for it in its sentence: "a single token", or an image that is
+# cut into patches.
 _STATED_IN_WORDS: Mapping[str, frozenset[str]] = {
     "heads": frozenset({"H", "G"}),
     "tokens": frozenset({"N"}),
+    "two-texts": frozenset({"N"}),
     "step": frozenset({"N"}),
 }
 # A whole number as sheets write it, 131,072 or 131072.
@@ -44,12 +47,17 @@ _COMPARED_BLOCKS = (
 
 @dataclass(frozen=True)
 class StatedFact:
-    """A part of the description: its sentence, the `symbols` of sizes it states, and whether it is `hidden`."""
+    """A part of the description: its sentence, and the `symbols` of the sizes it states.
+
+    hidden: the author leaves it out. aside: no row of the sheet needs it, so it is folded away on a page and left out
+    on paper.
+    """
 
     part: str
     sentence: str
     symbols: frozenset[str]
     hidden: bool
+    aside: bool
 
 
 @dataclass(frozen=True)
@@ -78,15 +86,21 @@ class SheetText:
 
     @property
     def description(self) -> str:
-        """What the sheet says about the model: the sentences of its topic that fit the model and are not hidden.
+        """What the sheet says about the model: the sentences of its topic that fit the model, without hidden ones and
+        asides.
 
         If the first of them is hidden, a sentence that names the model takes its place. What a sheet that counts
         parameters says about them comes last.
         """
-        stated = [fact.sentence for fact in self.facts if not fact.hidden]
+        stated = [fact.sentence for fact in self.facts if not (fact.hidden or fact.aside)]
         if self.facts and self.facts[0].hidden:  # which names the model; later sentences say "it"
             stated.insert(0, self.wording.say("description", "model", model=self.model.name))
         return " ".join([*stated, *inventory_sentences(self.wording, self._inventory)])
+
+    @property
+    def asides(self) -> str:
+        """The sentences of the description that no row needs, without hidden ones; "" if there are none."""
+        return " ".join(fact.sentence for fact in self.facts if fact.aside and not fact.hidden)
 
     @property
     def _inventory(self) -> tuple[Fact, ...]:
@@ -98,9 +112,14 @@ class SheetText:
     def facts(self) -> tuple[StatedFact, ...]:
         """The parts of the description that concern the model, in their order, hidden ones too."""
         hidden, templates = self.worksheet.hidden_facts, self.wording.topic_section(self.worksheet.topic, "description")
+        asides = _asides(self.problem)
         return tuple(
             StatedFact(
-                part, sentence, words_of(templates[key]) | _STATED_IN_WORDS.get(part, frozenset()), part in hidden
+                part=part,
+                sentence=sentence,
+                symbols=words_of(templates[key]) | _STATED_IN_WORDS.get(part, frozenset()),
+                hidden=part in hidden,
+                aside=part in asides,
             )
             for part, key, sentence in self._sentences("description")
         )
@@ -404,6 +423,26 @@ def _words(problem: Problem) -> dict[str, object]:
     return {**_numbers(numbers), "norm": a.norm}
 
 
+def _asides(problem: Problem) -> frozenset[str]:
+    """The parts of a description that no row of the sheet needs.
+
+    What is done to scores changes numbers, which no sheet asks for, and no shape or count. A sink is needed by the rows
+    that leave it out, the rotated dimensions by a row whose answer they are in, and norms by rows that they make.
+    """
+    asked = [problem.table.askable[row] for row in problem.rows]
+    made_by = [entry.made_by for entry in asked if isinstance(entry, Tensor)]
+    symbols = frozenset[str]().union(*(problem.expression(blank).symbols for blank in problem.blanks))
+    is_needed = {
+        "scale": False,
+        "softcap": False,
+        "bias": False,
+        "sinks": any(isinstance(operation, Softmax) for operation in made_by),
+        "position-encoding": "d_rot" in symbols,
+        "norms": any(isinstance(operation, Apply) and operation.function == "{norm}" for operation in made_by),
+    }
+    return frozenset(part for part, needed in is_needed.items() if not needed)
+
+
 def sentence_forms(problem: Problem) -> Mapping[str, Mapping[str, bool]]:
     """For each part with several forms, its sentences by key and whether each fits; the first that fits is used.
 
@@ -455,14 +494,16 @@ def sentence_forms(problem: Problem) -> Mapping[str, Mapping[str, bool]]:
         },
         "norms": {f"norms-{place}": a.norm_placement == place for place in ("pre", "sandwich", "output")},
         "tokens": {
-            "tokens-patches": a.fixed_tokens is not None and "p" in sizes,
-            "tokens-frames": a.fixed_tokens is not None,
+            "tokens-patches": a.input == "image",
+            "tokens-frames": a.input == "sound",
             "tokens-one": tokens == 1,
+            "tokens-predicting": a.causal and a.has_lm_head,
             "tokens-causal": a.causal,
             "tokens-encoder": a.encoder_decoder,
             "tokens-both-ways": has_window or has_chunks,
             "tokens-bidirectional": True,
         },
+        "two-texts": {"two-texts-frames": a.input == "sound", "two-texts": True},
         "local": {
             "chunks": has_chunks,
             "window-both-ways": has_window and not a.causal,

@@ -22,10 +22,12 @@ Sentences = Mapping[str, str]
 MisconceptionText = Literal["nudge", "hint", "explanation"]
 SheetSection = Literal[
     "description", "inventory", "tokens-are", "answers", "layer-names", "symbol-names", "assumptions", "footnotes",
-    "marks", "credit", "near-misses", "chain", "hints", "relations", "stated-sizes", "formulas",
-    "formulas-with-tokens-as-columns", "unreadable", "drawing", "axis-names", "captions",
+    "marks", "losses", "credit", "near-misses", "chain", "hints", "relations", "stated-sizes", "formulas",
+    "formulas-with-tokens-as-columns", "unreadable", "drawing", "axis-names", "captions", "reasons", "row-things",
 ]  # fmt: skip
-TopicSection = Literal["description", "assumptions", "symbol-names", "stated-sizes", "axis-names"]
+TopicSection = Literal[
+    "description", "assumptions", "symbol-names", "stated-sizes", "axis-names", "reasons", "row-things"
+]
 
 
 class WordingPart(BaseModel):
@@ -74,8 +76,9 @@ class TopicWording(WordingPart):
 
     `description_parts` and `assumption_parts` are written in this order. `rows` are those that a worksheet may ask for;
     `nudges` are by blank ("queries.rows"), or by field for blanks without a nudge ("each.rows"). `run_button` is empty
-    if the topic can't be run. `axis_names` are by the size in the table. The sections of sheets.toml that have the
-    names of the fields from `description` to `axis_names` hold what several topics share.
+    if the topic can't be run. `axis_names` are by the size in the table. `reasons` say why a row is right, by its key;
+    `row_things` what each row of a matrix is for, such as a token. The sections of sheets.toml that have the names of
+    the fields from `description` to `row_things` hold what several topics share.
     """
 
     name: str
@@ -94,6 +97,8 @@ class TopicWording(WordingPart):
     symbol_names: Sentences = {}
     stated_sizes: Sentences = {}
     axis_names: Sentences = {}
+    reasons: Sentences = {}
+    row_things: Sentences = {}
     figures: Mapping[str, FigureWording] = {}
 
     def title_for(self, name: str, architecture: Architecture) -> str:
@@ -138,9 +143,13 @@ class MisconceptionGroupWording(WordingPart):
 
 
 class AxisWording(WordingPart):
-    """A field as sheets name it ("rows"), its size ("number of rows"), and a length in words, also of 1."""
+    """A field as sheets name it ("rows"), one of these ("row"), its size ("number of rows"), and a length in words.
+
+    Of dimensions and counts there is no "one".
+    """
 
     name: str
+    one: str = ""
     size: str
     length: str = ""
     length_one: str = ""
@@ -215,6 +224,8 @@ class Wording(WordingPart):
             "symbol-names": words.symbol_names,
             "stated-sizes": words.stated_sizes,
             "axis-names": words.axis_names,
+            "reasons": words.reasons,
+            "row-things": words.row_things,
         }
         return {**self.sheets[section], **of_topic[section]}
 

@@ -205,7 +205,10 @@ _SETTINGS = ConfigDict(extra="forbid")
 
 @checked_dataclass(frozen=True, config=_SETTINGS)
 class OpenQuestion:
-    """A question with a free-text answer, stored but not graded; without a key it gets one derived from its text."""
+    """A question with a free-text answer, stored but not graded; without a key it gets one derived from its text.
+
+    model_answer: Markdown for teachers, on printed keys and their own pages; no student sees it.
+    """
 
     key: Annotated[
         _Text,
@@ -213,6 +216,7 @@ class OpenQuestion:
         _must(N_("{setting} must be lower-case letters and digits with hyphens between them.")),
     ] = field(default="", kw_only=True)
     text: _Line
+    model_answer: _Markdown = ""
 
     def __post_init__(self) -> None:
         """Derive the key."""
@@ -295,7 +299,7 @@ class Worksheet:
     models: _Names = ()
     answers: Annotated[Answers, _one_of(get_args(Answers))] = "numbers"
     tokens_are: Annotated[TokensAre, _one_of(get_args(TokensAre))] = "rows"
-    follow_share: Annotated[float, Strict(), Field(ge=0, le=1), _must(_SHARE, most=1)] = 0.5
+    follow_share: Annotated[float, Strict(), Field(ge=0, le=1), _must(_SHARE, most=1)] = 1.0
     tolerance: Annotated[float, Strict(), Field(ge=0, le=MAX_TOLERANCE), _must(_SHARE, most=MAX_TOLERANCE)] = 0.0
     tokens_from: _OptionalNumber = None
     tokens_to: _OptionalNumber = None
@@ -314,7 +318,7 @@ class Worksheet:
     show_drawing: _Switch = True
     show_mismatches: _Switch = True
     questions: Annotated[
-        tuple[Annotated[OpenQuestion, _must(N_("{setting} must be a table with key, text."))], ...],
+        tuple[Annotated[OpenQuestion, _must(N_("{setting} must be a table with key, text, model_answer."))], ...],
         Field(max_length=MAX_QUESTIONS),
         _must(N_("{setting} must be a list of at most {most} questions."), most=MAX_QUESTIONS),
     ] = ()

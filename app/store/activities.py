@@ -15,7 +15,7 @@ from sqlalchemy.exc import NoResultFound
 
 from app.activities.activity import Activity, Plan, Policies, State, UndoableClose
 from app.activities.content import Content, Snapshot
-from app.activities.work import ClassSheetWork
+from app.activities.work import WorkDone
 
 from .classwork import select_work, work_of
 from .courses import Course
@@ -48,7 +48,7 @@ class VisitorsActivity:
     activity: Activity
     course: Course
     student: Student
-    work: ClassSheetWork | None = None  # where no sheet was asked for
+    work: WorkDone | None = None  # where no sheet was asked for
 
 
 _COLUMNS = [
@@ -103,9 +103,8 @@ _VISITORS_ACTIVITY = (
 _IS_VISITORS = (activities.c.id == sa.bindparam("activity_id"), visitors.c.token_hash == sa.bindparam("token_hash"))
 # Built once: a class runs these with every save, and building one takes as long as executing it.
 _SELECT_OF_VISITOR = sa.select(*_OF_VISITOR).select_from(_VISITORS_ACTIVITY).where(*_IS_VISITORS)
-_SELECT_AT_WORK = select_work(
-    _VISITORS_ACTIVITY, _OF_VISITOR, students.c.id, activities.c.id, sa.bindparam("sheet_key")
-).where(*_IS_VISITORS)
+_OF_STUDENT = {"student_id": students.c.id, "activity_id": activities.c.id, "sheet_key": sa.bindparam("sheet_key")}
+_SELECT_AT_WORK = select_work(_VISITORS_ACTIVITY, _OF_VISITOR, _OF_STUDENT).where(*_IS_VISITORS)
 
 
 class Activities(QueryBase):

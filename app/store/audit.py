@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -121,6 +122,15 @@ class AuditLog(QueryBase):
                 detail=detail[:40],
             )
         )
+
+    @contextmanager
+    def recording(
+        self, actor: Actor, action: AuditAction, about: AuditObject | None = None, detail: str = ""
+    ) -> Iterator[None]:
+        """A transaction for what this `with` does, which ends with `record`: both are stored, or neither."""
+        with self.transaction():
+            yield
+            self.record(actor, action, about, detail)
 
     def record_refused_sign_in(self) -> None:
         """Add an entry for a wrong password, unless one was added within REFUSALS_NOTED_EVERY."""

@@ -27,7 +27,7 @@ from sqlalchemy.dialects.postgresql import REGCLASS
 from .database import is_before_release, is_known, migration_transaction, revision_of, upgrade
 from .limits import without_limits
 from .queries import utc_now
-from .tables import PASSING_TABLES, metadata
+from .tables import FORMER_TABLES, PASSING_TABLES, metadata
 
 FORMAT, FORMER_FORMAT = "attention-shapes backup 2", "attention-shapes backup 1"
 MAX_LISTING_BYTES, MAX_LINE_BYTES = 1_000_000, 50_000_000  # far more than any of ours has
@@ -128,10 +128,9 @@ def restore_backup(engine: sa.Engine, path: Path, *, replace: bool = False) -> C
         with _as_misfit():
             for table in _kept_tables(connection):
                 _restore_table(connection, archive, table, contents)
+            _advance_sequences(connection, contents)
             upgrade(connection)
-            for table in _kept_tables(connection):
-                if "id" in table.c:
-                    _advance_sequence(connection, table, contents.tables[table.name].last_id)
+            _advance_sequences(connection, contents)  # of tables that were made anew
         if engine.dialect.name == "sqlite" and connection.exec_driver_sql("PRAGMA foreign_key_check").first():
             raise BackupError("misfit")
     return contents
@@ -161,7 +160,7 @@ def _our_tables(connection: sa.Connection) -> list[sa.Table]:
     REVISION_TABLE is not among them. None in a JSON column is stored as NULL.
     """
     reflected = sa.MetaData()
-    reflected.reflect(connection, only=lambda name, _: name in metadata.tables)
+    reflected.reflect(connection, only=lambda name, _: name in metadata.tables or name in FORMER_TABLES)
     for table in reflected.tables.values():
         for column in table.columns:
             if isinstance(column.type, sa.JSON):
@@ -243,6 +242,14 @@ def _last_id(connection: sa.Connection, table: sa.Table) -> int:
         sequence = sa.cast(sa.func.pg_get_serial_sequence(table.name, "id"), REGCLASS)
         return connection.scalar(sa.select(sa.func.pg_sequence_last_value(sequence))) or 0
     return connection.scalar(sa.select(_SEQUENCES.c.seq).where(_SEQUENCES.c.name == table.name)) or 0
+
+
+def _advance_sequences(connection: sa.Connection, contents: Contents) -> None:
+    """Make the next id of each table that numbers its rows higher than its highest and than the backup's last id."""
+    for table in _kept_tables(connection):
+        if "id" in table.c:
+            of_backup = contents.tables.get(table.name)
+            _advance_sequence(connection, table, of_backup.last_id if of_backup else 0)
 
 
 def _advance_sequence(connection: sa.Connection, table: sa.Table, last_id: int) -> None:

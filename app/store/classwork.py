@@ -1,44 +1,50 @@
-"""What students do in an activity: they arrive, type drafts, check and hand in."""
+"""What is done on sheets: drafts and attempts, in an activity or in practice; and who has come to an activity."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import datetime
 from functools import cached_property
-from typing import Any, cast
+from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.sql.dml import ReturningInsert
 
 from app.activities.work import (
     ActivityProgress,
     Answers,
+    Attempt,
     Attendance,
-    ClassAttempt,
-    ClassDraft,
     ClassSheetKey,
-    ClassSheetWork,
-    Graded,
-    NoAttemptsLeftError,
-    PaperAttempt,
+    Draft,
+    NewAttempt,
+    PracticeSheetKey,
+    SheetKey,
     SheetProgress,
-    StoredClassDraft,
-    TakenIn,
+    StudentDraft,
     UnfinishedWork,
     VariantSizes,
-    merged_draft,
+    WorkChangedError,
+    WorkDone,
 )
 
 from .limits import tolerated_failure
-from .queries import QueryBase, columns, from_row
-from .tables import attendance, class_attempts, class_drafts
+from .queries import QueryBase, columns, from_row, hash_secret
+from .tables import attempts, attendance, drafts, visitors
+
+# The columns by which the work on a sheet is found.
+_OWNER: Mapping[type[SheetKey], tuple[str, ...]] = {
+    ClassSheetKey: ("student_id", "activity_id", "sheet_key"),
+    PracticeSheetKey: ("visitor_id", "sheet_key"),
+}
 
 
-def draft_of(row: Any) -> ClassDraft:
+def draft_of(row: Any) -> Draft:
     """The draft of a row that has DRAFT_COLUMNS."""
-    return ClassDraft(row.answers, row.version, VariantSizes(**row.variant), pages=row.stamps or {})
+    return Draft(row.answers, row.version, VariantSizes(**row.variant), row.stamps)
 
 
 def _of_student(table: sa.Table) -> tuple[sa.ColumnElement[bool], ...]:
@@ -48,16 +54,13 @@ def _of_student(table: sa.Table) -> tuple[sa.ColumnElement[bool], ...]:
 
 # Built once: a class runs these with every save, and building a statement takes as long as executing it.
 _ARRIVAL = sa.select(attendance.c.ticket_in).where(*_of_student(attendance))
-DRAFT_COLUMNS = (class_drafts.c.answers, class_drafts.c.version, class_drafts.c.variant, class_drafts.c.stamps)
-_DRAFT = sa.select(*DRAFT_COLUMNS).where(
-    *_of_student(class_drafts), class_drafts.c.sheet_key == sa.bindparam("sheet_key")
-)
+DRAFT_COLUMNS = (drafts.c.answers, drafts.c.version, drafts.c.variant, drafts.c.stamps)
 _PROGRESS_ROWS = sa.union_all(
-    sa.select(class_drafts.c.sheet_key, sa.literal(0).label("attempts"), sa.literal(0).label("handed_in")).where(
-        *_of_student(class_drafts)
+    sa.select(drafts.c.sheet_key, sa.literal(0).label("attempts"), sa.literal(0).label("handed_in")).where(
+        *_of_student(drafts)
     ),
-    sa.select(class_attempts.c.sheet_key, sa.literal(1), sa.cast(class_attempts.c.handed_in, sa.Integer)).where(
-        *_of_student(class_attempts)
+    sa.select(attempts.c.sheet_key, sa.literal(1), sa.cast(attempts.c.handed_in, sa.Integer)).where(
+        *_of_student(attempts)
     ),
     # Of no sheet: that the student has come, and whether the exit ticket is in.
     sa.select(sa.null(), sa.literal(0), sa.cast(attendance.c.ticket_in, sa.Integer)).where(*_of_student(attendance)),
@@ -70,70 +73,70 @@ _PROGRESS = sa.select(
 
 
 def select_work(
-    source: sa.FromClause, columns_before: Sequence[sa.ColumnElement[Any]], student: Any, activity: Any, sheet_key: Any
+    source: sa.FromClause, columns_before: Sequence[sa.ColumnElement[Any]], owner: Mapping[str, Any]
 ) -> sa.Select[Any]:
     """A query on `source` that also reads what `work_of` needs: the draft, the last attempt, and how many there are.
 
-    `student`, `activity` and `sheet_key` are columns of the source, values or bind parameters.
+    `owner` says by name what each of the columns of _OWNER equals: a column of the source, a value or a bind parameter.
     """
 
-    def is_on_sheet(table: sa.FromClause) -> sa.ColumnElement[bool]:
-        return sa.and_(table.c.student_id == student, table.c.activity_id == activity, table.c.sheet_key == sheet_key)
+    def is_owned(table: sa.FromClause) -> sa.ColumnElement[bool]:
+        return sa.and_(*(table.c[name] == value for name, value in owner.items()))
 
-    made, last = class_attempts.alias("made"), class_attempts.alias("last")
-    newest = sa.select(sa.func.max(made.c.id)).where(is_on_sheet(made)).scalar_subquery()
-    count = sa.select(sa.func.count(made.c.id)).where(is_on_sheet(made)).scalar_subquery()
-    joined = source.outerjoin(class_drafts, is_on_sheet(class_drafts)).outerjoin(last, last.c.id == newest)
-    of_last = columns(last, ClassAttempt, "last__")
-    return sa.select(*columns_before, *DRAFT_COLUMNS, *of_last, count.label("made")).select_from(joined)
+    made, last = attempts.alias("made"), attempts.alias("last")
+    newest = sa.select(sa.func.max(made.c.id)).where(is_owned(made)).scalar_subquery()
+    count = sa.select(sa.func.count(made.c.id)).where(is_owned(made)).scalar_subquery()
+    joined = source.outerjoin(drafts, is_owned(drafts)).outerjoin(last, last.c.id == newest)
+    return sa.select(
+        *columns_before, *DRAFT_COLUMNS, *columns(last, Attempt, "last__"), count.label("made")
+    ).select_from(joined)
 
 
-def work_of(row: Any) -> ClassSheetWork:
-    """What a student has done on a sheet, from a row of `select_work`."""
+def work_of(row: Any) -> WorkDone:
+    """What was done on a sheet, from a row of `select_work`."""
     last = None if row.last__id is None else _attempt(row, "last__")
-    return ClassSheetWork(None if row.version is None else draft_of(row), row.made, last)
+    return WorkDone(None if row.version is None else draft_of(row), row.made, last)
 
 
-_WORK = select_work(
-    sa.select(sa.literal(1)).subquery("one"),
-    (),
-    sa.bindparam("student_id"),
-    sa.bindparam("activity_id"),
-    sa.bindparam("sheet_key"),
-)
+_WORK = {
+    kind: select_work(sa.select(sa.literal(1)).subquery("one"), (), {name: sa.bindparam(name) for name in names})
+    for kind, names in _OWNER.items()
+}
+_WORK_OF_VISITOR = select_work(
+    visitors, (visitors.c.id,), {"visitor_id": visitors.c.id, "sheet_key": sa.bindparam("sheet_key")}
+).where(visitors.c.token_hash == sa.bindparam("token_hash"))
 
 
 _ON_SHEET = (
-    class_attempts.c.student_id == class_drafts.c.student_id,
-    class_attempts.c.activity_id == class_drafts.c.activity_id,
-    class_attempts.c.sheet_key == class_drafts.c.sheet_key,
+    attempts.c.student_id == drafts.c.student_id,
+    attempts.c.activity_id == drafts.c.activity_id,
+    attempts.c.sheet_key == drafts.c.sheet_key,
 )
-_ON_TIME = (class_attempts.c.handed_in, ~class_attempts.c.taken_in, ~class_attempts.c.late)
-_LAST_ID = sa.select(sa.func.max(class_attempts.c.id)).where(*_ON_SHEET).scalar_subquery()
-_LAST = class_attempts.alias()
+_ON_TIME = (attempts.c.handed_in, ~attempts.c.taken_in, ~attempts.c.late)
+_LAST_ID = sa.select(sa.func.max(attempts.c.id)).where(*_ON_SHEET).scalar_subquery()
+_LAST = attempts.alias()
 _DRAFTS_BESIDE_ATTEMPTS = (
     sa.select(
-        *columns(class_drafts, StoredClassDraft),
-        sa.select(sa.func.count()).select_from(class_attempts).where(*_ON_SHEET).scalar_subquery().label("attempts"),
+        *columns(drafts, StudentDraft),
+        sa.select(sa.func.count()).select_from(attempts).where(*_ON_SHEET).scalar_subquery().label("attempts"),
         sa.exists().where(*_ON_SHEET, *_ON_TIME).label("handed_in_on_time"),
         sa.func.coalesce(_LAST.c.id, 0).label("last_id"),
         _LAST.c.answers.label("last_answers"),
         _LAST.c.created_at.label("last_at"),
     )
-    .select_from(class_drafts.outerjoin(_LAST, _LAST.c.id == _LAST_ID))
+    .select_from(drafts.outerjoin(_LAST, _LAST.c.id == _LAST_ID))
     .where(
-        class_drafts.c.activity_id == sa.bindparam("activity_id"),
-        class_drafts.c.student_id.in_(sa.bindparam("student_ids", expanding=True)),
+        drafts.c.activity_id == sa.bindparam("activity_id"),
+        drafts.c.student_id.in_(sa.bindparam("student_ids", expanding=True)),
     )
 )
 
 
 @dataclass(frozen=True)
 class Recorded:
-    """An attempt that is stored, the draft that is stored with it, and how far the student is then."""
+    """An attempt that is stored, and how far its student is then in the activity; without one, in practice, nowhere."""
 
-    attempt: ClassAttempt
-    draft: ClassDraft
+    attempt: Attempt
     progress: ActivityProgress
     is_new: bool  # not stored before, by a request that was sent twice
 
@@ -167,111 +170,101 @@ class Classwork(QueryBase):
 
     # Drafts
 
-    def save(self, key: ClassSheetKey, draft: ClassDraft, seen: ClassDraft | None = None) -> ClassDraft:
-        """Merge a draft that a page sent into the stored one; return what is stored, durable once this returns.
+    def save(self, key: SheetKey, draft: Draft) -> None:
+        """Store a draft in place of the version before it, durable once this returns.
 
-        `seen` is the stored draft if this request has read it. The variant of the first save stays, whatever later ones
-        say: a student's numbers never change. If the draft brings nothing new, nothing is stored.
+        Raises WorkChangedError, and stores nothing, if another version is stored: another save came first.
         """
-        stored = seen or self.draft(key)
-        while merged := merged_draft(stored, draft):
-            if self._execute(self._draft_upsert, _draft_row(key, merged, self.now())):
-                return merged
-            stored = self.draft(key)  # another save came first
-        return stored or draft
+        if not self._execute(self._draft_upserts[type(key)], _draft_row(key, draft, self.now())):
+            raise WorkChangedError
 
     @cached_property
-    def _draft_upsert(self) -> sa.Insert:
-        """The INSERT of a draft that overwrites a stored one, except its variant; built once.
+    def _draft_upserts(self) -> Mapping[type[SheetKey], sa.Insert]:
+        """By kind of key, the INSERT of a draft that overwrites the version before, except its variant; built once.
 
-        It does so only where the stored one has the version before: otherwise another save came first, and no row
-        changes.
+        Where another version is stored, no row changes.
         """
-        insert = self._insert_into(class_drafts)
+        insert = self._insert_into(drafts)
         values = {name: insert.excluded[name] for name in ("answers", "version", "saved_at", "stamps")}
-        key = [class_drafts.c.student_id, class_drafts.c.activity_id, class_drafts.c.sheet_key]
-        next_version = class_drafts.c.version == insert.excluded.version - 1
-        upsert = insert.on_conflict_do_update(index_elements=key, set_=values, where=next_version)
-        return upsert.execution_options(preserve_rowcount=True)  # which SQLAlchemy forgets for an INSERT
+        next_version = drafts.c.version == insert.excluded.version - 1
+        return {
+            kind: insert.on_conflict_do_update(
+                index_elements=names, index_where=drafts.c[names[0]].is_not(None), set_=values, where=next_version
+            ).execution_options(preserve_rowcount=True)  # which SQLAlchemy forgets for an INSERT
+            for kind, names in _OWNER.items()
+        }
 
-    def draft(self, key: ClassSheetKey) -> ClassDraft | None:
-        """What a student has typed on a sheet; None before the first save."""
-        row = self._fetch_one(_DRAFT, student_id=key.student_id, activity_id=key.activity_id, sheet_key=key.sheet_key)
-        return draft_of(row) if row else None
+    def draft(self, key: SheetKey) -> Draft | None:
+        """What is typed on a sheet; None before the first save."""
+        return self.work(key).draft
 
-    def work(self, key: ClassSheetKey) -> ClassSheetWork:
-        """What a student has done on a sheet, in one query."""
-        row = self._fetch_one(_WORK, student_id=key.student_id, activity_id=key.activity_id, sheet_key=key.sheet_key)
-        return work_of(row)
+    def work(self, key: SheetKey) -> WorkDone:
+        """What was done on a sheet, in one query."""
+        return work_of(self._fetch_one(_WORK[type(key)], **_owner(key)))
 
-    def drafts_of_activity(self, activity_id: int) -> tuple[StoredClassDraft, ...]:
+    def of_visitor(self, token: str, sheet_key: str) -> tuple[int, WorkDone] | None:
+        """The id of the visitor with this token and their work on a practice sheet, in one query; None for nobody."""
+        row = self._fetch_one(_WORK_OF_VISITOR, token_hash=hash_secret(token), sheet_key=sheet_key)
+        return (row.id, work_of(row)) if row else None
+
+    def drafts_of_activity(self, activity_id: int) -> tuple[StudentDraft, ...]:
         """Every student's drafts in an activity, by student and sheet, whether they were handed in or not."""
-        query = sa.select(*columns(class_drafts, StoredClassDraft)).where(class_drafts.c.activity_id == activity_id)
-        rows = self._fetch_all(query.order_by(class_drafts.c.student_id, class_drafts.c.sheet_key))
-        return tuple(StoredClassDraft(**{**row._mapping, "variant": VariantSizes(**row.variant)}) for row in rows)
+        query = sa.select(*columns(drafts, StudentDraft)).where(drafts.c.activity_id == activity_id)
+        rows = self._fetch_all(query.order_by(drafts.c.student_id, drafts.c.sheet_key))
+        return tuple(StudentDraft(**{**row._mapping, "variant": VariantSizes(**row.variant)}) for row in rows)
 
     # Attempts
 
-    def record(
-        self,
-        key: ClassSheetKey,
-        client_id: str,
-        draft: ClassDraft,
-        graded: Graded,
-        *,
-        handed_in: bool,
-        seen: ClassDraft | None = None,
-        allowed: int = 0,
-        late: bool = False,
-    ) -> Recorded:
-        """Store one attempt and, as `save` does, its draft, in one transaction, durable once this returns.
+    def record(self, key: SheetKey, new: NewAttempt, draft: Draft | None, allowed: int = 0) -> Recorded:
+        """Store an attempt and, as `save` does, a draft unless it is None, in one transaction.
 
-        A `client_id` that this student has used before adds no attempt and returns the one that has it, even if no
-        attempts are left. Raises NoAttemptsLeftError, and stores nothing, if the student would have more than `allowed`
-        attempts on the sheet (0 allows any number). `seen` is the stored draft if this request has read it. `marked_by`
-        is the sheet's own key.
+        Both are durable once this returns. A client id that this student has used before adds no attempt and returns
+        the one that has it, even if no attempts are left. Raises WorkChangedError, and stores nothing, if the draft
+        does not follow the stored one, or the student would have more than `allowed` attempts on the sheet (0 allows
+        any number).
         """
-        row = {**asdict(key), **asdict(graded), "client_id": client_id, "variant": asdict(draft.variant),
-               "answers": dict(draft.answers), "handed_in": handed_in, "created_at": self.now(),
-               "marked_by": key.sheet_key, "late": late}  # fmt: skip
+        at = self.now()
 
-        def write(connection: sa.Connection) -> tuple[Any, ClassDraft, ActivityProgress]:
-            """Save the draft, then insert the attempt, and count: its row, None for a repeated client_id, comes back.
-
-            Raises NoAttemptsLeftError, which rolls everything back, if the sheet then has too many attempts.
-            """
-            stored = self.save(key, draft, seen)
-            if allowed and stored is seen and self.engine.dialect.name == "postgresql":
+        def write(connection: sa.Connection) -> tuple[int | None, ActivityProgress]:
+            """Save the draft, then insert the attempt, and count; the id is None for a repeated client id."""
+            if draft:
+                self.save(key, draft)
+            elif allowed and self.engine.dialect.name == "postgresql":
                 # Two requests of one student take turns, so that neither miscounts: by the draft that was written, or
                 # by this lock. On SQLite all writers do.
-                this = (class_drafts.c.student_id == key.student_id, class_drafts.c.activity_id == key.activity_id,
-                        class_drafts.c.sheet_key == key.sheet_key)  # fmt: skip
-                connection.execute(sa.select(class_drafts.c.version).where(*this).with_for_update())
-            inserted = connection.execute(self._attempt_insert, row).one_or_none()
+                lock = sa.select(drafts.c.version).where(*_is_owned(drafts, key)).with_for_update()
+                connection.execute(lock)
+            new_id = connection.scalar(self._attempt_insert_returning_id, _attempt_row(key, new, at))
+            if not isinstance(key, ClassSheetKey):
+                return new_id, ActivityProgress()
             progress = self.progress(key.activity_id, key.student_id)
-            if inserted and allowed and progress.sheets[key.sheet_key].attempts > allowed:
-                raise NoAttemptsLeftError
-            return inserted, stored, progress
+            if new_id and allowed and progress.sheets[key.sheet_key].attempts > allowed:
+                raise WorkChangedError
+            return new_id, progress
 
-        inserted, stored, progress = self.in_transaction(write)
-        same_request = (class_attempts.c.student_id == key.student_id, class_attempts.c.client_id == client_id)
-        attempt = _attempt(inserted) if inserted else self._select_attempts(*same_request)[0]
-        return Recorded(attempt, stored, progress, is_new=inserted is not None)
+        new_id, progress = self.in_transaction(write)
+        if new_id:
+            return Recorded(new.stored(key, new_id, at), progress, is_new=True)
+        same_request = (attempts.c.student_id == _owner(key)["student_id"], attempts.c.client_id == new.client_id)
+        return Recorded(self._select_attempts(*same_request)[0], progress, is_new=False)
 
     @cached_property
-    def _attempt_insert(self) -> ReturningInsert[Any]:
-        """The INSERT of an attempt, built once: it adds and returns no row where the student has used the client id."""
-        key = [class_attempts.c.student_id, class_attempts.c.client_id]
-        insert = self._insert_into(class_attempts).on_conflict_do_nothing(index_elements=key)
-        return insert.returning(*columns(class_attempts, ClassAttempt))
+    def _attempt_insert(self) -> sqlite.Insert | postgresql.Insert:
+        """The INSERT of an attempt, built once: it adds no row where the student has used the client id."""
+        key, is_class = [attempts.c.student_id, attempts.c.client_id], attempts.c.student_id.is_not(None)
+        return self._insert_into(attempts).on_conflict_do_nothing(index_elements=key, index_where=is_class)
 
-    def hand_in(self, attempt: ClassAttempt) -> ClassAttempt:
+    @cached_property
+    def _attempt_insert_returning_id(self) -> ReturningInsert[Any]:
+        return self._attempt_insert.returning(attempts.c.id)
+
+    def hand_in(self, attempt: Attempt) -> Attempt:
         """Turn an attempt into a submission, and return it; nothing else of it changes."""
         if not attempt.handed_in:
-            self._execute(sa.update(class_attempts).where(class_attempts.c.id == attempt.id).values(handed_in=True))
+            self._execute(sa.update(attempts).where(attempts.c.id == attempt.id).values(handed_in=True))
         return replace(attempt, handed_in=True)
 
-    def add_answers(self, attempt: ClassAttempt, written: Answers) -> ClassAttempt:
+    def add_answers(self, attempt: Attempt, written: Answers) -> Attempt:
         """Add these answers to open questions to an attempt, without marking it again, and return it.
 
         Nothing happens if it has been handed in, or holds these answers already.
@@ -279,16 +272,17 @@ class Classwork(QueryBase):
         if attempt.handed_in or written.items() <= attempt.answers.items():
             return attempt
         answers = {**attempt.answers, **written}
-        this = (class_attempts.c.id == attempt.id, ~class_attempts.c.handed_in)
+        this = (attempts.c.id == attempt.id, ~attempts.c.handed_in)
         return (
             replace(attempt, answers=answers)
-            if self._execute(sa.update(class_attempts).where(*this).values(answers=answers))
+            if self._execute(sa.update(attempts).where(*this).values(answers=answers))
             else attempt
         )
 
-    def attempts(self, key: ClassSheetKey) -> tuple[ClassAttempt, ...]:
-        """Every attempt of a student on a sheet, oldest first."""
-        return self._select_attempts(*_on_sheet(key))
+    def latest_attempts(self, key: SheetKey, limit: int) -> tuple[Attempt, ...]:
+        """The newest attempts on a sheet, in whatever revision they were made, newest first, `limit` at most."""
+        query = sa.select(*columns(attempts, Attempt)).where(*_is_owned(attempts, key))
+        return tuple(map(_attempt, self._fetch_all(query.order_by(attempts.c.id.desc()).limit(limit))))
 
     def progress(self, activity_id: int, student_id: int) -> ActivityProgress:
         """How far a student is in an activity; sheets with only a draft have 0 attempts, those without are left out."""
@@ -299,22 +293,22 @@ class Classwork(QueryBase):
 
     def sheets_with_draft(self, student_id: int) -> set[tuple[int, str]]:
         """Activity id and sheet key of every sheet that a student has typed anything on."""
-        query = sa.select(class_drafts.c.activity_id, class_drafts.c.sheet_key)
-        rows = self._fetch_all(query.where(class_drafts.c.student_id == student_id))
+        query = sa.select(drafts.c.activity_id, drafts.c.sheet_key)
+        rows = self._fetch_all(query.where(drafts.c.student_id == student_id))
         return {(row.activity_id, row.sheet_key) for row in rows}
 
     def attempts_of_activity(
         self, activity_id: int, *, sheet_key: str | None = None, student_id: int | None = None
-    ) -> tuple[ClassAttempt, ...]:
+    ) -> tuple[Attempt, ...]:
         """The attempts in an activity, oldest first: all of them, or those on one sheet or of one student."""
-        wanted = [class_attempts.c.activity_id == activity_id]
-        wanted += [class_attempts.c.sheet_key == sheet_key] if sheet_key is not None else []
-        wanted += [class_attempts.c.student_id == student_id] if student_id is not None else []
+        wanted = [attempts.c.activity_id == activity_id]
+        wanted += [attempts.c.sheet_key == sheet_key] if sheet_key is not None else []
+        wanted += [attempts.c.student_id == student_id] if student_id is not None else []
         return self._select_attempts(*wanted)
 
-    def attempts_of_student(self, student_id: int) -> tuple[ClassAttempt, ...]:
+    def attempts_of_student(self, student_id: int) -> tuple[Attempt, ...]:
         """Every attempt of a student in all activities of the course, oldest first."""
-        return self._select_attempts(class_attempts.c.student_id == student_id)
+        return self._select_attempts(attempts.c.student_id == student_id)
 
     def count_working(self, activity_id: int, sheet_keys: Collection[str]) -> int:
         """How many students have typed on a sheet of an activity that they have not handed in.
@@ -322,93 +316,86 @@ class Classwork(QueryBase):
         `sheet_keys` are those of its newest revision: what is left of earlier ones, or was kept aside when two students
         were merged, can no longer be handed in.
         """
-        handed_in = sa.exists().where(*_ON_SHEET, class_attempts.c.handed_in)
-        on_sheets = class_drafts.c.activity_id == activity_id, class_drafts.c.sheet_key.in_(sheet_keys)
-        count = sa.select(sa.func.count(class_drafts.c.student_id.distinct()))
+        handed_in = sa.exists().where(*_ON_SHEET, attempts.c.handed_in)
+        on_sheets = drafts.c.activity_id == activity_id, drafts.c.sheet_key.in_(sheet_keys)
+        count = sa.select(sa.func.count(drafts.c.student_id.distinct()))
         return int(self._fetch_one(count.where(*on_sheets, ~handed_in))[0])
 
     # Drafts that are taken in when an activity has ended
 
     def students_with_drafts(self, activity_id: int) -> tuple[int, ...]:
         """The ids of the students who have a draft in an activity, in ascending order."""
-        query = sa.select(class_drafts.c.student_id).where(class_drafts.c.activity_id == activity_id).distinct()
-        return tuple(row.student_id for row in self._fetch_all(query.order_by(class_drafts.c.student_id)))
+        query = sa.select(drafts.c.student_id).where(drafts.c.activity_id == activity_id).distinct()
+        return tuple(row.student_id for row in self._fetch_all(query.order_by(drafts.c.student_id)))
 
     def unfinished_work(self, activity_id: int, student_ids: Sequence[int]) -> dict[tuple[int, str], UnfinishedWork]:
         """Every draft of these students in an activity with the attempts on its sheet, by student and sheet key."""
         rows = self._fetch_all(_DRAFTS_BESIDE_ATTEMPTS, activity_id=activity_id, student_ids=list(student_ids))
         return {(row.student_id, row.sheet_key): _unfinished_work(row) for row in rows}
 
-    def hand_in_papers(self, papers: Sequence[PaperAttempt]) -> None:
+    def hand_in_papers(self, papers: Sequence[tuple[ClassSheetKey, NewAttempt]]) -> None:
         """Store answers on paper as submissions, in one transaction; a client id that its student has used adds
         nothing.
 
         Their students count as arrived. A paper becomes the draft of a student who has none on that sheet.
         """
         at = self.now()
-        drafts = [_draft_row(paper.key, paper.draft, at) for paper in papers]
-        arrivals = [{"activity_id": paper.key.activity_id, "student_id": paper.key.student_id, "arrived_at": at,
-                     "ticket_in": False} for paper in papers]  # fmt: skip
-        attempts = [
-            {**asdict(paper.key), **asdict(paper.graded), "client_id": paper.client_id, "created_at": at,
-             "variant": asdict(paper.draft.variant), "answers": dict(paper.draft.answers), "handed_in": True,
-             "marked_by": paper.key.sheet_key}
-            for paper in papers
-        ]  # fmt: skip
+        arrivals = [
+            {"activity_id": key.activity_id, "student_id": key.student_id, "arrived_at": at, "ticket_in": False}
+            for key, _ in papers
+        ]
+        typed = [_draft_row(key, Draft(new.answers, 1, new.variant), at) for key, new in papers]
         if papers:
             with self.transaction() as connection:
-                for table, rows in ((attendance, arrivals), (class_drafts, drafts), (class_attempts, attempts)):
+                for table, rows in ((attendance, arrivals), (drafts, typed)):
                     connection.execute(self._insert_into(table).on_conflict_do_nothing(), rows)
+                self.add_attempts(papers)
 
-    def take_in(self, taken: Sequence[TakenIn]) -> None:
-        """Store drafts with their marks as auto-submitted attempts, in one transaction.
-
-        The client id is made from the student's last attempt, so that whoever does the same again adds nothing.
-        """
-        at = self.now()
-        rows = [
-            {**asdict(each.key), **asdict(each.graded), "client_id": each.client_id,
-             "variant": asdict(each.work.draft.variant), "answers": dict(each.work.draft.answers), "handed_in": True,
-             "created_at": at, "marked_by": each.key.sheet_key, "taken_in": True, "late": each.late}
-            for each in taken
-        ]  # fmt: skip
+    def add_attempts(self, new: Sequence[tuple[ClassSheetKey, NewAttempt]]) -> None:
+        """Store attempts as they are, in one transaction; a client id that its student has used adds nothing."""
+        rows = [_attempt_row(key, attempt, self.now()) for key, attempt in new]
         if rows:
-            unique = [class_attempts.c.student_id, class_attempts.c.client_id]
             with self.transaction() as connection:
-                connection.execute(
-                    self._insert_into(class_attempts).on_conflict_do_nothing(index_elements=unique), rows
-                )
+                connection.execute(self._attempt_insert, rows)
 
-    def _select_attempts(self, *conditions: sa.ColumnElement[bool]) -> tuple[ClassAttempt, ...]:
+    def _select_attempts(self, *conditions: sa.ColumnElement[bool]) -> tuple[Attempt, ...]:
         """The attempts that meet every condition, oldest first."""
-        query = sa.select(*columns(class_attempts, ClassAttempt)).where(*conditions).order_by(class_attempts.c.id)
+        query = sa.select(*columns(attempts, Attempt)).where(*conditions).order_by(attempts.c.id)
         return tuple(_attempt(row) for row in self._fetch_all(query))
 
 
-def _on_sheet(key: ClassSheetKey) -> tuple[sa.ColumnElement[bool], ...]:
-    """The conditions for the attempts of one student on one sheet, in whatever revision they were made."""
-    return (
-        class_attempts.c.student_id == key.student_id,
-        class_attempts.c.activity_id == key.activity_id,
-        class_attempts.c.sheet_key == key.sheet_key,
-    )
+def _owner(key: SheetKey) -> dict[str, Any]:
+    """What a key says of the columns of _OWNER."""
+    return {name: getattr(key, name) for name in _OWNER[type(key)]}
+
+
+def _is_owned(table: sa.Table, key: SheetKey) -> list[sa.ColumnElement[bool]]:
+    """The conditions for the rows of a table under a key."""
+    return [table.c[name] == value for name, value in _owner(key).items()]
 
 
 def _unfinished_work(row: Any) -> UnfinishedWork:
     """The draft and the last attempt of a row of _DRAFTS_BESIDE_ATTEMPTS."""
-    draft = StoredClassDraft(row.student_id, row.sheet_key, VariantSizes(**row.variant), row.answers, row.saved_at)
+    draft = StudentDraft(row.student_id, row.sheet_key, VariantSizes(**row.variant), row.answers, row.saved_at)
     return UnfinishedWork(draft, row.attempts, row.last_id, row.last_answers, row.last_at, bool(row.handed_in_on_time))
 
 
-def _draft_row(key: ClassSheetKey, draft: ClassDraft, at: datetime) -> dict[str, Any]:
-    """The values of the row of class_drafts that holds a draft saved at that time."""
-    return {"student_id": key.student_id, "activity_id": key.activity_id, "sheet_key": key.sheet_key,
-            "answers": dict(draft.answers), "version": draft.version, "variant": asdict(draft.variant),
+def _draft_row(key: SheetKey, draft: Draft, at: datetime) -> dict[str, Any]:
+    """The values of the row of a draft that is saved at that time."""
+    return {**_owner(key), "answers": dict(draft.answers), "version": draft.version, "variant": asdict(draft.variant),
             "saved_at": at, "stamps": dict(draft.pages)}  # fmt: skip
 
 
-def _attempt(row: Any, prefix: str = "") -> ClassAttempt:
-    """The attempt of a row of class_attempts; JSON becomes VariantSizes and a tuple."""
-    attempt = from_row(ClassAttempt, row, prefix)
-    variant = VariantSizes(**cast(Mapping[str, Any], attempt.variant))
-    return replace(attempt, variant=variant, misconceptions=tuple(attempt.misconceptions))
+def _attempt_row(key: SheetKey, new: NewAttempt, at: datetime) -> dict[str, Any]:
+    """The values of the row of an attempt that is made at that time; it is marked by its own sheet."""
+    rest = {name: value for name, value in vars(new).items() if name != "graded"}
+    return {**vars(key), **vars(new.graded), **rest, "variant": asdict(new.variant), "answers": dict(new.answers),
+            "created_at": at, "marked_by": key.sheet_key}  # fmt: skip
+
+
+def _attempt(row: Any, prefix: str = "") -> Attempt:
+    """The attempt of a row; JSON becomes VariantSizes and a tuple, and what practice has not becomes 0."""
+    values = {each.name: row._mapping[prefix + each.name] for each in fields(Attempt)}
+    values |= {name: values[name] or 0 for name in ("student_id", "activity_id", "revision", "sheet_number")}
+    values |= {"variant": VariantSizes(**values["variant"]), "misconceptions": tuple(values["misconceptions"])}
+    return Attempt(**values)

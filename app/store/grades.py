@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from .people import Teacher
 from .queries import QueryBase, from_row
-from .tables import attendance, class_attempts, grade_changes, teachers
+from .tables import attempts, attendance, grade_changes, teachers
 
 ChangeKind = Literal["points", "excused", "undone"]
 
@@ -79,37 +79,32 @@ class Grades(QueryBase):
 
         A worksheet that was revised has a sheet key for each version.
         """
-        key = (class_attempts.c.activity_id, class_attempts.c.student_id, class_attempts.c.sheet_key)
-        newest = sa.select(sa.func.max(class_attempts.c.id)).group_by(*key)
-        newest = newest.where(class_attempts.c.activity_id.in_(activity_ids))
+        key = (attempts.c.activity_id, attempts.c.student_id, attempts.c.sheet_key)
+        newest = sa.select(sa.func.max(attempts.c.id)).group_by(*key)
+        newest = newest.where(attempts.c.activity_id.in_(activity_ids))
         if student_id is not None:
-            newest = newest.where(class_attempts.c.student_id == student_id)
-        last = sa.select(*(class_attempts.c[name] for name in AttemptScore._fields)).where(
-            class_attempts.c.id.in_(newest)
-        )
+            newest = newest.where(attempts.c.student_id == student_id)
+        last = sa.select(*(attempts.c[name] for name in AttemptScore._fields)).where(attempts.c.id.in_(newest))
         return [AttemptScore._make(row) for row in self._fetch_all(last)]
 
     def attempted_sheets(self, activity_id: int) -> list[AttemptedSheet]:
         """The sheets of an activity that have attempts, in the order of their first one."""
-        first = sa.select(sa.func.min(class_attempts.c.id)).where(class_attempts.c.activity_id == activity_id)
-        first = first.group_by(class_attempts.c.sheet_key)
-        query = sa.select(*(class_attempts.c[name] for name in AttemptedSheet._fields))
-        rows = self._fetch_all(query.where(class_attempts.c.id.in_(first)).order_by(class_attempts.c.id))
+        first = sa.select(sa.func.min(attempts.c.id)).where(attempts.c.activity_id == activity_id)
+        first = first.group_by(attempts.c.sheet_key)
+        query = sa.select(*(attempts.c[name] for name in AttemptedSheet._fields))
+        rows = self._fetch_all(query.where(attempts.c.id.in_(first)).order_by(attempts.c.id))
         return [AttemptedSheet._make(row) for row in rows]
 
     def participants(self, activity_id: int) -> set[int]:
         """The ids of the students who came to an activity or made an attempt."""
         came, tried = (
-            sa.select(table.c.student_id).where(table.c.activity_id == activity_id)
-            for table in (attendance, class_attempts)
+            sa.select(table.c.student_id).where(table.c.activity_id == activity_id) for table in (attendance, attempts)
         )
         return {row.student_id for row in self._fetch_all(sa.union(came, tried))}
 
     def count_attempts(self, activity_id: int) -> int:
         """How many attempts all students together have made in an activity."""
-        count = (
-            sa.select(sa.func.count()).select_from(class_attempts).where(class_attempts.c.activity_id == activity_id)
-        )
+        count = sa.select(sa.func.count()).select_from(attempts).where(attempts.c.activity_id == activity_id)
         return int(self._fetch_one(count)[0])
 
     def overrides(self, activity_ids: Collection[int], student_id: int | None = None) -> Sequence[GradeChange]:

@@ -16,15 +16,13 @@ from app.store.people import MAX_SESSION_AGE
 from app.store.queries import batches, transactional
 from app.store.tables import (
     account_links,
+    attempts,
     audit_log,
-    class_attempts,
-    class_drafts,
+    drafts,
     enrolments,
     material_versions,
     materials,
     models,
-    practice_attempts,
-    practice_drafts,
     regrade_snapshots,
     revision_snapshots,
     revisions,
@@ -43,10 +41,8 @@ ROWS_AT_A_TIME, PAUSE_S = 500, 0.05  # in one transaction, and between two, so t
 _MODEL_KEY = re.compile(r"cfg-[0-9a-f]{20}")
 # Where the key of an imported model may stand; an activity's revision has a copy of the model as well.
 _KEY_COLUMNS = (
-    practice_drafts.c.sheet_key,
-    practice_attempts.c.sheet_key,
-    class_drafts.c.variant,
-    class_attempts.c.variant,
+    drafts.c.variant,
+    attempts.c.variant,
     revisions.c.content,
     material_versions.c.content,
 )
@@ -66,16 +62,14 @@ def delete_expired(engine: sa.Engine, at: datetime) -> int:
     recent = at - PRACTICE_RETENTION
     is_active = (
         sa.exists().where(enrolments.c.visitor_id == visitors.c.id),
-        sa.exists().where(practice_drafts.c.visitor_id == visitors.c.id, practice_drafts.c.saved_at > recent),
-        sa.exists().where(practice_attempts.c.visitor_id == visitors.c.id, practice_attempts.c.created_at > recent),
+        sa.exists().where(drafts.c.visitor_id == visitors.c.id, drafts.c.saved_at > recent),
+        sa.exists().where(attempts.c.visitor_id == visitors.c.id, attempts.c.created_at > recent),
     )
     expired: tuple[sa.ColumnElement[bool], ...] = (
         runs.c.created_at < at - RUN_RETENTION,
         sessions.c.created_at < at - MAX_SESSION_AGE,
         account_links.c.expires_at < at - LINK_RETENTION,
         audit_log.c.at < at - AUDIT_RETENTION,
-        practice_drafts.c.saved_at < recent,
-        practice_attempts.c.created_at < recent,
         materials.c.removed_at < at - REMOVED_RETENTION,
     )
     named_in = (revision_snapshots, regrade_snapshots)
@@ -83,6 +77,8 @@ def delete_expired(engine: sa.Engine, at: datetime) -> int:
     last_use = sa.func.coalesce(models.c.used_at, models.c.created_at)
     steps = [
         *(partial(_delete_rows, condition.left.table, condition) for condition in expired),
+        partial(_delete_rows, drafts, drafts.c.visitor_id.is_not(None), drafts.c.saved_at < recent),
+        partial(_delete_rows, attempts, attempts.c.visitor_id.is_not(None), attempts.c.created_at < recent),
         partial(_delete_rows, visitors, visitors.c.created_at < recent, *(~each for each in is_active)),
         partial(_delete_rows, snapshots, snapshots.c.kept_at < at - SNAPSHOT_RETENTION, *unnamed),
         partial(_delete_unnamed_models, last_use < at - MODEL_RETENTION),

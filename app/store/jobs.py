@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from datetime import timedelta
-from typing import Any, cast
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+from typing import Any
 
 import sqlalchemy as sa
 
-from app.machine.jobs import Job, JobEnd, JobKind, JobLimits, JobRefusedError
+from app.machine.jobs import Claimed, Job, JobEnd, JobKind, JobLimits, JobRefusedError, Result
 from app.machine.work_queue import Client
 from app.translation import language
 
 from .limits import insist
-from .queries import QueryBase
+from .queries import QueryBase, insert_row
 from .tables import MAX_PROBLEM, job_pieces, jobs
 
 JOB_RETENTION = timedelta(hours=1)  # a PDF holds names of students
@@ -26,6 +26,22 @@ _PG_LOCK = 7303  # of the queue; SQLite lets one thread write at a time
 _HIDDEN = ("arguments", "heard_at", "is_working")
 _SHOWN = [column for column in jobs.c if column.name not in _HIDDEN]
 _OPEN = jobs.c.ending.is_(None)
+_OTHER = jobs.alias()
+# At work, and heard of within SILENT_AFTER.
+_WORKS, _OTHER_WORKS = (each.c.is_working & (each.c.heard_at >= sa.bindparam("heard_after")) for each in (jobs, _OTHER))
+_WAITS = _OPEN & ~_WORKS
+_RIVALS = (_OTHER.c.kind == jobs.c.kind, _OTHER.c.ending.is_(None), _OTHER.c.id != jobs.c.id)
+_IS_EARLIER = (_OTHER.c.is_member & ~jobs.c.is_member) | (
+    (_OTHER.c.is_member == jobs.c.is_member) & (_OTHER.c.id < jobs.c.id)
+)
+_BEFORE = sa.select(sa.func.count()).where(*_RIVALS, _OTHER_WORKS | _IS_EARLIER).scalar_subquery()
+# Built once: every page of a job asks it each second, and building it takes longer than the answer.
+_FIND = sa.select(
+    *_SHOWN,
+    _WORKS.label("is_working"),
+    sa.case((_WAITS, _BEFORE), else_=0).label("before"),
+    (_WAITS & ~sa.exists().where(*_RIVALS, _OTHER_WORKS)).label("is_stalled"),
+).where(jobs.c.key == sa.bindparam("job_key"))
 
 
 class JobTable(QueryBase):
@@ -41,11 +57,14 @@ class JobTable(QueryBase):
         teacher_id: int | None,
         about: Mapping[str, Any],
         arguments: Mapping[str, Any],
+        along: Callable[[], object] = lambda: None,
     ) -> Job:
         """Store a new job at the end of the queue; raises JobRefusedError if `limits` are reached.
 
         In this order: "full" in all or for visitors, "yours" for this client, "hourly" for what this client started
-        within an hour. A client without a key is held only to the first.
+        within an hour. A client without a key is held only to the first. `along` is called in the same transaction.
+
+        If no other job of its kind waits or is at work, it is started, as `claim` would, for the caller to do.
         """
         own = (jobs.c.client == client.key) & (jobs.c.is_member == client.is_member)
         count, at = sa.func.count(), self.now()
@@ -54,23 +73,25 @@ class JobTable(QueryBase):
             count.filter(_OPEN, ~jobs.c.is_member),
             count.filter(_OPEN, own),
             count.filter(own, jobs.c.created_at > at - timedelta(hours=1)),
+            count.filter(_OPEN, jobs.c.is_member | _WORKS),
         ).where(jobs.c.kind == kind)
 
         def within(connection: sa.Connection) -> Job:
             self._lock_queue(connection)
-            total, visitors, mine, hourly = connection.execute(numbers).one()
+            total, visitors, mine, hourly, before_members = connection.execute(numbers, self._heard_after).one()
             if total >= limits.total or (not client.is_member and visitors >= limits.visitors):
                 raise JobRefusedError("full")
             if client.key and mine >= (limits.member if client.is_member else limits.visitor):
                 raise JobRefusedError("yours")
             if client.key and hourly >= (limits.member_hourly if client.is_member else limits.visitor_hourly):
                 raise JobRefusedError("hourly")
+            along()
             row = {"key": key, "kind": kind, "client": client.key, "is_member": client.is_member,
-                   "teacher_id": teacher_id, "about": dict(about), "arguments": dict(arguments),
-                   "request_id": request_id, "language": language(), "created_at": at, "heard_at": at, "attempt": 0,
-                   "done": 0, "total": 1, "problem": ""}  # fmt: skip
-            connection.execute(sa.insert(jobs).values(row))
-            return cast(Job, self._read(connection, jobs.c.key == key))
+                   "teacher_id": teacher_id, "about": dict(about), "request_id": request_id, "language": language(),
+                   "created_at": at, "attempt": int(not total), "is_working": not total, "done": 0, "total": 1,
+                   "ending": None, "problem": ""}  # fmt: skip
+            job_id = insert_row(connection, jobs, {**row, "arguments": dict(arguments), "heard_at": at})
+            return Job(id=job_id, **row, before=before_members if client.is_member else total, is_stalled=False)
 
         return self.in_transaction(within)
 
@@ -78,40 +99,38 @@ class JobTable(QueryBase):
         """A job with its place; None for an unknown key."""
         if "\0" in key:  # no key has it, and PostgreSQL refuses the query
             return None
-        with self._read_connection() as connection:
-            return self._read(connection, jobs.c.key == key)
+        row = self._fetch_one(_FIND, job_key=key, **self._heard_after)
+        return Job(**row._mapping) if row else None
 
     def count(self, kind: JobKind) -> int:
         """How many jobs of a kind wait or are at work."""
         return int(self._fetch_one(sa.select(sa.func.count()).where(jobs.c.kind == kind, _OPEN))[0])
 
-    def claim(self, kind: JobKind) -> tuple[Job, Mapping[str, Any]] | None:
+    def claim(self, kind: JobKind) -> Claimed | None:
         """Start the first job of a kind, members' jobs first, and return it with its arguments.
 
         None if one is at work, or none waits. A job that gave no sign of life for SILENT_AFTER starts again; after
         MAX_ATTEMPTS starts it is lost.
         """
+        if not self.count(kind):  # the usual case once a job has ended: nobody has to wait for the lock of the queue
+            return None
         of_kind, at = (jobs.c.kind == kind) & _OPEN, self.now()
-        is_silent = jobs.c.heard_at < at - SILENT_AFTER
-        lost = sa.update(jobs).where(of_kind, is_silent, jobs.c.is_working, jobs.c.attempt >= MAX_ATTEMPTS)
-        silent = sa.update(jobs).where(of_kind, is_silent, jobs.c.is_working)
+        is_lost = ~_WORKS & jobs.c.is_working & (jobs.c.attempt >= MAX_ATTEMPTS)
+        lost = sa.update(jobs).where(of_kind, is_lost).values(ending="lost", is_working=False)
+        first = sa.select(jobs.c.id, _WORKS.label("works")).where(of_kind).limit(1)
+        first = first.order_by(_WORKS.desc(), jobs.c.is_member.desc(), jobs.c.id)
+        started = {"is_working": True, "heard_at": at, "attempt": jobs.c.attempt + 1}
 
-        def within(connection: sa.Connection) -> tuple[Job, Mapping[str, Any]] | None:
+        def within(connection: sa.Connection) -> Claimed | None:
             self._lock_queue(connection)
-            connection.execute(lost.values(ending="lost", is_working=False))
-            connection.execute(silent.values(is_working=False))
-            first = (
-                sa.select(jobs.c.id, jobs.c.is_working, jobs.c.arguments)
-                .where(of_kind)
-                .order_by(jobs.c.is_working.desc(), jobs.c.is_member.desc(), jobs.c.id)
-                .limit(1)
-            )
-            row = connection.execute(first).one_or_none()
-            if row is None or row.is_working:
+            connection.execute(lost, self._heard_after)
+            row = connection.execute(first, self._heard_after).one_or_none()
+            if row is None or row.works:
                 return None
-            started = {"is_working": True, "heard_at": at, "attempt": jobs.c.attempt + 1}
-            connection.execute(sa.update(jobs).where(jobs.c.id == row.id).values(started))
-            return cast(Job, self._read(connection, jobs.c.id == row.id)), row.arguments
+            start = sa.update(jobs).where(jobs.c.id == row.id).values(started).returning(*_SHOWN, jobs.c.arguments)
+            *shown, arguments = connection.execute(start).one()
+            names = (column.name for column in _SHOWN)
+            return Job(**dict(zip(names, shown, strict=True)), is_working=True, before=0, is_stalled=False), arguments
 
         return self.in_transaction(within)
 
@@ -134,17 +153,35 @@ class JobTable(QueryBase):
         """Let a job that was started wait again; this start does not count."""
         self._update(job, is_working=False, done=0, attempt=job.attempt - 1)
 
-    def finish(self, job: Job, ending: JobEnd, problem: str = "", result: bytes = b"") -> None:
-        """Store how a job has ended, unless it has ended already or was started again elsewhere."""
+    def finish(self, job: Job, ending: JobEnd, problem: str = "", result: Result = b"") -> None:
+        """Store the result of a job and how it has ended, unless it has ended already or was started again elsewhere.
+
+        In one transaction, but for the pieces of a large result.
+        """
         insist(lambda: self._finish(job, ending, problem, result))
 
-    def _finish(self, job: Job, ending: JobEnd, problem: str, result: bytes) -> None:
-        """Store the result in pieces, each in its own transaction, then the ending; stored pieces are skipped."""
-        for number, start in enumerate(range(0, len(result), PIECE_BYTES)):
-            piece = {"job_id": job.id, "attempt": job.attempt, "number": number}
-            keep = self._insert_into(job_pieces).values(**piece, data=result[start : start + PIECE_BYTES])
-            self._execute(keep.on_conflict_do_nothing())  # stored already, where the rest could not be
-        self._update(job, ending=ending, problem=problem[:MAX_PROBLEM], is_working=False, heard_at=self.now())
+    def _finish(self, job: Job, ending: JobEnd, problem: str, result: Result) -> None:
+        """Store each whole piece of a result in its own transaction, then the rest with the ending."""
+        data, store_result = (result, None) if isinstance(result, bytes) else (b"", result)
+        *pieces, rest = (data[start : start + PIECE_BYTES] for start in range(0, len(data) + 1, PIECE_BYTES))
+        for number, piece in enumerate(pieces):
+            self._store_piece(job, number, piece)
+
+        def within(_connection: sa.Connection) -> None:
+            at = self.now()
+            if not self._update(job, ending=ending, problem=problem[:MAX_PROBLEM], is_working=False, heard_at=at):
+                return
+            if rest:
+                self._store_piece(job, len(pieces), rest)
+            if store_result:
+                store_result()
+
+        self.in_transaction(within)
+
+    def _store_piece(self, job: Job, number: int, data: bytes) -> None:
+        """Store a piece of a job's result, unless it is stored already since the rest could not be."""
+        piece = {"job_id": job.id, "attempt": job.attempt, "number": number, "data": data}
+        self._execute(self._insert_into(job_pieces).values(piece).on_conflict_do_nothing())
 
     def cancel(self, job: Job) -> None:
         """End a job that waits or is at work, which its process then notices."""
@@ -166,25 +203,10 @@ class JobTable(QueryBase):
         current = (jobs.c.id == job.id, jobs.c.attempt == job.attempt, jobs.c.is_working)
         return self._execute(sa.update(jobs).where(*current).values(values)) == 1
 
+    @property
+    def _heard_after(self) -> dict[str, datetime]:
+        return {"heard_after": self.now() - SILENT_AFTER}
+
     def _lock_queue(self, connection: sa.Connection) -> None:
         if self.engine.dialect.name == "postgresql":
             connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_PG_LOCK)))
-
-    def _read(self, connection: sa.Connection, condition: sa.ColumnElement[bool]) -> Job | None:
-        """The job that meets a condition, with its place in the queue."""
-        other, heard_after = jobs.alias(), self.now() - SILENT_AFTER
-        works, other_works = (each.c.is_working & (each.c.heard_at >= heard_after) for each in (jobs, other))
-        earlier = (other.c.is_member & ~jobs.c.is_member) | (
-            (other.c.is_member == jobs.c.is_member) & (other.c.id < jobs.c.id)
-        )
-        rivals = (other.c.kind == jobs.c.kind, other.c.ending.is_(None), other.c.id != jobs.c.id)
-        before = sa.select(sa.func.count()).where(*rivals, other_works | earlier).scalar_subquery()
-        waits = _OPEN & ~works
-        query = sa.select(
-            *_SHOWN,
-            works.label("is_working"),
-            sa.case((waits, before), else_=0).label("before"),
-            (waits & ~sa.exists().where(*rivals, other_works)).label("is_stalled"),
-        )
-        row = connection.execute(query.where(condition)).one_or_none()
-        return Job(**row._mapping) if row else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import sqlite3
 import threading
 import time
@@ -23,7 +24,8 @@ ANSWER_LIMIT_S = 10.0  # counted here: a server that hangs counts nothing
 POOL_LIMIT_S = 5  # for a connection that others hold
 STORED_AGAIN_AFTER_S = (1, 5, 20)  # in which a database may recover
 HEALTH_LIMIT_S = 3
-HEALTH_TTL_S = 1.0  # an answer is given to all who ask within it: each one costs a commit
+HEALTH_TTL_S = 1.0  # an answer is given to all who ask within it: on SQLite each waits for whoever writes
+ROOM_NEEDED_BYTES = 8_000_000  # SQLite's log grows to half of it before it is written back
 _PARAMETERS = {"connect_timeout": CONNECT_LIMIT_S, "tcp_user_timeout": int(1000 * ANSWER_LIMIT_S)}
 
 Result = TypeVar("Result")
@@ -112,6 +114,20 @@ def watch_sqlite_file(engine: sa.Engine) -> None:
             gone = True
         if gone:
             raise sa.exc.OperationalError(None, None, DatabaseGoneError())
+
+
+class NoRoomError(sqlite3.OperationalError):
+    """The disk of an SQLite database has hardly any room left."""
+
+    sqlite_errorname = "SQLITE_FULL"
+
+
+def check_room(engine: sa.Engine) -> None:
+    """Raise OperationalError if the disk of an SQLite file has less than ROOM_NEEDED_BYTES left."""
+    path = engine.url.database
+    on_disk = engine.dialect.name == "sqlite" and path and path != ":memory:"
+    if on_disk and shutil.disk_usage(os.path.dirname(str(path)) or ".").free < ROOM_NEEDED_BYTES:
+        raise sa.exc.OperationalError(None, None, NoRoomError())
 
 
 class Failure(Enum):

@@ -7,10 +7,11 @@ from dataclasses import asdict, dataclass
 
 import sqlalchemy as sa
 
-from app.activities.work import ClassDraft, VariantSizes
+from app.activities.work import Draft
 
+from .classwork import DRAFT_COLUMNS, draft_of
 from .queries import QueryBase, batches
-from .tables import activities, class_attempts, class_drafts, regrades
+from .tables import activities, attempts, drafts, regrades
 
 MAX_VALUES = 500  # ids in one statement
 
@@ -51,31 +52,31 @@ class Live(QueryBase):
 
     def draft_versions(self, activity_id: int) -> dict[StudentSheetKey, int]:
         """The version of every student's draft on every sheet of an activity; sheets without one are left out."""
-        query = sa.select(class_drafts.c.student_id, class_drafts.c.sheet_key, class_drafts.c.version).where(
-            class_drafts.c.activity_id == activity_id
+        query = sa.select(drafts.c.student_id, drafts.c.sheet_key, drafts.c.version).where(
+            drafts.c.activity_id == activity_id
         )
         return {(row.student_id, row.sheet_key): row.version for row in self._fetch_all(query)}
 
-    def draft_texts(self, activity_id: int, student_ids: Collection[int]) -> dict[StudentSheetKey, ClassDraft]:
+    def draft_texts(self, activity_id: int, student_ids: Collection[int]) -> dict[StudentSheetKey, Draft]:
         """The drafts of these students on every sheet of an activity; sheets without one are left out."""
-        drafts = dict[StudentSheetKey, ClassDraft]()
+        found = dict[StudentSheetKey, Draft]()
+        query = sa.select(drafts.c.student_id, drafts.c.sheet_key, *DRAFT_COLUMNS)
         for some in batches(sorted(student_ids), MAX_VALUES):
-            theirs = (class_drafts.c.activity_id == activity_id, class_drafts.c.student_id.in_(some))
-            for row in self._fetch_all(sa.select(class_drafts).where(*theirs)):
-                draft = ClassDraft(row.answers, row.version, VariantSizes(**row.variant), pages=row.stamps or {})
-                drafts[row.student_id, row.sheet_key] = draft
-        return drafts
+            theirs = (drafts.c.activity_id == activity_id, drafts.c.student_id.in_(some))
+            rows = self._fetch_all(query.where(*theirs))
+            found |= {(row.student_id, row.sheet_key): draft_of(row) for row in rows}
+        return found
 
     def last_attempts(self, activity_id: int) -> dict[StudentSheetKey, LastAttempt]:
         """For each student and sheet, the newest attempt's id, and whether any was handed in or auto-submitted."""
-        key = (class_attempts.c.student_id, class_attempts.c.sheet_key)
-        newest = sa.func.max(class_attempts.c.id)
-        taken_in = sa.func.max(sa.case((class_attempts.c.taken_in, 1), else_=0))
-        by_student = class_attempts.c.handed_in & ~class_attempts.c.taken_in
+        key = (attempts.c.student_id, attempts.c.sheet_key)
+        newest = sa.func.max(attempts.c.id)
+        taken_in = sa.func.max(sa.case((attempts.c.taken_in, 1), else_=0))
+        by_student = attempts.c.handed_in & ~attempts.c.taken_in
         handed_in = sa.func.max(sa.case((by_student, 1), else_=0))
         query = (
             sa.select(*key, newest.label("id"), handed_in.label("handed_in"), taken_in.label("taken_in"))
-            .where(class_attempts.c.activity_id == activity_id)
+            .where(attempts.c.activity_id == activity_id)
             .group_by(*key)
         )
         rows = self._fetch_all(query)
@@ -88,9 +89,7 @@ class Live(QueryBase):
         """The marks and misconceptions of these attempts by id; ids that do not exist are left out."""
         stored = dict[int, StoredMarks]()
         for some in batches(sorted(attempt_ids), MAX_VALUES):
-            query = sa.select(class_attempts.c.id, class_attempts.c.marks, class_attempts.c.misconceptions).where(
-                class_attempts.c.id.in_(some)
-            )
+            query = sa.select(attempts.c.id, attempts.c.marks, attempts.c.misconceptions).where(attempts.c.id.in_(some))
             stored |= {row.id: StoredMarks(row.marks, tuple(row.misconceptions)) for row in self._fetch_all(query)}
         return stored
 

@@ -14,7 +14,7 @@ from app.activities.work import Graded
 
 from .activities import keep_snapshots, name_snapshots
 from .queries import QueryBase, insert_row
-from .tables import class_attempts, old_marks, regrade_snapshots, regrades, teachers
+from .tables import attempts, old_marks, regrade_snapshots, regrades, teachers
 
 _MARK_COLUMNS = ("marks", "misconceptions", "score", "out_of", "marked_by")
 
@@ -33,7 +33,7 @@ class Regrade:
 class NewMarks:
     """The marks that an attempt gets in a regrade, and the sheet key of the definition that gives them.
 
-    `marked_by` becomes `ClassAttempt.marked_by`; it is FrozenWorksheet(definition).sheet_key, which equals the
+    `marked_by` becomes `Attempt.marked_by`; it is FrozenWorksheet(definition).sheet_key, which equals the
     attempt's own sheet key where the correction left the questions alone.
     """
 
@@ -84,11 +84,11 @@ class Regrades(QueryBase):
 
         Attempts of another activity are left alone.
         """
-        this = (class_attempts.c.id == sa.bindparam("attempt"), class_attempts.c.activity_id == activity_id)
-        marks_now = [class_attempts.c[name] for name in _MARK_COLUMNS]
-        before = sa.select(sa.literal(regrade_id), class_attempts.c.id, *marks_now).where(*this)
+        this = (attempts.c.id == sa.bindparam("attempt"), attempts.c.activity_id == activity_id)
+        marks_now = [attempts.c[name] for name in _MARK_COLUMNS]
+        before = sa.select(sa.literal(regrade_id), attempts.c.id, *marks_now).where(*this)
         keep = sa.insert(old_marks).from_select(["regrade_id", "attempt_id", *_MARK_COLUMNS], before)
-        update = sa.update(class_attempts).where(*this).values({n: sa.bindparam(f"new_{n}") for n in _MARK_COLUMNS})
+        update = sa.update(attempts).where(*this).values({n: sa.bindparam(f"new_{n}") for n in _MARK_COLUMNS})
         rows = list[dict[str, Any]]()
         for attempt_id, marks in sorted(new.items()):
             values = {**asdict(marks.graded), "marked_by": marks.marked_by}
@@ -121,8 +121,8 @@ class Regrades(QueryBase):
         query = (
             sa.select(old_marks, regrades.c.at)
             .join(regrades, regrades.c.id == old_marks.c.regrade_id)
-            .join(class_attempts, class_attempts.c.id == old_marks.c.attempt_id)
-            .where(class_attempts.c.activity_id == activity_id, class_attempts.c.student_id == student_id)
+            .join(attempts, attempts.c.id == old_marks.c.attempt_id)
+            .where(attempts.c.activity_id == activity_id, attempts.c.student_id == student_id)
             .order_by(regrades.c.id)
         )
         earlier = dict[int, tuple[OldMarks, ...]]()

@@ -18,10 +18,10 @@ from app.secret_key import SecretKey
 from .courses import Course
 from .queries import OpenDatabase, QueryBase, batches, columns, from_row
 from .tables import (
+    attempts,
     attendance,
-    class_attempts,
-    class_drafts,
     courses,
+    drafts,
     enrolments,
     extra_time,
     grade_changes,
@@ -74,7 +74,7 @@ def _nothing_in(*tables: sa.Table) -> list[sa.ColumnElement[bool]]:
     return [~sa.exists().where(table.c.student_id == students.c.id) for table in tables]
 
 
-_WORK = (class_attempts, class_drafts, ticket_answers, extra_time, grade_changes)
+_WORK = (attempts, drafts, ticket_answers, extra_time, grade_changes)
 _IDLE_NEWCOMER = (
     students.c.joined_at == students.c.created_at,  # who was on a roster joins later
     students.c.roster_key.is_(None),
@@ -165,9 +165,17 @@ class Roster(QueryBase):
                 for some in batches(locked, 500)  # a statement takes a limited number of values
             )
 
-    def students(self, course: Course) -> tuple[Student, ...]:
-        """Every student of a course, by name, whether they have joined or not."""
-        return self._select(students.c.course_id == course.id)
+    def students(self, course: Course, offset: int = 0, limit: int | None = None) -> tuple[Student, ...]:
+        """The students of a course, by name, whether they have joined or not.
+
+        All of them, or at most `limit` after the first `offset`.
+        """
+        return self._select(students.c.course_id == course.id, offset=offset, limit=limit)
+
+    def count(self, course: Course) -> tuple[int, int]:
+        """How many students a course has, and how many of them have joined."""
+        query = sa.select(sa.func.count(), sa.func.count(students.c.joined_at)).where(students.c.course_id == course.id)
+        return tuple(self._fetch_one(query))  # type: ignore[return-value]
 
     def namesakes(self, course: Course, name: str) -> tuple[Student, ...]:
         """The students of a course who have this name, however it is typed."""
@@ -363,9 +371,12 @@ class Roster(QueryBase):
         this = (enrolments.c.student_id == student.id, enrolments.c.visitor_id == visitor_id)
         self._execute(sa.delete(enrolments).where(*this))
 
-    def _select(self, *conditions: sa.ColumnElement[bool]) -> tuple[Student, ...]:
-        """The students who meet every condition, by name without regard to case, then by id."""
+    def _select(
+        self, *conditions: sa.ColumnElement[bool], offset: int = 0, limit: int | None = None
+    ) -> tuple[Student, ...]:
+        """The students who meet every condition, by name without regard to case, then by id; see `students`."""
         query = sa.select(*columns(students, Student)).where(*conditions).order_by(students.c.name_key, students.c.id)
+        query = query.offset(offset or None).limit(limit)
         return tuple(from_row(Student, row) for row in self._fetch_all(query))
 
     def _enrol(self, connection: sa.Connection, student: Student, visitor_id: int) -> None:

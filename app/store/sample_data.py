@@ -15,7 +15,7 @@ from app.activities.work import Answers, Graded, VariantSizes
 
 from .courses import Course
 from .queries import QueryBase, insert_row
-from .tables import attendance, class_attempts, class_drafts, students, ticket_answers
+from .tables import attempts, attendance, drafts, students, ticket_answers
 
 
 @dataclass(frozen=True)
@@ -67,8 +67,8 @@ class SampleData(QueryBase):
         arrival = {**owner, "arrived_at": student.arrived_at, "ticket_in": bool(student.ticket)}
         for table, rows in (
             (attendance, [arrival]),
-            (class_drafts, _draft_rows(student, owner)),
-            (class_attempts, _attempt_rows(student, owner)),
+            (drafts, _draft_rows(student, owner)),
+            (attempts, _attempt_rows(student, owner)),
             (ticket_answers, _ticket_rows(student, student_id)),
         ):
             if rows:
@@ -81,7 +81,7 @@ def _sheet_keys(student: SimulatedStudent) -> dict[int, str]:
 
 
 def _draft_rows(student: SimulatedStudent, owner: Mapping[str, int]) -> list[dict[str, Any]]:
-    """A row of class_drafts for each sheet that was begun: the last attempt on it, else what is typed so far.
+    """A row of drafts for each sheet that was begun: the last attempt on it, else what is typed so far.
 
     `owner` has the columns activity_id and student_id of every row. The draft was saved with the attempt, or else on
     arrival.
@@ -91,13 +91,13 @@ def _draft_rows(student: SimulatedStudent, owner: Mapping[str, int]) -> list[dic
     attempted = {a.sheet_number: (a.sizes, a.answers, a.at) for a in student.attempts}
     return [
         {**owner, "sheet_key": keys[number], "answers": dict(answers), "version": 1, "variant": asdict(sizes),
-         "saved_at": at}
+         "saved_at": at, "stamps": {}}
         for number, (sizes, answers, at) in {**typed, **attempted}.items()
     ]  # fmt: skip
 
 
 def _attempt_rows(student: SimulatedStudent, owner: Mapping[str, int]) -> list[dict[str, Any]]:
-    """A row of class_attempts for each attempt, with a random client id, and marked by the sheet it was made on.
+    """A row of attempts for each attempt, with a random client id, and marked by the sheet it was made on.
 
     `owner` has the columns activity_id and student_id of every row.
     """

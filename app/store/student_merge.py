@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, count
 from typing import Any
@@ -13,9 +13,9 @@ import sqlalchemy as sa
 from .queries import QueryBase
 from .roster import Student
 from .tables import (
+    attempts,
     attendance,
-    class_attempts,
-    class_drafts,
+    drafts,
     enrolments,
     extra_time,
     grade_changes,
@@ -25,7 +25,7 @@ from .tables import (
 
 _Combine = Callable[[Any, Any], Mapping[str, Any]]  # a row of either student: what changes in that of the first
 _FREELY_MOVED = (enrolments, grade_changes, ticket_answers)  # tables where any number of rows may belong to one student
-_MAX_SHEET_KEY = 120  # characters
+_MAX_SHEET_KEY = 200  # characters
 
 
 @dataclass(frozen=True)
@@ -54,17 +54,17 @@ class StudentMerge(QueryBase):
     def preview(self, stays: Student, goes: Student) -> MergePreview:
         """What `merge` would do with these two students of one course now; nothing changes."""
         with self._read_connection() as connection:
-            drafts = _both(connection, class_drafts, stays, goes)
+            typed = _both(connection, drafts, stays, goes)
             grades = _overrides(connection, stays, goes)
             attended = _both(connection, attendance, stays, goes)
             codes = connection.scalars(sa.select(students.c.resume_hash).where(students.c.id.in_((stays.id, goes.id))))
             return MergePreview(
-                attempts=_count(connection, class_attempts, goes),
-                drafts=sum(theirs is not None for _, theirs in drafts.values()),
+                attempts=_count(connection, attempts, goes),
+                drafts=sum(theirs is not None for _, theirs in typed.values()),
                 activities=sum(theirs is not None for _, theirs in attended.values()),
                 exit_tickets=sum(bool(theirs and theirs.ticket_in) for _, theirs in attended.values()),
                 browsers=_count(connection, enrolments, goes),
-                kept_aside=sum(bool(ours and theirs and _lost_texts(ours, theirs)) for ours, theirs in drafts.values()),
+                kept_aside=sum(bool(ours and theirs and _lost_texts(ours, theirs)) for ours, theirs in typed.values()),
                 replaced_grades=tuple(sorted(activity for activity, changes in grades.items() if len(changes) > 1)),
                 ends_resume_code=all(codes),
             )
@@ -132,8 +132,8 @@ def _overrides(connection: sa.Connection, *whose: Student) -> dict[int, list[Any
 def _both(
     connection: sa.Connection, table: sa.Table, stays: Student, goes: Student
 ) -> dict[tuple[Any, ...], tuple[Any, Any]]:
-    """The rows of both students as (`stays`, `goes`), None if missing, by the primary key without student_id."""
-    key = [column.name for column in table.primary_key if column.name != "student_id"]
+    """The rows of both students as (`stays`, `goes`), None if missing, by the values of _KEYS."""
+    key = _KEYS[table]
     pairs = dict[tuple[Any, ...], list[Any]]()
     for row in connection.execute(sa.select(table).where(table.c.student_id.in_((stays.id, goes.id)))):
         pair = pairs.setdefault(tuple(getattr(row, name) for name in key), [None, None])
@@ -146,7 +146,7 @@ def _move(connection: sa.Connection, table: sa.Table, stays: Student, goes: Stud
 
     If both have a row with the same key, the one of `stays` gets what `combine` returns, and the other is deleted.
     """
-    key = [column for column in table.primary_key if column.name != "student_id"]
+    key = [table.c[name] for name in _KEYS[table]]
     for values, (ours, theirs) in _both(connection, table, stays, goes).items():
         same = [column == value for column, value in zip(key, values, strict=True)]
         if ours and theirs:
@@ -162,26 +162,27 @@ def _move_attempts(connection: sa.Connection, stays: Student, goes: Student) -> 
 
     That happens if one paper was entered for both.
     """
-    used = sa.select(class_attempts.c.client_id).where(class_attempts.c.student_id == stays.id)
-    theirs = class_attempts.c.student_id == goes.id
-    repeated = sa.select(class_attempts.c.id).where(theirs, class_attempts.c.client_id.in_(used))
+    used = sa.select(attempts.c.client_id).where(attempts.c.student_id == stays.id)
+    theirs = attempts.c.student_id == goes.id
+    repeated = sa.select(attempts.c.id).where(theirs, attempts.c.client_id.in_(used))
     for attempt_id in connection.scalars(repeated).all():
-        this = sa.update(class_attempts).where(class_attempts.c.id == attempt_id)
+        this = sa.update(attempts).where(attempts.c.id == attempt_id)
         connection.execute(this.values(client_id=f"merged.{secrets.token_hex(16)}"))
-    connection.execute(sa.update(class_attempts).where(theirs).values(student_id=stays.id))
+    connection.execute(sa.update(attempts).where(theirs).values(student_id=stays.id))
 
 
 def _keep_older_texts(connection: sa.Connection, stays: Student, goes: Student) -> None:
     """Store the texts that merging two drafts of one sheet would lose as a draft that only exports show."""
-    drafts = _both(connection, class_drafts, stays, goes)
-    taken = set(drafts)
-    for (activity_id, sheet_key), (ours, theirs) in drafts.items():
+    typed = _both(connection, drafts, stays, goes)
+    taken = set(typed)
+    for (activity_id, sheet_key), (ours, theirs) in typed.items():
         if ours and theirs and (lost := _lost_texts(ours, theirs)):
             older = min(ours, theirs, key=lambda row: row.saved_at)
             aside = next(key for key in _aside_keys(goes, sheet_key) if (activity_id, key) not in taken)
             taken.add((activity_id, aside))
-            row = {**older._mapping, "student_id": stays.id, "activity_id": activity_id, "sheet_key": aside}
-            connection.execute(sa.insert(class_drafts).values({**row, "answers": lost, "stamps": None}))
+            row = {name: value for name, value in older._mapping.items() if name != "id"}
+            row |= {"student_id": stays.id, "sheet_key": aside, "answers": lost, "stamps": {}}
+            connection.execute(sa.insert(drafts).values(row))
 
 
 def _aside_keys(goes: Student, sheet_key: str) -> Iterator[str]:
@@ -208,14 +209,14 @@ def _combined_draft(ours: Any, theirs: Any) -> dict[str, Any]:
     that a save of either that arrives late or twice changes nothing.
     """
     older, newer = sorted((ours, theirs), key=lambda row: row.saved_at)
-    answers, pages = dict(newer.answers), dict(older.stamps or {})
+    answers, pages = dict(newer.answers), dict(older.stamps)
     if older.variant == newer.variant:
         answers |= {blank: text for blank, text in older.answers.items() if not answers.get(blank, "").strip()}
-    for page, number in (newer.stamps or {}).items():
+    for page, number in newer.stamps.items():
         pages[page] = max(number, pages.pop(page, 0))  # after the pages of the older one, which saved earlier
     version = max(older.version, newer.version) + 1
     same = {name: getattr(newer, name) for name in ("variant", "saved_at")}
-    return {**same, "answers": answers, "stamps": pages or None, "version": version}
+    return {**same, "answers": answers, "stamps": pages, "version": version}
 
 
 def _combined_attendance(ours: Any, theirs: Any) -> dict[str, Any]:
@@ -228,9 +229,15 @@ def _more_time(ours: Any, theirs: Any) -> dict[str, Any]:
     return {"minutes": max(ours.minutes, theirs.minutes)}
 
 
-# Tables with one row for each student and key, and what becomes of two such rows.
+# The columns that, with student_id, are the key of a table with one row for each.
+_KEYS: Mapping[sa.Table, Sequence[str]] = {
+    attendance: ("activity_id",),
+    drafts: ("activity_id", "sheet_key"),
+    extra_time: ("activity_id",),
+}
+# What becomes of two such rows with one key.
 _COMBINED: Mapping[sa.Table, _Combine] = {
     attendance: _combined_attendance,
-    class_drafts: _combined_draft,
+    drafts: _combined_draft,
     extra_time: _more_time,
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -76,31 +77,6 @@ visitors = Table(
     sqlite_autoincrement=True,
 )
 
-practice_drafts = Table(
-    "practice_drafts",
-    metadata,
-    Column("visitor_id", ForeignKey("visitors.id", ondelete="CASCADE"), primary_key=True),
-    Column("sheet_key", String(200), primary_key=True),
-    Column("answers", JSON, nullable=False),  # texts as typed, by blank
-    Column("version", BigInteger, nullable=False),  # counts the saves that were merged into it
-    Column("saved_at", UtcDateTime, nullable=False),
-    Column("stamps", JSON),  # by page of a browser: the highest number of a change that was taken from it
-)
-
-practice_attempts = Table(
-    "practice_attempts",
-    metadata,
-    Column("id", Integer, primary_key=True),
-    Column("visitor_id", ForeignKey("visitors.id", ondelete="CASCADE"), nullable=False),
-    Column("sheet_key", String(200), nullable=False),
-    Column("answers", JSON, nullable=False),
-    Column("score", Float, nullable=False),
-    Column("out_of", Integer, nullable=False),
-    Column("created_at", UtcDateTime, nullable=False),
-    sqlite_autoincrement=True,
-)
-Index(None, practice_attempts.c.visitor_id, practice_attempts.c.sheet_key)
-
 runs = Table(
     "runs",
     metadata,
@@ -149,6 +125,8 @@ job_pieces = Table(  # the result of a job
 
 # What has no meaning an hour later, and is left out of backups.
 PASSING_TABLES = frozenset({jobs.name, job_pieces.name})
+# What earlier migrations had, and backups of them have.
+FORMER_TABLES = frozenset({"practice_drafts", "practice_attempts", "class_drafts", "class_attempts"})
 
 models = Table(
     "models",
@@ -320,7 +298,24 @@ revision_snapshots = Table(  # which snapshots a revision's content names
     Column("hash", ForeignKey("snapshots.hash"), primary_key=True, index=True),
 )
 
-# What students do
+# What students do, and who practises
+
+
+def _owner_columns() -> Iterator[Column[Any]]:
+    """Whose work a row is, and on which sheet: a student's in an activity, or a visitor's in practice."""
+    for name, table in (("visitor_id", "visitors"), ("student_id", "students"), ("activity_id", "activities")):
+        yield Column(name, ForeignKey(f"{table}.id", ondelete="CASCADE"))
+    yield Column("sheet_key", String(200), nullable=False)  # see FrozenWorksheet.sheet_key and practice_sheet_key
+
+
+_ONE_OWNER = "(student_id IS NULL) = (activity_id IS NULL) AND (student_id IS NULL) = (visitor_id IS NOT NULL)"
+
+
+def _index(table: Table, *names: str, unique: bool = False) -> None:
+    """An index of the rows that have a value in its first column, so that practice costs a class nothing."""
+    has_first = table.c[names[0]].is_not(None)
+    Index(None, *(table.c[n] for n in names), unique=unique, sqlite_where=has_first, postgresql_where=has_first)
+
 
 attendance = Table(
     "attendance",
@@ -331,28 +326,30 @@ attendance = Table(
     Column("ticket_in", Boolean, nullable=False),  # that an exit ticket was handed in, not which
 )
 
-class_drafts = Table(
-    "class_drafts",
-    metadata,
-    Column("student_id", ForeignKey("students.id", ondelete="CASCADE"), primary_key=True),
-    Column("activity_id", ForeignKey("activities.id", ondelete="CASCADE"), primary_key=True, index=True),
-    Column("sheet_key", String(120), primary_key=True),  # see FrozenWorksheet.sheet_key: changes with the questions
-    Column("answers", JSON, nullable=False),
-    Column("version", BigInteger, nullable=False),
-    Column("variant", JSON, nullable=False),  # model, tokens, decoder_tokens
-    Column("saved_at", UtcDateTime, nullable=False),
-    Column("stamps", JSON),  # by page of a browser: the highest number of a change that was taken from it
-)
-
-class_attempts = Table(
-    "class_attempts",
+drafts = Table(
+    "drafts",
     metadata,
     Column("id", Integer, primary_key=True),
-    Column("student_id", ForeignKey("students.id", ondelete="CASCADE"), nullable=False),
-    Column("activity_id", ForeignKey("activities.id", ondelete="CASCADE"), nullable=False),
-    Column("revision", Integer, nullable=False),  # number of the revision that was answered
-    Column("sheet_number", Integer, nullable=False),  # which worksheet of that revision, from 1
-    Column("sheet_key", String(120), nullable=False),
+    *_owner_columns(),
+    Column("answers", JSON, nullable=False),  # texts as typed, by blank
+    Column("version", BigInteger, nullable=False),  # counts the saves that were merged into it
+    Column("variant", JSON, nullable=False),  # model, tokens, decoder_tokens
+    Column("saved_at", UtcDateTime, nullable=False),
+    Column("stamps", JSON, nullable=False),  # by page of a browser: the highest number of a change taken from it
+    CheckConstraint(_ONE_OWNER, name="owner"),
+    sqlite_autoincrement=True,
+)
+_index(drafts, "student_id", "activity_id", "sheet_key", unique=True)
+_index(drafts, "activity_id")
+_index(drafts, "visitor_id", "sheet_key", unique=True)
+
+attempts = Table(
+    "attempts",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    *_owner_columns(),
+    Column("revision", Integer),  # number of the revision that was answered; null in practice
+    Column("sheet_number", Integer),  # which worksheet of that revision, from 1; null in practice
     Column("client_id", String(80), nullable=False),  # made by the browser: a repeated request is stored once
     Column("variant", JSON, nullable=False),
     Column("answers", JSON, nullable=False),
@@ -362,23 +359,27 @@ class_attempts = Table(
     Column("out_of", Integer, nullable=False),
     Column("handed_in", Boolean, nullable=False),  # then it is a submission
     Column("created_at", UtcDateTime, nullable=False),
-    Column("marked_by", String(120), nullable=False),  # sheet key of the definition that gave the marks
+    Column("marked_by", String(200), nullable=False),  # sheet key of the definition that gave the marks
     Column("taken_in", Boolean, nullable=False, default=False),  # a draft that was taken in at closing
-    Column(
-        "late", Boolean, nullable=False, default=False
-    ),  # made in the late window, or after the answers had been shown
-    UniqueConstraint("student_id", "client_id"),
+    Column("late", Boolean, nullable=False, default=False),  # made in the late window, or after answers had been shown
     ForeignKeyConstraint(  # checked at the end of a transaction, which may store a revision anew, with another id
         ["activity_id", "revision"],
         ["revisions.activity_id", "revisions.number"],
         deferrable=True,
         initially="DEFERRED",
     ),
+    CheckConstraint(
+        f"{_ONE_OWNER} AND (revision IS NULL) = (activity_id IS NULL)"
+        " AND (sheet_number IS NULL) = (activity_id IS NULL)",
+        name="owner",
+    ),
     CheckConstraint("sheet_number > 0 AND score BETWEEN 0 AND out_of", name="score"),
     sqlite_autoincrement=True,
 )
-# By which the last attempt on a sheet is found, of one student or of a whole course.
-Index(None, *(class_attempts.c[name] for name in ("activity_id", "student_id", "sheet_key", "id")))
+_index(attempts, "student_id", "client_id", unique=True)
+# By which the last attempt on a sheet is found, of one student or of a whole course, and of a visitor.
+_index(attempts, "activity_id", "student_id", "sheet_key", "id")
+_index(attempts, "visitor_id", "sheet_key", "id")
 
 ticket_answers = Table(
     "ticket_answers",
@@ -465,7 +466,7 @@ old_marks = Table(
     "old_marks",
     metadata,
     Column("regrade_id", ForeignKey("regrades.id", ondelete="CASCADE"), primary_key=True),
-    Column("attempt_id", ForeignKey("class_attempts.id", ondelete="CASCADE"), primary_key=True, index=True),
+    Column("attempt_id", ForeignKey("attempts.id", ondelete="CASCADE"), primary_key=True, index=True),
     Column("marks", JSON, nullable=False),  # this and the columns below as they were before
     Column("misconceptions", JSON, nullable=False),
     Column("score", Float, nullable=False),

@@ -107,7 +107,7 @@ TOPIC = Topic(
     _layer_table,
     (SCORES_OF_QUERIES_AND_KEYS,),
     masked=True,
-    runnable_table=ATTENTION_LAYER,
+    program="layer",
     tables=(ATTENTION_LAYER, LATENT_ATTENTION_LAYER, DIRECT_LATENT_ATTENTION_LAYER),
     figures={
         ATTENTION_LAYER.key: (
@@ -130,21 +130,9 @@ TOPIC = Topic(
             steps=(("queries", "keys", "scores", "output"), ("keys", "values", "context", "output")),
         ),
         LevelSpec(
-            "attention-layer-letters",
-            "attention-layer",
-            after=("attention-layer", "single-head-letters"),
-            steps=(("queries", "keys", "scores", "output"),),
-        ),
-        LevelSpec(
             "attention-layer-latent",
             "attention-layer",
             after=("attention-layer", "decode-step"),
-            steps=(("queries", "rotary_key", "cache", "keys", "context"),),
-        ),
-        LevelSpec(
-            "attention-layer-latent-letters",
-            "attention-layer",
-            after=("attention-layer-latent", "attention-layer-letters"),
             steps=(("queries", "rotary_key", "cache", "keys", "context"),),
         ),
     ),

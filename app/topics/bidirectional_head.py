@@ -11,20 +11,15 @@ TOPIC = Topic(
     "head",
     lambda _architecture, _tokens: BIDIRECTIONAL_HEAD,
     (NO_MASK, *PLAIN_HEAD),
-    runnable_table=BIDIRECTIONAL_HEAD,
+    program="head",
     tables=(BIDIRECTIONAL_HEAD,),
     levels=(
         LevelSpec(
             "bidirectional-head",
             "bidirectional-head",
             after=("single-head",),
-            steps=(("queries", "weights", "output"),),
-        ),
-        LevelSpec(
-            "bidirectional-head-letters",
-            "bidirectional-head",
-            after=("bidirectional-head", "single-head-letters"),
-            steps=(("queries", "weights", "output"),),
+            # Only sheets on an image or on sound ask for the context, so the first step is one of theirs.
+            steps=(("queries", "context"), ("input", "weights", "output")),
         ),
     ),
 )

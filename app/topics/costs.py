@@ -170,11 +170,5 @@ TOPIC = Topic(
                 ("keys_flops", "scores_flops", "output_flops", "feed_forward_flops", "weights_16_bit", "cache_16_bit"),
             ),
         ),
-        LevelSpec(
-            "costs-letters",
-            "costs",
-            after=("costs", "layer-parameters-letters"),
-            steps=(("keys_flops", "scores_flops", "output_flops", "feed_forward_flops", "cache_16_bit"),),
-        ),
     ),
 )

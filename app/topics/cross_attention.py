@@ -33,6 +33,7 @@ TOPIC = Topic(
     (ENCODER_AND_DECODER,),
     uses_decoder=True,
     reads_two_texts=True,
+    program="two-texts",
     tables=(CROSS_ATTENTION,),
     figures={
         CROSS_ATTENTION.key: (
@@ -51,12 +52,6 @@ TOPIC = Topic(
             "cross-attention",
             after=("single-head", "bidirectional-head"),
             steps=(("queries", "keys", "scores", "output"),),
-        ),
-        LevelSpec(
-            "cross-attention-letters",
-            "cross-attention",
-            after=("cross-attention", "single-head-letters"),
-            steps=(("queries", "keys", "scores"),),
         ),
     ),
 )

@@ -87,6 +87,7 @@ TOPIC = Topic(
     (KV_CACHE, CACHE_OF_KEYS_AND_VALUES, ROOM_FOR_ONE_MORE, ONE_NUMBER_OF_VISIBLE_KEYS),
     uses_decoder=True,
     adds_token=True,
+    program="one-more-token",
     tables=(DECODE_STEP, WINDOWED_DECODE_STEP),
     figures={
         DECODE_STEP.key: (
@@ -107,12 +108,6 @@ TOPIC = Topic(
             "decode-step",
             after=("single-head", "attention-layer"),
             steps=(("queries", "keys", "scores"), ("queries", "values", "output")),
-        ),
-        LevelSpec(
-            "decode-step-letters",
-            "decode-step",
-            after=("decode-step", "attention-layer-letters"),
-            steps=(("queries", "keys", "scores"),),
         ),
     ),
 )

@@ -182,11 +182,5 @@ TOPIC = Topic(
             after=("parameter-count",),
             steps=(("router_logits", "chosen", "expert_input", "W_up", "block_active", "total"),),
         ),
-        LevelSpec(
-            "experts-letters",
-            "experts",
-            after=("experts", "parameter-count-letters"),
-            steps=(("router_logits", "chosen", "expert_input", "W_up", "block_active"),),
-        ),
     ),
 )

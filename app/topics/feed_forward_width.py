@@ -126,11 +126,5 @@ TOPIC = Topic(
                 ("block_parameters", "gated_width"),
             ),
         ),
-        LevelSpec(
-            "feed-forward-width-letters",
-            "feed-forward-width",
-            after=("feed-forward-width", "layer-parameters-letters"),
-            steps=(("two_thirds", "multiples", "width"),),
-        ),
     ),
 )

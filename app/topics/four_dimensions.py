@@ -43,6 +43,7 @@ TOPIC = Topic(
     PLAIN_HEAD,
     masked=True,
     batched=True,
+    program="split-heads",
     tables=(GROUPED_FOUR_DIMENSIONS, FOUR_DIMENSIONS),
     figures={
         FOUR_DIMENSIONS.key: HEADS_FIGURES,
@@ -53,12 +54,6 @@ TOPIC = Topic(
             "four-dimensions",
             "four-dimensions",
             after=("three-dimensions",),
-            steps=(("queries_by_head", "scores", "joined_context"),),
-        ),
-        LevelSpec(
-            "four-dimensions-letters",
-            "four-dimensions",
-            after=("four-dimensions", "three-dimensions-letters"),
             steps=(("queries_by_head", "scores", "joined_context"),),
         ),
     ),

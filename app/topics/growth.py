@@ -111,23 +111,9 @@ TOPIC = Topic(
             "growth",
             after=("costs",),
             steps=(
-                (
-                    *(
-                        "crossing",
-                        "projections_doubled",
-                        "pairwise_doubled",
-                        "score_entries_doubled",
-                        "kv_cache_doubled",
-                    ),
-                    "decode_flops",
-                ),
+                ("pairwise_flops", "crossing", "decode_flops"),
+                ("projections_doubled", "pairwise_doubled", "score_entries_doubled", "kv_cache_doubled"),
             ),
-        ),
-        LevelSpec(
-            "growth-letters",
-            "growth",
-            after=("growth", "costs-letters"),
-            steps=(("pairwise_flops", "crossing", "decode_flops", "cache_of_token"),),
         ),
     ),
 )

@@ -62,11 +62,5 @@ TOPIC = Topic(
             after=("attention-layer",),
             steps=(("W_K", "W_O", "layer_W_K"), ("W_Q", "layer_W_Q", "W_VO", "rank_W_VO")),
         ),
-        LevelSpec(
-            "head-parameters-letters",
-            "head-parameters",
-            after=("head-parameters", "attention-layer-letters"),
-            steps=(("W_K", "W_O", "W_VO", "rank_W_VO"),),
-        ),
     ),
 )

@@ -62,12 +62,6 @@ TOPIC = Topic(
             after=("attention-layer", "whole-model"),
             steps=(("W_K", "W_O", "W_down"), ("W_Q", "W_up")),
         ),
-        LevelSpec(
-            "layer-parameters-letters",
-            "layer-parameters",
-            after=("layer-parameters", "attention-layer-letters"),
-            steps=(("W_K", "W_O", "W_down"),),
-        ),
     ),
     # A sheet that asks for matrices of a layer is drawn as x·W, one token x at a time.
     drawn_with={

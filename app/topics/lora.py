@@ -74,11 +74,5 @@ TOPIC = Topic(
             after=("attention-layer", "layer-parameters"),
             steps=(("W_Q", "lora_A", "low_rank", "trained"), ("lora_B", "query_update", "queries")),
         ),
-        LevelSpec(
-            "lora-letters",
-            "lora",
-            after=("lora", "layer-parameters-letters"),
-            steps=(("lora_A", "lora_B", "query_update", "trained"),),
-        ),
     ),
 )

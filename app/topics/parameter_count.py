@@ -30,11 +30,5 @@ TOPIC = Topic(
             after=("layer-parameters",),
             steps=(("embedding", "attention", "feed_forward", "all_layers", "total"),),
         ),
-        LevelSpec(
-            "parameter-count-letters",
-            "parameter-count",
-            after=("parameter-count", "layer-parameters-letters"),
-            steps=(("embedding", "attention", "feed_forward", "total"),),
-        ),
     ),
 )

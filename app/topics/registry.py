@@ -195,48 +195,29 @@ TOPICS: Mapping[str, Topic] = {
         growth,
     )
 }
-# In the order in which they are practised, which is not quite that in which topics are taught:
-# letters some time after the same topic in numbers, the whole model before its matrices are counted. A level is
-# listed below those it comes after.
+# In the order in which they are practised, which is not quite that in which topics are taught: the whole model comes
+# early, so that each head has its place, and what changes no shape or is rare comes late. A level is listed below those
+# it comes after.
 _PRACTISED = (
     "single-head",
-    "bidirectional-head",
+    "whole-model",
     "attention-layer",
     "decode-step",
+    "bidirectional-head",
     "scale-mask-softmax",
-    "single-head-letters",
     "three-dimensions",
-    "attention-layer-letters",
     "cross-attention",
-    "decode-step-letters",
-    "cross-attention-letters",
-    "whole-model",
     "rotary-pairs",
-    "head-parameters",
     "layer-parameters",
-    "lora",
-    "feed-forward-width",
     "parameter-count",
-    "layer-parameters-letters",
+    "head-parameters",
+    "feed-forward-width",
     "experts",
     "costs",
     "growth",
+    "lora",
     "attention-layer-latent",
     "four-dimensions",
-    "bidirectional-head-letters",
-    "scale-mask-softmax-letters",
-    "three-dimensions-letters",
-    "four-dimensions-letters",
-    "whole-model-letters",
-    "rotary-pairs-letters",
-    "head-parameters-letters",
-    "lora-letters",
-    "feed-forward-width-letters",
-    "parameter-count-letters",
-    "experts-letters",
-    "costs-letters",
-    "growth-letters",
-    "attention-layer-latent-letters",
 )
 _LEVELS = {level.key: level for topic in TOPICS.values() for level in topic.levels}
 LEVELS: tuple[LevelSpec, ...] = tuple(_LEVELS[key] for key in _PRACTISED)

@@ -119,11 +119,5 @@ TOPIC = Topic(
             after=("attention-layer", "whole-model"),
             steps=(("angles", "rotated_queries", "partner", "layer_angles", "layer_rotated"),),
         ),
-        LevelSpec(
-            "rotary-pairs-letters",
-            "rotary-pairs",
-            after=("rotary-pairs", "whole-model-letters"),
-            steps=(("angles", "rotated_queries", "layer_angles", "layer_rotated"),),
-        ),
     ),
 )

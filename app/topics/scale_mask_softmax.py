@@ -141,11 +141,5 @@ TOPIC = Topic(
             after=("single-head", "bidirectional-head"),
             steps=(("under_root", "mask", "masked", "chosen_weights", "row_sum", "weights_sum"),),
         ),
-        LevelSpec(
-            "scale-mask-softmax-letters",
-            "scale-mask-softmax",
-            after=("scale-mask-softmax", "single-head-letters"),
-            steps=(("under_root", "masked", "chosen_weights", "row_sum", "weights_sum"),),
-        ),
     ),
 )

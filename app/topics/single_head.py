@@ -44,7 +44,8 @@ BIDIRECTIONAL_HEAD = TensorTable(
 QUERIES_AND_KEYS = (tensor("queries", "Q", "N, d_h", "query"), tensor("keys", "K", "N, d_h", "key"))
 
 HEAD_FIGURES = (
-    FigurePlan("flow", "input", ("values", "keys", "queries", "scores", "weights", "context", "output"), "flow"),
+    FigurePlan("stripes", "input", ("queries", "keys", "values"), "stripes"),
+    FigurePlan("flow", "input", ("queries", "keys", "values", "scores", "weights", "context", "output"), "flow"),
 )
 
 
@@ -58,7 +59,7 @@ TOPIC = Topic(
     _head_table,
     PLAIN_HEAD,
     masked=True,
-    runnable_table=SINGLE_HEAD,
+    program="head",
     tables=(SINGLE_HEAD, BIDIRECTIONAL_HEAD),
     figures={
         SINGLE_HEAD.key: HEAD_FIGURES,
@@ -71,9 +72,6 @@ TOPIC = Topic(
             after=(),
             steps=(("input", "queries", "keys", "scores"), ("queries", "values", "weights", "output")),
             begins_whole=True,
-        ),
-        LevelSpec(
-            "single-head-letters", "single-head", after=("single-head",), steps=(("queries", "scores", "output"),)
         ),
     ),
 )

@@ -84,6 +84,7 @@ TOPIC = Topic(
     _heads_table,
     PLAIN_HEAD,
     masked=True,
+    program="split-heads",
     tables=(GROUPED_THREE_DIMENSIONS, THREE_DIMENSIONS),
     figures={
         THREE_DIMENSIONS.key: HEADS_FIGURES,
@@ -95,12 +96,6 @@ TOPIC = Topic(
             "three-dimensions",
             after=("attention-layer",),
             steps=(("queries", "split_queries", "queries_by_head"), ("keys_by_head", "scores", "joined_context")),
-        ),
-        LevelSpec(
-            "three-dimensions-letters",
-            "three-dimensions",
-            after=("three-dimensions", "attention-layer-letters"),
-            steps=(("queries_by_head", "scores", "joined_context"),),
         ),
     ),
 )

@@ -17,7 +17,8 @@ COMMON_SYMBOLS = ("N", "M", "W", "d_rot")  # of sizes that sheets of every topic
 MODEL_SYMBOLS = frozenset(symbol for family in FAMILIES.values() for symbol in family.sizes)
 Subject = Literal["head", "softmax", "layer", "parameters", "model", "counts"]
 Bars = Literal["sums", "operations-and-bytes", "blocks-and-widths", "sums-and-growth"]
-FigureLayout = Literal["product", "head-scores", "head-context", "stack", "row", "flow", "decks"]
+Program = Literal["", "head", "layer", "split-heads", "one-more-token", "two-texts"]
+FigureLayout = Literal["product", "head-scores", "head-context", "stack", "row", "flow", "stripes", "decks"]
 Rows = tuple[str, ...]
 
 
@@ -29,7 +30,8 @@ class FigurePlan:
     softmax(S), has nothing above it. head-scores, head-context: the product of one head, taken out of matrices that
     hold all heads. stack: matrices below each other, which are added or multiplied entry by entry. row: matrices next
     to each other. flow: `left` and what is made of it in one lane, and `second_left`, if there is one, with what is
-    made of it in a lane of other tokens below, see flow.py. decks: `left` and its results next to each other, each a
+    made of it in a lane of other tokens below, see flow.py. stripes: `left` and its projections in a layer, of which
+    one head is a stripe, see stripes.py. decks: `left` and its results next to each other, each a
     deck of cards, see decks/deck_figure.py. Between the matrices of a stack or a row are the signs of the operation
     that makes the last one.
     """
@@ -78,7 +80,7 @@ class Topic:
     masked: later tokens are hidden if the model is causal.
     batched: there are several inputs at once.
     adds_token: it is about one more token than the sheet's number.
-    runnable_table: what a run in torch is checked against, None if it cannot be run.
+    program: which of the programs in app/forward/program.py runs it in torch; empty if none does.
     extra_sizes: sizes that only this topic's tables use; `extra_symbols` are their symbols, separated by spaces.
     token_step: what the number of tokens should be a multiple of, so that every row has a whole number.
     tables: those that it is built from; `counts` are the keys of all counts that the table of some model adds.
@@ -97,7 +99,7 @@ class Topic:
     masked: bool = False
     batched: bool = False
     adds_token: bool = False
-    runnable_table: TensorTable | None = None
+    program: Program = ""
     extra_sizes: Callable[[Architecture, int], Mapping[str, int]] = lambda _architecture, _tokens: {}
     token_step: Callable[[Architecture], int] = lambda _architecture: 1
     extra_symbols: str = ""

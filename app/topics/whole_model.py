@@ -117,14 +117,8 @@ TOPIC = Topic(
         LevelSpec(
             "whole-model",
             "whole-model",
-            after=("attention-layer",),
-            steps=(("embedded", "angles", "hidden", "fed_forward", "logits"),),
-        ),
-        LevelSpec(
-            "whole-model-letters",
-            "whole-model",
-            after=("whole-model", "attention-layer-letters"),
-            steps=(("embedded", "hidden", "fed_forward", "logits"),),
+            after=("single-head",),
+            steps=(("embedded", "attended", "hidden", "fed_forward", "logits"),),
         ),
     ),
 )

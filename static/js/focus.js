@@ -65,8 +65,8 @@
   const clear = (svg) => {
     const parts = [...svg.querySelectorAll("[data-product]:not(.away)")];
     const label = parts.find((part) => part.classList.contains("here"))?.getBBox();
-    if (!label) return;
-    const lane = svg.querySelector(".lane").getBBox();
+    const lane = svg.querySelector(".lane")?.getBBox();
+    if (!label || !lane) return;
     for (const part of parts.filter((part) => !part.classList.contains("here"))) {
       const { x, y, width, height } = part.getBBox();
       const before = lane.width > lane.height

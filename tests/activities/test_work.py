@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.activities.work import MAX_PAGES, MergedBoxes, merge_boxes
-from app.store import Stamp
+from app.activities.work import MAX_PAGES, Draft, Stamp, VariantSizes, merged_draft
 
 BOXES = ("input.rows", "queries.rows", "queries.columns")
+SIZES = VariantSizes("llama-7b", 100)
 
 
 @dataclass
@@ -37,16 +37,16 @@ def test_whatever_arrives_in_whatever_order_each_box_has_the_last_text_of_a_page
     """Requests late, twice, and unanswered: no box goes back to an older text of a page, and no page is left out."""
     pages = [OpenPage("page-a"), OpenPage("page-b")]
     under_way = list[tuple[dict[str, str], dict[str, Stamp]]]()
-    stored: MergedBoxes | None = None
+    stored: Draft | None = None
     for _ in range(data.draw(st.integers(1, 12))):
         page = data.draw(st.sampled_from(pages))
         page.type_into(data.draw(st.sampled_from(BOXES)))
         under_way.append(page.request())
         if data.draw(st.booleans()):  # an earlier request arrives, and perhaps once more later
             arrived = data.draw(st.sampled_from(under_way))
-            stored = merge_boxes(stored, *arrived) or stored
+            stored = merged_draft(stored, *arrived, SIZES) or stored
     for request in data.draw(st.permutations([*under_way, *(page.request() for page in pages)])):
-        stored = merge_boxes(stored, *request) or stored
+        stored = merged_draft(stored, *request, SIZES) or stored
     assert stored
     for box in BOXES:
         typed = {page.last_texts[box] for page in pages if box in page.last_texts}
@@ -56,10 +56,16 @@ def test_whatever_arrives_in_whatever_order_each_box_has_the_last_text_of_a_page
 
 def test_a_form_without_script_counts_whole_and_only_the_newest_pages_are_remembered() -> None:
     """Every text of such a form replaces the stored one; the numbers of the thirty pages that saved last are kept."""
-    stored = merge_boxes(None, {"a.rows": "1", "b.rows": "2"}, None)
-    assert stored == MergedBoxes({"a.rows": "1", "b.rows": "2"})
+    stored = merged_draft(None, {"a.rows": "1", "b.rows": "2"}, None, SIZES)
+    assert stored == Draft({"a.rows": "1", "b.rows": "2"}, 1, SIZES)
     for number in range(MAX_PAGES + 5):
-        stored = merge_boxes(stored, {"a.rows": str(number)}, {"a.rows": Stamp(f"page-{number:03}", 1)})
+        stored = merged_draft(stored, {"a.rows": str(number)}, {"a.rows": Stamp(f"page-{number:03}", 1)}, SIZES)
         assert stored
     assert list(stored.pages) == [f"page-{number:03}" for number in range(5, MAX_PAGES + 5)]
     assert stored.answers == {"a.rows": str(MAX_PAGES + 4), "b.rows": "2"}
+
+
+def test_the_sizes_of_the_first_save_stay() -> None:
+    """And every save that changes something counts."""
+    stored = merged_draft(None, {"a.rows": "1"}, None, SIZES)
+    assert merged_draft(stored, {"a.rows": "2"}, None, VariantSizes("gpt2", 7)) == Draft({"a.rows": "2"}, 2, SIZES)

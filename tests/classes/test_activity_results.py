@@ -13,7 +13,7 @@ from app.classes.student_sheet import variant_of, worksheet_sizes
 from app.grading.grade import Report
 from app.sheets.library import Library
 from app.sheets.variant import Variant
-from app.store import ClassAttempt, FrozenWorksheet, Store
+from app.store import Attempt, FrozenWorksheet, Store
 from tests.helpers.answer_keys import KEY
 from tests.helpers.running_activity import RunningActivity
 
@@ -39,12 +39,12 @@ class RegradedAttempt:
         assert regrading.apply(library, store, activity, self.running.teacher, preview.fingerprint, "library")
 
     @property
-    def after(self) -> ClassAttempt:
+    def after(self) -> Attempt:
         """The attempt as it is in the database."""
         [attempt] = self.store.classwork.attempts_of_activity(self.running.activity.id)
         return attempt
 
-    def report(self, attempt: ClassAttempt) -> tuple[bool, Variant, Report]:
+    def report(self, attempt: Attempt) -> tuple[bool, Variant, Report]:
         """Whether the sheet of the attempt's report is the frozen one, that sheet, and the report."""
         activity = self.running.activity
         worksheet = frozen_worksheet(self.item, activity.policies)

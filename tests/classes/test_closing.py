@@ -13,19 +13,19 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.exc import OperationalError
 
-from app.activities.work import PaperAttempt
 from app.classes import closing, sheet_actions
 from app.classes.closing import Closing
 from app.classes.closing_menu import close_undoably, undo_last_close
 from app.classes.student_sheet import freeze, stored_marks, student_sheet
 from app.grading.grade import grade
 from app.sheets.library import Library
-from app.store import Activity, ClassAttempt, ClassDraft, Course, Plan, Policies, Store, Student
+from app.store import Activity, Attempt, Course, NewAttempt, Plan, Policies, Store, Student
 from app.store.tables import activities
 from simulation.lesson import add_teacher
 from tests.helpers.answer_keys import KEY
 from tests.helpers.class_sheet import HALF
 from tests.helpers.clock import Clock, end_activity
+from tests.helpers.stored_class import record, save
 
 
 @dataclass
@@ -41,23 +41,23 @@ class Lesson:
         """Enrol a student."""
         return self.store.roster.enrol_new_student(self.course, name, self.store.add_visitor().id)[0]
 
-    def type(self, student: Student, answers: Mapping[str, str], number: int = 1, version: int = 1) -> None:
+    def type(self, student: Student, answers: Mapping[str, str], number: int = 1) -> None:
         """Save a draft of the sheet of that number."""
         sheet = student_sheet(self.library, self.store, self.activity, student, number)
-        self.store.classwork.save(sheet.key, ClassDraft(answers, version, sheet.sizes))
+        save(self.store, sheet.key, answers, sizes=sheet.sizes)
 
     def hand_in(self, student: Student, answers: Mapping[str, str], *, on_paper: bool = False) -> None:
         """Hand the first sheet in; on paper, it becomes the draft of a student who has none."""
         sheet = student_sheet(self.library, self.store, self.activity, student, 1)
-        draft = ClassDraft(answers, 2, sheet.sizes)
         graded = stored_marks(sheet.variant, grade(sheet.variant, answers))
         client_id = f"{student.id} {len(self.attempts())}"
         if on_paper:
-            self.store.classwork.hand_in_papers([PaperAttempt(sheet.key, client_id, draft, graded)])
+            new = NewAttempt(answers, sheet.sizes, graded, client_id, handed_in=True)
+            self.store.classwork.hand_in_papers([(sheet.key, new)])
         else:
-            self.store.classwork.record(sheet.key, client_id, draft, graded, handed_in=True)
+            record(self.store, sheet.key, answers, graded, client_id=client_id, sizes=sheet.sizes)
 
-    def attempts(self) -> list[ClassAttempt]:
+    def attempts(self) -> list[Attempt]:
         """Every attempt, the oldest first."""
         return list(self.store.classwork.attempts_of_activity(self.activity.id))
 
@@ -92,16 +92,16 @@ def test_what_is_typed_at_the_end_becomes_an_attempt_once(lesson: Lesson, clock:
     lesson.type(kim, KEY)
     lesson.type(kim, {"queries.rows": "100"}, number=2)
     lesson.hand_in(lee, HALF)
-    lesson.type(lee, {**HALF, "output.rows": " ", "queries.columns": f"{HALF['queries.columns']} "}, version=3)
+    lesson.type(lee, {**HALF, "output.rows": " ", "queries.columns": f"{HALF['queries.columns']} "})
     lesson.type(max_, {"queries.rows": "what?", "keys.rows": ""})
     lesson.type(ada, HALF)
     lesson.hand_in(ada, KEY, on_paper=True)
     for answers in ({"queries.rows": "1"}, {"queries.rows": "2"}):
         lesson.hand_in(bo, answers)
-    lesson.type(bo, KEY, version=9)
+    lesson.type(bo, KEY)
     lesson.hand_in(eve, HALF)
     clock.pass_seconds(1)
-    lesson.type(eve, KEY, version=9)
+    lesson.type(eve, KEY)
     before = len(lesson.attempts())
     lesson.settle()
     assert len(lesson.attempts()) == before
@@ -194,7 +194,7 @@ def test_what_is_typed_after_reopening_is_taken_in_at_the_next_end(lesson: Lesso
     assert ended
     lesson.store.activities.change(ended, replace(ended.plan, closes_at=None))
     clock.pass_seconds(1)
-    lesson.type(kim, KEY, version=2)
+    lesson.type(kim, KEY)
     close()
     clock.pass_minutes(12)
     lesson.settle()
@@ -213,15 +213,15 @@ def test_what_was_handed_in_on_time_is_not_replaced_by_what_was_only_typed_late(
     lesson.type(lee, HALF)
     lesson.store.activities.close(lesson.activity)
     clock.pass_minutes(10)
-    lesson.type(kim, {**KEY, "keys.rows": "7"}, version=9)
+    lesson.type(kim, {**KEY, "keys.rows": "7"})
     clock.pass_minutes(60)
     lesson.settle()
     ended = lesson.store.activities.find(lesson.activity.id)
     assert ended
     lesson.store.activities.change(ended, replace(ended.plan, closes_at=None))
     clock.pass_seconds(1)
-    lesson.type(kim, {**KEY, "keys.rows": "8"}, version=10)
-    lesson.type(lee, KEY, version=10)
+    lesson.type(kim, {**KEY, "keys.rows": "8"})
+    lesson.type(lee, KEY)
     reopened = lesson.store.activities.find(lesson.activity.id)
     assert reopened
     lesson.store.activities.close(reopened)
@@ -264,7 +264,7 @@ def test_a_database_that_takes_nothing_in_fills_no_log(
     lesson.end()
     taking = Closing(lesson.library, lesson.store)
     with monkeypatch.context() as full, caplog.at_level(logging.WARNING):
-        full.setattr(lesson.store.classwork, "take_in", refuse)
+        full.setattr(lesson.store.classwork, "add_attempts", refuse)
         for _ in range(20):
             taking.settle_all()
     assert len(caplog.records) == 1

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from app.activities.work import ClassDraft
 from app.classes import paper_import
 from app.classes.paper_import import PaperImport, ReadLine, RejectedLine, WrongSheetError, students_handed_in
 from app.classes.roster_lookup import RosterLookup
@@ -18,6 +17,7 @@ from app.sheets.worksheet import WorksheetError
 from app.store import Store, Student
 from tests.helpers.answer_keys import KEY
 from tests.helpers.running_activity import RunningActivity, counted_statements
+from tests.helpers.stored_class import record, save
 
 RIGHT = " ".join(KEY.values())
 WIDE_TEXT = RIGHT.replace("128", "4096")
@@ -147,7 +147,7 @@ def test_what_is_typed_on_the_screen_stays(paper_activity: PaperActivity, librar
     """Whatever sizes the paper has, and however little is on it; without a draft, the paper becomes one."""
     kim = paper_activity.listed("Kim Lee")
     sheet = student_sheet(library, paper_activity.store, paper_activity.activity, kim, 1)
-    paper_activity.store.classwork.save(sheet.key, ClassDraft({"input.rows": "1"}, 0, sheet.sizes))
+    save(paper_activity.store, sheet.key, {"input.rows": "1"}, sizes=sheet.sizes)
     other = library.variant("llama-7b", None, 77)
     paper_activity.enter(f"1017: {' '.join(map(str, other.key.values()))}", code=other.code)
     for line in ("1017: 7 8 9", f"1017: {RIGHT}"):
@@ -167,7 +167,7 @@ def test_what_a_line_replaces_is_known_before_it_is_stored(paper_activity: Paper
     kim, store = paper_activity.listed("Kim Lee"), paper_activity.store
     sheet = student_sheet(library, store, paper_activity.activity, kim, 1)
     graded = stored_marks(sheet.variant, grade(sheet.variant, KEY))
-    store.classwork.record(sheet.key, "on-screen", ClassDraft(KEY, 1, sheet.sizes), graded, handed_in=True)
+    record(store, sheet.key, KEY, graded, sizes=sheet.sizes)
     lines = ("1017: 100 4096 100", f"1017: {RIGHT}", f"1018: {RIGHT}", "Kim Fox: 1 " + "- " * 13)
     (short, second, lou, dashes), _ = paper_activity.paper_import().read_lines(lines)
     assert paper_activity.attempts() == 1

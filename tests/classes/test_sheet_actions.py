@@ -19,10 +19,12 @@ from app.activities.content import Content
 from app.activities.rules import PRACTICE_RULES, Rules
 from app.activities.work import (
     Answers,
-    ClassDraft,
     ClassSheetKey,
+    Draft,
+    Graded,
+    NewAttempt,
     Stamp,
-    StoredClassDraft,
+    StudentDraft,
     UnfinishedWork,
     VariantSizes,
 )
@@ -41,7 +43,7 @@ _llama = LIBRARY.variant("llama-7b")
 _worksheet = replace(_llama.worksheet, rows=("queries",), questions=(OpenQuestion(key="why", text="Why?"),))
 SIZES = VariantSizes("llama-7b", 100)
 SHEET = LIBRARY.variant_with_sizes(_worksheet, "llama-7b", 100, None)
-STUDENT_SHEET = StudentSheet(ClassSheetKey(1, 1, 1, 1, "llama-7b@1"), SIZES, SHEET, None)
+STUDENT_SHEET = StudentSheet(ClassSheetKey(1, 1, 1, 1, "llama-7b@1"), SIZES, SHEET)
 
 NOTHING = {"queries.rows": "", "queries.columns": "", "question.why": ""}
 HALF = {**NOTHING, "queries.rows": "100"}
@@ -113,8 +115,8 @@ def work_after(done: Done) -> PreviewWork:
     """The work on the sheet after so much was done on it."""
     work = PreviewWork(STUDENT_SHEET, (), OPENS)
     if done.answers is not None:
-        attempt = sheet_actions.graded_attempt(SHEET, done.answers, PRACTICE_RULES, handed_in=done.handed_in)
-        work = work.kept(Outcome("checked", done.answers, attempt=replace(attempt, answers=done.answers)))
+        attempt = NewAttempt(done.answers, SIZES, Graded({}, (), 0, 2), handed_in=done.handed_in)
+        work = work.kept(Outcome("checked", done.answers, attempt=attempt))
     return work
 
 
@@ -208,11 +210,11 @@ def done_in(action: Action, case: Case) -> tuple[str, str, bool]:
     sent = SentSheet(case.typed, None, "form.1", rules_changed=case.rules_changed, asks_about_empty=case.asks)
     outcome, after = perform(action, SHEET, work, rules, sent)
     added = after.attempts - work.attempts
-    stored = "new" if added else "last" if outcome.hands_in_last else "saved" if outcome.sent else ""
+    stored = "new" if added else "last" if outcome.hands_in_last else "saved" if outcome.draft else ""
     if action is sheet_actions.hand_in and stored in ("new", "last"):
         assert after.last
         assert after.last.handed_in
-    assert outcome.is_refused <= (outcome.sent is None and outcome.attempt is None)
+    assert outcome.is_refused <= (outcome.draft is None and outcome.attempt is None)
     return outcome.result, stored, bool(added and after.last and after.last.late)
 
 
@@ -310,8 +312,8 @@ def test_a_box_that_another_tab_has_changed_counts_as_it_is_stored() -> None:
         """Work with a draft, as a database has it."""
 
         @property
-        def draft(self) -> ClassDraft:
-            return ClassDraft({**RIGHT, "queries.columns": "5"}, 3, SIZES, pages={"othertab": 2})
+        def draft(self) -> Draft:
+            return Draft({**RIGHT, "queries.columns": "5"}, 3, SIZES, pages={"othertab": 2})
 
     work = Drafted(STUDENT_SHEET, (), OPENS)
     sent = SentSheet({**NOTHING, "queries.columns": "128"}, {"queries.columns": Stamp("thistab1", 1)}, "form.1")
@@ -327,8 +329,8 @@ def test_the_edits_of_a_form_are_stored_with_its_texts(action: Action) -> None:
     """Also by the first form of a sheet: the page would otherwise take what it typed for unsaved."""
     edits = {"queries.rows": Stamp("thistab1", 1)}
     outcome = action(SHEET, work_after(NOTHING_DONE), rules_at(MOMENTS["as it opens"]), SentSheet(RIGHT, edits))
-    assert outcome.sent
-    assert outcome.sent.edits == edits
+    assert outcome.draft
+    assert (outcome.draft.answers["queries.rows"], outcome.draft.pages) == ("100", {"thistab1": 1})
 
 
 # Auto-submission
@@ -343,7 +345,7 @@ def test_what_is_typed_is_submitted_at_closing(take_in_drafts: bool, allowed: in
         saved.items(), (NOTHING, WORDS, HALF), ALL_DONE, (False, True)
     ):
         rules = rules_at(moment, take_in_drafts=take_in_drafts, max_attempts=allowed)
-        draft = StoredClassDraft(1, "llama-7b@1", SIZES, typed, OPENS + timedelta(minutes=5))
+        draft = StudentDraft(1, "llama-7b@1", SIZES, typed, OPENS + timedelta(minutes=5))
         last_at = OPENS if done.attempts else None
         work = UnfinishedWork(draft, done.attempts, done.attempts, done.answers, last_at, on_time)
         is_news = done.answers is None or typed != done.answers
@@ -357,7 +359,7 @@ def test_what_is_typed_is_submitted_at_closing(take_in_drafts: bool, allowed: in
         attempt = auto_submit(SHEET, work, rules).attempt
         assert (attempt is not None) == submitted, (when, typed, done, on_time)
         if attempt:
-            assert (attempt.handed_in, attempt.auto_submitted, attempt.late) == (True, True, when == "late")
+            assert (attempt.handed_in, attempt.taken_in, attempt.late) == (True, True, when == "late")
 
 
 # Practice
@@ -378,4 +380,4 @@ def test_practice_marks_at_once_and_as_often_as_asked(typed: Answers, done: Done
     assert (hinted.result, with_hint.attempts) == ("hint", after.attempts)
     shown, _ = perform(sheet_actions.show_answers, SHEET, after, PRACTICE_RULES, sent)
     assert shown.result == ("answers" if after.attempts else "try-first")
-    assert all(outcome.sent for outcome in (checked, hinted, shown))
+    assert all(outcome.draft for outcome in (checked, hinted, shown))

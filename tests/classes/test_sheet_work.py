@@ -8,7 +8,7 @@ import pytest
 
 from app.activities.activity import Policies
 from app.activities.rules import PRACTICE_RULES, Rules
-from app.activities.work import Answers, ClassSheetWork, SheetProgress
+from app.activities.work import Answers, SheetProgress, Stamp, WorkDone
 from app.classes import sheet_actions
 from app.classes.sheet_actions import Action, SentSheet, perform
 from app.classes.sheet_work import ClassWork, PracticeWork, PreviewWork
@@ -18,6 +18,7 @@ from app.store import Store
 from tests.helpers.answer_keys import KEY, WIDE
 from tests.helpers.running_activity import RunningActivity
 
+NOTHING = dict.fromkeys(KEY, "")
 STEPS: tuple[tuple[Action, Answers], ...] = (
     (sheet_actions.save, {"queries.rows": "1"}),
     (sheet_actions.check, WIDE),
@@ -41,8 +42,9 @@ def class_work(library: Library, store: Store) -> ClassWork:
     """Kim's work on the first sheet of an activity, nothing done yet."""
     running = RunningActivity(library, store)
     sheet = student_sheet(library, store, running.activity, running.student(), 1)
-    empty = ClassSheetWork(None, 0, None)
-    return ClassWork(library, store, running.activity, sheet, empty, lambda _answers: None)
+    return ClassWork(
+        store, sheet.key, sheet.sizes, WorkDone(), library, running.activity, sheet, charge=lambda _answers: None
+    )
 
 
 def rules_now(work: ClassWork) -> Rules:
@@ -88,17 +90,45 @@ def test_an_attempt_over_the_limit_is_refused_and_its_text_saved(class_work: Cla
 def test_practice_is_found_by_the_browsers_token(library: Library, store: Store) -> None:
     """With the draft and the last attempt on the sheet; of another sheet there is none."""
     visitor, variant = store.add_visitor(), library.variant("llama-7b")
-    work = PracticeWork.find(store, visitor.token, "s/1")
+    work = PracticeWork.find(store, visitor.token, variant)
     assert work
     for number, (action, answers) in enumerate(STEPS[:3]):
         _, work = perform(action, variant, work, PRACTICE_RULES, SentSheet(answers, None, f"form.{number}"))
-    found = PracticeWork.find(store, visitor.token, "s/1")
+    found = PracticeWork.find(store, visitor.token, variant)
     assert found
-    assert found.draft == work.draft
-    assert found.last
-    assert work.last
-    assert (found.last.answers, found.last.score) == (work.last.answers, work.last.score)
-    other = PracticeWork.find(store, visitor.token, "s/2")
+    assert (found.done, found.attempts) == (work.done, 2)
+    other = PracticeWork.find(store, visitor.token, library.variant("qwen2.5-0.5b"))
     assert other
     assert (other.draft, other.last, other.newest_attempts) == (None, None, ())
-    assert PracticeWork.find(store, "nobody", "s/1") is None
+    assert PracticeWork.find(store, "nobody", variant) is None
+
+
+@pytest.mark.parametrize("action", [sheet_actions.save, sheet_actions.check, sheet_actions.hand_in])
+def test_what_another_tab_has_saved_meanwhile_counts(class_work: ClassWork, action: Action) -> None:
+    """Its box is stored, shown and marked with those of the form, which was read before; nothing is doubled."""
+    seen = class_work
+    first = SentSheet({**NOTHING, "queries.rows": "1"}, {"queries.rows": Stamp("phone001", 1)}, "phone")
+    perform(sheet_actions.check, seen.sheet.variant, seen, rules_now(seen), first)
+    sent = SentSheet({**NOTHING, "keys.rows": "2"}, {"keys.rows": Stamp("laptop01", 1)}, "laptop")
+    outcome, work = perform(action, seen.sheet.variant, seen, rules_now(seen), sent)
+    typed = {**NOTHING, "queries.rows": "1", "keys.rows": "2"}
+    assert work.draft
+    assert (outcome.answers, work.draft.answers, work.draft.version) == (typed, typed, 2)
+    assert [dict(each.answers) for each in work.newest_attempts] == [
+        *([] if action is sheet_actions.save else [typed]),
+        {**NOTHING, "queries.rows": "1"},
+    ]
+
+
+def test_where_one_attempt_is_left_one_of_two_requests_makes_it(class_work: ClassWork) -> None:
+    """The other is told so, and what it sent is not stored."""
+    plan = replace(class_work.activity.plan, policies=Policies(max_attempts=1))
+    work = replace(class_work, activity=replace(class_work.activity, plan=plan))
+    outcomes = [
+        perform(sheet_actions.check, work.sheet.variant, work, rules_now(work), SentSheet(answers, None, request))[0]
+        for request, answers in (("a", WIDE), ("b", KEY))
+    ]
+    assert [outcome.result for outcome in outcomes] == ["checked", "no-attempts-left"]
+    after = work.read_again()
+    assert after.draft
+    assert (after.attempts, after.draft.answers) == (1, WIDE)

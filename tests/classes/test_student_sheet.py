@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.activities.work import ClassDraft
+from app.activities.work import Draft
 from app.classes.student_sheet import (
     ChosenWorksheet,
     activity_variant,
@@ -40,7 +40,7 @@ def test_a_student_keeps_the_sizes_of_the_first_save(library: Library, store: St
     running = RunningActivity(library, store)
     kim, sizes = running.student(), VariantSizes("llama-13b", 7)
     sheet = student_sheet(library, store, running.activity, kim, 1)
-    store.classwork.save(sheet.key, ClassDraft({"queries.rows": "7"}, 0, sizes))
+    store.classwork.save(sheet.key, Draft({"queries.rows": "7"}, 1, sizes))
     kept = student_sheet(library, store, running.activity, kim, 1)
     assert (kept.sizes, kept.variant.sizes["N"], kept.variant.sizes["d"]) == (sizes, 7, 5120)
     assert kept.key == sheet.key

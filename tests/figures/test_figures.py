@@ -15,10 +15,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.algebra.number_text import format_number
-from app.figures.figure import MIRRORED_SIDES, Arc, Box, Edge, EdgeSide, Figure, Flow, MismatchBracket, Sign, Sketch
+from app.figures.figure import (
+    MIRRORED_SIDES,
+    Arc,
+    Box,
+    Edge,
+    EdgeSide,
+    Figure,
+    Flow,
+    MismatchBracket,
+    Pulled,
+    Sign,
+    Sketch,
+)
 from app.figures.geometry import Point, Rect
 from app.figures.scale import MAX_SIDE_PX, MIN_SIDE_PX, ScaleName
 from app.figures.sheet_figures import draw_figures
+from app.figures.stripes import LEAST_PX
 from app.shapes.table import Blank
 from app.sheets.library import Library
 from app.sheets.variant import Variant
@@ -28,7 +41,7 @@ from tests.helpers.shipped import LIBRARY
 
 LLAMA, GROUPED = LIBRARY.variant("llama-7b"), LIBRARY.variant("qwen2.5-0.5b-grouped")
 SCALES: tuple[ScaleName, ScaleName] = ("root", "true")
-LANE = ("input", "values", "keys", "queries", "scores", "weights", "context", "output")
+LANE = ("input", "queries", "keys", "values", "scores", "weights", "context", "output")
 SIZES = st.one_of(st.integers(1, 300), st.integers(1, 10**18))
 
 
@@ -63,7 +76,7 @@ def as_operand(figure: Figure, tensor: str) -> Box:
 
 
 def by_label(values: Mapping[Blank, int], scale: ScaleName, variant: Variant = LLAMA) -> dict[str, float]:
-    lengths_by_label = lengths(draw_figures(variant, values, scale))
+    lengths_by_label = lengths(draw_figures(variant, values, scale)[-1:])
     assert all(len(several) == 1 for several in lengths_by_label.values()), lengths_by_label
     return {label: next(iter(several)) for label, several in lengths_by_label.items()}
 
@@ -109,7 +122,8 @@ def test_figures_are_finite_and_hold_their_boxes(values: dict[Blank, int], scale
         assert 0 < figure.frame.width < math.inf
         assert 0 < figure.frame.height < math.inf
         for box in figure.boxes:
-            assert min(box.rect.width, box.rect.height) >= MIN_SIDE_PX * 0.999
+            least = LEAST_PX if figure.key == "stripes" else MIN_SIDE_PX
+            assert min(box.rect.width, box.rect.height) >= least * 0.999
             assert figure.frame.holds(box.rect)
         for edge in figure.edges:
             assert all(math.isfinite(end) for end in (*edge.start, *edge.end, *edge.label_at))
@@ -131,10 +145,7 @@ def test_sides_have_what_was_typed_and_nothing_else(data: st.DataObject, scale: 
     variant = data.draw(st.sampled_from([LLAMA, GROUPED]))
     values = data.draw(typed(variant))
     for edge in (edge for figure in draw_figures(variant, values, scale) for edge in figure.edges):
-        if edge.blank in variant.blanks and edge.given:
-            assert edge.blank.tensor == "input"
-            assert edge.blank not in values
-        elif edge.blank in variant.blanks and edge.label:
+        if edge.blank in variant.blanks and edge.label:
             assert edge.label == (format_number(values[edge.blank]) if edge.blank in values else "?")
 
 
@@ -166,16 +177,36 @@ def test_right_answers_leave_no_mismatch(library: Library) -> None:
 
 
 def test_an_empty_sheet_is_drawn_open(library: Library) -> None:
-    """Nothing typed: of the input the sizes that the sheet's text tells; every other box is open and has no number."""
-    variant = library.variant("llama-7b")
-    (figure,) = draw_figures(variant, {})
-    assert {box.tensor for box in figure.boxes if not box.incomplete} == {"input"}
-    assert {edge.label for edge in figure.edges if edge.given} == {"100", "4096"}
-    assert {edge.label for edge in figure.edges if not edge.given} <= {"?", ""}
+    """Nothing typed: every matrix is open, of one size and without a lane, and every number is a question mark."""
+    *_, figure = draw_figures(library.variant("llama-7b"), {})
+    assert all(box.incomplete for box in figure.boxes)
+    assert len({box.rect[2:] for box in figure.boxes}) == 1
+    assert {edge.label for edge in figure.edges} <= {"?", ""}
+    assert figure.flow
+    assert not figure.flow.lanes
     assert not figure.mismatches
-    (untold,) = draw_figures(variant, {}, names_sizes=False)
-    assert all(box.incomplete for box in untold.boxes)
-    assert not any(edge.given for edge in untold.edges)
+
+
+def test_the_lane_is_where_rows_are_known(library: Library) -> None:
+    """Of the input alone, then of the queries too; never behind matrices whose rows are asked."""
+    variant = library.variant("llama-7b")
+    rows = {Blank("input", "rows"): 100}
+    for typed in (rows, rows | {Blank("queries", "rows"): 100}):
+        *_, figure = draw_figures(variant, typed)
+        assert figure.flow
+        known = {blank.tensor for blank in typed}
+        for key in LANE:
+            assert any(lane.holds(in_lane(figure, key).rect) for lane in figure.flow.lanes) == (key in known)
+
+
+def test_captions_come_after_the_first_check(library: Library) -> None:
+    """Before it, none but those about the scale; what the mask hides is said once weights are drawn."""
+    variant = library.variant("llama-7b")
+    *_, drawn = draw_figures(variant, sizes_by_blank(variant), explains=False)
+    *_, explained = draw_figures(variant, sizes_by_blank(variant))
+    *_, empty = draw_figures(variant, {})
+    assert drawn.captions == ()
+    assert len(explained.captions) == len(empty.captions) + 1
 
 
 def test_a_mismatch_is_drawn_and_named_by_what_was_typed(library: Library) -> None:
@@ -199,7 +230,7 @@ def test_an_output_that_cannot_be_added_stands_in_the_outline_of_the_input(libra
     right = sizes_by_blank(variant)
     assert not any(figure.outlines for figure in draw_figures(variant, right))
     wide = Blank("output", "columns")
-    (figure,) = draw_figures(variant, right | {wide: 128})
+    *_, figure = draw_figures(variant, right | {wide: 128})
     (outline,) = figure.outlines
     before, after = in_lane(figure, "input"), in_lane(figure, "output")
     assert (outline.x, outline.y) == (after.rect.x, after.rect.y)
@@ -214,7 +245,7 @@ def test_an_output_that_cannot_be_added_stands_in_the_outline_of_the_input(libra
 def test_queries_and_keys_of_one_width_meet_at_the_corner(library: Library) -> None:
     """Both 128: one whole arc carries the columns of Q over to the rows of Kᵀ."""
     values = {Blank("queries", "columns"): 128, Blank("keys", "columns"): 128}
-    (figure,) = draw_figures(library.variant("llama-7b"), values)
+    *_, figure = draw_figures(library.variant("llama-7b"), values)
     (arc,) = (arc for arc in figure.arcs if arc.products == "scores")
     queries, keys = in_lane(figure, "queries"), as_operand(figure, "keys")
     assert not arc.mismatch
@@ -232,7 +263,7 @@ def test_a_head_is_one_lane_of_tokens(library: Library, key: str) -> None:
     On a sheet whose tokens are columns the same, mirrored.
     """
     variant = library.variant(key)
-    (figure,) = draw_figures(variant, sizes_by_blank(variant))
+    *_, figure = draw_figures(variant, sizes_by_blank(variant))
     mirrored = key.startswith("columns")
 
     def place(box: Box) -> Rect:
@@ -254,9 +285,9 @@ def test_a_head_is_one_lane_of_tokens(library: Library, key: str) -> None:
 def test_a_matrix_with_other_rows_sticks_out_of_the_lane(library: Library) -> None:
     """Queries of 400 rows reach out of a lane of 100, values of 20 don't fill it, and either says so."""
     variant = library.variant("llama-7b")
-    (right,) = draw_figures(variant, sizes_by_blank(variant))
+    *_, right = draw_figures(variant, sizes_by_blank(variant))
     rows = {Blank("queries", "rows"): 400, Blank("values", "rows"): 20}
-    (wrong,) = draw_figures(variant, sizes_by_blank(variant) | rows)
+    *_, wrong = draw_figures(variant, sizes_by_blank(variant) | rows)
     assert right.flow
     assert wrong.flow
     queries, keys, values = (in_lane(wrong, key).rect.height for key in ("queries", "keys", "values"))
@@ -270,14 +301,14 @@ def test_the_product_being_worked_on_is_the_first_that_is_not_answered(library: 
     variant = library.variant("llama-7b")
     right, typed, on = sizes_by_blank(variant), dict[Blank, int](), list[set[str]]()
     for blank in variant.blanks:
-        (figure,) = draw_figures(variant, typed)
+        *_, figure = draw_figures(variant, typed)
         assert figure.flow
         on.append({box.tensor for box in figure.boxes if "on" in figure.flow.states[box.products].split()})
         typed[blank] = right[blank]
     assert on[0] == on[1] == {"input"}
     assert on[2] == {"input", "W_Q", "queries"}
     assert on[9] == {"queries", "keys", "scores"}
-    (whole,) = draw_figures(variant, right)
+    *_, whole = draw_figures(variant, right)
     assert whole.flow
     assert set(whole.flow.states.values()) == {"on done"}
     assert {part.products for parts in (whole.boxes, whole.arcs, whole.signs) for part in parts} <= set(
@@ -356,7 +387,7 @@ def test_the_mirror_image_of_the_mirror_image_is_the_drawing_itself() -> None:
         arcs=(Arc(*ends, True, False),),
         outlines=(part,),
         signs=(Sign("+", ends[0]),),
-        pulled=areas,
+        pulled=(Pulled(areas[0]),),
         brackets=(MismatchBracket(*ends, Point(1.0, 0.0), "1 ≠ 2"),),
         flow=Flow((part,), {"queries": part}, {"queries": edge}),
     )

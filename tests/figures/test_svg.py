@@ -16,7 +16,7 @@ HOSTILE = """</text><script>"'&amp;\u00a0</script>"""
 def test_texts_stand_in_svg_as_they_are_written() -> None:
     """Read back by a parser of XML, no text and no attribute has lost, gained or changed a character."""
     variant = LIBRARY.variant("llama-7b")
-    (figure,) = draw_figures(variant, variant.problem.answers)
+    *_, figure = draw_figures(variant, variant.problem.answers)
     edges = tuple(replace(edge, name=HOSTILE, label=HOSTILE, shown="label") for edge in figure.edges)
     boxes = tuple(replace(box, letter=HOSTILE, rect=Rect(0.0, 0.0, 9999.0, 99.0)) for box in figure.boxes)
     svg = ElementTree.fromstring(figure_svg(replace(figure, edges=edges, boxes=boxes, alt_text=HOSTILE)))  # noqa: S314

@@ -16,11 +16,12 @@ from typing import Any
 import pytest
 import torch
 
-from app.forward.program import program
+from app.forward.program import architecture_of, program
 from app.forward.run import execute
 from app.models.architecture import Architecture
 from app.models.read_config import build_architecture
 from app.settings import PROJECT
+from app.topics.registry import refusal, sizes_for
 from tests.helpers.slow import one_in
 
 LAYER = "attention-layer"
@@ -343,6 +344,61 @@ def test_a_layer_and_its_heads_are_the_attention_of_transformers(case: str) -> N
         torch.testing.assert_close(own["A"], layer["A"][head], rtol=1e-4, atol=1e-5)
         total += own["O"]
     assert relative_error(total, observed.output) < MAX_ERROR
+
+
+@pytest.mark.parametrize("case", one_in(3, CASES))
+def test_split_heads_and_a_decode_step_are_the_same_attention(case: str) -> None:
+    """In three dimensions, for each input of a batch, and for the last token after a cache of the others.
+
+    Only an encoder's last token is left out: it has no cache.
+    """
+    model, config = tiny_model(case, CASES[case])
+    a = build_architecture(config.to_dict())
+    observed = observe(case, model, a)
+    tokens, given = len(observed.output), observed.tensors
+    if refusal("three-dimensions", a, tokens) is None:
+        layer = execute(program(a, tokens, topic="three-dimensions"), given).variables
+        assert relative_error(layer["C_cat"], observed.context) < MAX_ERROR
+        assert relative_error(layer["O"], observed.output) < MAX_ERROR
+        copies = sizes_for("four-dimensions", a, tokens, tokens)["B"]
+        batch = torch.stack([given["X"] / (1 + place) for place in range(copies)])
+        inputs = execute(program(a, tokens, topic="four-dimensions"), given | {"X": batch}).variables
+        for place in range(copies):
+            alone = execute(program(a, tokens, topic=LAYER), given | {"X": batch[place]}).variables
+            assert relative_error(inputs["O"][place], alone["O"]) < MAX_ERROR
+    if refusal("decode-step", a, tokens - 1) is None and not a.encoder_decoder and a.qk_norm != "all-heads":
+        total = given.get("b_O", torch.zeros(a.d)).clone()
+        for head in range(a.H):
+            own = tensors_of_head(given, a, head)
+            total = total + execute(program(a, tokens - 1, head, topic="decode-step"), own).variables["o"][0]
+        assert relative_error(total, observed.output[-1]) < MAX_ERROR
+
+
+@pytest.mark.parametrize("kind", ["t5", "bart", "whisper"])
+def test_cross_attention_is_that_of_transformers(kind: str) -> None:
+    """The decoder's second attention in layer 0, head by head: other tokens ask than answer."""
+    model, config = tiny_model(kind, CASES[kind])
+    a = architecture_of("cross-attention", build_architecture(config.to_dict()))
+    seen: dict[str, Any] = {}
+    name = r"decoder\.block\.0\.layer\.1\.EncDecAttention$|decoder\.layers\.0\.encoder_attn$"
+    attention = next(module for path, module in model.named_modules() if re.search(name, path))
+    inside = {path: module for path, module in attention.named_modules() if path}
+
+    def record(module: Any, given: tuple[torch.Tensor], out: torch.Tensor) -> None:
+        seen[next(path for path, each in inside.items() if each is module)] = (given[0][0], out[0])
+
+    for module in inside.values():
+        module.register_forward_hook(record)
+    with torch.no_grad():
+        model(**random_input(kind), decoder_input_ids=torch.randint(2, WORDS, (1, 7)))
+    modules = {role: next(path for path in NAMES[role] if path in inside) for role in "qkvo"}
+    tensors = {"X": seen[modules["q"]][0], **projections(kind, inside, a)}
+    encoded = seen[modules["k"]][0]
+    total = tensors.get("b_O", torch.zeros(a.d)).expand(7, a.d).clone()
+    for head in range(a.H):
+        lines = program(a, len(encoded), head, topic="cross-attention", decoder_tokens=7)
+        total = total + execute(lines, tensors_of_head(tensors, a, head) | {"E": encoded}).variables["O"]
+    assert relative_error(total, seen[modules["o"]][1]) < MAX_ERROR
 
 
 @pytest.mark.parametrize("key", PUBLISHED)

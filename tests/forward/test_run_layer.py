@@ -257,7 +257,7 @@ def test_a_layer_of_the_largest_model_shows_its_shapes_without_memory() -> None:
     assert time.perf_counter() - began < 5
     assert run.agrees
     assert (run.shapes["keys"], run.shapes["weights"]) == ([131072, 1024], [131072, 131072])
-    assert "A = torch.softmax(S, dim=2)  # (128, 131072, 131072)" in [line.text for line in run.lines]
+    assert "A = torch.softmax(S, dim=-1)  # (128, 131072, 131072)" in [line.text for line in run.lines]
     assert run.needed_bytes > 2 * 128 * 131072**2 * 2
     assert (run.milliseconds, run.peak_bytes, run.row_sums, run.picture) == (None, None, None, None)
 
@@ -339,7 +339,7 @@ def test_a_layer_s_run_is_plain_data_for_json_even_where_scores_overflow() -> No
 def test_a_topic_with_nothing_to_run_is_refused_in_a_sentence() -> None:
     """The sentence says which there are; a head out of range is refused for a layer too."""
     with pytest.raises(ForwardError, match="single-head, bidirectional-head, attention-layer"):
-        run_head(GPT2, 5, topic="decode-step")
+        run_head(GPT2, 5, topic="growth")
     with pytest.raises(ForwardError, match="from 0 to 3"):
         run_head(GPT2, 5, topic=LAYER, head=4)
 

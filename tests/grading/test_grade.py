@@ -54,11 +54,11 @@ def test_a_count_of_zero_is_wrong_and_never_unreadable(worksheet: str) -> None:
 
 
 def test_rows_and_columns_are_two_boxes(library: Library) -> None:
-    """Queries written as 128 × 100 are wrong on both sides: rows come first."""
+    """Queries written as 128 × 100 are wrong on both sides: rows come first. It is one mistake, and costs one box."""
     report = grade(library.variant("llama-7b"), {"queries.rows": "128", "queries.columns": "100"})
     assert {str(blank): mark.kind for blank, mark in report.marks.items() if mark.kind != "empty"} == {
         "queries.rows": "wrong",
-        "queries.columns": "wrong",
+        "queries.columns": "follows",
     }
 
 
@@ -115,7 +115,7 @@ def test_the_report_as_json_has_the_promised_shape(library: Library) -> None:
     """Score, out_of, marks by box with mark, read_as and message, the first broken link and a diagnosis."""
     variant = library.variant("llama-7b")
     report = grade(variant, {"queries.rows": "100", "queries.columns": "4096"}).as_json(variant)
-    assert set(report) == {"score", "out_of", "marks", "first_mismatch", "diagnosis"}
+    assert set(report) == {"score", "out_of", "marks", "mistakes", "first_mismatch", "diagnosis"}
     assert (report["score"], report["out_of"], report["first_mismatch"]) == (1, 14, None)
     marks = report["marks"]
     assert isinstance(marks, dict)
@@ -163,18 +163,22 @@ def test_marks_that_were_given_stand(library: Library) -> None:
     assert marks["input.rows"] == ("wrong", nudge, "100")
     assert marks["keys.columns"] == ("right", "", "4096")
     assert marks["values.columns"][0] == "follows"
-    assert (changed.score, changed.out_of, changed.diagnosis, changed.first_mismatch) == (1.5, 3, None, None)
+    assert (changed.score, changed.out_of, changed.diagnosis, changed.first_mismatch) == (2, 3, None, None)
 
 
 def test_rows_may_have_points_of_their_own(library: Library) -> None:
-    """Of two boxes a row, 3 points each, 0 for the input: a consistent error earns half of its own row's points."""
+    """Of two boxes a row, 3 points each, 0 for the input: of a mistake's boxes, one with the most points is lost."""
     variant = own_sheet(library, rows=["input", "keys", "scores"], row_points={"keys": 3, "input": 0})
     right = {box: str(number) for box, number in variant.key.items()}
     report = grade(variant, right)
     assert (report.score, report.out_of, report.boxes, variant.best_score) == (8, 8, 6, 8)
     report = grade(variant, {**right, "keys.rows": "90", "scores.columns": "90", "input.rows": ""})
     assert report.marks[variant.blanks_by_name["scores.columns"]].kind == "follows"
-    assert (report.score, report.right, report.complete) == (4.5, 3, False)
+    assert (report.score, report.right, report.complete) == (5, 3, False)
+    report = grade(variant, {**right, "keys.rows": "90", "scores.columns": "90", "input.rows": "90"})
+    assert [(str(m.costs), list(map(str, m.others))) for m in report.mistakes] == [
+        ("keys.rows", ["input.rows", "scores.columns"])
+    ]
     assert grade(library.variant("llama-7b"), {}).out_of == len(library.variant("llama-7b").blanks)
 
 

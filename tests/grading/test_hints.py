@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import reduce
@@ -16,21 +16,24 @@ from hypothesis import strategies as st
 
 from app.grading.grade import Report, grade
 from app.grading.hints import HINT_LEVELS, Hint, HintWriter, next_hint_level, write_hint
-from app.handout.answer_key import answer_text
 from app.misconceptions.catalogue import MISCONCEPTIONS
 from app.misconceptions.predictions import expectations
 from app.models.architecture import TokensError
-from app.shapes.table import MATRIX_FIELDS, Blank, Count
+from app.models.read_config import build_architecture
+from app.shapes.table import MATRIX_FIELDS, Blank
 from app.sheets.library import Library
+from app.sheets.reasons import small_case
 from app.sheets.variant import Variant
 from app.sheets.worksheet import Answers, TokensAre
+from app.topics.problem import problem_for
 from app.topics.requirements import TopicError
 from simulation.misconception_students import FilledSheet, misconception_sheets, with_tokens_as_rows
 from tests.helpers.answer_keys import LLAMA
 from tests.helpers.own_sheets import own_sheet
-from tests.helpers.shipped import FIRST_OF_TOPIC, LIBRARY, MODELS
+from tests.helpers.shipped import FIRST_OF_TOPIC, LIBRARY, MODELS, UNLIKE_MODELS
 
 SHEETS = list(map(LIBRARY.variant, LIBRARY.worksheets))
+FEW_MODELS = ("llama-7b", "mistral-7b", "deepseek-v2-lite", "t5-small")
 ON_EACH_SHEET = pytest.mark.parametrize("sheet", SHEETS, ids=lambda sheet: sheet.worksheet.key)
 # What each number of the sheet in letters is in its letters: T tokens, h heads; what is not here is some other product.
 LETTERS = {
@@ -104,8 +107,9 @@ def hinted(variant: Variant, report: Report) -> list[Hint]:
 
 @ON_EACH_SHEET
 def test_no_hint_and_no_nudge_tells_a_right_number(sheet: Variant) -> None:
-    """Whatever the misconception: nothing said before the answers has a right number of the sheet; hints have none at
-    all.
+    """Whatever the misconception: nothing said before the answers has a right number of the sheet.
+
+    Hints have numbers only in a small case, at the last level.
     """
     reports = list(misconception_reports(sheet))
     assert {misconception.key for misconception in MISCONCEPTIONS if sheet.worksheet.topic in misconception.topics} >= {
@@ -114,10 +118,11 @@ def test_no_hint_and_no_nudge_tells_a_right_number(sheet: Variant) -> None:
     assert reports
     for key, report in reports:
         hints = [hint.message for hint in hinted(sheet, report)]
+        assert not [sentence for sentence in hints[:2] if numbers(sentence)], key
         nudges = [mark.message for mark in report.marks.values() if mark.kind in ("wrong", "follows")]
         diagnosed = [report.diagnosis.message] if report.diagnosis else []
         assert not [sentence for sentence in (*hints, *nudges, *diagnosed) if tells(sheet, sentence)], key
-        assert not [sentence for sentence in hints if numbers(sentence)], key
+        assert "A small case: " in hints[2] or not numbers(hints[2]), key
 
 
 def test_what_tells_is_found(library: Library) -> None:
@@ -128,19 +133,24 @@ def test_what_tells_is_found(library: Library) -> None:
     assert tells(library.variant("letters-llama-7b"), "It is as wide as d.")
 
 
+def sheets_of(topic: str, models: Iterable[str], answers: Answers, tokens_are: TokensAre) -> Iterator[Variant]:
+    """The sheet with every row of a topic, for each of the models that have it."""
+    worksheet = FIRST_OF_TOPIC[topic]
+    named = LIBRARY.wording.topics[topic].rows
+    for model in models:
+        if LIBRARY.refusal(worksheet.key, model) is None:
+            shipped = LIBRARY.variant(worksheet.key, model)
+            rows = tuple(key for key in shipped.table.askable if key in named)
+            changed = replace(worksheet, rows=rows, tokens_are=tokens_are, answers=answers)
+            yield replace(shipped, worksheet=changed)
+
+
 def every_relation() -> Iterator[tuple[Variant, Blank, str]]:
     """How the number in a box comes about, for every box of every topic, model, direction of tokens and notation."""
-    for worksheet in FIRST_OF_TOPIC.values():
-        for model in MODELS:
-            if LIBRARY.refusal(worksheet.key, model) is None:
-                shipped = LIBRARY.variant(worksheet.key, model)
-                named = LIBRARY.wording.topics[worksheet.topic].rows
-                rows = tuple(key for key in shipped.table.askable if key in named)
-                for tokens_are, answers in product(get_args(TokensAre), get_args(Answers)):
-                    changed = replace(worksheet, rows=rows, tokens_are=tokens_are, answers=answers)
-                    variant = replace(shipped, worksheet=changed)
-                    writer = HintWriter(variant, Report({}))
-                    yield from ((variant, blank, writer.relation_sentence(blank)) for blank in variant.blanks)
+    for topic, tokens_are, answers in product(FIRST_OF_TOPIC, get_args(TokensAre), get_args(Answers)):
+        for variant in sheets_of(topic, MODELS, answers, tokens_are):
+            writer = HintWriter(variant, Report({}))
+            yield from ((variant, blank, writer.relation_sentence(blank)) for blank in variant.blanks)
 
 
 def test_what_a_hint_says_of_a_box_is_true_of_its_sheet() -> None:
@@ -159,26 +169,62 @@ def test_what_a_hint_says_of_a_box_is_true_of_its_sheet() -> None:
     assert all(len(numbers) == 1 for numbers in constants.values()), constants
 
 
+def facts(message: str) -> set[str]:
+    """The sentences of a hint but the first, which says where to look; of a small case, which numbers it is about."""
+    return {re.sub(r"^.*?”: ", "", sentence) for sentence in re.split(r"(?<=[.?])\s", message)[1:]}
+
+
+@pytest.mark.parametrize("topic", FIRST_OF_TOPIC)
+@pytest.mark.parametrize("answers", get_args(Answers))
+@pytest.mark.parametrize(
+    "models", [FEW_MODELS, pytest.param(UNLIKE_MODELS, marks=pytest.mark.slow)], ids=["few", "all"]
+)
+def test_no_hint_on_a_box_repeats_another(topic: str, answers: Answers, models: Collection[str]) -> None:
+    """For every row of the topic with a model of each kind: the levels have no sentence in common, and the last a step.
+
+    That is a small case, without any right answer of the sheet, or, where there is none, why a tensor has its shape or
+    where to begin with a count.
+    """
+    for variant in sheets_of(topic, models, answers, "rows"):
+        writer = HintWriter(variant, grade(variant, {}))
+        for blank in variant.blanks:
+            messages = [writer.box_hint(blank, (blank,), level).message for level in HINT_LEVELS]
+            said = list(map(facts, messages))
+            assert not said[0] & said[1] | said[0] & said[2] | said[1] & said[2], messages
+            assert said[1], messages
+            assert said[2], messages
+            assert not tells(variant, messages[2]), messages
+
+
 @ON_EACH_SHEET
-def test_the_last_hint_on_a_count_repeats_no_sentence(sheet: Variant) -> None:
-    """How a count comes about is said once; then where to begin, which is true of its formula."""
-    right = {sheet.box(blank): answer_text(sheet, blank) for blank in sheet.blanks}
+def test_what_the_last_hint_says_of_a_count_is_true_of_its_formula(sheet: Variant) -> None:
+    """A single product is one term, and what grows with each token has one N in every term."""
+    writer = HintWriter(sheet, grade(sheet, {}))
     for blank in (blank for blank in sheet.blanks if blank.field == "count"):
-        more = f"7*{sheet.notation.symbol('d')}" if sheet.worksheet.answers == "letters" else "7"
-        report = grade(sheet, {**right, str(blank): f"{right[str(blank)]} + {more}"})
-        if report.diagnosis or report.marks[blank].kind != "wrong":
-            continue
-        related, look = hinted(sheet, report)[1:]
-        before, after = (set(re.split(r"(?<=[.?])\s", hint.message)[1:]) for hint in (related, look))
-        count = sheet.table.askable[blank.tensor]
-        assert not before & after or (isinstance(count, Count) and count.rounds), (str(blank), look.message)
+        message = writer.boxes_to_check((blank,)).message
         expression = sheet.reader.canonical(sheet.expression(blank))
-        if "for a single token first" in look.message:
+        if "for a single token first" in message:
             assert {term.symbols.count("N") for term in expression.terms} == {1}
-        if "single product" in look.message:
+        if "single product" in message:
             assert len(expression.terms) == 1
-        if "single size" in look.message:
+        if "single size" in message:
             assert str(expression) in expression.symbols
+
+
+def test_a_small_case_is_right_with_its_numbers() -> None:
+    """Of a sheet made with those numbers, for the rows of a head: six tokens of twelve numbers, in heads of eight."""
+    small = build_architecture(
+        {"model_type": "llama", "hidden_size": 12, "num_attention_heads": 1, "head_dim": 8, "num_hidden_layers": 1,
+         "intermediate_size": 20, "vocab_size": 50}
+    )  # fmt: skip
+    variant = LIBRARY.variant("llama-7b")
+    truth = problem_for("single-head", small, variant.worksheet.rows, 6)
+    for blank in variant.blanks:
+        case = small_case(variant, blank)
+        assert case is not None
+        assert {truth.sizes[symbol] for symbol in case.sizes} == set(case.sizes.values())
+        shape = truth.table.shapes(truth.sizes)[blank.tensor]
+        assert case.text.rpartition(" = ")[2] == f"{shape[0]} × {shape[1]}"
 
 
 @ON_EACH_SHEET
@@ -216,18 +262,18 @@ def test_hints_on_a_misconception(library: Library) -> None:
     assert hint_messages(variant, LLAMA | {"output.columns": 128}) == [
         library.wording.misconception("no-output-projection", "nudge"),
         library.wording.misconception("no-output-projection", "hint"),
-        "Look again at “Output of this head” (columns). The number of columns of “Output of this head” must equal the "
-        "number of columns of “Input to this head”.",
+        "Look again at “Output of this head” (columns). A small case: with 6 for the number of tokens, 12 for the "
+        "embedding dimension and 8 for the head dimension, “Output of this head” would be (6 × 8) · (8 × 12) = 6 × 12. "
+        "The number of columns of “Output of this head” must equal the number of columns of “Input to this head”.",
     ]
 
 
 def test_a_hint_leaves_out_what_follows(library: Library) -> None:
     """Scores as wide as a head, and weights after them: the scores are to be looked at, not the weights."""
     variant = library.variant("llama-7b")
-    assert hint_messages(variant, LLAMA | {"scores.columns": 128, "weights.columns": 128})[2] == (
-        "Look again at “Attention scores” (columns). "
-        "The number of columns of “Attention scores” must equal the number of rows of “Keys”."
-    )
+    look = hint_messages(variant, LLAMA | {"scores.columns": 128, "weights.columns": 128})[2]
+    assert look.startswith("Look again at “Attention scores” (columns). ")
+    assert look.endswith("The number of columns of “Attention scores” must equal the number of rows of “Keys”.")
 
 
 def hints_of(variant: Variant, answers: Mapping[str, object]) -> list[Hint]:
@@ -345,15 +391,15 @@ MADE = list(all_sheets())
 
 def boxes_to_equal(variant: Variant, message: str) -> list[Blank]:
     """The boxes that a hint says another one must equal: their rows' names are unlike on these sheets."""
-    names = {f"the number of {field} of “{row.name}”": Blank(row.key, field) for row in variant.rows
+    boxes = {f"the number of {field} of “{row.name}”": f"{row.key}.{field}" for row in variant.rows
              for field in MATRIX_FIELDS}  # fmt: skip
-    return [box for name, box in names.items() if name in message.partition(" must equal ")[2]]
+    return [variant.blanks_by_name[box] for name, box in boxes.items() if name in message.partition(" must equal ")[2]]
 
 
 @settings(max_examples=300, deadline=None)
 @given(st.data())
 def test_whatever_is_typed_no_hint_tells(data: st.DataObject) -> None:
-    """Numbers that are right somewhere on the sheet, in any box: hints without a digit, none where all is right.
+    """Numbers that are right somewhere on the sheet, in any box: no hint has one, and there is none where all is right.
 
     A box that another one must equal is always right.
     """
@@ -362,7 +408,8 @@ def test_whatever_is_typed_no_hint_tells(data: st.DataObject) -> None:
     report = grade(variant, data.draw(st.fixed_dictionaries({}, optional=dict.fromkeys(variant.blanks_by_name, sizes))))
     for found in (write_hint(variant, report, level) for level in HINT_LEVELS):
         assert (found is None) == (not report.has_readable_answer or report.right == report.out_of)
-        assert found is None or not numbers(found.message)
+        assert found is None or not tells(variant, found.message)
+        assert found is None or not numbers(found.message) or "A small case: " in found.message
         assert found is None or set(found.blanks) <= set(variant.blanks)
         for box in boxes_to_equal(variant, found.message if found else ""):
             assert report.marks[box].kind == "right"

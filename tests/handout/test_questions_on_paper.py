@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from app.handout.document import handout_documents
@@ -9,6 +11,7 @@ from app.handout.options import HandoutOptions
 from app.handout.sheet_plan import plan_sheets
 from app.handout.typst_renderer import TypstRenderer
 from app.sheets.library import Library
+from app.sheets.sheet_json import variant_json
 from app.sheets.worksheet import OpenQuestion
 from tests.helpers.open_questions import HEADS, WHY, asking
 from tests.helpers.printed import Printed, read_pdf
@@ -48,3 +51,18 @@ def test_a_sheet_without_questions_is_printed_as_before(library: Library) -> Non
         TypstRenderer().render_handout(handout_documents(options, plan_sheets(library, options, ()), {}, ""))
     )
     assert "own words" not in page.text
+
+
+def test_model_answers_are_on_the_key_alone(library: Library) -> None:
+    """Below the table of each key, formulas typeset; no student's sheet and no page of a sheet has any."""
+    answered = replace(WHY, model_answer="Its *columns* are $d_h$ wide.")
+    asked = asking(library, answered, HEADS)
+    for key in ("none", "with", "only"):
+        options = HandoutOptions(worksheet="llama-7b", sheets=1, key=key).check_back({})
+        pages = read_pdf(
+            TypstRenderer().render_handout(handout_documents(options, plan_sheets(asked, options, ()), {}, ""))
+        )
+        has_answer = ["Its columns are dh wide" in " ".join(page.text.split()) for page in pages]
+        assert has_answer == {"none": [False], "with": [False, True], "only": [True]}[key]
+    assert "columns are" not in repr(variant_json(asked.variant("llama-7b")))
+    assert all(question.model_answer for sheet in library.worksheets.values() for question in sheet.questions)

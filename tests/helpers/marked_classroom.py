@@ -8,13 +8,13 @@ from dataclasses import replace
 
 from fastapi import FastAPI
 
-from app.activities.work import ClassDraft
 from app.classes.student_sheet import freeze, student_sheet
 from app.grading.grade import grade
-from app.store import ClassAttempt, Graded, Policies, Student
+from app.store import Attempt, Graded, Policies, Student
 from tests.helpers.anonymous_tickets import close_and_mix
 from tests.helpers.html_page import Page
 from tests.helpers.school import Classroom
+from tests.helpers.stored_class import record
 
 _numbers = itertools.count(1)  # of drafts and forms, so that none is taken for another
 
@@ -30,7 +30,7 @@ class MarkedClassroom(Classroom):
         mistaken = replace(item, worksheet={**item.worksheet, "tokens_are": "columns", "rows": asked})
         self.store.activities.revise(self.activity, replace(content, items=(mistaken,)))
 
-    def hand_in(self, student: Student, answers: Mapping[str, str], number: int = 0) -> ClassAttempt:
+    def hand_in(self, student: Student, answers: Mapping[str, str], number: int = 0) -> Attempt:
         """Grade and store a submission as the student's page would; `number` counts the activity's sheets from 0."""
         activity = self.school.reload(self.activity)
         services = self.school.services
@@ -39,9 +39,7 @@ class MarkedClassroom(Classroom):
         misconceptions = (report.diagnosis.key,) if report.diagnosis else ()
         marks = {str(blank): mark.kind for blank, mark in report.marks.items()}
         graded = Graded(marks, misconceptions, report.score, report.out_of)
-        draft = ClassDraft(answers, next(_numbers), sheet.sizes)
-        record = self.school.store.classwork.record
-        return record(sheet.key, f"form-{draft.version}", draft, graded, handed_in=True).attempt
+        return record(self.school.store, sheet.key, answers, graded, sizes=sheet.sizes)
 
     def change_follow_share(self, follow_share: float) -> None:
         """The instructor changes what a blank is worth that follows from an earlier mistake."""

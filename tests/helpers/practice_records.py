@@ -32,6 +32,7 @@ records = st.builds(
     STARTS,
     st.sampled_from([*LEVELS, "", "nonsense"]),
     st.booleans(),
+    st.booleans(),
     st.lists(results, max_size=12).map(tuple),
     st.lists(st.sampled_from([*LEVELS, "nonsense"]), max_size=len(LEVELS), unique=True).map(tuple),
 )

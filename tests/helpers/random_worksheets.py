@@ -45,7 +45,10 @@ def random_settings(library: Library, seed: int) -> dict[str, Any]:
         "row_names": {row: text_of(random) for row in random.sample(rows, random.randint(1, len(rows)))},
         "row_hints": {row: text_of(random) for row in random.sample(asked, random.randint(1, len(asked)))},
         "row_points": {asked[0]: random.randint(1, 10), **{row: random.randint(0, 10) for row in asked[1:]}},
-        "questions": [{"text": f"{number} {text_of(random)}"} for number in range(random.randint(1, 10))],
+        "questions": [
+            {"text": f"{number} {text_of(random)}", "model_answer": f"{number} *rows*\n\n$d_h$"}
+            for number in range(random.randint(1, 10))
+        ],
         "misconceptions": [_misconception(random, number, boxes) for number in range(random.randint(1, 10))],
         **{name: random.random() < 0.5 for name in ("show_hints", "show_drawing", "show_mismatches")},
         **{name: paragraphs(random) for name in ("introduction", "own_assumptions", "footnote")},

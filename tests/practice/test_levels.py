@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import statistics
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -33,11 +32,11 @@ def answers(variant: Variant) -> tuple[str, ...]:
 
 
 def test_every_topic_has_its_place_and_prerequisites_stand_before_it() -> None:
-    """In numbers and in letters; latent attention comes after grouped queries and decode."""
+    """The whole model comes early, and latent attention after grouped queries and decode."""
     order = [spec.key for spec in LEVELS]
     assert order == list(dict.fromkeys(order))
-    for key in TOPICS:
-        assert {key, f"{key}-letters"} <= set(order)
+    assert set(TOPICS) <= set(order)
+    assert order.index("whole-model") < 3
     for key, before in BEFORE.items():
         assert all(order.index(each) < order.index(key) for each in before), key
     assert {"attention-layer", "decode-step"} <= BEFORE["attention-layer-latent"]
@@ -45,7 +44,7 @@ def test_every_topic_has_its_place_and_prerequisites_stand_before_it() -> None:
 
 def test_every_step_asks_for_rows_that_a_worksheet_of_its_level_has() -> None:
     """None is left out of the shipped library for want of rows, and each is shorter than the sheet it is cut from."""
-    for level in practice_levels(LIBRARY):
+    for level in (*practice_levels(LIBRARY), *practice_levels(LIBRARY, in_letters=True)):
         spec = next(spec for spec in LEVELS if spec.key == level.key)
         assert len(level.steps) == len(spec.steps), level.key
         sheets = [LIBRARY.worksheet(key) for step in level.steps for key in step.worksheets]
@@ -119,16 +118,37 @@ def test_beginners_reach_the_decode_step_within_120_boxes() -> None:
     assert statistics.median(boxes) <= 80
 
 
-def test_no_level_asks_twice_for_the_same_answers() -> None:
+@pytest.mark.parametrize("in_letters", [False, True])
+def test_no_level_asks_twice_for_the_same_answers(in_letters: bool) -> None:
     """On the way of a student who is always right, from the first sheet to the last level."""
-    record, way = PracticeRecord(2), list[tuple[str, tuple[str, ...]]]()
+    record, way = PracticeRecord(2, in_letters=in_letters), list[tuple[str, tuple[str, ...]]]()
     while not Practice(LIBRARY, record).all_passed:
         coming = Practice(LIBRARY, record).coming
         way.append((coming.level.key, answers(coming.variant)))
         record = record_result(LIBRARY, record, SheetResult(coming.variant.code, True))
     assert len(set(way)) == len(way)
-    letters = [sheet for level, sheet in way if level.endswith("-letters")]
-    assert all(one != other for one, other in pairwise(letters))
+
+
+def test_symbols_are_an_option_of_every_level() -> None:
+    """Each level has sheets of both kinds; with symbols it deals those, and numbers only where a step has no other."""
+    numbers, letters = practice_levels(LIBRARY), practice_levels(LIBRARY, in_letters=True)
+    assert [level.key for level in numbers] == [level.key for level in letters]
+    for one, other in zip(numbers, letters, strict=True):
+        assert one.has_both_kinds
+        assert {LIBRARY.worksheet(key).answers for key in one.dealt} == {"numbers"}
+        assert {LIBRARY.worksheet(key).answers for key in other.dealt} == {"letters"}
+        assert "letters" in {LIBRARY.worksheet(key).answers for step in other.steps for key in step.worksheets}
+    of_numbers = {key: sheet for key, sheet in LIBRARY.worksheets.items() if sheet.answers == "numbers"}
+    without = practice_levels(Library(of_numbers, LIBRARY.models, LIBRARY.wording), in_letters=True)
+    assert [(level.dealt, level.has_both_kinds) for level in without] == [(level.dealt, False) for level in numbers]
+
+
+def test_a_level_of_images_and_sound_begins_with_counting_their_tokens() -> None:
+    """What is new about it: the number of tokens is worked out."""
+    level = next(each for each in practice_levels(LIBRARY) if each.key == "bidirectional-head")
+    first = [LIBRARY.seeded(key, 1) for key in level.steps[0].worksheets]
+    assert {variant.architecture.input for variant in first} == {"image", "sound"}
+    assert all("queries.rows" in variant.problem.blanks_by_name for variant in first)
 
 
 def test_a_library_without_a_level_asks_for_what_that_one_comes_after() -> None:

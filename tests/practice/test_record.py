@@ -35,7 +35,7 @@ garbage = st.recursive(
 @given(
     st.text()
     | garbage.map(json.dumps)
-    | st.tuples(STARTS, STARTS, garbage, st.booleans(), garbage, garbage).map(json.dumps)
+    | st.tuples(STARTS, STARTS, garbage, st.booleans(), st.booleans(), garbage, garbage).map(json.dumps)
 )
 def test_a_forged_record_is_refused_in_words_or_gives_a_sheet(text: str) -> None:
     """No text does anything else."""
@@ -49,7 +49,9 @@ def test_a_forged_record_is_refused_in_words_or_gives_a_sheet(text: str) -> None
     assert next_sheet(LIBRARY, record).variant.blanks
 
 
-@pytest.mark.parametrize("text", ["[" * 5000, "1" * 20_000, '[1,0,"",false,[1e999],[]]', '[true,0,"",false,[],[]]'])
+@pytest.mark.parametrize(
+    "text", ["[" * 5000, "1" * 20_000, '[1,0,"",false,false,[1e999],[]]', '[true,0,"",false,false,[],[]]']
+)
 def test_a_record_beyond_all_bounds_is_refused(text: str) -> None:
     """Too deep, too long, or of numbers that are none."""
     with pytest.raises(RecordError):

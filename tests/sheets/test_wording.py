@@ -21,8 +21,9 @@ from app.models.architecture import NormKind
 from app.models.families import FAMILIES
 from app.settings import PROJECT
 from app.shapes.operation import Relation
-from app.shapes.table import Blank, TensorTable
+from app.shapes.table import Blank, Tensor, TensorTable
 from app.sheets.library import Library
+from app.sheets.reasons import sentence_of
 from app.sheets.sheet_text import sentence_forms
 from app.sheets.wording import MisconceptionText, SheetSection, Wording, WordingPart
 from app.sheets.wording_files import read_wording
@@ -79,6 +80,13 @@ def hints_of_rows() -> set[str]:
     return {entry.hint for table in tables for entry in table.askable.values() if entry.hint}
 
 
+def reasons_of_operations() -> set[str]:
+    """The keys of the reasons of all tensors that an operation makes and a sheet can ask for."""
+    tables = set[TensorTable]().union(*map(tables_of, TOPICS))
+    entries = (entry for table in tables for entry in table.askable.values() if isinstance(entry, Tensor))
+    return {sentence_of(each.made_by, len(each.shape) > 2) for each in entries if each.made_by}
+
+
 def known_keys(wording: Wording) -> Mapping[str, Collection[str]]:
     """The keys of expressions that the code alone doesn't tell; see `Keys`."""
     known: dict[str, Collection[str]] = {
@@ -87,6 +95,8 @@ def known_keys(wording: Wording) -> Mapping[str, Collection[str]]:
         "grade: near_miss(variant, blank, typed, text)": get_args(NearMiss),
         "hints: operation.relation": get_args(Relation),
         **dict.fromkeys(("hints: entry.hint", "hints: count.hint"), hints_of_rows()),
+        "reasons: key": wording.sheets["reasons"].keys() & set[str]().union(*(topic.rows for topic in TOPICS.values())),
+        "reasons: sentence_of(operation, is_batched)": reasons_of_operations(),
         "parameter_inventory: _TABLES[spec.part]": ("token-embedding", "position-table", "type-table"),
         "parameter_inventory: a.norm": get_args(NormKind),
         "parameter_inventory: letter": "qkvo",
@@ -149,6 +159,7 @@ def unused_or_missing(wording: Wording) -> Iterator[str]:
         "formulas-with-tokens-as-columns": phrases,
         **dict.fromkeys(("symbol-names", "stated-sizes"), SIZE_KEYS),
         "axis-names": set[str]().union(*map(sizes_asked, TOPICS)),
+        "row-things": {key for topic in TOPICS for table in tables_of(topic) for key in table.by_key},
     }
     for name, sentences in wording.sheets.items():
         asked[name] |= sentences.keys() & optional.get(name, set())
@@ -161,6 +172,11 @@ def unused_or_missing(wording: Wording) -> Iterator[str]:
         for names_of, names in (("symbol-names", words.symbol_names), ("stated-sizes", words.stated_sizes)):
             yield from (f"{topic}.{names_of}.{symbol}" for symbol in names.keys() - TOPICS[topic].symbols)
         yield from (f"{topic}.axis-names.{size}" for size in words.axis_names.keys() - sizes_asked(topic))
+        counts = {f"{topic}.reasons.{count.key}" for table in tables_of(topic) for count in table.counts}
+        yield from counts - {f"{topic}.reasons.{key}" for key in words.reasons}
+        yield from (f"{topic}.reasons.{key}" for key in words.reasons.keys() - TOPICS[topic].rows)
+        tensors = {key for table in tables_of(topic) for key in table.by_key}
+        yield from (f"{topic}.row-things.{key}" for key in words.row_things.keys() - tensors)
         figures = figures_asked(topic)
         missing = figures - words.figures.keys() - wording.figures.keys()
         yield from (f"{topic}.figures.{key}" for key in missing | (words.figures.keys() - figures))
@@ -211,7 +227,7 @@ REFUSED = [
     ("misconceptions/mask.toml", "[mask-forgotten]", "[mask-forgoten]", "mask-forgoten"),
     ("sheets.toml", "[hints]", "[hint]", "hint"),
     ("sheets.toml", "length-one =", "lenght-one =", "axes.rows.lenght-one"),
-    ("glossary.toml", "term =", "trem =", "token.term"),
+    ("glossary.toml", "term =", "trem =", "shape.term"),
     ("sample-course.toml", "course =", "curse =", "course"),
 ]  # fmt: skip
 
@@ -239,6 +255,8 @@ UNUSED = [
     ("topics/costs.toml", "[nudges]", '[axis-names]\nQ = "queries"\n\n[nudges]', "costs.axis-names.Q"),
     ("topics/costs.toml", "[description]", '[description]\nno-part = "Nothing."', "costs.description.no-part"),
     ("topics/costs.toml", "[nudges]", '[nudges]\n"each.rows" = "How many?"', "costs.nudges.each.rows"),
+    ("topics/costs.toml", "[reasons]", '[reasons]\nno-row = "Nothing."', "costs.reasons.no-row"),
+    ("topics/costs.toml", "[reasons]", '[row-things]\nno-tensor = "thing"\n\n[reasons]', "costs.row-things.no-tensor"),
     ("topics/costs.toml", "[nudges]", '[figures.flow-2]\ntitle = "A"\ncaption = "B"\n[nudges]', "costs.figures.flow-2"),
     *(
         ("sheets.toml", f"\n[{section}]\n", f'\n[{section}]\nnothing-asks = "Nothing."\n', f"{section}.nothing-asks")
@@ -275,7 +293,7 @@ def test_a_sentence_that_is_missing_is_found(folder: Path) -> None:
         assert count == 1
         path.write_text(text, encoding="utf-8")
     gone |= {"costs.nudges.each.count", "costs.description.work", "decode-step.figures.new-token"}
-    optional = {"symbol-names", "stated-sizes", "formulas-with-tokens-as-columns", "axis-names"}
+    optional = {"symbol-names", "stated-sizes", "formulas-with-tokens-as-columns", "axis-names", "row-things"}
     found = {*unused_or_missing(read_wording(folder, "en"))}
     assert {each for each in gone if each.partition(".")[0] not in optional} - found == set()
 

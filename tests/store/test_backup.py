@@ -26,14 +26,15 @@ from app.store.database import migration_transaction, open_engine
 from app.store.tables import (
     PASSING_TABLES,
     activities,
+    attempts,
     audit_log,
-    class_attempts,
     courses,
     metadata,
     students,
     visitors,
 )
 
+STUDENT_WORK = {"student_id": "students", "activity_id": "activities"}
 Rows = dict[str, list[tuple[Any, ...]]]
 
 
@@ -76,8 +77,15 @@ def allowed(chance: random.Random, table: sa.Table, row: dict[str, Any], there: 
         fit["course_id"] = None if row["teacher_id"] else there["courses"][0][0]
     if table.name == "grade_changes":
         fit["points"] = chance.random() if fit["kind"] == "points" else None
-    if table.name == "class_attempts":
-        _id, fit["activity_id"], fit["revision"], *_ = chance.choice(there["revisions"])
+    if table.name in ("drafts", "attempts"):  # a visitor's, or a student's in an activity
+        in_class = {name: chance.choice(there[kind])[0] for name, kind in STUDENT_WORK.items()}
+        if table.name == "attempts":
+            in_class["sheet_number"], in_class["activity_id"], in_class["revision"], *_ = chance.choice(
+                there["revisions"]
+            )
+        visitor_id = chance.choice(there["visitors"])[0] if chance.random() < 0.5 else None
+        fit |= {"visitor_id": visitor_id} | (dict.fromkeys(in_class) if visitor_id else in_class)
+    if table.name == "attempts":
         fit["score"] = chance.random() * row["out_of"]
     return fit
 
@@ -353,7 +361,7 @@ def test_a_table_made_anew_by_a_migration_keeps_what_refers_to_it(store: Store) 
         with operations.batch_alter_table("courses", recreate="auto") as batch:
             batch.alter_column("title", type_=sa.String(300))
     assert everything(store) == before
-    assert all(before[table.name] for table in (courses, students, activities, class_attempts, audit_log))
+    assert all(before[table.name] for table in (courses, students, activities, attempts, audit_log))
     with store.engine.begin() as connection, pytest.raises(sa.exc.IntegrityError):
         connection.execute(sa.insert(students).values(course_id=10, name="x", created_at=datetime.now(UTC)))
 

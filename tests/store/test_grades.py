@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from app.activities.work import ClassDraft
 from app.store import Activity, Plan, Store, Student, Teacher
-from tests.helpers.stored_class import CONTENT, HALF, LLAMA, enrol_student, key, teacher
+from tests.helpers.stored_class import CONTENT, HALF, enrol_student, key, record, teacher
 
 
 def activity_of(store: Store) -> tuple[Activity, Student, Teacher]:
@@ -25,8 +24,7 @@ def test_scores_are_those_of_the_last_attempts(store: Store) -> None:
     for number, (student, of, score) in enumerate(
         ((kim, activity, 1), (kim, activity, 0), (lou, activity, 2), (kim, other, 2))
     ):
-        marks, draft = replace(HALF, score=score), ClassDraft({}, 1, LLAMA)
-        store.classwork.record(key(student, of), str(number), draft, marks, handed_in=True)
+        record(store, key(student, of), {}, replace(HALF, score=score), client_id=str(number))
 
     def scores(ids: list[int], student_id: int | None = None) -> list[tuple[int, float]]:
         return sorted((each.student_id, each.score) for each in store.grades.last_scores(ids, student_id))

@@ -9,18 +9,19 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from app.store import PracticeDraft, Store, housekeeping
+from app.store import PracticeSheetKey, Store, VariantSizes, housekeeping
 from app.store.housekeeping import MODEL_RETENTION, PRACTICE_RETENTION, delete_expired
 from app.store.limits import STATEMENT_LIMIT_S
 from app.store.queries import utc_now
-from app.store.tables import models, practice_drafts, runs, sessions
+from app.store.tables import drafts, models, runs, sessions
+from tests.helpers.stored_class import save
 
 
 def test_models_go_when_nothing_uses_them(store: Store) -> None:
     """Not while they are opened, and not while a visitor's sheet has their key."""
     forgotten, opened, on_a_sheet, new = (store.keep_model("M", {"n": number}, "pasted").key for number in range(4))
     visitor = store.add_visitor()
-    store.save_draft(visitor, f"llama-7b/{on_a_sheet}/100", PracticeDraft({}, 0))
+    save(store, PracticeSheetKey(visitor.id, f"llama-7b/{on_a_sheet}/100"), {}, sizes=VariantSizes(on_a_sheet, 100))
     old = utc_now() - MODEL_RETENTION - timedelta(days=1)
     with store.engine.begin() as connection:
         connection.execute(sa.update(models).where(models.c.key != new).values(created_at=old, used_at=old))
@@ -31,16 +32,16 @@ def test_models_go_when_nothing_uses_them(store: Store) -> None:
 
 
 def test_everything_expired_goes_in_parts(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A few rows in each transaction, so that saves go on meanwhile; drafts, which have two keys, as well."""
+    """A few rows in each transaction, so that saves go on meanwhile."""
     monkeypatch.setattr(housekeeping, "ROWS_AT_A_TIME", 3)
     monkeypatch.setattr(housekeeping, "PAUSE_S", 0)
     expire_runs(store, 10)
     visitor, longer_ago = store.add_visitor(), utc_now() - PRACTICE_RETENTION - timedelta(days=1)
     for number in range(4):
-        store.save_draft(visitor, f"sheet {number}", PracticeDraft({}, 0))
+        save(store, PracticeSheetKey(visitor.id, f"sheet {number}"), {})
     with store.engine.begin() as connection:
-        old = practice_drafts.c.sheet_key != "sheet 0"
-        connection.execute(sa.update(practice_drafts).where(old).values(saved_at=longer_ago))
+        old = drafts.c.sheet_key != "sheet 0"
+        connection.execute(sa.update(drafts).where(old).values(saved_at=longer_ago))
     counts = list[int]()
     sa.event.listen(store.single_engine, "after_cursor_execute", lambda _c, cursor, statement, *_: (
         counts.append(cursor.rowcount) if statement.startswith("DELETE") else None))  # fmt: skip
@@ -85,6 +86,6 @@ def test_no_statement_is_cut_short(new_postgres_database: str, tmp_path: Path) -
 def expire_runs(store: Store, count: int) -> None:
     """Add runs that were made more than a week ago."""
     for _ in range(count):
-        store.add_run({}, {})
+        store.add_run(store.new_run({}, {}))
     with store.engine.begin() as connection:
         connection.execute(sa.update(runs).values(created_at=utc_now() - timedelta(days=8)))

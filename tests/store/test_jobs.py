@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
-from app.machine.jobs import Job, JobLimits
+import pytest
+
+from app.machine.jobs import Job, JobLimits, JobRefusedError
 from app.machine.work_queue import Client
 from app.store import Store
 from app.store.jobs import GIVES_WAY_AFTER, JOB_RETENTION, MAX_ATTEMPTS, PIECE_BYTES, SILENT_AFTER
@@ -15,7 +18,7 @@ MEMBER, VISITOR = Client("teacher 1"), Client("192.0.2.1", is_member=False)
 
 
 def add(store: Store, key: str, client: Client = MEMBER) -> Job:
-    """Queue a handout."""
+    """Queue a handout; in an empty queue, it is started."""
     return store.jobs.add("handout", client, LIMITS, "request", key, None, {}, {"size": 1})
 
 
@@ -38,21 +41,63 @@ def pass_time(clock: Clock, time: timedelta) -> None:
 
 
 def test_members_come_first_and_one_job_is_at_work(store: Store) -> None:
-    """Then whoever came first; another kind of job has a queue of its own."""
-    for key, client in (("v", VISITOR), ("a", MEMBER), ("b", MEMBER)):
-        add(store, key, client)
-    assert [found(store, key).before for key in ("a", "b", "v")] == [0, 1, 2]
-    assert started(store).key == "a"
+    """Then whoever came first; another kind of job has a queue of its own, and a job says its place as it is added."""
+    first = add(store, "first", VISITOR)
+    added = [add(store, key, client) for key, client in (("v", VISITOR), ("a", MEMBER), ("b", MEMBER))]
+    assert (first.is_working, [job.before for job in added]) == (True, [1, 1, 2])
+    assert [found(store, key).before for key in ("a", "b", "v")] == [1, 2, 3]
+    assert store.jobs.claim("handout") is None
+    store.jobs.finish(first, "ready")
+    claimed = started(store)
+    assert (claimed, claimed.is_working) == (found(store, "a"), True)
     assert store.jobs.claim("handout") is None
     assert store.jobs.claim("run") is None
     assert [found(store, key).before for key in ("b", "v")] == [1, 2]
     assert (store.jobs.count("handout"), store.jobs.count("run")) == (3, 0)
 
 
+def test_a_job_is_started_as_it_is_added_to_an_empty_queue(store: Store) -> None:
+    """With what belongs to it, in the same transaction; where that fails, or the job is refused, neither is stored."""
+
+    def add_with_run(run_id: str, limits: JobLimits = LIMITS, divisor: int = 1) -> Job:
+        run = replace(store.new_run({}, {}), id=run_id)
+        along = lambda: (store.add_run(run), 1 / divisor)  # noqa: E731
+        return store.jobs.add("run", MEMBER, limits, "request", run_id, None, {}, {}, along)
+
+    job = add_with_run("a")
+    assert job == found(store, "a")
+    assert (job.is_working, job.attempt, store.jobs.claim("run")) == (True, 1, None)
+    with pytest.raises(JobRefusedError):
+        add_with_run("b", replace(LIMITS, total=1))
+    with pytest.raises(ZeroDivisionError):
+        add_with_run("c", divisor=0)
+    assert [store.find_run(run_id) is None for run_id in "abc"] == [False, True, True]
+    assert [store.jobs.find(key) is None for key in "abc"] == [False, True, True]
+
+
+def test_a_result_kept_elsewhere_is_stored_with_the_end_of_its_job(store: Store) -> None:
+    """Both or neither; that of a job that was cancelled meanwhile is not stored."""
+    run = store.add_run(store.new_run({}, {}))
+
+    def finish(job: Job, result: int) -> None:
+        keep = lambda: (store.finish_run(run.id, {"result": result}), 1 / result)  # noqa: E731
+        store.jobs.finish(job, "ready", result=keep)
+
+    job = add(store, "a")
+    with pytest.raises(ZeroDivisionError):
+        finish(job, 0)
+    assert (found(store, "a").ending, store.find_run(run.id)) == (None, run)
+    finish(job, 7)
+    stored = store.find_run(run.id)
+    assert (found(store, "a").ending, stored and stored.result) == ("ready", {"result": 7})
+    store.jobs.cancel(cancelled := add(store, "b"))
+    finish(cancelled, 8)
+    assert store.find_run(run.id) == stored
+
+
 def test_a_silent_job_starts_again_until_it_is_lost(store: Store, clock: Clock) -> None:
     """A sign of life keeps it going; the start that was overtaken can change nothing any more."""
-    add(store, "a")
-    first = started(store)
+    first = add(store, "a")
     pass_time(clock, SILENT_AFTER / 2)
     assert store.jobs.beat(first, 1, 4)
     pass_time(clock, SILENT_AFTER / 2)
@@ -73,8 +118,7 @@ def test_a_silent_job_starts_again_until_it_is_lost(store: Store, clock: Clock) 
 
 def test_a_visitors_job_gives_way_once_a_member_has_waited(store: Store, clock: Clock) -> None:
     """Put back, it waits behind the member, and its start does not count."""
-    add(store, "v", VISITOR)
-    job = started(store)
+    job = add(store, "v", VISITOR)
     add(store, "a")
     assert not store.jobs.must_give_way(job)
     pass_time(clock, GIVES_WAY_AFTER)
@@ -85,8 +129,7 @@ def test_a_visitors_job_gives_way_once_a_member_has_waited(store: Store, clock: 
 
 def test_a_result_is_kept_whole_for_an_hour(store: Store, clock: Clock) -> None:
     """In pieces of a megabyte; a job that waits stays."""
-    add(store, "a")
-    job, result = started(store), bytes(range(251)) * (2 * PIECE_BYTES // 250)
+    job, result = add(store, "a"), bytes(range(251)) * (2 * PIECE_BYTES // 250)
     store.jobs.finish(job, "ready", result=result)
     assert store.jobs.result(found(store, "a")) == result
     add(store, "b")
@@ -99,12 +142,10 @@ def test_a_result_is_kept_whole_for_an_hour(store: Store, clock: Clock) -> None:
 
 def test_a_cancelled_job_is_not_started_or_finished(store: Store) -> None:
     """Whether it waits or is at work, which a beat tells its process."""
-    job = add(store, "waits")
-    store.jobs.cancel(job)
-    assert store.jobs.claim("handout") is None
-    add(store, "works")
-    working = started(store)
+    working, waiting = add(store, "works"), add(store, "waits")
+    store.jobs.cancel(waiting)
     store.jobs.cancel(working)
+    assert store.jobs.claim("handout") is None
     assert not store.jobs.beat(working, 1, 4)
     store.jobs.finish(working, "ready", result=b"late")
     assert found(store, "works").ending == "cancelled"

@@ -14,8 +14,8 @@ import pytest
 import sqlalchemy as sa
 
 from app.classes.student_sheet import freeze, student_sheet
-from app.store import ClassDraft, Plan, Store
-from app.store.tables import class_attempts, class_drafts
+from app.store import Draft, Plan, Store
+from app.store.tables import attempts, drafts
 from simulation.class_students import ClassStudent, Timings, find_losses
 from simulation.lesson import Lesson, add_teacher, open_lesson
 from simulation.scenarios import join_all, work_while_server_dies
@@ -109,10 +109,10 @@ def test_the_check_finds_what_is_lost_doubled_or_changed(lesson: Lesson, class_:
     ids = {student.name: student.id for student in store.roster.students(course)}
     first, second, third = (ids[student.name] for student in class_[:3])
     with store.engine.begin() as connection:
-        connection.execute(sa.update(class_drafts).where(class_drafts.c.student_id == first).values(stamps={}))
-        row = connection.execute(sa.select(class_attempts).where(class_attempts.c.student_id == second)).one()
-        connection.execute(sa.insert(class_attempts).values({**row._mapping, "id": None, "client_id": "another"}))
-        connection.execute(sa.update(class_drafts).where(class_drafts.c.student_id == third).values(answers={}))
+        connection.execute(sa.update(drafts).where(drafts.c.student_id == first).values(stamps={}))
+        row = connection.execute(sa.select(attempts).where(attempts.c.student_id == second)).one()
+        connection.execute(sa.insert(attempts).values({**row._mapping, "id": None, "client_id": "another"}))
+        connection.execute(sa.update(drafts).where(drafts.c.student_id == third).values(answers={}))
     store.close()
     assert {report.partition(":")[0] for report in find_losses(lesson, class_[:3])} == {p.name for p in class_[:3]}
 
@@ -126,12 +126,12 @@ from app.settings import PROJECT
 from app.sheets.worksheet_files import load_library
 from app.store import Classwork, Store
 
-def slowly(self, taken, usual=Classwork.take_in):
+def slowly(self, taken, usual=Classwork.add_attempts):
     usual(self, taken)
     print("took some", flush=True)
     time.sleep(0.01)
 
-Classwork.take_in, closing.STUDENTS_AT_A_TIME = slowly, 2
+Classwork.add_attempts, closing.STUDENTS_AT_A_TIME = slowly, 2
 taking = closing.Closing(load_library(PROJECT / "worksheets"), Store(sys.argv[1], Path(sys.argv[2])))
 print("ready", flush=True)
 taking.settle_all()
@@ -144,13 +144,13 @@ def test_a_process_killed_while_it_takes_drafts_in_loses_and_doubles_nothing(dat
     course = store.courses.add("Course", "UTC", add_teacher(store, "ada@example.org", "Ada"))
     made = store.activities.add(course, Plan("Week 3"), freeze(library, ("llama-7b", "qwen2.5-0.5b"), None))
     store.activities.set_state(made, "open")
-    drafts = dict[tuple[int, str], dict[str, str]]()
+    typed = dict[tuple[int, str], dict[str, str]]()
     for place in range(30):
         student, _ = store.roster.enrol_new_student(course, f"Kim {place}", store.add_visitor().id)
         for number in (1, 2):
             sheet = student_sheet(library, store, made, student, number)
-            drafts[student.id, sheet.key.sheet_key] = {"queries.rows": str(100 + place)}
-            store.classwork.save(sheet.key, ClassDraft(drafts[student.id, sheet.key.sheet_key], 1, sheet.sizes))
+            answers = typed[student.id, sheet.key.sheet_key] = {"queries.rows": str(100 + place)}
+            store.classwork.save(sheet.key, Draft(answers, 1, sheet.sizes))
     end_activity(store, made.id)
     command, taken = [sys.executable, "-c", TAKING_IN, database_url, str(tmp_path)], list[int]()
     for number in range(DRAFT_KILLS + 1):
@@ -163,14 +163,14 @@ def test_a_process_killed_while_it_takes_drafts_in_loses_and_doubles_nothing(dat
                 process.kill()
             else:
                 process.stdout.read()  # until it ends by itself
-        attempts = store.classwork.attempts_of_activity(made.id)
-        taken.append(len(attempts))
-        assert len({(attempt.student_id, attempt.sheet_key) for attempt in attempts}) == len(attempts)
-    stored = {(attempt.student_id, attempt.sheet_key): attempt.answers for attempt in attempts}
+        submitted = store.classwork.attempts_of_activity(made.id)
+        taken.append(len(submitted))
+        assert len({(attempt.student_id, attempt.sheet_key) for attempt in submitted}) == len(submitted)
+    stored = {(attempt.student_id, attempt.sheet_key): attempt.answers for attempt in submitted}
     ended = store.activities.find(made.id)
     store.close()
-    assert any(0 < count < len(drafts) for count in taken[:-1]), f"no kill fell into the work: {taken}"
-    assert stored == drafts
-    assert {attempt.taken_in for attempt in attempts} == {True}
+    assert any(0 < count < len(typed) for count in taken[:-1]), f"no kill fell into the work: {taken}"
+    assert stored == typed
+    assert {attempt.taken_in for attempt in submitted} == {True}
     assert ended is not None
     assert ended.phase(store.now()) == "closed"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from app.activities.work import ClassDraft
+from app.activities.work import Draft
 from app.store import Activity, Plan, Spotlight, Store, Student, Teacher
-from tests.helpers.stored_class import CONTENT, HALF, LLAMA, enrol_student, key, teacher
+from tests.helpers.stored_class import CONTENT, HALF, LLAMA, enrol_student, key, record, save, teacher
 
 
 def activity_of(store: Store) -> tuple[Activity, Student, Teacher]:
@@ -20,16 +20,14 @@ def test_the_room_is_asked_alike_on_both_databases(store: Store) -> None:
     """The newest attempt counts and handing in sticks; drafts have versions; one misconception is shown at a time."""
     activity, kim, _ = activity_of(store)
     here = key(kim, activity)
-    store.classwork.save(here, ClassDraft({"queries.rows": "1"}, 5, LLAMA))
+    save(store, here, {"queries.rows": "1"})
     whose = (kim.id, here.sheet_key)
     assert store.live.draft_versions(activity.id) == {whose: 1}
-    assert store.live.draft_texts(activity.id, [kim.id])[whose] == ClassDraft({"queries.rows": "1"}, 1, LLAMA)
+    assert store.live.draft_texts(activity.id, [kim.id])[whose] == Draft({"queries.rows": "1"}, 1, LLAMA)
     assert store.live.draft_texts(activity.id, []) == {}
     assert store.live.last_attempts(activity.id) == {}
-    store.classwork.record(here, "a", ClassDraft({}, 6, LLAMA), HALF, handed_in=True)
-    newest = store.classwork.record(
-        here, "b", ClassDraft({}, 7, LLAMA), replace(HALF, misconceptions=()), handed_in=False
-    ).attempt
+    record(store, here, {})
+    newest = record(store, here, {}, replace(HALF, misconceptions=()), handed_in=False)
     [last] = store.live.last_attempts(activity.id).values()
     assert (last.id, last.handed_in) == (newest.id, True)
     assert store.live.stored_marks([last.id])[last.id].misconceptions == ()

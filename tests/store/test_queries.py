@@ -11,14 +11,13 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
-from app.activities.work import ClassDraft
 from app.store import (
-    NoAttemptsLeftError,
     Store,
+    WorkChangedError,
     queries,
 )
 from app.store.tables import visitors
-from tests.helpers.stored_class import HALF, LLAMA, key, opened
+from tests.helpers.stored_class import key, opened, record
 
 
 @pytest.fixture
@@ -118,8 +117,8 @@ def test_an_attempt_is_recorded_inside_a_transaction(store: Store) -> None:
     activity, kim = opened(store)
     here = key(kim, activity)
     with store.transaction():
-        store.classwork.record(here, "a", ClassDraft({}, 1, LLAMA), HALF, handed_in=False, allowed=1)
-        with pytest.raises(NoAttemptsLeftError):
-            store.classwork.record(here, "b", ClassDraft({}, 2, LLAMA), HALF, handed_in=False, allowed=1)
-    [attempt] = store.classwork.attempts(here)
+        record(store, here, {}, client_id="a", allowed=1)
+        with pytest.raises(WorkChangedError):
+            record(store, here, {}, client_id="b", allowed=1)
+    [attempt] = store.classwork.latest_attempts(here, 5)
     assert (attempt.client_id, attempt.marked_by) == ("a", here.sheet_key)

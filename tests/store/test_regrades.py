@@ -6,10 +6,9 @@ from dataclasses import replace
 
 import sqlalchemy as sa
 
-from app.activities.work import ClassDraft
 from app.store import Activity, NewMarks, Plan, Store, Student, Teacher
 from app.store.tables import old_marks, regrades, teachers
-from tests.helpers.stored_class import CONTENT, HALF, LLAMA, enrol_student, key, teacher
+from tests.helpers.stored_class import CONTENT, HALF, enrol_student, key, record, teacher
 
 
 def activity_of(store: Store) -> tuple[Activity, Student, Teacher]:
@@ -22,10 +21,10 @@ def activity_of(store: Store) -> tuple[Activity, Student, Teacher]:
 def test_old_marks_outlive_the_teacher_and_go_with_the_student(store: Store) -> None:
     """A regrade of another activity's attempt changes nothing; without the teacher it has no name."""
     activity, kim, owner = activity_of(store)
-    one = store.classwork.record(key(kim, activity), "a", ClassDraft({}, 1, LLAMA), HALF, handed_in=True).attempt
+    one = record(store, key(kim, activity), {})
     new = replace(HALF, score=2)
     store.regrades.apply(activity.id, owner.id, {one.id: NewMarks(new, "x@1"), one.id + 99: NewMarks(new, "x@1")})
-    assert store.classwork.attempts(key(kim, activity))[0].score == 2
+    assert store.classwork.latest_attempts(key(kim, activity), 5)[0].score == 2
     assert [old.graded for old in store.regrades.old_marks(activity.id, kim.id)[one.id]] == [HALF]
     with store.engine.begin() as connection:
         connection.execute(sa.delete(teachers).where(teachers.c.id == owner.id))

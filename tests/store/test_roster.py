@@ -7,7 +7,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from app.activities.work import ClassDraft
 from app.names import name_key
 from app.store import (
     Plan,
@@ -15,7 +14,7 @@ from app.store import (
 )
 from app.store.roster import UNAMBIGUOUS_LETTERS, NameTakenError
 from tests.helpers.at_once import all_at_once
-from tests.helpers.stored_class import CONTENT, LLAMA, course, enrol_student, key
+from tests.helpers.stored_class import CONTENT, course, enrol_student, key, save
 
 
 def test_a_roster_pasted_twice_is_there_once(store: Store) -> None:
@@ -84,7 +83,7 @@ def test_a_student_who_begins_while_idle_ones_are_removed_stays(store: Store) ->
     removed = list[int]()
     remover = threading.Thread(target=lambda: removed.append(store.roster.remove_idle_newcomers(where, lou.id)))
     with store.transaction():
-        store.classwork.save(key(kim, activity), ClassDraft({"queries.rows": "100"}, 0, LLAMA))
+        save(store, key(kim, activity), {"queries.rows": "100"})
         remover.start()
         remover.join(0.3)
         assert not removed
@@ -136,3 +135,15 @@ def test_students_are_sorted_by_name_alike_on_both_databases(store: Store) -> No
     names = ["Zoë", "zoe", "ada", "Ada B", "Émile", "李小龍", "o'Brien", "Ole", "ﬁ", "Straße", "_x"]
     store.roster.add_students(course, [(name, None) for name in names])
     assert [each.name for each in store.roster.students(course)] == sorted(names, key=name_key)
+
+
+def test_a_page_of_a_roster_is_read_alone(store: Store) -> None:
+    """In the order of all, with the number of all and of those who have joined."""
+    where = course(store)
+    store.roster.add_students(where, [(f"Student {number:02}", f"{number}") for number in range(25)])
+    enrol_student(store, where, "Kim")
+    everybody = store.roster.students(where)
+    assert [store.roster.students(where, start, 10) for start in (0, 10, 20)] == [
+        everybody[start : start + 10] for start in (0, 10, 20)
+    ]
+    assert store.roster.count(where) == (26, 1)

@@ -13,18 +13,18 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from app.activities.work import Stamp
-from app.store import Activity, ClassDraft, ClassSheetKey, Course, Plan, Policies, Store, Student, VariantSizes
+from app.store import Activity, ClassSheetKey, Course, Plan, Policies, Store, Student, VariantSizes
 from app.store import student_merge as merging
 from app.store.tables import (
-    class_attempts,
-    class_drafts,
+    attempts,
+    drafts,
     extra_time,
     grade_changes,
     metadata,
     students,
     ticket_answers,
 )
-from tests.helpers.stored_class import CONTENT, HALF, LLAMA, enrol_student, key, teacher
+from tests.helpers.stored_class import CONTENT, LLAMA, enrol_student, key, record, save, teacher
 
 OTHER_SIZES = VariantSizes("llama-7b", 64)
 TEXTS = st.dictionaries(st.sampled_from(["queries.rows", "queries.columns"]), st.sampled_from(["", "1", "100"]))
@@ -47,26 +47,26 @@ def draw_work(data: st.DataObject, store: Store, activity: Activity, student: St
         place = key(student, activity)
         place = ClassSheetKey(**{**asdict(place), "sheet_key": data.draw(st.sampled_from([place.sheet_key, "old@1"]))})
         sizes = data.draw(st.sampled_from([LLAMA, OTHER_SIZES]))
-        draft = ClassDraft(data.draw(TEXTS), data.draw(st.integers(1, 9)), sizes)
+        texts = data.draw(TEXTS)
         store.classwork.arrive(activity.id, student.id)
         if data.draw(st.booleans()):
-            store.classwork.save(place, draft)
+            save(store, place, texts, sizes=sizes)
         else:
             client_id = data.draw(st.sampled_from(["paper.1", "a", "b"]))
-            store.classwork.record(place, client_id, draft, HALF, handed_in=data.draw(st.booleans()))
+            record(store, place, texts, client_id=client_id, handed_in=data.draw(st.booleans()), sizes=sizes)
 
 
 def attempts_of(store: Store, *students_: Student) -> list[dict[str, Any]]:
     """Every attempt of these students in order, without whose it is and the id of the request."""
-    query = sa.select(class_attempts).where(class_attempts.c.student_id.in_([s.id for s in students_]))
+    query = sa.select(attempts).where(attempts.c.student_id.in_([s.id for s in students_]))
     with store.engine.connect() as connection:
-        rows = connection.execute(query.order_by(class_attempts.c.id)).all()
+        rows = connection.execute(query.order_by(attempts.c.id)).all()
     return [{n: v for n, v in row._mapping.items() if n not in ("student_id", "client_id")} for row in rows]
 
 
 def typed_by(store: Store, *students_: Student) -> Counter[tuple[str, int, str, str]]:
     """Every text in the drafts of these students: of which sheet, with how many tokens, in which box."""
-    query = sa.select(class_drafts).where(class_drafts.c.student_id.in_([s.id for s in students_]))
+    query = sa.select(drafts).where(drafts.c.student_id.in_([s.id for s in students_]))
     with store.engine.connect() as connection:
         rows = connection.execute(query).all()
     return Counter(
@@ -93,11 +93,11 @@ def test_merging_any_two_students_keeps_every_attempt_and_every_answer(
     for activity in activities:
         for student in data.draw(st.permutations([kim, lee])):
             draw_work(data, store, activity, student)
-    attempts, typed = attempts_of(store, kim, lee), typed_by(store, kim, lee)
+    made, typed = attempts_of(store, kim, lee), typed_by(store, kim, lee)
     arrived = {seen for a in activities for seen in ((a.id, v.student_id) for v in store.classwork.attendance(a.id))}
     preview = store.student_merge.preview(lee, kim)
     assert store.student_merge.merge(lee, kim)
-    assert attempts_of(store, lee) == attempts
+    assert attempts_of(store, lee) == made
     assert set(typed_by(store, lee)) == set(typed)
     assert not typed_by(store, lee) - typed
     assert preview.attempts + preview.activities >= sum(student_id == kim.id for _, student_id in arrived)
@@ -112,13 +112,13 @@ def test_texts_kept_aside_never_meet(store: Store, course: Course) -> None:
     (kim, _, _), (lee, _, _) = enrol_student(store, course, "Kim"), enrol_student(store, course, "Kim Lee")
     here = key(kim, activity)
     for whose, text in ((here, "1"), (key(lee, activity), "2")):
-        store.classwork.save(whose, ClassDraft({"queries.rows": text}, 1, LLAMA))
+        save(store, whose, {"queries.rows": text})
     for owner, there, text in ((kim, f"~{lee.id}", "3"), (lee, f"~{lee.id}.2", "4")):
         place = ClassSheetKey(**{**asdict(key(owner, activity)), "sheet_key": f"{there} {here.sheet_key}"})
-        store.classwork.save(place, ClassDraft({"queries.rows": text}, 1, LLAMA))
+        save(store, place, {"queries.rows": text})
     assert store.student_merge.merge(kim, lee)
-    drafts = store.classwork.drafts_of_activity(activity.id)
-    assert sorted(draft.answers["queries.rows"] for draft in drafts) == ["1", "2", "3", "4"]
+    stored = store.classwork.drafts_of_activity(activity.id)
+    assert sorted(draft.answers["queries.rows"] for draft in stored) == ["1", "2", "3", "4"]
 
 
 def test_a_save_that_arrives_again_after_a_merge_changes_nothing(store: Store, course: Course) -> None:
@@ -126,15 +126,15 @@ def test_a_save_that_arrives_again_after_a_merge_changes_nothing(store: Store, c
     activity = activity_in(store, course)
     (kim, _, _), (lee, _, _) = enrol_student(store, course, "Kim"), enrol_student(store, course, "Kim Lee")
 
-    def save(student: Student, text: str, stamp: Stamp) -> str:
-        draft = ClassDraft({"queries.rows": text}, 1, LLAMA, {"queries.rows": stamp})
-        return store.classwork.save(key(student, activity), draft).answers["queries.rows"]
+    def save_edit(student: Student, text: str, stamp: Stamp) -> str:
+        edits = {"queries.rows": stamp}
+        return save(store, key(student, activity), {"queries.rows": text}, edits).answers["queries.rows"]
 
-    save(kim, "1", Stamp("phone", 3))
-    save(lee, "2", Stamp("laptop", 1))
+    save_edit(kim, "1", Stamp("phone", 3))
+    save_edit(lee, "2", Stamp("laptop", 1))
     assert store.student_merge.merge(kim, lee)
-    assert [save(kim, "1", Stamp("phone", 3)), save(kim, "0", Stamp("laptop", 1))] == ["2", "2"]
-    assert [save(kim, "5", Stamp("phone", 4)), save(kim, "6", Stamp("laptop", 2))] == ["5", "6"]
+    assert [save_edit(kim, "1", Stamp("phone", 3)), save_edit(kim, "0", Stamp("laptop", 1))] == ["2", "2"]
+    assert [save_edit(kim, "5", Stamp("phone", 4)), save_edit(kim, "6", Stamp("laptop", 2))] == ["5", "6"]
 
 
 def test_every_table_that_belongs_to_students_is_merged() -> None:
@@ -144,7 +144,7 @@ def test_every_table_that_belongs_to_students_is_merged() -> None:
         for table in metadata.sorted_tables
         if any(foreign.column is students.c.id for foreign in table.foreign_keys)
     }
-    assert owned == {class_attempts, *merging._COMBINED, *merging._FREELY_MOVED}
+    assert owned == {attempts, *merging._COMBINED, *merging._FREELY_MOVED}
 
 
 def test_what_both_have_becomes_one(store: Store, course: Course) -> None:

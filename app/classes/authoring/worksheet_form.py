@@ -72,10 +72,11 @@ class RowTexts:
 
 @dataclass(frozen=True)
 class QuestionTexts:
-    """A free-text question; `key` is empty for a new one."""
+    """A free-text question, and the answer for teachers; `key` is empty for a new one."""
 
     key: str = ""
     text: str = ""
+    model_answer: str = ""
 
 
 @dataclass(frozen=True)
@@ -250,14 +251,20 @@ def _points(row: RowTexts) -> int:
 
 
 def _questions(texts: Sequence[QuestionTexts]) -> list[dict[str, Any]]:
-    """The questions with a text; raises WorksheetFormError for too many, empty ones included, or too long a text."""
+    """The questions with a text or an answer; raises WorksheetFormError for too many, empty ones included, or too long
+    a text.
+    """
     if len(texts) > MAX_QUESTIONS:
         sentence = _("A sheet has at most {most} questions: remove some.").format(most=MAX_QUESTIONS)
         raise WorksheetFormError("questions", sentence)
     questions = [
-        {"key": each.key, "text": _short(each.text, f"questions.{at}.text")}
+        {
+            "key": each.key,
+            "text": _short(each.text, f"questions.{at}.text"),
+            "model_answer": _markdown(each.model_answer, f"questions.{at}.model_answer"),
+        }
         for at, each in enumerate(texts)
-        if each.text
+        if each.text or each.model_answer
     ]
     return _with_keys(questions, "text")
 
@@ -424,7 +431,7 @@ def texts_of_worksheet(library: Library, worksheet: Worksheet) -> EditorTexts:
         rows_of=worksheet.topic,
         models=worksheet.models,
         hidden_facts=worksheet.hidden_facts,
-        questions=tuple(QuestionTexts(each.key, each.text) for each in worksheet.questions),
+        questions=tuple(QuestionTexts(each.key, each.text, each.model_answer) for each in worksheet.questions),
         misconceptions=tuple(
             MisconceptionTexts(each.key, each.name, _box_lines(each.boxes), each.question, each.explanation)
             for each in worksheet.misconceptions

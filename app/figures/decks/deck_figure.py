@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
 
 from app.figures.decks.deck import Deck, deck_of, with_edges
 from app.figures.decks.deck_brackets import deck_brackets
@@ -66,7 +65,7 @@ class _DeckFigure:
             flow=Flow((), {}, {}),
         )
         sketch = with_free_labels(sketch)
-        states = sketch.states(self._working, self.pen.shapes.is_complete)
+        states = sketch.states(self.pen.working, self.pen.shapes.is_complete)
         return fast_replace(sketch, flow=Flow((), dict(self._frames(sketch)), {}, states))
 
     def _deck(self, tensor: str, *, transposed: bool = False) -> Deck:
@@ -168,13 +167,6 @@ class _DeckFigure:
         return Arc(start, end, True, mismatch, is_open, key)
 
     # What is worked on, and where to look
-
-    @cached_property
-    def _working(self) -> str:
-        """The first tensor of the sheet that is not fully answered, "" if there is none."""
-        shapes = self.pen.shapes
-        sides = ((key, shapes.table[key].sides) for key in shapes.variant.problem.rows)
-        return next((k for k, each in sides if any(s not in shapes.lengths or s in shapes.facts for s in each)), "")
 
     def _frames(self, sketch: Sketch) -> Iterator[tuple[str, Rect]]:
         """Yield each result with the rectangle around it, its operands, their labels, and its signs and brackets.

@@ -250,6 +250,7 @@ ENCODER_FAMILIES: Mapping[str, Family] = {
             **_BART.sizes,
             "C": "max_source_positions = 1500",
             "P": "= C",
+            "frames": "= 2*C",
             "P_dec": "max_target_positions = 448",
             "bands": "num_mel_bins = 80",
         },

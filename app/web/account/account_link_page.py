@@ -78,12 +78,14 @@ def follow_account_link(
     if problem := _account_problem(services, link, typed):
         page = _account_link_page(store, teacher, link, token, typed, problem)
         return render("account/account_link.html", page, 422)
-    account = store.people.follow_link(link, typed.email, typed.name, services.passwords.hash(typed.password))
-    if account is None:  # somebody else was faster
-        raise _void_link()
-    if link.kind == "reset":
-        store.audit_log.record(account, AuditAction.PASSWORD_SET, account)
-    return start_session(request, store, account, path)
+    password_hash = services.passwords.hash(typed.password)
+    with store.transaction():
+        account = store.people.follow_link(link, typed.email, typed.name, password_hash)
+        if account is None:  # somebody else was faster
+            raise _void_link()
+        if link.kind == "reset":
+            store.audit_log.record(account, AuditAction.PASSWORD_SET, account)
+        return start_session(request, store, account, path)
 
 
 def _account_problem(services: Services, link: AccountLink, typed: _NewAccount) -> str:

@@ -80,7 +80,7 @@ def _refuse_form(typed: str, problem: str, status: int) -> Response:
 
 
 def _mail_link(store: Store, mail: Mail, public_url: str, email: str) -> None:
-    """Mail a link for a new password to the teacher with that e-mail address, and log it.
+    """Mail a link for a new password to the teacher with that e-mail address, and record it in the audit log.
 
     Nothing happens without such a teacher, or after too many links in the last hour. If sending fails, the link is
     deleted, the error logged, and nothing raised.
@@ -106,7 +106,7 @@ def _mail_link(store: Store, mail: Mail, public_url: str, email: str) -> None:
         )
     except MailError as error:
         log.error("mail: a link was not sent: %s", error)
-        store.people.drop_link(token)
-        store.audit_log.record("nobody", AuditAction.PASSWORD_LINK_NOT_MAILED, teacher)
+        with store.audit_log.recording("nobody", AuditAction.PASSWORD_LINK_NOT_MAILED, teacher):
+            store.people.drop_link(token)
     else:
         store.audit_log.record("nobody", AuditAction.PASSWORD_LINK_MAILED, teacher)

@@ -40,8 +40,8 @@ def show_password_form(teacher: SignedIn) -> Response:
 @router.post("/password")
 @in_threads("password")
 def change_password(request: Request, services: ServicesDep, teacher: SignedIn, form: FormDep) -> Response:
-    """Set a new password and log it: all sessions of the teacher end, except a new one here, and reset links stop
-    working.
+    """Set a new password and record it in the audit log: all sessions of the teacher end, except a new one here, and
+    reset links stop working.
 
     422 with the form for a wrong old password, or a new one that is too short or too long. Raises TooManyGuessesError
     after many wrong ones in this account, which nobody but its teacher can cause.
@@ -55,6 +55,8 @@ def change_password(request: Request, services: ServicesDep, teacher: SignedIn, 
         return render("account/password.html", PasswordPage(teacher, problem=problem), 422)
     if problem := password_problem(new):
         return render("account/password.html", PasswordPage(teacher, problem=problem), 422)
-    services.store.people.change_password(teacher, services.passwords.hash(new))
-    services.store.audit_log.record(teacher, AuditAction.PASSWORD_SET, teacher)
-    return start_session(request, services.store, teacher, url_for("list_courses", done="password"))
+    store, password_hash = services.store, services.passwords.hash(new)
+    with store.transaction():
+        store.people.change_password(teacher, password_hash)
+        store.audit_log.record(teacher, AuditAction.PASSWORD_SET, teacher)
+        return start_session(request, store, teacher, url_for("list_courses", done="password"))

@@ -71,7 +71,8 @@ def _verify_and_sign_in(
     guesses: tuple[tuple[Limit, str], ...],
     refusal: TooManyGuessesError | None,
 ) -> Response:
-    """Verify the password and start a session; a wrong one is logged and counts in every bucket of `guesses`.
+    """Verify the password and start a session; a wrong one is noted in the audit log and counts in every bucket of
+    `guesses`.
 
     It then gets 422, or raises `refusal` if that is not None.
     """

@@ -17,8 +17,8 @@ log = logging.getLogger("attention_shapes")
 
 @router.get("/healthz")
 async def health(services: ServicesDep) -> Response:
-    """200 while the database can store something; 503 with what is wrong if it cannot, or if closing activities is
-    stuck.
+    """200 while the database can store something, which is asked without writing; 503 with what is wrong if it cannot,
+    or if closing activities is stuck.
 
     An activity whose answers cannot be collected leaves 200 and adds a "problem". Answers within seconds, even while
     every thread of the app waits for the database. "full" and "read-only" mean that pages can be read and nothing can
@@ -31,8 +31,8 @@ async def health(services: ServicesDep) -> Response:
     except SQLAlchemyError as error:
         if failure := failure_of(error):
             return JSONResponse({"status": failure.status}, 503)
-        log.exception("the database refused the write of a health check")
-        return JSONResponse({"status": "the database refuses a write: see the log"}, 503)
+        log.exception("the database refused a health check")
+        return JSONResponse({"status": "the database refuses a health check: see the log"}, 503)
     if services.closing.is_stuck:
         return JSONResponse({"status": "answers of activities that have ended are not being collected"}, 503)
     if unsettled := services.closing.unsettled:  # the server does its work, and its operator has some too

@@ -215,7 +215,8 @@ class ForwardRequest(BaseModel):
     model: str | None = Field(None, description="Key of a model, of the library or imported.")
     config: dict[str, Any] | None = Field(None, description="A config.json, in place of a model.")
     tokens: StrictInt = Field(100, description="Length of the input.")
-    topic: str = Field(RUNNABLE_TOPICS[0], description="single-head, or attention-layer for all heads of a layer.")
+    topic: str = Field(RUNNABLE_TOPICS[0], description=f"One of {', '.join(RUNNABLE_TOPICS)}.")
+    decoder_tokens: StrictInt | None = Field(None, description="Of cross-attention; else as many as `tokens`.")
     head: StrictInt = Field(0, description="Which query head, counted from 0; of a layer, the one pictured.")
     device: str | None = Field(None, description="cpu, cuda, mps or meta; else the best there is.")
     dtype: str = Field("float32", description="float32, bfloat16 or float16.")
@@ -357,15 +358,14 @@ def run_forward(request: Request, services: ServicesDep, client: QueueClient, bo
     """
     if (body.model is None) == (body.config is None):
         raise HTTPException(422, _("Give either “model” (its key) or “config” (the object of a config.json)."))
-    options = body.model_dump(include={"topic", "head", "device", "dtype", "seed"})
+    options = body.model_dump(include={"topic", "decoder_tokens", "head", "device", "dtype", "seed"})
     if body.model is not None:
         architecture = library_with_model(services.library, services.store, body.model).model(body.model).architecture
     else:
         architecture = build_architecture(body.config)
     try:
-        tokens = architecture.check_tokens(body.tokens)
         services.storage.charge(client_network(request), BYTES_OF_RUN)
-        return run_architecture(services.runner, architecture, tokens, client=client, **options).as_dict()
+        return run_architecture(services.runner, architecture, body.tokens, client=client, **options).as_dict()
     except HeadNotRun as problem:
         raise HTTPException(STATUS_OF_REASON[problem.reason], str(problem)) from None
 

@@ -11,7 +11,6 @@ from typing import Annotated
 from annotated_doc import Doc
 from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import RedirectResponse
-from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
 
 from app.exchange.imported_models import library_with_model
@@ -30,6 +29,7 @@ from app.store import Teacher
 from app.topics.requirements import TopicError
 from app.web.handouts.handout_form import HandoutForm, handout_base_url, pdf_response
 from app.web.shared.errors import status_of
+from app.web.shared.forms import FormDep
 from app.web.shared.handout_jobs import start_handout
 from app.web.shared.model_menu import ModelMenu, model_menu
 from app.web.shared.permissions import MaybeTeacher, QueueClient, require_practice
@@ -84,26 +84,6 @@ class HandoutPage:
     names_problem: Annotated[str, Doc("Why the class list cannot be used, or empty.")] = ""
 
 
-@dataclass(frozen=True)
-class ClassListForm:
-    """A posted class list: the names as typed, a file or b"", and the options that came with them."""
-
-    options: HandoutForm
-    names: str
-    file: bytes
-
-
-async def read_class_list_form(request: Request) -> ClassListForm:
-    """Read the form that starts a print job: options, typed names, and the file, b"" if none was sent.
-
-    Only the first MAX_ROSTER_BYTES + 1 bytes of a file are read, which is enough to refuse a larger one.
-    """
-    async with request.form(max_part_size=MAX_ROSTER_BYTES + 1) as form:
-        upload, names = form.get("roster"), form.get("names")
-        file = await upload.read(MAX_ROSTER_BYTES + 1) if isinstance(upload, UploadFile) and upload.filename else b""
-        return ClassListForm(HandoutForm.read(form), names if isinstance(names, str) else "", file)
-
-
 @router.get("/handout")
 @in_threads("print")
 def show_handout(request: Request, services: ServicesDep, teacher: MaybeTeacher, client: QueueClient) -> Response:
@@ -143,24 +123,25 @@ def print_for_class_list(
     services: ServicesDep,
     teacher: MaybeTeacher,
     client: QueueClient,
-    form: Annotated[ClassListForm, Depends(read_class_list_form)],
+    form: FormDep,
 ) -> Response:
     """Start a print job for a class list, or for many sheets without names, and redirect to its page.
 
     The names are those of the file, else those typed, one sheet each. What cannot be used, and more than
     MAX_DOWNLOAD_SHEETS without signing in, is shown next to the names, with the status of that error.
     """
+    typed, typed_names = HandoutForm.read(form.texts()), form.raw("names", MAX_ROSTER_BYTES + 1)
     try:
-        options, library = _options_and_library(services, form.options)
-        names = read_names(form.file or form.names) if form.file or form.names.strip() else ()
+        options, library = _options_and_library(services, typed)
+        names = read_names(form.file or typed_names) if form.file or typed_names.strip() else ()
         plan_sheets(library, replace(options, sheets=1))  # raises here what the job would raise
         if not names:
             check_version_count(library, options)
         title, base_url = library.worksheet(options.worksheet).title, handout_base_url(request, services.settings)
         job = start_handout(services, client, teacher, title, options, names, base_url)
     except FORM_ERRORS as error:
-        page, _ = _handout_page(request, services, form.options, teacher, client)
-        page = replace(page, names=form.names, names_problem=str(error))
+        page, _ = _handout_page(request, services, typed, teacher, client)
+        page = replace(page, names=typed_names, names_problem=str(error))
         return render("handouts/handout.html", page, status_of(error))
     return RedirectResponse(url_for("show_print_job", key=job.key), 303)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated
 
 from annotated_doc import Doc
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import APIRouter, Depends, Response
 
 from app.exchange.imported_models import variant_from_code
 from app.exchange.spreadsheet import BOM
@@ -16,6 +16,7 @@ from app.grading.paper_lines import MarkedPaper, blank_order, mark_lines
 from app.handout.marks_csv import marks_csv
 from app.sheets.variant import Variant
 from app.sheets.worksheet import WorksheetError
+from app.web.shared.forms import FormDep
 from app.web.shared.permissions import require_practice
 from app.web.shared.request_guard import MAX_PAPER
 from app.web.shared.services import Services, ServicesDep
@@ -39,24 +40,6 @@ class MarkPaperPage:
     papers: Annotated[tuple[MarkedPaper, ...], Doc("The marked papers.")] = ()
 
 
-@dataclass(frozen=True)
-class PaperForm:
-    """The code of a sheet and the typed lines, as they were sent; nothing of them is stored."""
-
-    code: str
-    typed: str
-
-
-async def read_paper_form(request: Request) -> PaperForm:
-    """Read the form; fields that are missing are empty."""
-    async with request.form(max_part_size=MAX_PAPER) as form:
-        code, typed = form.get("code"), form.get("typed")
-        return PaperForm(code if isinstance(code, str) else "", typed if isinstance(typed, str) else "")
-
-
-PaperFormDep = Annotated[PaperForm, Depends(read_paper_form)]
-
-
 @router.get("/marking")
 def show_marking(services: ServicesDep, code: str = "") -> Response:
     """Show the form for a code or, once the code opens a sheet, the form for its lines.
@@ -74,30 +57,30 @@ def show_marking(services: ServicesDep, code: str = "") -> Response:
 
 
 @router.post("/marking")
-def show_marks(services: ServicesDep, form: PaperFormDep) -> Response:
+def show_marks(services: ServicesDep, form: FormDep) -> Response:
     """Show the form with what was typed, and the marks of every line below it; nothing is stored.
 
     422 with the form and a sentence about the first line that cannot be used; an error page with 404 for a code that
     opens no sheet.
     """
-    variant = _variant(services, form.code)
-    page = replace(_mark_paper_page(variant), typed=form.typed)
+    variant, typed = _variant(services, form.raw("code")), form.raw("typed", MAX_PAPER)
+    page = replace(_mark_paper_page(variant), typed=typed)
     try:
-        papers = mark_lines(variant, form.typed)
+        papers = mark_lines(variant, typed)
     except AnswersError as error:
         return render("handouts/mark_paper.html", replace(page, typed_problem=str(error)), 422)
     return render("handouts/mark_paper.html", replace(page, papers=papers))
 
 
 @router.post("/marking.csv")
-def export_marked_papers(services: ServicesDep, form: PaperFormDep) -> Response:
+def export_marked_papers(services: ServicesDep, form: FormDep) -> Response:
     """Send the marks of every line as CSV for a spreadsheet, named after the sheet's code.
 
     An error page with 422 for a line that cannot be used, and with 404 for a code that opens no sheet.
     """
-    variant = _variant(services, form.code)
+    variant = _variant(services, form.raw("code"))
     headers = {"Content-Disposition": f'attachment; filename="{variant.code}.csv"', "Cache-Control": "no-store"}
-    content = BOM + marks_csv(variant, mark_lines(variant, form.typed))
+    content = BOM + marks_csv(variant, mark_lines(variant, form.raw("typed", MAX_PAPER)))
     return Response(content, media_type="text/csv", headers=headers)
 
 

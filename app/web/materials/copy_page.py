@@ -10,13 +10,13 @@ from annotated_doc import Doc
 from fastapi import APIRouter, HTTPException, Request, Response
 from fastapi.responses import RedirectResponse
 
-from app.classes.materials import settings_to_copy, title_of_copy
+from app.classes.materials import add_material, settings_to_copy, title_of_copy
 from app.exchange.imported_models import library_with_model
 from app.models.architecture import TokensError
 from app.models.config_fields import ConfigError
 from app.names import clean_line
 from app.sheets.worksheet import WorksheetError
-from app.store import AuditAction, Course, MaterialKind, Store, Teacher
+from app.store import Course, MaterialKind, Store, Teacher
 from app.topics.requirements import TopicError
 from app.translation import gettext as _
 from app.web.handouts.handout_form import MAX_TYPED_TOKENS
@@ -139,8 +139,8 @@ def _show_form(store: Store, teacher: Teacher, courses: tuple[Course, ...], orig
 def _copy(
     store: Store, teacher: Teacher, courses: tuple[Course, ...], original: Original, form: FormReader
 ) -> Response:
-    """Add the copy to the course in the form's `into`, or to the teacher's own if that is empty, log it, and open its
-    editor.
+    """Add the copy to the course in the form's `into`, or to the teacher's own if that is empty, record it in the audit
+    log, and open its editor.
 
     404 for a course that the teacher may not change, then 422 with the form for an empty title.
     """
@@ -162,7 +162,6 @@ def _copy(
             _("Type a title."),
         )
         return render("materials/copy.html", page, 422)
-    copy = store.materials.add(original.kind, owner, teacher, {**original.settings, "title": title})
-    store.audit_log.record(teacher, AuditAction.MATERIAL_CREATED, copy)
+    copy = add_material(store, original.kind, owner, teacher, {**original.settings, "title": title})
     editor = "show_ticket_editor" if copy.kind == "ticket" else "show_worksheet_editor"
     return RedirectResponse(url_for(editor, material_id=copy.id), 303)

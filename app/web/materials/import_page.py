@@ -9,7 +9,7 @@ from annotated_doc import Doc
 from fastapi import APIRouter, HTTPException, Response
 from fastapi.responses import RedirectResponse
 
-from app.classes.materials import library_with_models_of
+from app.classes.materials import add_material, library_with_models_of
 from app.exchange.material_file import (
     MaterialFile,
     MaterialFileError,
@@ -18,7 +18,7 @@ from app.exchange.material_file import (
     settings_in_file,
 )
 from app.models.config_fields import ConfigError
-from app.store import AuditAction, Course, Teacher
+from app.store import Course, Teacher
 from app.translation import gettext as _
 from app.web.shared.forms import FormDep
 from app.web.shared.permissions import EditableCourses, SignedIn
@@ -51,7 +51,7 @@ def show_import_form(teacher: SignedIn, courses: EditableCourses) -> Response:
 
 @router.post("/worksheets/import")
 def import_file(services: ServicesDep, teacher: SignedIn, courses: EditableCourses, form: FormDep) -> Response:
-    """Add the material in the uploaded file, else in the text, log it, and go to it.
+    """Add the material in the uploaded file, else in the text, record it in the audit log, and go to it.
 
     404 for a course that the teacher may not change; 422 with the text and the first MAX_SHOWN_PROBLEMS problems if it
     is unusable.
@@ -67,8 +67,7 @@ def import_file(services: ServicesDep, teacher: SignedIn, courses: EditableCours
     except MaterialFileError as error:
         page = replace(page, problems=error.problems[:MAX_SHOWN_PROBLEMS])
         return render("materials/import.html", page, 422)
-    material = services.store.materials.add(read.kind, owner, teacher, read.settings)
-    services.store.audit_log.record(teacher, AuditAction.MATERIAL_CREATED, material)
+    material = add_material(services.store, read.kind, owner, teacher, read.settings)
     return RedirectResponse(url_for("show_material", material_id=material.id, done="imported"), 303)
 
 

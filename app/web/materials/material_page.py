@@ -182,62 +182,69 @@ def print_material(
 
 @router.post("/worksheets/{material_id:int}/restore")
 def restore_version(store: StoreDep, access: EditableMaterial, form: FormDep) -> Response:
-    """Save an older `version` again as the newest, and log it; 404 if there is no such version.
+    """Save an older `version` again as the newest, and record it in the audit log; 404 if there is no such version.
 
     The page confirms it, unless somebody saved another version in the meantime, in which case nothing is stored.
     """
     number = whole_number(form.raw("version"), MAX_VERSION) or 0
-    save = store.materials.restore(access.material, number, access.teacher)
-    if save is None:
-        raise HTTPException(404)
-    store.audit_log.record(access.teacher, AuditAction.MATERIAL_RESTORED, access.material, str(number))
+    with store.transaction():
+        save = store.materials.restore(access.material, number, access.teacher)
+        if save is None:
+            raise HTTPException(404)
+        if save.is_stored:
+            store.audit_log.record(access.teacher, AuditAction.MATERIAL_RESTORED, access.material, str(number))
     return _back(access, "restored" if save.is_stored else "")
 
 
 @router.post("/worksheets/{material_id:int}/move")
 def move_material(store: StoreDep, access: EditableMaterial, courses: EditableCourses, form: FormDep) -> Response:
-    """Move a teacher's material into a course that they may change, and log it; 404 for other courses or materials."""
+    """Move a teacher's material into a course that they may change, and record it in the audit log; 404 for other
+    courses or materials.
+    """
     course = next((each for each in courses if str(each.id) == form.raw("course")), None)
     if course is None or access.course is not None:
         raise HTTPException(404)
-    store.materials.move(access.material, course)
-    store.audit_log.record(access.teacher, AuditAction.MATERIAL_MOVED, access.material)
+    with store.audit_log.recording(access.teacher, AuditAction.MATERIAL_MOVED, access.material):
+        store.materials.move(access.material, course)
     return _back(access, "moved")
 
 
 @router.post("/worksheets/{material_id:int}/share")
 def share_material(request: Request, store: StoreDep, access: EditableMaterial) -> Response:
-    """Make a link by which every teacher signed in here can see and copy it, and log it; an earlier link stops working.
+    """Make a link by which every teacher signed in here can see and copy it, and record it in the audit log; an earlier
+    link stops working.
 
     Redirects to its page, which shows the link for some minutes.
     """
-    token = store.materials.share(access.material)
-    store.audit_log.record(access.teacher, AuditAction.MATERIAL_SHARED, access.material)
+    with store.audit_log.recording(access.teacher, AuditAction.MATERIAL_SHARED, access.material):
+        token = store.materials.share(access.material)
     address = url_for("show_material", material_id=access.material.id)
     return redirect_with_secret(request, f"{address}#share", token, address)
 
 
 @router.post("/worksheets/{material_id:int}/stop-sharing")
 def stop_sharing_material(store: StoreDep, access: EditableMaterial) -> Response:
-    """Withdraw the link, log it, and go back to the page."""
-    store.materials.stop_sharing(access.material)
-    store.audit_log.record(access.teacher, AuditAction.MATERIAL_UNSHARED, access.material)
+    """Withdraw the link, record it in the audit log, and go back to the page."""
+    with store.audit_log.recording(access.teacher, AuditAction.MATERIAL_UNSHARED, access.material):
+        store.materials.stop_sharing(access.material)
     return _back(access, "unshared")
 
 
 @router.post("/worksheets/{material_id:int}/remove")
 def remove_material(store: StoreDep, access: EditableMaterial) -> Response:
-    """Remove it, log it, and go to the list: activities keep their copies, and it can be restored for some weeks."""
-    store.materials.remove(access.material)
-    store.audit_log.record(access.teacher, AuditAction.MATERIAL_REMOVED, access.material)
+    """Remove it, record it in the audit log, and go to the list: activities keep their copies, and it can be restored
+    for some weeks.
+    """
+    with store.audit_log.recording(access.teacher, AuditAction.MATERIAL_REMOVED, access.material):
+        store.materials.remove(access.material)
     return RedirectResponse(url_for("list_materials", done="removed"), 303)
 
 
 @router.post("/worksheets/{material_id:int}/put-back")
 def put_back_material(store: StoreDep, access: RemovedMaterial) -> Response:
-    """Restore a removed material, log it, and go to its page."""
-    store.materials.remove(access.material, removed=False)
-    store.audit_log.record(access.teacher, AuditAction.MATERIAL_PUT_BACK, access.material)
+    """Restore a removed material, record it in the audit log, and go to its page."""
+    with store.audit_log.recording(access.teacher, AuditAction.MATERIAL_PUT_BACK, access.material):
+        store.materials.remove(access.material, removed=False)
     return _back(access, "put-back")
 
 

@@ -21,7 +21,7 @@ from app.classes.authoring.ticket_form import (
     ticket_lines,
     ticket_settings,
 )
-from app.classes.materials import ticket_of_material
+from app.classes.materials import add_material, save_material, ticket_of_material
 from app.sheets.authoring.worksheet_settings import SettingError
 from app.sheets.exit_tickets import (
     MAX_INSTRUCTION,
@@ -35,7 +35,7 @@ from app.sheets.exit_tickets import (
     check_ticket,
     picking_rule,
 )
-from app.store import AuditAction, Course, Material, Teacher
+from app.store import Course, Material, Teacher
 from app.web.shared.forms import MAX_TEXT, FormDep, FormReader, whole_number
 from app.web.shared.permissions import (
     LARGEST_ID,
@@ -105,13 +105,14 @@ def show_new_ticket(services: ServicesDep, teacher: SignedIn, course: str = "") 
 
 @router.post("/tickets")
 def add_ticket(services: ServicesDep, teacher: SignedIn, form: FormDep) -> Response:
-    """Store a new ticket, log it, and go on editing it; 422 with everything typed if a field cannot be used."""
+    """Store a new ticket, record it in the audit log, and go on editing it; 422 with everything typed if a field cannot
+    be used.
+    """
     texts, owner = _form_texts(form), owner_of_new(services, teacher, form.raw("course"))
     ticket, errors = check_ticket("", ticket_settings(texts))
     if ticket is None:
         return _refuse(replace(_editor_page(texts), course=_course_of(owner)), errors)
-    material = services.store.materials.add("ticket", owner, teacher, ticket.settings)
-    services.store.audit_log.record(teacher, AuditAction.MATERIAL_CREATED, material)
+    material = add_material(services.store, "ticket", owner, teacher, ticket.settings)
     return RedirectResponse(url_for("show_ticket_editor", material_id=material.id, done="saved"), 303)
 
 
@@ -132,7 +133,8 @@ def show_ticket_editor(access: EditableMaterial, done: str = "") -> Response:
 
 @router.post("/tickets/{material_id:int}")
 def save_ticket(services: ServicesDep, access: MaterialToSave, form: FormDep) -> Response:
-    """Save another version, log it, and go on editing; 422 with everything typed if a field cannot be used.
+    """Save another version, record it in the audit log, and go on editing; 422 with everything typed if a field cannot
+    be used.
 
     409 if somebody removed the ticket, or saved a version other than the one opened and what was typed, unless the
     form's `overwrite` is that version's number: nothing is stored, and the page says so. 404 for a worksheet.
@@ -144,14 +146,11 @@ def save_ticket(services: ServicesDep, access: MaterialToSave, form: FormDep) ->
     if ticket is None:
         return _refuse(page, errors)
     based_on = whole_number(form.raw("overwrite"), LARGEST_ID) or version
-    save = services.store.materials.save(material, based_on, ticket.settings, access.teacher)
+    save = save_material(services.store, material, based_on, ticket.settings, access.teacher)
     if save.material.removed_at:
         return _render_editor(replace(page, removed=True), 409)
     if not save.is_stored:
         return _render_editor(replace(page, conflict=_conflict(save.material, ticket)), 409)
-    if save.material.version != material.version:
-        version_saved = str(save.material.version)
-        services.store.audit_log.record(access.teacher, AuditAction.MATERIAL_SAVED, material, version_saved)
     return RedirectResponse(url_for("show_ticket_editor", material_id=material.id, done="saved"), 303)
 
 

@@ -21,13 +21,13 @@ from app.classes.authoring.worksheet_form import (
     arrange,
     texts_of_worksheet,
 )
-from app.classes.materials import library_with_models_of
+from app.classes.materials import add_material, library_with_models_of, save_material
 from app.exchange import hub
 from app.models.config_fields import ConfigError
 from app.names import clean_line
 from app.sheets.library import Library
 from app.sheets.worksheet import WORKSHEETS, Worksheet
-from app.store import AuditAction, Course, Material, Teacher
+from app.store import Course, Material, Teacher
 from app.topics.registry import TOPICS
 from app.translation import gettext as _
 from app.web.materials.worksheet_editor_view import (
@@ -42,9 +42,9 @@ from app.web.materials.worksheet_editor_view import (
     setting_labels,
 )
 from app.web.materials.worksheet_preview import paper_response, unpack_settings
-from app.web.models.import_form import IMPORT_WAYS, ImportForm, empty_field, import_model_by, is_filled
 from app.web.practice.sheet_request import FIRST_WORKSHEET
 from app.web.shared.forms import MAX_LINE, FormDep, FormReader, clean_lines, whole_number
+from app.web.shared.import_form import IMPORT_WAYS, ImportForm, empty_field, import_model_by, is_filled
 from app.web.shared.permissions import (
     LARGEST_ID,
     EditableMaterial,
@@ -64,6 +64,7 @@ router = APIRouter(include_in_schema=False)
 Entry = TypeVar("Entry", QuestionTexts, MisconceptionTexts)
 FIRST_TOPIC = next(iter(TOPICS))
 MAX_TOLD = 200  # characters of a setting in the list of differences
+_LONG_TEXTS = ("boxes", "explanation", "model_answer")  # fields of entries that may have several lines
 
 
 @router.get("/worksheets/new")
@@ -81,7 +82,8 @@ def show_new_worksheet(
 
 @router.post("/worksheets")
 def add_worksheet(request: Request, services: ServicesDep, teacher: SignedIn, form: FormDep) -> Response:
-    """Store a new worksheet, log it, and go on editing it; 422 with everything typed if a field cannot be used.
+    """Store a new worksheet, record it in the audit log, and go on editing it; 422 with everything typed if a field
+    cannot be used.
 
     422, too, if the checker has remarks that the form has not shown yet. With `arrange` in the form, nothing is stored:
     the editor comes back after that change.
@@ -94,8 +96,7 @@ def add_worksheet(request: Request, services: ServicesDep, teacher: SignedIn, fo
     if refused := _refusal(services, place, draft, form):
         return render_editor(_with_course(refused, owner), 422)
     assert draft.worksheet is not None  # noqa: S101 - it was refused otherwise
-    material = services.store.materials.add("worksheet", owner, teacher, draft.worksheet.settings)
-    services.store.audit_log.record(teacher, AuditAction.MATERIAL_CREATED, material)
+    material = add_material(services.store, "worksheet", owner, teacher, draft.worksheet.settings)
     return RedirectResponse(url_for("show_worksheet_editor", material_id=material.id, saved=material.version), 303)
 
 
@@ -118,14 +119,15 @@ def show_worksheet_editor(services: ServicesDep, access: EditableMaterial, saved
 
 @router.post("/worksheets/{material_id:int}")
 def save_worksheet(request: Request, services: ServicesDep, access: MaterialToSave, form: FormDep) -> Response:
-    """Save another version, log it, and go on editing; 422 with everything typed if a field cannot be used.
+    """Save another version, record it in the audit log, and go on editing; 422 with everything typed if a field cannot
+    be used.
 
     422, too, for remarks of the checker that the form has not shown yet. 409 if somebody removed the worksheet, or
     saved a version other than the one opened and what was typed, unless the form's `overwrite` is that version's
     number: nothing is stored, and the page says so. With `arrange` in the form, nothing is stored: the editor comes
     back after that change. 404 for a ticket.
     """
-    material, store = _worksheet_only(access.material), services.store
+    material = _worksheet_only(access.material)
     place = replace(_place_of(material), version=whole_number(form.raw("version"), LARGEST_ID) or 0)
     if form.raw("arrange"):
         return _arranged(request, services, place, form)
@@ -134,15 +136,13 @@ def save_worksheet(request: Request, services: ServicesDep, access: MaterialToSa
         return render_editor(replace(refused, course=access.course), 422)
     assert draft.worksheet is not None  # noqa: S101 - it was refused otherwise
     based_on = whole_number(form.raw("overwrite"), LARGEST_ID) or place.version
-    save = store.materials.save(material, based_on, draft.worksheet.settings, access.teacher)
+    save = save_material(services.store, material, based_on, draft.worksheet.settings, access.teacher)
     if save.material.removed_at or not save.is_stored:
         page = replace(editor_page(services, place, draft, form.raw("view")), course=access.course)
         if save.material.removed_at:
             return render_editor(replace(page, removed=True), 409)
         conflict = Conflict(save.material, _differences(save.material, draft.worksheet))
         return render_editor(replace(page, conflict=conflict), 409)
-    if save.material.version != material.version:
-        store.audit_log.record(access.teacher, AuditAction.MATERIAL_SAVED, material, str(save.material.version))
     return RedirectResponse(url_for("show_worksheet_editor", material_id=material.id, saved=save.material.version), 303)
 
 
@@ -179,7 +179,9 @@ def _form_texts(form: FormReader) -> EditorTexts:
         rows_of=form.single_line("rows_of"),
         models=_keys(form, "models"),
         hidden_facts=tuple(fact for fact in _keys(form, "fact") if fact not in stated),
-        questions=_entries(form, QuestionTexts, {"key": "question_key", "text": "question"}),
+        questions=_entries(
+            form, QuestionTexts, {"key": "question_key", "text": "question", "model_answer": "question_answer"}
+        ),
         misconceptions=_entries(
             form,
             MisconceptionTexts,
@@ -201,11 +203,14 @@ def _row_texts(form: FormReader, key: str, asked: bool) -> RowTexts:
 def _entries(form: FormReader, make: Callable[..., Entry], names: Mapping[str, str]) -> tuple[Entry, ...]:
     """The entries of a list; in the form, each field of an entry is sent once per entry, under its name in `names`.
 
-    Boxes and explanations may have several lines. If some field was sent less often, the last entries are dropped.
+    Boxes, explanations and model answers may have several lines. If some field was sent less often, the last entries
+    are dropped.
     """
     columns = [
         [
-            clean_lines(text, MAX_BODY).strip() if field in ("boxes", "explanation") else clean_line(text)
+            clean_lines(text, MAX_BODY).strip()
+            if field in ("boxes", "explanation", "model_answer")
+            else clean_line(text)
             for text in form.all(name, MAX_BODY)
         ]
         for field, name in names.items()

@@ -35,7 +35,7 @@ from app.web.materials.worksheet_preview import (
     PreviewView,
     make_preview,
 )
-from app.web.models.import_form import ImportForm
+from app.web.shared.import_form import ImportForm
 from app.web.shared.model_menu import ModelMenu, model_menu
 from app.web.shared.services import Services
 from app.web.shared.templating import render, render_text

@@ -67,7 +67,7 @@ def make_preview(library: Library, worksheet: Worksheet, view: PreviewView) -> P
         view,
         variant,
         rows=row_views(variant, answers, report, truth=truth, notes=notes),
-        drawing=draw_typed(variant, answers, "root") if view != "key" else None,
+        drawing=draw_typed(variant, answers, "root", explains=report is not None) if view != "key" else None,
         questions=question_views(variant, {}, locked=True),
         report=report,
         held=held,

@@ -15,7 +15,8 @@ from app.exchange import hub
 from app.models.config_fields import ConfigError
 from app.models.parameter_count import parameter_counts
 from app.sheets.worksheet import Model
-from app.web.models.import_form import (
+from app.web.shared.forms import FormDep
+from app.web.shared.import_form import (
     IMPORT_WAYS,
     ImportForm,
     empty_field,
@@ -62,15 +63,14 @@ def list_models(services: ServicesDep) -> Response:
 
 @router.post("/models")
 @in_threads("hub")
-def import_model(
-    request: Request, services: ServicesDep, typed: Annotated[ImportForm, Depends(read_import_form)]
-) -> Response:
+def import_model(request: Request, services: ServicesDep, form: FormDep) -> Response:
     """Import one model and redirect to its page (303); if that fails, show the form again with the reason by the field.
 
     `import_way` decides which field counts. The status is 422 if that field is empty or the config cannot be read, else
     that of the HubError. The form keeps all typed text, but not the chosen file. A filled field charges the network's
     storage budget before the import is tried, even if it then fails; raises BudgetSpentError if too little is left.
     """
+    typed = read_import_form(form)
     way = import_way(typed)
     problem, status = empty_field(way), 422
     if is_filled(typed, way):

@@ -11,6 +11,8 @@ from fastapi import APIRouter, Depends, Response
 from app.figures.glossary_drawings import DRAWING_HEIGHT, DRAWING_WIDTH, GLOSSARY_DRAWINGS, GlossaryDrawing
 from app.sheets.notation import NOTATIONS
 from app.sheets.wording import Wording
+from app.topics.registry import TOPICS
+from app.topics.topic import COMMON_SYMBOLS, MODEL_SYMBOLS
 from app.web.shared.permissions import require_practice
 from app.web.shared.services import LibraryDep
 from app.web.shared.templating import render
@@ -41,6 +43,9 @@ class GlossaryPage:
         tuple[tuple[GlossaryTerm, GlossaryDrawing], ...], Doc("Each term with its drawing, in reading order.")
     ]
     view_box: Annotated[str, Doc("The coordinates of every drawing, as an SVG has them.")]
+    shared_letters: Annotated[
+        tuple[tuple[str, tuple[str, ...]], ...], Doc("Each letter with several meanings, none of two on one sheet.")
+    ]
 
 
 def glossary_terms(wording: Wording) -> tuple[GlossaryTerm, ...]:
@@ -55,8 +60,28 @@ def glossary_terms(wording: Wording) -> tuple[GlossaryTerm, ...]:
     return tuple(terms)
 
 
+def shared_letters(wording: Wording) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """The letters that stand for different things on different sheets in the default notation, each with all of them.
+
+    These are sizes, and matrices of different roles, activations or parameters; those of one role, such as the outputs
+    of a head and of a layer, count as one thing, under the name of the first.
+    """
+    notation, meanings = NOTATIONS["classic"], dict[str, dict[object, str]]()
+    for topic in TOPICS.values():
+        rows = wording.topics[topic.key].rows
+        tensors = (each for table in topic.tables for each in table.tensors if each.key in rows and each.letter)
+        for tensor in tensors:
+            meant = meanings.setdefault(notation.letter(tensor.key, tensor.letter), {})
+            meant.setdefault((tensor.role, tensor.parameter), rows[tensor.key].name)
+    for symbol, name in wording.sheets["symbol-names"].items():
+        if symbol in MODEL_SYMBOLS.union(COMMON_SYMBOLS, "B"):  # others are names of one size for several sheets
+            meanings.setdefault(notation.symbol(symbol), {})[symbol] = name
+    return tuple((letter, tuple(meant.values())) for letter, meant in sorted(meanings.items()) if len(meant) > 1)
+
+
 @router.get("/glossary")
 def show_glossary(library: LibraryDep) -> Response:
     """The glossary; sheets link to its terms by their keys, /glossary#head-dimension."""
     entries = tuple((term, GLOSSARY_DRAWINGS[term.key]) for term in glossary_terms(library.wording))
-    return render("practice/glossary.html", GlossaryPage(entries, f"-2 -2 {DRAWING_WIDTH + 4} {DRAWING_HEIGHT + 4}"))
+    view_box = f"-2 -2 {DRAWING_WIDTH + 4} {DRAWING_HEIGHT + 4}"
+    return render("practice/glossary.html", GlossaryPage(entries, view_box, shared_letters(library.wording)))

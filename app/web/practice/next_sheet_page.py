@@ -48,15 +48,18 @@ def choose_practice_level(
     place: PracticePlaceDep,
     level: Annotated[str, Form(max_length=60)] = "",
     test: Annotated[str, Form(max_length=60)] = "",
+    answers: Annotated[str, Form(max_length=60)] = "",
 ) -> Response:
     """Add the result of the present sheet to the record, and go on with `level`; to test out of it if `test` is filled
     in.
 
-    A level that is unknown, or not open yet, is ignored.
+    From then on sheets are answered in symbols if `answers` is "letters", in numbers if it is "numbers". A level that
+    is unknown, or not open yet, is ignored.
     """
     record = record_with_present_sheet(place.library, store, visitor, place.record)
     if level in (each.key for each in Practice(place.library, record).open_levels):
-        record = record.at_level(level, testing=bool(test))
+        in_letters = {"letters": True, "numbers": False}.get(answers)
+        record = record.at_level(level, testing=bool(test), in_letters=in_letters)
     return _redirect_to_next(request, store, place, record)
 
 

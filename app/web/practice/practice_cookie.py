@@ -10,7 +10,7 @@ import secrets
 
 from fastapi import Request, Response
 
-from app.classes.sheet_work import MAX_ATTEMPTS_READ
+from app.classes.sheet_work import MAX_ATTEMPTS_READ, practice_sheet_key
 from app.practice.record import (
     MAX_COUNT,
     PracticeRecord,
@@ -20,8 +20,7 @@ from app.practice.record import (
 )
 from app.practice.scheduler import next_sheet, record_with_sheet
 from app.sheets.library import Library
-from app.store import Store, Visitor
-from app.web.practice.sheet_request import sheet_key
+from app.store import PracticeSheetKey, Store, Visitor
 from app.web.shared.cookies import PRACTICE_COOKIE, set_private_cookie
 
 MAX_COOKIE = 3600  # characters; browsers store cookies of up to 4096
@@ -55,7 +54,8 @@ def record_with_present_sheet(
 ) -> PracticeRecord:
     """The record with a visitor's result on the sheet that it asks for; without a readable answer it is skipped."""
     variant = next_sheet(library, record).variant
-    attempts = store.latest_attempts(visitor, sheet_key(variant), MAX_ATTEMPTS_READ) if visitor else ()
+    key = visitor and PracticeSheetKey(visitor.id, practice_sheet_key(variant))
+    attempts = store.classwork.latest_attempts(key, MAX_ATTEMPTS_READ) if key else ()
     return record_with_sheet(library, record, variant, [attempt.answers for attempt in attempts])
 
 

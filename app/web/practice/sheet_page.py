@@ -216,7 +216,7 @@ def find_sheet_code(library: LibraryDep, store: StoreDep, code: str = "") -> Res
 def save_sheet(request: Request, services: ServicesDep, form: FormDep) -> Response:
     """Merge what was typed into the stored draft; answer with what is stored, its drawing and the visitor's cookie."""
     _outcome, asked = posted_sheet(request, services, form).done(sheet_actions.save)
-    drawing = draw_typed(asked.variant, asked.answers, asked.scale)
+    drawing = draw_typed(asked.variant, asked.answers, asked.scale, explains=asked.was_checked)
     return asked.with_cookie(request, render("shared/_saved.html", SavedFragment(drawing, asked.saved_state)))
 
 
@@ -334,7 +334,7 @@ def _sheet_page(
     variant, answers, library = asked.variant, asked.answers, asked.library
     truth, pointed_at = variant if answers_shown else None, hinted.blanks if hinted else ()
     notes = sheet_notes(variant, answers, report, hinted, mismatch=True)
-    rows = row_views(variant, answers, report, truth=truth, pointed_at=pointed_at, notes=notes)
+    rows = row_views(variant, answers, report, truth=truth, pointed_at=pointed_at, notes=notes, explains=True)
     all_right = all_boxes_right(rows)
     return SheetPage(
         chooser=replace(_chooser(library, variant.worksheet.key, str(variant.tokens)), remark=length_remark(variant)),
@@ -342,7 +342,7 @@ def _sheet_page(
         variant=variant,
         rows=rows,
         questions=question_views(variant, asked.typed),
-        drawing=draw_typed(variant, answers, asked.scale),
+        drawing=draw_typed(variant, answers, asked.scale, explains=asked.was_checked),
         scale=asked.scale,
         report=report,
         all_right=all_right,

@@ -12,7 +12,7 @@ from app.activities.rules import PRACTICE_RULES
 from app.activities.work import Answers
 from app.classes.course_settings import practice_library, practising
 from app.classes.sheet_actions import Action, Outcome, SentSheet, perform
-from app.classes.sheet_work import PracticeWork
+from app.classes.sheet_work import PracticeWork, practice_sheet_key
 from app.exchange.imported_models import library_with_model
 from app.figures.scale import ScaleName
 from app.sheets.library import Library
@@ -60,6 +60,11 @@ class SheetRequest:
         """What the server has of this sheet (see saved_json)."""
         return saved_json(self.work.draft if self.work else None, self.sent.edits if self.sent else None)
 
+    @property
+    def was_checked(self) -> bool:
+        """Whether this browser has checked the sheet before."""
+        return self.work is not None and self.work.last is not None
+
     def done(self, action: Action) -> tuple[Outcome, Self]:
         """Do an action with what was sent, and store it; returns its outcome, and the sheet as it is then."""
         assert self.work is not None  # noqa: S101 - only a posted form leads here
@@ -78,7 +83,7 @@ class SheetRequest:
 def opened_sheet(request: Request, store: Store, library: Library, variant: Variant) -> SheetRequest:
     """A sheet as this browser left it."""
     token = request.cookies.get(VISITOR_COOKIE)
-    work = token and PracticeWork.find(store, token, sheet_key(variant))
+    work = token and PracticeWork.find(store, token, variant)
     draft = work.draft if work else None
     return SheetRequest(library, variant, draft.answers if draft else {}, work or None)
 
@@ -97,12 +102,12 @@ def posted_sheet(request: Request, services: Services, form: FormReader, *, adds
     library = library_with_model(library_for(request, services, worksheet), store, model)
     variant = find_variant(library, worksheet, model, form.optional("tokens"), form.raw("decoded"))
     sent = SentSheet(read_answers(form, variant), read_changed(form, variant))
-    token, key = request.cookies.get(VISITOR_COOKIE, ""), sheet_key(variant)
-    again = request.url.path != url_for("save_sheet")
-    services.storage.charge_sheet(client_network(request), token, key, sent.answers, again=again)
-    work = PracticeWork.find(store, token, key) if token else None
+    token = request.cookies.get(VISITOR_COOKIE, "")
+    network, again = client_network(request), request.url.path != url_for("save_sheet")
+    services.storage.charge_sheet(network, token, practice_sheet_key(variant), sent.answers, again=again)
+    work = PracticeWork.find(store, token, variant) if token else None
     if work is None and adds_visitor:
-        work = PracticeWork(store, store.add_visitor(FormSecret.of(form).token), key).read_again()
+        work = PracticeWork.find(store, store.add_visitor(FormSecret.of(form).token).token, variant)
     practising, scale = form.optional("practice") is not None, read_scale(form.raw("scale"))
     return SheetRequest(library, variant, sent.answers, work, scale, practising, sent)
 
@@ -137,15 +142,6 @@ def _read_length(text: str) -> int:
     """A length as typed, such as '1,024' or '2*512'; 0, which every model refuses, for a text that is no number."""
     count = read_answer(text)
     return count if isinstance(count, int) else 0
-
-
-def sheet_key(variant: Variant) -> str:
-    """What drafts and attempts of a sheet are stored under: 'worksheet/model/tokens', or with '/decoder tokens'.
-
-    Example: 'llama-7b/llama-7b/100'
-    """
-    decoded = f"/{variant.decoder_tokens}" if variant.decoder_tokens else ""
-    return f"{variant.worksheet.key}/{variant.model.key}/{variant.tokens}{decoded}"
 
 
 def sheet_link(variant: Variant, route: str = "show_sheet", **more: object) -> str:

@@ -6,10 +6,11 @@ import io
 import logging
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Annotated, Literal
 
 from annotated_doc import Doc
-from fastapi import APIRouter, Depends, Form, HTTPException, Request, Response
+from fastapi import APIRouter, Depends, HTTPException, Request, Response
 from fastapi.responses import RedirectResponse
 from PIL import Image
 
@@ -19,13 +20,12 @@ from app.classes.frozen.frozen_run import FrozenRun, freeze_run, sheet_of_run
 from app.classes.sheet_actions import may_run
 from app.forward.head_run import HeadNotRun, run_sheet, why_not_run
 from app.forward.run import HEAD_RUNS, HeadRun
-from app.machine.jobs import Job, JobLimits, JobRefusedError, Task
+from app.machine.jobs import Job, JobLimits, JobRefusedError, Result, Task
 from app.machine.work_queue import Client
 from app.shapes.table import Blank
 from app.sheets.reading import Answer
 from app.sheets.variant import Row, Variant
 from app.store import Answers, Run
-from app.store.limits import insist
 from app.translation import gettext as _
 from app.translation import ngettext
 from app.web.practice.sheet_request import posted_sheet, sheet_link
@@ -118,15 +118,11 @@ class RunOptions:
     in_background: bool = False  # nobody has asked for it: it gives way, and only its agreement is shown
 
 
-async def read_run_options(
-    device: Annotated[str, Form()] = "",
-    dtype: Annotated[str, Form()] = "",
-    head: Annotated[str, Form()] = "",
-    background: Annotated[bool, Form()] = False,
-) -> RunOptions:
+async def read_run_options(form: FormDep) -> RunOptions:
     """The options of a form; missing or empty ones are the best device, float32 and head 0; head -1 for no number."""
+    device, dtype, head, background = map(form.raw, ("device", "dtype", "head", "background"))
     number = whole_number(head, MAX_HEAD) if head else 0
-    return RunOptions(device or None, dtype or "float32", -1 if number is None else number, background)
+    return RunOptions(device or None, dtype or "float32", -1 if number is None else number, bool(background))
 
 
 RunOptionsDep = Annotated[RunOptions, Depends(read_run_options)]
@@ -154,8 +150,8 @@ def start_run(
         share = SHARE_OF_BACKGROUND if options.in_background else 1
         services.storage.charge(client_network(request), BYTES_OF_RUN + bytes_of(asked.answers), share)
     frozen = freeze_run(asked.variant)
-    run = _start(services, client, asked.variant, asked.answers, options, frozen) if attempted else None
-    response = _respond(request, services, asked.variant, run, sheet_link(asked.variant), options)
+    run, job = _start(services, client, asked.answers, options, frozen) if attempted else (None, None)
+    response = _respond(request, asked.variant, run, job, sheet_link(asked.variant), options)
     return asked.with_cookie(request, response)
 
 
@@ -188,9 +184,9 @@ def start_class_run(
         share = SHARE_OF_BACKGROUND if options.in_background else 1
         services.storage.charge_student(asked.access.student.id, BYTES_OF_RUN + bytes_of(asked.answers), share)
     frozen, client = freeze_run(variant, activity, number), Client(f"student {asked.access.student.id}")
-    run = _start(services, client, variant, asked.answers, options, frozen) if attempted else None
+    run, job = _start(services, client, asked.answers, options, frozen) if attempted else (None, None)
     link = url_for("show_class_sheet", activity_id=activity.id, number=number)
-    return _respond(request, services, variant, run, link, options)
+    return _respond(request, variant, run, job, link, options)
 
 
 @router.post("/runs/{run_id}/again", dependencies=[Depends(require_run)])
@@ -211,8 +207,8 @@ def run_again(
     else:
         services.storage.charge(client_network(request), size)
     frozen = FrozenRun(first.activity_id, first.frozen, model_snapshot(variant.model))
-    run = _start(services, client, variant, first.answers, options, frozen)
-    return _respond(request, services, variant, run, _sheet_address(first, variant), options)
+    run, job = _start(services, client, first.answers, options, frozen)
+    return _respond(request, variant, run, job, _sheet_address(first, variant), options)
 
 
 @router.get("/runs/{run_id}", dependencies=[Depends(require_run)])
@@ -501,21 +497,21 @@ def _is_busy(services: Services) -> bool:
 
 
 def _start(
-    services: Services, client: Client, variant: Variant, answers: Answers, options: RunOptions, frozen: FrozenRun
-) -> Run:
-    """Store a new run, and queue it; if the queue has no room, the run is finished with a problem."""
+    services: Services, client: Client, answers: Answers, options: RunOptions, frozen: FrozenRun
+) -> tuple[Run, Job | None]:
+    """Store a new run with its job; if the queue has no room, the run has a problem and no job."""
     settings = {"device": options.device, "dtype": options.dtype, "head": options.head}
-    with services.store.transaction():
-        run = services.store.add_run(answers, frozen.values, frozen.activity_id, (frozen.snapshot,))
-        try:
-            services.jobs.submit("run", client, run.id, {}, settings)
-        except JobRefusedError:
-            services.store.finish_run(run.id, None, why_not_run("busy"))
-    return run
+    run = services.store.new_run(answers, frozen.values, frozen.activity_id)
+    store_run = partial(services.store.add_run, run, (frozen.snapshot,))
+    try:
+        return run, services.jobs.submit("run", client, run.id, {}, settings, along=store_run)
+    except JobRefusedError:
+        refused = replace(run, problem=why_not_run("busy"))
+        return services.store.add_run(refused, (frozen.snapshot,)), None
 
 
-def run_queued_head(services: Services, task: Task) -> bytes:
-    """Run the head of a queued run, and store its result, or a sentence on why there is none; returns b""."""
+def run_queued_head(services: Services, task: Task) -> Result:
+    """Run the head of a queued run; what is returned stores its result, or a sentence on why there is none."""
     run = services.store.find_run(task.job.key)
     if run is None:  # its activity was deleted
         return b""
@@ -529,12 +525,11 @@ def run_queued_head(services: Services, task: Task) -> bytes:
         stored = result.as_dict()
         if not result.agrees:
             log.error("PyTorch contradicts the answer key: %s", _differing(result))
-    insist(lambda: services.store.finish_run(task.job.key, stored, problem))
-    return b""
+    return partial(services.store.finish_run, run.id, stored, problem)
 
 
 def _respond(
-    request: Request, services: Services, variant: Variant, run: Run | None, link: str, options: RunOptions
+    request: Request, variant: Variant, run: Run | None, job: Job | None, link: str, options: RunOptions
 ) -> Response:
     """Where to watch a new run: in the page for htmx, else on a page of its own; if `run` is None, why there is none.
 
@@ -545,7 +540,6 @@ def _respond(
         return render_page_or_fragment(request, "runs/no_run.html", "runs/_no_run.html", page)
     if not is_htmx(request):
         return RedirectResponse(url_for("show_run", run_id=run.id), 303)
-    run, job = _find_run(services, run.id)
     if options.in_background:
         return render("runs/_agreement.html", _agreement(run, variant, job))
     return render("runs/_run.html", _run_page(run, variant, job, is_new=True))

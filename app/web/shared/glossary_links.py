@@ -34,9 +34,10 @@ class LinkedText:
 
 @dataclass(frozen=True)
 class LinkedSheet:
-    """What a sheet says, as HTML with links to the glossary: description, task, assumptions, and names by row."""
+    """What a sheet says, as HTML with links to the glossary: description, asides, task, assumptions, names by row."""
 
     description: Markup
+    asides: Markup
     task: Markup
     assumptions: tuple[Markup, ...]
     names: Mapping[str, Markup]
@@ -50,14 +51,14 @@ def linked_sheet(variant: Variant) -> LinkedSheet:
     linked.
     """
     text = variant.text
-    sentences = (text.description, text.task, *text.assumptions)
+    sentences = (text.description, text.asides, text.task, *text.assumptions)
     rows = tuple(row.name for row in variant.rows)
     if who_asks().may_practise:
         linked = _linked_texts(variant.wording, language(), sentences, rows)
     else:
         linked = tuple(map(escape, (*sentences, *rows)))
     names = dict(zip((row.key for row in variant.rows), linked[len(sentences) :], strict=True))
-    return LinkedSheet(linked[0], linked[1], linked[2 : len(sentences)], names)
+    return LinkedSheet(*linked[:3], linked[3 : len(sentences)], names)
 
 
 @lru_cache(300)

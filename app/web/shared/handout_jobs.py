@@ -37,13 +37,15 @@ def start_handout(
     *,
     back: str = "",
     activity_sheet: tuple[int, int] | None = None,
+    along: Callable[[], object] = lambda: None,
 ) -> Job:
     """Queue a handout, with a note about letters that no font has, and return it without waiting for it.
 
     It has a sheet for each name, or else as many as the options say. `back` is the address of the page that it was
     started from. `activity_sheet` is the id of an activity and the number of its sheet, whose students then have a
-    sheet each. Raises HandoutError if a visitor (`teacher` None) asks for more than MAX_DOWNLOAD_SHEETS,
-    PrinterBusyError if too many handouts wait, in all or of this client.
+    sheet each. `along` stores what belongs to the handout, in the same transaction. Raises HandoutError if a visitor
+    (`teacher` None) asks for more than MAX_DOWNLOAD_SHEETS, PrinterBusyError if too many handouts wait, in all or of
+    this client.
     """
     sheets = len(names) or options.sheets
     if teacher is None and sheets > MAX_DOWNLOAD_SHEETS:
@@ -55,7 +57,7 @@ def start_handout(
                  "names": [] if activity_sheet else list(names)}  # fmt: skip
     key, teacher_id = secrets.token_urlsafe(18), teacher.id if teacher else None
     try:
-        return services.jobs.submit("handout", client, key, about, arguments, teacher_id)
+        return services.jobs.submit("handout", client, key, about, arguments, teacher_id, along)
     except JobRefusedError as refusal:
         sentences = {
             "full": "",

@@ -14,7 +14,7 @@ from fastapi import Depends, HTTPException, Request
 from starlette.concurrency import run_in_threadpool
 
 from app.activities.rules import Rules
-from app.activities.work import ClassSheetWork
+from app.activities.work import WorkDone
 from app.machine.work_queue import Client
 from app.store import Activity, Course, Enrolment, Material, Phase, Role, Student, Teacher, Visitor
 from app.translation import gettext as _
@@ -79,7 +79,7 @@ class StudentAccess:
     course: Course
     student: Student
     now: datetime
-    work: tuple[str, ClassSheetWork] | None = field(default=None, kw_only=True)
+    work: tuple[str, WorkDone] | None = field(default=None, kw_only=True)
 
     @property
     def phase(self) -> Phase:

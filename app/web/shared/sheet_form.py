@@ -12,14 +12,13 @@ from typing import Annotated, cast
 from annotated_doc import Doc
 from markupsafe import Markup
 
-from app.classes.sheet_actions import SavedDraft
 from app.figures.figure import Figure
 from app.figures.scale import ScaleName
 from app.figures.sheet_figures import draw_figures
 from app.grading.hints import HINT_LEVELS, HintLevel
 from app.sheets.reading import MAX_BOX_TEXT, Answer
 from app.sheets.variant import Variant
-from app.store import Stamp, question_name
+from app.store import Draft, Stamp, question_name
 from app.topics.problem import Problem
 from app.translation import language
 from app.web.shared.forms import FormReader
@@ -66,7 +65,7 @@ def read_changed(form: FormReader, variant: Variant) -> dict[str, Stamp] | None:
     return stamps
 
 
-def saved_json(stored: SavedDraft | None, changed: Mapping[str, Stamp] | None = None) -> str:
+def saved_json(stored: Draft | None, changed: Mapping[str, Stamp] | None = None) -> str:
     """The stored draft as JSON for the script of the page that sent `changed`.
 
     `version` counts the saves, `answers` has the text of every box. `pages` has the highest number stored for each page
@@ -125,6 +124,7 @@ class _Drawn:
     scale: ScaleName
     names_sizes: bool
     shows_mismatches: bool
+    explains: bool
     language: str
     variant: Variant = field(compare=False)
 
@@ -134,17 +134,18 @@ def draw_typed(
     answers: Mapping[str, str],
     scale: ScaleName,
     *,
+    explains: bool = False,
     names_sizes: bool = True,
     shows_mismatches: bool = True,
 ) -> Drawing | None:
     """The drawing of a sheet with the sizes that were typed, None where it has none to show.
 
-    A blank whose text cannot be read has no size there. See draw_figures for `names_sizes` and `shows_mismatches`.
-    Drawings are kept for a while: a save is followed by a check, and in a class
-    many students type the same into the same sheet.
+    A blank whose text cannot be read has no size there. See draw_figures for `explains`, `names_sizes` and
+    `shows_mismatches`. Drawings are kept for a while: a save is followed by a check, and in a class many students type
+    the same into the same sheet.
     """
     texts = tuple(answers.get(box, "") for box in variant.blanks_by_name)
-    return _draw(_Drawn(variant.problem, texts, scale, names_sizes, shows_mismatches, language(), variant))
+    return _draw(_Drawn(variant.problem, texts, scale, names_sizes, shows_mismatches, explains, language(), variant))
 
 
 @lru_cache(MAX_DRAWINGS)
@@ -154,7 +155,12 @@ def _draw(drawn: _Drawn) -> Drawing | None:
     read = {blank: variant.read(blank, text) for blank, text in zip(variant.blanks, drawn.texts, strict=True)}
     typed = {blank: answer for blank, answer in read.items() if isinstance(answer, Answer)}
     figures = draw_figures(
-        variant, typed, drawn.scale, names_sizes=drawn.names_sizes, shows_mismatches=drawn.shows_mismatches
+        variant,
+        typed,
+        drawn.scale,
+        names_sizes=drawn.names_sizes,
+        shows_mismatches=drawn.shows_mismatches,
+        explains=drawn.explains,
     )
     if not figures:
         return None

@@ -16,6 +16,7 @@ from app.grading.hints import Hint
 from app.shapes.table import Blank, BlankField
 from app.sheets.formulas import FormulaPiece, formula_pieces
 from app.sheets.reading import Answer
+from app.sheets.reasons import row_reason
 from app.sheets.variant import Row, Variant
 from app.store import question_name
 from app.topics.layer_heads import SEVERAL_HEADS
@@ -83,22 +84,24 @@ class CellView:
 
 @dataclass(frozen=True)
 class Note:
-    """What a check or a hint says that no single mark does, and the key of the row below which it stands.
+    """What is said of a row that no single mark says, and the key of the row below which it stands.
 
-    `letters` are those that a hint writes as mathematics.
+    `letters` are those that a hint or a reason writes as mathematics. `working` is that of a reason.
     """
 
-    kind: Literal["diagnosis", "hint"]
+    kind: Literal["diagnosis", "hint", "reason"]
     message: str
     row: str
     letters: tuple[str, ...] = ()
+    working: str = ""
 
 
 @dataclass(frozen=True)
 class RowView:
     """One row of the sheet with its boxes and the cells they are in, and its answer once that may be shown.
 
-    `notes` are shown below it. `span` is how many columns the box of a count among matrices takes; else None.
+    `notes` are shown below it, and so is the `reason` of a row that is right or has its answer there. `span` is how
+    many columns the box of a count among matrices takes; else None.
     """
 
     row: Row
@@ -107,6 +110,7 @@ class RowView:
     answer: AnswerView | None
     notes: tuple[Note, ...] = ()
     span: int | None = None
+    reason: Note | None = None
 
 
 @dataclass(frozen=True)
@@ -135,14 +139,19 @@ def row_views(
     truth: Variant | None = None,
     pointed_at: Collection[Blank] = (),
     notes: Iterable[Note] = (),
+    explains: bool = False,
 ) -> tuple[RowView, ...]:
     """Every row of a sheet, top to bottom, with the texts in its boxes; a mark goes only with the text it was for.
 
     `report` has the marks, None before the first check. `truth` is the sheet whose answers are shown, None while none
     may be; a row that is not on it shows none. `pointed_at` are the boxes that a hint points to. A note in `notes` goes
     below the row it names.
+
+    A row with its answer has its whole reason. If it `explains`, a row that is right has one, too: without the working,
+    which tells the answers to other rows, until the whole sheet is right.
     """
     answered = {row.key for row in truth.rows} if truth else ()
+    is_done = report is not None and report.complete
     views = []
     for row in variant.rows:
         boxes = tuple(
@@ -150,8 +159,20 @@ def row_views(
         )
         answer = _answer_view(truth, row) if truth and row.key in answered else None
         below = tuple(note for note in notes if note.row == row.key)
-        views.append(RowView(row, boxes, _cells(variant, row, boxes, answer), answer, below, _span(variant, row)))
+        reason = None
+        if truth and answer:
+            reason = _reason(truth, row, works_out=True)
+        elif explains and all(box.kind == "right" for box in boxes):
+            reason = _reason(variant, row, works_out=is_done)
+        cells = _cells(variant, row, boxes, answer)
+        views.append(RowView(row, boxes, cells, answer, below, _span(variant, row), reason))
     return tuple(views)
+
+
+def _reason(variant: Variant, row: Row, *, works_out: bool) -> Note:
+    """Why a row is right, with its working only if it `works_out`."""
+    text, working = row_reason(variant, row.key)
+    return Note("reason", text, row.key, hint_letters(variant), working if works_out else "")
 
 
 def _span(variant: Variant, row: Row) -> int | None:

@@ -23,15 +23,15 @@ def start_session(request: Request, store: Store, teacher: Teacher, path: str) -
     The browser gets a session cookie for 30 days, and a cookie by which it is known to the account. The audit log
     records it. The path is not checked here: use `path_on_this_site`.
     """
-    if token := request.cookies.get(TEACHER_COOKIE):
-        store.people.end_session(token)
     response = RedirectResponse(path, 303)
-    token = store.people.open_session(teacher)
+    with store.audit_log.recording(teacher, AuditAction.SIGNED_IN):
+        if earlier := request.cookies.get(TEACHER_COOKIE):
+            store.people.end_session(earlier)
+        token = store.people.open_session(teacher)
     set_private_cookie(request, response, TEACHER_COOKIE, token, SESSION_COOKIE_MAX_AGE_S)
     nonce = secrets.token_urlsafe(12)
     known = f"{nonce}.{_browser_signature(store, nonce, teacher.email)}"
     set_private_cookie(request, response, KNOWN_COOKIE, known)
-    store.audit_log.record(teacher, AuditAction.SIGNED_IN)
     return response
 
 
@@ -55,11 +55,11 @@ def end_session(request: Request, store: Store, teacher: Teacher, *, everywhere:
 
     This browser's session cookie and its cache are cleared, and the audit log records it.
     """
-    if everywhere:
-        store.people.end_sessions(teacher)
-    else:
-        store.people.end_session(request.cookies.get(TEACHER_COOKIE, ""))
-    store.audit_log.record(teacher, AuditAction.SIGNED_OUT)
+    with store.audit_log.recording(teacher, AuditAction.SIGNED_OUT):
+        if everywhere:
+            store.people.end_sessions(teacher)
+        else:
+            store.people.end_session(request.cookies.get(TEACHER_COOKIE, ""))
     response = RedirectResponse(url_for("show_sign_in"), 303)
     response.delete_cookie(TEACHER_COOKIE)
     # What the browser keeps of pages goes, too. Its other cookies and its storage are no teacher's: a student may have

@@ -17,7 +17,7 @@ from app.grading.explanations import MAX_ATTEMPTS_EXPLAINED, Explanation, explai
 from app.grading.grade import Report, without_help
 from app.grading.hints import Hint, next_hint_level, write_hint
 from app.sheets.variant import Variant
-from app.store import ClassAttempt
+from app.store import Attempt
 from app.translation import gettext as _
 from app.translation import ngettext
 from app.web.shared.activity_steps import (
@@ -59,7 +59,7 @@ class ClassSheetPage(SheetFormPage):
     steps: Annotated[tuple[Step, ...], Doc("The sheets of the activity.")]
     ticket_in: Annotated[bool, Doc("Whether the exit ticket is in.")]
     number: Annotated[int, Doc("Which sheet of the activity this is, counted from 1.")]
-    last: Annotated[ClassAttempt | None, Doc("The last attempt, which counts; None before one.")]
+    last: Annotated[Attempt | None, Doc("The last attempt, which counts; None before one.")]
     attempts_left: Annotated[int | None, Doc("How many attempts are left; None where any number is allowed.")]
     can_hand_in: Annotated[bool, Doc("Whether the sheet can be handed in now.")]
     next: Annotated[NextStep, Doc("Where to go on after handing in.")]
@@ -91,10 +91,12 @@ def make_class_sheet_page(services: Services, asked: ClassSheetRequest, hinted: 
     if marked.worksheet.tokens_are != variant.worksheet.tokens_are:  # corrected: boxes mean what they are marked as
         shown = replace(variant, worksheet=replace(variant.worksheet, tokens_are=marked.worksheet.tokens_are))
     notes = sheet_notes(shown, answers, report, hinted)
-    rows = row_views(shown, answers, report, truth=truth, pointed_at=pointed_at, notes=notes)
+    hints = variant.worksheet.show_hints and rules.gives_hints
+    # Next to a right answer, the reason of a row may tell another one, as hints do.
+    explains = hints or (rules.gives_help and report is not None and report.complete)
+    rows = row_views(shown, answers, report, truth=truth, pointed_at=pointed_at, notes=notes, explains=explains)
     all_right = all_boxes_right(rows)
     is_explained = rules.gives_help and (all_right or (truth and report))
-    hints = variant.worksheet.show_hints and rules.gives_hints
     notice = _notice(asked, marked)
     return ClassSheetPage(
         access=access,
@@ -154,9 +156,7 @@ def as_it_counts(asked: ClassSheetRequest) -> ClassSheetRequest:
     return asked if last is None or asked.work.has_other_numbers else replace(asked, typed=last.answers)
 
 
-def _primary(
-    rules: Rules, last: ClassAttempt | None, report: Report | None, *, locked: bool, can_hand_in: bool
-) -> Primary:
+def _primary(rules: Rules, last: Attempt | None, report: Report | None, *, locked: bool, can_hand_in: bool) -> Primary:
     """The button to press next: "next" once handed in; "check" until all is right, if a check shows marks; then
     "hand-in".
 
@@ -184,6 +184,7 @@ def drawn_sheet(asked: ClassSheetRequest, variant: Variant) -> Drawing | None:
         variant,
         asked.answers,
         asked.scale,
+        explains=rules.shows_marks_of_checks and asked.work.last is not None,
         names_sizes=rules.shows_marks_of_checks,
         shows_mismatches=rules.shows_mismatches,
     )
@@ -233,7 +234,7 @@ def page_after(asked: ClassSheetRequest, page: ClassSheetPage, result: str) -> C
     return page
 
 
-def _remark(last: ClassAttempt) -> str:
+def _remark(last: Attempt) -> str:
     """What became of an attempt whose marks are not shown."""
     if not last.handed_in:
         return ""
@@ -254,7 +255,7 @@ def _notice(asked: ClassSheetRequest, marked: Variant) -> str:
     )
 
 
-def _stored_report(services: Services, asked: ClassSheetRequest, attempt: ClassAttempt) -> tuple[Variant, Report]:
+def _stored_report(services: Services, asked: ClassSheetRequest, attempt: Attempt) -> tuple[Variant, Report]:
     """The version of the sheet that gave an attempt's stored marks, and the marks as a report."""
     if attempt is asked.work.last and asked.work.report:  # just graded
         return asked.variant, asked.work.report

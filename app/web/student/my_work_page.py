@@ -10,7 +10,7 @@ from annotated_doc import Doc
 from fastapi import APIRouter, Request, Response
 
 from app.classes.student_sheet import worksheet_titles
-from app.store import Activity, ClassAttempt, Enrolment, Phase, Store
+from app.store import Activity, Attempt, Enrolment, Phase, Store
 from app.translation import gettext as _
 from app.web.shared.cookies import CLASS_COOKIE, redirect_with_secret, set_private_cookie
 from app.web.shared.permissions import BrowserEnrolment
@@ -113,7 +113,7 @@ def _course_section(request: Request, store: Store, enrolment: Enrolment) -> Cou
 def _activity_line(
     activity: Activity,
     phase: Phase,
-    last: Mapping[_SheetId, ClassAttempt],
+    last: Mapping[_SheetId, Attempt],
     drafts: Collection[_SheetId],
     ticket_in: bool,
 ) -> ActivityLine:
@@ -131,14 +131,14 @@ def _activity_line(
     return ActivityLine(activity, phase, tuple(lines), ticket_in)
 
 
-def _sheet_line(activity: Activity, phase: Phase, title: str, last: ClassAttempt | None, has_draft: bool) -> SheetLine:
+def _sheet_line(activity: Activity, phase: Phase, title: str, last: Attempt | None, has_draft: bool) -> SheetLine:
     """A sheet with what became of it, and the last attempt's score if its marks are visible in this phase."""
     visible = last is not None and activity.policies.marks_visible(phase, last.handed_in)
     score = _("{score:g} of {total}").format(score=last.score, total=last.out_of) if last and visible else ""
     return SheetLine(title, _sheet_state(last, has_draft), score)
 
 
-def _sheet_state(last: ClassAttempt | None, has_draft: bool) -> str:
+def _sheet_state(last: Attempt | None, has_draft: bool) -> str:
     """What became of a sheet, in words, by its last attempt or, without one, whether there is a draft."""
     if last is None:
         return _("saved, not handed in") if has_draft else _("not started")

@@ -15,11 +15,11 @@ from fastapi import HTTPException, Request
 
 from app.activities.activity import Activity
 from app.activities.rules import Rules
-from app.activities.work import ActivityProgress, Answers, ClassAttempt, ClassDraft, Stamp
+from app.activities.work import ActivityProgress, Answers, Attempt, Stamp
 from app.classes.promises import sheet_promise
 from app.classes.sheet_actions import Action, Outcome, SentSheet, SheetWork, perform
 from app.classes.sheet_work import ClassWork
-from app.classes.student_sheet import StudentSheet, sheet_key_of, sheet_with_draft
+from app.classes.student_sheet import StudentSheet, sheet_key_of, sheet_with_sizes
 from app.figures.scale import ScaleName
 from app.grading.grade import Report
 from app.sheets.variant import Variant, box_texts
@@ -35,16 +35,12 @@ class ActivityWork(SheetWork, Protocol):
     """The work of a student, or of a preview, on a sheet of an activity."""
 
     @property
-    def draft(self) -> ClassDraft | None: ...
-    @property
-    def last(self) -> ClassAttempt | None: ...
-    @property
     def report(self) -> Report | None: ...
     @property
     def progress(self) -> ActivityProgress: ...
     @property
-    def newest_attempts(self) -> Sequence[ClassAttempt]: ...
-    def answers_other_numbers(self, attempt: ClassAttempt) -> bool: ...
+    def newest_attempts(self) -> Sequence[Attempt]: ...
+    def answers_other_numbers(self, attempt: Attempt) -> bool: ...
 
 
 @dataclass(frozen=True)
@@ -138,12 +134,13 @@ def class_work(services: Services, access: StudentAccess, number: int) -> ClassW
     if not 1 <= number <= len(access.activity.content.items):
         raise HTTPException(404)
     key = sheet_key_of(access.activity, access.student, number)
-    known_key, work = access.work or ("", None)
-    if work is None or known_key != key.sheet_key:  # the form is of another version of the sheet, or names none
-        work = services.store.classwork.work(key)
-    sheet = sheet_with_draft(services.library, services.store, access.activity, access.student, number, work.draft)
+    known_key, done = access.work or ("", None)
+    if done is None or known_key != key.sheet_key:  # the form is of another version of the sheet, or names none
+        done = services.store.classwork.work(key)
+    saved = done.draft.variant if done.draft else None
+    sheet = sheet_with_sizes(services.library, services.store, access.activity, access.student, number, saved)
     charge = partial(_charge_attempt, services, access.student.id)
-    return ClassWork(services.library, services.store, access.activity, sheet, work, charge)
+    return ClassWork(services.store, key, sheet.sizes, done, services.library, access.activity, sheet, charge)
 
 
 def require_open(access: StudentAccess) -> None:

@@ -27,7 +27,7 @@ from app.exchange.imported_models import library_with_model
 from app.models.architecture import TokensError
 from app.sheets.library import Library
 from app.sheets.worksheet import WorksheetError
-from app.store import Activity, AuditAction, Content, Phase, Plan, Store
+from app.store import Activity, AuditAction, Content, Phase, Plan, Store, Teacher
 from app.topics.requirements import TopicError
 from app.translation import gettext as _
 from app.web.shared.forms import FormDep, FormReader, whole_number
@@ -140,7 +140,7 @@ def show_new_activity_form(services: ServicesDep, access: EditableCourse, worksh
 
 @router.post("/courses/{course_id:int}/activities")
 def add_activity(services: ServicesDep, access: EditableCourse, form: FormDep) -> Response:
-    """Add an activity as a draft, which only the staff sees, log it, and go to it.
+    """Add an activity as a draft, which only the staff sees, record it in the audit log, and go to it.
 
     422 with the form as typed, and a sentence next to the first field that cannot be used. If a button only rearranges
     the form, or Enter was pressed in the search, the form comes back and nothing is stored.
@@ -154,8 +154,9 @@ def add_activity(services: ServicesDep, access: EditableCourse, form: FormDep) -
         plan, content = read_activity_form(offer, course.time_zone, texts)
     except ActivityFormError as error:
         return _refuse_form(services, access, None, texts, error, state)
-    activity = services.store.activities.add(course, plan, content)
-    services.store.audit_log.record(access.teacher, AuditAction.ACTIVITY_CREATED, activity)
+    with services.store.transaction():
+        activity = services.store.activities.add(course, plan, content)
+        services.store.audit_log.record(access.teacher, AuditAction.ACTIVITY_CREATED, activity)
     return RedirectResponse(url_for("show_activity", activity_id=activity.id), 303)
 
 
@@ -168,7 +169,8 @@ def show_activity_form(services: ServicesDep, access: EditableActivity) -> Respo
 
 @router.post("/activities/{activity_id:int}")
 def change_activity(services: ServicesDep, access: EditableActivity, form: FormDep) -> Response:
-    """Save the form, log it, and go to the activity; 422 with the form as typed if a field cannot be used.
+    """Save the form, record it in the audit log, and go to the activity; 422 with the form as typed if a field cannot
+    be used.
 
     If a button only rearranges the form, or Enter was pressed in the search, the form comes back and nothing is stored.
     A field that was left as the form showed it keeps its stored value, whoever has changed it since. Times that would
@@ -192,25 +194,27 @@ def change_activity(services: ServicesDep, access: EditableActivity, form: FormD
         _check_reopening(activity, plan, state, store.now())
     except ActivityFormError as error:
         return _refuse_form(services, access, activity, texts, error, state)
-    revision = _save(store, activity, plan, content)
+    revision = _save(store, access.teacher, activity, plan, content)
     if revision is None:
         return change_activity(services, replace(access, activity=_stored_now(store, activity)), form)
-    is_new = revision != activity.revision
-    action = AuditAction.ACTIVITY_REVISED if is_new else AuditAction.ACTIVITY_SAVED
-    store.audit_log.record(access.teacher, action, activity)
-    done = "revised" if is_new else "saved"
+    done = "revised" if revision != activity.revision else "saved"
     return RedirectResponse(url_for("show_activity", activity_id=activity.id, done=done), 303)
 
 
-def _save(store: Store, activity: Activity, plan: Plan, content: Content) -> int | None:
-    """Store plan and content in one transaction, and return the revision's number; None, and nothing, if the stored
-    activity is no longer `activity`.
+def _save(store: Store, teacher: Teacher, activity: Activity, plan: Plan, content: Content) -> int | None:
+    """Store plan and content in one transaction with an entry in the audit log, and return the revision's number.
+
+    None, and nothing is stored, if the stored activity is no longer `activity`.
     """
     with store.transaction():
         if store.activities.locked(activity) != activity:
             return None
         store.activities.change(activity, plan)
-        return store.activities.revise(activity, content)
+        revision = store.activities.revise(activity, content)
+        is_new = revision != activity.revision
+        action = AuditAction.ACTIVITY_REVISED if is_new else AuditAction.ACTIVITY_SAVED
+        store.audit_log.record(teacher, action, activity)
+        return revision
 
 
 def _stored_now(store: Store, activity: Activity) -> Activity:

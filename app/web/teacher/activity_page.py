@@ -8,7 +8,7 @@ from typing import Annotated
 
 import segno
 from annotated_doc import Doc
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, HTTPException, Request, Response
 from fastapi.responses import RedirectResponse
 
 from app.activities.activity import MAX_MINUTES
@@ -85,45 +85,58 @@ def _courses_to_copy_to(store: Store, access: permissions.ActivityAccess) -> tup
 
 @router.post("/activities/{activity_id:int}/open")
 def open_activity(services: ServicesDep, access: EditableActivity) -> Response:
-    """Set the activity to open, log it, and go to its overview; students can come in from its opening time on.
+    """Set the activity to open, record it in the audit log, and go to its overview; students can come in from its
+    opening time on.
 
     A draft is frozen again first, from the library and the teacher's materials as they are now; what no longer exists
     stays as it was frozen when the draft was saved. A closing time in the past is dropped.
     """
     store, activity = services.store, access.activity
+    content = None
     if activity.state == "draft":
         materials = materials_for_course(services.library, services.tickets, store, access.course, access.teacher)
         content = content_to_open(materials.library, materials.tickets, store, activity)
-        store.activities.revise(activity, content)
-    if activity.plan.closes_at and replace(activity, state="open").phase(access.now) in ("closing", "closed"):
-        store.activities.change(activity, replace(activity.plan, closes_at=None))
-    store.activities.set_state(activity, "open")
-    store.audit_log.record(access.teacher, AuditAction.ACTIVITY_OPENED, activity)
+    with store.audit_log.recording(access.teacher, AuditAction.ACTIVITY_OPENED, activity):
+        if content:
+            store.activities.revise(activity, content)
+        if activity.plan.closes_at and replace(activity, state="open").phase(access.now) in ("closing", "closed"):
+            store.activities.change(activity, replace(activity.plan, closes_at=None))
+        store.activities.set_state(activity, "open")
     return RedirectResponse(url_for("show_activity", activity_id=activity.id), 303)
 
 
 @router.post("/activities/{activity_id:int}/close")
 def close_activity(store: StoreDep, access: EditableActivity, form: FormDep) -> Response:
-    """Close the activity in `minutes`, or in a few seconds if that is empty, 0 or unusable; all work stays. It can be
-    undone until then.
+    """Close the activity in `minutes`, or in a few seconds if that is 0 or empty; all work stays. It can be undone
+    until then.
 
-    Logged if it closes. A draft, or an activity that has closed, stays as it is. One that is not open yet closes at
-    once.
+    Recorded in the audit log if it closes. A draft, or an activity that has closed, stays as it is. One that is not
+    open yet closes at once. 422, and nothing is closed, for what is no number of minutes up to MAX_MINUTES.
     """
-    if close_undoably(store, access.activity, whole_number(form.raw("minutes"), MAX_MINUTES) or 0):
-        store.audit_log.record(access.teacher, AuditAction.ACTIVITY_CLOSED, access.activity)
+    typed = form.raw("minutes")
+    minutes = whole_number(typed, MAX_MINUTES) if typed else 0
+    if minutes is None:
+        problem = _(
+            "The activity was not closed. Go back and choose when to close it, at most {most:,} minutes from now."
+        )
+        raise HTTPException(422, problem.format(most=MAX_MINUTES))
+    with store.transaction():
+        if close_undoably(store, access.activity, minutes):
+            store.audit_log.record(access.teacher, AuditAction.ACTIVITY_CLOSED, access.activity)
     return _back_to_where_it_was_pressed(access, form)
 
 
 @router.post("/activities/{activity_id:int}/undo-close")
 def undo_close(store: StoreDep, access: EditableActivity, form: FormDep) -> Response:
-    """Restore the times from before Close was pressed, and log it; if it is too late, nothing changes.
+    """Restore the times from before Close was pressed, and record it in the audit log; if it is too late, nothing
+    changes.
 
     Back to the overview, which says that it was too late, or to the presenter view, which does not.
     """
-    undone = undo_last_close(store, access.activity)
-    if undone:
-        store.audit_log.record(access.teacher, AuditAction.CLOSE_UNDONE, access.activity)
+    with store.transaction():
+        undone = undo_last_close(store, access.activity)
+        if undone:
+            store.audit_log.record(access.teacher, AuditAction.CLOSE_UNDONE, access.activity)
     return _back_to_where_it_was_pressed(access, form, done="" if undone else "too-late")
 
 
@@ -150,9 +163,9 @@ def give_extra_time(request: Request, services: ServicesDep, access: EditableAct
         problem = _("Choose a student, and enter a whole number of minutes up to {most}; 0 takes extra time away.")
         page = _activity_page(request, services, access)
         return render("teacher/activity.html", replace(page, problem=problem.format(most=MAX_MINUTES)), 422)
-    services.store.activities.set_extra_time(access.activity, student.id, minutes)
     detail = f"activity {access.activity.id}: {minutes} min"
-    services.store.audit_log.record(access.teacher, AuditAction.EXTRA_TIME_SET, student, detail)
+    with services.store.audit_log.recording(access.teacher, AuditAction.EXTRA_TIME_SET, student, detail):
+        services.store.activities.set_extra_time(access.activity, student.id, minutes)
     return RedirectResponse(url_for("show_activity", activity_id=access.activity.id) + "#extra-time", 303)
 
 

@@ -17,17 +17,19 @@ from fastapi.responses import RedirectResponse
 
 from app.activities.activity import GRACE, Activity
 from app.activities.content import question_name
-from app.activities.work import StoredClassDraft, UnfinishedWork
+from app.activities.work import StudentDraft, UnfinishedWork
 from app.classes import sheet_actions
 from app.classes.frozen.offered_worksheets import content_to_open
 from app.classes.materials import materials_for_course
 from app.classes.promises import rules_in_words
 from app.classes.sheet_actions import Action, Outcome, auto_submit, graded_attempt
 from app.classes.sheet_work import PreviewWork
-from app.classes.student_sheet import StudentSheet, sheet_with_draft
+from app.classes.student_sheet import StudentSheet, sheet_with_sizes
 from app.classes.ticket_answers import ticket_problems
 from app.grading.explanations import MAX_ATTEMPTS_EXPLAINED
+from app.grading.grade import grade
 from app.sheets.reading import MAX_BOX_TEXT
+from app.sheets.variant import box_texts
 from app.store import Student
 from app.translation import gettext as _
 from app.web.shared import permissions
@@ -228,7 +230,7 @@ def _sheet(services: Services, access: PreviewAccess, number: int) -> StudentShe
     """Sheet `number`, from 1, as the example student has it; 404 if the activity has fewer."""
     if not 1 <= number <= len(access.activity.content.items):
         raise HTTPException(404)
-    return sheet_with_draft(services.library, services.store, access.activity, access.student, number, None)
+    return sheet_with_sizes(services.library, services.store, access.activity, access.student, number, None)
 
 
 def _posted(services: Services, access: PreviewAccess, form: FormReader, number: int) -> ClassSheetRequest:
@@ -236,15 +238,16 @@ def _posted(services: Services, access: PreviewAccess, form: FormReader, number:
     sheet = _sheet(services, access, number)
     work = PreviewWork(sheet, (), access.now - timedelta(seconds=1))
     for answers, handed_in in _carried(form, access.activity, sheet):
-        attempt = graded_attempt(sheet.variant, answers, access.rules, handed_in=handed_in)
-        work = work.kept(Outcome("checked", answers, attempt=attempt))
+        report = grade(sheet.variant, box_texts(sheet.variant, answers))
+        attempt = graded_attempt(sheet.variant, answers, access.rules, report, sheet.sizes)
+        work = work.kept(Outcome("checked", answers, attempt=replace(attempt, handed_in=handed_in)))
     return sent_class_sheet(access, form, number, sheet, replace(work, now=access.now, report=None))
 
 
 def _closed(asked: ClassSheetRequest) -> ClassSheetRequest:
     """The sheet after the activity has closed; what was typed is auto-submitted if the rules say so."""
     work, last, key, access = asked.work, asked.work.last, asked.sheet.key, asked.access
-    typed = StoredClassDraft(key.student_id, key.sheet_key, asked.sheet.sizes, asked.typed, access.now)
+    typed = StudentDraft(key.student_id, key.sheet_key, asked.sheet.sizes, asked.typed, access.now)
     unfinished = UnfinishedWork(
         typed,
         work.attempts,

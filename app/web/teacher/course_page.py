@@ -104,7 +104,8 @@ def change_course(store: StoreDep, access: EditableCourse, form: FormDep) -> Res
 
 @router.post("/courses/{course_id:int}/staff")
 def invite_to_staff(request: Request, services: ServicesDep, access: EditableCourse, form: FormDep) -> Response:
-    """Make an invitation, log it, and redirect to the course, which shows its link; no e-mail is sent.
+    """Make an invitation, record it in the audit log, and redirect to the course, which shows its link; no e-mail is
+    sent.
 
     It is for an assistant unless the form says instructor. 422 with the page for what is no e-mail address.
     """
@@ -115,25 +116,28 @@ def invite_to_staff(request: Request, services: ServicesDep, access: EditableCou
         page = _course_page(store, access, problem=problem, problem_form="staff", email=typed)
         return render("teacher/course.html", page, 422)
     role: Role = "instructor" if form.raw("role") == "instructor" else "assistant"
-    token = store.people.add_link("invite", email, access.course.id, role)
-    store.audit_log.record(access.teacher, AuditAction.STAFF_INVITED, access.course, role)
+    with store.audit_log.recording(access.teacher, AuditAction.STAFF_INVITED, access.course, role):
+        token = store.people.add_link("invite", email, access.course.id, role)
     address = url_for("show_course", course_id=access.course.id)
     return redirect_with_secret(request, f"{address}#staff", token, address)
 
 
 @router.post("/courses/{course_id:int}/staff/{teacher_id:int}/remove")
 def remove_from_staff(store: StoreDep, access: EditableCourse, teacher_id: int) -> Response:
-    """Take a teacher off the staff and log it; 404 for somebody who is not on it, 409 with the page for the last
-    instructor.
+    """Take a teacher off the staff and record it in the audit log; 404 for somebody who is not on it, 409 with the page
+    for the last instructor.
 
     Teachers who remove themselves go to their list of courses.
     """
     if teacher_id not in {member.teacher_id for member in store.courses.staff(access.course)}:
         raise HTTPException(404)
-    if not store.courses.remove_from_staff(access.course, teacher_id):
+    with store.transaction():
+        removed = store.courses.remove_from_staff(access.course, teacher_id)
+        if removed:
+            store.audit_log.record(access.teacher, AuditAction.STAFF_REMOVED, access.course)
+    if not removed:
         problem = _("A course needs at least one instructor.")
         return render("teacher/course.html", _course_page(store, access, problem=problem, problem_form="staff"), 409)
-    store.audit_log.record(access.teacher, AuditAction.STAFF_REMOVED, access.course)
     if teacher_id == access.teacher.id:
         return RedirectResponse(url_for("list_courses"), 303)
     return RedirectResponse(url_for("show_course", course_id=access.course.id) + "#staff", 303)
@@ -173,9 +177,9 @@ def _course_page(store: Store, access: permissions.CourseAccess, page: str = "",
     """
     course, now = access.course, store.now()
     activities = tuple((activity, activity.phase(now)) for activity in store.activities.of_course(course))
-    students = store.roster.students(course)
-    listed, pager = cut_page(students, page)
-    joined = sum(student.joined_at is not None for student in students)
+    students, joined = store.roster.count(course)
+    numbers, pager = cut_page(range(students), page)
+    listed = store.roster.students(course, numbers[0], len(numbers)) if numbers else ()
     last_import = store.roster.last_import(course) if access.can_edit else None
     if last_import and now - last_import.at > UNDO_OFFERED:
         last_import = None

@@ -131,14 +131,15 @@ def show_course_practice(services: ServicesDep, access: StaffCourse, done: str =
 
 @router.post("/courses/{course_id:int}/practice")
 def save_course_practice(services: ServicesDep, access: EditableCourse, form: FormDep) -> Response:
-    """Save what is practised, or with `end` delete the practice and its students' progress; both are logged.
+    """Save what is practised, or with `end` delete the practice and its students' progress; both are recorded in the
+    audit log.
 
     Unknown topics and worksheets are ignored; 422 with the page if `_problem` has one.
     """
     store, course = services.store, access.course
     if form.raw("end"):
-        store.courses.set_practice(course, None)
-        store.audit_log.record(access.teacher, AuditAction.PRACTICE_ENDED, course)
+        with store.audit_log.recording(access.teacher, AuditAction.PRACTICE_ENDED, course):
+            store.courses.set_practice(course, None)
         return RedirectResponse(url_for("show_course_practice", course_id=course.id, done="ended"), 303)
     ticked, keys = form.all("topic"), {material.key for material in course_worksheets(store, course)}
     topics = tuple(topic for topic in services.library.topics if topic in ticked)
@@ -147,8 +148,8 @@ def save_course_practice(services: ServicesDep, access: EditableCourse, form: Fo
     if problem := _problem(practice_library(services.library, store, course, practice), practice):
         page = _practice_page(services, access, practice_of(store, course), typed=practice)
         return render("teacher/course_practice.html", replace(page, problem=problem), 422)
-    store.courses.set_practice(course, practice.as_json)
-    store.audit_log.record(access.teacher, AuditAction.PRACTICE_SET, course)
+    with store.audit_log.recording(access.teacher, AuditAction.PRACTICE_SET, course):
+        store.courses.set_practice(course, practice.as_json)
     return RedirectResponse(url_for("show_course_practice", course_id=course.id, done="saved"), 303)
 
 

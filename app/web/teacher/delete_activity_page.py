@@ -42,7 +42,7 @@ def show_delete_activity(store: StoreDep, access: EditableActivity) -> Response:
 
 @router.post("/activities/{activity_id:int}/delete")
 def delete_activity(store: StoreDep, access: EditableActivity, form: FormDep) -> Response:
-    """Delete the activity for good, with all work in it, log it in its course, and go there.
+    """Delete the activity for good, with all work in it, record that in the audit log of its course, and go there.
 
     422 with the page, and nothing is deleted, unless its title was typed; runs of spaces count as one.
     """
@@ -56,14 +56,15 @@ def delete_activity(store: StoreDep, access: EditableActivity, form: FormDep) ->
             problem=_("That isn’t the title of this activity, so nothing was deleted. Type it exactly as shown above."),
         )
         return render("teacher/delete_activity.html", page, 422)
-    store.activities.delete(access.activity)
-    store.audit_log.record(access.teacher, AuditAction.ACTIVITY_DELETED, access.course, title)
+    with store.audit_log.recording(access.teacher, AuditAction.ACTIVITY_DELETED, access.course, title):
+        store.activities.delete(access.activity)
     return RedirectResponse(url_for("show_course", course_id=access.course.id, done="activity-deleted"), 303)
 
 
 @router.post("/activities/{activity_id:int}/duplicate")
 def duplicate(services: ServicesDep, access: InstructorActivity, form: FormDep) -> Response:
-    """Add a draft with the same content and rules, without date and times, to a course, log it, and go to its form.
+    """Add a draft with the same content and rules, without date and times, to a course, record it in the audit log, and
+    go to its form.
 
     The form names the course; without one, it is the activity's, where " (copy)" is added to the title. The teacher
     must be an instructor of both courses, and the one that gets the draft may not be archived. Other teachers'
@@ -75,8 +76,9 @@ def duplicate(services: ServicesDep, access: InstructorActivity, form: FormDep) 
     title = access.activity.plan.title
     if course.id == access.course.id:
         title = _("{title} (copy)").format(title=title)
-    copy = duplicate_activity(store, access.activity, course, title)
-    store.audit_log.record(access.teacher, AuditAction.ACTIVITY_CREATED, copy)
+    with store.transaction():
+        copy = duplicate_activity(store, access.activity, course, title)
+        store.audit_log.record(access.teacher, AuditAction.ACTIVITY_CREATED, copy)
     return RedirectResponse(url_for("show_activity_form", activity_id=copy.id), 303)
 
 

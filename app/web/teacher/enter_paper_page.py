@@ -64,9 +64,9 @@ def enter_paper_answers(services: ServicesDep, access: EditableActivity, form: F
     """Show the marks of each line and what it would replace; with the button "store", store the lines that are ticked.
 
     A line's tick is its token, which changes with the line and with the student's attempts: such a line is shown again
-    instead. Storing is logged. 422 if some line is not clear, or if "store" finds new lines and no valid tick. 422
-    before reading any line: in a draft, without a worksheet, without lines or with too many, and for a code that names
-    no sheet of the activity.
+    instead. Storing is recorded in the audit log. 422 if some line is not clear, or if "store" finds new lines and no
+    valid tick. 422 before reading any line: in a draft, without a worksheet, without lines or with too many, and for a
+    code that names no sheet of the activity.
     """
     paper_import = _paper_import(services, access, form)
     code, typed = paper_import.code, form.raw("typed", MAX_WORK)
@@ -91,8 +91,9 @@ def enter_paper_answers(services: ServicesDep, access: EditableActivity, form: F
     new, already = [line for line in clear if not line.already_stored], [line for line in clear if line.already_stored]
     stored = [line for line in new if is_storing and line.token in ticked]
     if stored:
-        paper_import.store_lines(stored)
-        services.store.audit_log.record(access.teacher, AuditAction.PAPER_ANSWERS_ENTERED, access.activity)
+        log = services.store.audit_log
+        with log.recording(access.teacher, AuditAction.PAPER_ANSWERS_ENTERED, access.activity):
+            paper_import.store_lines(stored)
         # Read again: who has handed in has changed.
         page = _enter_paper_page(services, access, paper_import.sheet_number, code)
     left = [line for line in new if line not in stored]

@@ -80,7 +80,7 @@ def show_exports(store: StoreDep, access: InstructorCourse, page: str = "") -> R
 
 @router.get("/courses/{course_id:int}/exports/{file_name}")
 def export_file(services: ServicesDep, access: InstructorCourse, file_name: str, activity: str = "") -> Response:
-    """Send one file about the course as it is now, a CSV file or the ZIP of everything, and log the export.
+    """Send one file about the course as it is now, a CSV file or the ZIP of everything, and record it in the audit log.
 
     With the id of an `activity`, the file is about that one alone. 404 for an activity of another course, and for a
     name that is neither in CSV_FILES nor ZIP_FILE.
@@ -107,23 +107,26 @@ def export_file(services: ServicesDep, access: InstructorCourse, file_name: str,
 
 @router.post("/courses/{course_id:int}/archive")
 def archive_course(store: StoreDep, access: InstructorCourse) -> Response:
-    """Archive the course: it can be read, and neither changed nor joined. Logged; leads to the list of courses."""
-    store.courses.archive(access.course)
-    store.audit_log.record(access.teacher, AuditAction.COURSE_ARCHIVED, access.course)
+    """Archive the course: it can be read, and neither changed nor joined. Recorded in the audit log; leads to the list
+    of courses.
+    """
+    with store.audit_log.recording(access.teacher, AuditAction.COURSE_ARCHIVED, access.course):
+        store.courses.archive(access.course)
     return RedirectResponse(url_for("list_courses", done="archived"), 303)
 
 
 @router.post("/courses/{course_id:int}/bring-back")
 def restore_course(store: StoreDep, access: InstructorCourse) -> Response:
-    """Make an archived course editable again, log it, and go to it."""
-    store.courses.archive(access.course, archived=False)
-    store.audit_log.record(access.teacher, AuditAction.COURSE_RESTORED, access.course)
+    """Make an archived course editable again, record it in the audit log, and go to it."""
+    with store.audit_log.recording(access.teacher, AuditAction.COURSE_RESTORED, access.course):
+        store.courses.archive(access.course, archived=False)
     return RedirectResponse(url_for("show_course", course_id=access.course.id, done="restored"), 303)
 
 
 @router.post("/courses/{course_id:int}/copy")
 def copy_this_course(store: StoreDep, access: InstructorCourse, form: FormDep) -> Response:
-    """Copy the course under another title, its activities as drafts and without students, log it, and go to the copy.
+    """Copy the course under another title, its activities as drafts and without students, record it in the audit log,
+    and go to the copy.
 
     422 with the page for an empty title.
     """
@@ -131,8 +134,8 @@ def copy_this_course(store: StoreDep, access: InstructorCourse, form: FormDep) -
     if not title:
         page = replace(_export_page(store, access), copy_problem=_("Enter a title."))
         return render("teacher/export.html", page, 422)
-    copy = copy_course(store, access.course, title, access.teacher)
-    store.audit_log.record(access.teacher, AuditAction.COURSE_COPIED, access.course)
+    with store.audit_log.recording(access.teacher, AuditAction.COURSE_COPIED, access.course):
+        copy = copy_course(store, access.course, title, access.teacher)
     return RedirectResponse(url_for("show_course", course_id=copy.id, done="copied"), 303)
 
 
@@ -154,8 +157,8 @@ def delete_course(store: StoreDep, access: InstructorCourse, form: FormDep) -> R
             ),
             422,
         )
-    store.courses.delete(access.course)
-    store.audit_log.record(access.teacher, AuditAction.COURSE_DELETED, access.course)
+    with store.audit_log.recording(access.teacher, AuditAction.COURSE_DELETED, access.course):
+        store.courses.delete(access.course)
     return RedirectResponse(url_for("list_courses", done="deleted"), 303)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Annotated
 
 from annotated_doc import Doc
@@ -63,13 +64,13 @@ def show_class_handout(services: ServicesDep, access: StaffActivity) -> Response
 def print_for_class(
     request: Request, services: ServicesDep, access: StaffActivity, client: QueueClient, sent: FormDep
 ) -> Response:
-    """Queue a handout that only this teacher may see, log it, and go to its page.
+    """Queue a handout that only this teacher may see, record it in the audit log, and go to its page.
 
     It has a sheet for each student of the course; without students, as many nameless ones as the form says, with the
     worksheet's numbers. A HandoutError gives the form again with its sentence and status.
     """
     number, form = sent.single_line("sheet", 9) or "1", _read_form(sent)
-    students = services.store.roster.students(access.course)
+    students, log = services.store.roster.students(access.course), services.store.audit_log
     try:
         sheet_number = _parse_sheet_number(access.activity, number)
         options = _options(services, access.activity, sheet_number, form)
@@ -83,11 +84,11 @@ def print_for_class(
             handout_base_url(request, services.settings),
             back=url_for("show_class_handout", activity_id=access.activity.id),
             activity_sheet=(access.activity.id, sheet_number),
+            along=partial(log.record, access.teacher, AuditAction.HANDOUT_CREATED, access.activity),
         )
     except HandoutError as error:
         page = replace(_print_class_page(services, access, students, number, form), problem=str(error))
         return render("teacher/print_class.html", page, status_of(error))
-    services.store.audit_log.record(access.teacher, AuditAction.HANDOUT_CREATED, access.activity)
     return RedirectResponse(url_for("show_print_job", key=job.key), 303)
 
 

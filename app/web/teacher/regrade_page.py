@@ -9,7 +9,7 @@ from annotated_doc import Doc
 from fastapi import APIRouter, Response
 from fastapi.responses import RedirectResponse
 
-from app.activities.work import ClassAttempt, Graded
+from app.activities.work import Attempt, Graded
 from app.classes.frozen.offered_worksheets import offer_of
 from app.classes.materials import OwnMaterials, materials_for_course
 from app.classes.regrade import Basis, MarkChange
@@ -149,6 +149,6 @@ def _score_change(change: MarkChange, name: str) -> ScoreChange:
     )
 
 
-def _score(graded: ClassAttempt | Graded) -> str:
+def _score(graded: Attempt | Graded) -> str:
     """A score as pages write it: '12.5 of 14'."""
     return _("{score:g} of {total}").format(score=graded.score, total=graded.out_of)

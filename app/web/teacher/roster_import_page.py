@@ -68,7 +68,8 @@ def preview_students(store: StoreDep, access: EditableCourse, form: FormDep) -> 
 
 @router.post("/courses/{course_id:int}/students")
 def add_students(store: StoreDep, access: EditableCourse, form: FormDep) -> Response:
-    """Add the students of a class list to the roster, with the ticked odd rows of a preview, and log it.
+    """Add the students of a class list to the roster, with the ticked odd rows of a preview, and record it in the audit
+    log.
 
     Those already on the roster are left as they are. 422 with the list, and nobody is added, if it cannot be read or
     has more than MAX_ROSTER_STUDENTS names.
@@ -82,28 +83,34 @@ def add_students(store: StoreDep, access: EditableCourse, form: FormDep) -> Resp
     except RosterError as error:
         page = RosterImportPage(access, roster=form.raw("roster", MAX_BODY), problem=str(error))
         return render("teacher/roster_import.html", page, 422)
-    added = store.roster.add_students(access.course, entries)
-    store.audit_log.record(access.teacher, AuditAction.STUDENTS_ADDED, access.course, f"{added}")
+    with store.transaction():
+        added = store.roster.add_students(access.course, entries)
+        store.audit_log.record(access.teacher, AuditAction.STUDENTS_ADDED, access.course, f"{added}")
     counts = f"?added={added}&known={len(entries) - added}"
     return RedirectResponse(f"{url_for('show_course', course_id=access.course.id)}{counts}#roster", 303)
 
 
 @router.post("/courses/{course_id:int}/students/undo-import")
 def undo_import(store: StoreDep, access: EditableCourse, form: FormDep) -> Response:
-    """Remove the students of an import from the roster, and log it; those who have joined or have work stay."""
-    removed, kept = store.roster.undo_import(access.course, form.single_line("import", 32))
-    store.audit_log.record(access.teacher, AuditAction.IMPORT_UNDONE, access.course, f"{removed}")
+    """Remove the students of an import from the roster, and record it in the audit log; those who have joined or have
+    work stay.
+    """
+    with store.transaction():
+        removed, kept = store.roster.undo_import(access.course, form.single_line("import", 32))
+        store.audit_log.record(access.teacher, AuditAction.IMPORT_UNDONE, access.course, f"{removed}")
     counts = f"?removed={removed}&kept={kept}"
     return RedirectResponse(f"{url_for('show_course', course_id=access.course.id)}{counts}#roster", 303)
 
 
 @router.post("/courses/{course_id:int}/students/remove-idle")
 def remove_idle_newcomers(store: StoreDep, access: EditableCourse, form: FormDep) -> Response:
-    """Remove the students who joined with the code under names not on the roster and have done nothing; logged.
+    """Remove the students who joined with the code under names not on the roster and have done nothing; recorded in the
+    audit log.
 
     The form's `newest` is the newest one that its page has shown: whoever joined later stays.
     """
     newest = whole_number(form.raw("newest"), LARGEST_ID) or 0
-    removed = store.roster.remove_idle_newcomers(access.course, newest)
-    store.audit_log.record(access.teacher, AuditAction.NEWCOMERS_REMOVED, access.course, f"{removed}")
+    with store.transaction():
+        removed = store.roster.remove_idle_newcomers(access.course, newest)
+        store.audit_log.record(access.teacher, AuditAction.NEWCOMERS_REMOVED, access.course, f"{removed}")
     return RedirectResponse(f"{url_for('show_course', course_id=access.course.id)}?removed={removed}#roster", 303)

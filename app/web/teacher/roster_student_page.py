@@ -57,14 +57,18 @@ def show_roster_student(store: StoreDep, access: EditableStudent, merge: str = "
 
 @router.post("/courses/{course_id:int}/students/{student_id:int}")
 def rename_student(store: StoreDep, access: EditableStudent, form: FormDep) -> Response:
-    """Change name and number, and log it; 422 with the page for an empty name, and for a number that another student
-    has.
+    """Change name and number, and record it in the audit log; 422 with the page for an empty name, and for a number
+    that another student has.
 
     422, too, for a name without a number that another student without a number has.
     """
     name, number = form.single_line("name", MAX_ENTRY_LENGTH), form.single_line("number", MAX_ENTRY_LENGTH)
     problem = "" if name else _("Enter a name.")
-    if name and not store.roster.rename(access.student, name, number or None):
+    with store.transaction():
+        renamed = bool(name) and store.roster.rename(access.student, name, number or None)
+        if renamed:
+            store.audit_log.record(access.teacher, AuditAction.STUDENT_RENAMED, access.student)
+    if name and not renamed:
         problem = _("Another student of this course has the number {number}.").format(number=number)
         if not number:
             problem = _(
@@ -73,13 +77,13 @@ def rename_student(store: StoreDep, access: EditableStudent, form: FormDep) -> R
     if problem:
         page = _student_page(store, access, typed=(name, number), problem=problem)
         return render("teacher/roster_student.html", page, 422)
-    store.audit_log.record(access.teacher, AuditAction.STUDENT_RENAMED, access.student)
     return _back_to_roster(access, "renamed")
 
 
 @router.post("/courses/{course_id:int}/students/{student_id:int}/extra-time")
 def set_extra_time(store: StoreDep, access: EditableStudent, form: FormDep) -> Response:
-    """Give a student more time in one activity, in place of what they had, and log it; 0 minutes take it away.
+    """Give a student more time in one activity, in place of what they had, and record it in the audit log; 0 minutes
+    take it away.
 
     404 for an activity of another course, 422 with the page for what is no number of minutes up to MAX_MINUTES.
     """
@@ -91,36 +95,44 @@ def set_extra_time(store: StoreDep, access: EditableStudent, form: FormDep) -> R
     if minutes is None:
         problem = _("Enter a whole number of minutes from 0 to {most:,}.").format(most=MAX_MINUTES)
         return render("teacher/roster_student.html", _student_page(store, access, time_problem=problem), 422)
-    store.activities.set_extra_time(activity, access.student.id, minutes)
     detail = f"activity {activity.id}: {minutes} min"
-    store.audit_log.record(access.teacher, AuditAction.EXTRA_TIME_SET, access.student, detail)
+    with store.audit_log.recording(access.teacher, AuditAction.EXTRA_TIME_SET, access.student, detail):
+        store.activities.set_extra_time(activity, access.student.id, minutes)
     address = url_for("show_roster_student", course_id=access.course.id, student_id=access.student.id)
     return RedirectResponse(f"{address}#extra-time", 303)
 
 
 @router.post("/courses/{course_id:int}/students/{student_id:int}/merge")
 def merge_student(store: StoreDep, access: EditableStudent, form: FormDep) -> Response:
-    """Merge a student into another one of the course, who stays, and log it; 404 for one who is not on its roster."""
+    """Merge a student into another one of the course, who stays, and record it in the audit log; 404 for one who is not
+    on its roster.
+    """
     into = _other_student(store, access, form.raw("into"))
-    if into is None or not store.student_merge.merge(into, access.student):
+    if into is None:
         raise HTTPException(404)
-    store.audit_log.record(access.teacher, AuditAction.STUDENTS_MERGED, into, f"student {access.student.id}")
+    with store.audit_log.recording(access.teacher, AuditAction.STUDENTS_MERGED, into, f"student {access.student.id}"):
+        if not store.student_merge.merge(into, access.student):
+            raise HTTPException(404)
     return _back_to_roster(access, "merged")
 
 
 @router.post("/courses/{course_id:int}/students/{student_id:int}/remove")
 def remove_student(store: StoreDep, access: EditableStudent) -> Response:
-    """Delete a student with all their work. The course's log keeps that it was done."""
-    store.roster.remove_student(access.student)
-    store.audit_log.record(access.teacher, AuditAction.STUDENT_REMOVED, access.course, f"student {access.student.id}")
+    """Delete a student with all their work. The course's audit log keeps that it was done."""
+    with store.audit_log.recording(
+        access.teacher, AuditAction.STUDENT_REMOVED, access.course, f"student {access.student.id}"
+    ):
+        store.roster.remove_student(access.student)
     return _back_to_roster(access, "student-removed")
 
 
 @router.post("/courses/{course_id:int}/students/{student_id:int}/free")
 def release_student(store: StoreDep, access: EditableStudent) -> Response:
-    """Let a name be claimed again after the wrong person took it, and log it; the work under it stays."""
-    store.roster.release_student(access.student)
-    store.audit_log.record(access.teacher, AuditAction.STUDENT_RELEASED, access.student)
+    """Let a name be claimed again after the wrong person took it, and record it in the audit log; the work under it
+    stays.
+    """
+    with store.audit_log.recording(access.teacher, AuditAction.STUDENT_RELEASED, access.student):
+        store.roster.release_student(access.student)
     return _back_to_roster(access, "released")
 
 

@@ -16,17 +16,18 @@ router = APIRouter(include_in_schema=False)
 
 @router.post("/courses/sample")
 def add_sample(services: ServicesDep, teacher: SignedIn) -> Response:
-    """Add a sample course, log it, and go to it; a teacher who has one goes to that one, which is logged, too."""
+    """Add a sample course, record it in the audit log, and go to it; a teacher who has one goes to that one."""
     course = add_sample_course(services.library, services.tickets, services.store, teacher)
-    services.store.audit_log.record(teacher, AuditAction.SAMPLE_COURSE_CREATED, course)
     return RedirectResponse(url_for("show_course", course_id=course.id), 303)
 
 
 @router.post("/courses/{course_id:int}/remove-sample")
 def delete_sample(store: StoreDep, access: InstructorCourse) -> Response:
-    """Delete a sample course, archived or not, log it, and go to the list of courses; 404 for a real course."""
+    """Delete a sample course, archived or not, record it in the audit log, and go to the list of courses; 404 for a
+    real course.
+    """
     if not access.course.sample:
         raise HTTPException(404)
-    store.courses.delete(access.course)
-    store.audit_log.record(access.teacher, AuditAction.SAMPLE_COURSE_DELETED, access.course)
+    with store.audit_log.recording(access.teacher, AuditAction.SAMPLE_COURSE_DELETED, access.course):
+        store.courses.delete(access.course)
     return RedirectResponse(url_for("list_courses"), 303)

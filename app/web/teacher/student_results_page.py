@@ -18,7 +18,7 @@ from app.classes.gradebook import GradebookColumn, gradebook_columns
 from app.classes.student_sheet import best_scores
 from app.classes.written_answers import OpenQuestionResults, open_questions
 from app.grading.item_analysis import RowState
-from app.store import Activity, AuditAction, ClassAttempt, GradeChange, OldMarks, Store, Student
+from app.store import Activity, Attempt, AuditAction, GradeChange, OldMarks, Store, Student
 from app.store.grades import ChangeKind
 from app.translation import gettext as _
 from app.web.shared import permissions
@@ -37,7 +37,7 @@ MAX_REASON = 300  # characters
 class AttemptColumn:
     """One attempt as a column of the table, with its time and scores as they are written."""
 
-    attempt: ClassAttempt
+    attempt: Attempt
     at: str
     score: str
     misconceptions: tuple[str, ...]  # by their short names, the diagnosis first
@@ -120,7 +120,8 @@ def _change_points(
     points: float | None,
     reason: str,
 ) -> None:
-    """Store a change of a student's points with the score that counted before, and log it, in one transaction.
+    """Store a change of a student's points with the score that counted before, and record it in the audit log, in one
+    transaction.
 
     Does nothing if the activity is deleted or no longer graded, or if there is nothing to undo.
     """
@@ -228,7 +229,7 @@ def _written_history(question: OpenQuestionResults, student: Student, time_zone:
 
 def _attempt_column(
     sheet: SheetResults,
-    attempt: ClassAttempt,
+    attempt: Attempt,
     old_marks: Sequence[OldMarks],
     words: MisconceptionWords,
     time_zone: str,

@@ -158,7 +158,7 @@ def test_snapshots_that_nothing_names_are_deleted_after_some_days(library: Libra
     kept, deleted = RunningActivity(library, store), RunningActivity(library, store, ("matrices-gpt2",))
     of_deleted = set(deleted.activity.content.models.values())
     run = freeze_run(library.variant("layer-mistral-7b"))
-    store.add_run({}, run.values, None, (run.snapshot,))
+    store.add_run(store.new_run({}, run.values), (run.snapshot,))
     store.courses.delete(deleted.course)
     assert delete_expired(store.engine, store.now()) == 0
     with store.engine.begin() as connection:

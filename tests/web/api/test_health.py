@@ -18,7 +18,7 @@ from starlette.testclient import TestClient
 from app.settings import Settings
 from app.store import Activity, Student, limits, people
 from app.store.queries import utc_now
-from app.store.tables import class_drafts
+from app.store.tables import drafts
 from app.web.shared import errors
 from tests.helpers.running_app import make_app
 from tests.helpers.school import School
@@ -78,9 +78,10 @@ def test_teachers_read_their_pages_while_nothing_can_be_written(
         }
         refused = [student.post(f"/class/{activity.id}/1/save", data=form) for _ in range(5)]
         assert {answer.status_code for answer in refused} == {503}
-        if told == "read-only":  # a limit on pages lets /healthz write over what stands there; a full disk does not
-            status, sentence = ask_afresh(browser)
-            assert (status, told in sentence) == (503, True)
+        if told == "full":  # a limit on pages is none on the disk
+            monkeypatch.setattr(limits, "ROOM_NEEDED_BYTES", 10**18)
+        status, sentence = ask_afresh(browser)
+        assert (status, told in sentence) == (503, True)
     assert [told in record.message for record in caplog.records if record.name == "attention_shapes"] == [True]
 
 
@@ -92,9 +93,9 @@ def newcomer_is_absent(school: School, activity: Activity) -> bool:
 def fill_pages(school: School, activity: Activity, student: Student) -> None:
     """Leave no room for another draft in the pages that the database has."""
     row = {"activity_id": activity.id, "student_id": student.id, "sheet_key": "filler", "answers": {"a": "1" * 3500},
-           "version": 1, "variant": {}, "saved_at": utc_now()}  # fmt: skip
+           "version": 1, "variant": {}, "saved_at": utc_now(), "stamps": {}}  # fmt: skip
     with school.store.engine.begin() as connection:
-        connection.execute(sa.insert(class_drafts).values(row))
+        connection.execute(sa.insert(drafts).values(row))
     with school.store.engine.connect() as connection:
         connection.execution_options(isolation_level="AUTOCOMMIT").exec_driver_sql("VACUUM")
 

@@ -307,6 +307,7 @@ def test_a_model_of_the_library_is_run(client: TestClient, runner: FakeRunner) -
     result = client.post("/api/v1/forward", json={"model": "llama-7b"}).json()
     architecture, tokens, options = runner.calls[0]
     assert (architecture.name, tokens) == ("LLaMA 7B", 100)
+    assert options.pop("decoder_tokens") is None
     assert options == {"topic": "single-head", "head": 0, "device": None, "dtype": "float32", "seed": 0}
     assert result["shapes"]["queries"] == [100, 128]
     assert set(result) >= {"model", "tokens", "device", "dtype", "milliseconds", "shapes", "agrees", "lines", "picture"}
@@ -315,10 +316,12 @@ def test_a_model_of_the_library_is_run(client: TestClient, runner: FakeRunner) -
 def test_a_config_is_run_in_place_of_a_model(client: TestClient, runner: FakeRunner) -> None:
     """The object of a config.json, with every option."""
     asked = {"config": LLAMA, "tokens": 7, "head": 3, "device": "meta", "dtype": "bfloat16", "seed": 5}
+    asked["topic"] = "decode-step"
     result = client.post("/api/v1/forward", json=asked).json()
     architecture, tokens, options = runner.calls[0]
     assert (architecture.d, architecture.H, architecture.G, architecture.d_h, tokens) == (64, 4, 2, 16, 7)
-    assert options == {"topic": "single-head", "head": 3, "device": "meta", "dtype": "bfloat16", "seed": 5}
+    expected = {"topic": "decode-step", "head": 3, "device": "meta", "dtype": "bfloat16", "seed": 5}
+    assert options == expected | {"decoder_tokens": None}
     assert result["shapes"]["queries"] == [7, 16]
 
 

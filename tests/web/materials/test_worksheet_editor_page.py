@@ -68,11 +68,16 @@ def test_a_stored_worksheet_is_saved_as_it_was(classroom: Classroom, seed: int) 
 
 @pytest.mark.parametrize(
     "field",
-    ["title", "tokens", "introduction", "footnote", "name.queries", "hint.queries", "points.queries", "question"],
+    [
+        *("title", "tokens", "introduction", "footnote", "name.queries", "hint.queries", "points.queries"),
+        *("question", "question_answer"),
+    ],
 )
 def test_a_megabyte_is_refused_beside_its_field(classroom: Classroom, field: str) -> None:
     """With everything typed still there; nothing is stored."""
-    form = new_form(classroom, question_key="", **{field: "x" * 1_000_000})
+    form = new_form(
+        classroom, **{"question_key": "", "question": "Why?", "question_answer": "", field: "x" * 1_000_000}
+    )
     answer = post(classroom, "/worksheets", form)
     assert answer.status_code == 422
     page = Page(answer.text)
@@ -91,7 +96,7 @@ def test_hostile_texts_are_harmless_in_every_field(classroom: Classroom, text: s
          "model", "topic", "notation", "rows_of", "row", "fact", "models", "imported", "view", "arrange"),
         text,
     )  # fmt: skip
-    form = new_form(classroom, question_key="", misconception_key="")
+    form = new_form(classroom, question_key="", question_answer="", misconception_key="")
     for changes in (texts, own, {name: texts[name] for name in ("title", "introduction", "footnote", "question")}):
         answer = post(classroom, PREVIEW, {**form, **changes})
         assert answer.status_code == 200
@@ -167,7 +172,7 @@ def test_the_preview_shows_a_wrong_and_a_right_attempt(classroom: Classroom, ans
     own = {
         "misconception_key": "", "misconception_name": "Side by side", "misconception_boxes": "queries.columns = H*d",
         "misconception_question": "How many heads?", "misconception_explanation": "One head has d_h columns.",
-        "question_key": "why-k", "question": "Why does K have this shape?",
+        "question_key": "why-k", "question_answer": "It has $N$ rows.", "question": "Why does K have this shape?",
     }  # fmt: skip
     form = new_form(classroom, answers=answers, tokens_are=tokens_are, **own)
     right = post(classroom, PREVIEW, {**form, "view": "right"})

@@ -8,7 +8,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from app.sheets.library import Library
-from app.web.practice.glossary_page import glossary_terms
+from app.web.practice.glossary_page import glossary_terms, shared_letters
 from tests.helpers.html_page import Page
 
 
@@ -35,6 +35,20 @@ def test_symbols_are_those_of_sheets_in_the_default_notation(client: TestClient,
     assert {key: terms[key].symbol for key in letters} == {key: sheet.letters[own] for key, own in letters.items()}
     page = client.get("/glossary").text
     assert all(terms[key].symbol_name in page for key in ("token", "head", "grouped-query-attention"))
+
+
+def test_a_letter_with_two_meanings_is_listed_and_has_one_on_each_sheet(client: TestClient, library: Library) -> None:
+    """V, the values and the size of the vocabulary, but no sheet has both."""
+    listed = dict(shared_letters(library.wording))
+    assert set(listed["V"]) == {"Values", "vocabulary size"}
+    for key in library.worksheets:
+        variant = library.variant(key)
+        letters = {row.letter for row in variant.rows} - {""}
+        used = frozenset[str]().union(*(variant.expression(blank).symbols for blank in variant.blanks))
+        assert not letters & set(map(variant.notation.symbol, used)), key
+    page = Page(client.get("/glossary").text)
+    for letter, meanings in listed.items():
+        assert any(text.startswith(f"{letter}:") and meanings[0] in text for _, text in page.find("li")), letter
 
 
 @pytest.mark.parametrize("sheet", ["llama-7b", "walk-gpt2", "costs-mistral-7b", "latent-deepseek-v2-lite"])

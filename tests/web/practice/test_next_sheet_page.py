@@ -83,6 +83,20 @@ def test_an_ordinary_sheet_has_nothing_of_practice(client: TestClient) -> None:
         assert word not in page.text
 
 
+def test_a_level_can_be_answered_in_symbols(client: TestClient, library: Library) -> None:
+    """By a button above the sheet, which then leads back to numbers; the level stays, and a level chosen keeps it."""
+    for answers, other in (("numbers", "letters"), ("letters", "numbers")):
+        page = client.get("/practice")
+        assert sheet_on(page, library).worksheet.answers == answers
+        offered = [
+            each for tag, each, _ in Page(page.text).elements if (tag, each.get("name")) == ("button", "answers")
+        ]
+        assert [each["value"] for each in offered] == [other]
+        client.post("/practice/level", data={"level": "single-head", "answers": other})
+        client.post("/practice/level", data={"level": "single-head"})
+    assert sheet_on(client.get("/practice"), library).worksheet.answers == "numbers"
+
+
 def test_two_right_sheets_lead_a_level_up(client: TestClient, library: Library) -> None:
     """Checked by a plain form, which leads on to the next; the record holds both."""
     page = client.get("/practice")
@@ -93,8 +107,8 @@ def test_two_right_sheets_lead_a_level_up(client: TestClient, library: Library) 
         assert Page(checked.text).text("button", id="another") == "Next sheet"
         assert "misconception-groups" in checked.text
         page = client.post("/practice", data=form(variant, truth(variant)))
-    assert sheet_on(page, library).worksheet.topic == "bidirectional-head"
-    assert f"New level: {library.wording.topics['bidirectional-head'].name}." in page.text
+    assert sheet_on(page, library).worksheet.topic == "whole-model"
+    assert f"New level: {library.wording.topics['whole-model'].name}." in page.text
     assert [result.right for result in record_of(client).results] == [True, True]
     assert group_state(page, "Scores and weights") == "growing"
 
@@ -205,7 +219,9 @@ def test_a_long_record_fits_into_a_cookie_and_keeps_its_newest_results(count: in
         result if result.right else SheetResult(result.code, False, held, ("input", "cache")) for result in results
     ]
     record, response = (
-        PracticeRecord(10**9, 10**9, "single-head-letters", True, tuple(results), tuple(spec.key for spec in LEVELS)),
+        PracticeRecord(
+            10**9, 10**9, "attention-layer-latent", True, True, tuple(results), tuple(spec.key for spec in LEVELS)
+        ),
         Response(),
     )
     set_record_cookie(request_with(""), response, record)

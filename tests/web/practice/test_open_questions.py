@@ -26,7 +26,7 @@ def test_what_is_written_in_practice_is_saved_and_not_marked(client: TestClient)
     assert "One row per token." not in run.text
     with services.store.engine.connect() as connection:
         runs = connection.exec_driver_sql("SELECT answers FROM runs").scalars().all()
-        attempts = connection.exec_driver_sql("SELECT answers FROM practice_attempts").scalars().all()
+        attempts = connection.exec_driver_sql("SELECT answers FROM attempts").scalars().all()
     assert runs
     assert attempts
     assert "question" not in str([*runs, *attempts])

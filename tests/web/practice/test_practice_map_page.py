@@ -83,4 +83,4 @@ def test_one_harder_sheet_tests_out_of_a_level(client: TestClient, library: Libr
     assert again != harder.variant
     answer(client, again, right_sheet(again))
     assert record_of(client).passed == ("single-head",)
-    assert record_of(client).level == "bidirectional-head"
+    assert record_of(client).level == "whole-model"

@@ -70,7 +70,7 @@ def test_boxes_of_a_tensor_stand_in_brackets_and_say_their_dimension(client: Tes
 def test_worksheet_model_and_tokens_can_be_chosen(client: TestClient) -> None:
     """The simplified Qwen sheet, with Qwen3 and 7 tokens in its place."""
     page = Page(client.get("/sheet?worksheet=qwen2.5-0.5b").text)
-    assert "only 2 key/value heads" in page.text("p", class_="footnote")
+    assert "2 keys and 2 values" in page.text("p", class_="footnote")
     assert [attrs["rel"] for attrs, _ in page.find("a", href="https://arxiv.org/abs/2412.15115")] == [
         "external noopener"
     ]
@@ -255,6 +255,22 @@ def test_answers_are_shown_only_after_an_attempt(client: TestClient) -> None:
     assert re.search(r"100\s?N × 128\s?d", answers[1])
 
 
+def test_a_right_row_says_why_and_works_it_out_once_the_sheet_is_right(client: TestClient) -> None:
+    """Below the row alone until then; with the answers, below every row. The working would tell other answers."""
+    scores = {**LLAMA_FORM, "scores.rows": "100", "scores.columns": "100", "keys.columns": "128"}
+    page = Page(client.post("/sheet/check", data=scores).text)
+    [reason] = [text for _, text in page.find("details", class_="why")]
+    assert "query" in reason
+    assert "128" not in reason
+    shown = [text for _, text in Page(client.post("/sheet/answers", data=scores).text).find("p", class_="why")]
+    assert len(shown) == 7
+    assert sum("(100 × 128) · (128 × 100) = 100 × 100" in text for text in shown) == 1
+    done = Page(client.post("/sheet/check", data=filled(**KEY)).text)
+    right = [text for _, text in done.find("details", class_="why")]
+    assert len(right) == 7
+    assert any("(100 × 4096) · (4096 × 128) = 100 × 128" in text for text in right)
+
+
 def test_an_attempt_on_one_sheet_opens_the_answers_of_no_other(client: TestClient) -> None:
     """Another model, length or worksheet wants an attempt of its own."""
     client.post("/sheet/check", data={**LLAMA_FORM, "queries.rows": "7"})
@@ -365,7 +381,7 @@ def test_a_hint_is_a_check_of_what_has_changed_alone(client: TestClient, tmp_pat
 
     def attempts() -> list[float]:
         with sqlite3.connect(tmp_path / "data" / "attention-shapes.sqlite3") as connection:
-            return [score for (score,) in connection.execute("SELECT score FROM practice_attempts ORDER BY id")]
+            return [score for (score,) in connection.execute("SELECT score FROM attempts ORDER BY id")]
 
     client.post("/sheet/check", data=filled(**WIDE))
     client.post("/sheet/hint", data={**filled(**WIDE), "hint": "2"})

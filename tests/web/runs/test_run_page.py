@@ -24,7 +24,7 @@ from app.models.score_scale import ScoreScale
 from app.sheets.library import Library
 from app.sheets.variant import Variant
 from app.store import Store, limits
-from app.store.tables import practice_attempts
+from app.store.tables import attempts
 from app.web.runs.run_page import MAX_RUNS_BEFORE_BACKGROUND, RUN_LIMITS, note_sentences
 from simulation.misconception_students import right_sheet
 from tests.helpers.html_page import Page
@@ -228,7 +228,7 @@ def test_a_run_that_ends_without_result_says_why(
     assert "100" in next(row for _, row in again.find("tr") if row.startswith("QQueries"))
     assert runner.calls[-1][2] == {"topic": "single-head", "device": "meta", "dtype": "float16", "head": 1}
     with client.app.state.services.store.engine.connect() as connection:  # type: ignore[attr-defined]
-        assert connection.scalar(sa.select(sa.func.count()).select_from(practice_attempts)) == 1
+        assert connection.scalar(sa.select(sa.func.count()).select_from(attempts)) == 1
 
 
 def test_a_run_shows_that_it_runs_and_can_be_left(client: TestClient, runner: FakeRunner) -> None:
@@ -319,7 +319,7 @@ def test_a_run_lost_with_the_server_says_so(client: TestClient, runner: FakeRunn
     address = client.post("/runs", data=form, follow_redirects=False).headers["location"]
     finished_run(client, address)
     ended = store.find_run(address.rpartition("/")[2])
-    lost = store.add_run({}, ended.frozen)
+    lost = store.add_run(store.new_run({}, ended.frozen))
     assert "This run was lost" in client.get(f"/runs/{lost.id}").text
     assert "PyTorch agrees" in client.get(address).text
 
@@ -368,7 +368,7 @@ def test_a_run_whose_end_cannot_be_stored_says_so_at_once(
 
 def test_a_long_problem_is_cut_and_stored(store: Store) -> None:
     """PostgreSQL refuses a longer text than its column has room for."""
-    run = store.add_run({}, {})
+    run = store.add_run(store.new_run({}, {}))
     store.finish_run(run.id, None, "x" * 900)
     stored = store.find_run(run.id)
     assert stored

@@ -32,13 +32,13 @@ from pydantic import ValidationError
 
 from app.logs import LogFormatter
 from app.settings import PROJECT, Settings
-from app.store import AuditAction, PracticeAttempt, Store
+from app.store import AuditAction, PracticeSheetKey, Store
 from app.store.housekeeping import delete_expired
 from app.store.tables import (
     account_links,
+    attempts,
     audit_log,
-    class_drafts,
-    practice_attempts,
+    drafts,
     runs,
     sessions,
     students,
@@ -46,6 +46,7 @@ from app.store.tables import (
 )
 from app.web.shared import errors
 from tests.helpers.school import School
+from tests.helpers.stored_class import record
 
 pytestmark = pytest.mark.slow
 
@@ -362,20 +363,20 @@ def test_what_is_of_no_more_use_goes_and_everything_else_stays(store: Store) -> 
     forgotten, enrolled, active, fresh = (store.add_visitor() for _ in range(4))
     store.roster.enrol_new_student(course, "Kim", enrolled.id)
     for visitor in (forgotten, active):
-        store.record_attempt(visitor, "s", PracticeAttempt({}, 0, 1))
-    old_run, new_run = store.add_run({}, {}), store.add_run({}, {})
+        record(store, PracticeSheetKey(visitor.id, "s"), {})
+    old_run, new_run = store.add_run(store.new_run({}, {})), store.add_run(store.new_run({}, {}))
     store.people.open_session(teacher)
     store.people.add_link("invite", "bo@example.org")
     store.audit_log.record(teacher, AuditAction.SIGNED_IN)
     ago = datetime.now(UTC) - timedelta(days=800)
     with store.engine.begin() as connection:
         for table, column, key in (
-            (runs, "created_at", old_run.id), (practice_attempts, "created_at", 1), (account_links, "expires_at", 1),
-            (sessions, "created_at", 1), (audit_log, "at", 1),
+            (runs, "created_at", old_run.id), (attempts, "created_at", 1), (drafts, "saved_at", 1),
+            (account_links, "expires_at", 1), (sessions, "created_at", 1), (audit_log, "at", 1),
         ):  # fmt: skip
             connection.execute(sa.update(table).where(table.c.id == key).values({column: ago}))
         connection.execute(sa.update(visitors).where(visitors.c.id != fresh.id).values(created_at=ago))
-    assert delete_expired(store.engine, store.now()) == 6  # each of these five, and the visitor
+    assert delete_expired(store.engine, store.now()) == 7  # each of these six, and the visitor
     assert delete_expired(store.engine, store.now()) == 0
     assert store.find_visitor(forgotten.token) is None
     assert all(store.find_visitor(kept.token) for kept in (enrolled, active, fresh))
@@ -408,7 +409,7 @@ def test_no_line_of_a_log_has_a_name_or_an_answer(
         assert browser.post(f"{sheet}/save", data={"queries.rows": "4711 secret"}).status_code == 200
         staff.post(f"/courses/{course.id}/students", data={"roster": "Lou Secretname, 1017"})
         with school.store.engine.begin() as connection:
-            class_drafts.drop(connection)
+            drafts.drop(connection)
         assert browser.post(f"{sheet}/save", data={"queries.rows": "4711 secret"}).status_code == 500
         browser.post(f"/class/{activity.id}/ticket", data={"answer-muddiest": "a secret"})
         staff.post(f"/courses/{course.id}/students", data={"roster": "Max Secretname, 1018"})

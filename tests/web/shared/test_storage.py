@@ -18,8 +18,8 @@ from starlette.testclient import TestClient
 
 from app.exchange.imported_models import import_config
 from app.sheets.reading import MAX_BOX_TEXT
-from app.store import Policies, PracticeDraft, Store, Student
-from app.store.tables import class_attempts, models, practice_attempts, practice_drafts
+from app.store import Policies, PracticeSheetKey, Store, Student
+from app.store.tables import attempts, drafts, models
 from app.web.shared import rate_limits
 from app.web.shared.rate_limits import (
     BYTES_OF_ATTEMPT,
@@ -31,6 +31,7 @@ from app.web.shared.rate_limits import (
 from tests.helpers.answer_keys import KEY
 from tests.helpers.school import SCRIPT, Classroom, School
 from tests.helpers.sheet_form import LLAMA_FORM
+from tests.helpers.stored_class import save
 
 CONFIG: dict[str, Any] = {
     "model_type": "llama", "hidden_size": 16, "num_attention_heads": 4, "num_key_value_heads": 2,
@@ -146,18 +147,19 @@ def test_what_is_stored_of_long_answers_is_what_is_counted(app_on_each_database:
             return max(len(text.encode()) for text in texts)
 
     browser.post(f"{classroom.sheet_path}/check", data={**full, "input.rows": "100", "form_id": "form-0001"})
-    assert largest(class_attempts.c.answers) <= charged[-1] * rate_limits.BYTES_OF_STUDENT_PER_HOUR
+    assert largest(attempts.c.answers) <= charged[-1] * rate_limits.BYTES_OF_STUDENT_PER_HOUR
     assert classroom.store.classwork.attempts_of_student(kim.id)[0].answers["keys.rows"] == full["keys.rows"]
     browser.post("/sheet/check", data={**LLAMA_FORM, **full, "input.rows": "100"})
-    both = largest(practice_drafts.c.answers) + largest(practice_attempts.c.answers)
+    both = largest(drafts.c.answers) + largest(attempts.c.answers)
     assert both <= charged[-1] * BYTES_PER_HOUR < 2 * both
 
 
 def test_half_a_character_can_be_stored(store: Store) -> None:
     """A lone surrogate has no UTF-8, so that it stays escaped, and comes back as it was."""
     visitor = store.add_visitor()
-    store.save_draft(visitor, "sheet", PracticeDraft({"a": "\ud800", "b": "🙂"}, 0))
-    kept = store.find_draft(visitor, "sheet")
+    here = PracticeSheetKey(visitor.id, "sheet")
+    save(store, here, {"a": "\ud800", "b": "🙂"})
+    kept = store.classwork.draft(here)
     assert kept
     assert dict(kept.answers) == {"a": "\ud800", "b": "🙂"}
 
@@ -205,5 +207,5 @@ def test_a_box_holds_no_more_than_can_be_read_twice(app: FastAPI) -> None:
     client = TestClient(app)
     client.post("/sheet/save", data={**LLAMA_FORM, "queries.rows": "7" * 10_000, "version": "1"})
     with School(app).store.engine.connect() as connection:
-        [answers] = connection.scalars(sa.select(practice_drafts.c.answers))
+        [answers] = connection.scalars(sa.select(drafts.c.answers))
     assert len(answers["queries.rows"]) == MAX_BOX_TEXT

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.activities.work import MergedBoxes, merge_boxes
-from app.store import PracticeDraft, Stamp
+from app.activities.work import Draft, Stamp, VariantSizes, merged_draft
 from app.web.shared.sheet_form import saved_json
 from tests.helpers.script import Script, running_script
 
 BOXES = ("keys.rows", "keys.columns", "values.rows")
+SIZES = VariantSizes("llama-7b", 100)
 LOCKED = "values.rows"  # in a tab that was opened with it locked
 
 
@@ -31,16 +31,13 @@ def script() -> Iterator[Script]:
 class Server:
     """The draft of one sheet, as saves that arrive change it."""
 
-    draft: PracticeDraft | None = None
+    draft: Draft | None = None
 
     def save(self, texts: dict[str, str], field: str) -> str:
         """Take in a save, and answer with the draft as JSON."""
         parts = [stamp.split(":") for stamp in field.split()]
         changed = {box: Stamp(tab, int(number)) for box, tab, number in parts}
-        before = MergedBoxes(self.draft.answers, self.draft.pages) if self.draft else None
-        if merged := merge_boxes(before, texts, changed):
-            version = self.draft.version + 1 if self.draft else 1
-            self.draft = PracticeDraft(merged.answers, version, pages=merged.pages)
+        self.draft = merged_draft(self.draft, texts, changed, SIZES) or self.draft
         return saved_json(self.draft, changed)
 
 

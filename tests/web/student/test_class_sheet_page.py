@@ -112,6 +112,22 @@ def test_without_hints_a_drawing_says_nothing_of_what_does_not_fit(classroom: Cl
     assert "769 ≠ 768" in press(browser, activity, "save", typed).text
 
 
+@pytest.mark.parametrize(
+    ("policies", "while_open"), [({}, 1), ({"hints": False}, 0), ({"exam": True}, 0), ({"feedback": "after_close"}, 0)]
+)
+def test_a_right_row_says_why_where_hints_are_given(
+    classroom: Classroom, policies: dict[str, Any], while_open: int
+) -> None:
+    """A reason next to a right answer may tell another one; once the activity is closed, every row has its reason."""
+    activity = classroom.open(**policies)
+    _, browser = classroom.join()
+    half = {**HALF, "scores.rows": "100", "scores.columns": "100"}
+    press(browser, activity, "hand-in", half)
+    assert len(Page(browser.get(f"/class/{activity.id}/1").text).find("details", class_="why")) == while_open
+    end_activity(classroom.store, activity.id)
+    assert len(Page(browser.get(f"/class/{activity.id}/1").text).find("p", class_="why")) == 7
+
+
 def test_under_exam_conditions_nothing_helps_until_the_activity_closes(classroom: Classroom) -> None:
     """Marks alone: no drawing, also when saving, no nudge, diagnosis, hint or run; all of that after closing."""
     activity = classroom.open(exam=True, run="before")

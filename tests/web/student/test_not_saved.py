@@ -32,14 +32,14 @@ class Sat:
     def stored_drafts(self) -> list[tuple[str]]:
         """The first answer of every draft in the file, looked up from outside."""
         with sqlite3.connect(self.file) as database:
-            query = "SELECT json_extract(answers, '$.\"input.rows\"') FROM class_drafts"
+            query = "SELECT json_extract(answers, '$.\"input.rows\"') FROM drafts"
             found = database.execute(query).fetchall()
         database.close()
         return found
 
     def attempts(self) -> int:
         with sqlite3.connect(self.file) as database:
-            [count] = database.execute("SELECT count(*) FROM class_attempts").fetchone()
+            [count] = database.execute("SELECT count(*) FROM attempts").fetchone()
         database.close()
         return int(count)
 

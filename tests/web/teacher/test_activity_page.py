@@ -45,6 +45,9 @@ def test_closing_says_who_is_working_and_can_be_announced(classroom: Classroom, 
     assert "No one is working" in Page(classroom.get(address)).text("p", id="working")
     press(browser, activity, "save", HALF)
     assert "1 student is working" in Page(classroom.get(address)).text("p", id="working")
+    for unreadable in ("soon", "-1", "5.5", "99999"):
+        assert classroom.instructor.post(f"{address}/close", data={"minutes": unreadable}).status_code == 422
+        assert classroom.school.reload(activity).plan.closes_at is None
     classroom.instructor.post(f"{address}/close", data={"minutes": "5"})
     assert classroom.school.reload(activity).plan.closes_at == clock.now + timedelta(minutes=5)
     page = Page(classroom.get(address))

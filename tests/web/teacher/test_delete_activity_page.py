@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 from fastapi import FastAPI
 
-from app.store.tables import activities, class_attempts
+from app.store.tables import activities, attempts
 from tests.helpers.activity_form import FORM
 from tests.helpers.marked_classroom import MarkedClassroom, classroom_with_tickets
 from tests.helpers.school import Classroom
@@ -33,7 +33,7 @@ def test_an_activity_goes_with_its_work_once_its_title_is_typed(app_on_each_data
         assert "activity deleted Week 3" in browser.get(f"/courses/{classroom.course.id}/exports").text
     with classroom.store.engine.connect() as connection:
         assert list(connection.scalars(sa.select(activities.c.id))) == [other.id]
-        assert connection.scalar(sa.select(sa.func.count()).select_from(class_attempts)) == 0
+        assert connection.scalar(sa.select(sa.func.count()).select_from(attempts)) == 0
 
 
 def test_a_duplicate_is_a_draft_with_another_code(app: FastAPI) -> None:

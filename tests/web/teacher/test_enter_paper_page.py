@@ -14,7 +14,7 @@ from fastapi import FastAPI
 from app.classes.student_sheet import variant_seed
 from app.grading.paper_lines import MAX_PAPER_LINES
 from app.sheets.library import Library
-from app.store import ClassAttempt, Policies, Student
+from app.store import Attempt, Policies, Student
 from app.translation import ENGLISH
 from tests.helpers.answer_keys import KEY
 from tests.helpers.html_page import Page
@@ -63,7 +63,7 @@ class PaperClassroom(Classroom):
         """The student of that name on the roster."""
         return next(student for student in self.store.roster.students(self.course) if student.name == name)
 
-    def attempts(self, name: str) -> tuple[ClassAttempt, ...]:
+    def attempts(self, name: str) -> tuple[Attempt, ...]:
         return self.store.classwork.attempts_of_student(self.listed(name).id)
 
     def code_and_key(self, sheet: str, tokens: int, model: str | None = None) -> tuple[str, str]:

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from fastapi import FastAPI
 
 from app.store import Student
-from app.store.tables import audit_log, class_attempts
+from app.store.tables import attempts, audit_log
 from tests.helpers.answer_keys import KEY
 from tests.helpers.html_page import Page
 from tests.helpers.marked_classroom import MarkedClassroom, table_rows
@@ -134,9 +134,9 @@ def test_late_work_and_drafts_taken_in_are_marked(app: FastAPI) -> None:
     """The attempts that count say so in their cells."""
     classroom = GradedClassroom(app)
     with classroom.store.engine.begin() as connection:
-        attempts = sa.update(class_attempts)
-        connection.execute(attempts.where(class_attempts.c.student_id == classroom.kim.id).values(late=True))
-        connection.execute(attempts.where(class_attempts.c.student_id == classroom.lou.id).values(taken_in=True))
+        update = sa.update(attempts)
+        connection.execute(update.where(attempts.c.student_id == classroom.kim.id).values(late=True))
+        connection.execute(update.where(attempts.c.student_id == classroom.lou.id).values(taken_in=True))
     _, kim, lou, mo, _ = classroom.table()
     assert "late" in kim[2]
     assert "taken in" in lou[2]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import sqlalchemy as sa
 from fastapi import FastAPI
 
 from app.classes.sample_course import add_sample_course
-from app.store import Course, Store
+from app.store import AuditAction, Course, Store
 from app.store.tables import metadata
 from tests.helpers.school import School
 
@@ -27,7 +28,10 @@ def rows(store: Store) -> dict[str, list[Any]]:
 
 
 def test_one_press_makes_it_and_another_removes_it(app_on_each_database: FastAPI) -> None:
-    """Thirty students, a lesson that is over and one that goes on; a second press makes no second; removed, no row."""
+    """Thirty students, a lesson that is over and one that goes on; a second press makes no second; removed, no row.
+
+    The audit log has one entry about its creation.
+    """
     school = School(app_on_each_database)
     ada = school.teacher("ada@example.org")
     store = school.store
@@ -37,6 +41,9 @@ def test_one_press_makes_it_and_another_removes_it(app_on_each_database: FastAPI
         assert "Create a sample course" in browser.get("/courses").text
         path = browser.post("/courses/sample").headers["location"]
         assert browser.post("/courses/sample").headers["location"] == path
+        sample_id = int(path.rpartition("/")[2])
+        entries = store.audit_log.entries({"course": [sample_id]}, store.now() - timedelta(days=1), 10)
+        assert [entry.action for entry in entries] == [AuditAction.SAMPLE_COURSE_CREATED]
         page = browser.get(path)
         assert page.text.count(" Sample</a>") == 30
         assert "Create a sample course" not in browser.get("/courses").text

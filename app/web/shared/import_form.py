@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fastapi import Request
-from starlette.datastructures import FormData, UploadFile
-
 from app.exchange.imported_models import import_from_hub, import_text, model_name_from_path
 from app.sheets.worksheet import Model
 from app.translation import gettext as _
+from app.web.shared.forms import FormReader
 from app.web.shared.request_guard import MAX_BODY
 from app.web.shared.services import Services
 
@@ -28,28 +26,10 @@ class ImportForm:
     file_name: str = ""
 
 
-async def read_import_form(request: Request) -> ImportForm:
-    """The import form as sent, with name and content of its file; a field that was not sent is empty.
-
-    A pasted config may be as long as the whole request (MAX_BODY).
-    """
-    async with request.form(max_part_size=MAX_BODY) as form:
-        upload = form.get("file")
-        chosen = upload if isinstance(upload, UploadFile) and upload.filename else None
-        return ImportForm(
-            _text(form, "way"),
-            _text(form, "hub"),
-            _text(form, "text"),
-            _text(form, "name"),
-            file=await chosen.read() if chosen else b"",
-            file_name=(chosen.filename or "") if chosen else "",
-        )
-
-
-def _text(form: FormData, field: str) -> str:
-    """A field as sent; empty if it was not sent, or is a file."""
-    value = form.get(field)
-    return value if isinstance(value, str) else ""
+def read_import_form(form: FormReader) -> ImportForm:
+    """The import form as sent; a pasted config may be as long as the whole request (MAX_BODY)."""
+    way, hub, text, name = (form.raw(field, MAX_BODY) for field in ("way", "hub", "text", "name"))
+    return ImportForm(way, hub, text, name, form.file, form.file_name)
 
 
 def is_filled(typed: ImportForm, way: str) -> bool:

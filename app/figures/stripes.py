@@ -1,0 +1,204 @@
+"""One head as a stripe of its layer, at true scale: the projections of all heads, and this head enlarged below.
+
+                ╭───── ┌┬┬┬┬┬┐ 8 heads     ┌┬┐ 2 heads
+              ╭─╯      ││█││││             │█│
+             ╭╯        ││█││││             │█│
+    100 ┌─────────┐    └┴┴┴┴┴┘             └┴┘
+        └─────────┘    ┌┬█┬┬┬┐             ┌█┐
+           4096         ╱ ╲                ╱ ╲
+                       ┌───┐ × 12         ┌───┐
+                       │ Q │              │ K │
+                       └───┘              └───┘
+                        128                128
+
+A stripe is as wide as what was typed for the head, and there are as many as the model has heads, so that 4096 : 128
+looks like 32 : 1, and a wrong number like what it would be in the layer. As many columns as the input has are those of
+all heads, in a model where that is so, and then all stripes are this one's. The factor of the enlarged head is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from app.algebra.expression import Expression
+from app.figures.figure import Arc, Box, Edge, Flow, Sketch, fast_replace, side_ends, view_of
+from app.figures.geometry import Point, Rect
+from app.figures.pen import Pen, pulled_out
+from app.figures.typed_shapes import TypedShapes
+from app.shapes.table import Blank
+from app.topics.topic import FigurePlan
+
+WIDTH_PX, HEIGHT_PX, ROWS_PX = 440.0, 150.0, 60.0  # at most: of all in the lane, of the layer's matrices, of rows
+MIRRORED_PX = 300.0  # the first of them, where the lane runs down
+HEAD_PX = 48.0  # at most, of a side of the enlarged head
+UNKNOWN_PX = 34.0  # of a length not typed yet
+LEAST_PX, LEAST_HEAD_PX = 1.0, 4.0  # of a matrix, and of an enlarged head, that would be too thin to be seen
+NEXT_PX, ABOVE_PX, LANE_PX = 26.0, 8.0, 4.0  # between two matrices, between matrix and lane, of the lane around rows
+DROP_PX = 30.0  # from the lane to the enlarged head
+MIN_STRIPE_PX = 1.4  # of a stripe whose neighbours have lines
+
+
+def has_stripes(shapes: TypedShapes, plan: FigurePlan) -> bool:
+    """Whether there is something to draw: the input's width, a head's width, and a number of heads that is stated."""
+    typed = any(Blank(key, "columns") in shapes.lengths for key in plan.results)
+    is_hidden = {"H", "G"} & shapes.variant.text.unstated
+    return typed and Blank(plan.left, "columns") in shapes.lengths and not is_hidden
+
+
+def thickens(pen: Pen, plan: FigurePlan) -> bool:
+    """Whether a matrix or a stripe would be too thin to be seen at true scale, and may be drawn thicker."""
+    return _Stripes(pen, plan).has_thin_sides
+
+
+def sketch_stripes(pen: Pen, plan: FigurePlan) -> Sketch:
+    """The input, the projections of the plan's results in their layer, and the results of one head enlarged."""
+    return _Stripes(pen, plan).sketch()
+
+
+@dataclass(frozen=True)
+class _Stripes:
+    """Draws the stripes of one plan, with the first rows of the lane at y = 0."""
+
+    pen: Pen
+    plan: FigurePlan
+
+    def sketch(self) -> Sketch:
+        """Draw the input, then each projection right of the one before, with arcs and the bands of the lane behind."""
+        pen, left = self.pen, self.plan.left
+        rect = Rect(0.0, 0.0, self._px(self._columns(left)), self._px(self._rows(left)))
+        source = pen.empty_box(left, rect, products=" ".join((left, *self.plan.results)))
+        columns, rows = pen.edge(Blank(left, "columns"), "below", source), pen.edge(Blank(left, "rows"), "left", source)
+        columns = fast_replace(columns, letter=pen.outside_letter(source))
+        sketch = Sketch(boxes=(source,), edges=(columns, rows))
+        parts, right = dict[str, Sketch](), rect.right + NEXT_PX
+        for key in self.plan.results:
+            part = self._projection(key, rect.width)
+            reach = min(part.boxes[-1].rect.x, *(pen.label_box(edge).x for edge in part.edges if edge.text_height))
+            parts[key] = part = part.moved(max(right + NEXT_PX, right + NEXT_PX / 2 - reach), 0.0)
+            sketch += part + Sketch(arcs=(self._arc(source, part.boxes[0], key),))
+            right = pen.right_end(part)
+        frames = {key: view_of(self._frame(part), is_mirrored=pen.is_mirrored) for key, part in parts.items()}
+        frames[left] = pen.extent(sketch)
+        lane = [source.rect] + [part.boxes[1].rect for key, part in parts.items() if self._rows(key) is not None]
+        bands = [Rect(r.x - LANE_PX, r.y - LANE_PX, r.width + 2 * LANE_PX, r.height + 2 * LANE_PX) for r in lane]
+        states = sketch.states(pen.working, pen.shapes.is_complete)
+        return fast_replace(sketch, flow=Flow(tuple(bands), frames, {}, states))
+
+    # Lengths
+
+    def _columns(self, key: str) -> int | None:
+        return self.pen.shapes.lengths.get(Blank(key, "columns"))
+
+    def _rows(self, key: str) -> int | None:
+        return self.pen.shapes.lengths.get(Blank(key, "rows"))
+
+    @cached_property
+    def _unit(self) -> float:
+        """The pixels of 1 at true scale: everything side by side, the layer's matrices and the rows must fit."""
+        width = self._columns(self.plan.left) or 1
+        total = width + sum(self._layer_columns(key) for key in self.plan.results)
+        room = MIRRORED_PX if self.pen.is_mirrored else WIDTH_PX
+        return min(room / total, HEIGHT_PX / width, ROWS_PX / (self._rows(self.plan.left) or 1))
+
+    @cached_property
+    def _factor(self) -> int:
+        """How many times as large a head is drawn below as in its layer; 1 for one that is large enough."""
+        sizes = [self._columns(key) or 1 for key in self.plan.results if not self._is_all(key)]
+        return max(1, int(HEAD_PX / (self._unit * max(*sizes, self._rows(self.plan.left) or 1, 1))))
+
+    @property
+    def has_thin_sides(self) -> bool:
+        """Whether something typed would be thinner than LEAST_PX."""
+        lengths = self.pen.shapes.lengths
+        sides = (side for key in self.plan.tensors for side in self.pen.shapes.table[key].sides if side in lengths)
+        return any(lengths[side] * self._unit < LEAST_PX for side in sides)
+
+    def _px(self, length: int | None) -> float:
+        return UNKNOWN_PX if length is None else max(LEAST_PX, length * self._unit)
+
+    def _heads(self, key: str) -> int:
+        """How many heads the layer has for queries, or for keys and values, also where the sheet simplifies that."""
+        architecture = self.pen.shapes.variant.architecture
+        return architecture.H if key == "queries" else architecture.kv_heads
+
+    def _is_all(self, key: str) -> bool:
+        """Whether as many columns were typed as the input has, and those are the columns of all heads."""
+        shapes, heads = self.pen.shapes, self._heads(key)
+        width = shapes.variant.architecture.d
+        is_as_wide = self._columns(key) == self._columns(self.plan.left) == width
+        return is_as_wide and shapes.shows_mismatches and heads > 1 and heads * shapes.variant.architecture.d_h == width
+
+    def _layer_columns(self, key: str) -> int:
+        """The columns of all heads together, if each had as many as were typed; 0 if none were."""
+        columns = self._columns(key) or 0
+        return columns if self._is_all(key) else columns * self._heads(key)
+
+    # Parts
+
+    def _projection(self, key: str, width: float) -> Sketch:
+        """The layer's matrix, below it its result in the lane, and below that the result of one head, at x = 0.
+
+        `width` is that of the input, so that the layer's matrix is as high.
+        """
+        pen, operand = self.pen, self.pen.sizes.operand_above(key)
+        assert operand is not None  # noqa: S101 - plans of stripes have projections
+        inner, is_typed = Blank(operand.key, "rows"), self._columns(key) is not None
+        height = width if inner in pen.shapes.lengths else UNKNOWN_PX
+        across = self._px(self._layer_columns(key)) if is_typed else UNKNOWN_PX
+        above = pen.empty_box(operand.key, Rect(0.0, -ABOVE_PX - height, across, height), products=key)
+        result = pen.empty_box(key, Rect(0.0, 0.0, across, self._px(self._rows(key))), products=key)
+        sides = pen.edge(inner, "left", above, "line"), pen.edge(Blank(key, "columns"), "below", result)
+        if not is_typed:
+            below = fast_replace(sides[1], letter=pen.outside_letter(result))
+            return Sketch(boxes=(above, result), edges=(sides[0], below))
+        letter, ends = pen.shapes.letter(operand.key), side_ends(above.rect, "top")
+        title = Edge(None, "top", *ends, "", "other", self._heads_text(key), letter, products=key)
+        layers = self._layer_box(above, key), self._layer_box(result, key)
+        if self._is_all(key) or self._factor < 2 or self._rows(key) is None:
+            name = self._heads_text(key) if self._is_all(key) else sides[1].name
+            below = fast_replace(sides[1], name=name, letter=result.letter)
+            return Sketch(boxes=layers, edges=(title, sides[0], below))
+        head = self._head(key, layers[1])
+        scale = Edge(None, "left", *side_ends(head.rect, "left"), f"× {self._factor}", "other", products=key)
+        below = pen.edge(Blank(key, "columns"), "below", head, letter=pen.outside_letter(head))
+        edges = (title, sides[0], below, scale)
+        return Sketch(boxes=(*layers, head), edges=edges, pulled=(pulled_out(layers[1], head),))
+
+    def _head(self, key: str, layer: Box) -> Box:
+        """The result of one head, enlarged, below its stripe."""
+        assert layer.part is not None  # noqa: S101 - as _layer_box makes it
+        lengths = (self._columns(key) or 1, self._rows(key) or 1)
+        width, height = (max(LEAST_HEAD_PX, length * self._unit * self._factor) for length in lengths)
+        rect = Rect(layer.part.centre.x - width / 2, layer.rect.bottom + DROP_PX, width, height)
+        return self.pen.empty_box(key, rect, products=key)
+
+    def _heads_text(self, key: str) -> str:
+        """How many heads the layer's matrix holds: "32 heads", or on a sheet in letters their symbol."""
+        heads, shapes = self._heads(key), self.pen.shapes
+        symbol = "H" if heads == shapes.variant.architecture.H else "G"
+        written = shapes.written(heads, Expression.symbol(symbol))
+        return shapes.variant.wording.say("drawing", "stripes" if heads > 1 else "one-stripe", heads=written)
+
+    def _layer_box(self, box: Box, key: str) -> Box:
+        """A matrix of all heads with lines between them, and this head's stripe as its part, or all of it."""
+        heads, (x, y, width, height) = self._heads(key), box.rect
+        stripe = width / heads
+        at = self._heads("queries") // 3 * heads // self._heads("queries")
+        part = box.rect if self._is_all(key) else Rect(x + at * stripe, y, stripe, height)
+        lines = range(1, heads) if stripe >= MIN_STRIPE_PX and height > 2 * LEAST_PX else ()
+        rules = tuple(((x + n * stripe, y), (x + n * stripe, y + height)) for n in lines)
+        return fast_replace(box, letter="", part=part, rules=rules, hatched=False)
+
+    def _arc(self, source: Box, above: Box, key: str) -> Arc:
+        """The arc from the input's columns to the rows of a projection; open while a length is missing."""
+        lengths = self.pen.shapes.lengths
+        is_open = self._columns(self.plan.left) is None or Blank(above.tensor, "rows") not in lengths
+        start = Point(source.rect.x, source.rect.y - ABOVE_PX)
+        return Arc(start, Point(above.rect.x - ABOVE_PX, above.rect.y), True, False, is_open, key)
+
+    def _frame(self, part: Sketch) -> Iterator[Rect]:
+        """Yield everything of a projection, for the part of the figure to look at."""
+        yield from (box.rect for box in part.boxes)
+        yield from (self.pen.label_box(edge) for edge in part.edges if edge.text_height)

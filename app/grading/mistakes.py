@@ -1,0 +1,446 @@
+"""The mistakes of a sheet: the fewest that lead to exactly its wrong boxes. Each costs one box; the others follow.
+
+A mistake is a wrong number where another one is right, with all that follows from it: the same number in every other
+box where the same one is right, and the products, views and totals worked out from it. Or it is a misconception, with
+all the boxes that it predicts.
+
+What follows is worked out from the wrong numbers, whether the boxes in between are wrong or right. So correcting a box
+never turns what followed from it into a second mistake, and never lowers a score: the mistakes that led to all wrong
+boxes still lead to those that are left.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import lru_cache
+from itertools import chain, combinations, islice, product
+from math import prod
+from types import MappingProxyType
+from typing import NamedTuple
+
+from app.misconceptions.diagnosis import Diagnosis, worked_out_with_both
+from app.misconceptions.predictions import PROBLEMS_REMEMBERED, Expectation, confirmed_expectations, expectations
+from app.shapes.consistency import Values
+from app.shapes.table import Blank, Count, FromParts, Tensor
+from app.topics.problem import Problem
+
+WithinRounding = Callable[[Blank, int], bool]
+
+BOXES_PER_MISTAKE = 5  # that have to be typed, for mistakes to be more than guesses
+BOXES_ELSEWHERE = 1  # wrong boxes that may have a number where another one is right, for it to say something
+# So many ways of working a number out are tried for each equation, and so many numbers remembered for each quantity.
+MOST_COMBINATIONS, MOST_NUMBERS = 64, 8
+ROUNDS = 2  # through the equations; they are in order, so that one is nearly always enough
+BRANCHES = 3  # numbers, at most, that are worked out from the same one
+STEPS_BACK = 3  # from a number to one that it may have been worked out from
+
+# What boxes ask for: all sides with the same right number ask for one quantity, and so do all counts with it. A count
+# that is the same for every model, such as 2 times as many, is a quantity of its own.
+Quantity = tuple[str, int] | Blank
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """One mistake: the box that it `costs`, and the `others` that it makes wrong, in the order of the sheet.
+
+    misconception: its key, if the mistake is a misconception that is diagnosed, else "".
+    """
+
+    costs: Blank
+    others: tuple[Blank, ...] = ()
+    misconception: str = ""
+
+
+@dataclass(frozen=True)
+class _Equation:
+    """How the number of `result` is worked out from the numbers of `given`: None if it isn't whole."""
+
+    result: Blank
+    given: tuple[Blank, ...]
+    number: Callable[[Sequence[int]], int | None]
+
+    def solved(self, numbers: Sequence[int], at: int, right: int, result: int) -> int | None:
+        """The number at one place among `numbers` for which the equation gives `result`; None if there is none.
+
+        Equations are linear in each number, apart from rounding, so that two points near the right one are enough.
+        """
+
+        def worked_out(number: int) -> int | None:
+            return self.number([*numbers[:at], number, *numbers[at + 1 :]])
+
+        step = max(right, 1)
+        low, high = worked_out(step), worked_out(2 * step)
+        if low is None or high is None or low == high:
+            return None
+        near = round(step + Fraction(result - low, high - low) * step)
+        return next(
+            (number for number in (near, near - 1, near + 1) if number >= 0 and worked_out(number) == result), None
+        )
+
+
+@lru_cache(maxsize=PROBLEMS_REMEMBERED)
+def _equations(problem: Problem) -> tuple[_Equation, ...]:
+    """Counts of matrices, totals of parts, then views and reshapes, in the order of the table."""
+    table = problem.table
+    equations = list[_Equation]()
+    for key, row in table.askable.items():
+        if isinstance(row, Tensor) and "count" in row.fields:
+            equations.append(_Equation(Blank(key, "count"), row.sides, prod))
+        elif isinstance(row, Count) and row.made_from:
+            parts = tuple(part for part in row.made_from.parts if part in table.askable)
+            total = _total(row.made_from, parts, problem.sizes)
+            equations.append(_Equation(Blank(key, "count"), tuple(Blank(part, "count") for part in parts), total))
+    for result, merged_sides in table.merged_sides.items():
+        for merged, parts in merged_sides.items():
+            if merged.tensor == result:
+                equations.append(_Equation(merged, parts, prod))
+            else:  # a side that is split
+                for part in parts:
+                    others = tuple(other for other in parts if other != part)
+                    equations.append(_Equation(part, (merged, *others), _quotient))
+    return tuple(equations)
+
+
+def _total(
+    made_from: FromParts, parts: tuple[str, ...], sizes: Mapping[str, int]
+) -> Callable[[Sequence[int]], int | None]:
+    return lambda numbers: made_from.number(sizes, dict(zip(parts, numbers, strict=True)))
+
+
+def _quotient(numbers: Sequence[int]) -> int | None:
+    """The first number divided by all others; None if that isn't whole."""
+    divisor = prod(numbers[1:])
+    return numbers[0] // divisor if divisor and numbers[0] % divisor == 0 else None
+
+
+@lru_cache(maxsize=PROBLEMS_REMEMBERED)
+def _results(problem: Problem) -> Set[Quantity]:
+    """The quantities that equations give."""
+    return {_quantities(problem)[equation.result] for equation in _equations(problem)}
+
+
+@lru_cache(maxsize=PROBLEMS_REMEMBERED)
+def _right_numbers(problem: Problem) -> Mapping[Blank, int]:
+    """The right number of every blank that is asked, or in an equation."""
+    blanks = {blank for equation in _equations(problem) for blank in (equation.result, *equation.given)}
+    rows = {**problem.table.by_key, **problem.table.askable}
+    return {blank: rows[blank.tensor].size(blank.field, problem.sizes) for blank in (*problem.blanks, *blanks)}
+
+
+@lru_cache(maxsize=PROBLEMS_REMEMBERED)
+def _quantities(problem: Problem) -> Mapping[Blank, Quantity]:
+    """What each blank asks for that is asked, or in an equation."""
+    rows = {**problem.table.by_key, **problem.table.askable}
+
+    def quantity(blank: Blank, number: int) -> Quantity:
+        if blank.field != "count":
+            return ("side", number)
+        return ("count", number) if rows[blank.tensor].expression("count").symbols else blank
+
+    return {blank: quantity(blank, number) for blank, number in _right_numbers(problem).items()}
+
+
+def find_mistakes(
+    problem: Problem,
+    values: Values,
+    diagnosis: Diagnosis | None = None,
+    within_rounding: WithinRounding = lambda _blank, _number: False,
+    points: Mapping[str, int] = MappingProxyType({}),
+) -> tuple[Mistake, ...]:
+    """The fewest mistakes that lead to the wrong ones of the typed `values`, in the order of the boxes that they cost.
+
+    Every wrong box belongs to exactly one of them. A mistake costs its first box; if boxes have different `points`, by
+    the key of their row, it costs the first of those with the most. Misconceptions are tried one at a time and two at
+    once, diagnosed or not; of equally few mistakes, those with the `diagnosis` are taken, and they alone have its name.
+
+    Guesses share nothing. If more mistakes are left than a fifth of the typed boxes, misconceptions are not tried, and
+    no number counts as the one of another box. And a number earns nothing by following if it is typed in two wrong
+    boxes or more where other numbers are right, or if no box of another number is right, or as a misconception has it.
+
+    `within_rounding` says whether a count that may be rounded stands for a number that differs from it.
+    """
+    wrong = {b: values[b] for b in problem.blanks if b in values and values[b] != problem.answers[b]}
+    if not wrong:
+        return ()
+    sheet = _Sheet(problem, values, wrong, within_rounding)
+    named = frozenset((diagnosis.key, *diagnosis.also)) if diagnosis else frozenset()
+    most = -(-len(values) // BOXES_PER_MISTAKE)
+
+    def rank(causes: _Causes) -> tuple[int, int, bool, int]:
+        lost = sum(points.get(mistake.costs.tensor, 1) for mistake in sheet.mistakes(causes, points)) if points else 0
+        return lost, causes.number, causes.misconceptions != named, len(causes.held)
+
+    best: _Causes | None = None
+    for held in sheet.held_at_once() if len(set(values.values())) > 1 else ():
+        causes = sheet.causes(held, best.number if best and not points else most)
+        if causes and (best is None or rank(causes) < rank(best)):
+            best = causes
+    mistakes = sheet.mistakes(best or sheet.each_box_alone(), points)
+    if best is None or best.misconceptions != named:
+        mistakes = [replace(mistake, misconception="") for mistake in mistakes]
+    return tuple(sorted(mistakes, key=lambda mistake: problem.blanks.index(mistake.costs)))
+
+
+class _Given(NamedTuple):
+    """A wrong number for a quantity, and the boxes that have it; none if it only shows in what follows from it."""
+
+    quantity: Quantity
+    number: int
+    boxes: tuple[Blank, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Causes:
+    """What the wrong boxes come from: misconceptions `held`, and wrong numbers `given` in boxes these don't explain."""
+
+    held: tuple[Expectation, ...]
+    given: tuple[_Given, ...]
+
+    @property
+    def number(self) -> int:
+        """How many mistakes they are."""
+        return len(self.held) + len(self.given)
+
+    @property
+    def misconceptions(self) -> frozenset[str]:
+        return frozenset(expectation.misconception for expectation in self.held)
+
+
+@dataclass(frozen=True, eq=False)
+class _Sheet:
+    """The answers to a problem: all typed values, and the wrong ones."""
+
+    problem: Problem
+    values: Values
+    wrong: Values
+    within_rounding: WithinRounding
+
+    def held_at_once(self) -> Iterator[tuple[Expectation, ...]]:
+        """The misconceptions that may be held: none, one that explains two boxes or more, or two of these.
+
+        With one that transposes, the other one may also explain numbers that are put back where they were meant.
+        """
+        yield ()
+        candidates = self._candidates(self.values)
+        yield from ((expectation,) for expectation in candidates)
+        yield from combinations(candidates, 2)
+        for transposing in (expectation for expectation in candidates if expectation.transposed):
+            back = {_meant(blank, transposing): number for blank, number in self.values.items()}
+            yield from ((transposing, each) for each in self._candidates(back) if each not in candidates)
+
+    def _candidates(self, values: Values) -> list[Expectation]:
+        """The expectations that explain a wrong box; those that give wrong numbers for one box alone are left out.
+
+        So are those that explain one box where all others they give wrong numbers for are wrong in other ways: what
+        cannot explain a second box, even if it was corrected, says no more than that this box is wrong.
+        """
+        right = self.problem.answers.items() & values.items()
+        corrected = {blank for blank, _number in right}
+        confirmed = confirmed_expectations(self.problem, dict(values.items() - right))
+        moving = [(e, frozenset[Blank]()) for e in expectations(self.problem) if e.transposed]
+        candidates = {
+            id(e): e
+            for e, explained in (*confirmed, *moving)
+            if len(explained) + len(corrected & e.wrong_answers.keys()) > 1
+        }
+        return list(candidates.values())
+
+    def causes(self, held: tuple[Expectation, ...], most: int) -> _Causes | None:
+        """What the wrong boxes come from if these misconceptions are held; None if it is more than `most`."""
+        explained = self.explained_by(held)
+        transposing = next((e for e in held if e.transposed), None)
+        boxes = dict[tuple[Quantity, int], list[Blank]]()
+        silent = self.silent(transposing, held)
+        for blank, number in self.wrong.items():
+            if blank not in explained:
+                meant = _meant(blank, transposing) if transposing else blank
+                quantity = blank if blank in silent else self.quantity(meant)
+                boxes.setdefault((quantity, number), []).append(blank)
+        given = [_Given(*each, tuple(blanks)) for each, blanks in boxes.items()]
+        expected = [given for each in held for given in self.expected_by(each, ("count",))]
+        certain = sum(each.quantity not in _results(self.problem) for each in given)
+        if len(held) + certain > most:
+            return None
+        causes = _Causes(held, self.fewest(given, expected, silent, most))
+        return causes if causes.number <= most else None
+
+    def each_box_alone(self) -> _Causes:
+        """What the wrong boxes come from if no misconception is held, and nothing but totals follows."""
+        given = [_Given(self.quantity(blank), number, (blank,)) for blank, number in self.wrong.items()]
+        rows = self.problem.table.askable
+        totals = {key for key, row in rows.items() if isinstance(row, Count) and row.made_from}
+        silent = self.silent(None, ()) | {blank for blank in self.wrong if blank.tensor not in totals}
+        return _Causes((), self.fewest(given, [], silent, len(given)))
+
+    def expected_by(self, held: Expectation, fields: Sequence[str] | None = None) -> list[_Given]:
+        """The numbers that a misconception gives, in these fields or all, but for boxes with another wrong number."""
+        typed_otherwise = {blank for blank, _number in self.wrong.items() - held.wrong_answers.items()}
+        return [
+            _Given(self.quantity(blank), number)
+            for blank, number in held.wrong_answers.items()
+            if blank not in typed_otherwise and (fields is None or blank.field in fields)
+        ]
+
+    def explained_by(self, held: tuple[Expectation, ...]) -> dict[Blank, Expectation]:
+        """The wrong blanks that misconceptions held at once explain, each with the first that does.
+
+        A number that they don't explain in two wrong boxes or more is not explained anywhere.
+        """
+        explained = dict[Blank, Expectation]()
+        for expectation in held:
+            meant = [e for e in held if e.transposed and e is not expectation]
+            for blank, number in self.wrong.items():
+                places = (blank, *(_meant(blank, each) for each in meant))
+                if any(expectation.wrong_answers.get(place) == number for place in places):
+                    explained.setdefault(blank, expectation)
+        if len(held) == len(("first", "second")):
+            both = worked_out_with_both(self.problem, self.wrong, *held)
+            explained.update((blank, held[0]) for blank in both if blank not in explained)
+        unexplained = Counter(number for blank, number in self.wrong.items() if blank not in explained)
+        return {blank: e for blank, e in explained.items() if unexplained[self.wrong[blank]] <= BOXES_ELSEWHERE}
+
+    def silent(self, transposing: Expectation | None, held: Iterable[Expectation]) -> Set[Blank]:
+        """The wrong blanks whose number earns nothing by following."""
+        sure = {number for blank, number in self.values.items() if blank not in self.wrong}
+        sure.update(given.number for each in held for given in self.expected_by(each))
+        quantities = {b: self.quantity(_meant(b, transposing) if transposing else b) for b in self.wrong}
+        places = defaultdict[int, list[Quantity]](list)
+        for blank, number in self.wrong.items():
+            places[number].append(quantities[blank])
+        return {
+            blank
+            for blank, number in self.wrong.items()
+            if not sure - {number} or set(places[number]) != {quantities[blank]}
+        }
+
+    def quantity(self, blank: Blank) -> Quantity:
+        """What a blank asks for: any side with its right number, or any count with it, unless that is a mere number."""
+        return _quantities(self.problem)[blank]
+
+    def fewest(self, given: list[_Given], free: Sequence[_Given], silent: Set[Blank], most: int) -> tuple[_Given, ...]:
+        """The given numbers without those that follow from others, and from the `free` ones.
+
+        A number that only shows in what follows from it takes the place of two given ones or more. That is not tried
+        for many more than `most`.
+        """
+        kept = self._without_following(given, free, silent)
+        while 1 < len(kept) <= most + BRANCHES and (fewer := self._with_hidden(kept, free, silent)):
+            kept = fewer
+        return tuple(kept)
+
+    def _without_following(self, given: list[_Given], free: Sequence[_Given], silent: Set[Blank]) -> list[_Given]:
+        """The given numbers that don't follow from all others, of which the last is left out first."""
+        kept = given
+        for each in self._following(given, (*given, *free), silent):
+            others = [other for other in kept if other is not each]
+            if self._following([each], (*others, *free), silent):
+                kept = others
+        return kept
+
+    def _following(self, given: Iterable[_Given], sources: Iterable[_Given], silent: Set[Blank]) -> list[_Given]:
+        """Those of the given numbers that equations make of the sources, the last first."""
+        results = _results(self.problem)
+        possible = [each for each in given if each.quantity in results and silent.isdisjoint(each.boxes)]
+        worked_out = self.led_to(sources) if possible else {}
+        return [each for each in reversed(possible) if self.is_among(each, worked_out)]
+
+    def _with_hidden(self, kept: list[_Given], free: Sequence[_Given], silent: Set[Blank]) -> list[_Given]:
+        """Fewer given numbers, one of which shows only in what follows from it; empty if there are none."""
+        frontier = [each for each in kept if each.quantity in _results(self.problem) and silent.isdisjoint(each.boxes)]
+        tried = set[_Given]()
+        for _step in range(STEPS_BACK if len(frontier) > 1 else 0):
+            frontier = [hidden for hidden in dict.fromkeys(chain(*map(self._sources, frontier))) if hidden not in tried]
+            tried.update(frontier)
+            for hidden in frontier:
+                if len(self._following(kept, (hidden, *kept, *free), silent)) > 1:
+                    fewer = [hidden, *self._without_following(kept, [hidden, *free], silent)]
+                    if len(fewer) < len(kept):
+                        return fewer
+        return []
+
+    def _sources(self, given: _Given) -> Iterator[_Given]:
+        """The numbers from which an equation gives the given one, each with all others as they are typed, or right."""
+        right = _right_numbers(self.problem)
+        for equation in _equations(self.problem):
+            if equation.result.field != "count" or self.quantity(equation.result) != given.quantity:
+                continue  # nothing but a count comes from a number that others come from, too
+            for numbers in ([right[b] for b in equation.given], [self.values.get(b, right[b]) for b in equation.given]):
+                for at, blank in enumerate(equation.given):
+                    number = equation.solved(numbers, at, right[blank], given.number)
+                    if number is not None and number != right[blank]:
+                        yield _Given(self.quantity(blank), number)
+
+    def led_to(self, given: Iterable[_Given]) -> Mapping[Quantity, Set[int]]:
+        """The wrong numbers that equations make of given ones, by quantity: each may be used, or the right one."""
+        right, quantities = _right_numbers(self.problem), _quantities(self.problem)
+        known = defaultdict[Quantity, dict[int, None]](dict)  # a dict for its order: given numbers first
+        for each in given:
+            known[quantities[each.quantity] if isinstance(each.quantity, Blank) else each.quantity][each.number] = None
+        worked_out = defaultdict[Quantity, set[int]](set)
+        for _round in range(ROUNDS):
+            for equation in _equations(self.problem):
+                options = [[*known[quantities[b]], right[b]] for b in equation.given]
+                if all(len(numbers) == 1 for numbers in options):
+                    continue
+                result = quantities[equation.result]
+                for numbers in islice(product(*options), MOST_COMBINATIONS):
+                    number = equation.number(numbers)
+                    if number is not None and number != right[equation.result]:
+                        worked_out[result].add(number)
+                        if len(known[result]) < MOST_NUMBERS:
+                            known[result][number] = None
+        return worked_out
+
+    def is_among(self, given: _Given, numbers: Mapping[Quantity, Set[int]]) -> bool:
+        """Whether the given number is one of its quantity's, or stands for one of them, rounded."""
+        some = numbers.get(given.quantity, frozenset())
+        return given.number in some or any(self.within_rounding(b, n) for b in given.boxes for n in some)
+
+    def mistakes(self, causes: _Causes, points: Mapping[str, int]) -> list[Mistake]:
+        """The causes as mistakes; a box that follows from several of them belongs to the first that leads to it alone.
+
+        Otherwise, if they lead to it only together, to the first.
+        """
+        explained = self.explained_by(causes.held)
+        groups: list[list[Blank]] = [
+            *([blank for blank in explained if explained[blank] is each] for each in causes.held),
+            *(list(each.boxes) for each in causes.given),
+        ]
+        seeds = [
+            *(self.expected_by(each) for each in causes.held),
+            *([each] for each in causes.given),
+        ]
+        for at, each in enumerate(causes.held):
+            if not groups[at]:  # one that transposes, where others explain what it predicts: the boxes that it moves
+                _move_one(each, groups, at)
+        ungrouped = self.wrong.keys() - {blank for group in groups for blank in group}
+        led_to = [self.led_to(each) for each in seeds] if ungrouped else []
+        for blank in sorted(ungrouped, key=self.problem.blanks.index):
+            given = _Given(self.quantity(blank), self.wrong[blank], (blank,))
+            groups[next((at for at, numbers in enumerate(led_to) if self.is_among(given, numbers)), 0)].append(blank)
+        keys = [*(each.misconception for each in causes.held), *("" for _each in causes.given)]
+        return [self.mistake(key, group, points) for key, group in zip(keys, groups, strict=True) if group]
+
+    def mistake(self, misconception: str, group: Iterable[Blank], points: Mapping[str, int]) -> Mistake:
+        boxes = sorted(group, key=self.problem.blanks.index)
+        costs = max(boxes, key=lambda blank: points.get(blank.tensor, 1))
+        return Mistake(costs, tuple(blank for blank in boxes if blank != costs), misconception)
+
+
+def _meant(blank: Blank, transposing: Expectation) -> Blank:
+    """The blank that a number was meant for if the expectation's tensors are transposed."""
+    tensors = transposing.transposed
+    return blank.transposed if blank.tensor in tensors or "*" in tensors else blank
+
+
+def _move_one(transposing: Expectation, groups: Sequence[list[Blank]], to: int) -> None:
+    """Give the empty group at `to` a box that the expectation moves, from a group that has more than one."""
+    for group in groups:
+        moved = [blank for blank in group if _meant(blank, transposing) != blank]
+        if moved and len(group) > 1:
+            group.remove(moved[-1])
+            groups[to].append(moved[-1])
+            return

@@ -1,0 +1,170 @@
+"""One table of drafts and one of attempts, in activities and in practice."""
+
+from typing import Any
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0002_work"
+down_revision = "0001_tables"
+
+ROWS_AT_A_TIME = 500
+# Each index has the rows with a value in its first column.
+INDEXES = (
+    ("drafts", ("student_id", "activity_id", "sheet_key"), True),
+    ("drafts", ("activity_id",), False),
+    ("drafts", ("visitor_id", "sheet_key"), True),
+    ("attempts", ("student_id", "client_id"), True),
+    ("attempts", ("activity_id", "student_id", "sheet_key", "id"), False),
+    ("attempts", ("visitor_id", "sheet_key", "id"), False),
+)
+OF_DRAFT = ("sheet_key", "answers", "version", "saved_at", "stamps")
+OF_ATTEMPT = ("sheet_key", "answers", "score", "out_of", "created_at")
+OF_CLASS_ATTEMPT = (
+    *("id", "student_id", "activity_id", "revision", "sheet_number", "client_id", "variant", "marks"),
+    *("misconceptions", "handed_in", "marked_by", "taken_in", "late"),
+)
+
+
+def upgrade() -> None:
+    create_tables()
+    connection = op.get_bind()
+    copy_classes(connection)
+    copy_practice(connection)
+    if connection.dialect.name == "postgresql":  # what is checked at the end would keep tables from being changed
+        op.execute("SET CONSTRAINTS ALL IMMEDIATE")
+    for table, columns, unique in INDEXES:
+        has_first = sa.text(f"{columns[0]} IS NOT NULL")
+        name = op.f(f"ix_{table}_{'_'.join(columns)}")
+        op.create_index(name, table, list(columns), unique=unique, sqlite_where=has_first, postgresql_where=has_first)
+    with op.batch_alter_table("old_marks") as batch:
+        name = op.f("fk_old_marks_attempt_id")
+        batch.drop_constraint(name, type_="foreignkey")
+        batch.create_foreign_key(name, "attempts", ["attempt_id"], ["id"], ondelete="CASCADE")
+    for table in ("practice_drafts", "practice_attempts", "class_drafts", "class_attempts"):
+        op.drop_table(table)
+
+
+def copy_classes(connection: sa.Connection) -> None:
+    """Copy drafts and attempts of activities; attempts keep their ids, and none that was ever given is given again."""
+    if connection.dialect.name == "postgresql":
+        op.execute("SELECT setval('attempts_id_seq', last_value, is_called) FROM class_attempts_id_seq")
+    else:
+        op.execute(
+            "INSERT INTO sqlite_sequence (name, seq)"
+            " SELECT 'attempts', seq FROM sqlite_sequence WHERE name = 'class_attempts'"
+        )
+    names = ("student_id", "activity_id", "variant", *OF_DRAFT)
+    former = table("class_drafts", *names)
+    no_stamps = sa.or_(former.c.stamps.is_(sa.null()), sa.cast(former.c.stamps, sa.Text) == "null")
+    stamps = sa.case((no_stamps, sa.literal({}, sa.JSON())), else_=former.c.stamps)
+    copied = sa.select(*(stamps if name == "stamps" else former.c[name] for name in names))
+    connection.execute(sa.insert(table("drafts", *names)).from_select(names, copied))
+    of_attempt = (*OF_CLASS_ATTEMPT, *OF_ATTEMPT)
+    copied = sa.select(table("class_attempts", *of_attempt))
+    connection.execute(sa.insert(table("attempts", *of_attempt)).from_select(of_attempt, copied))
+
+
+def copy_practice(connection: sa.Connection) -> None:
+    """Copy drafts and attempts of practice, which get the sizes that their sheet's key names, and no marks by box."""
+    in_batches = {"yield_per": ROWS_AT_A_TIME}
+    names = ("visitor_id", *OF_DRAFT)
+    copied = sa.select(table("practice_drafts", *names))
+    target = sa.insert(table("drafts", "variant", *names))
+    for rows in connection.execute(copied, execution_options=in_batches).mappings().partitions():
+        new = [{**row, "stamps": row["stamps"] or {}, "variant": sizes(row["sheet_key"])} for row in rows]
+        connection.execute(target, new)
+    names = ("visitor_id", *OF_ATTEMPT)
+    plain = {"client_id": "", "marks": {}, "misconceptions": [], "handed_in": False, "taken_in": False, "late": False}
+    copied = sa.select(table("practice_attempts", *names)).order_by(sa.column("id"))
+    target = sa.insert(table("attempts", "variant", "marked_by", *plain, *names))
+    for rows in connection.execute(copied, execution_options=in_batches).mappings().partitions():
+        keys = [row["sheet_key"] for row in rows]
+        new = [{**row, **plain, "variant": sizes(key), "marked_by": key} for row, key in zip(rows, keys, strict=True)]
+        connection.execute(target, new)
+
+
+def table(name: str, *columns: str) -> sa.TableClause:
+    """A table with the columns that are copied."""
+    json, times = ("answers", "variant", "stamps", "marks", "misconceptions"), ("saved_at", "created_at")
+    kinds = dict.fromkeys(json, sa.JSON()) | dict.fromkeys(times, sa.DateTime(timezone=True))
+    return sa.table(name, *(sa.column(each, kinds.get(each)) for each in columns))
+
+
+def sizes(sheet_key: str) -> dict[str, Any]:
+    """The sizes of a practice sheet. Example: those of 'llama-7b/llama-7b/100' have 100 tokens."""
+    _worksheet, model, tokens, decoder = (sheet_key.split("/") + [""] * 3)[:4]
+    return {"model": model, "tokens": int(tokens or 0), "decoder_tokens": int(decoder) if decoder else None}
+
+
+def create_tables() -> None:
+    op.create_table(
+        "drafts",
+        sa.Column("id", sa.Integer(), nullable=False),
+        sa.Column("visitor_id", sa.Integer(), nullable=True),
+        sa.Column("student_id", sa.Integer(), nullable=True),
+        sa.Column("activity_id", sa.Integer(), nullable=True),
+        sa.Column("sheet_key", sa.String(length=200), nullable=False),
+        sa.Column("answers", sa.JSON(), nullable=False),
+        sa.Column("version", sa.BigInteger(), nullable=False),
+        sa.Column("variant", sa.JSON(), nullable=False),
+        sa.Column("saved_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("stamps", sa.JSON(), nullable=False),
+        sa.CheckConstraint(
+            "(student_id IS NULL) = (activity_id IS NULL) AND (student_id IS NULL) = (visitor_id IS NOT NULL)",
+            name=op.f("ck_drafts_owner"),
+        ),
+        sa.ForeignKeyConstraint(
+            ["activity_id"], ["activities.id"], name=op.f("fk_drafts_activity_id"), ondelete="CASCADE"
+        ),
+        sa.ForeignKeyConstraint(["student_id"], ["students.id"], name=op.f("fk_drafts_student_id"), ondelete="CASCADE"),
+        sa.ForeignKeyConstraint(["visitor_id"], ["visitors.id"], name=op.f("fk_drafts_visitor_id"), ondelete="CASCADE"),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_drafts")),
+        sqlite_autoincrement=True,
+    )
+    op.create_table(
+        "attempts",
+        sa.Column("id", sa.Integer(), nullable=False),
+        sa.Column("visitor_id", sa.Integer(), nullable=True),
+        sa.Column("student_id", sa.Integer(), nullable=True),
+        sa.Column("activity_id", sa.Integer(), nullable=True),
+        sa.Column("sheet_key", sa.String(length=200), nullable=False),
+        sa.Column("revision", sa.Integer(), nullable=True),
+        sa.Column("sheet_number", sa.Integer(), nullable=True),
+        sa.Column("client_id", sa.String(length=80), nullable=False),
+        sa.Column("variant", sa.JSON(), nullable=False),
+        sa.Column("answers", sa.JSON(), nullable=False),
+        sa.Column("marks", sa.JSON(), nullable=False),
+        sa.Column("misconceptions", sa.JSON(), nullable=False),
+        sa.Column("score", sa.Float(), nullable=False),
+        sa.Column("out_of", sa.Integer(), nullable=False),
+        sa.Column("handed_in", sa.Boolean(), nullable=False),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("marked_by", sa.String(length=200), nullable=False),
+        sa.Column("taken_in", sa.Boolean(), nullable=False),
+        sa.Column("late", sa.Boolean(), nullable=False),
+        sa.CheckConstraint(
+            "(student_id IS NULL) = (activity_id IS NULL) AND (student_id IS NULL) = (visitor_id IS NOT NULL)"
+            " AND (revision IS NULL) = (activity_id IS NULL) AND (sheet_number IS NULL) = (activity_id IS NULL)",
+            name=op.f("ck_attempts_owner"),
+        ),
+        sa.CheckConstraint("sheet_number > 0 AND score BETWEEN 0 AND out_of", name=op.f("ck_attempts_score")),
+        sa.ForeignKeyConstraint(
+            ["activity_id", "revision"],
+            ["revisions.activity_id", "revisions.number"],
+            name=op.f("fk_attempts_activity_id_revision"),
+            initially="DEFERRED",
+            deferrable=True,
+        ),
+        sa.ForeignKeyConstraint(
+            ["activity_id"], ["activities.id"], name=op.f("fk_attempts_activity_id"), ondelete="CASCADE"
+        ),
+        sa.ForeignKeyConstraint(
+            ["student_id"], ["students.id"], name=op.f("fk_attempts_student_id"), ondelete="CASCADE"
+        ),
+        sa.ForeignKeyConstraint(
+            ["visitor_id"], ["visitors.id"], name=op.f("fk_attempts_visitor_id"), ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_attempts")),
+        sqlite_autoincrement=True,
+    )

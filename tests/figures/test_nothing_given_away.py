@@ -1,0 +1,85 @@
+"""Nothing that a box asks for can be read off the empty drawing: neither from a text nor from a length."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import product
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from app.figures.figure import Figure
+from app.figures.sheet_figures import draw_figures
+from app.figures.svg import figure_svg
+from app.sheets.notation import NOTATIONS
+from app.sheets.variant import Variant
+from tests.helpers.shipped import LIBRARY
+
+# The sizes that answers are made of. Heads and layers are not among them: the drawing may show how many there are.
+SIZES = ("d", "d_h", "d_v", "d_ff")
+SHEETS = [
+    (worksheet, model)
+    for worksheet, model in product(LIBRARY.worksheets, LIBRARY.models)
+    if LIBRARY.refusal(worksheet, model) is None
+]
+
+
+def drawn_empty(variant: Variant) -> tuple[Figure, ...]:
+    """The drawing before the first box is typed, on both scales, as a student sees it."""
+    return tuple(figure for scale in ("root", "true") for figure in draw_figures(variant, {}, scale, explains=False))
+
+
+def written(figure: Figure) -> Iterator[str]:
+    """Every text of the drawing, the data that scripts read, and its captions."""
+    for element in ET.fromstring(figure_svg(figure)).iter():  # noqa: S314 - made here
+        yield from filter(None, (element.text, element.tail, element.get("data-size")))
+    yield from figure.captions
+    yield from (each.sentence for each in figure.mismatches)
+
+
+def with_other_sizes(variant: Variant) -> Variant:
+    """The same sheet of a model that is larger in every size, with half of the tokens.
+
+    Unchanged on a sheet about the width of a feed-forward block, which must follow a rule; it has bars alone.
+    """
+    architecture = variant.architecture
+    if variant.worksheet.topic == "feed-forward-width":
+        return variant
+    sizes = {name: getattr(architecture, name) * factor for name, factor in zip(SIZES, (3, 5, 5, 11), strict=True)}
+    extra = {name: size * 13 for name, size in architecture.extra.items() if name.startswith("d_")}
+    tokens = variant.tokens if "E" in variant.sizes else variant.tokens // 2  # which experts divide among themselves
+    larger = replace(architecture, **sizes, extra={**architecture.extra, **extra})
+    return replace(variant, model=replace(variant.model, architecture=larger), tokens=tokens)
+
+
+def check(variant: Variant) -> None:
+    """No answer is written in the empty drawing, and that of a model in which every size differs looks the same.
+
+    All bars are of one length.
+    """
+    figures, others = drawn_empty(variant), drawn_empty(with_other_sizes(variant))
+    numbers = {int(n.replace(",", "")) for f in figures for text in written(f) for n in re.findall(r"\d[\d,]*", text)}
+    labels = {edge.label for figure in figures for edge in figure.edges if edge.blank in variant.problem.answers}
+    assert labels <= {"?", ""}, variant.code
+    assert not numbers & {*variant.problem.answers.values()}, variant.code
+    assert [figure.alt_text for figure in figures] == [figure.alt_text for figure in others], variant.code
+    assert all(len({box.rect.width for box in each.boxes}) <= 1 for each in figures if not each.has_scale)
+    assert [figure.boxes for figure in figures] == [figure.boxes for figure in others], variant.code
+
+
+@pytest.mark.parametrize("worksheet", LIBRARY.worksheets)
+def test_no_box_can_be_read_off_the_empty_drawing(worksheet: str) -> None:
+    """Of each worksheet with its default model."""
+    check(LIBRARY.variant(worksheet))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("worksheet", "model"), SHEETS)
+def test_no_box_of_any_model_can_be_read_off_in_any_notation(worksheet: str, model: str) -> None:
+    """The same of every worksheet with every model in every notation, with tokens as rows and as columns."""
+    variant = LIBRARY.variant(worksheet, model)
+    for notation, tokens_are in product(NOTATIONS, ("rows", "columns")):
+        sheet = replace(variant.worksheet, notation=notation, tokens_are=tokens_are)
+        check(replace(variant, worksheet=sheet))

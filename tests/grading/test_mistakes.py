@@ -1,0 +1,151 @@
+"""What a mistake costs: one box. Students are worked out by hand or simulated, and none of them asks the app."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.grading.grade import Report, grade
+from app.grading.mistakes import find_mistakes
+from app.sheets.variant import Variant
+from simulation.misconception_students import misconception_sheets, with_tokens_as_rows
+from tests.helpers.shipped import LIBRARY
+
+IN_NUMBERS = [key for key, worksheet in LIBRARY.worksheets.items() if worksheet.answers == "numbers"]
+Student = Callable[[dict[str, int]], dict[str, int]]
+
+
+def marked(variant: Variant, answers: dict[str, int]) -> Report:
+    return grade(variant, {box: str(number) for box, number in answers.items()})
+
+
+def lost_boxes(variant: Variant, answers: dict[str, int]) -> int:
+    values = {blank: answers[box] for box, blank in variant.blanks_by_name.items() if box in answers}
+    return len(find_mistakes(variant.problem, values))
+
+
+def everything_transposed(right: dict[str, int]) -> dict[str, int]:
+    other = {"rows": "columns", "columns": "rows", "count": "count"}
+    return {box: right[f"{box.split('.')[0]}.{other[box.split('.')[1]]}"] for box in right}
+
+
+def macs(right: dict[str, int]) -> dict[str, int]:
+    """A multiplication and an addition are counted as one operation, in all that LLaMA 7B computes."""
+    return {box: n // 2 if box.endswith("_flops.count") else n for box, n in right.items()}
+
+
+def written(number: int, *boxes: str) -> Student:
+    return lambda right: right | dict.fromkeys(boxes, number)
+
+
+def ninety_tokens(right: dict[str, int]) -> dict[str, int]:
+    return {box: 90 if number == 100 else number for box, number in right.items()}
+
+
+@pytest.mark.parametrize(
+    ("worksheet", "model", "student", "wrong"),
+    [
+        ("llama-7b", None, everything_transposed, 10),
+        ("costs-llama-7b", None, macs, 6),
+        ("matrices-llama-7b", "mistral-7b", everything_transposed, 10),
+        ("llama-7b", None, written(4096, "queries.columns", "keys.columns", "values.columns"), 3),
+        ("llama-7b", None, ninety_tokens, 9),
+    ],
+    ids=["tokens as columns", "MACs for FLOPs", "PyTorch’s stored layout", "Q K V as wide as the model", "90 tokens"],
+)
+def test_one_idea_held_throughout_costs_one_box(
+    worksheet: str, model: str | None, student: Student, wrong: int
+) -> None:
+    """As a student writes it on the shipped sheet: the first wrong box is lost, and every other one follows."""
+    variant = LIBRARY.variant(worksheet, model)
+    answers = student(dict(variant.key))
+    first = next(blank for box, blank in variant.blanks_by_name.items() if answers[box] != variant.key[box])
+    report = marked(variant, answers)
+    assert report.boxes - report.right == wrong
+    assert (report.out_of - report.score, report.follows) == (1, wrong - 1)
+    assert report.marks[first].kind == "wrong"
+    strict = replace(variant, worksheet=replace(variant.worksheet, follow_share=0.0))
+    assert marked(strict, answers).score == report.right
+    assert marked(strict, answers).losses == ()
+
+
+def test_the_page_says_what_was_lost_and_why() -> None:
+    """By the misconception's name if it is diagnosed, else by the row in which it shows first."""
+    variant = LIBRARY.variant("llama-7b")
+    (named,) = marked(variant, everything_transposed(dict(variant.key))).losses
+    assert variant.wording.misconception_name("columns-are-tokens") in named
+    assert "9" in named
+    (unnamed,) = marked(variant, ninety_tokens(dict(variant.key))).losses
+    assert variant.row_name("input") in unnamed
+    assert marked(variant, dict(variant.key) | {"input.rows": 90}).losses == ()
+
+
+@pytest.mark.parametrize("worksheet", IN_NUMBERS)
+def test_any_misconception_costs_one_box_and_correcting_one_costs_nothing(worksheet: str) -> None:
+    """Every misconception on every worksheet: then its wrong boxes are corrected one by one, in a random order."""
+    variant = with_tokens_as_rows(LIBRARY.variant(worksheet))
+    right, chance = dict(variant.key), random.Random(worksheet)  # noqa: S311 - a simulated student
+    for key, sheet in misconception_sheets(variant):
+        assert lost_boxes(variant, sheet) == 1, key
+        assert all(fewer <= before for before, fewer in losses_while_correcting(variant, sheet, right, chance)), key
+
+
+@pytest.mark.parametrize("worksheet", IN_NUMBERS)
+def test_correcting_one_of_two_misconceptions_costs_nothing(worksheet: str) -> None:
+    """Held at once, the second in what the first leaves right."""
+    variant = with_tokens_as_rows(LIBRARY.variant(worksheet))
+    right, chance = dict(variant.key), random.Random(worksheet)  # noqa: S311 - a simulated student
+    sheets = [sheet for _key, sheet in misconception_sheets(variant)]
+    for _ in range(10):
+        first, second = chance.choice(sheets), chance.choice(sheets)
+        both = {box: second[box] if first[box] == number else first[box] for box, number in right.items()}
+        assert all(fewer <= before for before, fewer in losses_while_correcting(variant, both, right, chance))
+
+
+def losses_while_correcting(
+    variant: Variant, answers: dict[str, int], right: dict[str, int], chance: random.Random
+) -> Iterator[tuple[int, int]]:
+    """Yield how many boxes are lost before and after each correction, until everything is right."""
+    wrong = [box for box in right if answers[box] != right[box]]
+    before = lost_boxes(variant, answers)
+    for box in chance.sample(wrong, len(wrong)):
+        answers = answers | {box: right[box]}
+        after = lost_boxes(variant, answers)
+        yield before, after
+        before = after
+    assert before == 0
+
+
+@pytest.mark.parametrize("worksheet", IN_NUMBERS)
+def test_guesses_earn_nothing_by_following(worksheet: str) -> None:
+    """Random numbers never; the right numbers themselves, in random boxes, in at most one box of eight."""
+    variant = with_tokens_as_rows(LIBRARY.variant(worksheet))
+    right, chance = dict(variant.key), random.Random(worksheet)  # noqa: S311 - a simulated student
+    numbers = sorted(set(right.values()))
+    following = 0
+    for _ in range(8):
+        assert marked(variant, {box: chance.randint(1, 10_000) for box in right}).follows == 0
+        following += marked(variant, {box: chance.choice(numbers) for box in right}).follows
+    assert following <= 8 * max(1, len(right) / 8)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.data())
+def test_points_of_rows_change_nothing_about_corrections(data: st.DataObject) -> None:
+    """On a sheet whose rows have different points, too, no box put right lowers the score."""
+    variant = LIBRARY.variant("llama-7b")
+    rows = variant.worksheet.rows
+    points = {row: data.draw(st.sampled_from([0, 1, 2, 5])) for row in rows}
+    variant = replace(variant, worksheet=replace(variant.worksheet, row_points=points))
+    right = dict(variant.key)
+    answers = {box: data.draw(st.sampled_from([number, number, 90, 2 * number])) for box, number in right.items()}
+    score = marked(variant, answers).score
+    for box in data.draw(st.permutations([box for box in right if answers[box] != right[box]])):
+        answers = answers | {box: right[box]}
+        score, before = marked(variant, answers).score, score
+        assert score >= before
