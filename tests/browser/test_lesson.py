@@ -176,6 +176,7 @@ def hand_in_a_ticket_whose_rule_changes(lesson: Lesson, page: Page) -> None:
     expect(page.locator(".remark").first).to_contain_text("Anonymous")
     page.get_by_label("muddiest").fill("Why 128?")
     lesson.teacher.goto(f"/activities/{lesson.activity.id}/edit")
+    lesson.teacher.locator("#exit-ticket > summary").click()
     lesson.teacher.locator("input[name=ticket_anonymous][value=no]").check()
     lesson.teacher.get_by_role("button", name="Save").click()
     lesson.teacher.wait_for_url(re.compile(r"/activities/\d+(\?.*)?$"))
