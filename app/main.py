@@ -103,6 +103,7 @@ def create_app(
         services.runner.close()
         services.printer.close()
         services.health.close()
+        services.demonstration.close()
         services.store.close()
 
     app = FastAPI(

@@ -37,11 +37,12 @@ class Policies:
     `variants`: everybody has the same numbers, or each student their own. `feedback`: when marks are shown.
     `max_attempts`: on each sheet, 0 allows any number. `follow_share`: the score of a blank that is right given the
     student's own earlier answers. `run`: whether a head may be run before the first attempt, or only once the
-    marks of an attempt may be seen, since a run shows the answers. `exam`:
-    exam conditions, under which nothing on the sheet helps a student before the activity is closed. `late_minutes`: how
-    long after the closing time work is still accepted, marked as late. `names_listed`: whoever has the join code can
-    read the names on the roster that nobody has claimed. `auto_submit`: whether what is typed on a sheet when the
-    activity has ended becomes an attempt, handed in or not.
+    marks of an attempt may be seen, since a run shows the answers. `examples`: where students get hints, they can also
+    see a sheet like theirs with other numbers, worked out. `exam`: exam conditions, under which nothing on the sheet
+    helps a student before the activity is closed. `late_minutes`: how long after the closing time work is still
+    accepted, marked as late. `names_listed`: whoever has the join code can read the names on the roster that nobody has
+    claimed. `auto_submit`: whether what is typed on a sheet when the activity has ended becomes an attempt, handed
+    in or not.
     """
 
     variants: Variants = "same"
@@ -55,6 +56,7 @@ class Policies:
     exam: bool = False
     late_minutes: Annotated[int, Field(ge=0, le=MAX_MINUTES)] = 0
     auto_submit: bool = True
+    examples: bool = True
 
     @classmethod
     def checked(cls, **values: Any) -> Policies:

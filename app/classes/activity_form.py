@@ -115,6 +115,7 @@ class ActivityForm(BaseModel):
     feedback: Feedback
     run: Running
     hints: Annotated[bool, BeforeValidator(_is_yes)]
+    examples: Annotated[bool, BeforeValidator(_is_yes)]
     exam: Annotated[bool, BeforeValidator(_is_yes)]
     auto_submit: Annotated[bool, BeforeValidator(_is_yes)]
     ticket_anonymous: Annotated[bool, BeforeValidator(_is_yes)]
@@ -178,6 +179,7 @@ class ActivityForm(BaseModel):
             max_attempts=self.max_attempts or 0,
             follow_share=self.follow_share / 100,
             hints=self.hints,
+            examples=self.examples,
             exam=self.exam,
             run=self.run,
             ticket_anonymous=self.ticket_anonymous,
@@ -268,6 +270,7 @@ def texts_of(plan: Plan, content: Content, time_zone: str) -> ActivityTexts:
         "max_attempts": str(policies.max_attempts or ""),
         "follow_share": f"{policies.follow_share * 100:.0f}",
         "hints": "yes" if policies.hints else "",
+        "examples": "yes" if policies.examples else "",
         "exam": "yes" if policies.exam else "",
         "auto_submit": "yes" if policies.auto_submit else "",
         "ticket_anonymous": "yes" if policies.ticket_anonymous else "no",

@@ -16,7 +16,7 @@ from zoneinfo import ZoneInfo
 
 from app.classes.gradebook import GradebookColumn, counted_attempts, gradebook_columns, sheet_index, total_score
 from app.classes.student_sheet import best_scores
-from app.exchange.gradebook import PointsColumn, canvas_csv, moodle_csv, unique_titles
+from app.exchange.gradebook_csv import PointsColumn, canvas_csv, moodle_csv, unique_titles
 from app.exchange.spreadsheet import Cell, csv_lines
 from app.exchange.toml_text import write_toml
 from app.sheets.library import Library

@@ -200,6 +200,14 @@ def can_hint(variant: Variant, work: WorkSoFar, rules: Rules) -> bool:
     return variant.worksheet.show_hints and rules.gives_hints and marks_visible(work, rules)
 
 
+def may_see_example(variant: Variant, rules: Rules) -> bool:
+    """Whether a sheet like this one may be seen worked out: as the rules say, on a worksheet that gives hints.
+
+    Once the answers are shown, on any.
+    """
+    return rules.shows_answers or (rules.gives_examples and variant.worksheet.show_hints)
+
+
 def marks_visible(work: WorkSoFar, rules: Rules) -> bool:
     """Whether the marks of the last attempt are shown now, and the boxes of this sheet are those it answered."""
     last = work.last

@@ -28,7 +28,7 @@
     box.form.dataset.stale = "";
     box.removeAttribute("aria-invalid");
     delete cell.dataset.mark;
-    document.getElementById(box.getAttribute("aria-describedby")).textContent = "";
+    document.getElementById(`says-${box.name}`).textContent = "";
     cell.querySelector(".read-as")?.remove();
   };
 

@@ -23,7 +23,6 @@ from app.web.shared.errors import status_of
 from app.web.shared.model_menu import ModelMenu, model_menu
 from app.web.shared.request_guard import EMBEDDED_HEADERS
 from app.web.shared.services import Services
-from app.web.shared.sheet_view import hint_letters
 from app.web.shared.templating import render
 from app.web.shared.urls import public_url, url_for
 
@@ -194,7 +193,7 @@ def exhibit_page(
 def _symbols(variant: Variant) -> tuple[str, ...]:
     """What sentences write as mathematics: every letter of sheet and hints, each with "_1", and each transposed, Kᵀ."""
     first = dict.fromkeys(f"{letter.partition('_')[0]}_1" for letter in variant.letters.values())
-    letters = (*hint_letters(variant), *first)
+    letters = (*variant.typeset_letters, *first)
     return (*letters, *(f"{letter}ᵀ" for letter in letters))
 
 

@@ -9,7 +9,7 @@ from fastapi.responses import RedirectResponse
 
 from app.classes import sheet_actions
 from app.practice.record import PracticeRecord
-from app.practice.scheduler import Practice, next_sheet, record_with_sheet
+from app.practice.scheduler import Practice, counts, next_sheet, record_with_sheet
 from app.store import Store
 from app.web.practice.practice_cookie import new_record, record_with_present_sheet
 from app.web.practice.practice_place import PracticePlace, PracticePlaceDep, practice_place
@@ -34,7 +34,7 @@ def finish_practice_sheet(request: Request, services: ServicesDep, form: FormDep
         _outcome, requested = requested.done(sheet_actions.save)
     place = practice_place(request, services, requested.visitor)
     record = place.record
-    if next_sheet(place.library, record).variant == requested.variant:
+    if counts(place.library, record, requested.variant):
         attempts = requested.work.newest_attempts if requested.work else ()
         record = record_with_sheet(place.library, record, requested.variant, [attempt.answers for attempt in attempts])
     return _redirect_to_next(request, services.store, place, record)

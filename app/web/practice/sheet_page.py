@@ -22,7 +22,7 @@ from app.grading.hints import Hint, next_hint_level, write_hint
 from app.models.architecture import TokensError
 from app.practice.levels import worksheet_after
 from app.practice.progress import PracticePanel, practice_panel
-from app.practice.scheduler import next_sheet, record_with_sheet
+from app.practice.scheduler import counts, next_sheet, record_with_sheet
 from app.sheets.library import Library
 from app.sheets.variant import Variant
 from app.sheets.worksheet import WorksheetError, whole_key
@@ -49,7 +49,9 @@ from app.web.shared.sheet_view import (
     all_boxes_right,
     changed_since_check,
     first_to_fix,
+    in_steps,
     length_remark,
+    progress,
     question_views,
     row_views,
     run_button,
@@ -268,7 +270,7 @@ def _respond(request: Request, services: Services, requested: SheetRequest, page
 
 
 def _try_first() -> str:
-    return _("Check an attempt of your own first. After that you can show the answers.")
+    return _("Try it first: check your answers once. Then you can see the right ones.")
 
 
 def _link_after(requested: SheetRequest, page: SheetPage) -> str:
@@ -298,7 +300,7 @@ def _with_practice_panel(
     place = place or practice_place(request, services, requested.visitor)
     library, record = place.library, place.record
     after = record
-    if page.all_right and next_sheet(library, record).variant == variant:
+    if page.all_right and counts(library, record, variant):
         attempts = requested.work.newest_attempts if requested.work else ()
         after = record_with_sheet(library, record, variant, [attempt.answers for attempt in attempts])
     panel = replace(practice_panel(library, record, after, variant), course=place.course)
@@ -334,13 +336,23 @@ def _sheet_page(
     variant, answers, library = requested.variant, requested.answers, requested.library
     truth, pointed_at = variant if answers_shown else None, hinted.blanks if hinted else ()
     notes = sheet_notes(variant, answers, report, hinted, mismatch=True)
-    rows = row_views(variant, answers, report, truth=truth, pointed_at=pointed_at, notes=notes, explains=True)
+    rows = row_views(
+        variant,
+        answers,
+        report,
+        truth=truth,
+        pointed_at=pointed_at,
+        notes=notes,
+        explains=True,
+        one_at_a_time=True,
+    )
     all_right = all_boxes_right(rows)
     return SheetPage(
         chooser=replace(_chooser(library, variant.worksheet.key, str(variant.tokens)), remark=length_remark(variant)),
         model_menu=model_menu(library, variant.worksheet.whole, variant.model.key),
         variant=variant,
         rows=rows,
+        progress=progress(variant, answers, report),
         questions=question_views(variant, requested.typed),
         drawing=draw_typed(variant, answers, requested.scale, explains=requested.was_checked),
         scale=requested.scale,
@@ -358,20 +370,30 @@ def _sheet_page(
         run_action=url_for("start_run"),
         hidden_fields={"practice": "1"} if requested.practising else {},
         autosave_key=sheet_link(variant),
-        sees=True,
+        sees=all_right or not in_steps(variant),
         slide_query={"practice": 1} if requested.practising else {},
         link=sheet_link(variant),
         print_link=sheet_link(variant, "show_handout"),
+        example=sheet_link(variant, "show_example"),
+        another=sheet_link(variant, "show_another")
+        if (all_right or answers_shown) and not requested.practising
+        else "",
         run_button=run_button(variant),
         saved=requested.work is not None and requested.work.draft is not None,
         saved_state=requested.saved_state,
         practising=requested.practising,
-        next=_next_worksheet(services.library, variant) if all_right and not requested.practising else None,
+        next=_next_worksheet(library, variant) if all_right and not requested.practising else None,
     )
 
 
 def _next_worksheet(library: Library, variant: Variant) -> Suggestion:
-    """The worksheet that follows on the way through the levels of practice; after the last one, practice itself."""
+    """The worksheet that follows on the way through the levels of practice; after the last one, practice itself.
+
+    After a sheet in steps it is the whole head, of the same model with as many tokens.
+    """
+    if in_steps(variant):
+        whole = library.variant(FIRST_WORKSHEET, variant.model.key, variant.tokens)
+        return Suggestion(_("Now the whole sheet"), sheet_link(whole))
     if following := worksheet_after(library, variant.worksheet.whole):
         sheet = library.variant(following)
         return Suggestion(_("Next: {title}").format(title=sheet.title), sheet_link(sheet))

@@ -19,6 +19,7 @@ from app.classes.frozen.frozen_library import model_snapshot
 from app.classes.frozen.frozen_run import FrozenRun, freeze_run, sheet_of_run
 from app.classes.sheet_actions import may_run
 from app.forward.head_run import HeadNotRun, run_sheet, why_not_run
+from app.forward.lines import ProgramLine
 from app.forward.run import HEAD_RUNS, HeadRun
 from app.machine.jobs import Job, JobLimits, JobRefusedError, Result, Task
 from app.machine.work_queue import Client
@@ -85,6 +86,8 @@ class RunPage:
     key_problem: Annotated[str, Doc("Where torch contradicts the answer key; empty where it agrees, as it should.")] = (
         ""
     )
+    prepared: Annotated[tuple[ProgramLine, ...], Doc("The lines that only prepare the run, which are folded.")] = ()
+    computed: Annotated[tuple[ProgramLine, ...], Doc("The other lines, which are the head or layer itself.")] = ()
     facts: Annotated[tuple[tuple[str, str], ...], Doc("Device, number format, time and memory, by name.")] = ()
     remarks: Annotated[tuple[str, ...], Doc("What else a reader should know about this run.")] = ()
     picture_text: Annotated[str, Doc("What the picture of the weights shows.")] = ""
@@ -292,11 +295,15 @@ def _result(run: Run) -> HeadRun | None:
 def _with_result(page: RunPage, result: HeadRun) -> RunPage:
     """The page with a result: shapes beside the answers, how many of these differ, facts, remarks."""
     rows = _compared_rows(page.variant, page.run.answers, result.shapes)
+    first = next((at for at, line in enumerate(result.lines) if line.timed), 0)
+    heading = next((at for at in range(first, 0, -1) if not result.lines[at].code), first)
     return replace(
         page,
         rows=rows,
         verdict=" ".join(_verdict(rows)),
         key_problem="" if result.agrees else _difference(result),
+        prepared=result.lines[:heading],
+        computed=result.lines[heading:],
         facts=tuple(_fact_lines(result)),
         remarks=(*_sheet_notes(page.variant), *_remark_sentences(result)),
         picture_text=_picture_text(result, page.variant),

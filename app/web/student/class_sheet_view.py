@@ -12,7 +12,7 @@ from fastapi import HTTPException, Request, Response
 from app.activities.rules import Rules
 from app.classes.activity_results import report_as_stored
 from app.classes.promises import rules_in_words, sheet_promise
-from app.classes.sheet_actions import Outcome, can_hint, empty_boxes, marks_visible, may_run
+from app.classes.sheet_actions import Outcome, can_hint, empty_boxes, marks_visible, may_run, may_see_example
 from app.grading.explanations import MAX_ATTEMPTS_EXPLAINED, Explanation, explain_diagnosis
 from app.grading.grade import Report, without_help
 from app.grading.hints import Hint, next_hint_level, write_hint
@@ -28,6 +28,7 @@ from app.web.shared.activity_steps import (
     closing_notice,
     next_step,
 )
+from app.web.shared.example_view import ExampleKind
 from app.web.shared.permissions import StudentAccess
 from app.web.shared.services import Services
 from app.web.shared.sheet_form import Drawing, draw_typed, read_hint_level, saved_json
@@ -36,6 +37,7 @@ from app.web.shared.sheet_view import (
     all_boxes_right,
     changed_since_check,
     first_to_fix,
+    progress,
     question_views,
     row_views,
     run_button,
@@ -98,7 +100,19 @@ def make_class_sheet_page(
     hints = variant.worksheet.show_hints and rules.gives_hints
     # Next to a right answer, the reason of a row may tell another one, as hints do.
     explains = hints or (rules.gives_help and report is not None and report.complete)
-    rows = row_views(shown, answers, report, truth=truth, pointed_at=pointed_at, notes=notes, explains=explains)
+    # With few attempts, or marks that come later, nobody could go on from one step to the next.
+    one_at_a_time = rules.can_check and not rules.policies.max_attempts and not locked
+    rows = row_views(
+        shown,
+        answers,
+        report,
+        truth=truth,
+        pointed_at=pointed_at,
+        notes=notes,
+        explains=explains,
+        one_at_a_time=one_at_a_time,
+    )
+    so_far = progress(shown, answers, report) if one_at_a_time else None
     all_right = all_boxes_right(rows)
     is_explained = rules.gives_help and (all_right or (truth and report))
     notice = _notice(requested, marked)
@@ -124,6 +138,7 @@ def make_class_sheet_page(
         slide_query={"activity": requested.activity.id, "number": requested.number},
         variant=variant,
         rows=rows,
+        progress=so_far,
         questions=question_views(variant, requested.typed, locked=not can_hand_in),
         drawing=drawn_sheet(requested, marked if locked else variant),
         scale=requested.scale,
@@ -142,10 +157,16 @@ def make_class_sheet_page(
         notice=notice,
         saved=work.draft is not None,
         saved_state=saved_json(work.draft, requested.edits),
+        example=_example(requested, "worked") if may_see_example(variant, rules) else "",
+        another=_example(requested, "another") if may_see_example(variant, rules) and (all_right or truth) else "",
         run_button=run_button(variant) if may_run(work, rules) and not access.is_preview else "",
         next=next_step(access, steps, work.progress.ticket_in, requested.number),
         # An exhibit says what does not fit and names sizes, as hints do.
-        sees=hints and rules.shows_marks_of_checks and not access.is_preview and not locked,
+        sees=hints
+        and rules.shows_marks_of_checks
+        and not access.is_preview
+        and not locked
+        and (all_right or not so_far),
         primary=_primary(rules, last, report, locked=locked, can_hand_in=can_hand_in) if rules.is_writable else "",
     )
 
@@ -224,7 +245,7 @@ def page_after(requested: ClassSheetRequest, page: ClassSheetPage, result: str) 
         notice = question.format(count=empty)
         return replace(page, notice=notice, primary="anyway", shows_score=False, remark="")
     if result == "new-rules":
-        changed = _("Your instructor has changed this activity, so nothing was handed in or marked.")
+        changed = _("Your teacher has changed this activity, so nothing was handed in or marked.")
         kept = _("Your answers are still in the boxes.")
         return replace(page, notice=" ".join((changed, *rules_in_words(requested.activity), kept)), remark="")
     if result == "handed-in" and handed_in:
@@ -251,7 +272,7 @@ def _notice(requested: ClassSheetRequest, marked: Variant) -> str:
     Empty if the marks are those of the sheet on this page.
     """
     if requested.work.has_other_numbers:
-        return _("Your last attempt was on paper, with different numbers. Your instructor has its marks.")
+        return _("Your last attempt was on paper, with different numbers. Your teacher has its marks.")
     return (
         _("Your marks are for another version of this sheet; they are the ones that count.")
         if marked is not requested.variant
@@ -279,6 +300,13 @@ def _explanation(services: Services, requested: ClassSheetRequest) -> Explanatio
             if explanation := explain_diagnosis(marked, report, requested.scale):
                 return explanation
     return None
+
+
+def _example(requested: ClassSheetRequest, kind: ExampleKind) -> str:
+    """The address of a sheet like this one; nothing in a preview, which has no page of that."""
+    if requested.access.is_preview:
+        return ""
+    return url_for("show_class_example", activity_id=requested.activity.id, number=requested.number, kind=kind)
 
 
 def _address(requested: ClassSheetRequest) -> str:

@@ -243,7 +243,7 @@ def test_answers_are_shown_only_after_an_attempt(client: TestClient) -> None:
     assert 'id="answers"' not in client.get("/sheet").text
     page = Page(client.post("/sheet/answers", data=LLAMA_FORM).text)
     assert page.find("tr", class_="answer") == []
-    assert page.text("p", class_="result").startswith("Check an attempt of your own first")
+    assert page.text("p", class_="result").startswith("Try it first")
     client.post("/sheet/check", data={**LLAMA_FORM, "queries.rows": "what?"})
     assert Page(client.post("/sheet/answers", data=LLAMA_FORM).text).find("tr", class_="answer") == []
     checked = client.post("/sheet/check", data={**LLAMA_FORM, "queries.rows": "7"}).text
@@ -282,7 +282,8 @@ def test_an_attempt_on_one_sheet_opens_the_answers_of_no_other(client: TestClien
 def test_a_fresh_visitor_is_not_given_the_answers(client: TestClient) -> None:
     """No row with answers, no mark, no filled box, and no attribute of the page source that holds an answer.
 
-    The sizes in the description are given; the numbers of the key stand nowhere else, since nothing was typed.
+    The sizes in the description are given, and are keys; the numbers of the key are nowhere else, since nothing was
+    typed.
     """
     text = client.get("/sheet").text
     page = Page(text)
@@ -291,12 +292,12 @@ def test_a_fresh_visitor_is_not_given_the_answers(client: TestClient) -> None:
     assert set(page.boxes().values()) == {""}
     assert {attrs["data-size"] for attrs, _ in page.find("g") if "data-size" in attrs} == {"?"}
     about_the_sheet = {"data-keep", "data-copy-link", "data-frames", "href", "value", "viewbox", "width", "height", "d"}
-    geometry = about_the_sheet | {"x", "y", "x1", "x2", "y1", "y2", "hx-trigger", "content", "class", "src"}
+    geometry = about_the_sheet | {"data-key", "x", "y", "x1", "x2", "y1", "y2", "hx-trigger", "content", "class", "src"}
     for tag, attributes, _ in page.elements:
         for name, value in attributes.items():
             assert name in geometry or not re.search(r"\b(100|128|4096)\b", value), (tag, name, value)
     outside = text.replace(page.text("h1"), "")
-    assert len(re.findall(r"\b128\b", outside)) == 1  # in the description: 4096/32 = 128
+    assert len(re.findall(r"\b128\b", outside)) == 3  # in the description, 4096/32 = 128, and twice in its key
     assert "<!--" not in text
 
 
@@ -426,7 +427,7 @@ def test_the_misconception_behind_an_earlier_attempt_is_explained_at_the_end(
     client.post("/sheet/check", data=filled(scores__rows="99"))
     for text in (client.post("/sheet/check", data=filled()).text, client.get("/sheet").text):
         assert explanation in text
-        figures = [said for _, said in Page(text).find("figure")][1:]
+        figures = [said for _, said in Page(text).find("figure")][-2:]
         assert [said.startswith(title) for said, title in zip(figures, TITLES, strict=True)] == [True, True]
         assert "cannot be added" in figures[0]
         assert "cannot be added" not in figures[1]
