@@ -34,8 +34,8 @@ def show_example(
 
     Raises WorksheetError, TokensError or TopicError for a sheet that does not exist.
     """
-    asked = _asked(request, services, worksheet, model, tokens, decoded, kind, seed)
-    return render("shared/example.html", make_example_page(asked))
+    requested = _asked(request, services, worksheet, model, tokens, decoded, kind, seed)
+    return render("shared/example.html", make_example_page(requested))
 
 
 @router.post("/sheet/example")
@@ -51,8 +51,8 @@ def check_example(
     seed: str = "1",
 ) -> Response:
     """The same with the marks of what was typed."""
-    asked = _asked(request, services, worksheet, model, tokens, decoded, kind, seed)
-    return render("shared/example.html", make_example_page(asked, form))
+    requested = _asked(request, services, worksheet, model, tokens, decoded, kind, seed)
+    return render("shared/example.html", make_example_page(requested, form))
 
 
 @router.get("/sheet/another")
