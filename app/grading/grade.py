@@ -151,8 +151,8 @@ def grade(variant: Variant, answers: Mapping[str, str]) -> Report:
     """
     blanks = variant.blanks_by_name
     if unknown := sorted(answers.keys() - blanks.keys()):
-        problem = _("“{name}” is not a box of this sheet. Its boxes: {boxes}.")
-        raise AnswersError(problem.format(name=unknown[0][:60], boxes=", ".join(sorted(blanks))))
+        refusal = _("“{name}” is not a box of this sheet. Its boxes: {boxes}.")
+        raise AnswersError(refusal.format(name=unknown[0][:60], boxes=", ".join(sorted(blanks))))
     texts = {blank: answers.get(name, "") for name, blank in blanks.items()}
     read = {blank: variant.read(blank, text) for blank, text in texts.items()}
     marks = {blank: _mark(variant, blank, text, read[blank]) for blank, text in texts.items()}

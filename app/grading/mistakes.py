@@ -94,13 +94,13 @@ def _equations(problem: Problem) -> tuple[_Equation, ...]:
             total = _total(row.made_from, parts, problem.sizes)
             equations.append(_Equation(Blank(key, "count"), tuple(Blank(part, "count") for part in parts), total))
     for result, merged_sides in table.merged_sides.items():
-        for merged, parts in merged_sides.items():
+        for merged, merged_parts in merged_sides.items():
             if merged.tensor == result:
-                equations.append(_Equation(merged, parts, prod))
+                equations.append(_Equation(merged, merged_parts, prod))
             else:  # a side that is split
-                for part in parts:
-                    others = tuple(other for other in parts if other != part)
-                    equations.append(_Equation(part, (merged, *others), _quotient))
+                for side in merged_parts:
+                    others = tuple(other for other in merged_parts if other != side)
+                    equations.append(_Equation(side, (merged, *others), _quotient))
     return tuple(equations)
 
 
@@ -166,7 +166,7 @@ def find_mistakes(
     if not wrong:
         return ()
     if len(wrong) == 1:
-        return (Mistake(*wrong),)
+        return (Mistake(next(iter(wrong))),)
     sheet = _Sheet(problem, values, wrong, within_rounding)
     best = sheet.best_causes((diagnosis.key, *diagnosis.also) if diagnosis else (), points)
     mistakes = sheet.mistakes(best or sheet.each_box_alone(), points)
