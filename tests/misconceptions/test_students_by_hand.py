@@ -57,6 +57,23 @@ def matrix(rows: int, columns: int, key: str) -> Boxes:
 
 
 STUDENTS = [
+    # One head of LLaMA 7B from one token to 100: d = 4096, H = 32, d_h = 128.
+    *on(
+        "first-steps",
+        head_as_wide_as_model={**shape(None, 4096, "token_query", "queries", "all_queries"), "turned_key.rows": 4096},
+        head_count_as_width={"token_query.columns": 32},
+        transposed_product=shape(128, 128, "scores"),
+        model_wide_scores=shape(4096, 4096, "all_scores"),
+        elementwise_product=shape(None, 128, "token_score"),
+        columns_are_tokens={
+            **shape(128, 1, "token_query"), **shape(1, 128, "turned_key"), **shape(128, 3, "queries", "context"),
+            **shape(4096, 3, "output"), **shape(128, 100, "all_queries"),
+        },
+        no_output_projection=shape(None, 128, "output"),
+        full_width_values=shape(None, 4096, "context"),
+        scale_by_model_width=counts(under_root=4096),
+        only_last_token_asks=shape(1, None, "all_queries"),
+    ),
     # One head of Llama 3.2 1B, a token after 99: d = 2048, H = 32, G = 8, d_h = 64, 131,072 positions.
     *on(
         "decode-llama-3.2-1b",

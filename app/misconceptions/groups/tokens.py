@@ -11,10 +11,12 @@ from app.misconceptions.row_parts import (
     QUERY_SIDE,
     each,
     in_dimensions,
+    in_first_steps,
     on,
 )
 
 ALL_TOKENS_AT_ONCE = " ".join(topic for topic in HEADS_AND_LAYER.split() if topic != "decode-step")
+FEW_AND_ALL = (*QUERY_SIDE, "all_queries.rows", "all_scores.rows")
 
 GROUP = (
     Misconception(
@@ -31,7 +33,9 @@ GROUP = (
         },
     ),
     Misconception(
-        "columns-are-tokens", 9, on(f"{HEADS_AND_LAYER} whole-model rotary-pairs", Prediction(transposed=("*",)))
+        "columns-are-tokens",
+        9,
+        on(f"{HEADS_AND_LAYER} whole-model rotary-pairs", Prediction(transposed=("*",))),
     ),
     # Parameters as in the product x·W, or as frameworks store them.
     Misconception(
@@ -54,6 +58,7 @@ GROUP = (
         44,
         {
             **on(ALL_TOKENS_AT_ONCE, each("1", *QUERY_SIDE)),
+            **in_first_steps("1", *FEW_AND_ALL),
             **on("whole-model", {"logits.rows": "1"}, each("1", "final.rows", "logits.rows")),
         },
     ),
