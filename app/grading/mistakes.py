@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
-from itertools import chain, combinations, islice, product
+from itertools import chain, combinations, islice, product, takewhile
 from math import prod
 from types import MappingProxyType
 from typing import NamedTuple
@@ -216,9 +216,10 @@ class _Sheet:
         """
         best: _Causes | None = None
         most = -(-len(self.values) // BOXES_PER_MISTAKE) if len(set(self.values.values())) > 1 else 0
-        for held in self.held_at_once(diagnosed):
-            if len(held) > most:
-                continue
+        candidates = self._candidates(self.values)
+        known = product(*([each for each in candidates if each.misconception == key] for key in diagnosed))
+        others = takewhile(lambda held: len(held) <= most, self.held_at_once(candidates))
+        for held in chain(known if diagnosed else (), others):
             causes = self.causes(held, most)
             if causes and not points:
                 best, most = causes, causes.number - 1
@@ -232,14 +233,11 @@ class _Sheet:
         """The points of the boxes that the causes cost."""
         return sum(points.get(mistake.costs.tensor, 1) for mistake in self.mistakes(causes, points))
 
-    def held_at_once(self, diagnosed: Sequence[str]) -> Iterator[tuple[Expectation, ...]]:
-        """The misconceptions that may be held: the `diagnosed` ones, then none, then one, then two.
+    def held_at_once(self, candidates: Sequence[Expectation]) -> Iterator[tuple[Expectation, ...]]:
+        """The misconceptions that may be held: none, then one of the candidates, then two.
 
         With one that transposes, the other one may also explain numbers that are put back where they were meant.
         """
-        candidates = self._candidates(self.values)
-        if diagnosed:
-            yield from product(*([each for each in candidates if each.misconception == key] for key in diagnosed))
         yield ()
         yield from ((expectation,) for expectation in candidates)
         yield from combinations(candidates, 2)
@@ -256,7 +254,9 @@ class _Sheet:
         right = self.problem.answers.items() & values.items()
         corrected = {blank for blank, _number in right}
         confirmed = confirmed_expectations(self.problem, dict(values.items() - right))
-        moving = [(e, frozenset[Blank]()) for e in expectations(self.problem) if e.transposed]
+        moving = [
+            (e, frozenset[Blank]()) for e in expectations(self.problem) if len(e.transposed) > 1 or "*" in e.transposed
+        ]
         candidates = {
             id(e): e
             for e, explained in (*confirmed, *moving)
