@@ -283,7 +283,9 @@ def most_halves(variant: Variant) -> int:
     if variant.has_dimensions or (in_letters and topic.subject in ("parameters", "model")):
         return 3
     is_high = variant.tokens > variant.sizes["d"]
-    return 1 if topic.subject == "head" and not (in_letters or topic.reads_two_texts or is_high) else 2
+    return (
+        1 if topic.subject == "head" and not (in_letters or topic.in_steps or topic.reads_two_texts or is_high) else 2
+    )
 
 
 @pytest.mark.parametrize(("key", "paper"), one_in(7, product(LIBRARY.worksheets, ["letter", "a4"])))
@@ -383,7 +385,7 @@ def test_markup_and_formulas_are_printed_as_they_are() -> None:
 
 
 def clean(name: str) -> str:
-    from app.exchange.roster import read_names
+    from app.exchange.class_list import read_names
 
     return read_names(name + "\n")[0]
 

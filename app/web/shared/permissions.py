@@ -103,7 +103,12 @@ class StudentAccess:
 
 
 def teacher_of(request: Request, services: ServicesDep) -> Teacher | None:
-    """The teacher who is signed in in this browser; None where nobody is, or the session has ended."""
+    """The teacher who is signed in in this browser; None where nobody is, or the session has ended.
+
+    In the demonstration it is the only one there, for everybody.
+    """
+    if services.is_demonstration:
+        return services.store.people.only_teacher()
     token = request.cookies.get(TEACHER_COOKIE)
     return services.store.people.find_session(token) if token else None
 
@@ -114,8 +119,11 @@ MaybeTeacher = Annotated[Teacher | None, Depends(teacher_of)]
 def queue_client(request: Request, services: ServicesDep) -> Client:
     """Whose work this request starts in a child process: a signed-in teacher's, an enrolled student's, or a visitor's.
 
-    They are tried in this order; visitors are known by their network. Without cookies the database is not asked.
+    They are tried in this order; visitors are known by their network. Without cookies the database is not asked. In the
+    demonstration everybody is a visitor.
     """
+    if services.is_demonstration:
+        return Client(client_network(request), is_member=False)
     if teacher := teacher_of(request, services):
         return Client(f"teacher {teacher.id}")
     token = request.cookies.get(VISITOR_COOKIE)
@@ -141,7 +149,7 @@ def _practice_closed() -> HTTPException:
         403,
         _(
             "Practice, models, handouts, the glossary and the API are closed while this server is used for exams. "
-            "Students: choose Join and enter the code of your class. Instructors: sign in under Teach."
+            "Students: press Enter code, and type the code of your class. Instructors: sign in under Teach."
         ),
     )
 
