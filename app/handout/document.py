@@ -287,13 +287,13 @@ def _formula_piece(node: FormulaNode) -> TypstData:
 def _drawn_figures(variant: Variant, answers: Answers, options: HandoutOptions) -> tuple[Figure, ...]:
     """The drawings of these answers; none if `options.figures` is "none".
 
-    Left out are bars of counts, which would say nothing without numbers, and, of decks of cards, the products with a
-    large parameter, each of which would take a whole page.
+    Left out are bars of counts, which would say nothing without numbers, the stripes of a layer, and, of decks of
+    cards, the products with a large parameter, each of which would take a whole page.
     """
     if options.figures == "none":
         return ()
     figures = (figure for figure in draw_figures(variant, answers) if figure.has_scale)
-    return tuple(figure for figure in figures if figure.key not in ("deck-projection", "deck-output"))
+    return tuple(figure for figure in figures if figure.key not in ("stripes", "deck-projection", "deck-output"))
 
 
 def _rows(variant: Variant, splitter: SymbolSplitter, *, asks: bool = False) -> TypstData:

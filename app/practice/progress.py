@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -13,9 +14,19 @@ from app.sheets.library import Library
 from app.sheets.variant import Variant
 from app.sheets.wording import Wording
 from app.topics.registry import TOPICS
+from app.topics.topic import Subject
 from app.translation import gettext as _
 
 LevelState = Literal["passed", "current", "open", "closed"]
+Chapter = Literal["head", "layer", "parameters", "counts"]
+CHAPTERS: Mapping[Subject, Chapter] = {
+    "head": "head",
+    "softmax": "head",
+    "layer": "layer",
+    "model": "layer",
+    "parameters": "parameters",
+    "counts": "counts",
+}
 
 
 @dataclass(frozen=True)
@@ -29,6 +40,7 @@ class LevelView:
     number: int
     key: str
     name: str
+    chapter: Chapter
     state: LevelState
     done: int
     needed: int
@@ -105,6 +117,7 @@ def _level_view(practice: Practice, number: int, progress: LevelProgress) -> Lev
         number=number,
         key=level.key,
         name=level_name(wording, level),
+        chapter=CHAPTERS[TOPICS[level.topic].subject],
         state="current" if progress.current and not practice.all_passed else state,
         done=progress.steps_done,
         needed=len(level.steps),
@@ -139,9 +152,9 @@ def level_name(wording: Wording, level: PracticeLevel) -> str:
 
 
 def _why_this_sheet(wording: Wording, coming: NextSheet) -> str:
-    """The sentence on why this sheet comes, with its misconception groups or level; empty for the reason "more"."""
+    """The sentence on why this sheet comes, with its misconception groups or level; empty within a level."""
     sentences: dict[NextReason, str] = {
-        "first": _("A sheet counts if all of it is right at the first check. What you miss comes back."),
+        "first": "",
         "more": "",
         "step": _("New level: {level}."),
         "back": _("This sheet comes back to something you missed: {groups}."),

@@ -142,7 +142,7 @@
 
   // Every form says which of its boxes are new here; a save leaves the others out.
   form.addEventListener("formdata", ({ formData }) => {
-    formData.set("stamps", unsaved.field());
+    formData.set("edits", unsaved.field());
   });
 
   // A swap leaves what is typed into alone, and so has to be told what is locked since the last attempt.

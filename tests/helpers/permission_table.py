@@ -37,6 +37,9 @@ TABLE: dict[str, Row] = {
     "POST /sheet/check": ALL_303,
     "POST /sheet/answers": ALL_303,
     "POST /sheet/hint": ALL_303,
+    "GET /sheet/example": ALL_200,
+    "POST /sheet/example": ALL_200,
+    "GET /sheet/another": ALL_303,
     "GET /practice": ALL_200,
     "POST /practice": ALL_303,
     "GET /practice/map": ALL_200,
@@ -93,6 +96,9 @@ TABLE: dict[str, Row] = {
     "POST /forgotten-password": ALL_404,  # without a mail server
     "GET /links/{token}": ALL_404,
     "POST /links/{token}": ALL_404,
+    # The public demonstration: a teacher who is signed in goes to their own courses.
+    "GET /demonstration": ALL_303,
+    "POST /demonstration/leave": ALL_303,
     # Courses.
     "GET /courses": (303, 303, 303, 200, 200, 200),
     "POST /courses": (401, 401, 401, 422, 422, 422),
@@ -173,6 +179,7 @@ TABLE: dict[str, Row] = {
     "POST /worksheets/copy": (401, 401, 401, 404, 404, 404),
     "GET /worksheets/{material_id:int}": STAFF_SEES,
     "GET /worksheets/{material_id:int}/file.toml": STAFF_SEES,
+    "GET /worksheets/{material_id:int}/handout.pdf": STAFF_SEES,
     "GET /worksheets/{material_id:int}/copy": STAFF_SEES,
     "POST /worksheets/{material_id:int}/copy": (401, 401, 401, 422, 404, 422),  # without a title
     "POST /worksheets/{material_id:int}/restore": (401, 401, 401, 403, 404, 404),  # no version
@@ -211,6 +218,8 @@ TABLE: dict[str, Row] = {
     "POST /class/{activity_id:int}/{number:int}/take": STUDENT_DOES,
     "POST /class/{activity_id:int}/{number:int}/hand-in": STUDENT_DOES,
     "POST /class/{activity_id:int}/{number:int}/hint": (404, 404, 409, 404, 404, 404),  # nothing was checked yet
+    "GET /class/{activity_id:int}/{number:int}/example": STUDENT_SEES,
+    "POST /class/{activity_id:int}/{number:int}/example": (404, 404, 200, 404, 404, 404),
     "POST /class/{activity_id:int}/{number:int}/run": (404, 404, 409, 404, 404, 404),  # nothing was tried yet
     "GET /class/{activity_id:int}/ticket": STUDENT_SEES,
     "POST /class/{activity_id:int}/ticket": (404, 404, 422, 404, 404, 404),

@@ -71,6 +71,8 @@ GROUP = (
         {**on(HEADS_AND_SOFTMAX, {"weights.columns": "1"}), **in_dimensions({"weights": "right, right, 1"})},
     ),
     Misconception("scale-by-model-width", 24, on("scale-mask-softmax first-steps", {"under_root.count": "d"})),
+    # What the scores are divided by, in place of what is under the root.
+    Misconception("root-for-its-number", 102, on("scale-mask-softmax", {"under_root.count": "root_of_d_h"})),
     # In a decode step one of the two sides is 1, in cross-attention the two texts differ: KQᵀ shows where N×N hides it.
     Misconception(
         "scores-transposed", 46, on("decode-step cross-attention", Prediction(transposed=("scores", "weights")))
@@ -82,7 +84,14 @@ GROUP = (
             "cross-attention",
             each("N", *QUERY_SIDE) | each("M", *KEY_SIDE),
             each("N", *QUERY_SIDE[:-1]) | each("M", *KEY_SIDE),
+            Prediction(substitutions={"N": "M", "M": "N"}),
         ),
+    ),
+    # Both texts in one sequence, as in a decoder that reads its prompt.
+    Misconception(
+        "texts-concatenated",
+        103,
+        on("cross-attention", each("N + M", *KEY_SIDE), each("N + M", *QUERY_SIDE, *KEY_SIDE)),
     ),
     # Self-attention, of the decoder or of the encoder, in place of cross-attention.
     Misconception("one-text-alone", 48, on("cross-attention", each("M", *KEY_SIDE), each("N", *QUERY_SIDE))),

@@ -10,6 +10,7 @@ from app.misconceptions.row_parts import (
     QKV_ROWS,
     QUERY_SIDE,
     each,
+    in_dimensions,
     in_first_steps,
     on,
 )
@@ -18,7 +19,19 @@ ALL_TOKENS_AT_ONCE = " ".join(topic for topic in HEADS_AND_LAYER.split() if topi
 FEW_AND_ALL = (*QUERY_SIDE, "all_queries.rows", "all_scores.rows")
 
 GROUP = (
-    Misconception("keys-already-transposed", 8, on(HEADS_AND_LAYER, Prediction(transposed=("keys",)))),
+    Misconception(
+        "keys-already-transposed",
+        8,
+        {
+            **on(HEADS_AND_LAYER, Prediction(transposed=("keys",))),
+            # k.transpose(-2, -1) of the product, done when the heads are split.
+            **in_dimensions(
+                {"keys_by_head": "right, d_h, N", "repeated_keys": "right, d_h, N"},
+                {"keys_by_head": "right, d_h, N"},
+                {"repeated_keys": "right, d_h, N"},
+            ),
+        },
+    ),
     Misconception(
         "columns-are-tokens",
         9,
@@ -50,4 +63,9 @@ GROUP = (
         },
     ),
     Misconception("projections-transposed", 45, on(HEADS_AND_LAYER, Prediction(transposed=QKV))),
+    Misconception(
+        "one-matrix-transposed",
+        101,
+        on(HEADS_AND_LAYER, *(Prediction(transposed=(key,)) for key in ("input", "queries", "values", "output"))),
+    ),
 )

@@ -139,4 +139,11 @@ GROUP = (
         on("attention-layer", {"keys.columns": "H*d_nope"}, each("H*d_nope", "queries.columns", "keys.columns")),
         lambda architecture: architecture.has_latent_attention,
     ),
+    # Its heads share the rotary key, which is taken to count only once in all of their keys.
+    Misconception(
+        "rotary-part-counted-once",
+        108,
+        on("attention-layer", {"keys.columns": "H*d_nope + d_rope"}),
+        lambda architecture: architecture.has_latent_attention,
+    ),
 )

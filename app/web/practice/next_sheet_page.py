@@ -29,14 +29,14 @@ def finish_practice_sheet(request: Request, services: ServicesDep, form: FormDep
     A sheet that is not the one the record asks for, such as an earlier one, leaves the record as it is. For a browser
     without a visitor nothing is saved.
     """
-    asked = posted_sheet(request, services, form, adds_visitor=False)
-    if asked.work:
-        _outcome, asked = asked.done(sheet_actions.save)
-    place = practice_place(request, services, asked.visitor)
+    requested = posted_sheet(request, services, form, adds_visitor=False)
+    if requested.work:
+        _outcome, requested = requested.done(sheet_actions.save)
+    place = practice_place(request, services, requested.visitor)
     record = place.record
-    if counts(place.library, record, asked.variant):
-        attempts = asked.work.newest_attempts if asked.work else ()
-        record = record_with_sheet(place.library, record, asked.variant, [attempt.answers for attempt in attempts])
+    if counts(place.library, record, requested.variant):
+        attempts = requested.work.newest_attempts if requested.work else ()
+        record = record_with_sheet(place.library, record, requested.variant, [attempt.answers for attempt in attempts])
     return _redirect_to_next(request, services.store, place, record)
 
 

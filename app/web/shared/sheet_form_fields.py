@@ -35,6 +35,12 @@ class SheetFormPage:
     hint: Annotated[Hint | None, Doc("The hint that was asked for.")] = None
     next_hint: Annotated[HintLevel | None, Doc("How far the next hint goes; none where there is none to have.")] = None
     explanation: Annotated[Explanation | None, Doc("The misconception behind an earlier attempt.")] = None
+    example: Annotated[
+        str, Doc("The address of a sheet like this one, worked out; nothing where it may not be seen.")
+    ] = ""
+    another: Annotated[
+        str, Doc("The address of a sheet like this one, to be filled in; nothing until this is done.")
+    ] = ""
     notice: Annotated[str, Doc("A sentence about the last press of a button, or nothing.")] = ""
     shows_score: Annotated[bool, Doc("Whether the number of right boxes is told.")] = False
     remark: Annotated[str, Doc("A sentence in place of the score, or nothing.")] = ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -105,7 +104,7 @@ class RowView:
 
     `notes` are shown below it, and so is the `reason` of a row that is right or has its answer there. `span` is how
     many columns the box of a count among matrices takes; else None. `question` asks for a row of a sheet in steps that
-    is not right yet.
+    is not right yet. A row that is `given` is filled in already.
     """
 
     row: Row
@@ -116,6 +115,7 @@ class RowView:
     span: int | None = None
     reason: Note | None = None
     question: Note | None = None
+    given: bool = False
 
 
 @dataclass(frozen=True)
@@ -178,11 +178,11 @@ def row_views(
         below = tuple(note for note in notes if note.row == row.key)
         reason, is_right = None, all(box.kind == "right" for box in boxes)
         if truth and answer:
-            reason = _reason(truth, row, works_out=True)
+            reason = reason_note(truth, row, works_out=True)
         elif explains and is_right:
-            reason = _reason(variant, row, works_out=is_done)
+            reason = reason_note(variant, row, works_out=is_done)
         step = None if is_right else step_of(variant, row.key)
-        question = Note("question", step.question, row.key, hint_letters(variant)) if step else None
+        question = Note("question", step.question, row.key, variant.typeset_letters) if step else None
         cells = _cells(variant, row, boxes, answer)
         views.append(RowView(row, boxes, cells, answer, below, _span(variant, row), reason, question))
     return tuple(views)
@@ -208,12 +208,12 @@ def progress(variant: Variant, answers: Mapping[str, str], report: Report | None
     return StepsDone(steps_done(variant, answers, report), len(variant.rows)) if in_steps(variant) else None
 
 
-def _reason(variant: Variant, row: Row, *, works_out: bool) -> Note:
+def reason_note(variant: Variant, row: Row, *, works_out: bool) -> Note:
     """Why a row is right, with its working only if it `works_out`; that of a step has its own question as a title."""
     if step := step_of(variant, row.key):
-        return Note("reason", step.reason, row.key, hint_letters(variant), title=step.why)
+        return Note("reason", step.reason, row.key, variant.typeset_letters, title=step.why)
     text, working = row_reason(variant, row.key)
-    return Note("reason", text, row.key, hint_letters(variant), working if works_out else "")
+    return Note("reason", text, row.key, variant.typeset_letters, working if works_out else "")
 
 
 def _span(variant: Variant, row: Row) -> int | None:
@@ -264,7 +264,7 @@ def sheet_notes(
         notes.append(Note("diagnosis", report.diagnosis.message, _first_row(variant, still)))
     if hint:
         row = _first_row(variant, pointed_at[:1] or explains)
-        notes.append(Note("hint", hint.message, row, hint_letters(variant)))
+        notes.append(Note("hint", hint.message, row, variant.typeset_letters))
     return tuple(notes)
 
 
@@ -297,16 +297,6 @@ def has_readable_answer(variant: Variant, answers: Mapping[str, str]) -> bool:
     """Whether the text of at least one blank can be read: `Report.has_readable_answer` without the grading."""
     boxes = variant.blanks_by_name.items()
     return any(isinstance(variant.read(blank, answers.get(box, "")), Answer) for box, blank in boxes)
-
-
-def hint_letters(variant: Variant) -> tuple[str, ...]:
-    """The letters and symbols that hints write as mathematics: ('X', 'W_Q', 'd_h').
-
-    Not those that are words too: "A", and names from code such as "scores" and "out".
-    """
-    letters = (*variant.letters.values(), *variant.reader.written_symbols)
-    is_word = re.compile("[Aa]|[a-z]{3,}|").fullmatch
-    return tuple(letter for letter in letters if not is_word(letter))
 
 
 def length_remark(variant: Variant) -> str:
