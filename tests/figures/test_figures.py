@@ -396,3 +396,19 @@ def test_the_mirror_image_of_the_mirror_image_is_the_drawing_itself() -> None:
     assert all(one != other for one, other in zip(vars(sketch).values(), vars(sketch.mirrored).values(), strict=True))
     assert sketch.moved(3.0, 4.0).moved(-3.0, -4.0) == sketch
     assert sketch + Sketch() == sketch == Sketch() + sketch
+
+
+def test_the_drawing_of_first_steps_grows_with_them() -> None:
+    """One figure until all is filled in: the products up to the step that is asked, with what they are made of."""
+    variant = LIBRARY.variant("first-steps")
+    key, drawn = variant.problem.answers, list[tuple[str, ...]]()
+    for at in range(len(variant.rows)):
+        typed = {blank: key[blank] for row in variant.rows[:at] for blank in row.blanks}
+        [figure] = draw_figures(variant, typed)
+        drawn.append(figure.tensors)
+    assert drawn[0] == ("token", "W_Q", "token_query")
+    assert "turned_key" in drawn[2]
+    growing = [len(step) for step in drawn[4:10]]
+    assert growing == sorted(growing)
+    assert growing[0] < growing[-1]
+    assert len(draw_figures(variant, key)) == 4
