@@ -64,7 +64,7 @@ def assert_typing_in_sight(page: Page) -> None:
     assert box.evaluate(REACHABLE)
     sentence = page.locator(f"[id='{box.get_attribute('aria-describedby')}']")
     assert not sentence.inner_text().strip() or sentence.evaluate(REACHABLE)
-    picture = page.locator(".figures figure.current svg, .figures svg[data-frames]").first
+    picture = page.locator(".figures svg:visible").first
     _left, top, width, height = bounds(picture)
     assert top >= 0
     assert top + height <= bounds(page.locator(".dock"))[1] + 1
