@@ -158,16 +158,16 @@ class _Stripes:
         if not is_typed:
             below = fast_replace(sides[1], letter=pen.outside_letter(result))
             return Sketch(boxes=(above, result), edges=(sides[0], below))
-        letter, ends = pen.shapes.letter(operand.key), side_ends(above.rect, "top")
+        letter, ends = pen.outside_letter(above), side_ends(above.rect, "top")
         title = Edge(None, "top", *ends, "", "other", self._heads_text(key), letter, products=key)
-        layers = self._layer_box(above, key), self._layer_box(result, key)
+        layers = self._layer_box(above, key), fast_replace(self._layer_box(result, key), letter="")
         if self._is_all(key) or self._factor < 2 or self._rows(key) is None:
             name = self._heads_text(key) if self._is_all(key) else sides[1].name
             below = fast_replace(sides[1], name=name, letter=result.letter)
             return Sketch(boxes=layers, edges=(title, sides[0], below))
         head = self._head(key, layers[1])
         scale = Edge(None, "left", *side_ends(head.rect, "left"), f"× {self._factor}", "other", products=key)
-        below = pen.edge(Blank(key, "columns"), "below", head, letter=pen.outside_letter(head))
+        below = pen.edge(Blank(key, "columns"), "below", head, letter=pen.outside_letter(head), is_named=False)
         edges = (title, sides[0], below, scale)
         return Sketch(boxes=(*layers, head), edges=edges, pulled=(pulled_out(layers[1], head),))
 
@@ -194,7 +194,8 @@ class _Stripes:
         part = box.rect if self._is_all(key) else Rect(x + at * stripe, y, stripe, height)
         lines = range(1, heads) if stripe >= _MIN_STRIPE_PX and height > 5 * THINNEST_PX else ()
         rules = tuple(((x + n * stripe, y), (x + n * stripe, y + height)) for n in lines)
-        return fast_replace(box, letter="", part=part, rules=rules, hatched=False)
+        letter = "" if self.pen.outside_letter(box) else box.letter
+        return fast_replace(box, letter=letter, part=part, rules=rules, hatched=False)
 
     def _arc(self, source: Box, above: Box, key: str) -> Arc:
         """The arc from the input's columns to the rows of a projection; open while a length is missing."""
