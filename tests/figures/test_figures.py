@@ -31,7 +31,7 @@ from app.figures.figure import (
 from app.figures.geometry import Point, Rect
 from app.figures.scale import MAX_SIDE_PX, MIN_SIDE_PX, ScaleName
 from app.figures.sheet_figures import draw_figures
-from app.figures.stripes import LEAST_PX
+from app.figures.stripes import THINNEST_PX
 from app.shapes.table import Blank
 from app.sheets.library import Library
 from app.sheets.variant import Variant
@@ -122,7 +122,7 @@ def test_figures_are_finite_and_hold_their_boxes(values: dict[Blank, int], scale
         assert 0 < figure.frame.width < math.inf
         assert 0 < figure.frame.height < math.inf
         for box in figure.boxes:
-            least = LEAST_PX if figure.key == "stripes" else MIN_SIDE_PX
+            least = THINNEST_PX if figure.key == "stripes" else MIN_SIDE_PX
             assert min(box.rect.width, box.rect.height) >= least * 0.999
             assert figure.frame.holds(box.rect)
         for edge in figure.edges:
