@@ -70,6 +70,7 @@ PAGES_WITHOUT_TEMPLATE = {
     "example_page": "shown as in a class, by shared/example.html",
     "class_example_page": "shown as in practice, by shared/example.html",
     "sample_course_page": "leads to the course, which course_page shows",
+    "demonstration_page": "leads to the course, which course_page shows",
 }
 
 LOAD_THE_CORE = f"""

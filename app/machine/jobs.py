@@ -169,6 +169,12 @@ class Jobs:
         self._kinds[kind] = work, limits
         self._threads[kind] = ThreadPoolExecutor(1, thread_name_prefix=f"{kind}-jobs")
 
+    def over(self, rows: JobRows) -> Jobs:
+        """The same kinds of jobs in other rows, such as those of a database into which nothing can be written."""
+        jobs = Jobs(rows)
+        jobs._kinds, jobs._threads = self._kinds, self._threads
+        return jobs
+
     def start(self) -> None:
         """Do what an earlier process has left waiting."""
         for kind in self._kinds:

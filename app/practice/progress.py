@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -12,14 +13,25 @@ from app.practice.scheduler import LevelProgress, NextReason, NextSheet, Practic
 from app.sheets.library import Library
 from app.sheets.variant import Variant
 from app.sheets.wording import Wording
+from app.topics.registry import TOPICS
+from app.topics.topic import Subject
 from app.translation import gettext as _
 
 LevelState = Literal["passed", "current", "open", "closed"]
+Chapter = Literal["head", "layer", "parameters", "counts"]
+CHAPTERS: Mapping[Subject, Chapter] = {
+    "head": "head",
+    "softmax": "head",
+    "layer": "layer",
+    "model": "layer",
+    "parameters": "parameters",
+    "counts": "counts",
+}
 
 
 @dataclass(frozen=True)
 class LevelView:
-    """One level on the map: its number from 1, its name, and how many of its sheets are done.
+    """One level on the map: its number (see `first_number`), its name, and how many of its sheets are done.
 
     missed: the names of the ideas that were missed on it and wait. before: the levels to pass first, if it is closed,
     with their numbers, as names have commas: "7. Scale, mask, softmax".
@@ -28,6 +40,7 @@ class LevelView:
     number: int
     key: str
     name: str
+    chapter: Chapter
     state: LevelState
     done: int
     needed: int
@@ -54,7 +67,7 @@ class PracticePanel:
     """What stands around a sheet of practice: its level, the way to the next, why this sheet comes, and the groups."""
 
     level: LevelView
-    levels: int
+    levels: int  # the number of the highest
     why: str  # empty where there is nothing to say, or the sheet is not the one that the record asks for
     testing: bool  # whether the sheet tests out of its level
     other_kind: Literal["letters", "numbers", ""]  # what sheets can be answered in instead, "" where there is no choice
@@ -77,7 +90,7 @@ def practice_panel(
     passed_now = practice.level.key in after.passed and practice.level.key not in record.passed
     return PracticePanel(
         level=level,
-        levels=len(practice.levels),
+        levels=first_number(practice) + len(practice.levels) - 1,
         why=_why_this_sheet(library.wording, practice.coming) if practice.coming.variant == variant else "",
         testing=record.testing,
         other_kind=("numbers" if record.in_letters else "letters") if practice.level.has_both_kinds else "",
@@ -88,23 +101,31 @@ def practice_panel(
 
 def level_views(practice: Practice) -> tuple[LevelView, ...]:
     """Every level of the library with the record's progress, the lowest first."""
-    return tuple(_level_view(practice, *each) for each in enumerate(practice.progress(), 1))
+    return tuple(_level_view(practice, *each) for each in enumerate(practice.progress(), first_number(practice)))
+
+
+def first_number(practice: Practice) -> int:
+    """The number of the lowest level: 0 if its sheets are in steps, which teach and don't test; else 1."""
+    return 0 if TOPICS[practice.levels[0].topic].in_steps else 1
 
 
 def _level_view(practice: Practice, number: int, progress: LevelProgress) -> LevelView:
-    """The view of level `number`, from 1; "current" for the record's level, unless all are passed."""
+    """The view of level `number`; "current" for the record's level, unless all are passed."""
     wording, level = practice.library.wording, progress.level
     state: LevelState = "passed" if progress.passed else "closed" if progress.before else "open"
     return LevelView(
         number=number,
         key=level.key,
         name=level_name(wording, level),
+        chapter=CHAPTERS[TOPICS[level.topic].subject],
         state="current" if progress.current and not practice.all_passed else state,
         done=progress.steps_done,
         needed=len(level.steps),
         missed=tuple(wording.misconception_groups[group].name for group in progress.missed),
         before=tuple(
-            _("{number}. {level}").format(number=practice.levels.index(each) + 1, level=level_name(wording, each))
+            _("{number}. {level}").format(
+                number=first_number(practice) + practice.levels.index(each), level=level_name(wording, each)
+            )
             for each in progress.before
         ),
     )
@@ -131,9 +152,9 @@ def level_name(wording: Wording, level: PracticeLevel) -> str:
 
 
 def _why_this_sheet(wording: Wording, coming: NextSheet) -> str:
-    """The sentence on why this sheet comes, with its misconception groups or level; empty for the reason "more"."""
+    """The sentence on why this sheet comes, with its misconception groups or level; empty within a level."""
     sentences: dict[NextReason, str] = {
-        "first": _("A sheet counts if all of it is right at the first check. What you miss comes back."),
+        "first": "",
         "more": "",
         "step": _("New level: {level}."),
         "back": _("This sheet comes back to something you missed: {groups}."),

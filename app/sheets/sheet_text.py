@@ -33,6 +33,8 @@ _STATED_IN_WORDS: Mapping[str, frozenset[str]] = {
 _NUMBER = r"[0-9]+(?:,[0-9]{3})*(?![0-9]|[.,][0-9])"
 # A name and the number it is equal to, with up to three other sides between them: "d_h = d/H = 128".
 _EQUATION = re.compile(rf"(?<!\w)([^\W\d]\w*)(?=\s*=\s*(?:(?:[0-9],[0-9]|[^=,;\n]){{0,40}}=\s*){{0,3}}({_NUMBER}))")
+# Such a number that stands alone: not the 7 of 7B or of 2.7.
+_NUMBER_ALONE = re.compile(rf"(?<![\w.,]){_NUMBER}(?!\w)")
 _WITHOUT_MARKUP = str.maketrans(dict.fromkeys("$*{}\\"))
 
 
@@ -162,6 +164,23 @@ class SheetText:
                 given |= {(symbol, _number(number)) for number in re.findall(after, plain)}
         return frozenset(symbol for symbol in symbols if (symbol, self.problem.sizes[symbol]) in given)
 
+    @cached_property
+    def given(self) -> tuple[str, ...]:
+        """What the sheet gives to answer with, as one types it: ("4096", "32", "128", "100"), or ("T", "d", "h").
+
+        Of the whole numbers in its sentences, in their order, those that are a size of this sheet and have two digits
+        or more. A number in the author's own text that is also a size which the sheet leaves unstated is left out, so
+        that nothing here is an answer that the text doesn't state. Of letters, the symbols that the task explains.
+        """
+        if self.worksheet.answers == "letters":
+            return tuple(symbol for symbol, _name in self._named_symbols())
+        sheet, sizes = self.worksheet, self.problem.sizes
+        stated = _numbers_in(self.description, *self.assumptions, self.footnote or "")
+        by_author = _numbers_in(sheet.introduction, sheet.own_assumptions, sheet.footnote)
+        unstated = {sizes[symbol] for symbol in self.unstated}
+        numbers = dict.fromkeys((*stated, *(number for number in by_author if number not in unstated)))
+        return tuple(str(number) for number in numbers if number > 9 and number in sizes.values())
+
     @property
     def product(self) -> str:
         """How this sheet multiplies a token's vector x by a matrix W: W · x if tokens are columns, else x · W."""
@@ -183,16 +202,18 @@ class SheetText:
         if self.problem.table.activations and not self.problem.table.has_more_sides:
             sentences.append(say("tokens-are", sheet.tokens_are))
         if sheet.answers == "letters":
-            sentences.append(say("answers", "letters", list=", ".join(self._named_symbols())))
+            symbols = ", ".join(f"{symbol}\u00a0= {name}" for symbol, name in self._named_symbols())
+            sentences.append(say("answers", "letters", list=symbols))
         return " ".join([*sentences, *self._ways_of_counting()])
 
     def _ways_of_counting(self) -> Iterator[str]:
         """Yield what the sheet says about counts: that they may be calculations, and how far they may be rounded.
 
-        Nothing on a sheet in letters or without a box for a count. Calculations are mentioned if a row is a count and
-        no tensor, rounded bytes if a row asks for bytes, the tolerance if the worksheet has one.
+        Nothing on a sheet in letters, in steps, or without a box for a count. Calculations are mentioned if a row is a
+        count and no tensor, rounded bytes if a row asks for bytes, the tolerance if the worksheet has one.
         """
-        if self.worksheet.answers == "letters" or all(blank.field != "count" for blank in self.problem.blanks):
+        asks_no_sums = self.worksheet.answers == "letters" or TOPICS[self.worksheet.topic].in_steps
+        if asks_no_sums or all(blank.field != "count" for blank in self.problem.blanks):
             return
         units = {entry.unit for row in self.problem.rows if isinstance(entry := self.problem.table.askable[row], Count)}
         if units:
@@ -302,8 +323,8 @@ class SheetText:
         side = "decoder" if TOPICS[self.problem.topic].uses_decoder else "encoder"
         return self.wording.say("layer-names", side if self.problem.architecture.encoder_decoder else "layer")
 
-    def _named_symbols(self) -> Iterator[str]:
-        """Yield what the symbols mean on a sheet answered in symbols: "T = number of tokens".
+    def _named_symbols(self) -> Iterator[tuple[str, str]]:
+        """Yield what the symbols mean on a sheet answered in symbols: ("T", "number of tokens").
 
         Only those that its answers need, d, and H, d_h and its parts if the description speaks of heads; G, d_v and
         d_rot only if they differ from H and d_h.
@@ -317,7 +338,7 @@ class SheetText:
         names = self.wording.topic_section(self.worksheet.topic, "symbol-names")
         for symbol in names:
             if symbol in symbols - without_own_name(sizes):
-                yield f"{notation.symbol(symbol)}\u00a0= {names[_size_key(self.problem, symbol)]}"
+                yield notation.symbol(symbol), names[_size_key(self.problem, symbol)]
 
 
 def _size_key(problem: Problem, symbol: str) -> str:
@@ -360,6 +381,10 @@ class _LocalLayers:
             window=min((run.window for run in runs if run.window), default=0),
             chunk=min((run.chunk for run in runs if run.chunk), default=0),
         )
+
+
+def _numbers_in(*texts: str) -> tuple[int, ...]:
+    return tuple(_number(match[0]) for text in texts for match in _NUMBER_ALONE.finditer(text))
 
 
 def _number(text: str) -> int:

@@ -4,6 +4,7 @@
   const exhibit = document.querySelector(".exhibit.slide");
   if (!exhibit) return;
   const still = matchMedia("(prefers-reduced-motion: reduce)");
+  const narrow = matchMedia("(width <= 600px)");
   const go = (step) => exhibit.dispatchEvent(new CustomEvent("exhibit:go", { detail: step }));
   const number = (part) => Number(part.closest(".frame").id.replace("step-", ""));
   const CELL = 16; // px, as axes.py has it
@@ -107,6 +108,20 @@
       );
     });
     body.ownerSVGElement.setAttribute("role", "group");
+    // On a phone these cells fill the window, with the names of rows and columns beside them, so that a finger meets one.
+    names.row.forEach((text, row) => {
+      add(part, "text", { class: "word near", x: -4, y: CELL * (row + .7), "text-anchor": "end" }).textContent = text;
+    });
+    names.column.forEach((text, column) => {
+      const [x, y] = [CELL * (column + .6), -5];
+      add(part, "text", { class: "word near", x, y, transform: `rotate(-50 ${x} ${y})` }).textContent = text;
+    });
+    if (narrow.matches) {
+      const [x, y] = part.getAttribute("transform").match(/-?[\d.]+/g).map(Number);
+      const box = [x - 50, y - 44, CELL * columns + 60, CELL * rows + 54];
+      body.ownerSVGElement.setAttribute("viewBox", box.join(" "));
+      body.ownerSVGElement.classList.add("near-to");
+    }
     const choose = (choice) => {
       if (choice.dataset.at === asked) {
         go(number(part) + 1);

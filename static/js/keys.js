@@ -1,5 +1,5 @@
 // While a box has the focus, the page is laid out for typing: on a narrow screen the drawing stands above the bar at the
-// bottom, and on a touch screen, on a sheet in numbers, so do keys of its own, in place of the system's keyboard. After a
+// bottom, and on a touch screen so do keys of its own, in place of the system's keyboard. After a
 // check or a hint both are folded away, so that what is said is in sight, until a box is touched or typed into.
 (() => {
   const narrow = matchMedia("(max-width: 900px)");
@@ -50,9 +50,11 @@
     }
   };
 
-  const type = (text) => {
+  // A given number takes the place of the digits before it: 128 after 4 is 128, after 4* it is 4*128.
+  const type = (text, isGiven) => {
     const { selectionStart: start, selectionEnd: end, value, maxLength } = box;
-    const from = text || start < end ? start : Math.max(start - 1, 0);
+    const digits = isGiven ? value.slice(0, start).match(/[\w.,]*$/)[0].length : 0;
+    const from = text || start < end ? start - digits : Math.max(start - 1, 0);
     if (value.length - (end - from) + text.length > maxLength) return;
     box.setRangeText(text, from, end, "end");
     if (box.selectionEnd === box.value.length) box.scrollLeft = box.scrollWidth;
@@ -96,7 +98,7 @@
     if (document.activeElement !== box) box.focus({ preventScroll: true });
     if (key.matches(".next")) goOn();
     else if (key.matches(".letters")) toggleLetters(key);
-    else type(key.dataset.key);
+    else type(key.dataset.key, key.matches(".stated *"));
   });
 
   // Nothing moves while a button is pressed: it would slip away under the finger, and the press be lost.

@@ -88,6 +88,7 @@ def test_worksheets_are_put_in_order(browser: Browser, shared_app: Server) -> No
     context.add_cookies([{"name": TEACHER_COOKIE, "value": lesson.session, "url": shared_app.url}])
     page = context.new_page()
     page.goto(f"/activities/{lesson.activity.id}/edit")
+    page.locator("#picker > summary").click()
     page.get_by_role("searchbox").fill("one head qwen2.5 0.5b")
     expect(page.locator("input[value='decode-gpt2']")).to_be_hidden()
     page.locator("input[value='qwen2.5-0.5b']").check()
@@ -127,4 +128,39 @@ def test_worksheets_are_put_in_order(browser: Browser, shared_app: Server) -> No
     expect(page.get_by_text("decod", exact=False).first).to_be_visible()
     page.goto(f"/activities/{lesson.activity.id}/edit")
     expect_order(page, "decode-gpt2", "qwen2.5-0.5b", "llama-7b")
+    context.close()
+
+
+def test_from_a_copied_worksheet_to_a_handout_and_an_open_activity(browser: Browser, shared_app: Server) -> None:
+    """In at most 15 clicks, of which none is on a rule: those are as a line says that can be changed."""
+    lesson = open_lesson(shared_app, "Fifteen clicks")
+    context = browser.new_context(base_url=shared_app.url, accept_downloads=True)
+    context.add_cookies([{"name": TEACHER_COOKIE, "value": lesson.session, "url": shared_app.url}])
+    page, clicks = context.new_page(), list[str]()
+
+    def click(target: Locator) -> None:
+        clicks.append(str(target))
+        target.click()
+
+    page.goto("/worksheets")
+    click(page.locator(".topic-of-sheets > summary").first)
+    click(page.get_by_role("link", name="Make a copy of One head of LLaMA 7B", exact=True))
+    click(page.get_by_role("button", name="Make a copy"))
+    click(page.get_by_role("button", name="Save").first)
+    click(page.get_by_role("link", name="Use or print it"))
+    with page.expect_download() as sheet:
+        click(page.get_by_role("link", name="Print"))
+    assert sheet.value.suggested_filename.endswith(".pdf")
+    click(page.get_by_role("link", name="Use in an activity"))
+    expect(page.get_by_label("Title")).not_to_have_value("")
+    expect(page.locator("#rules")).not_to_have_attribute("open", "")
+    click(page.get_by_role("button", name="Save"))
+    click(page.get_by_role("button", name="Open"))
+    expect(page.locator(".heading .phase")).to_have_text("Open")
+    click(page.get_by_role("link", name="Print"))
+    click(page.get_by_role("button", name="Create"))
+    with page.expect_download() as handout:
+        click(page.get_by_role("link", name="Download"))
+    assert handout.value.suggested_filename.endswith(".pdf")
+    assert len(clicks) <= 15, clicks
     context.close()

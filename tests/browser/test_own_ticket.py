@@ -80,6 +80,8 @@ def test_an_own_ticket_by_keyboard_alone(browser: Browser, shared_app: Server) -
 
     page = teacher.new_page()
     page.goto(f"/activities/{lesson.activity.id}/edit")
+    tab_to(page, page.locator("#exit-ticket > summary"))
+    page.keyboard.press("Enter")
     tab_to(page, page.get_by_role("radio", name="Before you go"))
     page.keyboard.press("ArrowDown")
     expect(page.get_by_role("radio", name="On your way out")).to_be_checked()

@@ -106,6 +106,7 @@ def open_activity(teacher: Page) -> str:
     teacher.get_by_label("Find worksheets").fill("One head of Qwen2.5")
     teacher.locator("input[name=worksheet][value='qwen2.5-0.5b']").check()
     teacher.get_by_label("Find worksheets").fill("")
+    teacher.locator("#exit-ticket > summary").click()
     teacher.locator("input[name=ticket][value^='own-']").check()
     teacher.get_by_role("button", name="Save", exact=True).click()
     teacher.get_by_role("button", name="Open").click()

@@ -64,7 +64,7 @@ def assert_typing_in_sight(page: Page) -> None:
     assert box.evaluate(REACHABLE)
     sentence = page.locator(f"[id='{box.get_attribute('aria-describedby')}']")
     assert not sentence.inner_text().strip() or sentence.evaluate(REACHABLE)
-    picture = page.locator(".figures figure.current svg, .figures svg[data-frames]").first
+    picture = page.locator(".figures figure.current svg, .figures svg[data-frames]").filter(visible=True).first
     _left, top, width, height = bounds(picture)
     assert top >= 0
     assert top + height <= bounds(page.locator(".dock"))[1] + 1
@@ -142,13 +142,46 @@ def test_keys_type_at_the_caret_and_bring_the_system_keyboard_when_asked(phone: 
     assert box.get_attribute("inputmode") == "none"
 
 
-def test_letters_are_typed_by_the_system_keyboard(phone: Page) -> None:
-    """A sheet in letters has no keys of its own."""
+def test_numbers_that_the_sheet_gives_are_keys_so_that_a_box_takes_two_taps(phone: Page) -> None:
+    """The first box is on the first screen; each answer is one key, and Next another: 28 taps in all, with Check."""
+    phone.set_viewport_size({"width": 360, "height": 640})
+    phone.goto("/sheet")
+    assert phone.locator("input[data-blank]").first.evaluate(REACHABLE)
+    right = answers_of(phone)
+    tap(phone.locator("#next-box"))
+    for box, answer in right.items():
+        assert_typing_in_sight(phone)
+        tap(phone.locator(f".stated [data-key='{answer}']"))
+        expect(phone.locator(f"input[name='{box}']")).to_have_value(answer)
+        if box != list(right)[-1]:
+            tap(phone.locator(".keys .next"))
+    taps = 1 + len(right) + len(right) - 1
+    assert taps == 28
+    tap(phone.locator("#check"))
+    expect(phone.get_by_role("status").first).to_contain_text("All 14 boxes are correct.")
+
+
+def test_a_stated_number_takes_the_place_of_the_digits_before_it(phone: Page) -> None:
+    """After an operator it is a further factor."""
+    phone.goto("/sheet")
+    box = phone.locator("input[name='queries.columns']")
+    box.tap()
+    type_by_keys(phone, "4")
+    for key, value in (("4096", "4096"), ("/", "4096/"), ("128", "4096/128"), ("32", "4096/32")):
+        tap(phone.locator(f".keys [data-key='{key}']"))
+        expect(box).to_have_value(value)
+
+
+def test_the_symbols_that_a_sheet_explains_are_keys(phone: Page) -> None:
+    """On a sheet in symbols, which on a phone are hard to find; "abc" still brings the system's keyboard."""
     phone.goto("/sheet?worksheet=letters-llama-7b")
-    phone.locator("input[data-blank]").first.tap()
-    expect(phone.locator("body.typing")).to_have_count(1)
-    expect(phone.locator(".keys")).to_have_count(0)
-    assert phone.locator("input[data-blank]").first.get_attribute("inputmode") != "none"
+    box = phone.locator("input[data-blank]").first
+    box.tap()
+    for key in ("2", "*", "d_h"):
+        tap(phone.locator(f".keys [data-key='{key}']"))
+    expect(box).to_have_value("2*d_h")
+    tap(phone.get_by_role("button", name="System keyboard"))
+    assert box.get_attribute("inputmode") != "none"
 
 
 def test_a_mouse_brings_no_keys(page: Page) -> None:

@@ -55,7 +55,7 @@ def test_three_sheets_in_a_row_and_the_record_survives_a_reload(page: Page, libr
     second = go_on(page, library)
     third = go_on(page, library)
     assert len({first.code, second.code, third.code}) == 3
-    expect(page.locator(".why")).to_have_text("New level: One bidirectional head.")
+    expect(page.locator(".why")).to_have_text("New level: Whole model.")
     fourth = sheet_on(page, library)
     page.reload()
     assert (sheet_on(page, library), state(page, "Scores and weights")) == (fourth, "growing")

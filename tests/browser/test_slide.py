@@ -139,3 +139,39 @@ def test_a_sheet_opens_a_product_with_what_was_typed_a_moment_ago(page: Page) ->
     page.get_by_role("button", name="Put 100 × 100 into the boxes of S").click()
     expect(page.locator('input[name="scores.columns"]')).to_have_value("100")
     expect(page.locator('input[name="keys.columns"]')).to_have_value("128")
+
+
+def test_on_a_phone_sentence_drawing_and_next_are_in_sight_together(browser: Browser, shared_app: Server) -> None:
+    """On one screen of 360 × 640 without scrolling, in each exhibit; a cell to choose is 28 px wide at least."""
+    context = browser.new_context(
+        base_url=shared_app.url, viewport={"width": 360, "height": 640}, has_touch=True, is_mobile=True
+    )
+    page = context.new_page()
+    for address in ("/see/slide", "/see/slide?step=4", "/see/token?step=5"):
+        page.goto(address)
+        shown = page.locator(".frame.shown")
+        go_on = page.locator(".stepping [data-go='1']")
+        for part in (shown.locator(".says"), go_on):
+            expect(part).to_be_in_viewport(ratio=1)
+        drawing, bar = shown.locator(".canvas svg").bounding_box(), page.locator(".stepping").bounding_box()
+        assert drawing
+        assert bar
+        assert drawing["y"] + drawing["height"] <= bar["y"] + 1, address
+    page.goto("/see/slide?step=4")
+    cell = page.locator(".frame.shown .choice").first.bounding_box()
+    assert cell
+    assert cell["width"] >= 28
+    context.close()
+
+
+def test_a_product_can_be_broken_on_its_page(page: Page) -> None:
+    """Another inner side: the product bounces off, and there is nothing to put into a sheet."""
+    page.goto("/see/slide")
+    expect(page.locator(".breaks input[name='keys.columns']")).to_have_value("128")
+    page.locator(".breaks input[name='keys.columns']").fill("4096")
+    page.locator(".breaks input[name='keys.columns']").press("Enter")
+    expect(page.locator(".breaks input[name='keys.columns']")).to_have_value("4096")
+    expect(page.locator(".where")).to_have_text("1 of 2")
+    page.get_by_role("link", name="Next").click()
+    expect(page.locator(".frame.shown")).to_have_attribute("data-key", "bounce")
+    expect(page.locator(".take")).to_have_count(0)

@@ -96,6 +96,9 @@ TABLE: dict[str, Row] = {
     "POST /forgotten-password": ALL_404,  # without a mail server
     "GET /links/{token}": ALL_404,
     "POST /links/{token}": ALL_404,
+    # The public demonstration: a teacher who is signed in goes to their own courses.
+    "GET /demonstration": ALL_303,
+    "POST /demonstration/leave": ALL_303,
     # Courses.
     "GET /courses": (303, 303, 303, 200, 200, 200),
     "POST /courses": (401, 401, 401, 422, 422, 422),
@@ -176,6 +179,7 @@ TABLE: dict[str, Row] = {
     "POST /worksheets/copy": (401, 401, 401, 404, 404, 404),
     "GET /worksheets/{material_id:int}": STAFF_SEES,
     "GET /worksheets/{material_id:int}/file.toml": STAFF_SEES,
+    "GET /worksheets/{material_id:int}/handout.pdf": STAFF_SEES,
     "GET /worksheets/{material_id:int}/copy": STAFF_SEES,
     "POST /worksheets/{material_id:int}/copy": (401, 401, 401, 422, 404, 422),  # without a title
     "POST /worksheets/{material_id:int}/restore": (401, 401, 401, 403, 404, 404),  # no version

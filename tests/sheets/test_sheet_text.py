@@ -228,8 +228,8 @@ def test_tokens_that_are_no_words_are_worked_out(
 def test_the_assumptions_fit_the_mask(library: Library) -> None:
     """Masked entries are spoken of only where a mask hides some: in a causal model."""
     causal, both_ways = library.variant("llama-7b"), library.variant("llama-7b", "bert-base")
-    assert any("Masked entries" in sentence for sentence in causal.text.assumptions)
-    assert not any("Masked entries" in sentence for sentence in both_ways.text.assumptions)
+    assert any("masked entries" in sentence for sentence in causal.text.assumptions)
+    assert not any("masked entries" in sentence for sentence in both_ways.text.assumptions)
 
 
 def shipped_sheets(library: Library) -> Iterator[Variant]:
@@ -267,7 +267,7 @@ def test_the_scale_of_the_scores_is_said_as_it_is(library: Library, every_sheet:
     assert kinds == {"none", "root", "yarn", "stated"}
 
 
-SINK_TOPICS = {"single-head", "attention-layer", "three-dimensions", "four-dimensions", "decode-step"}
+SINK_TOPICS = {"first-steps", "single-head", "attention-layer", "three-dimensions", "four-dimensions", "decode-step"}
 
 
 def test_what_no_row_needs_is_an_aside(library: Library, every_sheet: tuple[Variant, ...]) -> None:
@@ -617,3 +617,24 @@ def test_a_number_states_a_size_only_with_its_symbol(topic: str, notation: Notat
         said = Variant(replace(bare, introduction=text), silent.model, silent.tokens, LIBRARY.wording)
         assert said.text.unstated == unstated
     assert silent.text.unstated or not silent.text.facts
+
+
+@pytest.mark.parametrize("key", LIBRARY.worksheets)
+def test_what_a_sheet_gives_is_written_on_it(key: str) -> None:
+    """Each key is a number of its sentences, or a symbol of its task."""
+    sheet = LIBRARY.variant(key)
+    text = sheet.text
+    words = " ".join((text.description, text.task, *text.assumptions, text.footnote or "")).replace(",", "")
+    assert all(re.search(rf"(?<![\w.]){re.escape(given)}(?!\w)", words) for given in text.given)
+    assert len(text.given) <= 8
+    assert text.given or sheet.worksheet.answers == "numbers"
+
+
+def test_a_size_that_the_sheet_hides_is_not_given() -> None:
+    """Hidden heads: neither their number nor the width of one is a key, even if the author's text has the number."""
+    sheet = LIBRARY.worksheet("llama-7b")
+    hides = replace(sheet, hidden_facts=("heads", "head-dimension"), introduction="You have 32 minutes.")
+    assert LIBRARY.variant("llama-7b").text.given == ("4096", "32", "128", "100")
+    shown = replace(LIBRARY.variant("llama-7b"), worksheet=hides).text
+    assert shown.unstated >= {"H", "d_h"}
+    assert shown.given == ("4096", "100")

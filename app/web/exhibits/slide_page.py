@@ -38,9 +38,9 @@ from app.translation import gettext as _
 from app.web.exhibits.exhibit_view import (
     ExhibitAddress,
     ExhibitPage,
-    asked_sheet,
     exhibit_page,
     render_exhibit,
+    requested_sheet,
     worksheet_of_topic,
 )
 from app.web.practice.sheet_request import library_for, posted_sheet, sheet_link
@@ -72,6 +72,23 @@ class TakeOver:
 
 
 @dataclass(frozen=True)
+class InnerSide:
+    """An inner side of the product, to be given another length: the box's name, its label and the length now."""
+
+    box: str
+    label: str
+    text: str
+
+
+@dataclass(frozen=True)
+class BreakForm:
+    """The form that shows the product with other inner sides: these, and what else the address says."""
+
+    sides: tuple[InnerSide, ...]
+    fields: Mapping[str, str]
+
+
+@dataclass(frozen=True)
 class SlidePage(ExhibitPage):
     """Everything that templates/exhibits/slide.html shows."""
 
@@ -80,6 +97,7 @@ class SlidePage(ExhibitPage):
     products: Annotated[tuple[SlideChoice, ...], Doc("The products of the topic, in the order of computation.")]
     back: Annotated[str, Doc("The sheet whose numbers are shown; empty where they are the model’s own.")]
     take: Annotated[TakeOver | None, Doc("How the result gets into its boxes on that sheet; None where it can’t.")]
+    breaks: Annotated[BreakForm | None, Doc("How the inner sides are changed; None where that is done on a sheet.")]
 
 
 @router.get("/see/slide")
@@ -100,8 +118,10 @@ def show_embedded_slide(request: Request, services: ServicesDep) -> Response:
 @router.post("/see/slide/take")
 def take_product(request: Request, services: ServicesDep, form: FormDep) -> Response:
     """Put the shape of a result into its boxes on a practice sheet, and go there; its other boxes stay as they are."""
-    _outcome, asked = posted_sheet(request, services, form).done(sheet_actions.save)
-    return asked.with_cookie(request, RedirectResponse(_back(asked.variant, practising=asked.practising), 303))
+    _outcome, requested = posted_sheet(request, services, form).done(sheet_actions.save)
+    return requested.with_cookie(
+        request, RedirectResponse(_back(requested.variant, practising=requested.practising), 303)
+    )
 
 
 def _show(request: Request, services: Services, *, embedded: bool) -> Response:
@@ -114,14 +134,14 @@ def _show(request: Request, services: Services, *, embedded: bool) -> Response:
     if wanted.get("rows"):
         worksheet = _like_own(library, worksheet, wanted)
         library = replace(library, worksheets={**library.worksheets, worksheet.key: worksheet})
-    asked = asked_sheet(request, services, worksheet, library).refused(problem)
-    slide = _Slide(worksheet, asked.variant, wanted) if asked.variant else None
+    requested = requested_sheet(request, services, worksheet, library).refused(problem)
+    slide = _Slide(worksheet, requested.variant, wanted) if requested.variant else None
     query = slide.query if slide else {"topic": worksheet.topic}
     if slide:
-        asked = asked.but(slide.problem, 200 if slide.is_known else 404)
+        requested = requested.but(slide.problem, 200 if slide.is_known else 404)
     address = ExhibitAddress("show_slide", query, embedded)
     exhibit = slide.exhibit if slide else None
-    common, status = exhibit_page(request, services, asked, exhibit, _("Slide it together"), address)
+    common, status = exhibit_page(request, services, requested, exhibit, _("Slide it together"), address)
     page = SlidePage(
         **vars(common),
         topics=_topics(library, worksheet.topic),
@@ -129,6 +149,7 @@ def _show(request: Request, services: Services, *, embedded: bool) -> Response:
         products=slide.choices if slide else (),
         back=slide.back if slide else "",
         take=_take_over(slide) if slide else None,
+        breaks=_break_form(slide) if slide else None,
     )
     return render_exhibit("exhibits/slide.html", page, status)
 
@@ -209,17 +230,22 @@ class _Slide:
         return products_of(self.variant.table, self.worksheet.tokens_are)
 
     @property
+    def is_broken(self) -> bool:
+        """Whether the lengths were typed on this page, to see what becomes of the product."""
+        return self.is_typed and "broken" in self.wanted
+
+    @property
     def is_known(self) -> bool:
         """Whether the topic has the product that the address names; True if it names none."""
-        asked = self.wanted.get("product", "")
-        return not asked or any(product.result == asked for product in self.products)
+        requested = self.wanted.get("product", "")
+        return not requested or any(product.result == requested for product in self.products)
 
     @cached_property
     def product(self) -> Product | None:
         """The product that the address names; without a name the scores, else the first; None if there is no such."""
         by_result = {product.result: product for product in self.products}
-        asked = self.wanted.get("product", "")
-        keys = [asked] if asked else [SLIDE_PRODUCT, *by_result]
+        requested = self.wanted.get("product", "")
+        keys = [requested] if requested else [SLIDE_PRODUCT, *by_result]
         return next((by_result[key] for key in keys if key in by_result), None)
 
     @cached_property
@@ -309,7 +335,7 @@ class _Slide:
             query = {"worksheet": self.worksheet.key}
         if self.product:
             query["product"] = self.product.result
-        passed_on = ("typed", "practice", "decoded", "activity", "number", "rows", "simplified")
+        passed_on = ("typed", "broken", "practice", "decoded", "activity", "number", "rows", "simplified")
         more = {name: self.wanted[name] for name in passed_on if name in self.wanted}
         return {**query, "model": self.variant.model.key, "tokens": str(self.variant.tokens), **more, **self.typed}
 
@@ -321,8 +347,8 @@ class _Slide:
 
     @property
     def back(self) -> str:
-        """The address of the student's sheet, of a class or of practice; "" unless the lengths were typed."""
-        if not self.is_typed:
+        """The address of the student's sheet, of a class or of practice; "" unless the lengths were typed there."""
+        if not self.is_typed or self.is_broken:
             return ""
         if self.class_sheet:
             return url_for("show_class_sheet", **self.class_sheet)
@@ -351,12 +377,12 @@ def _take_over(slide: _Slide) -> TakeOver | None:
     boxes = _result_boxes(slide)
     if not boxes or not boxes.keys() <= slide.variant.blanks_by_name.keys():
         return None
-    page = token_hex(8)  # as if a page of its own had changed these two boxes
+    tab = token_hex(8)  # as if another tab had edited these two boxes
     fields = {"worksheet": slide.worksheet.key, "model": slide.variant.model.key, "tokens": str(slide.variant.tokens)}
     fields |= {name: slide.wanted[name] for name in ("decoded", "practice") if name in slide.wanted}
     if slide.class_sheet:
         fields = {}
-    fields["stamps"] = " ".join(f"{box}:{page}:{number}" for number, box in enumerate(boxes, 1))
+    fields["edits"] = " ".join(f"{box}:{tab}:{number}" for number, box in enumerate(boxes, 1))
     fields |= boxes
     result = next(iter(boxes)).partition(".")[0]
     text = _("Put {shape} into the boxes of {result}")
@@ -365,12 +391,33 @@ def _take_over(slide: _Slide) -> TakeOver | None:
     return TakeOver(text.format(result=slide.variant.letters[result], shape=shape), address, fields)
 
 
+def _break_form(slide: _Slide) -> BreakForm | None:
+    """The form for other inner sides; None with lengths of a student's sheet, and unless all four sides have boxes."""
+    product, variant = slide.product, slide.variant
+    if product is None or slide.is_typed != slide.is_broken:
+        return None
+    boxes = {blank: box for box, blank in variant.blanks_by_name.items()}
+    if not boxes.keys() >= {*product.blanks}:
+        return None
+    texts = {boxes[blank]: slide.typed.get(boxes[blank], str(variant.answer(blank))) for blank in product.blanks}
+    _rows, *inner, _columns = product.blanks
+    sides = tuple(
+        InnerSide(boxes[blank], f"{variant.letters[blank.tensor]}: {variant.axis(blank)}", texts[boxes[blank]])
+        for blank in inner
+    )
+    fields = {name: text for name, text in slide.query.items() if name not in texts and name != "topic"}
+    outer = {box: text for box, text in texts.items() if box not in {side.box for side in sides}}
+    return BreakForm(sides, {**fields, "worksheet": slide.worksheet.key, "typed": "1", "broken": "1", **outer})
+
+
 def _result_boxes(slide: _Slide) -> dict[str, str]:
     """The texts for the boxes of the result, by name; empty if a side is unknown or the inner sides differ.
 
-    Also empty if lengths are not typed ones, and for one head of a matrix that holds several.
+    Also empty if lengths are not those of a sheet, and for one head of a matrix that holds several.
     """
     product, shapes, table = slide.product, slide.multiplied_shapes, slide.variant.table
+    if slide.is_broken:
+        return {}
     fits = slide.exhibit is not None and slide.exhibit.frames[-1].key != "bounce"
     if not (fits and slide.is_typed and product and shapes):
         return {}

@@ -20,6 +20,7 @@ from app.web.shared.forms import MAX_LINE, Pager, cut_page
 from app.web.shared.model_menu import ModelMenu, model_menu
 from app.web.shared.permissions import SignedIn
 from app.web.shared.services import Services, ServicesDep
+from app.web.shared.sheet_form import Drawing, draw_typed
 from app.web.shared.templating import render
 
 router = APIRouter(include_in_schema=False)
@@ -73,13 +74,26 @@ class MaterialLine:
 
 
 @dataclass(frozen=True)
+class MaterialTopic:
+    """The lines of one topic, or of exit tickets, and a drawing of the first sheet, filled in, unless it has none."""
+
+    name: str
+    lines: tuple[MaterialLine, ...]
+    drawing: Drawing | None = None
+
+
+@dataclass(frozen=True)
 class MaterialGroup:
-    """One part of the list: its key and name, the course it belongs to if any, and its lines on this page."""
+    """One part of the list: its key and name, the course it belongs to if any, and its lines on this page.
+
+    `topics` are the lines of the library again, by topic.
+    """
 
     key: str
     name: str
     lines: tuple[MaterialLine, ...]
     course: TaughtCourse | None = None
+    topics: tuple[MaterialTopic, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -112,7 +126,7 @@ def list_materials(request: Request, services: ServicesDep, teacher: SignedIn) -
     page = MaterialListPage(
         teacher,
         query,
-        _groups(shown, taught, is_whole=query == MaterialQuery() and pager.number <= 1),
+        _groups(services.library, shown, taught, is_whole=query == MaterialQuery() and pager.number <= 1),
         pager,
         {topic: services.library.wording.topics[topic].name for topic in TOPICS},
         dict(sorted(models.items(), key=lambda item: item[1].casefold())),
@@ -176,7 +190,7 @@ def _questions(count: int) -> str:
 
 
 def _groups(
-    lines: Iterable[MaterialLine], taught: Mapping[str, TaughtCourse], *, is_whole: bool
+    library: Library, lines: Iterable[MaterialLine], taught: Mapping[str, TaughtCourse], *, is_whole: bool
 ) -> tuple[MaterialGroup, ...]:
     """The lines in their groups, in order: mine, each course's, the library's.
 
@@ -187,7 +201,29 @@ def _groups(
     for line in lines:
         by_group[line.group].append(line)
     return tuple(
-        MaterialGroup(key, name, tuple(by_group[key]), taught.get(key))
+        MaterialGroup(
+            key,
+            name,
+            tuple(by_group[key]),
+            taught.get(key),
+            tuple(_topics(library, by_group[key])) if key == "library" else (),
+        )
         for key, name in names.items()
         if by_group[key] or (is_whole and key != "library" and not (key in taught and taught[key].course.archived_at))
     )
+
+
+def _topics(library: Library, lines: Iterable[MaterialLine]) -> Iterator[MaterialTopic]:
+    """The lines of the library by topic, in the order in which these come up; exit tickets have none."""
+    by_topic: dict[str, list[MaterialLine]] = {}
+    for line in lines:
+        by_topic.setdefault(line.topic, []).append(line)
+    for topic, its_lines in by_topic.items():
+        if not topic:
+            yield MaterialTopic(_("Exit tickets"), tuple(its_lines))
+            continue
+        sheet = library.variant(its_lines[0].key)
+        texts = {sheet.box(blank): sheet.notation.write(sheet.expression(blank)) for blank in sheet.blanks}
+        if sheet.worksheet.answers == "numbers":
+            texts = {box: str(number) for box, number in sheet.key.items()}
+        yield MaterialTopic(its_lines[0].topic_name, tuple(its_lines), draw_typed(sheet, texts, "root"))

@@ -14,16 +14,19 @@ from fastapi.responses import RedirectResponse
 
 from app.classes.materials import with_materials
 from app.exchange.toml_text import write_toml
+from app.handout.options import HandoutOptions, Paper
 from app.sheets.exit_tickets import Ticket
 from app.sheets.variant import Variant
 from app.store import AuditAction, Course, Material, MaterialVersion, Teacher
 from app.translation import gettext as _
+from app.web.handouts.handout_form import pdf_response
 from app.web.shared.cookies import SECRET_COOKIE, redirect_with_secret
 from app.web.shared.forms import FormDep, Pager, cut_page, whole_number
 from app.web.shared.permissions import (
     EditableCourses,
     EditableMaterial,
     MaterialAccess,
+    QueueClient,
     ReadableMaterial,
     RemovedMaterial,
     SharedMaterial,
@@ -32,6 +35,7 @@ from app.web.shared.permissions import (
 from app.web.shared.services import Services, ServicesDep, StoreDep
 from app.web.shared.sheet_view import QuestionView, RowView, question_views, row_views
 from app.web.shared.templating import render
+from app.web.shared.threads import in_threads
 from app.web.shared.urls import public_url, url_for
 
 router = APIRouter(include_in_schema=False)
@@ -159,6 +163,21 @@ def export_material(store: StoreDep, access: ReadableMaterial, version: str = ""
     name = f"{stem or access.material.key}{f'-{number}' if version else ''}.toml"
     headers = {"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": "no-store"}
     return Response(write_toml(saved.content), headers=headers, media_type="application/toml")
+
+
+@router.get("/worksheets/{material_id:int}/handout.pdf")
+@in_threads("print")
+def print_material(
+    request: Request, services: ServicesDep, access: ReadableMaterial, client: QueueClient, paper: Paper = "letter"
+) -> Response:
+    """Its newest version as PDF: two half-sheets on a page, and the key; 404 for a ticket, and for what is unusable."""
+    material = access.material
+    library = with_materials(services.library, {}, services.store, [material]).library
+    if material.key not in library.worksheets:
+        raise HTTPException(404)
+    options = HandoutOptions(material.key, paper=paper, key="with")
+    pdf = services.printer.render_small(library, options, "", client)
+    return pdf_response(pdf, material.title)
 
 
 @router.post("/worksheets/{material_id:int}/restore")

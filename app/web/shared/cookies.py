@@ -12,6 +12,7 @@ from starlette.types import Scope
 VISITOR_COOKIE = "attention_shapes"
 TEACHER_COOKIE = "attention_shapes_teacher"
 KNOWN_COOKIE = "attention_shapes_known"
+DEMONSTRATION_COOKIE = "attention_shapes_demonstration"  # that this browser looks at the public demonstration
 PRACTICE_COOKIE = "attention_shapes_practice"
 CLASS_COOKIE = "attention_shapes_class"  # that this browser has joined a class, for the header alone
 SECRET_COOKIE = "attention_shapes_secret"  # noqa: S105 - its name
@@ -52,6 +53,26 @@ _PARTS = {
 }
 
 
+# The first segments of the addresses that the public demonstration shows.
+_DEMONSTRATED = {"courses", "activities", "worksheets", "tickets"}
+
+
+def is_in_demonstration(request: Request) -> bool:
+    """Whether this browser looks at the public demonstration, which is open whenever practice is.
+
+    A browser in which a teacher has signed in never does.
+    """
+    cookies = request.cookies
+    if DEMONSTRATION_COOKIE not in cookies or TEACHER_COOKIE in cookies:
+        return False
+    return bool(request.app.state.services.settings.practice)
+
+
+def asks_for_demonstration(request: Request) -> bool:
+    """Whether this request is for one of the pages that the demonstration shows to such a browser."""
+    return request.url.path.split("/")[1] in _DEMONSTRATED and is_in_demonstration(request)
+
+
 @dataclass(frozen=True)
 class Asker:
     """Who asks for a page, as far as its header has to know: from address and cookies alone, without a query.
@@ -63,6 +84,7 @@ class Asker:
     is_teacher: bool = False
     is_student: bool = False
     may_practise: bool = True
+    is_in_demonstration: bool = False  # and so sees the header of a teacher
     is_arriving: bool = False  # from another site or a typed address, so that the typefaces may not be here yet
 
     @property
@@ -82,14 +104,17 @@ def note_request(scope: Scope) -> None:
 def who_asks() -> Asker:
     """Who asked for the page that is being rendered; outside a request, a visitor of the start page.
 
-    Somebody is a teacher if the request has a teacher's cookie, valid or not. Practice is open to teachers, and to
-    everybody if the settings say so. A request arrives from elsewhere if Sec-Fetch-Site is there and not "same-origin".
+    Somebody is a teacher if the request has a teacher's cookie, valid or not, or that of the demonstration. Practice is
+    open to teachers, and to everybody if the settings say so. A request arrives from elsewhere if Sec-Fetch-Site is
+    there and not "same-origin".
     """
     scope = _scope.get()
     if scope is None:
         return Asker()
     request = Request(scope)
-    is_teacher = TEACHER_COOKIE in request.cookies
+    demonstration = is_in_demonstration(request)
+    is_teacher = TEACHER_COOKIE in request.cookies or demonstration
     open_to_all = bool(request.app.state.services.settings.practice)
     is_arriving = request.headers.get("sec-fetch-site", "same-origin") != "same-origin"
-    return Asker(request.url.path, is_teacher, CLASS_COOKIE in request.cookies, open_to_all or is_teacher, is_arriving)
+    is_student = CLASS_COOKIE in request.cookies
+    return Asker(request.url.path, is_teacher, is_student, open_to_all or is_teacher, demonstration, is_arriving)

@@ -19,8 +19,8 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.routing import Match, Route
 
+from app.exchange.class_list import RosterError
 from app.exchange.hub import HubError
-from app.exchange.roster import RosterError
 from app.grading.grade import AnswersError
 from app.handout.handout_printer import PrinterBusyError
 from app.handout.options import HandoutError
@@ -34,6 +34,7 @@ from app.store.limits import Failure, failure_of, is_orphan
 from app.topics.requirements import TopicError
 from app.translation import gettext as _
 from app.translation import ngettext
+from app.web.shared.cookies import asks_for_demonstration, is_in_demonstration
 from app.web.shared.passwords import PasswordsBusyError
 from app.web.shared.permissions import NotSignedInError
 from app.web.shared.rate_limits import BudgetSpentError, TooManyGuessesError
@@ -159,8 +160,10 @@ def _wrong_method(request: Request) -> str:
 async def _not_signed_in(request: Request, error: Exception) -> Response:
     """Redirect a page view (GET, HEAD) to the sign-in form, and back to it afterwards with its query.
 
-    A form or an htmx request gets 401.
+    A form or an htmx request gets 401. A browser in the demonstration goes to its beginning: its day is over.
     """
+    if is_in_demonstration(request):
+        return RedirectResponse(url_for("show_demonstration"), 303)
     if request.method in ("GET", "HEAD") and not is_htmx(request):
         address = urlunsplit(("", "", request.url.path, request.url.query, ""))
         return RedirectResponse(url_for("show_sign_in", next=address), 303)
@@ -254,6 +257,7 @@ def problem_in_words(error: Mapping[str, Any]) -> str:
 async def _database_error(request: Request, error: Exception) -> Response:
     """503 with Retry-After while the database does not respond or cannot save; 404 if the parent of a new row is gone.
 
+    In the demonstration, where nothing can be saved, it is a 403 that says so.
     Every other error is a bug: it is raised again, becomes a 500, and is logged with its traceback. The failures that
     get a 503 are logged at most once in LOG_INTERVAL_S for each kind, and counted.
     """
@@ -262,6 +266,15 @@ async def _database_error(request: Request, error: Exception) -> Response:
     failure = failure_of(error)
     if failure is None:
         raise error
+    if failure is Failure.READ_ONLY and asks_for_demonstration(request):
+        return _error_response(
+            request,
+            403,
+            _(
+                "This is the public demonstration, in which nothing can be changed, stored or exported. With an "
+                "account of your own, it would be done now."
+            ),
+        )
     _log_failure(failure, error)
     count_failure("database")
     if failure in (Failure.FULL, Failure.READ_ONLY):

@@ -7,7 +7,7 @@ All are `async def`, because FastAPI runs those without a thread of its pool.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Annotated, Literal, cast
 
@@ -15,6 +15,7 @@ from anyio import CapacityLimiter
 from fastapi import Depends, Request
 
 from app.classes.closing import INTERVAL_S, Closing
+from app.classes.demonstration import Demonstration
 from app.classes.live_snapshot import LiveSnapshots
 from app.classes.regrade import Regrading
 from app.exchange.hub import MAX_FETCHES, delete_old_copies
@@ -30,6 +31,7 @@ from app.store import Store
 from app.store.housekeeping import delete_expired
 from app.store.limits import HealthCheck
 from app.translation import ENGLISH, language
+from app.web.shared.cookies import asks_for_demonstration
 from app.web.shared.passwords import MAX_HASHES_AT_ONCE, MAX_WAITING, Passwords
 from app.web.shared.rate_limits import RateLimits, StorageBudget
 
@@ -63,6 +65,8 @@ class Services:
     closing_interval_s: float = INTERVAL_S
     live_snapshots: LiveSnapshots = field(default_factory=LiveSnapshots)
     regrading: Regrading = field(default_factory=Regrading)
+    is_demonstration: bool = False  # the store is that of the public demonstration
+    _demonstrated: list[Services] = field(default_factory=list)
 
     @property
     def library(self) -> Library:
@@ -80,8 +84,30 @@ class Services:
         return Housekeeper(self.settings.data_dir / "turns", self.jobs.tidy, daily)
 
     @cached_property
+    def demonstration(self) -> Demonstration:
+        """The public demonstration of a course, with databases of its own."""
+        folder = self.settings.data_dir / "demonstration"
+        return Demonstration(folder, self.libraries[ENGLISH], self.tickets, self.store.now)
+
+    def demonstrated(self) -> Services | None:
+        """These services with the demonstration's database in place of the app's; None before that is made.
+
+        Whatever remembers something by the number of an activity begins anew, since its activities have numbers of
+        their own.
+        """
+        store = self.demonstration.current()
+        if store is None:
+            return None
+        if not self._demonstrated or self._demonstrated[0].store is not store:
+            jobs, live, regrading = self.jobs.over(store.jobs), LiveSnapshots(), Regrading()
+            self._demonstrated[:] = [
+                replace(self, store=store, jobs=jobs, live_snapshots=live, regrading=regrading, is_demonstration=True)
+            ]
+        return self._demonstrated[0]
+
+    @cached_property
     def closing(self) -> Closing:
-        """What takes in the drafts of activities that have ended."""
+        """What auto-submits the drafts of activities that have ended."""
         return Closing(self.libraries[ENGLISH], self.store, self.closing_interval_s)
 
     @cached_property
@@ -96,8 +122,12 @@ class Services:
 
 
 def services_of(request: Request) -> Services:
-    """The services of the app that serves this request, for code that FastAPI gives no dependencies to."""
-    return cast(Services, request.app.state.services)
+    """The services for this request: those of the app, or of the demonstration for whoever looks at that.
+
+    Code that FastAPI gives no dependencies to asks this.
+    """
+    services = cast(Services, request.app.state.services)
+    return (services.demonstrated() if asks_for_demonstration(request) else None) or services
 
 
 async def get_services(request: Request) -> Services:

@@ -127,10 +127,14 @@ NEW_FORM = FormState()
 
 @router.get("/courses/{course_id:int}/activities/new")
 def show_new_activity_form(services: ServicesDep, access: EditableCourse, worksheet: str = "") -> Response:
-    """The form with the default policies, and with `worksheet`, a key, chosen if the teacher may use it."""
+    """The form with the default policies.
+
+    With `worksheet`, a key, that worksheet is chosen and its title is the activity's, if the teacher may use it.
+    """
     texts = empty_texts(tuple(services.tickets), access.course.time_zone)
-    if worksheet in _materials(services, access).library.worksheets:
-        texts = replace(texts, worksheets=(WorksheetTexts(worksheet),))
+    if sheet := _materials(services, access).library.worksheets.get(worksheet):
+        fields = {**texts.fields, "title": sheet.title}
+        texts = replace(texts, fields=fields, worksheets=(WorksheetTexts(sheet.key),))
     return render("teacher/activity_form.html", _activity_form_page(services, access, None, texts))
 
 

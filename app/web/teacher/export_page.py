@@ -95,8 +95,8 @@ def export_file(services: ServicesDep, access: InstructorCourse, file_name: str,
         if not files.activities:
             raise HTTPException(404)
         prefix = f"{prefix}-{_file_prefix(files.activities[0].plan.title, files.activities[0].id)}"
-    content = _write_file(files, file_name)
     store.audit_log.record(access.teacher, AuditAction.COURSE_EXPORTED, course, file_name)
+    content = _write_file(files, file_name)
     headers = {
         "Content-Disposition": f'attachment; filename="{prefix}-{file_name}"',
         "Cache-Control": "no-store",
