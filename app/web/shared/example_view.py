@@ -77,6 +77,8 @@ def make_example_page(requested: ExampleRequest, form: FormReader | None = None)
     typed = box_texts(other, read_answers(form, other)) if form else {}
     report = grade(other, {**typed, **right}) if form else None
     notes = sheet_notes(other, {**typed, **right}, report, mismatch=True)
+    if report:  # only what was asked is marked
+        report = replace(report, marks={blank: m for blank, m in report.marks.items() if blank.tensor not in given})
     rows = row_views(other, {**typed, **right}, report, notes=notes, explains=True)
     works_out = len(told) == len(other.rows)
 
