@@ -88,7 +88,7 @@ def create_app(
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
-        """Take in drafts of activities that end, and tidy up; at the end, close all that has threads or processes."""
+        """Auto-submit drafts of activities that end, and tidy up; at the end, close what has threads or processes."""
         sys.setswitchinterval(SWITCH_INTERVAL_S)
         services.closing.start()
         services.housekeeper.start()

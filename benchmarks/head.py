@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from app.forward.devices import peak_bytes_since, start_memory_count
-from app.forward.memory import bytes_needed
+from app.forward.memory_needed import bytes_needed
 from app.forward.program import program
 from app.forward.run import execute
 from app.models.architecture import Architecture

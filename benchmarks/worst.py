@@ -14,8 +14,8 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
+from app.exchange.class_list import RosterError, read_roster
 from app.exchange.material_file import MaterialFileError, read_material_file
-from app.exchange.roster import RosterError, read_roster
 from app.exchange.toml_text import MAX_TOML_BYTES, TomlError, read_toml, write_toml
 from app.figures.sheet_figures import draw_figures
 from app.grading.grade import AnswersError, grade

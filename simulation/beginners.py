@@ -95,8 +95,8 @@ class Beginner:
         self.told.update(result.held)
 
     def practise(self, library: Library, sheets: int) -> Iterator[PracticeStep]:
-        """So many sheets in a row, as they are dealt from an empty record."""
-        record = PracticeRecord(self.seed)
+        """So many sheets in a row, as they are dealt once the first steps are done."""
+        record = PracticeRecord(self.seed, passed=("first-steps",))
         for _ in range(sheets):
             coming = next_sheet(library, record)
             result = sheet_result(coming.variant, self.fill(coming.variant))

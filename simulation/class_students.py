@@ -49,8 +49,8 @@ class ClassStudent:
         self.client = HttpClient(self.lesson.server.url)
         self.boxes = list(self.lesson.variant.blanks_by_name)
         self.answers = dict.fromkeys(self.boxes, "")
-        self.page = f"{self.number:016}"  # stands for the random id of a page
-        self._changed: dict[str, int] = {}  # the number of each change that was not acknowledged yet
+        self.tab = f"{self.number:016}"  # stands for the random id of a page
+        self._edits: dict[str, int] = {}  # the number of each edit that was not acknowledged yet
         self._chance = random.Random(self.number)  # noqa: S311 - so that it can be repeated
 
     @property
@@ -69,7 +69,7 @@ class ClassStudent:
     async def save(self) -> None:
         """Type into one more box, right two times in three, and save what has changed until it is acknowledged."""
         number = self._type()
-        changed = {box: self.answers[box] for box in self._changed}
+        changed = {box: self.answers[box] for box in self._edits}
         await self._send_until_taken("save", f"{self.lesson.sheet_path}/save", changed)
         self.acknowledged.append(number)
 
@@ -87,8 +87,8 @@ class ClassStudent:
         self.answers[box] = truth if self._chance.random() < 2 / 3 else str(self._chance.randrange(10_000))
         number = len(self.sent) + 1
         self.sent[number] = dict(self.answers)
-        self._changed[box] = number
-        self.form["stamps"] = " ".join(f"{each}:{self.page}:{last}" for each, last in self._changed.items())
+        self._edits[box] = number
+        self.form["edits"] = " ".join(f"{each}:{self.tab}:{last}" for each, last in self._edits.items())
         return number
 
     async def _send_until_taken(self, kind: str, path: str, answers: Mapping[str, str]) -> None:
@@ -97,7 +97,7 @@ class ClassStudent:
         while True:
             try:
                 if (await self._request(kind, "POST", path, form)).status == 200:
-                    self._changed.clear()
+                    self._edits.clear()
                     return
             except OSError:
                 pass
@@ -171,7 +171,7 @@ def find_losses(lesson: Lesson, students: Iterable[ClassStudent]) -> Iterator[st
             yield f"{simulated.name} is stored {len(stored_ids)} times"
             continue
         [student_id] = stored_ids
-        stored = drafts[student_id].pages.get(simulated.page, 0) if student_id in drafts else 0
+        stored = drafts[student_id].tab_versions.get(simulated.tab, 0) if student_id in drafts else 0
         lost = [number for number in simulated.acknowledged if number > stored]
         yield from (f"{simulated.name}: change {number} is lost" for number in lost)
         if stored and dict(drafts[student_id].answers) != simulated.sent.get(stored):

@@ -67,6 +67,8 @@ EVALUATING_MODULES = {"app.forward.run"}  # runs the program that it has written
 HTTP_FRAMEWORKS = {"fastapi", "starlette"}
 PAGES_WITHOUT_TEMPLATE = {
     "next_sheet_page": "leads to a sheet, which sheet_page shows",
+    "example_page": "shown as in a class, by shared/example.html",
+    "class_example_page": "shown as in practice, by shared/example.html",
     "sample_course_page": "leads to the course, which course_page shows",
     "demonstration_page": "leads to the course, which course_page shows",
 }

@@ -37,11 +37,12 @@ class Policies:
     `variants`: everybody has the same numbers, or each student their own. `feedback`: when marks are shown.
     `max_attempts`: on each sheet, 0 allows any number. `follow_share`: the score of a blank that is right given the
     student's own earlier answers. `run`: whether a head may be run before the first attempt, or only once the
-    marks of an attempt may be seen, since a run shows the answers. `exam`:
-    exam conditions, under which nothing on the sheet helps a student before the activity is closed. `late_minutes`: how
-    long after the closing time work is still accepted, marked as late. `names_listed`: whoever has the join code can
-    read the names on the roster that nobody has claimed. `take_in_drafts`: whether what is typed on a sheet when the
-    activity has ended becomes an attempt, handed in or not.
+    marks of an attempt may be seen, since a run shows the answers. `examples`: where students get hints, they can also
+    see a sheet like theirs with other numbers, worked out. `exam`: exam conditions, under which nothing on the sheet
+    helps a student before the activity is closed. `late_minutes`: how long after the closing time work is still
+    accepted, marked as late. `names_listed`: whoever has the join code can read the names on the roster that nobody has
+    claimed. `auto_submit`: whether what is typed on a sheet when the activity has ended becomes an attempt, handed
+    in or not.
     """
 
     variants: Variants = "same"
@@ -54,7 +55,8 @@ class Policies:
     names_listed: bool = False
     exam: bool = False
     late_minutes: Annotated[int, Field(ge=0, le=MAX_MINUTES)] = 0
-    take_in_drafts: bool = True
+    auto_submit: bool = True
+    examples: bool = True
 
     @classmethod
     def checked(cls, **values: Any) -> Policies:
@@ -128,7 +130,7 @@ class Activity:
 
     `extra_minutes` are those of the student it was read for, 0 where it was read for nobody; `longest_extra` is the
     most that anybody has. `answers_shown_at` is set once it was opened again after students could see the answers,
-    `drafts_taken_at` once it has ended and the drafts have been taken in.
+    `auto_submitted_at` once it has ended and the drafts have been auto-submitted.
     """
 
     id: int
@@ -139,7 +141,7 @@ class Activity:
     revision: int
     content: Content
     answers_shown_at: datetime | None = None
-    drafts_taken_at: datetime | None = None
+    auto_submitted_at: datetime | None = None
     longest_extra: int = 0  # minutes
     extra_minutes: int = 0
     is_archived: bool = False  # its course: then extra time and the late window are over
@@ -180,7 +182,7 @@ class Activity:
         if closes_at is None or at < closes_at:
             return "waiting" if opens_at and at < opens_at else "open"
         ended = self.ends_at is None or at >= self.ends_at
-        settled = self._drafts_are_taken(at) or not self.policies.take_in_drafts
+        settled = self._is_auto_submitted(at) or not self.policies.auto_submit
         return "closed" if ended and settled else "closing"
 
     def is_writable(self, at: datetime) -> bool:
@@ -188,7 +190,7 @@ class Activity:
         return self._is_open_for(timedelta(0), at)
 
     def accepts(self, at: datetime) -> bool:
-        """Whether work that arrives at that time is taken in: for GRACE longer than one can type."""
+        """Whether work that arrives at that time is accepted: for GRACE longer than one can type."""
         return self._is_open_for(GRACE, at)
 
     def is_late(self, at: datetime) -> bool:
@@ -200,15 +202,15 @@ class Activity:
         after_closing = self.closes_at is not None and at >= self.closes_at + GRACE
         return after_closing or (self.answers_shown_at is not None and at >= self.answers_shown_at)
 
-    def drafts_due(self, at: datetime) -> bool:
+    def auto_submit_due(self, at: datetime) -> bool:
         """Whether drafts are to be submitted at that time: SETTLING_TIME after the end, if that has not been done."""
-        if self.state == "draft" or self.ends_at is None or self._drafts_are_taken(at):
+        if self.state == "draft" or self.ends_at is None or self._is_auto_submitted(at):
             return False
         return at >= self.ends_at + SETTLING_TIME
 
-    def _drafts_are_taken(self, at: datetime) -> bool:
-        """Whether drafts have been taken in by that time; not by a clock that was ahead: they have changed since."""
-        return self.drafts_taken_at is not None and self.drafts_taken_at <= at
+    def _is_auto_submitted(self, at: datetime) -> bool:
+        """Whether drafts have been auto-submitted by that time; if a clock was ahead, they may have changed since."""
+        return self.auto_submitted_at is not None and self.auto_submitted_at <= at
 
     def seconds_left(self, at: datetime) -> int:
         """How long the activity is open for from that time on, rounded up; 0 without a closing time, or after it."""
@@ -226,8 +228,8 @@ class Activity:
         activity is open again, `answers_shown_at` is set: what they do from then on is late.
         """
         after = replace(self, **changes)
-        moved = (self.ends_at, self.policies.take_in_drafts) != (after.ends_at, after.policies.take_in_drafts)
-        after = replace(after, drafts_taken_at=None) if moved else after
+        moved = (self.ends_at, self.policies.auto_submit) != (after.ends_at, after.policies.auto_submit)
+        after = replace(after, auto_submitted_at=None) if moved else after
         return replace(after, answers_shown_at=self.answers_shown_at or at) if self.is_reopened_as(after, at) else after
 
     def close_pressed(self, at: datetime, minutes: int, last: UndoableClose | None) -> UndoableClose | None:
@@ -249,7 +251,7 @@ class Activity:
 
     def is_reopened_as(self, after: Activity, at: datetime) -> bool:
         """Whether students can see the answers at `at`, but no longer once the activity is `after`."""
-        return self.phase(at) == "closed" and not after.drafts_due(at) and after.phase(at) != "closed"
+        return self.phase(at) == "closed" and not after.auto_submit_due(at) and after.phase(at) != "closed"
 
     def _is_open_for(self, longer: timedelta, at: datetime) -> bool:
         """Whether the activity is open at `at`, or was until its late window ended less than `longer` ago."""

@@ -46,6 +46,11 @@ class Rules:
         return self.policies.hints and self.gives_help
 
     @property
+    def gives_examples(self) -> bool:
+        """Whether a sheet like this one may be seen worked out: where there are hints, and once answers are shown."""
+        return (self.policies.examples and self.gives_hints) or self.shows_answers
+
+    @property
     def shows_answers(self) -> bool:
         """Whether the right answers are shown, and the answers that count in place of those typed last."""
         return self.phase == "closed"

@@ -7,15 +7,15 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import NamedTuple
 
-MAX_PAGES = 30  # whose numbers a draft remembers: those that saved last
+MAX_TABS = 30  # of a browser, whose numbers a draft remembers: those that saved last
 
 Answers = Mapping[str, str]  # what is typed in each blank, {"queries.rows": "100"}, and written to each open question
 
 
-class Stamp(NamedTuple):
-    """Where and when a box was last changed: the id of the page, and that page's running number of the change."""
+class Edit(NamedTuple):
+    """The change of one box by one tab of a browser: the tab's id, and its running number of the edit."""
 
-    page: str
+    tab: str
     number: int
 
 
@@ -61,13 +61,13 @@ SheetKey = ClassSheetKey | PracticeSheetKey
 class Draft:
     """What is typed on a sheet, as it is stored; `version` counts the saves that changed it, `variant` never changes.
 
-    `pages` has the highest number that was taken from each page.
+    `tab_versions` has the highest number that was taken from each tab.
     """
 
     answers: Answers
     version: int
     variant: VariantSizes
-    pages: Mapping[str, int] = field(default_factory=dict)
+    tab_versions: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class UnfinishedWork:
     """A draft, and the attempts on the same sheet: how many there are, and the id and answers of the last one.
 
     The id is 0, and `last_answers` and `last_at` are None, before the first attempt. `handed_in_on_time`: the student
-    has handed one in, not late; none that was taken in at closing.
+    has handed one in, not late; none that was auto-submitted at closing.
     """
 
     draft: StudentDraft
@@ -136,7 +136,7 @@ class NewAttempt:
     client_id: str = ""
     handed_in: bool = False
     late: bool = False
-    taken_in: bool = False
+    auto_submitted: bool = False
 
     def stored(self, key: SheetKey, attempt_id: int, at: datetime) -> Attempt:
         """The attempt as it is stored under a key with that id at that time."""
@@ -151,7 +151,7 @@ class NewAttempt:
             handed_in=self.handed_in,
             created_at=at,
             marked_by=key.sheet_key,
-            taken_in=self.taken_in,
+            auto_submitted=self.auto_submitted,
             late=self.late,
         )
 
@@ -164,8 +164,8 @@ class Attempt:
     of the marks is stored.
 
     `marked_by` is the sheet key (`FrozenWorksheet.sheet_key`) of the worksheet definition that gave the stored marks:
-    the attempt's own `sheet_key` until a regrade marks it by a corrected definition. `taken_in`: it was a draft when
-    the activity closed. `late`: it was made in the late window, or after answers had been shown.
+    the attempt's own `sheet_key` until a regrade marks it by a corrected definition. `auto_submitted`: it was a draft
+    when the activity closed. `late`: it was made in the late window, or after answers had been shown.
     """
 
     id: int
@@ -184,7 +184,7 @@ class Attempt:
     handed_in: bool
     created_at: datetime
     marked_by: str
-    taken_in: bool = False
+    auto_submitted: bool = False
     late: bool = False
 
 
@@ -233,32 +233,32 @@ def _typed(answers: Answers) -> dict[str, str]:
 
 
 def merged_draft(
-    stored: Draft | None, answers: Answers, changed: Mapping[str, Stamp] | None, sizes: VariantSizes
+    stored: Draft | None, answers: Answers, edits: Mapping[str, Edit] | None, sizes: VariantSizes
 ) -> Draft | None:
-    """A stored draft with what a page sent merged into it, one version higher; None if that brings nothing new.
+    """A stored draft with what a tab sent merged into it, one version higher; None if that brings nothing new.
 
-    A box in `changed` gets its text from `answers`, unless a change of the same page with that number or a higher one
-    was merged already: then the request was sent twice, or overtaken on its way. Between two pages, the save that
-    arrives last wins. So a page has to send every change until it was told that it is stored. `changed` is None for a
-    form that was sent without script: then every text counts. Of pages, only the last MAX_PAGES are remembered. The
-    first draft of a sheet gets `sizes` as its variant, and empty boxes where nothing was changed.
+    A box in `edits` gets its text from `answers`, unless an edit of the same tab with that number or a higher one was
+    merged already: then the request was sent twice, or overtaken on its way. Between two tabs, the save that arrives
+    last wins. So a tab has to send every edit until it was told that it is stored. `edits` is None for a form that was
+    sent without script: then every text counts. Of tabs, only the last MAX_TABS are remembered. The first draft of a
+    sheet gets `sizes` as its variant, and empty boxes where nothing was edited.
 
     Example:
         stored = Draft({"keys.rows": "1", "keys.columns": "2"}, 4, sizes, {"tab1": 3})
-        changed = {"keys.rows": Stamp("tab1", 3), "keys.columns": Stamp("tab2", 1)}
-        merged_draft(stored, {"keys.rows": "9", "keys.columns": "9"}, changed, sizes)
+        edits = {"keys.rows": Edit("tab1", 3), "keys.columns": Edit("tab2", 1)}
+        merged_draft(stored, {"keys.rows": "9", "keys.columns": "9"}, edits, sizes)
             Draft({"keys.rows": "1", "keys.columns": "9"}, 5, sizes, {"tab1": 3, "tab2": 1})
     """
     before = stored or Draft(dict.fromkeys(answers, ""), 0, sizes)
-    if changed is None:
+    if edits is None:
         return replace(before, answers={**before.answers, **answers}, version=before.version + 1)
-    new = {box: stamp for box, stamp in changed.items() if stamp.number > before.pages.get(stamp.page, 0)}
+    new = {box: edit for box, edit in edits.items() if edit.number > before.tab_versions.get(edit.tab, 0)}
     if not new:
         return None
-    pages = dict(before.pages)
-    for page, number in new.values():
-        highest = max(number, pages.pop(page, 0))
-        pages[page] = highest  # at the end, after the pages that saved earlier
-    newest = dict(list(pages.items())[-MAX_PAGES:])
+    versions = dict(before.tab_versions)
+    for tab, number in new.values():
+        highest = max(number, versions.pop(tab, 0))
+        versions[tab] = highest  # at the end, after the tabs that saved earlier
+    newest = dict(list(versions.items())[-MAX_TABS:])
     texts = {**before.answers, **{box: answers[box] for box in new}}
-    return replace(before, answers=texts, version=before.version + 1, pages=newest)
+    return replace(before, answers=texts, version=before.version + 1, tab_versions=newest)

@@ -115,8 +115,9 @@ class ActivityForm(BaseModel):
     feedback: Feedback
     run: Running
     hints: Annotated[bool, BeforeValidator(_is_yes)]
+    examples: Annotated[bool, BeforeValidator(_is_yes)]
     exam: Annotated[bool, BeforeValidator(_is_yes)]
-    take_in_drafts: Annotated[bool, BeforeValidator(_is_yes)]
+    auto_submit: Annotated[bool, BeforeValidator(_is_yes)]
     ticket_anonymous: Annotated[bool, BeforeValidator(_is_yes)]
     names_listed: Annotated[bool, BeforeValidator(_is_yes)]
     ticket: str  # '' for none
@@ -178,12 +179,13 @@ class ActivityForm(BaseModel):
             max_attempts=self.max_attempts or 0,
             follow_share=self.follow_share / 100,
             hints=self.hints,
+            examples=self.examples,
             exam=self.exam,
             run=self.run,
             ticket_anonymous=self.ticket_anonymous,
             names_listed=self.names_listed,
             late_minutes=self.late_minutes or 0,
-            take_in_drafts=self.take_in_drafts,
+            auto_submit=self.auto_submit,
         )
         return Plan(self.title, self.day, policies, self.opens, self.closes)
 
@@ -268,8 +270,9 @@ def texts_of(plan: Plan, content: Content, time_zone: str) -> ActivityTexts:
         "max_attempts": str(policies.max_attempts or ""),
         "follow_share": f"{policies.follow_share * 100:.0f}",
         "hints": "yes" if policies.hints else "",
+        "examples": "yes" if policies.examples else "",
         "exam": "yes" if policies.exam else "",
-        "take_in_drafts": "yes" if policies.take_in_drafts else "",
+        "auto_submit": "yes" if policies.auto_submit else "",
         "ticket_anonymous": "yes" if policies.ticket_anonymous else "no",
         "names_listed": "yes" if policies.names_listed else "no",
         "ticket": content.ticket.key if content.ticket else "",

@@ -1,10 +1,9 @@
-"""What happens when an activity has ended: everything that is typed on a sheet is taken in as an attempt.
+"""What happens when an activity has ended: everything that is typed on a sheet is auto-submitted as an attempt.
 
-A draft is taken in if a box of it can be read or an open question is answered, the student has an attempt left, and it
-says something else than their last attempt; one that was typed late, only if they handed in nothing on time. It is
-graded as if it had been handed in. Every draft is taken in once,
-whichever process dies or does the same at the same time: one is known by the attempt that it follows, and the activity
-is marked as done at the end.
+A draft is auto-submitted if a box of it can be read or an open question is answered, the student has an attempt left,
+and it says something else than their last attempt; one that was typed late, only if they handed in nothing on time. It
+is graded as if it had been handed in. Every draft is auto-submitted once, whichever process dies or does the same at
+the same time: one is known by the attempt that it follows, and the activity is marked as done at the end.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ log = logging.getLogger("attention_shapes")
 
 
 class Closing:
-    """Takes in the drafts of activities that have ended, in a thread of its own; no request waits for it."""
+    """Auto-submits the drafts of activities that have ended, in a thread of its own; no request waits for it."""
 
     def __init__(self, library: Library, store: Store, interval_s: float = INTERVAL_S) -> None:
         self._library, self._store, self._interval_s = library, store, interval_s
@@ -65,7 +64,7 @@ class Closing:
 
     @property
     def unsettled(self) -> tuple[int, ...]:
-        """The ids of activities whose drafts could not be taken in, which is tried again."""
+        """The ids of activities whose drafts could not be auto-submitted, which is tried again."""
         return tuple(sorted(self._retry_at))
 
     def settle(self, activity: Activity) -> None:
@@ -73,7 +72,7 @@ class Closing:
 
         Returns at once while another thread of this process does this for any activity.
         """
-        if activity.drafts_due(self._store.now()) and self._turn.acquire(blocking=False):
+        if activity.auto_submit_due(self._store.now()) and self._turn.acquire(blocking=False):
             try:
                 self._auto_submit_all(activity)
             finally:
@@ -94,7 +93,7 @@ class Closing:
             except Exception:  # whatever is wrong with one activity must not keep the others from their marks
                 self._retry_at[activity_id] = time.monotonic() + RETRY_AFTER_S
                 count_failure("closing")
-                log.exception("the drafts of activity %s could not be taken in; trying again", activity_id)
+                log.exception("the drafts of activity %s could not be auto-submitted; trying again", activity_id)
 
     def _run(self) -> None:
         """Call `settle_all` every `interval_s` until `close`, whatever fails; a database outage is logged elsewhere."""
@@ -110,18 +109,18 @@ class Closing:
     def _auto_submit_all(self, activity: Activity) -> None:
         """Auto-submit the drafts of an activity, mark that as done, and mix its anonymous tickets.
 
-        Without `take_in_drafts` no draft is submitted. Students whose drafts changed while they were graded are graded
+        Without `auto_submit` no draft is submitted. Students whose drafts changed while they were graded are graded
         again, with their batch; if the thread is closed by then, or the activity was opened again, it stops there.
         """
         store = self._store
-        ids = store.classwork.students_with_drafts(activity.id) if activity.policies.take_in_drafts else ()
+        ids = store.classwork.students_with_drafts(activity.id) if activity.policies.auto_submit else ()
         for students in batches(ids, STUDENTS_AT_A_TIME):
             while not self._auto_submit(activity, students):
                 if self._stopped.is_set() or not self._is_due(activity):
                     return
         with store.transaction():
             if self._is_due(activity):
-                store.activities.note_drafts_taken(activity)
+                store.activities.note_auto_submitted(activity)
         if closed := store.activities.find(activity.id):
             store.exit_tickets.mix_closed(closed)
 
@@ -131,7 +130,7 @@ class Closing:
         Inside a transaction the activity stays locked, so that the answer holds until its end.
         """
         current = self._store.activities.locked(activity)
-        return current is not None and current.drafts_due(self._store.now())
+        return current is not None and current.auto_submit_due(self._store.now())
 
     def _auto_submit(self, activity: Activity, students: Sequence[int]) -> bool:
         """Auto-submit the drafts of these students; False if some changed while they were graded, or it is no longer
@@ -141,12 +140,12 @@ class Closing:
         """
         store = self._store
         before = store.classwork.unfinished_work(activity.id, students)
-        taken = list(_graded(self._library, store, activity, before.values()))
+        graded = list(_graded(self._library, store, activity, before.values()))
         with store.transaction():
             if not self._is_due(activity):
                 return False
             now = store.classwork.unfinished_work(activity.id, students)
-            store.classwork.add_attempts([(key, new) for work, key, new in taken if now.get(work.sheet) == work])
+            store.classwork.add_attempts([(key, new) for work, key, new in graded if now.get(work.sheet) == work])
         return now == before
 
 
@@ -177,12 +176,12 @@ def _graded(
 
 
 def _client_id(key: ClassSheetKey, work: UnfinishedWork) -> str:
-    """An id that is the same for the same sheet and last attempt, and no other: 'taken-in 17 4f9a…'.
+    """An id that is the same for the same sheet and last attempt, and no other: 'auto-submit 17 4f9a…'.
 
     So whoever submits the same draft again adds nothing.
     """
     sheet = f"{key.activity_id} {key.sheet_key}"
-    return f"taken-in {work.last_id} {hashlib.sha256(sheet.encode()).hexdigest()[:24]}"
+    return f"auto-submit {work.last_id} {hashlib.sha256(sheet.encode()).hexdigest()[:24]}"
 
 
 def _sheets_by_key(revisions: Mapping[int, Content]) -> dict[str, tuple[int, int, Content]]:

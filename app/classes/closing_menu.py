@@ -17,7 +17,7 @@ class ClosingMenu:
 
     phase: Phase
     working: int  # students who have typed on a sheet and not handed it in
-    takes_in: bool  # whether what they typed is taken in
+    auto_submits: bool  # whether what they typed is auto-submitted
     can_close: bool  # not where it closes within seconds anyway
     can_undo: bool
     closes_at: datetime | None
@@ -31,7 +31,7 @@ def closing_menu(store: Store, activity: Activity, now: datetime, working: int) 
     return ClosingMenu(
         phase=phase,
         working=working,
-        takes_in=activity.policies.take_in_drafts,
+        auto_submits=activity.policies.auto_submit,
         can_close=phase in ("open", "waiting") and not activity.is_about_to_close(now),
         can_undo=closes_at is not None and can_undo_close(store, activity),
         closes_at=closes_at,

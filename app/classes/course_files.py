@@ -16,7 +16,7 @@ from zoneinfo import ZoneInfo
 
 from app.classes.gradebook import GradebookColumn, counted_attempts, gradebook_columns, sheet_index, total_score
 from app.classes.student_sheet import best_scores
-from app.exchange.gradebook import PointsColumn, canvas_csv, moodle_csv, unique_titles
+from app.exchange.gradebook_csv import PointsColumn, canvas_csv, moodle_csv, unique_titles
 from app.exchange.spreadsheet import Cell, csv_lines
 from app.exchange.toml_text import write_toml
 from app.sheets.library import Library
@@ -36,8 +36,8 @@ from app.translation import gettext as _
 CsvRow = Sequence[Cell]
 # The header of each table; README.txt in the ZIP explains the columns.
 ATTEMPT_HEADER = (
-    "activity", "date", "worksheet", "student", "number", "attempt", "handed in", "taken in", "late", "counts", "time",
-    "model", "tokens",
+    "activity", "date", "worksheet", "student", "number", "attempt", "handed in", "auto-submitted", "late", "counts",
+    "time", "model", "tokens",
 )  # fmt: skip
 ANSWERS_HEADER = (*ATTEMPT_HEADER, "box", "answer", "mark")
 ATTEMPTS_HEADER = (*ATTEMPT_HEADER, "score", "out of", "misconceptions")
@@ -313,7 +313,7 @@ def _attempt_columns(
     plan, local = activity.plan, attempt.created_at.astimezone(zone)
     return (
         plan.title, plan.day.isoformat() if plan.day else "", title, student.name,
-        student.roster_key, number, attempt.handed_in, attempt.taken_in, attempt.late, counts,
+        student.roster_key, number, attempt.handed_in, attempt.auto_submitted, attempt.late, counts,
         f"{local:%Y-%m-%d %H:%M:%S}",
         attempt.variant.model, attempt.variant.tokens,
     )  # fmt: skip
@@ -385,8 +385,8 @@ For a spreadsheet (UTF-8, comma-separated; text that a spreadsheet would read as
                      empty); "follows" is wrong but consistent with an earlier error
   attempts.csv       one row per attempt: its score, and the keys of the misconceptions it shows
                      "counts" marks each student's last attempt on a worksheet, the one that counts, whatever version of
-                     the worksheet it was on; "taken in" a draft that was taken in at closing; "late" what was done
-                     after the closing time
+                     the worksheet it was on; "auto-submitted" a draft that was submitted when the activity closed;
+                     "late" what was done after the closing time
   written-answers.csv   one row per answer to a question that is not graded, in each attempt
   exit-tickets.csv   one row per answer; anonymous tickets without names and in random order, those of an open activity
                      only once ten students have handed in, the rest once it is closed; those that came after it was

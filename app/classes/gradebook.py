@@ -45,7 +45,7 @@ class GradebookColumn:
     sheets: tuple[SheetScores, ...] = ()
     earned: Mapping[int, float] = field(default_factory=dict)
     overrides: Mapping[int, GradeChange] = field(default_factory=dict)
-    taken_in: frozenset[int] = frozenset()  # students with an attempt that counts and was a draft taken in at closing
+    auto_submitted: frozenset[int] = frozenset()  # students with an attempt that counts and was auto-submitted
     late: frozenset[int] = frozenset()  # students with an attempt that counts and was late
     phase: Phase = "closed"
 
@@ -118,7 +118,7 @@ def _column(
         tuple(map(SheetScores, (item.title for item in activity.content.items), points, on_sheets)),
         earned,
         overrides,
-        frozenset(student_id for (student_id, _), attempt in last.items() if attempt.taken_in),
+        frozenset(student_id for (student_id, _), attempt in last.items() if attempt.auto_submitted),
         frozenset(student_id for (student_id, _), attempt in last.items() if attempt.late),
         "closed" if activity.is_archived else activity.phase(at),
     )

@@ -34,7 +34,7 @@ MAX_CACHED_ACTIVITIES = 100
 
 log = logging.getLogger("attention_shapes")
 
-Stage = Literal["nothing", "typing", "checked", "taken-in", "handed-in"]
+Stage = Literal["nothing", "typing", "checked", "auto-submitted", "handed-in"]
 
 
 @dataclass(frozen=True)
@@ -112,13 +112,13 @@ class SheetSnapshot:
 
     @property
     def working(self) -> int:
-        """How many students have begun, and have neither handed in nor been taken in at closing."""
-        return self.begun - self.handed_in - self.taken_in
+        """How many students have begun, and have neither handed in nor been auto-submitted at closing."""
+        return self.begun - self.handed_in - self.auto_submitted
 
     @property
-    def taken_in(self) -> int:
-        """How many students' drafts were taken in at closing, of those who handed nothing in."""
-        return sum(progress.stage == "taken-in" for progress in self.progress.values())
+    def auto_submitted(self) -> int:
+        """How many students' drafts were auto-submitted at closing, of those who handed nothing in."""
+        return sum(progress.stage == "auto-submitted" for progress in self.progress.values())
 
 
 @dataclass(frozen=True)
@@ -338,13 +338,13 @@ def _sheet_progress(
 ) -> LiveProgress:
     """One student's progress on one sheet, from the cache: of the last attempt, else of the draft, else nothing.
 
-    The stage is 'handed-in' if they handed in any attempt, else 'taken-in' if any was auto-submitted, else 'checked'.
+    The stage is 'handed-in' if they handed in any attempt, else 'auto-submitted' if any was, else 'checked'.
     """
     attempt = last.get(key)
     if attempt is None or attempt.id not in entry.attempts:
         return entry.drafts[key][1] if key in entry.drafts else LiveProgress()
     checked = entry.attempts[attempt.id]
-    stage: Stage = "handed-in" if attempt.handed_in else "taken-in" if attempt.taken_in else "checked"
+    stage: Stage = "handed-in" if attempt.handed_in else "auto-submitted" if attempt.auto_submitted else "checked"
     return LiveProgress(stage, checked.rows, checked.misconceptions)
 
 

@@ -49,7 +49,11 @@ def rules_in_words(activity: Activity) -> tuple[str, ...]:
     return (
         _(_MARKS[policies.feedback]),
         *([attempts.format(count=policies.max_attempts)] if policies.max_attempts else ()),
-        *([_("When the activity closes, what you have typed is taken in.")] if policies.take_in_drafts else ()),
+        *(
+            [_("When the activity closes, what you have typed is submitted automatically.")]
+            if policies.auto_submit
+            else ()
+        ),
         *([_("Exam conditions: no drawings, hints or runs until the activity closes.")] if policies.exam else ()),
     )
 

@@ -50,7 +50,7 @@ def add_sample_course(
         store.audit_log.record(actor or teacher, AuditAction.SAMPLE_COURSE_CREATED, course)
         closed = store.activities.add(course, closed_plan, freeze(library, SHEETS_YESTERDAY, ticket))
         store.activities.set_state(closed, "open")
-        store.activities.note_drafts_taken(closed)  # there are none but those that were handed in
+        store.activities.note_auto_submitted(closed)  # there are none but those that were handed in
         going_on = store.activities.add(course, open_plan, freeze(library, SHEETS_TODAY, ticket))
         store.activities.set_state(going_on, "open")
         students = (

@@ -17,9 +17,9 @@ from app.activities.work import (
     Answers,
     Attempt,
     Draft,
+    Edit,
     Graded,
     NewAttempt,
-    Stamp,
     UnfinishedWork,
     VariantSizes,
     WorkChangedError,
@@ -59,7 +59,7 @@ class SentSheet:
     """
 
     answers: Answers
-    edits: Mapping[str, Stamp] | None = None
+    edits: Mapping[str, Edit] | None = None
     request_id: str = ""
     rules_changed: bool = False
     asks_about_empty: bool = False
@@ -200,6 +200,14 @@ def can_hint(variant: Variant, work: WorkSoFar, rules: Rules) -> bool:
     return variant.worksheet.show_hints and rules.gives_hints and marks_visible(work, rules)
 
 
+def may_see_example(variant: Variant, rules: Rules) -> bool:
+    """Whether a sheet like this one may be seen worked out: as the rules say, on a worksheet that gives hints.
+
+    Once the answers are shown, on any.
+    """
+    return rules.shows_answers or (rules.gives_examples and variant.worksheet.show_hints)
+
+
 def marks_visible(work: WorkSoFar, rules: Rules) -> bool:
     """Whether the marks of the last attempt are shown now, and the boxes of this sheet are those it answered."""
     last = work.last
@@ -259,7 +267,7 @@ def auto_submit(variant: Variant, work: UnfinishedWork, rules: Rules) -> Outcome
     """
     answers, questions = work.draft.answers, [question_name(each.key) for each in variant.worksheet.questions]
     nothing = Outcome("nothing-to-submit", answers)
-    if not rules.policies.take_in_drafts or not work.has_news or rules.attempts_left(work.attempts) == 0:
+    if not rules.policies.auto_submit or not work.has_news or rules.attempts_left(work.attempts) == 0:
         return nothing
     if rules.is_late and work.handed_in_on_time:
         return nothing
@@ -267,7 +275,7 @@ def auto_submit(variant: Variant, work: UnfinishedWork, rules: Rules) -> Outcome
     if not (report.has_readable_answer or work.writes(questions)):
         return nothing
     attempt = graded_attempt(variant, answers, rules, report, work.draft.variant)
-    attempt = replace(attempt, handed_in=True, taken_in=True)
+    attempt = replace(attempt, handed_in=True, auto_submitted=True)
     return Outcome("auto-submitted", answers, attempt=attempt, report=report)
 
 

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from importlib import import_module
 
 from app import __version__
+from app.exchange.class_list import RosterError
 from app.exchange.hub import HubError
-from app.exchange.roster import RosterError
 from app.forward.lines import ForwardError
 from app.grading.grade import AnswersError
 from app.handout.options import HandoutError

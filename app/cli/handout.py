@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from app.exchange.roster import MAX_ROSTER_BYTES, read_names
+from app.exchange.class_list import MAX_ROSTER_BYTES, read_names
 from app.handout.document import handout_documents
 from app.handout.options import FIGURES, LAYOUTS, NO_BACK, PAPERS, HandoutOptions
 from app.handout.sheet_plan import ReportProgress, plan_sheets

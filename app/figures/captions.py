@@ -150,7 +150,7 @@ def mask_captions(shapes: TypedShapes) -> Iterator[str]:
     """
     if is_causal(shapes):
         yield "mask"
-    rows, (reach, chunk) = shapes.variant.tokens, shared_limits(shapes)
+    rows, (reach, chunk) = shapes.table["weights"].rows.size(shapes.variant.sizes), shared_limits(shapes)
     if min(reach or rows, chunk or rows) < rows:
         yield ("window" if is_causal(shapes) else "window-both-ways") if reach else "chunk"
     elif some_layers_hide_more(shapes, rows):
@@ -162,16 +162,17 @@ def mismatch_captions(shapes: TypedShapes, plan: FigurePlan) -> Iterator[Mismatc
 
     First come mismatches of sides, unless of a product that another figure draws as one; then heads and joined parts.
     """
+    letters = shapes.variant.typeset_letters
     others = [other for other in FIGURE_PLANS[shapes.table.key] if other is not plan and other.draws_products]
     drawn_elsewhere = {result for other in others for result in other.results if not plan.draws_products}
     for mismatch in shapes.mismatches_in(plan.results):
         if mismatch.added or mismatch.at not in drawn_elsewhere:
             sides = (mismatch.left, mismatch.right, *mismatch.parts)
-            yield MismatchCaption(_mismatch_caption(shapes, mismatch), _about(shapes, mismatch.at, sides))
+            yield MismatchCaption(_mismatch_caption(shapes, mismatch), _about(shapes, mismatch.at, sides), letters)
     for part in shapes.part_mismatches:
         if part.result in plan.results:
             sides = tuple(blank for blank, _ in part.sides)
-            yield MismatchCaption(_part_caption(shapes, part), _about(shapes, part.result, sides))
+            yield MismatchCaption(_part_caption(shapes, part), _about(shapes, part.result, sides), letters)
 
 
 def _about(shapes: TypedShapes, result: str, sides: Iterable[Blank]) -> tuple[str, ...]:

@@ -579,10 +579,12 @@ class MismatchCaption:
     """What does not fit in a figure: a sentence, and the boxes of the sheet it is about.
 
     about: the boxes that the compared lengths come from ('queries.columns'), then the tensor whose equation breaks.
+    letters: those that the sentence writes as mathematics.
     """
 
     sentence: str
     about: tuple[str, ...]
+    letters: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

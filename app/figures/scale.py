@@ -19,7 +19,7 @@ ScaleName = Literal["root", "true"]
 Size = tuple[float, float]  # width, height
 
 MAX_SIDE_PX = 200.0  # of the longest length on the sheet
-UNKNOWN_SIDE_PX = 42.0  # of a length not typed yet
+UNKNOWN_SIDE_PX = 34.0  # of a length not typed yet
 MIN_SIDE_PX = 7.0  # of any length, so that it can be seen next to its coloured edge
 MIN_SHORTENED_RATIO = 4  # from what multiple of everything else the longest length is drawn shortened
 MAX_FIGURE_PX = 520.0  # width of a figure, which is never shown smaller: the room next to a sheet on a laptop

@@ -5,7 +5,7 @@ Lengths are on one scale for the whole sheet, so that one symbol has one length 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from app.figures.captions import alt_text, captions, mismatch_captions
@@ -18,7 +18,7 @@ from app.figures.scale import MatrixSizes, Scale, ScaleName
 from app.figures.stripes import has_stripes, thickens
 from app.figures.typed_shapes import Answers, TypedShapes
 from app.sheets.variant import Variant
-from app.topics.registry import FIGURE_PLANS
+from app.topics.registry import FIGURE_PLANS, TOPICS
 from app.topics.topic import FigurePlan
 
 
@@ -34,8 +34,8 @@ def draw_figures(
     """The figures of a sheet, in order, drawn from `answers`: what was typed into its boxes, without empty ones.
 
     None on a worksheet that shows no drawing. Matrices come first, as mirror images on a sheet whose tokens are
-    columns, then bars of counts. `scale` draws sides in proportion to their lengths ("true") or to the square roots of
-    these ("root").
+    columns, then bars of counts; of a sheet in steps, until it is filled in, only the matrices of the step. `scale`
+    draws sides in proportion to their lengths ("true") or to the square roots of these ("root").
 
     Without `shows_mismatches`, and on a worksheet that shows none, lengths are drawn and not compared: neither with one
     another nor with what the sheet's text states. Unless `names_sizes`, nothing says by name or colour which of the
@@ -43,6 +43,9 @@ def draw_figures(
     but those about the scale: the others answer boxes of some sheets, so they come after the first check.
     """
     sheet, plans = variant.worksheet, _plans(variant)
+    if TOPICS[sheet.topic].in_steps:
+        plans = (*_reached(variant, answers, plans),)
+        plans = plans if all(blank in answers for blank in variant.blanks) else plans[-1:]
     if not sheet.show_drawing:
         return ()
     bars = draw_counts(variant, answers, shows_mismatches=shows_mismatches and sheet.show_mismatches)
@@ -94,6 +97,21 @@ def _plans(variant: Variant) -> tuple[FigurePlan, ...]:
         return bool(asked & (given if plan.left == "input" else given | set(plan.results)))
 
     return tuple(plan for plan in plans if plan.layout != "decks" or is_asked(plan))
+
+
+def _reached(variant: Variant, answers: Answers, plans: Iterable[FigurePlan]) -> Iterator[FigurePlan]:
+    """Yield the figures of a sheet in steps as far as it is filled in, up to the first row with an empty box.
+
+    A figure has those of its results that are asked for by then, and the operands that these are made from.
+    """
+    rows = variant.problem.rows
+    is_open = (not all(blank in answers for blank in row.blanks) for row in variant.rows)
+    reached = {*rows[: next((at for at, each in enumerate(is_open) if each), len(rows)) + 1]}
+    for plan in plans:
+        made = [variant.table[key].made_by for key in reached.intersection(plan.results)]
+        needed = reached.union(*(operation.operands for operation in made if operation))
+        if made:
+            yield replace(plan, results=tuple(key for key in plan.results if key in needed))
 
 
 def _lay_out(shapes: TypedShapes, plans: tuple[FigurePlan, ...], scale: Scale, *, explains: bool) -> tuple[Figure, ...]:

@@ -65,7 +65,10 @@ class _Stripes:
     plan: FigurePlan
 
     def sketch(self) -> Sketch:
-        """Draw the input, then each projection right of the one before, with arcs and the bands of the lane behind."""
+        """Draw the input, then each projection right of the one before, with arcs and the bands of the lane behind.
+
+        The input and the first projection are looked at together, and so are the others.
+        """
         pen, left = self.pen, self.plan.left
         rect = Rect(0.0, 0.0, self._px(self._columns(left)), self._px(self._rows(left)))
         source = pen.empty_box(left, rect, products=" ".join((left, *self.plan.results)))
@@ -79,8 +82,10 @@ class _Stripes:
             parts[key] = part = part.moved(max(right + NEXT_PX, right + NEXT_PX / 2 - reach), 0.0)
             sketch += part + Sketch(arcs=(self._arc(source, part.boxes[0], key),))
             right = pen.right_end(part)
-        frames = {key: view_of(self._frame(part), is_mirrored=pen.is_mirrored) for key, part in parts.items()}
-        frames[left] = pen.extent(sketch)
+        first, *others = parts.values()
+        groups = (Sketch(boxes=(source,), edges=(columns, rows)) + first, sum(others, Sketch()))
+        views = [view_of(self._frame(each), is_mirrored=pen.is_mirrored) for each in groups]
+        frames = {key: views[key not in (left, self.plan.results[0])] for key in (left, *parts)}
         lane = [source.rect] + [part.boxes[1].rect for key, part in parts.items() if self._rows(key) is not None]
         bands = [Rect(r.x - LANE_PX, r.y - LANE_PX, r.width + 2 * LANE_PX, r.height + 2 * LANE_PX) for r in lane]
         states = sketch.states(pen.working, pen.shapes.is_complete)
@@ -187,7 +192,7 @@ class _Stripes:
         stripe = width / heads
         at = self._heads("queries") // 3 * heads // self._heads("queries")
         part = box.rect if self._is_all(key) else Rect(x + at * stripe, y, stripe, height)
-        lines = range(1, heads) if stripe >= MIN_STRIPE_PX and height > 2 * LEAST_PX else ()
+        lines = range(1, heads) if stripe >= MIN_STRIPE_PX and height > 5 * LEAST_PX else ()
         rules = tuple(((x + n * stripe, y), (x + n * stripe, y + height)) for n in lines)
         return fast_replace(box, letter="", part=part, rules=rules, hatched=False)
 
@@ -199,6 +204,6 @@ class _Stripes:
         return Arc(start, Point(above.rect.x - ABOVE_PX, above.rect.y), True, False, is_open, key)
 
     def _frame(self, part: Sketch) -> Iterator[Rect]:
-        """Yield everything of a projection, for the part of the figure to look at."""
+        """Yield everything drawn and written of some projections, for the part of the figure to look at."""
         yield from (box.rect for box in part.boxes)
         yield from (self.pen.label_box(edge) for edge in part.edges if edge.text_height)

@@ -17,24 +17,27 @@ from app.figures.geometry import Polygon, Rect
 _ESCAPED = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&#34;", "'": "&#39;"})
 
 
-def figure_svg(figure: Figure) -> str:
-    """The matrices of a figure with all their labels, as one SVG element; its captions are not part of it."""
-    return "".join(_elements(figure))
+def figure_svg(figure: Figure, inside: str = "") -> str:
+    """The matrices of a figure with all their labels, as one SVG element; its captions are not part of it.
+
+    `inside` is markup that is drawn last, such as a box to type into; with it, the element is a group and no image.
+    """
+    return "".join(_elements(figure, inside))
 
 
-def _elements(figure: Figure) -> Iterator[str]:
+def _elements(figure: Figure, inside: str) -> Iterator[str]:
     """Yield the whole <svg> element as markup: opening tag with the alt text, the layers bottom to top, closing tag.
 
     The layers are: lanes of a flow, arcs, pulled bands, boxes, outlines, signs, edges, brackets, axis labels of a flow,
-    and last the breaks in boxes that are too long to draw.
+    then the breaks in boxes that are too long to draw, and last what else is `inside`.
     """
     x, y, width, height = (f"{number:.1f}" for number in figure.frame)
     flow = figure.flow
-    states = flow.states if flow else {}
+    states, role = flow.states if flow else {}, "group" if inside else "img"
     frames = f' class="flow" data-frames="{escaped(json.dumps(flow.frames, sort_keys=True))}"' if flow else ""
     yield (
-        f'<svg viewBox="{x} {y} {width} {height}" width="{width}" height="{height}" role="img"{frames} '
-        f'aria-label="{escaped(figure.alt_text)}">'
+        f'<svg viewBox="{x} {y} {width} {height}" width="{width}" height="{height}" '
+        f'role="{role}"{frames} aria-label="{escaped(figure.alt_text)}">'
     )
     if flow:
         yield from (f'<rect class="lane" {_at(lane)} rx="4"/>' for lane in flow.lanes)
@@ -52,7 +55,7 @@ def _elements(figure: Figure) -> Iterator[str]:
     if flow:
         yield from (_axis(products, axis) for products, axis in flow.axis_labels)
     yield from (f'<path class="break" d="{_areas(box.gaps)}"/>' for box in figure.boxes if box.gaps)
-    yield "</svg>"
+    yield f"{inside}</svg>"
 
 
 def escaped(text: str) -> str:

@@ -18,7 +18,8 @@ from app.sheets.reading import Answer
 from app.sheets.variant import Variant
 from app.topics.registry import DRAWN_WITH
 
-_INPUTS = ("input", "encoded", "embedded")  # what the description tells the tokens and the dimension of
+# What the description, or the question of a step, tells the tokens and the dimension of.
+_INPUTS = ("input", "encoded", "embedded", "token", "all_inputs")
 Answers = Mapping[Blank, int | Answer]  # what was typed; a number alone where nothing was typed, as for the key
 
 

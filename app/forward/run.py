@@ -25,7 +25,7 @@ from app.forward.devices import (
     warm_up,
 )
 from app.forward.lines import ForwardError, ProgramLine
-from app.forward.memory import bytes_needed
+from app.forward.memory_needed import bytes_needed
 from app.forward.program import (
     architecture_of,
     is_layer,

@@ -28,20 +28,21 @@ def is_right(variant: Variant, blank: Blank, typed: Answer) -> bool:
     return variant.reader.is_equivalent(typed, variant.expression(blank))
 
 
-NearMiss = Literal["close", "close-or-rounded", "binary", "prefix"]
+NearMiss = Literal["close", "close-or-rounded", "binary", "prefix", "coincidence"]
 
 
 def near_miss(variant: Variant, blank: Blank, typed: Answer, text: str) -> NearMiss | None:
-    """How a wrong number just misses its key, or may have been misread; None otherwise, and on sheets in letters.
+    """How a wrong answer just misses its key, or may have been misread; None otherwise.
 
-    `text` is what was typed, `typed` what that was read as. Tried in this order:
+    `text` is what was typed, `typed` what that was read as. On a sheet in letters, a formula that comes to the right
+    number in this model is a "coincidence". Of a number, tried in this order:
     - "binary": in a box of bytes, right if the decimal prefix were the binary one (25 MB for 25 MiB).
     - "close" or, in a box of bytes or operations, "close-or-rounded": a count with no tolerance, typed with two or more
       significant digits and at least one trailing zero, less than one unit of its last significant digit from the key.
     - "prefix": any other wrong number that ends in a decimal prefix: 4k was read as 4000, but may have meant 4096.
     """
     if typed.meaning is not None:
-        return None
+        return "coincidence" if typed.value == variant.answer(blank) else None
     key, unit, prefix = variant.answer(blank), variant.reader.unit(blank), decimal_prefix(text)
     if prefix and unit == "bytes":
         factor = Fraction(PREFIXES[f"{prefix.upper()}i"], PREFIXES[prefix])

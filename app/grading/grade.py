@@ -189,7 +189,8 @@ def _losses(variant: Variant, mistakes: Iterable[Mistake]) -> Iterator[str]:
             yield variant.wording.say(
                 "losses",
                 ("misconception" if name else "mistake") + ("-one" if count == 1 else ""),
-                name=name, row=variant.row_name(mistake.costs.tensor), count=count, credit=_credit(variant),
+                name=name, row=variant.row_name(mistake.costs.tensor), count=count,
+                credit="" if variant.worksheet.follow_share == 1 else f" ({_credit(variant)})",
             )  # fmt: skip
 
 
@@ -235,7 +236,7 @@ def _mark(variant: Variant, blank: Blank, text: str, typed: Answer | Unreadable 
 def _message(variant: Variant, blank: Blank, text: str, typed: Answer) -> str:
     """The message about a wrong number: how it just misses the right one, or else the nudge of its box.
 
-    The "prefix" near miss, such as 4k, has both: how it was read, then the nudge.
+    Two near misses have both: 4k, how it was read, and a formula that happens to come to the right number.
     """
     missed = near_miss(variant, blank, typed, text)
     if missed is None:
@@ -245,7 +246,7 @@ def _message(variant: Variant, blank: Blank, text: str, typed: Answer) -> str:
         "near-misses", missed, text=text.strip(), number=format_number(typed.value), decimal=f"{prefix}B",
         binary=f"{prefix.upper()}iB",
     )  # fmt: skip
-    return f"{message} {variant.text.nudge(blank)}" if missed == "prefix" else message
+    return f"{message} {variant.text.nudge(blank)}" if missed in ("prefix", "coincidence") else message
 
 
 def _follow_through_mark(variant: Variant, wrong: Mark, repeats: Blank | None) -> Mark:
@@ -253,7 +254,7 @@ def _follow_through_mark(variant: Variant, wrong: Mark, repeats: Blank | None) -
 
     `repeats` is the blank that the same mistake costs; None if the box follows from the student's other answers.
     """
-    key, row = ("repeats", variant.row_name(repeats.tensor)) if repeats else ("follows", "")
+    key, row = "repeats" if repeats else "follows", variant.row_name(repeats.tensor) if repeats else ""
     message = variant.wording.say("marks", key, row=row, credit=_credit(variant))
     return replace(wrong, kind="follows", message=message, repeats=repeats)
 

@@ -165,21 +165,12 @@ def find_mistakes(
     wrong = {b: values[b] for b in problem.blanks if b in values and values[b] != problem.answers[b]}
     if not wrong:
         return ()
+    if len(wrong) == 1:
+        return (Mistake(*wrong),)
     sheet = _Sheet(problem, values, wrong, within_rounding)
-    named = frozenset((diagnosis.key, *diagnosis.also)) if diagnosis else frozenset()
-    most = -(-len(values) // BOXES_PER_MISTAKE)
-
-    def rank(causes: _Causes) -> tuple[int, int, bool, int]:
-        lost = sum(points.get(mistake.costs.tensor, 1) for mistake in sheet.mistakes(causes, points)) if points else 0
-        return lost, causes.number, causes.misconceptions != named, len(causes.held)
-
-    best: _Causes | None = None
-    for held in sheet.held_at_once() if len(set(values.values())) > 1 else ():
-        causes = sheet.causes(held, best.number if best and not points else most)
-        if causes and (best is None or rank(causes) < rank(best)):
-            best = causes
+    best = sheet.best_causes((diagnosis.key, *diagnosis.also) if diagnosis else (), points)
     mistakes = sheet.mistakes(best or sheet.each_box_alone(), points)
-    if best is None or best.misconceptions != named:
+    if not (best and diagnosis and best.misconceptions == {diagnosis.key, *diagnosis.also}):
         mistakes = [replace(mistake, misconception="") for mistake in mistakes]
     return tuple(sorted(mistakes, key=lambda mistake: problem.blanks.index(mistake.costs)))
 
@@ -218,13 +209,38 @@ class _Sheet:
     wrong: Values
     within_rounding: WithinRounding
 
-    def held_at_once(self) -> Iterator[tuple[Expectation, ...]]:
-        """The misconceptions that may be held: none, one that explains two boxes or more, or two of these.
+    def best_causes(self, diagnosed: Sequence[str], points: Mapping[str, int]) -> _Causes | None:
+        """The causes that cost least; None if they are more than a fifth of the typed boxes, or all boxes are alike.
+
+        Of causes that cost as much, the `diagnosed` misconceptions, then fewer misconceptions.
+        """
+        best: _Causes | None = None
+        most = -(-len(self.values) // BOXES_PER_MISTAKE) if len(set(self.values.values())) > 1 else 0
+        for held in self.held_at_once(diagnosed):
+            if len(held) > most:
+                continue
+            causes = self.causes(held, most)
+            if causes and not points:
+                best, most = causes, causes.number - 1
+            elif causes and (best is None or self.lost(causes, points) < self.lost(best, points)):
+                best = causes
+            if most == 0:
+                break
+        return best
+
+    def lost(self, causes: _Causes, points: Mapping[str, int]) -> int:
+        """The points of the boxes that the causes cost."""
+        return sum(points.get(mistake.costs.tensor, 1) for mistake in self.mistakes(causes, points))
+
+    def held_at_once(self, diagnosed: Sequence[str]) -> Iterator[tuple[Expectation, ...]]:
+        """The misconceptions that may be held: the `diagnosed` ones, then none, then one, then two.
 
         With one that transposes, the other one may also explain numbers that are put back where they were meant.
         """
-        yield ()
         candidates = self._candidates(self.values)
+        if diagnosed:
+            yield from product(*([each for each in candidates if each.misconception == key] for key in diagnosed))
+        yield ()
         yield from ((expectation,) for expectation in candidates)
         yield from combinations(candidates, 2)
         for transposing in (expectation for expectation in candidates if expectation.transposed):
@@ -260,10 +276,11 @@ class _Sheet:
                 quantity = blank if blank in silent else self.quantity(meant)
                 boxes.setdefault((quantity, number), []).append(blank)
         given = [_Given(*each, tuple(blanks)) for each, blanks in boxes.items()]
-        expected = [given for each in held for given in self.expected_by(each, ("count",))]
         certain = sum(each.quantity not in _results(self.problem) for each in given)
         if len(held) + certain > most:
             return None
+        has_totals = not _results(self.problem).isdisjoint(each.quantity for each in given)
+        expected = [number for each in held for number in self.expected_by(each, ("count",))] if has_totals else []
         causes = _Causes(held, self.fewest(given, expected, silent, most))
         return causes if causes.number <= most else None
 
@@ -305,7 +322,8 @@ class _Sheet:
     def silent(self, transposing: Expectation | None, held: Iterable[Expectation]) -> Set[Blank]:
         """The wrong blanks whose number earns nothing by following."""
         sure = {number for blank, number in self.values.items() if blank not in self.wrong}
-        sure.update(given.number for each in held for given in self.expected_by(each))
+        if len(sure) < len(("one", "another")):  # else every number has another one beside it
+            sure.update(given.number for each in held for given in self.expected_by(each))
         quantities = {b: self.quantity(_meant(b, transposing) if transposing else b) for b in self.wrong}
         places = defaultdict[int, list[Quantity]](list)
         for blank, number in self.wrong.items():

@@ -10,6 +10,7 @@ from app.misconceptions.predictions import expectations
 from app.shapes.table import Blank, Count
 from app.sheets.formulas import formula_pieces
 from app.sheets.reasons import row_reason
+from app.sheets.steps import step_of
 from app.sheets.variant import Row, Variant
 
 MAX_WRONG_SHAPES = 6  # of one row, so that a key fits on a page; the most telling come first
@@ -62,7 +63,9 @@ def _filled_box(variant: Variant, blank: Blank) -> dict[str, Any]:
 
 def _reason(variant: Variant, row: Row) -> list[Piece]:
     letters = frozenset({*variant.letters.values(), *variant.reader.written_symbols}) - {"A", "a"}  # articles
-    return SymbolSplitter(variant.worksheet.notation).sentence(" ".join(row_reason(variant, row.key)), letters)
+    step = step_of(variant, row.key)
+    sentences = (step.why, step.reason) if step else row_reason(variant, row.key)
+    return SymbolSplitter(variant.worksheet.notation).sentence(" ".join(sentences), letters)
 
 
 def _wrong_shapes(variant: Variant, row: Row) -> list[dict[str, str]]:

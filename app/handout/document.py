@@ -33,6 +33,7 @@ from app.sheets.authoring.markdown import (
     read_markdown,
 )
 from app.sheets.exit_tickets import SCALE_POINTS, Ticket, picking_rule
+from app.sheets.steps import step_of
 from app.sheets.variant import Row, Variant
 from app.translation import gettext as _
 from app.translation import language
@@ -238,7 +239,7 @@ def _variant(variant: Variant, options: HandoutOptions, base_url: str) -> TypstD
         "own-assumptions": [[*map(_block, item)] for item in markdown_items(variant.worksheet.own_assumptions)],
         "own-footnote": _markdown(variant.worksheet.footnote),
         "fields": variant.fields,
-        **_rows(variant, splitter),
+        **_rows(variant, splitter, asks=True),
         "figures": [
             _figure(figure, splitter, has_labels=options.figures == "blank")
             for figure in _drawn_figures(variant, {}, options)
@@ -286,26 +287,32 @@ def _formula_piece(node: FormulaNode) -> TypstData:
 def _drawn_figures(variant: Variant, answers: Answers, options: HandoutOptions) -> tuple[Figure, ...]:
     """The drawings of these answers; none if `options.figures` is "none".
 
-    Left out are bars of counts, which would say nothing without numbers, and, of decks of cards, the products with a
-    large parameter, each of which would take a whole page.
+    Left out are bars of counts, which would say nothing without numbers, the stripes of a layer, and, of decks of
+    cards, the products with a large parameter, each of which would take a whole page.
     """
     if options.figures == "none":
         return ()
     figures = (figure for figure in draw_figures(variant, answers) if figure.has_scale)
-    return tuple(figure for figure in figures if figure.key not in ("deck-projection", "deck-output"))
+    return tuple(figure for figure in figures if figure.key not in ("stripes", "deck-projection", "deck-output"))
 
 
-def _rows(variant: Variant, splitter: SymbolSplitter) -> TypstData:
-    """The rows of the table, and the width in em of the widest letter, which aligns the names."""
-    rows = [_row(variant, row, splitter) for row in variant.rows]
+def _rows(variant: Variant, splitter: SymbolSplitter, *, asks: bool = False) -> TypstData:
+    """The rows of the table, and the width in em of the widest letter, which aligns the names.
+
+    If it `asks`, the rows of a sheet in steps have their questions in place of their names.
+    """
+    rows = [_row(variant, row, splitter, asks=asks) for row in variant.rows]
     return {"rows": rows, "letter-width": max((_width_in_em(row["letter"]) for row in rows), default=0)}
 
 
-def _row(variant: Variant, row: Row, splitter: SymbolSplitter) -> TypstData:
+def _row(variant: Variant, row: Row, splitter: SymbolSplitter, *, asks: bool) -> TypstData:
     """One row of the table to fill in: letter, name, note, points, columns in which it has boxes, and signs."""
-    names = {"name": _with_breaks(row.name), "note": row.note, "points": row.points_in_words}
+    names: TypstData = {"name": _with_breaks(row.name), "note": row.note}
+    if asks and (step := step_of(variant, row.key)):
+        symbols = frozenset({*variant.letters.values(), *variant.reader.written_symbols}) - {"A", "a"}  # the articles
+        names = {"name": splitter.sentence(step.question, symbols), "note": ""}
     boxes = {"fields": list(map(variant.column_of, row.blanks)), "signs": variant.signs(row)}
-    return {"letter": splitter.expression(row.letter), **names, **boxes}
+    return {"letter": splitter.expression(row.letter), **names, "points": row.points_in_words, **boxes}
 
 
 def _task(variant: Variant, splitter: SymbolSplitter) -> list[Piece]:

@@ -33,14 +33,14 @@ class SymbolSplitter:
         return [self.symbol(piece) if _SYMBOL.fullmatch(piece) else piece for piece in _SYMBOL.split(text) if piece]
 
     def sentence(self, text: str, symbols: frozenset[str]) -> list[Piece]:
-        """Split a sentence: only the words in `symbols` are symbols."""
-        return [self.symbol(piece) if piece in symbols else piece for piece in _WORD.findall(text)]
+        """Split a sentence: only the words in `symbols` are symbols, also with a ᵀ."""
+        return [self.symbol(piece) if piece.removesuffix("ᵀ") in symbols else piece for piece in _WORD.findall(text)]
 
     def symbol(self, text: str) -> Piece:
         """One symbol: "d_h" as d with the subscript h, ' as a prime; a name from code in the notation "framework"."""
         if self.notation == "framework":
             return {"code": text}
-        base, _, below = text.partition("_")
+        base, _, below = text.partition("_")  # Kᵀ has its ᵀ in the base
         return {"base": base.replace("'", "′"), "below": below}
 
 
@@ -63,12 +63,14 @@ def write_working(variant: Variant, dim: Expression, formula: tuple[FormulaPiece
 def _in_numbers(variant: Variant, dim: Expression) -> str:
     """The dim with its sizes as numbers, such as "32 · 128 + 1".
 
-    Two cases differ: a single symbol becomes "4,096/32 = 128" if it is a head dimension that is d/H, else "", and the
-    number 1 becomes "".
+    Two cases differ: a single symbol becomes "4,096/32 = 128" if it is a head dimension that is d/H, else "", and a
+    number without symbols becomes "".
     """
+    if not dim.symbols:
+        return ""
     [*terms] = dim.terms
     if len(terms) == 1 and terms[0].factor == 1 and len(terms[0].symbols) < 2 and not terms[0].divisors:
-        return _head_width_as_quotient(variant, terms[0].symbols[0]) if terms[0].symbols else ""
+        return _head_width_as_quotient(variant, terms[0].symbols[0])
 
     def numbers(symbols: tuple[str, ...]) -> list[str]:
         return [format_number(variant.sizes[symbol]) for symbol in symbols]

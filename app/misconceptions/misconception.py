@@ -14,7 +14,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import cached_property
+from math import isqrt
 
 from app.algebra.expression import Expression, ExpressionError, Formula
 from app.models.architecture import Architecture
@@ -32,14 +34,19 @@ BOX_SYMBOLS: Mapping[str, Callable[[Problem, Blank], Expression]] = {
 }
 # What the catalogue may use as well: how many key/value heads the real model has, even if a sheet gives each query
 # head one; how many output projections have a bias, 0 or 1; the parameters of the LM head; the partner of a
-# dimension in the other convention of rotary pairs; and the operations of attention for N + 1 tokens at once, on a
-# sheet on growth.
+# dimension in the other convention of rotary pairs; the root of the head dimension, if it is whole; one more than a
+# sliding window holds, if it is full; the parameters of a model with one expert in each layer, without a router, and
+# the whole billions of them; and the operations of attention for N + 1 tokens at once, on a sheet on growth.
 FORMULA_SYMBOLS: Mapping[str, Callable[[Problem, Blank], Expression]] = {
     **BOX_SYMBOLS,
     "kv_heads": lambda problem, _blank: _kv_heads(problem.architecture),
     "output_biases": lambda problem, _blank: Expression.number(int("o" in problem.architecture.biases)),
     "lm_head": lambda problem, _blank: number_of_parameters(problem.architecture.outside_rows.get("output_head", ())),
     "other_partner": lambda problem, _blank: other_partner(problem.architecture),
+    "root_of_d_h": lambda problem, _blank: _whole_root(problem.sizes["d_h"]),
+    "window_and_new": lambda problem, _blank: _window_and_new(problem.sizes),
+    "model_of_one_expert": lambda problem, _blank: _model_of_one_expert(problem),
+    "billions_of_one_expert": lambda problem, _blank: _whole_billions(_model_of_one_expert(problem), problem.sizes),
     "prefill_of_next": lambda problem, _blank: problem.expression(Blank("prefill_flops", "count")).substitute(
         {"N": Expression.parse("N + 1")}
     ),
@@ -49,6 +56,30 @@ FORMULA_SYMBOLS: Mapping[str, Callable[[Problem, Blank], Expression]] = {
 def _kv_heads(architecture: Architecture) -> Expression:
     """The key/value heads of the real model: G, or their number where the sheet's G is another one."""
     return Expression.symbol("G") if architecture.real_G is None else Expression.number(architecture.real_G)
+
+
+_NOT_WHOLE = Expression.number(Fraction(1, 2))  # a formula with it does not apply to the sheet
+
+
+def _whole_root(number: int) -> Expression:
+    root = isqrt(number)
+    return Expression.number(root) if root * root == number else _NOT_WHOLE
+
+
+def _window_and_new(sizes: Mapping[str, int]) -> Expression:
+    return Expression.parse("W + 1") if sizes["W"] <= sizes["N"] else _NOT_WHOLE
+
+
+def _model_of_one_expert(problem: Problem) -> Expression:
+    """The parameters of the model if each layer with experts had one of them, and no router."""
+    used = problem.expression(Blank("used", "count")).substitute({"k": Expression.number(1)})
+    layers = Expression.symbol("L_exp" if "L_exp" in problem.sizes else "L")
+    return used - layers * problem.expression(Blank("router", "count"))
+
+
+def _whole_billions(parameters: Expression, sizes: Mapping[str, int]) -> Expression:
+    number = parameters.size(sizes)
+    return Expression.number(number // 10**9 * 10**9) if number >= 10**9 else _NOT_WHOLE
 
 
 class CatalogueError(ValueError):

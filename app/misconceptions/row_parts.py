@@ -27,6 +27,11 @@ def on(topics: str, *ways: Prediction | Mapping[str, str]) -> dict[str, tuple[Pr
     return dict.fromkeys(topics.split(), predictions)
 
 
+def in_first_steps(size: str, *blanks: str) -> dict[str, tuple[Prediction, ...]]:
+    """Predictions for first steps: one size in all of these blanks, or, as they come one at a time, in one of them."""
+    return on("first-steps", each(size, *blanks), *({blank: size} for blank in blanks))
+
+
 def in_dimensions(*ways: Mapping[str, str]) -> dict[str, tuple[Prediction, ...]]:
     """Predictions for sheets in three dimensions and in four, one for each way of writing shapes of tensors.
 
@@ -68,6 +73,8 @@ QUERY_SIDE = ("queries.rows", "scores.rows", "weights.rows", "context.rows", "ou
 KEY_SIDE = ("keys.rows", "values.rows", "scores.columns", "weights.columns")
 WHOLE = ("total.count", "used.count")  # all parameters of a model, and those used for one token
 ANGLE_ROWS, ANGLE_COLUMNS = ([f"{row}.{field}" for row in ("angles", "cosines", "sines")] for field in MATRIX_FIELDS)
+# How long a query is in first steps.
+FIRST_QUERIES = ("token_query.columns", "turned_key.rows", "queries.columns", "all_queries.columns")
 # On sheets in three or four dimensions; shapes are without the batch.
 SPLIT_KV, KV_BY_HEAD = ("split_keys", "split_values"), ("keys_by_head", "values_by_head")
 REPEATED = ("repeated_keys", "repeated_values")

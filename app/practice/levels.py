@@ -1,7 +1,7 @@
 """The levels of practice: what each asks for, what has to be passed before it, and those that a library has.
 
 >>> [spec.key for spec in LEVELS][:3]
-['single-head', 'whole-model', 'attention-layer']
+['first-steps', 'single-head', 'whole-model']
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ CHAPTERS: Mapping[Subject, Chapter] = {
 
 @dataclass(frozen=True)
 class LevelView:
-    """One level on the map: its number from 1, its name, and how many of its sheets are done.
+    """One level on the map: its number (see `first_number`), its name, and how many of its sheets are done.
 
     missed: the names of the ideas that were missed on it and wait. before: the levels to pass first, if it is closed,
     with their numbers, as names have commas: "7. Scale, mask, softmax".
@@ -67,7 +67,7 @@ class PracticePanel:
     """What stands around a sheet of practice: its level, the way to the next, why this sheet comes, and the groups."""
 
     level: LevelView
-    levels: int
+    levels: int  # the number of the highest
     why: str  # empty where there is nothing to say, or the sheet is not the one that the record asks for
     testing: bool  # whether the sheet tests out of its level
     other_kind: Literal["letters", "numbers", ""]  # what sheets can be answered in instead, "" where there is no choice
@@ -90,7 +90,7 @@ def practice_panel(
     passed_now = practice.level.key in after.passed and practice.level.key not in record.passed
     return PracticePanel(
         level=level,
-        levels=len(practice.levels),
+        levels=first_number(practice) + len(practice.levels) - 1,
         why=_why_this_sheet(library.wording, practice.coming) if practice.coming.variant == variant else "",
         testing=record.testing,
         other_kind=("numbers" if record.in_letters else "letters") if practice.level.has_both_kinds else "",
@@ -101,11 +101,16 @@ def practice_panel(
 
 def level_views(practice: Practice) -> tuple[LevelView, ...]:
     """Every level of the library with the record's progress, the lowest first."""
-    return tuple(_level_view(practice, *each) for each in enumerate(practice.progress(), 1))
+    return tuple(_level_view(practice, *each) for each in enumerate(practice.progress(), first_number(practice)))
+
+
+def first_number(practice: Practice) -> int:
+    """The number of the lowest level: 0 if its sheets are in steps, which teach and don't test; else 1."""
+    return 0 if TOPICS[practice.levels[0].topic].in_steps else 1
 
 
 def _level_view(practice: Practice, number: int, progress: LevelProgress) -> LevelView:
-    """The view of level `number`, from 1; "current" for the record's level, unless all are passed."""
+    """The view of level `number`; "current" for the record's level, unless all are passed."""
     wording, level = practice.library.wording, progress.level
     state: LevelState = "passed" if progress.passed else "closed" if progress.before else "open"
     return LevelView(
@@ -118,7 +123,9 @@ def _level_view(practice: Practice, number: int, progress: LevelProgress) -> Lev
         needed=len(level.steps),
         missed=tuple(wording.misconception_groups[group].name for group in progress.missed),
         before=tuple(
-            _("{number}. {level}").format(number=practice.levels.index(each) + 1, level=level_name(wording, each))
+            _("{number}. {level}").format(
+                number=first_number(practice) + practice.levels.index(each), level=level_name(wording, each)
+            )
             for each in progress.before
         ),
     )

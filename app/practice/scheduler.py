@@ -34,6 +34,7 @@ from app.practice.record import (
 from app.sheets.library import Library
 from app.sheets.variant import Variant
 from app.sheets.worksheet import whole_key
+from app.topics.registry import TOPICS
 from app.translation import gettext as _
 
 SHEETS_BEFORE_OTHER_LEVELS = 2  # then a held misconception is shown again on any open level, not just on the record's
@@ -205,12 +206,23 @@ def record_with_sheet(
     """The record with the result of a sheet, from the first readable answer to each blank; `attempts` are newest first.
 
     For a sheet that is in the record already, and so comes again, only the last attempt counts. Without any readable
-    answer, the sheet is skipped.
+    answer, the sheet is skipped. A sheet in steps is there to be got right in the end: it is skipped unless the last
+    attempt is all right.
     """
-    if any(result.code == variant.code for result in record.results):
+    is_in_steps = TOPICS[variant.worksheet.topic].in_steps
+    if is_in_steps or any(result.code == variant.code for result in record.results):
         attempts = attempts[:1]
     result = sheet_result(variant, first_readable_answers(variant, reversed(attempts)))
-    return record_result(library, record, result) if result else record.after_skipping()
+    if result is None or (is_in_steps and not result.right):
+        return record.after_skipping()
+    return record_result(library, record, result)
+
+
+def counts(library: Library, record: PracticeRecord, variant: Variant) -> bool:
+    """Whether a sheet counts for a record: the sheet that comes next, and any sheet in steps that is not in it yet."""
+    is_known = any(result.code == variant.code for result in record.results)
+    is_in_steps = TOPICS[variant.worksheet.topic].in_steps
+    return (is_in_steps and not is_known) or next_sheet(library, record).variant == variant
 
 
 def next_sheet(library: Library, record: PracticeRecord) -> NextSheet:
@@ -276,11 +288,11 @@ def _sheet_coming_back(practice: Practice) -> NextSheet | None:
 def _sheet_of_level_showing(practice: Practice, level: PracticeLevel, waiting: Sequence[str]) -> Variant | None:
     """A sheet of the level that shows `waiting[0]`, and if possible the later ones too; None if no sheet shows it.
 
-    None, too, if the level's topic cannot show `waiting[0]`. Sheets of the level's steps are tried first, then its
-    whole worksheets, which have more boxes. Both come before new sheets with any other model of these worksheets, where
-    only `waiting[0]` counts.
+    None, too, if the level's topic cannot show `waiting[0]`, or is in steps. Sheets of the level's steps are
+    tried first, then its whole worksheets, which have more boxes. Both come before new sheets with any other model of
+    these worksheets, where only `waiting[0]` counts.
     """
-    if level.topic not in _TOPICS_OF[waiting[0]]:
+    if level.topic not in _TOPICS_OF[waiting[0]] or TOPICS[level.topic].in_steps:
         return None
     short = [key for step in level.steps for key in step.worksheets]
     whole = [key for key in level.dealt if key not in short]

@@ -401,6 +401,10 @@ class Transpose(_Rearrange):
 
     call = "transpose"
 
+    def formula(self, *, tokens_as_columns: bool = False) -> str:
+        """Of a matrix '{keys}ᵀ'; of a tensor with more sides its code."""
+        return f"{{{self.of}}}ᵀ" if len(self.sides) == 2 else self.code()
+
     def code(self, shape: str = "…") -> str:
         return f"{{{self.of}}}.transpose({', '.join(map(str, _places(self)))})"
 

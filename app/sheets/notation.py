@@ -109,12 +109,13 @@ _CODE = {"input": "x", "queries": "q", "keys": "k", "values": "v", "scores": "sc
          "context": "ctx", "output": "out", "mask": "mask", "W_Q": "wq", "W_K": "wk", "W_V": "wv", "W_O": "wo",
          "split_queries": "q_view", "queries_by_head": "q_head", "split_keys": "k_view", "keys_by_head": "k_head",
          "repeated_keys": "k_rep", "split_values": "v_view", "values_by_head": "v_head", "repeated_values": "v_rep",
-         "context_by_token": "ctx_tok", "joined_context": "ctx_cat"}  # fmt: skip
+         "context_by_token": "ctx_tok", "joined_context": "ctx_cat", "turned_key": "k.T",
+         "all_inputs": "x", "all_queries": "q", "all_keys": "k", "all_scores": "scores"}  # fmt: skip
 _CLASSIC = {"d": "d_model", "d_h": "d_head", "G": "H_kv"}
 _LECTURE = {"N": "T", "H": "h", "G": "h_kv", "T": "n_types", "E": "n_exp"}  # T: the token types of BERT
 _FRAMEWORK = {"N": "seq_len", "d": "hidden_size", "H": "n_heads", "G": "n_kv_heads", "d_h": "head_dim",
               "d_ff": "intermediate_size", "V": "vocab_size", "L": "n_layers", "B": "batch_size"}  # fmt: skip
-_PRIMED = {"input": "E", "W_Q": "W'_Q", "W_K": "W'_K", "W_V": "W'_V", "W_O": "W'_O"}
+_PRIMED = {"input": "E", "all_inputs": "E", "token": "e", "W_Q": "W'_Q", "W_K": "W'_K", "W_V": "W'_V", "W_O": "W'_O"}
 NotationKey = Literal["classic", "lecture", "framework"]
 NOTATIONS: Mapping[NotationKey, Notation] = {
     "classic": Notation({}, _CLASSIC, {"d_h": "d_k", "d_v": "d_v"}),

@@ -117,7 +117,7 @@ class _Writer:
         {row}, {rows}, {column} and {columns} are those of the table: the other way round where tokens are columns.
         """
         sides = [Blank("", field) for field in MATRIX_FIELDS]
-        axes = {side.field: self._axis(side) for side in sides}
+        axes = {str(side.field): self._axis(side) for side in sides}
         ones = dict(zip(("row", "column"), map(self._one, sides), strict=True))
         words = {**self.variant.letters, **axes, **ones, **words}
         of_topic = self.variant.topic_wording.reasons.get(sentence)
@@ -156,6 +156,8 @@ class _Writer:
         if str(length) in ("N", "M") and (thing := self._thing(side)) and not self.variant.has_dimensions:
             return self._say("one-for-each", one=self._one(side), thing=thing)
         size = self.variant.text.size_in_words(str(length)) or self.variant.notation.write(length)
+        if self.variant.has_dimensions:
+            return self._say("dimension-given-side", axis=self._axis(side), size=size)
         return self._say("given-side", length=self.variant.wording.axes[self.variant.column_of(side)].size, size=size)
 
     def _parameter(self, tensor: Tensor) -> str:
@@ -253,8 +255,8 @@ class _Writer:
         else:
             made_from = count.made_from
             parts = {part: self._named(part) for part in made_from.parts} if made_from else {}
-            formula = made_from.formula if made_from else count.total
-            text = self._in_numbers(formula, {"parts": " + ".join(parts.values()), **parts})
+            worked_out = made_from.formula if made_from else count.total
+            text = self._in_numbers(worked_out, {"parts": " + ".join(parts.values()), **parts})
             if count.rounded != "never" and count.total.value(self.numbers) != total:
                 text = f"{text}, {phrases[f'rounded-{count.rounded}']}"
         return f"{text} = {format_number(total)}" if text != format_number(total) else ""

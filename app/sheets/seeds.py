@@ -54,7 +54,7 @@ def draw_variant(
     """
     best: tuple[int, Variant] | None = None
     for draw in range(MAX_DRAWS):
-        variant = _draw_once(models, make, _random_numbers(f"{worksheet}/{seed}/{draw}"))
+        variant = draw_once(models, make, random_numbers(f"{worksheet}/{seed}/{draw}"))
         avoidable = len(confusable_misconceptions(variant) - unavoidable(variant.model.key))
         if best is None or avoidable < best[0]:
             best = avoidable, variant
@@ -91,7 +91,7 @@ def confusable_misconceptions(variant: Variant) -> ConfusedPairs:
     return frozenset(cannot_tell_apart(variant.problem))
 
 
-def _draw_once(models: tuple[str, ...], make: MakeVariant, numbers: Iterator[int]) -> Variant:
+def draw_once(models: tuple[str, ...], make: MakeVariant, numbers: Iterator[int]) -> Variant:
     """The sheet with a model of `models`, tokens and decoder tokens, chosen in this order by the next random numbers.
 
     Tokens are chosen from the lengths that a seed may use; decoder tokens only if a blank depends on them, else None.
@@ -149,7 +149,7 @@ def _asks_for(symbol: str, sheet: Variant) -> bool:
     return any(symbol in sheet.expression(blank).symbols for blank in sheet.blanks)
 
 
-def _random_numbers(text: str) -> Iterator[int]:
+def random_numbers(text: str) -> Iterator[int]:
     """Four numbers that depend on the text alone."""
     digest = sha256(text.encode()).digest()
     return (int.from_bytes(digest[at : at + 8]) for at in range(0, 32, 8))

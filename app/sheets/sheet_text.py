@@ -209,10 +209,11 @@ class SheetText:
     def _ways_of_counting(self) -> Iterator[str]:
         """Yield what the sheet says about counts: that they may be calculations, and how far they may be rounded.
 
-        Nothing on a sheet in letters or without a box for a count. Calculations are mentioned if a row is a count and
-        no tensor, rounded bytes if a row asks for bytes, the tolerance if the worksheet has one.
+        Nothing on a sheet in letters, in steps, or without a box for a count. Calculations are mentioned if a row is a
+        count and no tensor, rounded bytes if a row asks for bytes, the tolerance if the worksheet has one.
         """
-        if self.worksheet.answers == "letters" or all(blank.field != "count" for blank in self.problem.blanks):
+        asks_no_sums = self.worksheet.answers == "letters" or TOPICS[self.worksheet.topic].in_steps
+        if asks_no_sums or all(blank.field != "count" for blank in self.problem.blanks):
             return
         units = {entry.unit for row in self.problem.rows if isinstance(entry := self.problem.table.askable[row], Count)}
         if units:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -213,6 +214,16 @@ class Variant:
         """The letter of every tensor and count of the table in the sheet's notation, by key."""
         entries = {**self.table.by_key, **self.table.askable}
         return {key: self.notation.letter(key, entry.letter) for key, entry in entries.items()}
+
+    @cached_property
+    def typeset_letters(self) -> tuple[str, ...]:
+        """The letters and symbols that sentences write as mathematics: ('X', 'W_Q', 'd_h').
+
+        Not those that are words too: "A", and names from code such as "scores" and "out".
+        """
+        letters = (*self.letters.values(), *self.reader.written_symbols)
+        is_word = re.compile("[Aa]|[a-z]{3,}|").fullmatch
+        return tuple(letter for letter in letters if not is_word(letter))
 
     @cached_property
     def blanks(self) -> tuple[Blank, ...]:

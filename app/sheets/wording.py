@@ -64,6 +64,25 @@ class RowWording(WordingPart):
         return next((note for note, fits in forms if fits and note), self.note)
 
 
+class StepWording(WordingPart):
+    """The question that asks for a row of a sheet in steps; once it is right, the reason, which answers the `why`.
+
+    Those "if sink" replace question and reason for a model with attention sinks.
+    """
+
+    question: str
+    why: str
+    reason: str
+    question_if_sink: str = ""
+    reason_if_sink: str = ""
+
+    def for_model(self, architecture: Architecture) -> tuple[str, str, str]:
+        """The question, the why and the reason for a model."""
+        if not architecture.has_sinks:
+            return self.question, self.why, self.reason
+        return self.question_if_sink or self.question, self.why, self.reason_if_sink or self.reason
+
+
 class FigureWording(WordingPart):
     """What a figure is about, for screen readers, and the caption below it, true of tokens as rows and as columns."""
 
@@ -74,7 +93,8 @@ class FigureWording(WordingPart):
 class TopicWording(WordingPart):
     """What only sheets on one topic say.
 
-    `description_parts` and `assumption_parts` are written in this order. `rows` are those that a worksheet may ask for;
+    `description_parts` and `assumption_parts` are written in this order. `rows` are those that a worksheet may ask for,
+    and `steps` those of a sheet in steps that have a question and a reason;
     `nudges` are by blank ("queries.rows"), or by field for blanks without a nudge ("each.rows"). `run_button` is empty
     if the topic can't be run. `axis_names` are by the size in the table. `reasons` say why a row is right, by its key;
     `row_things` what each row of a matrix is for, such as a token. The sections of sheets.toml that have the names of
@@ -93,6 +113,7 @@ class TopicWording(WordingPart):
     description: Sentences = {}
     assumptions: Sentences = {}
     rows: Mapping[str, RowWording]
+    steps: Mapping[str, StepWording] = {}
     nudges: Sentences
     symbol_names: Sentences = {}
     stated_sizes: Sentences = {}

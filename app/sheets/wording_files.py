@@ -99,6 +99,7 @@ def _mismatches(wording: Wording) -> Iterator[tuple[Place, str]]:
     yield from _differences(("topics",), wording.topics, TOPICS)
     for key, topic in wording.topics.items():
         yield from _differences(("topics", key, "rows"), set(topic.rows) - TOPICS[key].rows, ())
+        yield from _differences(("topics", key, "steps"), set(topic.steps) - TOPICS[key].rows, ())
         blanks = {f"{row}.{field}" for row in ("each", *topic.rows) for field in fields}
         yield from _differences(("topics", key, "nudges"), set(topic.nudges) - blanks, ())
     yield from _differences(("misconception-groups",), wording.misconception_groups, MISCONCEPTION_GROUPS)

@@ -64,7 +64,7 @@ _COLUMNS = [
             "opens_at",
             "closes_at",
             "answers_shown_at",
-            "drafts_taken_at",
+            "auto_submitted_at",
         )
     ),
     sa.func.coalesce(
@@ -245,11 +245,11 @@ class Activities(QueryBase):
     def ended(self) -> tuple[int, ...]:
         """The ids of open activities past their closing time whose drafts are not noted as submitted by now.
 
-        Whether they are due, after extra time and the late window, `drafts_due` says.
+        Whether they are due, after extra time and the late window, `auto_submit_due` says.
         """
-        at, taken_at = self.now(), activities.c.drafts_taken_at
-        untaken = (activities.c.state == "open", sa.or_(taken_at.is_(None), taken_at > at))
-        query = sa.select(activities.c.id).where(*untaken, activities.c.closes_at <= at)
+        at, submitted_at = self.now(), activities.c.auto_submitted_at
+        not_yet = (activities.c.state == "open", sa.or_(submitted_at.is_(None), submitted_at > at))
+        query = sa.select(activities.c.id).where(*not_yet, activities.c.closes_at <= at)
         return tuple(row.id for row in self._fetch_all(query.order_by(activities.c.id)))
 
     def locked(self, activity: Activity) -> Activity | None:
@@ -257,13 +257,13 @@ class Activities(QueryBase):
         self._fetch_one(sa.select(activities.c.id).where(activities.c.id == activity.id).with_for_update())
         return self.find(activity.id)  # a statement of its own, which sees what was stored while it waited for the lock
 
-    def note_drafts_taken(self, activity: Activity) -> None:
+    def note_auto_submitted(self, activity: Activity) -> None:
         """Store that the drafts of an activity which has ended have been submitted."""
-        self._execute(sa.update(activities).where(activities.c.id == activity.id).values(drafts_taken_at=self.now()))
+        self._execute(sa.update(activities).where(activities.c.id == activity.id).values(auto_submitted_at=self.now()))
 
     def _store_times(self, activity: Activity, values: Mapping[str, Any]) -> None:
-        """Store these values of an activity, and since when its drafts are taken in and its answers were shown."""
-        times = {"drafts_taken_at": activity.drafts_taken_at, "answers_shown_at": activity.answers_shown_at}
+        """Store these values of an activity, and since when its drafts are submitted and its answers were shown."""
+        times = {"auto_submitted_at": activity.auto_submitted_at, "answers_shown_at": activity.answers_shown_at}
         self._execute(sa.update(activities).where(activities.c.id == activity.id).values(**values, **times))
 
     def revise(self, activity: Activity, content: Content) -> int:
@@ -345,7 +345,7 @@ def _activity(row: Any, content: Content | None = None) -> Activity:
     plan = Plan(row.title, row.day, _policies(row.policies), row.opens_at, row.closes_at)
     return Activity(row.id, row.course_id, row.join_code, row.state, plan, row.revision,
                     content or _content(row.content),
-                    row.answers_shown_at, row.drafts_taken_at, row.longest_extra,
+                    row.answers_shown_at, row.auto_submitted_at, row.longest_extra,
                     is_archived=row.is_archived)  # fmt: skip
 
 

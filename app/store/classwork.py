@@ -44,7 +44,7 @@ _OWNER: Mapping[type[SheetKey], tuple[str, ...]] = {
 
 def draft_of(row: Any) -> Draft:
     """The draft of a row that has DRAFT_COLUMNS."""
-    return Draft(row.answers, row.version, VariantSizes(**row.variant), row.stamps)
+    return Draft(row.answers, row.version, VariantSizes(**row.variant), row.tab_versions)
 
 
 def _of_student(table: sa.Table) -> tuple[sa.ColumnElement[bool], ...]:
@@ -54,7 +54,7 @@ def _of_student(table: sa.Table) -> tuple[sa.ColumnElement[bool], ...]:
 
 # Built once: a class runs these with every save, and building a statement takes as long as executing it.
 _ARRIVAL = sa.select(attendance.c.ticket_in).where(*_of_student(attendance))
-DRAFT_COLUMNS = (drafts.c.answers, drafts.c.version, drafts.c.variant, drafts.c.stamps)
+DRAFT_COLUMNS = (drafts.c.answers, drafts.c.version, drafts.c.variant, drafts.c.tab_versions)
 _PROGRESS_ROWS = sa.union_all(
     sa.select(drafts.c.sheet_key, sa.literal(0).label("attempts"), sa.literal(0).label("handed_in")).where(
         *_of_student(drafts)
@@ -112,7 +112,7 @@ _ON_SHEET = (
     attempts.c.activity_id == drafts.c.activity_id,
     attempts.c.sheet_key == drafts.c.sheet_key,
 )
-_ON_TIME = (attempts.c.handed_in, ~attempts.c.taken_in, ~attempts.c.late)
+_ON_TIME = (attempts.c.handed_in, ~attempts.c.auto_submitted, ~attempts.c.late)
 _LAST_ID = sa.select(sa.func.max(attempts.c.id)).where(*_ON_SHEET).scalar_subquery()
 _LAST = attempts.alias()
 _DRAFTS_BESIDE_ATTEMPTS = (
@@ -185,7 +185,7 @@ class Classwork(QueryBase):
         Where another version is stored, no row changes.
         """
         insert = self._insert_into(drafts)
-        values = {name: insert.excluded[name] for name in ("answers", "version", "saved_at", "stamps")}
+        values = {name: insert.excluded[name] for name in ("answers", "version", "saved_at", "tab_versions")}
         next_version = drafts.c.version == insert.excluded.version - 1
         return {
             kind: insert.on_conflict_do_update(
@@ -321,7 +321,7 @@ class Classwork(QueryBase):
         count = sa.select(sa.func.count(drafts.c.student_id.distinct()))
         return int(self._fetch_one(count.where(*on_sheets, ~handed_in))[0])
 
-    # Drafts that are taken in when an activity has ended
+    # Drafts that are auto-submitted when an activity has ended
 
     def students_with_drafts(self, activity_id: int) -> tuple[int, ...]:
         """The ids of the students who have a draft in an activity, in ascending order."""
@@ -383,7 +383,7 @@ def _unfinished_work(row: Any) -> UnfinishedWork:
 def _draft_row(key: SheetKey, draft: Draft, at: datetime) -> dict[str, Any]:
     """The values of the row of a draft that is saved at that time."""
     return {**_owner(key), "answers": dict(draft.answers), "version": draft.version, "variant": asdict(draft.variant),
-            "saved_at": at, "stamps": dict(draft.pages)}  # fmt: skip
+            "saved_at": at, "tab_versions": dict(draft.tab_versions)}  # fmt: skip
 
 
 def _attempt_row(key: SheetKey, new: NewAttempt, at: datetime) -> dict[str, Any]:

@@ -25,7 +25,7 @@ class AttemptScore(NamedTuple):
     sheet_key: str
     score: float
     out_of: int
-    taken_in: bool
+    auto_submitted: bool
     late: bool
 
 

@@ -20,11 +20,11 @@ StudentSheetKey = tuple[int, str]  # a student's id and a sheet key
 
 @dataclass(frozen=True)
 class LastAttempt:
-    """The id of a student's newest attempt on a sheet, and whether any was handed in, or taken in at closing."""
+    """The id of a student's newest attempt on a sheet, and whether any was handed in, or auto-submitted at closing."""
 
     id: int
     handed_in: bool
-    taken_in: bool
+    auto_submitted: bool
 
 
 @dataclass(frozen=True)
@@ -71,17 +71,17 @@ class Live(QueryBase):
         """For each student and sheet, the newest attempt's id, and whether any was handed in or auto-submitted."""
         key = (attempts.c.student_id, attempts.c.sheet_key)
         newest = sa.func.max(attempts.c.id)
-        taken_in = sa.func.max(sa.case((attempts.c.taken_in, 1), else_=0))
-        by_student = attempts.c.handed_in & ~attempts.c.taken_in
+        auto_submitted = sa.func.max(sa.case((attempts.c.auto_submitted, 1), else_=0))
+        by_student = attempts.c.handed_in & ~attempts.c.auto_submitted
         handed_in = sa.func.max(sa.case((by_student, 1), else_=0))
         query = (
-            sa.select(*key, newest.label("id"), handed_in.label("handed_in"), taken_in.label("taken_in"))
+            sa.select(*key, newest.label("id"), handed_in.label("handed_in"), auto_submitted.label("auto_submitted"))
             .where(attempts.c.activity_id == activity_id)
             .group_by(*key)
         )
         rows = self._fetch_all(query)
         return {
-            (row.student_id, row.sheet_key): LastAttempt(row.id, bool(row.handed_in), bool(row.taken_in))
+            (row.student_id, row.sheet_key): LastAttempt(row.id, bool(row.handed_in), bool(row.auto_submitted))
             for row in rows
         }
 

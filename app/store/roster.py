@@ -115,9 +115,10 @@ class Roster(QueryBase):
                              "import_key": import_key})  # fmt: skip
             if not rows:
                 return 0
-            # Somebody may join under one of these names at this moment.
-            insert = self._insert_into(students).on_conflict_do_nothing().returning(students.c.id)
-            return len(connection.execute(insert, rows).all())
+            # Somebody may join under one of these names at this moment. Counting takes less than returning each id.
+            connection.execute(self._insert_into(students).on_conflict_do_nothing(), rows)
+            added = sa.select(sa.func.count()).where(students.c.course_id == course.id)
+            return connection.scalar(added.where(students.c.import_key == import_key)) or 0
 
     def last_import(self, course: Course) -> RosterImport | None:
         """The newest import of a course, with those of its students who are still on the roster; None for none."""

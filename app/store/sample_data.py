@@ -91,7 +91,7 @@ def _draft_rows(student: SimulatedStudent, owner: Mapping[str, int]) -> list[dic
     attempted = {a.sheet_number: (a.sizes, a.answers, a.at) for a in student.attempts}
     return [
         {**owner, "sheet_key": keys[number], "answers": dict(answers), "version": 1, "variant": asdict(sizes),
-         "saved_at": at, "stamps": {}}
+         "saved_at": at, "tab_versions": {}}
         for number, (sizes, answers, at) in {**typed, **attempted}.items()
     ]  # fmt: skip
 

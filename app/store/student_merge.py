@@ -181,7 +181,7 @@ def _keep_older_texts(connection: sa.Connection, stays: Student, goes: Student) 
             aside = next(key for key in _aside_keys(goes, sheet_key) if (activity_id, key) not in taken)
             taken.add((activity_id, aside))
             row = {name: value for name, value in older._mapping.items() if name != "id"}
-            row |= {"student_id": stays.id, "sheet_key": aside, "answers": lost, "stamps": {}}
+            row |= {"student_id": stays.id, "sheet_key": aside, "answers": lost, "tab_versions": {}}
             connection.execute(sa.insert(drafts).values(row))
 
 
@@ -205,18 +205,18 @@ def _lost_texts(ours: Any, theirs: Any) -> dict[str, str]:
 def _combined_draft(ours: Any, theirs: Any) -> dict[str, Any]:
     """One draft made of two: the newer one, whose empty boxes get the older one's texts if both have the same sizes.
 
-    Its version is higher than both, so that whoever has read either reads it again. It has the page stamps of both, so
+    Its version is higher than both, so that whoever has read either reads it again. It has the tab versions of both, so
     that a save of either that arrives late or twice changes nothing.
     """
     older, newer = sorted((ours, theirs), key=lambda row: row.saved_at)
-    answers, pages = dict(newer.answers), dict(older.stamps)
+    answers, versions = dict(newer.answers), dict(older.tab_versions)
     if older.variant == newer.variant:
         answers |= {blank: text for blank, text in older.answers.items() if not answers.get(blank, "").strip()}
-    for page, number in newer.stamps.items():
-        pages[page] = max(number, pages.pop(page, 0))  # after the pages of the older one, which saved earlier
+    for tab, number in newer.tab_versions.items():
+        versions[tab] = max(number, versions.pop(tab, 0))  # after the tabs of the older one, which saved earlier
     version = max(older.version, newer.version) + 1
     same = {name: getattr(newer, name) for name in ("variant", "saved_at")}
-    return {**same, "answers": answers, "stamps": pages, "version": version}
+    return {**same, "answers": answers, "tab_versions": versions, "version": version}
 
 
 def _combined_attendance(ours: Any, theirs: Any) -> dict[str, Any]:

@@ -265,7 +265,7 @@ activities = Table(
     Column("created_at", UtcDateTime, nullable=False),
     Column("answers_shown_at", UtcDateTime),  # when students could first see the answers: later attempts are late
     Column("spotlight", JSON(none_as_null=True)),  # the misconception that the class is shown; see live.Spotlight
-    Column("drafts_taken_at", UtcDateTime),  # when drafts were taken in as attempts after closing; null before
+    Column("auto_submitted_at", UtcDateTime),  # when drafts became attempts after closing; null before
     sqlite_autoincrement=True,
 )
 
@@ -335,7 +335,7 @@ drafts = Table(
     Column("version", BigInteger, nullable=False),  # counts the saves that were merged into it
     Column("variant", JSON, nullable=False),  # model, tokens, decoder_tokens
     Column("saved_at", UtcDateTime, nullable=False),
-    Column("stamps", JSON, nullable=False),  # by page of a browser: the highest number of a change taken from it
+    Column("tab_versions", JSON, nullable=False),  # by tab of a browser: the highest number of an edit taken from it
     CheckConstraint(_ONE_OWNER, name="owner"),
     sqlite_autoincrement=True,
 )
@@ -360,7 +360,7 @@ attempts = Table(
     Column("handed_in", Boolean, nullable=False),  # then it is a submission
     Column("created_at", UtcDateTime, nullable=False),
     Column("marked_by", String(200), nullable=False),  # sheet key of the definition that gave the marks
-    Column("taken_in", Boolean, nullable=False, default=False),  # a draft that was taken in at closing
+    Column("auto_submitted", Boolean, nullable=False, default=False),  # a draft that was auto-submitted at closing
     Column("late", Boolean, nullable=False, default=False),  # made in the late window, or after answers had been shown
     ForeignKeyConstraint(  # checked at the end of a transaction, which may store a revision anew, with another id
         ["activity_id", "revision"],

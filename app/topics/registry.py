@@ -28,6 +28,7 @@ from app.topics import (
     decode_step,
     experts,
     feed_forward_width,
+    first_steps,
     four_dimensions,
     growth,
     head_parameters,
@@ -175,6 +176,7 @@ def _as_in_the_model(table: TensorTable, architecture: Architecture) -> TensorTa
 TOPICS: Mapping[str, Topic] = {
     module.TOPIC.key: module.TOPIC
     for module in (
+        first_steps,
         single_head,
         bidirectional_head,
         scale_mask_softmax,
@@ -199,6 +201,7 @@ TOPICS: Mapping[str, Topic] = {
 # early, so that each head has its place, and what changes no shape or is rare comes late. A level is listed below those
 # it comes after.
 _PRACTISED = (
+    "first-steps",
     "single-head",
     "whole-model",
     "attention-layer",

@@ -40,10 +40,15 @@ def softmax_counts(architecture: Architecture, tokens: int) -> tuple[Count, ...]
     with this many tokens.
     """
     counts = [*_masked(architecture, tokens), *_weights_above_zero(architecture, tokens)]
-    if architecture.score_scale.kind in ("inverse-sqrt", "yarn"):
+    if divides_by_root(architecture):
         counts.insert(0, _entries("under_root", Expression.symbol("d_h"), "{d_h}"))
     row_sum = _entries("row_sum", _ONE, "")
     return (*counts, row_sum, _entries("weights_sum", _N, "{N} · {row_sum}", FromParts(_N * PARTS_SUM, ("row_sum",))))
+
+
+def divides_by_root(architecture: Architecture) -> bool:
+    """Whether the scores are divided by √d_h, perhaps among other factors."""
+    return architecture.score_scale.kind in ("inverse-sqrt", "yarn")
 
 
 def _window(architecture: Architecture, tokens: int) -> int | None:

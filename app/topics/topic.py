@@ -87,6 +87,8 @@ class Topic:
     inventory: what its sheets also say about the model's parameters.
     bars: what its counts are drawn as: sums of their parts, numbers of two kinds, or sums next to a plot of growth.
     figures: what is drawn of a table, by its key; a table in `drawn_with` is drawn in place of the one with its key.
+    in_steps: its sheets show one row at a time, each with a question, and once that is right with a reason; they are
+    answered in numbers.
     levels: those of practice.
     """
 
@@ -109,6 +111,7 @@ class Topic:
     bars: Bars = "sums"
     figures: Mapping[str, tuple[FigurePlan, ...]] = field(default_factory=dict)
     drawn_with: Mapping[str, TensorTable] = field(default_factory=dict)
+    in_steps: bool = False
     levels: tuple[LevelSpec, ...] = ()
 
     def __post_init__(self) -> None:

@@ -9,9 +9,10 @@
     const button = event.target.closest("[data-copy-link], [data-copy]");
     if (!button) return;
     const { copyLink, copy, done } = button.dataset;
-    await navigator.clipboard.writeText(
-      copyLink ? new URL(copyLink, location.href).href : document.getElementById(copy).textContent,
-    );
+    const source = document.getElementById(copy);
+    const parts = [...(source?.querySelectorAll("code") ?? [])]; // of a program in two parts, both
+    const text = (parts.length ? parts : [source]).map((part) => part.textContent).join("");
+    await navigator.clipboard.writeText(copyLink ? new URL(copyLink, location.href).href : text);
     const before = button.textContent;
     button.textContent = done;
     setTimeout(() => {

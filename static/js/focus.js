@@ -1,17 +1,23 @@
-// Ties a box to its side in the drawing, and equal numbers to each other, under focus as under the pointer. In the one
+// Ties a box to its side in the drawing, a row to its matrix and equal numbers to each other, under focus as under the
+// pointer or a finger. In the one
 // drawing of a head the product of the row in focus is in colour; where the drawing has too little room, it shows that
 // product alone.
 (() => {
   const SMALLEST = 0.72; // of its own size, at which the whole drawing can still be read
-  const light = (blank) => {
-    const sides = document.querySelectorAll(".edge[data-blank]");
-    const size = [...sides].find((side) => side.dataset.blank === blank)?.dataset.size;
+  // One side, or without it all sides of a matrix.
+  const light = (blank, tensor = blank?.split(".")[0]) => {
+    const isMeant = ({ dataset }) => blank ? dataset.blank === blank : dataset.blank.split(".")[0] === tensor;
+    const sides = [...document.querySelectorAll(".edge[data-blank]")];
+    const sizes = new Set(sides.filter(isMeant).map((side) => side.dataset.size));
     for (const side of sides) {
-      side.classList.toggle("lit", side.dataset.blank === blank);
-      side.classList.toggle("kin", Boolean(blank) && size !== "?" && side.dataset.size === size);
+      side.classList.toggle("lit", isMeant(side));
+      side.classList.toggle("kin", side.dataset.size !== "?" && sizes.has(side.dataset.size));
+    }
+    for (const matrix of document.querySelectorAll(".matrix[data-tensor]")) {
+      matrix.classList.toggle("lit", matrix.dataset.tensor === tensor);
     }
     for (const box of document.querySelectorAll("input[data-blank]")) {
-      box.classList.toggle("lit", box.dataset.blank === blank && box !== document.activeElement);
+      box.classList.toggle("lit", isMeant(box) && box !== document.activeElement);
     }
   };
 
@@ -83,7 +89,7 @@
     const frames = JSON.parse(svg.dataset.frames);
     const whole = svg.dataset.whole.split(" ").map(Number);
     const working = product ?? (isAllRight() ? "" : null) ??
-      svg.querySelector(".matrix.on")?.dataset.product.split(" ")[0];
+      (svg.querySelector(".matrix.on.open") ?? svg.querySelector(".matrix.on"))?.dataset.product.split(" ")[0];
     const key = flows().length > 1 && !isAllRight() && !(working in frames) ? Object.keys(frames)[0] : working;
     const small = svg.parentElement.clientWidth < whole[2] * SMALLEST && key in frames;
     const target = small ? frames[key] : whole;
@@ -136,7 +142,9 @@
   document.addEventListener("focusout", () => light());
   document.addEventListener("pointerover", (event) => {
     const over = blank(event.target);
-    light(over ?? focused());
+    const row = event.target.closest?.(".rows tbody")?.querySelector("input[data-blank]")?.dataset.blank;
+    const matrix = event.target.closest?.(".matrix[data-tensor]")?.dataset.tensor ?? row?.split(".")[0];
+    light(over ?? (matrix ? undefined : focused()), over ? undefined : matrix);
     const before = product;
     for (const svg of flows().filter((each) => !each.classList.contains("framed"))) {
       if (over && event.target.closest(".rows")) product = productOf(svg, over) ?? product;

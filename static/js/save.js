@@ -28,7 +28,7 @@
     box.form.dataset.stale = "";
     box.removeAttribute("aria-invalid");
     delete cell.dataset.mark;
-    document.getElementById(box.getAttribute("aria-describedby")).textContent = "";
+    document.getElementById(`says-${box.name}`).textContent = "";
     cell.querySelector(".read-as")?.remove();
   };
 
@@ -142,7 +142,7 @@
 
   // Every form says which of its boxes are new here; a save leaves the others out.
   form.addEventListener("formdata", ({ formData }) => {
-    formData.set("stamps", unsaved.field());
+    formData.set("edits", unsaved.field());
   });
 
   // A swap leaves what is typed into alone, and so has to be told what is locked since the last attempt.

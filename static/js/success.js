@@ -1,28 +1,32 @@
-// The moment a sheet is all right: the arcs of the drawing close once, from left to right, what comes next has the focus,
-// and the head runs in the background. It runs once for each sheet and visit; after that its result is only shown again.
+// The moment a sheet is all right: the drawing plays through once, from the input to the output, what comes next has the
+// focus, and the head runs in the background. It runs once for each sheet and visit; after that its result is only shown again.
 (() => {
   const form = () => document.querySelector("#work[data-all-right]");
   const line = () => document.getElementById("agreement");
-  const ALL_ARCS_MS = 600;
-  const ARC_MS = 250;
+  const ALL_MS = 1200;
+  const PART_MS = 300;
   let right = Boolean(form());
 
-  // Not by a class, which the next drawing that comes from the server would take away.
-  const closeArcs = () => {
+  // Not by a class, which the next drawing that comes from the server would take away. A drawing runs to the right, or
+  // down where tokens are columns.
+  const playThrough = () => {
     if (matchMedia("(prefers-reduced-motion: reduce)").matches) return;
-    const arcs = [...form().querySelectorAll(".figures .arc")].map((arc) => [arc.getBoundingClientRect().left, arc]);
-    arcs.sort(([left], [other]) => left - other);
-    for (const [place, [, arc]] of arcs.entries()) {
-      const length = arc.getTotalLength();
-      arc.animate(
-        { strokeDasharray: [length, length], strokeDashoffset: [length, 0] },
-        {
-          duration: ARC_MS,
-          delay: ((ALL_ARCS_MS - ARC_MS) * place) / Math.max(arcs.length - 1, 1),
-          easing: "ease-out",
-          fill: "backwards",
-        },
-      );
+    for (const svg of form().querySelectorAll(".figures svg")) {
+      const { left, top } = svg.getBoundingClientRect();
+      const distance = (part) => {
+        const box = part.getBoundingClientRect();
+        return box.left - left + box.top - top;
+      };
+      const parts = [...svg.querySelectorAll(".arc, .matrix")].map((part) => [distance(part), part]);
+      parts.sort(([near], [far]) => near - far);
+      for (const [place, [, part]] of parts.entries()) {
+        const length = part.getTotalLength?.();
+        const frames = length
+          ? { strokeDasharray: [length, length], strokeDashoffset: [length, 0] }
+          : { opacity: [0.15, 1] };
+        const delay = ((ALL_MS - PART_MS) * place) / Math.max(parts.length - 1, 1);
+        part.animate(frames, { duration: PART_MS, delay, easing: "ease-out", fill: "backwards" });
+      }
     }
   };
 
@@ -41,7 +45,7 @@
     right = Boolean(form());
     if (before || !right) return;
     if (matchMedia("(max-width: 900px)").matches) form().querySelector(".figures")?.scrollIntoView({ block: "center" });
-    closeArcs();
+    playThrough();
     form().querySelector(".dock .buttons > :not(.plain)")?.focus({ preventScroll: true });
     if (line() && !showAgain()) htmx.trigger(line(), "agree");
   });

@@ -15,7 +15,7 @@
  */
 /**
  * What the server says of the draft: how often it was saved, all texts, and the highest number that it has of each tab.
- * @typedef {{ version: number, answers?: Texts, pages?: Record<string, number> }} Draft
+ * @typedef {{ version: number, answers?: Texts, tab_versions?: Record<string, number> }} Draft
  */
 
 export class UnsavedEdits {
@@ -85,7 +85,9 @@ export class UnsavedEdits {
    */
   confirm(draft, texts) {
     const confirmed = new Set();
-    for (const [box, { tab, number }] of this.#edits) if (number <= (draft.pages?.[tab] ?? 0)) confirmed.add(box);
+    for (const [box, { tab, number }] of this.#edits) {
+      if (number <= (draft.tab_versions?.[tab] ?? 0)) confirmed.add(box);
+    }
     for (const box of confirmed) this.#edits.delete(box);
     /** @type {Texts} */
     const own = {};

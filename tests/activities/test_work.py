@@ -1,4 +1,4 @@
-"""One sheet open on several pages: their saves merge box by box, in whatever order they arrive, however often."""
+"""One sheet open in several tabs: their saves merge box by box, in whatever order they arrive, however often."""
 
 from __future__ import annotations
 
@@ -7,62 +7,62 @@ from dataclasses import dataclass, field
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.activities.work import MAX_PAGES, Draft, Stamp, VariantSizes, merged_draft
+from app.activities.work import MAX_TABS, Draft, Edit, VariantSizes, merged_draft
 
 BOXES = ("input.rows", "queries.rows", "queries.columns")
 SIZES = VariantSizes("llama-7b", 100)
 
 
 @dataclass
-class OpenPage:
-    """A page in a browser: what stands in its boxes, and its changes that were not acknowledged yet."""
+class OpenTab:
+    """A tab of a browser: what is in its boxes, and its edits that were not acknowledged yet."""
 
     name: str
     number: int = 0
     texts: dict[str, str] = field(default_factory=dict)
-    changed: dict[str, Stamp] = field(default_factory=dict)
+    edits: dict[str, Edit] = field(default_factory=dict)
     last_texts: dict[str, str] = field(default_factory=dict)  # of the boxes that were ever typed into here
 
     def type_into(self, box: str) -> None:
         self.number += 1
         self.texts[box] = self.last_texts[box] = f"{self.name} {self.number}"
-        self.changed[box] = Stamp(self.name, self.number)
+        self.edits[box] = Edit(self.name, self.number)
 
-    def request(self) -> tuple[dict[str, str], dict[str, Stamp]]:
-        return dict(self.texts), dict(self.changed)
+    def request(self) -> tuple[dict[str, str], dict[str, Edit]]:
+        return dict(self.texts), dict(self.edits)
 
 
 @given(st.data())
-def test_whatever_arrives_in_whatever_order_each_box_has_the_last_text_of_a_page(data: st.DataObject) -> None:
-    """Requests late, twice, and unanswered: no box goes back to an older text of a page, and no page is left out."""
-    pages = [OpenPage("page-a"), OpenPage("page-b")]
-    under_way = list[tuple[dict[str, str], dict[str, Stamp]]]()
+def test_whatever_arrives_in_whatever_order_each_box_has_the_last_text_of_a_tab(data: st.DataObject) -> None:
+    """Requests late, twice, and unanswered: no box goes back to an older text of a tab, and no tab is left out."""
+    tabs = [OpenTab("tab-a"), OpenTab("tab-b")]
+    under_way = list[tuple[dict[str, str], dict[str, Edit]]]()
     stored: Draft | None = None
     for _ in range(data.draw(st.integers(1, 12))):
-        page = data.draw(st.sampled_from(pages))
-        page.type_into(data.draw(st.sampled_from(BOXES)))
-        under_way.append(page.request())
+        tab = data.draw(st.sampled_from(tabs))
+        tab.type_into(data.draw(st.sampled_from(BOXES)))
+        under_way.append(tab.request())
         if data.draw(st.booleans()):  # an earlier request arrives, and perhaps once more later
             arrived = data.draw(st.sampled_from(under_way))
             stored = merged_draft(stored, *arrived, SIZES) or stored
-    for request in data.draw(st.permutations([*under_way, *(page.request() for page in pages)])):
+    for request in data.draw(st.permutations([*under_way, *(tab.request() for tab in tabs)])):
         stored = merged_draft(stored, *request, SIZES) or stored
     assert stored
     for box in BOXES:
-        typed = {page.last_texts[box] for page in pages if box in page.last_texts}
+        typed = {tab.last_texts[box] for tab in tabs if box in tab.last_texts}
         assert stored.answers.get(box, "") in (typed or {""})
-    assert dict(stored.pages) == {page.name: page.number for page in pages if page.number}
+    assert dict(stored.tab_versions) == {tab.name: tab.number for tab in tabs if tab.number}
 
 
-def test_a_form_without_script_counts_whole_and_only_the_newest_pages_are_remembered() -> None:
-    """Every text of such a form replaces the stored one; the numbers of the thirty pages that saved last are kept."""
+def test_a_form_without_script_counts_whole_and_only_the_newest_tabs_are_remembered() -> None:
+    """Every text of such a form replaces the stored one; the numbers of the thirty tabs that saved last are kept."""
     stored = merged_draft(None, {"a.rows": "1", "b.rows": "2"}, None, SIZES)
     assert stored == Draft({"a.rows": "1", "b.rows": "2"}, 1, SIZES)
-    for number in range(MAX_PAGES + 5):
-        stored = merged_draft(stored, {"a.rows": str(number)}, {"a.rows": Stamp(f"page-{number:03}", 1)}, SIZES)
+    for number in range(MAX_TABS + 5):
+        stored = merged_draft(stored, {"a.rows": str(number)}, {"a.rows": Edit(f"tab-{number:03}", 1)}, SIZES)
         assert stored
-    assert list(stored.pages) == [f"page-{number:03}" for number in range(5, MAX_PAGES + 5)]
-    assert stored.answers == {"a.rows": str(MAX_PAGES + 4), "b.rows": "2"}
+    assert list(stored.tab_versions) == [f"tab-{number:03}" for number in range(5, MAX_TABS + 5)]
+    assert stored.answers == {"a.rows": str(MAX_TABS + 4), "b.rows": "2"}
 
 
 def test_the_sizes_of_the_first_save_stay() -> None:

@@ -44,6 +44,7 @@ def test_axe_finds_nothing_on_any_page(browser: Browser, shared_app: Server) -> 
     assert_accessible_in_all_looks(page)
     for address in (
         "/sheet?worksheet=qwen2.5-0.5b-grouped",
+        "/sheet/example?worksheet=cross-t5-small&kind=faded",
         "/sheet?tokens=0",
         "/nowhere",
         "/runs/none",

@@ -181,7 +181,7 @@ def hand_in_a_ticket_whose_rule_changes(lesson: Lesson, page: Page) -> None:
     lesson.teacher.get_by_role("button", name="Save").click()
     lesson.teacher.wait_for_url(re.compile(r"/activities/\d+(\?.*)?$"))
     page.get_by_role("button", name="Hand in").click()
-    expect(page.get_by_role("alert")).to_contain_text("Your instructor has changed this ticket")
+    expect(page.get_by_role("alert")).to_contain_text("Your teacher has changed this ticket")
     expect(page.get_by_label("muddiest")).to_have_value("Why 128?")
     expect(page.locator(".remark").first).to_contain_text("Kim Lee")
     assert lesson.store.exit_tickets.answers(lesson.activity.id) == ()
@@ -236,16 +236,16 @@ def close_while_somebody_types(lesson: Lesson, phone: BrowserContext, page: Page
 
 
 def find_work_after_closing(lesson: Lesson, phone: BrowserContext, page: Page) -> None:
-    """Whoever never handed in is told on the open page; their work was taken in, and counts."""
+    """Whoever never handed in is told on the open page; their work was auto-submitted, and counts."""
     page.fill(box("input.rows"), "100 ")
-    expect(page.locator("#closing .banner")).to_contain_text("Taken in at closing", timeout=10_000)
+    expect(page.locator("#closing .banner")).to_contain_text("Auto-submitted at closing", timeout=10_000)
     page.locator("#closing a").click()
     expect(page.locator("tr.answer").first).to_be_visible()
     expect(page.locator(".result")).to_contain_text("All 14 boxes are correct.")
     assert_accessible(page)
     mine = phone.new_page()
     mine.goto("/mine")
-    expect(mine.get_by_role("main")).to_contain_text("14 of 14 · taken in at closing")
+    expect(mine.get_by_role("main")).to_contain_text("14 of 14 · auto-submitted at closing")
     lesson.teacher.goto(f"/activities/{lesson.activity.id}/results")
     expect(lesson.teacher.get_by_role("row", name="Lou Ray").first).to_contain_text("14")
 

@@ -30,7 +30,7 @@ FIELDS = {
     "title": "Week 3", "ticket": "classic", "ticket_anonymous": "no", "variants": "per_student",
     "feedback": "after_close", "run": "before", "follow_share": "25", "max_attempts": "3", "hints": "", "exam": "yes",
     "opens": "2026-03-31T10:00", "closes": "2026-03-31T11:30", "late_minutes": "5", "names_listed": "no",
-    "take_in_drafts": "",
+    "auto_submit": "", "examples": "",
     "day": "2026-03-31",
 }  # fmt: skip
 
@@ -43,8 +43,8 @@ def read(library: Library, worksheets: tuple[str, ...] = ("llama-7b",), **fields
 def test_texts_become_a_plan_and_back(library: Library) -> None:
     """Times are those of the course; the form filled in with the result has the same texts."""
     plan, content = read(library, ("qwen2.5-0.5b", "llama-7b"))
-    policies = Policies("per_student", "after_close", 3, 0.25, hints=False, run="before", ticket_anonymous=False,
-                        exam=True, late_minutes=5, take_in_drafts=False)  # fmt: skip
+    policies = Policies("per_student", "after_close", 3, 0.25, hints=False, examples=False, run="before",
+                        ticket_anonymous=False, exam=True, late_minutes=5, auto_submit=False)  # fmt: skip
     opens, closes = datetime(2026, 3, 31, 8, tzinfo=UTC), datetime(2026, 3, 31, 9, 30, tzinfo=UTC)
     assert plan == Plan("Week 3", date(2026, 3, 31), policies, opens, closes)
     assert [item.worksheet["key"] for item in content.items] == ["qwen2.5-0.5b", "llama-7b"]

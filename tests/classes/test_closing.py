@@ -1,4 +1,4 @@
-"""Drafts are taken in when an activity has ended: once each, with their marks, and only what says something new."""
+"""Drafts are auto-submitted when an activity has ended: once each, with marks, and only what says something new."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Lesson:
         return end_activity(self.store, self.activity.id)
 
     def settle(self) -> None:
-        """Take in what is due, as a process does that has just started."""
+        """Auto-submit what is due, as a process does that has just started."""
         Closing(self.library, self.store).settle_all()
 
 
@@ -85,7 +85,7 @@ def lesson(library: Library, store: Store) -> Lesson:
 
 
 def test_what_is_typed_at_the_end_becomes_an_attempt_once(lesson: Lesson, clock: Clock) -> None:
-    """All right, never handed in: 14 of 14. Not taken in: what is as handed in, unreadable or empty, typed before the
+    """All right, never handed in: 14 of 14. Not submitted: what is as handed in, unreadable or empty, typed before the
     answers on paper, or beyond the last attempt.
     """
     kim, lee, max_, ada, bo, eve = map(lesson.student, ("Kim", "Lee", "Max", "Ada", "Bo", "Eve"))
@@ -115,15 +115,17 @@ def test_what_is_typed_at_the_end_becomes_an_attempt_once(lesson: Lesson, clock:
         (kim.id, 2, 0),
         (eve.id, 1, 14),
     }
-    assert {(a.taken_in, a.handed_in, a.late, a.marked_by == a.sheet_key) for a in taken} == {(True, True, False, True)}
-    assert not any(attempt.taken_in for attempt in lesson.attempts()[:before])
+    assert {(a.auto_submitted, a.handed_in, a.late, a.marked_by == a.sheet_key) for a in taken} == {
+        (True, True, False, True)
+    }
+    assert not any(attempt.auto_submitted for attempt in lesson.attempts()[:before])
     current = lesson.store.activities.find(lesson.activity.id)
     assert current
     assert current.phase(lesson.store.now()) == "closed"
 
 
 def test_a_clock_that_was_ahead_takes_nothing_from_anybody(lesson: Lesson, clock: Clock) -> None:
-    """Two hours ahead, it closes the activity; once it is right, that is open, and at its end drafts are taken in."""
+    """Two hours ahead, it closes the activity; once it is right, that is open, and drafts are submitted at its end."""
     plan = replace(lesson.activity.plan, closes_at=clock.now + timedelta(hours=1))
     lesson.store.activities.change(lesson.activity, plan)
     kim, lee = lesson.student("Kim"), lesson.student("Lee")
@@ -150,7 +152,7 @@ def test_a_clock_that_was_ahead_takes_nothing_from_anybody(lesson: Lesson, clock
 
 def test_without_the_rule_drafts_stay_drafts(library: Library, store: Store) -> None:
     """And the activity is closed as soon as it has ended."""
-    lesson = lesson_of(library, store, Policies(take_in_drafts=False))
+    lesson = lesson_of(library, store, Policies(auto_submit=False))
     lesson.type(lesson.student("Kim"), KEY)
     assert lesson.end().phase(lesson.store.now()) == "closed"
     lesson.settle()
@@ -172,7 +174,7 @@ def test_many_at_the_same_time_take_each_draft_in_once(lesson: Lesson, monkeypat
     assert sorted(taken) == [(student.id, number) for student in students for number in (1, 2)]
 
 
-def test_what_is_typed_after_reopening_is_taken_in_at_the_next_end(lesson: Lesson, clock: Clock) -> None:
+def test_what_is_typed_after_reopening_is_auto_submitted_at_the_next_end(lesson: Lesson, clock: Clock) -> None:
     """Late, since the answers had been shown; the one who had extra time was not late before."""
     kim, lee = lesson.student("Kim"), lesson.student("Lee")
     lesson.store.activities.set_extra_time(lesson.activity, lee.id, 10)
@@ -206,7 +208,7 @@ def test_what_is_typed_after_reopening_is_taken_in_at_the_next_end(lesson: Lesso
 def test_what_was_handed_in_on_time_is_not_replaced_by_what_was_only_typed_late(
     library: Library, store: Store, clock: Clock
 ) -> None:
-    """Kim types over a box of a sheet that is in; what was taken in from Lee, who handed in nothing, is replaced."""
+    """Kim types over a box of a sheet that is in; what was submitted for Lee, who handed in nothing, is replaced."""
     lesson = lesson_of(library, store, Policies(late_minutes=60))
     kim, lee = lesson.student("Kim"), lesson.student("Lee")
     lesson.hand_in(kim, KEY)
@@ -337,8 +339,8 @@ def test_the_thread_survives_whatever_fails(
     assert caplog.records[0].exc_info
 
 
-def test_nothing_is_taken_in_before_a_close_can_no_longer_be_undone(lesson: Lesson, clock: Clock) -> None:
-    """After an undo at the last moment the draft is still a draft, and is taken in at the closing that counts."""
+def test_nothing_is_auto_submitted_before_a_close_can_no_longer_be_undone(lesson: Lesson, clock: Clock) -> None:
+    """After an undo at the last moment the draft is still a draft, and is auto-submitted at the closing that counts."""
     kim = lesson.student("Kim")
     lesson.type(kim, KEY)
     close_undoably(lesson.store, lesson.activity)

@@ -77,7 +77,7 @@ def test_presses_of_close_in_a_row_are_undone_together(store: Store, clock: Cloc
 def test_closing_what_has_not_opened_yet_is_undone_too(store: Store, clock: Clock) -> None:
     """It closes at once, since students would come in otherwise, and is waiting again for the same time."""
     opens_at = clock.now + timedelta(seconds=20)
-    made, _, _ = activity(store, Plan("Week 3", None, Policies(take_in_drafts=False), opens_at))
+    made, _, _ = activity(store, Plan("Week 3", None, Policies(auto_submit=False), opens_at))
     before = reload(store, made)
     close_undoably(store, before, 5)
     assert reload(store, made).phase(clock.now) == "closing"

@@ -23,13 +23,13 @@ KIM, LOU = Student(1, 1, "Kim", "17", None), Student(2, 1, "Lou", None, None)
 
 def activity(number: int = 1, items: tuple[FrozenWorksheet, ...] = (FIRST, SECOND), closed: bool = True) -> Activity:
     plan = Plan(f"Week {number}", closes_at=datetime(2026, 3, 1, tzinfo=UTC) if closed else None)
-    return Activity(number, 1, "CODE", "open", plan, 1, Content(items, None, ""), drafts_taken_at=plan.closes_at)
+    return Activity(number, 1, "CODE", "open", plan, 1, Content(items, None, ""), auto_submitted_at=plan.closes_at)
 
 
 def attempt(
     number: int, student: Student, item: FrozenWorksheet, score: float, out_of: int = 10, late: bool = False
 ) -> AttemptScore:
-    return AttemptScore(number, 1, student.id, item.sheet_key, score, out_of, taken_in=False, late=late)
+    return AttemptScore(number, 1, student.id, item.sheet_key, score, out_of, auto_submitted=False, late=late)
 
 
 def column(*attempts: AttemptScore, of: Activity | None = None, given: Sequence[GradeChange] = ()) -> GradebookColumn:

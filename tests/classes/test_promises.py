@@ -53,9 +53,9 @@ def test_a_form_made_under_another_rule_is_known(other: Activity, *, sheet_chang
 
 def test_students_are_told_each_rule_that_holds() -> None:
     """When marks are shown, always; the number of attempts, auto-submission and exam conditions where there are any."""
-    bare = {"max_attempts": 0, "take_in_drafts": False, "exam": False}
+    bare = {"max_attempts": 0, "auto_submit": False, "exam": False}
     of_marks = {rules_in_words(with_policies(**bare, feedback=each)) for each in ("immediate", "after_hand_in")}
     assert [len(rules) for rules in of_marks] == [1, 1]
-    for policy in ({"max_attempts": 2}, {"take_in_drafts": True}, {"exam": True}):
+    for policy in ({"max_attempts": 2}, {"auto_submit": True}, {"exam": True}):
         [_, rule] = rules_in_words(with_policies(**{**bare, **policy}))
         assert ("2" in rule) == ("max_attempts" in policy)

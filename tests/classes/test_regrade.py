@@ -48,7 +48,7 @@ def test_a_preview_says_what_would_change_and_changes_nothing(library: Library, 
     assert preview.attempts == 4
     assert [change.attempt.id for change in preview.changes] == [first.id, last.id, counting.id]
     assert [change.attempt for change in preview.score_changes] == [counting]
-    assert [change.difference for change in preview.changes] == [-0.5] * 3
+    assert [change.difference for change in preview.changes] == [-1] * 3
     assert preview.changes[0].sheet_title == "One head of LLaMA 7B"
     assert store.classwork.attempts_of_activity(running.activity.id) == (first, last, other, counting)
 
@@ -129,7 +129,7 @@ def test_what_was_shown_is_applied_without_grading_again(
     assert (after.attempts, after.changes) == (1, ())
     assert len(graded) == 1
     [regraded] = store.classwork.attempts_of_activity(running.activity.id)
-    assert (regraded.score, regraded.marked_by) == (attempt.score - 0.5, attempt.sheet_key)
+    assert (regraded.score, regraded.marked_by) == (attempt.score - 1, attempt.sheet_key)
     assert Regrading().preview(library, store, running.activity).changes == ()
 
 
@@ -162,7 +162,7 @@ def test_changes_that_are_no_shorter_those_shown_are_not_made(library: Library, 
     first = running.attempt(running.student("Kim"), FOLLOWING)
     running.change_follow_share(0)
     shown = regrading.preview(library, store, running.activity)
-    running.change_follow_share(0.5)
+    running.change_follow_share(1)
     second = running.attempt(running.student("Lou"), FOLLOWING)
     running.change_follow_share(0)
     assert regrading.apply(library, store, running.activity, running.teacher, shown.fingerprint) is None

@@ -21,15 +21,15 @@ from app.activities.work import (
     Answers,
     ClassSheetKey,
     Draft,
+    Edit,
     Graded,
     NewAttempt,
-    Stamp,
     StudentDraft,
     UnfinishedWork,
     VariantSizes,
 )
 from app.classes import sheet_actions
-from app.classes.sheet_actions import Action, Outcome, SentSheet, auto_submit, may_run, perform
+from app.classes.sheet_actions import Action, Outcome, SentSheet, may_run, perform
 from app.classes.sheet_work import PreviewWork
 from app.classes.student_sheet import StudentSheet
 from app.grading import grade as grading
@@ -104,7 +104,7 @@ def rules_at(moment: Moment, **policies: Any) -> Rules:
     activity = Activity(
         1, 1, "ABCDEF", "open", plan, 1, Content((), None, ""),
         answers_shown_at=OPENS if moment.reopened else None,
-        drafts_taken_at=at if moment.settled else None,
+        auto_submitted_at=at if moment.settled else None,
         longest_extra=EXTRA,
         extra_minutes=moment.extra,
     )  # fmt: skip
@@ -313,10 +313,10 @@ def test_a_box_that_another_tab_has_changed_counts_as_it_is_stored() -> None:
 
         @property
         def draft(self) -> Draft:
-            return Draft({**RIGHT, "queries.columns": "5"}, 3, SIZES, pages={"othertab": 2})
+            return Draft({**RIGHT, "queries.columns": "5"}, 3, SIZES, {"othertab": 2})
 
     work = Drafted(STUDENT_SHEET, (), OPENS)
-    sent = SentSheet({**NOTHING, "queries.columns": "128"}, {"queries.columns": Stamp("thistab1", 1)}, "form.1")
+    sent = SentSheet({**NOTHING, "queries.columns": "128"}, {"queries.columns": Edit("thistab1", 1)}, "form.1")
     outcome, _ = perform(sheet_actions.check, SHEET, work, rules_at(MOMENTS["as it opens"]), sent)
     assert outcome.attempt
     assert outcome.attempt.answers == RIGHT
@@ -327,39 +327,39 @@ def test_a_box_that_another_tab_has_changed_counts_as_it_is_stored() -> None:
 @pytest.mark.parametrize("action", [sheet_actions.save, sheet_actions.check, sheet_actions.hand_in])
 def test_the_edits_of_a_form_are_stored_with_its_texts(action: Action) -> None:
     """Also by the first form of a sheet: the page would otherwise take what it typed for unsaved."""
-    edits = {"queries.rows": Stamp("thistab1", 1)}
+    edits = {"queries.rows": Edit("thistab1", 1)}
     outcome = action(SHEET, work_after(NOTHING_DONE), rules_at(MOMENTS["as it opens"]), SentSheet(RIGHT, edits))
     assert outcome.draft
-    assert (outcome.draft.answers["queries.rows"], outcome.draft.pages) == ("100", {"thistab1": 1})
+    assert (outcome.draft.answers["queries.rows"], outcome.draft.tab_versions) == ("100", {"thistab1": 1})
 
 
 # Auto-submission
 
 
-@pytest.mark.parametrize("take_in_drafts", [True, False])
+@pytest.mark.parametrize("auto_submit", [True, False])
 @pytest.mark.parametrize("allowed", [0, 1])
-def test_what_is_typed_is_submitted_at_closing(take_in_drafts: bool, allowed: int) -> None:
+def test_what_is_typed_is_submitted_at_closing(auto_submit: bool, allowed: int) -> None:
     """What can be read or is written, is news, has an attempt left, and is not late work after work on time."""
     saved = {"on time": MOMENTS["just before it closes"], "late": MOMENTS["in the late window"]}
     for (when, moment), typed, done, on_time in itertools.product(
         saved.items(), (NOTHING, WORDS, HALF), ALL_DONE, (False, True)
     ):
-        rules = rules_at(moment, take_in_drafts=take_in_drafts, max_attempts=allowed)
+        rules = rules_at(moment, auto_submit=auto_submit, max_attempts=allowed)
         draft = StudentDraft(1, "llama-7b@1", SIZES, typed, OPENS + timedelta(minutes=5))
         last_at = OPENS if done.attempts else None
         work = UnfinishedWork(draft, done.attempts, done.attempts, done.answers, last_at, on_time)
         is_news = done.answers is None or typed != done.answers
         submitted = (
-            take_in_drafts
+            auto_submit
             and typed != NOTHING
             and is_news
             and not (0 < allowed <= done.attempts)
             and not (when == "late" and on_time)
         )
-        attempt = auto_submit(SHEET, work, rules).attempt
+        attempt = sheet_actions.auto_submit(SHEET, work, rules).attempt
         assert (attempt is not None) == submitted, (when, typed, done, on_time)
         if attempt:
-            assert (attempt.handed_in, attempt.taken_in, attempt.late) == (True, True, when == "late")
+            assert (attempt.handed_in, attempt.auto_submitted, attempt.late) == (True, True, when == "late")
 
 
 # Practice

@@ -8,7 +8,7 @@ import pytest
 
 from app.activities.activity import Policies
 from app.activities.rules import PRACTICE_RULES, Rules
-from app.activities.work import Answers, SheetProgress, Stamp, WorkDone
+from app.activities.work import Answers, Edit, SheetProgress, WorkDone
 from app.classes import sheet_actions
 from app.classes.sheet_actions import Action, SentSheet, perform
 from app.classes.sheet_work import ClassWork, PracticeWork, PreviewWork
@@ -107,9 +107,9 @@ def test_practice_is_found_by_the_browsers_token(library: Library, store: Store)
 def test_what_another_tab_has_saved_meanwhile_counts(class_work: ClassWork, action: Action) -> None:
     """Its box is stored, shown and marked with those of the form, which was read before; nothing is doubled."""
     seen = class_work
-    first = SentSheet({**NOTHING, "queries.rows": "1"}, {"queries.rows": Stamp("phone001", 1)}, "phone")
+    first = SentSheet({**NOTHING, "queries.rows": "1"}, {"queries.rows": Edit("phone001", 1)}, "phone")
     perform(sheet_actions.check, seen.sheet.variant, seen, rules_now(seen), first)
-    sent = SentSheet({**NOTHING, "keys.rows": "2"}, {"keys.rows": Stamp("laptop01", 1)}, "laptop")
+    sent = SentSheet({**NOTHING, "keys.rows": "2"}, {"keys.rows": Edit("laptop01", 1)}, "laptop")
     outcome, work = perform(action, seen.sheet.variant, seen, rules_now(seen), sent)
     typed = {**NOTHING, "queries.rows": "1", "keys.rows": "2"}
     assert work.draft

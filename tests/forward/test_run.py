@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from app.forward import run as forward
 from app.forward.lines import ForwardError, listing
-from app.forward.memory import bytes_needed
+from app.forward.memory_needed import bytes_needed
 from app.forward.program import BYTES_BY_DTYPE, notes, program
 from app.forward.run import HEAD_RUNS, execute, run_head
 from app.models.architecture import Architecture, Rotary

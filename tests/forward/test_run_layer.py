@@ -20,7 +20,7 @@ from app.cli import main
 from app.forward import run as forward
 from app.forward.head_run import run_sheet
 from app.forward.lines import ForwardError, listing
-from app.forward.memory import bytes_needed
+from app.forward.memory_needed import bytes_needed
 from app.forward.program import BYTES_BY_DTYPE, program
 from app.forward.run import HeadRun, execute, run_head
 from app.machine.work_queue import THE_APP, Client

@@ -11,7 +11,7 @@ import torch
 from app.cli import main
 from app.forward.head_run import run_sheet
 from app.forward.lines import ForwardError
-from app.forward.memory import bytes_needed
+from app.forward.memory_needed import bytes_needed
 from app.forward.program import check_modelled, program
 from app.forward.run import HeadRun, execute, run_head
 from app.machine.work_queue import THE_APP, Client

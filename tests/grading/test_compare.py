@@ -142,3 +142,16 @@ def test_a_sheet_says_how_far_counts_may_be_rounded(library: Library) -> None:
     assert "GB" in costs.text.task
     assert "GB" not in counting.text.task
     assert with_tolerance(head, 0.025).text.task == head.text.task
+
+
+@pytest.mark.parametrize(("typed", "near"), [("d", "coincidence"), ("H*d_v", None), ("d_h", None)])
+def test_a_formula_that_comes_to_the_right_number_by_chance_is_told_so(
+    library: Library, typed: str, near: str | None
+) -> None:
+    """In DeepSeek-V2-Lite 16 heads of 128 are 2048, and so is the embedding dimension, by chance."""
+    variant = library.variant("letters-latent-deepseek-v2-lite")
+    blank = variant.blanks_by_name["values.columns"]
+    mark = filled(variant, {"values.columns": typed}).marks[blank]
+    sentence = variant.wording.sheets["near-misses"]["coincidence"].format(text=typed)
+    assert (sentence in mark.message) == (near is not None)
+    assert (mark.kind == "right") == (typed == "H*d_v")

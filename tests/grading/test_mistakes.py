@@ -149,3 +149,12 @@ def test_points_of_rows_change_nothing_about_corrections(data: st.DataObject) ->
         answers = answers | {box: right[box]}
         score, before = marked(variant, answers).score, score
         assert score >= before
+
+
+def test_multiply_adds_in_symbols_cost_one_box() -> None:
+    """Six formulas of seven are half of what they should be: on a sheet in letters, too, that is one mistake."""
+    variant = LIBRARY.variant("letters-costs-mistral-7b")
+    texts = {str(blank): str(variant.expression(blank)) for blank in variant.blanks}
+    halved = {box: f"{text}/2" if box.endswith("_flops.count") else text for box, text in texts.items()}
+    report = grade(variant, halved)
+    assert (report.boxes - report.right, report.out_of - report.score) == (6, 1)

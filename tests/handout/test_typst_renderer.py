@@ -111,6 +111,23 @@ def test_every_worksheet_is_printed_whole(key: str, layout: SheetLayout) -> None
     assert f"{ADDRESS}/v/{variant.code}" in [code for page in pages for code in page.codes]
 
 
+@pytest.mark.parametrize("paper", ["letter", "a4"])
+@pytest.mark.parametrize("key", ["llama-7b", "qwen2.5-0.5b"])
+def test_the_paper_handouts_take_half_a_page(key: str, paper: Paper) -> None:
+    """All that the courses' own handouts say, in a readable size, with the exit ticket on the back."""
+    options = HandoutOptions(worksheet=key, sheets=1, paper=paper, back="classic", course="COS 1", date="May")
+    front, back = read_pdf(handout_pdf(options))
+    assert panels([front]) == 1
+    assert min(glyph.size for glyph in front.glyphs) >= 6.45
+    said = ["next token", "i.e., the outputs on", "single self-attention head", "back in the embedding space"]
+    said += (
+        ["open-weights LLM"] if key == "llama-7b" else ["own queries, keys and values.*", "arxiv.org/abs/2412.15115"]
+    )
+    text = squeezed(front.text)
+    assert [words for words in said if squeezed(words) not in text] == []
+    assert all(squeezed(words) in squeezed(back.text) for words in ("from today for you", "hopeful"))
+
+
 def assert_inside_halves(page: Printed, layout: str) -> None:
     """Nothing that is written or to be written into crosses the cutting line, and no box lies over words."""
     assert_nothing_is_cut(page, layout)
@@ -256,13 +273,19 @@ def where_glyph(page: Printed, words: str) -> Glyph:
 
 
 def most_halves(variant: Variant) -> int:
-    """How many half pages a sheet with its drawing may take: long are latent attention, tensors, symbols of a model."""
+    """How many half pages a sheet with its drawing may take.
+
+    Long are latent attention, tensors, symbols of a model; high is a drawing with more tokens than dimensions.
+    """
     topic, in_letters = TOPICS[variant.worksheet.topic], variant.worksheet.answers == "letters"
     if topic.subject == "layer" and variant.architecture.has_latent_attention:
         return 4
     if variant.has_dimensions or (in_letters and topic.subject in ("parameters", "model")):
         return 3
-    return 1 if topic.subject == "head" and not in_letters and not topic.reads_two_texts else 2
+    is_high = variant.tokens > variant.sizes["d"]
+    return (
+        1 if topic.subject == "head" and not (in_letters or topic.in_steps or topic.reads_two_texts or is_high) else 2
+    )
 
 
 @pytest.mark.parametrize(("key", "paper"), one_in(7, product(LIBRARY.worksheets, ["letter", "a4"])))
@@ -362,7 +385,7 @@ def test_markup_and_formulas_are_printed_as_they_are() -> None:
 
 
 def clean(name: str) -> str:
-    from app.exchange.roster import read_names
+    from app.exchange.class_list import read_names
 
     return read_names(name + "\n")[0]
 

@@ -37,6 +37,9 @@ TABLE: dict[str, Row] = {
     "POST /sheet/check": ALL_303,
     "POST /sheet/answers": ALL_303,
     "POST /sheet/hint": ALL_303,
+    "GET /sheet/example": ALL_200,
+    "POST /sheet/example": ALL_200,
+    "GET /sheet/another": ALL_303,
     "GET /practice": ALL_200,
     "POST /practice": ALL_303,
     "GET /practice/map": ALL_200,
@@ -215,6 +218,8 @@ TABLE: dict[str, Row] = {
     "POST /class/{activity_id:int}/{number:int}/take": STUDENT_DOES,
     "POST /class/{activity_id:int}/{number:int}/hand-in": STUDENT_DOES,
     "POST /class/{activity_id:int}/{number:int}/hint": (404, 404, 409, 404, 404, 404),  # nothing was checked yet
+    "GET /class/{activity_id:int}/{number:int}/example": STUDENT_SEES,
+    "POST /class/{activity_id:int}/{number:int}/example": (404, 404, 200, 404, 404, 404),
     "POST /class/{activity_id:int}/{number:int}/run": (404, 404, 409, 404, 404, 404),  # nothing was tried yet
     "GET /class/{activity_id:int}/ticket": STUDENT_SEES,
     "POST /class/{activity_id:int}/ticket": (404, 404, 422, 404, 404, 404),

@@ -34,7 +34,7 @@ class Browser(TestClient):
     """
 
     def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
-        """Take in the drafts that are due, as far as the database can, then send the request."""
+        """Auto-submit the drafts that are due, as far as the database can, then send the request."""
         with suppress(SQLAlchemyError):
             self.app.state.services.closing.settle_all()  # type: ignore[attr-defined]
         return super().send(request, **options)
@@ -100,7 +100,7 @@ class School:
         return self.reload(activity)
 
     def end(self, activity: Activity) -> Activity:
-        """Close an activity so long ago that nothing is taken in any more."""
+        """Close an activity so long ago that nothing is accepted any more."""
         return end_activity(self.store, activity.id)
 
     def reload(self, activity: Activity) -> Activity:

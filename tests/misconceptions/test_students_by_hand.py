@@ -23,6 +23,8 @@ class Student(NamedTuple):
     worksheet: str
     misconception: str
     wrong: Boxes
+    model: str | None = None
+    tokens: int | None = None
 
 
 def shape(rows: int | None, columns: int | None, *keys: str) -> Boxes:
@@ -55,6 +57,23 @@ def matrix(rows: int, columns: int, key: str) -> Boxes:
 
 
 STUDENTS = [
+    # One head of LLaMA 7B from one token to 100: d = 4096, H = 32, d_h = 128.
+    *on(
+        "first-steps",
+        head_as_wide_as_model={**shape(None, 4096, "token_query", "queries", "all_queries"), "turned_key.rows": 4096},
+        head_count_as_width={"token_query.columns": 32},
+        transposed_product=shape(128, 128, "scores"),
+        model_wide_scores=shape(4096, 4096, "all_scores"),
+        elementwise_product=shape(None, 128, "token_score"),
+        columns_are_tokens={
+            **shape(128, 1, "token_query"), **shape(1, 128, "turned_key"), **shape(128, 3, "queries", "context"),
+            **shape(4096, 3, "output"), **shape(128, 100, "all_queries"),
+        },
+        no_output_projection=shape(None, 128, "output"),
+        full_width_values=shape(None, 4096, "context"),
+        scale_by_model_width=counts(under_root=4096),
+        only_last_token_asks=shape(1, None, "all_queries"),
+    ),
     # One head of Llama 3.2 1B, a token after 99: d = 2048, H = 32, G = 8, d_h = 64, 131,072 positions.
     *on(
         "decode-llama-3.2-1b",
@@ -374,13 +393,46 @@ STUDENTS = [
         stored_layout={**shape(2048, 1024, "W_Q"), **shape(8, 1024, "lora_A"), **shape(2048, 8, "lora_B")},
     ),
     Student("latent-deepseek-v2-lite", "keys-without-rotary-part", shape(None, 16 * 128, "queries", "keys")),
+    # One rotary key of 64 for all 16 heads, next to 16 parts of 128.
+    Student("latent-deepseek-v2-lite", "rotary-part-counted-once", shape(None, 16 * 128 + 64, "keys")),
+    # Mistral 7B sees 4096 tokens: after 5000, the new one has 4096 keys.
+    *(
+        Student("decode-gpt2", key, {**shape(n, None, "keys", "values"), **shape(None, n, *SCORES)}, "mistral-7b", 5000)
+        for key, n in (("window-forgotten", 5001), ("new-token-beside-window", 4097))
+    ),
+    *(Student("llama-7b", "one-matrix-transposed", shape(128, 100, key)) for key in ("queries", "values")),
+    *(Student("llama-7b", "one-matrix-transposed", shape(4096, 100, key)) for key in ("input", "output")),
+    Student("three-dimensions-llama-7b", "keys-already-transposed", dims(32, 128, 100, of="keys_by_head")),
+    Student("softmax-gpt2", "root-for-its-number", counts(under_root=8)),
+    # 90 tokens are read by the encoder, 25 written by the decoder.
+    Student(
+        "cross-bart-base",
+        "texts-swapped",
+        {
+            **shape(90, None, "input", "queries", "context", "output"), **shape(25, None, "encoded", "keys", "values"),
+            **shape(90, 25, *SCORES),
+        },
+    ),
+    Student(
+        "cross-bart-base", "texts-concatenated", {**shape(115, None, "keys", "values"), **shape(None, 115, *SCORES)}
+    ),
+    Student("llama-7b", "head-output-as-logits", shape(1, 32_000, "output")),
+    Student("walk-gpt2", "residual-concatenated", shape(None, 2 * 768, "residual", "layer_output")),
+    # Mixtral 8x7B: 8 times 7 billion; or 8 Mistrals of 7,241,732,096 parameters.
+    Student("count-mixtral-8x7b", "whole-model-per-expert", counts(total=56_000_000_000)),
+    Student("count-mixtral-8x7b", "whole-model-per-expert", counts(total=8 * 7_241_732_096, used=2 * 7_241_732_096)),
+    Student("experts-mixtral-8x7b", "whole-model-per-expert", counts(total=56_000_000_000, used=14_000_000_000)),
+    Student("count-mixtral-8x7b", "all-experts-active", counts(used=46_702_792_704)),
+    # Less one of two experts of 3 · 4096 · 14336 in each of 32 layers.
+    Student("count-mixtral-8x7b", "one-expert-per-token", counts(used=12_879_925_248 - 32 * 176_160_768)),
+    Student("experts-mixtral-8x7b", "all-experts-active", shape(96, None, "expert_input", "expert_hidden")),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("student", STUDENTS, ids=lambda student: f"{student.worksheet} {student.misconception}")
 def test_what_students_write_is_diagnosed_as_what_they_hold(student: Student) -> None:
     """That one misconception, and nothing that only follows from it."""
-    variant = LIBRARY.variant(student.worksheet)
+    variant = LIBRARY.variant(student.worksheet, student.model, student.tokens)
     right = dict(variant.key)
     report = grade(variant, {box: str(number) for box, number in {**right, **student.wrong}.items()})
     assert report.diagnosis is not None

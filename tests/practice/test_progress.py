@@ -11,8 +11,8 @@ from app.practice.record import PracticeRecord, SheetResult
 from app.practice.scheduler import Practice, next_sheet, record_result
 from tests.helpers.shipped import LIBRARY
 
-FIRST, *LATER = practice_levels(LIBRARY)
-NEW = PracticeRecord(3)
+STEPS, FIRST, *LATER = practice_levels(LIBRARY)
+NEW = PracticeRecord(3, passed=(STEPS.key,))
 
 
 def after_right_sheets(record: PracticeRecord, count: int) -> PracticeRecord:
@@ -24,13 +24,14 @@ def after_right_sheets(record: PracticeRecord, count: int) -> PracticeRecord:
 
 def test_a_level_is_closed_until_what_comes_before_it_is_passed() -> None:
     """And names it with its number; a level that was passed has all its sheets done."""
-    levels = level_views(Practice(LIBRARY, NEW))
+    steps, *levels = level_views(Practice(LIBRARY, NEW))
+    assert (steps.number, steps.key) == (0, STEPS.key)
     assert [level.number for level in levels] == list(range(1, len(LATER) + 2))
     assert [level.state for level in levels] == ["current", *["closed"] * len(LATER)]
     assert all(level.before for level in levels[1:])
-    passed = PracticeRecord(3, passed=(FIRST.key,))
+    passed = replace(NEW, passed=(STEPS.key, FIRST.key))
     opened = [level.key for level in LATER if set(level.after) == {FIRST.key}]
-    levels = level_views(Practice(LIBRARY, passed))
+    _steps, *levels = level_views(Practice(LIBRARY, passed))
     assert [level.key for level in levels if not level.before and level.key != FIRST.key] == opened
     assert (levels[0].state, levels[0].left) == ("passed", 0)
     assert {level.state for level in levels if level.key in opened} == {"current", "open"}
@@ -39,7 +40,7 @@ def test_a_level_is_closed_until_what_comes_before_it_is_passed() -> None:
 def test_each_right_sheet_is_one_less_to_do() -> None:
     """Until the level is passed, of which the panel around that last sheet says where it leads."""
     steps = len(FIRST.steps)
-    assert [level_views(Practice(LIBRARY, after_right_sheets(NEW, count)))[0].done for count in range(steps + 1)] == [
+    assert [level_views(Practice(LIBRARY, after_right_sheets(NEW, count)))[1].done for count in range(steps + 1)] == [
         *range(steps),
         steps,
     ]
@@ -54,7 +55,7 @@ def test_what_was_missed_waits_on_its_level() -> None:
     code = LIBRARY.seeded("llama-7b", 2).code
     practice = Practice(LIBRARY, replace(NEW, results=(SheetResult(code, False, ("softmax-collapses",)),)))
     [again] = [view for view in group_views(practice) if view.state == "again"]
-    assert level_views(practice)[0].missed == (again.name,)
+    assert level_views(practice)[1].missed == (again.name,)
     assert len(group_views(practice)) == len(MISCONCEPTION_GROUPS)
     assert {view.state for view in group_views(practice)} <= {"again", "new", "growing"}
 

@@ -77,10 +77,21 @@ def test_failing_again_and_again_is_not_learning() -> None:
     assert states[1:] == ["again"] * 4
 
 
-def test_the_first_sheet_is_one_head_in_numbers() -> None:
-    """Of the fewest rows."""
-    coming = next_sheet(LIBRARY, PracticeRecord(1))
-    assert (coming.reason, coming.variant.worksheet.topic, len(coming.variant.rows)) == ("first", "single-head", 7)
+def test_the_first_sheet_is_first_steps_and_the_next_one_head_in_numbers() -> None:
+    """Whole, of the fewest rows."""
+    [(first, _, record)] = practise(PracticeRecord(1), answer_right, 1)
+    assert (first.reason, first.variant.worksheet.topic) == ("first", "first-steps")
+    coming = next_sheet(LIBRARY, record)
+    assert (coming.reason, coming.variant.worksheet.topic, len(coming.variant.rows)) == ("step", "single-head", 7)
+
+
+def test_a_sheet_in_steps_counts_as_it_was_in_the_end() -> None:
+    """It teaches: a wrong answer on the way to the right one leaves nothing to repeat."""
+    variant = next_sheet(LIBRARY, PracticeRecord(1)).variant
+    right = answer_right(variant)
+    wrong = with_misconception("head-as-wide-as-model")(variant)
+    record = record_with_sheet(LIBRARY, PracticeRecord(1), variant, [right, wrong])
+    assert (record.results, record.level) == ((SheetResult(variant.code, True),), "single-head")
 
 
 @given(records)
@@ -129,7 +140,7 @@ def test_who_always_holds_a_misconception_meets_it_again_and_climbs_no_further(m
     """
     for start in range(11, 31):
         student = with_misconception(misconception)
-        climb = practise(PracticeRecord(start), student, 2 * len(LEVELS) + 8)
+        climb = practise(on_level("single-head", start), student, 2 * len(LEVELS) + 8)
         steps = list[tuple[NextSheet, SheetResult, PracticeRecord]]()
         while not (steps and misconception in steps[-1][1].held) and (step := next(climb, None)):
             steps.append(step)
@@ -198,7 +209,7 @@ def test_a_level_that_was_chosen_is_what_comes_even_before_what_was_missed() -> 
 
 def test_the_first_readable_answer_to_each_box_counts() -> None:
     """Of all attempts on a sheet; where it comes again, of the last one. Without any, the sheet is skipped."""
-    record = PracticeRecord(3)
+    record = on_level("single-head")
     variant = next_sheet(LIBRARY, record).variant
     right, unread = answer_right(variant), dict.fromkeys(answer_right(variant), "?")
     wrong = dict.fromkeys(right, "999983")
@@ -225,7 +236,7 @@ def test_a_sheet_that_was_skipped_counts_for_nothing() -> None:
 
 def test_a_level_is_passed_once_all_its_sheets_were_right_and_nothing_missed_on_it_waits() -> None:
     """Right, missed, and made good on the sheet that was left: two sheets of one head in all, and one more."""
-    record = PracticeRecord(8)
+    record = on_level("single-head", 8)
     students = (answer_right, with_misconception("softmax-collapses"), answer_right)
     levels = []
     for student in students:

@@ -93,6 +93,10 @@ def known_keys(wording: Wording) -> Mapping[str, Collection[str]]:
         "captions: mismatch.kind": ("heads", "undivided", "joined"),
         "grade: made_by.adds": ("mask", "residual", "summand"),
         "grade: near_miss(variant, blank, typed, text)": get_args(NearMiss),
+        "grade: ('misconception' if name else 'mistake') + ('-one' if count == 1 else '')": (
+            *("misconception", "misconception-one"),
+            *("mistake", "mistake-one"),
+        ),
         "hints: operation.relation": get_args(Relation),
         **dict.fromkeys(("hints: entry.hint", "hints: count.hint"), hints_of_rows()),
         "reasons: key": wording.sheets["reasons"].keys() & set[str]().union(*(topic.rows for topic in TOPICS.values())),

@@ -46,10 +46,10 @@ def model_file(config: str, name: str = '"M"') -> str:
         (GOOD.replace('"T"', "5"), "title"),
         (GOOD.replace('"llama-7b"', '"nope"'), "model cannot be “nope”: use one of "),
         (GOOD.replace('"llama-7b"', '["llama-7b"]'), "model"),
-        (GOOD.replace("single-head", "nope"), "topic cannot be “nope”: use one of single-head"),
+        (GOOD.replace("single-head", "nope"), "topic cannot be “nope”: use one of first-steps, single-head"),
         (
             GOOD.replace("single-head", "layer-weights"),
-            "topic cannot be “layer-weights”: use one of single-head, bidirectional-head",
+            "topic cannot be “layer-weights”: use one of first-steps, single-head, bidirectional-head",
         ),
         (GOOD + 'notation = "nope"', "notation cannot be “nope”: use one of classic"),
         (GOOD.replace("= 5", "= 0"), "from 1 to"),

@@ -75,7 +75,7 @@ TEN = datetime(2026, 3, 1, 10, tzinfo=UTC)
 
 def test_extra_time_and_the_late_window_move_a_students_end_and_hide_the_answers_from_all(store: Store) -> None:
     """Ten o'clock, a late window of five minutes; Kim has ten minutes more: until 10:15, and 30 s of grace for both."""
-    made, kim, token = activity(store, Plan("Week 3", None, Policies(late_minutes=5, take_in_drafts=False), None, TEN))
+    made, kim, token = activity(store, Plan("Week 3", None, Policies(late_minutes=5, auto_submit=False), None, TEN))
     store.activities.set_extra_time(made, kim.id, 10)
     found = store.activities.of_visitor(token, made.id)
     assert found
@@ -117,7 +117,7 @@ def test_what_is_done_after_the_answers_were_shown_is_late(store: Store, clock: 
     store.activities.set_extra_time(reload(store, made), kim.id, 0)
     store.activities.close(reload(store, made))
     clock.pass_minutes(1)
-    store.activities.note_drafts_taken(made)
+    store.activities.note_auto_submitted(made)
     open_again()
     assert reload(store, made).is_late(clock.now)
     assert reload(store, made).answers_shown_at == clock.now
@@ -125,7 +125,7 @@ def test_what_is_done_after_the_answers_were_shown_is_late(store: Store, clock: 
 
 def test_archiving_a_course_closes_its_activities(store: Store, clock: Clock) -> None:
     """Drafts stay drafts, what closed before keeps its time, and they stay closed when the course is restored."""
-    rules = Policies(take_in_drafts=False)
+    rules = Policies(auto_submit=False)
     made, _, _ = activity(store, Plan("Week 3", policies=rules, opens_at=clock.now + timedelta(days=1)))
     course = store.courses.find(made.course_id)
     assert course

@@ -9,7 +9,7 @@ import pytest
 import sqlalchemy as sa
 
 from app.activities.work import NewAttempt, SheetKey, WorkDone
-from app.store import Graded, PracticeSheetKey, Stamp, Store, WorkChangedError
+from app.store import Edit, Graded, PracticeSheetKey, Store, WorkChangedError
 from app.store.tables import attempts, drafts, teachers, visitors
 from tests.helpers.at_once import all_at_once
 from tests.helpers.stored_class import HALF, LLAMA, key, opened, record, save
@@ -111,7 +111,7 @@ def test_work_is_a_students_in_an_activity_or_a_visitors(store: Store, table: sa
         connection.execute(sa.update(table).values(wrong))
 
 
-def test_pages_that_save_at_the_same_time_lose_nothing(store: Store, here: SheetKey) -> None:
+def test_tabs_that_save_at_the_same_time_lose_nothing(store: Store, here: SheetKey) -> None:
     """Eight threads, each with a box of its own and one that all share, save ten times on what they saw at first."""
     boxes = [f"row{number}.rows" for number in range(8)]
     empty = dict.fromkeys((*boxes, "shared.rows"), "")
@@ -123,9 +123,9 @@ def test_pages_that_save_at_the_same_time_lose_nothing(store: Store, here: Sheet
         barrier.wait()
         seen = store.classwork.draft(here)
         for change in range(1, 11):
-            stamp = Stamp(f"page-{number:04}", change)
+            edit = Edit(f"tab-{number:04}", change)
             texts = {**empty, boxes[number]: str(change), "shared.rows": f"{number}: {change}"}
-            kept = save(store, here, texts, {boxes[number]: stamp, "shared.rows": stamp}, seen=seen)
+            kept = save(store, here, texts, {boxes[number]: edit, "shared.rows": edit}, seen=seen)
             assert kept.answers[boxes[number]] == str(change)
             versions.append(kept.version)
 
@@ -139,11 +139,11 @@ def test_pages_that_save_at_the_same_time_lose_nothing(store: Store, here: Sheet
 
 
 def test_a_save_that_comes_twice_or_late_changes_nothing(store: Store, here: SheetKey) -> None:
-    """What is stored stays: what another page has typed meanwhile."""
-    first, late = {"a.rows": Stamp("page-one", 2)}, {"a.rows": Stamp("page-one", 1)}
-    other = {"a.rows": Stamp("page-two", 1)}
-    for changed, text, expected in ((first, "1", "1"), (other, "2", "2"), (first, "1", "2"), (late, "0", "2")):
-        assert save(store, here, {"a.rows": text}, changed).answers == {"a.rows": expected}
+    """What is stored stays: what another tab has typed meanwhile."""
+    first, late = {"a.rows": Edit("tab-one", 2)}, {"a.rows": Edit("tab-one", 1)}
+    other = {"a.rows": Edit("tab-two", 1)}
+    for edits, text, expected in ((first, "1", "1"), (other, "2", "2"), (first, "1", "2"), (late, "0", "2")):
+        assert save(store, here, {"a.rows": text}, edits).answers == {"a.rows": expected}
     draft = store.classwork.draft(here)
     assert draft
     assert draft.version == 2

@@ -15,7 +15,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 
 from app import cli
-from app.store import ClassSheetKey, Draft, Graded, NewAttempt, PracticeSheetKey, Store, Student, VariantSizes
+from app.store import ClassSheetKey, Content, Draft, Graded, NewAttempt, PracticeSheetKey, Store, Student, VariantSizes
 from app.store.backup import FORMER_FORMAT, BackupError, check_backup, restore_backup, write_backup
 from app.store.database import (
     OlderDatabaseError,
@@ -27,6 +27,8 @@ from app.store.database import (
 )
 from app.store.queries import hash_secret
 from app.store.tables import metadata
+
+WHEN = datetime(2026, 3, 1, 9, tzinfo=UTC)
 
 
 def structure(connection: sa.Connection) -> dict[str, list[str]]:
@@ -147,7 +149,7 @@ def test_an_older_backup_is_refused(store: Store, tmp_path: Path, changed: dict[
 
 def fill_first_tables(connection: sa.Connection) -> None:
     """Work of a student, marked again once, and of a visitor, as 0001_tables has it; the newest attempts are gone."""
-    reflected, at = sa.MetaData(), datetime(2026, 3, 1, 9, tzinfo=UTC)
+    reflected, at = sa.MetaData(), WHEN
     reflected.reflect(connection)
     of_class = {"student_id": 1, "activity_id": 1, "sheet_key": "llama-7b@1", "answers": {"a.rows": "☃"},
                 "variant": {"model": "gpt2", "tokens": 7, "decoder_tokens": None}}  # fmt: skip
@@ -161,11 +163,11 @@ def fill_first_tables(connection: sa.Connection) -> None:
         "courses": [{"id": 1, "title": "C", "time_zone": "UTC", "sample": False, "created_at": at}],
         "students": [{"id": 1, "course_id": 1, "name": "Kim", "name_key": "kim", "created_at": at}],
         "activities": [{"id": 1, "course_id": 1, "title": "A", "join_code": "ABCDEF", "state": "open",
-                        "policies": {}, "created_at": at}],
-        "revisions": [{"activity_id": 1, "number": 1, "content": {}, "created_at": at}],
+                        "policies": {"take_in_drafts": False}, "created_at": at, "drafts_taken_at": at}],
+        "revisions": [{"activity_id": 1, "number": 1, "content": Content((), None, "").as_json(), "created_at": at}],
         "class_drafts": [{**of_class, "version": 4, "saved_at": at, "stamps": {"tab": 3}},
                          {**of_class, "sheet_key": "old@1", "version": 1, "saved_at": at, "stamps": None}],
-        "class_attempts": [{**attempt, "id": number, "client_id": f"{number}"} for number in (5, 7, 9)],
+        "class_attempts": [{**attempt, "id": number, "client_id": f"taken-in {number} 4f9a"} for number in (5, 7, 9)],
         "practice_drafts": [{**of_visitor, "version": 2, "saved_at": at, "stamps": {"tab": 1}},
                             {**of_visitor, "sheet_key": "s", "version": 1, "saved_at": at, "stamps": None}],
         "practice_attempts": [{**of_visitor, "id": number, "score": number, "out_of": 9, "created_at": at}
@@ -204,8 +206,8 @@ def check_migrated_work(store: Store) -> None:
     newest = store.classwork.latest_attempts(here, 9)
     assert [attempt.id for attempt in newest] == [7, 5]
     marks = Graded({"a.rows": "right"}, ("m",), 1, 2)
-    new = NewAttempt({"a.rows": "☃"}, sizes, marks, "7", handed_in=True, taken_in=True)
-    assert newest[0] == new.stored(here, 7, datetime(2026, 3, 1, 9, tzinfo=UTC))
+    new = NewAttempt({"a.rows": "☃"}, sizes, marks, "auto-submit 7 4f9a", handed_in=True, auto_submitted=True)
+    assert newest[0] == new.stored(here, 7, WHEN)
     assert [old.graded.score for old in store.regrades.old_marks(1, 1)[7]] == [0]
     visitor = store.find_visitor("browser")
     assert visitor
@@ -217,6 +219,9 @@ def check_migrated_work(store: Store) -> None:
     assert [(attempt.score, attempt.out_of, attempt.variant) for attempt in attempts] == [(3, 9, sizes), (2, 9, sizes)]
     assert min(attempt.id for attempt in attempts) > 9  # an id that was given, if only to an attempt that is gone
     assert store.classwork.record(there, NewAttempt({}, sizes, marks), None).attempt.id > attempts[0].id
+    activity = store.activities.find(1)
+    assert activity
+    assert (activity.policies.auto_submit, activity.auto_submitted_at) == (False, WHEN)
     store.roster.remove_student(Student(1, 1, "Kim", None, None))
     with store.engine.connect() as connection:
         assert connection.scalar(sa.text("SELECT count(*) FROM old_marks")) == 0

@@ -243,7 +243,7 @@ def _close_and_die(store: Store, activity_id: int, statements: int) -> None:
     activity = activities.find(activity_id)
     assert activity
     plan = replace(activity.plan, closes_at=utc_now() - LONG_AGO)
-    closed = replace(activity, plan=plan, drafts_taken_at=utc_now())
+    closed = replace(activity, plan=plan, auto_submitted_at=utc_now())
     assert store.exit_tickets.held(activity_id).waiting
     left = statements
 

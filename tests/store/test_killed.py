@@ -26,7 +26,7 @@ from tests.helpers.shipped import LIBRARY
 pytestmark = pytest.mark.slow
 
 STUDENTS, KILLS = 12, 3
-DRAFT_KILLS = int(os.environ.get("DRAFT_KILLS", "2"))  # of the process that takes drafts in, on each database
+DRAFT_KILLS = int(os.environ.get("DRAFT_KILLS", "2"))  # of the process that auto-submits drafts, on each database
 
 
 @pytest.fixture
@@ -109,7 +109,7 @@ def test_the_check_finds_what_is_lost_doubled_or_changed(lesson: Lesson, class_:
     ids = {student.name: student.id for student in store.roster.students(course)}
     first, second, third = (ids[student.name] for student in class_[:3])
     with store.engine.begin() as connection:
-        connection.execute(sa.update(drafts).where(drafts.c.student_id == first).values(stamps={}))
+        connection.execute(sa.update(drafts).where(drafts.c.student_id == first).values(tab_versions={}))
         row = connection.execute(sa.select(attempts).where(attempts.c.student_id == second)).one()
         connection.execute(sa.insert(attempts).values({**row._mapping, "id": None, "client_id": "another"}))
         connection.execute(sa.update(drafts).where(drafts.c.student_id == third).values(answers={}))
@@ -117,8 +117,8 @@ def test_the_check_finds_what_is_lost_doubled_or_changed(lesson: Lesson, class_:
     assert {report.partition(":")[0] for report in find_losses(lesson, class_[:3])} == {p.name for p in class_[:3]}
 
 
-# Takes drafts in as the app does, but two students at a time and with a word each time: a kill falls in between.
-TAKING_IN = """
+# Auto-submits drafts as the app does, but two students at a time and with a word each time: a kill falls in between.
+AUTO_SUBMITTING = """
 import sys, time
 from pathlib import Path
 from app.classes import closing
@@ -126,19 +126,19 @@ from app.settings import PROJECT
 from app.sheets.worksheet_files import load_library
 from app.store import Classwork, Store
 
-def slowly(self, taken, usual=Classwork.add_attempts):
-    usual(self, taken)
-    print("took some", flush=True)
+def slowly(self, attempts, usual=Classwork.add_attempts):
+    usual(self, attempts)
+    print("stored some", flush=True)
     time.sleep(0.01)
 
 Classwork.add_attempts, closing.STUDENTS_AT_A_TIME = slowly, 2
-taking = closing.Closing(load_library(PROJECT / "worksheets"), Store(sys.argv[1], Path(sys.argv[2])))
+submitter = closing.Closing(load_library(PROJECT / "worksheets"), Store(sys.argv[1], Path(sys.argv[2])))
 print("ready", flush=True)
-taking.settle_all()
+submitter.settle_all()
 """
 
 
-def test_a_process_killed_while_it_takes_drafts_in_loses_and_doubles_nothing(database_url: str, tmp_path: Path) -> None:
+def test_a_process_killed_while_it_auto_submits_loses_and_doubles_nothing(database_url: str, tmp_path: Path) -> None:
     """Kill -9 again and again, each time a new process goes on: at the end each of 60 drafts is an attempt, once."""
     library, store = LIBRARY, Store(database_url, tmp_path)
     course = store.courses.add("Course", "UTC", add_teacher(store, "ada@example.org", "Ada"))
@@ -152,7 +152,7 @@ def test_a_process_killed_while_it_takes_drafts_in_loses_and_doubles_nothing(dat
             answers = typed[student.id, sheet.key.sheet_key] = {"queries.rows": str(100 + place)}
             store.classwork.save(sheet.key, Draft(answers, 1, sheet.sizes))
     end_activity(store, made.id)
-    command, taken = [sys.executable, "-c", TAKING_IN, database_url, str(tmp_path)], list[int]()
+    command, counts = [sys.executable, "-c", AUTO_SUBMITTING, database_url, str(tmp_path)], list[int]()
     for number in range(DRAFT_KILLS + 1):
         with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
             assert process.stdout
@@ -164,13 +164,13 @@ def test_a_process_killed_while_it_takes_drafts_in_loses_and_doubles_nothing(dat
             else:
                 process.stdout.read()  # until it ends by itself
         submitted = store.classwork.attempts_of_activity(made.id)
-        taken.append(len(submitted))
+        counts.append(len(submitted))
         assert len({(attempt.student_id, attempt.sheet_key) for attempt in submitted}) == len(submitted)
     stored = {(attempt.student_id, attempt.sheet_key): attempt.answers for attempt in submitted}
     ended = store.activities.find(made.id)
     store.close()
-    assert any(0 < count < len(typed) for count in taken[:-1]), f"no kill fell into the work: {taken}"
+    assert any(0 < count < len(typed) for count in counts[:-1]), f"no kill fell into the work: {counts}"
     assert stored == typed
-    assert {attempt.taken_in for attempt in submitted} == {True}
+    assert {attempt.auto_submitted for attempt in submitted} == {True}
     assert ended is not None
     assert ended.phase(store.now()) == "closed"

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from app.activities.work import Stamp
+from app.activities.work import Edit
 from app.store import Activity, ClassSheetKey, Course, Plan, Policies, Store, Student, VariantSizes
 from app.store import student_merge as merging
 from app.store.tables import (
@@ -122,19 +122,19 @@ def test_texts_kept_aside_never_meet(store: Store, course: Course) -> None:
 
 
 def test_a_save_that_arrives_again_after_a_merge_changes_nothing(store: Store, course: Course) -> None:
-    """Of the older draft's page too, whose text the newer draft has replaced; what that page types next counts."""
+    """Of the older draft's tab too, whose text the newer draft has replaced; what that tab types next counts."""
     activity = activity_in(store, course)
     (kim, _, _), (lee, _, _) = enrol_student(store, course, "Kim"), enrol_student(store, course, "Kim Lee")
 
-    def save_edit(student: Student, text: str, stamp: Stamp) -> str:
-        edits = {"queries.rows": stamp}
+    def save_edit(student: Student, text: str, edit: Edit) -> str:
+        edits = {"queries.rows": edit}
         return save(store, key(student, activity), {"queries.rows": text}, edits).answers["queries.rows"]
 
-    save_edit(kim, "1", Stamp("phone", 3))
-    save_edit(lee, "2", Stamp("laptop", 1))
+    save_edit(kim, "1", Edit("phone", 3))
+    save_edit(lee, "2", Edit("laptop", 1))
     assert store.student_merge.merge(kim, lee)
-    assert [save_edit(kim, "1", Stamp("phone", 3)), save_edit(kim, "0", Stamp("laptop", 1))] == ["2", "2"]
-    assert [save_edit(kim, "5", Stamp("phone", 4)), save_edit(kim, "6", Stamp("laptop", 2))] == ["5", "6"]
+    assert [save_edit(kim, "1", Edit("phone", 3)), save_edit(kim, "0", Edit("laptop", 1))] == ["2", "2"]
+    assert [save_edit(kim, "5", Edit("phone", 4)), save_edit(kim, "6", Edit("laptop", 2))] == ["5", "6"]
 
 
 def test_every_table_that_belongs_to_students_is_merged() -> None:

@@ -158,7 +158,7 @@ class HeadsExhibit:
         fanned = CardGroups(Cards(self.heads, self.letters), self.dealing.key_cards).fanned
         drawn, count = len(self.dealing.key_cards), self.heads.count("keys")
         keys = _drawn(_("Of the {count} key cards, {shown} are drawn."), drawn, count)
-        group = _("Of the {count} query cards of a group, {shown} are drawn.")
+        group = _("Shown: {shown} of the {count} query cards of a group.")
         return keys + _drawn(group, fanned, self.heads.shared_by)
 
 

@@ -178,7 +178,7 @@ class _ProductFrames:
             return _("In which cell does {row} ask {column}?").format(row=asking, column=asked)
         named = self.layout.rows.kind == "tokens" and not row.isdecimal() and column.isdecimal()
         if self._weights is None and named:
-            return _("Which cell is number {column} of the vector for {row}?").format(row=row, column=column)
+            return _("Which cell holds entry {column} of the vector for {row}?").format(row=row, column=column)
         return self._say(_("Which cell comes from {named_row} and {named_column}?"), **self._named(row, column))
 
     def _named(self, row: str, column: str) -> Mapping[str, str]:
@@ -302,9 +302,9 @@ class _ProductFrames:
     def _mask_sentence(self) -> str:
         """What the mask hides from a row: later tokens if it is causal, else distant ones, then windows and chunks."""
         if is_causal(self.shapes):
-            sentence = _("No token may attend to later ones: there the mask puts −∞.")
+            sentence = _("A token can’t attend to later ones, so their scores are set to −∞.")
         else:
-            sentence = _("No token may attend to ones too far away: there the mask puts −∞.")
+            sentence = _("A token can’t attend to ones too far away, so their scores are set to −∞.")
         further = {
             "window": _("A sliding window also hides tokens too far back."),
             "chunk": _("Tokens of other chunks are hidden too."),

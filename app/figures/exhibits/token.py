@@ -43,7 +43,7 @@ def token_exhibit(variant: Variant) -> Exhibit:
     steps = steps_of(variant)
     grid = _Grid.of(variant, steps)
     frames = tuple(_frame(grid, number, steps) for number in range(1, len(steps) + 1))
-    about = _("With a KV cache, each new token adds one row to K and V and has one query. Its scores are one line.")
+    about = _("With a KV cache, each new token adds one row to K and V and has one query. Its scores are one row.")
     return Exhibit("token", _("One more token"), about, frames)
 
 
@@ -294,16 +294,16 @@ def _form(grid: _Grid, step: DecodeStep) -> str:
         )
     if step.cached >= len(grid.words):
         return _(
-            "And so on, a row and a line for each token. Token {tokens} finds {cached} rows cached: its scores are one "
-            "line of {keys}. Together the lines form a triangle. Where all tokens are computed at once, a causal mask "
-            "hides the hatched part."
+            "And so on, a row of each matrix for each token. Token {tokens} finds {cached} rows cached: its scores are "
+            "one row of {keys}. Together these rows form a triangle. Where all tokens are computed at once, a causal "
+            "mask hides the hatched part."
         )
     if step.cached:
         return ngettext(
-            "“{word}” adds one row to the cached row of {keys_letter} and of {values_letter}. Its query "
-            "{queries_letter} is one row too, compared with {keys} keys: one line of {keys} scores.",
-            "“{word}” adds one row to the {cached} cached rows of {keys_letter} and of {values_letter}. Its query "
-            "{queries_letter} is one row too, compared with {keys} keys: one line of {keys} scores.",
+            "“{word}” adds one row to {keys_letter} and one to {values_letter}, which had one row each. Its query "
+            "{queries_letter} is one row too, compared with {keys} keys: one row of {keys} scores.",
+            "“{word}” adds one row to {keys_letter} and one to {values_letter}, which had {cached} rows each. Its "
+            "query {queries_letter} is one row too, compared with {keys} keys: one row of {keys} scores.",
             step.cached,
         )
     return _(

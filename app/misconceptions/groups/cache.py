@@ -22,6 +22,18 @@ GROUP = (
         50,
         on("decode-step", each("N + 1", "input.rows", *QUERY_SIDE), each("N + 1", *QUERY_SIDE)),
     ),
+    Misconception(
+        "window-forgotten",
+        106,
+        on("decode-step", each("N + 1", *KEY_SIDE)),
+        lambda architecture: architecture.window is not None,
+    ),
+    Misconception(
+        "new-token-beside-window",
+        107,
+        on("decode-step", each("window_and_new", *KEY_SIDE)),
+        lambda architecture: architecture.window is not None,
+    ),
     Misconception("only-the-new-key", 51, on("decode-step", each("1", *KEY_SIDE))),
     # The cache of multi-head attention expected from latent attention, which exists to avoid it (arXiv:2405.04434).
     Misconception(

@@ -40,16 +40,23 @@ GROUP = (
             "scale-mask-softmax",
             {"masked.count": "right + N", "all_weights.count": "right - N"},
             {"masked.count": "right + N", "all_weights.count": "right - N", **each("right - 1", *_SEEN)},
-        ),
+        )
+        | on("first-steps", {"masked.count": "right + 3"}),
         _is_causal,
     ),
     Misconception(
         "half-of-all-masked",
         61,
-        on("scale-mask-softmax", each("floor(N*N/2)", "masked.count", "all_weights.count")),
+        on("scale-mask-softmax", each("floor(N*N/2)", "masked.count", "all_weights.count"))
+        | on("first-steps", {"masked.count": "4"}),
         _is_causal,
     ),
-    Misconception("all-entries-masked", 62, on("scale-mask-softmax", {"masked.count": "N*N"}), _is_causal),
+    Misconception(
+        "all-entries-masked",
+        62,
+        on("scale-mask-softmax", {"masked.count": "N*N"}) | on("first-steps", {"masked.count": "9"}),
+        _is_causal,
+    ),
     Misconception(
         "mask-hides-earlier",
         63,

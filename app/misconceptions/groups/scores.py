@@ -28,21 +28,41 @@ def _on_products(size: str, *ways: tuple[BlankField, ...]) -> dict[str, tuple[Pr
     return {**on(HEADS_AND_LAYER, *alone), **on("scale-mask-softmax", *alone, *with_mask)}
 
 
+def _in_first_steps(size: str, fields: tuple[BlankField, ...]) -> dict[str, tuple[Prediction, ...]]:
+    """One size in these fields of scores and weights in first steps: in all that are alike, or in one row alone."""
+    rows = (("scores", "weights", "all_scores"), ("scores",), ("weights",), ("all_scores",))
+    ways = [each(size, *(f"{row}.{field}" for row in some for field in fields)) for some in rows]
+    one_score = each(size, *(f"token_score.{field}" for field in fields))
+    return on("first-steps", *ways, one_score)
+
+
 GROUP = (
     Misconception(
         "transposed-product",
         5,
-        {**_on_products("d_h", MATRIX_FIELDS), **in_dimensions(each("right, d_h, d_h", "scores", "weights"))},
+        {
+            **_on_products("d_h", MATRIX_FIELDS),
+            **_in_first_steps("d_h", MATRIX_FIELDS),
+            **in_dimensions(each("right, d_h, d_h", "scores", "weights")),
+        },
     ),
     Misconception(
         "model-wide-scores",
         6,
-        {**_on_products("d", MATRIX_FIELDS), **in_dimensions(each("right, d, d", "scores", "weights"))},
+        {
+            **_on_products("d", MATRIX_FIELDS),
+            **_in_first_steps("d", MATRIX_FIELDS),
+            **in_dimensions(each("right, d, d", "scores", "weights")),
+        },
     ),
     Misconception(
         "elementwise-product",
         7,
-        {**_on_products("d_h", ("columns",)), **in_dimensions(each("right, right, d_h", "scores", "weights"))},
+        {
+            **_on_products("d_h", ("columns",)),
+            **_in_first_steps("d_h", ("columns",)),
+            **in_dimensions(each("right, right, d_h", "scores", "weights")),
+        },
     ),
     Misconception("all-heads-stacked", 22, _on_products("H*right", ("rows",), ("columns",))),
     Misconception(
@@ -50,7 +70,9 @@ GROUP = (
         23,
         {**on(HEADS_AND_SOFTMAX, {"weights.columns": "1"}), **in_dimensions({"weights": "right, right, 1"})},
     ),
-    Misconception("scale-by-model-width", 24, on("scale-mask-softmax", {"under_root.count": "d"})),
+    Misconception("scale-by-model-width", 24, on("scale-mask-softmax first-steps", {"under_root.count": "d"})),
+    # What the scores are divided by, in place of what is under the root.
+    Misconception("root-for-its-number", 102, on("scale-mask-softmax", {"under_root.count": "root_of_d_h"})),
     # In a decode step one of the two sides is 1, in cross-attention the two texts differ: KQᵀ shows where N×N hides it.
     Misconception(
         "scores-transposed", 46, on("decode-step cross-attention", Prediction(transposed=("scores", "weights")))
@@ -62,7 +84,14 @@ GROUP = (
             "cross-attention",
             each("N", *QUERY_SIDE) | each("M", *KEY_SIDE),
             each("N", *QUERY_SIDE[:-1]) | each("M", *KEY_SIDE),
+            Prediction(substitutions={"N": "M", "M": "N"}),
         ),
+    ),
+    # Both texts in one sequence, as in a decoder that reads its prompt.
+    Misconception(
+        "texts-concatenated",
+        103,
+        on("cross-attention", each("N + M", *KEY_SIDE), each("N + M", *QUERY_SIDE, *KEY_SIDE)),
     ),
     # Self-attention, of the decoder or of the encoder, in place of cross-attention.
     Misconception("one-text-alone", 48, on("cross-attention", each("M", *KEY_SIDE), each("N", *QUERY_SIDE))),

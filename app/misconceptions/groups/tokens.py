@@ -3,14 +3,39 @@
 from __future__ import annotations
 
 from app.misconceptions.misconception import Misconception, Prediction
-from app.misconceptions.row_parts import HEADS_AND_LAYER, QKV, QKV_COLUMNS, QKV_ROWS, QUERY_SIDE, each, on
+from app.misconceptions.row_parts import (
+    HEADS_AND_LAYER,
+    QKV,
+    QKV_COLUMNS,
+    QKV_ROWS,
+    QUERY_SIDE,
+    each,
+    in_dimensions,
+    in_first_steps,
+    on,
+)
 
 ALL_TOKENS_AT_ONCE = " ".join(topic for topic in HEADS_AND_LAYER.split() if topic != "decode-step")
+FEW_AND_ALL = (*QUERY_SIDE, "all_queries.rows", "all_scores.rows")
 
 GROUP = (
-    Misconception("keys-already-transposed", 8, on(HEADS_AND_LAYER, Prediction(transposed=("keys",)))),
     Misconception(
-        "columns-are-tokens", 9, on(f"{HEADS_AND_LAYER} whole-model rotary-pairs", Prediction(transposed=("*",)))
+        "keys-already-transposed",
+        8,
+        {
+            **on(HEADS_AND_LAYER, Prediction(transposed=("keys",))),
+            # k.transpose(-2, -1) of the product, done when the heads are split.
+            **in_dimensions(
+                {"keys_by_head": "right, d_h, N", "repeated_keys": "right, d_h, N"},
+                {"keys_by_head": "right, d_h, N"},
+                {"repeated_keys": "right, d_h, N"},
+            ),
+        },
+    ),
+    Misconception(
+        "columns-are-tokens",
+        9,
+        on(f"{HEADS_AND_LAYER} whole-model rotary-pairs", Prediction(transposed=("*",))),
     ),
     # Parameters as in the product x·W, or as frameworks store them.
     Misconception(
@@ -33,8 +58,14 @@ GROUP = (
         44,
         {
             **on(ALL_TOKENS_AT_ONCE, each("1", *QUERY_SIDE)),
+            **in_first_steps("1", *FEW_AND_ALL),
             **on("whole-model", {"logits.rows": "1"}, each("1", "final.rows", "logits.rows")),
         },
     ),
     Misconception("projections-transposed", 45, on(HEADS_AND_LAYER, Prediction(transposed=QKV))),
+    Misconception(
+        "one-matrix-transposed",
+        101,
+        on(HEADS_AND_LAYER, *(Prediction(transposed=(key,)) for key in ("input", "queries", "values", "output"))),
+    ),
 )

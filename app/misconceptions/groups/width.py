@@ -5,6 +5,7 @@ from __future__ import annotations
 from app.misconceptions.misconception import Misconception, Prediction
 from app.misconceptions.row_parts import (
     ANGLE_COLUMNS,
+    FIRST_QUERIES,
     HEADS,
     HEADS_AND_LAYER,
     KV_BY_HEAD,
@@ -14,6 +15,7 @@ from app.misconceptions.row_parts import (
     SPLIT_KV,
     each,
     in_dimensions,
+    in_first_steps,
     on,
     with_or_without_context,
 )
@@ -53,6 +55,7 @@ GROUP = (
         1,
         {
             **on(HEADS, *with_or_without_context(each("d", *QKV_COLUMNS))),
+            **in_first_steps("d", *FIRST_QUERIES),
             **in_dimensions(
                 each("right, right, d", "split_queries", "queries_by_head", *SPLIT_KV, *KV_BY_HEAD, *REPEATED)
                 | each("right, right, d", "context", "context_by_token")
@@ -100,7 +103,11 @@ GROUP = (
         lambda architecture: architecture.rotary is not None,
     ),
     # The 32 of "32 heads" is the number at hand when a width is asked.
-    Misconception("head-count-as-width", 41, on(HEADS, *with_or_without_context(each("H", *QKV_COLUMNS)))),
+    Misconception(
+        "head-count-as-width",
+        41,
+        {**on(HEADS, *with_or_without_context(each("H", *QKV_COLUMNS))), **in_first_steps("H", *FIRST_QUERIES)},
+    ),
     Misconception(
         "one-head-for-layer",
         42,
@@ -130,6 +137,13 @@ GROUP = (
         "keys-without-rotary-part",
         55,
         on("attention-layer", {"keys.columns": "H*d_nope"}, each("H*d_nope", "queries.columns", "keys.columns")),
+        lambda architecture: architecture.has_latent_attention,
+    ),
+    # Its heads share the rotary key, which is taken to count only once in all of their keys.
+    Misconception(
+        "rotary-part-counted-once",
+        108,
+        on("attention-layer", {"keys.columns": "H*d_nope + d_rope"}),
         lambda architecture: architecture.has_latent_attention,
     ),
 )

@@ -33,15 +33,15 @@ class ForgottenPasswordPage:
     sends_mail: Annotated[bool, Doc("Whether this server can send a link by e-mail.")]
     email: Annotated[str, Doc("The e-mail address as typed.")] = ""
     problem: Annotated[str, Doc("The sentence about why no link was asked for, empty where there is none.")] = ""
-    asked: Annotated[
+    requested: Annotated[
         bool, Doc("Whether a link was just asked for; nothing is said about whether that account exists.")
     ] = False
 
 
 @router.get("/forgotten-password")
-def show_forgotten_password(services: ServicesDep, asked: str = "") -> Response:
-    """The form for an e-mail address; that a link is on its way if `asked` is "yes"; whom to ask, without mail."""
-    page = ForgottenPasswordPage(services.mail is not None, asked=asked == "yes")
+def show_forgotten_password(services: ServicesDep, requested: str = "") -> Response:
+    """The form for an e-mail address; that a link is on its way if `requested` is "yes"; whom to ask, without mail."""
+    page = ForgottenPasswordPage(services.mail is not None, requested=requested == "yes")
     return render("account/forgotten_password.html", page)
 
 
@@ -70,7 +70,7 @@ def mail_password_link(request: Request, services: ServicesDep, form: FormDep) -
     prefix = services.settings.address or ""
     if not mail.outbox.put(partial(_mail_link, services.store, mail, prefix, email)):
         return _refuse_form(typed, _("Many people are requesting a link right now. Try again in a minute."), 503)
-    return RedirectResponse(url_for("show_forgotten_password", asked="yes"), 303)
+    return RedirectResponse(url_for("show_forgotten_password", requested="yes"), 303)
 
 
 def _refuse_form(typed: str, problem: str, status: int) -> Response:

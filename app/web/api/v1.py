@@ -159,7 +159,15 @@ class MarkEntry(BaseModel):
     mark: str = Field(description="right, follows (consistent with an earlier mistake), wrong, unreadable or empty.")
     read_as: int | None = Field(description="The number the text was read as.")
     message: str
-    repeats: str | None = Field(description="The box whose mistake this one makes again, beside a right answer.")
+    repeats: str | None = Field(description="The box that the mistake costs, if this one is not worked out from it.")
+
+
+class MistakeEntry(BaseModel):
+    """What wrong boxes come from: one box is lost, and the others follow."""
+
+    costs: str
+    others: list[str]
+    misconception: str | None = Field(description="The key of a misconception, if the mistake is one.")
 
 
 class MismatchEntry(BaseModel):
@@ -202,6 +210,7 @@ class GradeReport(BaseModel):
     score: int | float = Field(description="Right boxes, and a share of those consistent with an earlier mistake.")
     out_of: int
     marks: dict[str, MarkEntry]
+    mistakes: list[MistakeEntry]
     first_mismatch: MismatchEntry | None
     diagnosis: DiagnosisEntry | None
     hint: HintEntry | None = Field(None, description="If asked for; null if all is right or no box holds a number.")

@@ -23,7 +23,6 @@ from app.web.shared.errors import status_of
 from app.web.shared.model_menu import ModelMenu, model_menu
 from app.web.shared.request_guard import EMBEDDED_HEADERS
 from app.web.shared.services import Services
-from app.web.shared.sheet_view import hint_letters
 from app.web.shared.templating import render
 from app.web.shared.urls import public_url, url_for
 
@@ -97,7 +96,7 @@ class ExhibitPage:
 
 
 @dataclass(frozen=True)
-class AskedSheet:
+class RequestedSheet:
     """The sheet whose sizes an exhibit shows; None where an address asks for what cannot be, which `chooser` says."""
 
     variant: Variant | None
@@ -105,11 +104,11 @@ class AskedSheet:
     chooser: ExhibitChooser
     status: int = 200
 
-    def refused(self, problem: str, status: int = 404) -> AskedSheet:
+    def refused(self, problem: str, status: int = 404) -> RequestedSheet:
         """No sheet, and `problem` instead; unchanged if that is "". An earlier problem keeps sentence and status."""
         return replace(self.but(problem, status), variant=None) if problem else self
 
-    def but(self, problem: str, status: int = 422) -> AskedSheet:
+    def but(self, problem: str, status: int = 422) -> RequestedSheet:
         """The sheet, with a sentence on a part of the address that could not be followed; unchanged if that is "", or
         if there is one already.
         """
@@ -133,9 +132,9 @@ def worksheet_of_topic(library: Library, topic: str) -> Worksheet | None:
     return next(fitting, None)
 
 
-def asked_sheet(
+def requested_sheet(
     request: Request, services: Services, worksheet: Worksheet, library: Library | None = None
-) -> AskedSheet:
+) -> RequestedSheet:
     """The worksheet with the address's model and number of tokens, its defaults for those not given.
 
     An unknown model, one that the worksheet does not fit, or an impossible length gives no sheet, but a sentence and a
@@ -153,13 +152,13 @@ def asked_sheet(
     chosen = variant.model.key if variant else model if model in library.models else worksheet.model
     shown_tokens = str(variant.tokens) if variant else tokens or str(worksheet.tokens)
     chooser = ExhibitChooser(shown_tokens, problem, length_is_wrong)
-    return AskedSheet(variant, model_menu(library, worksheet.key, chosen), chooser, status)
+    return RequestedSheet(variant, model_menu(library, worksheet.key, chosen), chooser, status)
 
 
 def exhibit_page(
     request: Request,
     services: Services,
-    asked: AskedSheet,
+    requested: RequestedSheet,
     exhibit: Exhibit | None,
     title: str,
     address: ExhibitAddress,
@@ -174,27 +173,27 @@ def exhibit_page(
     if not 1 <= step <= steps:
         step = 1
         sentence = _("There is no step “{step}” here: choose one from 1 to {steps}.") if exhibit else ""
-        asked = asked.but(sentence.format(step=text[:20], steps=steps))
+        requested = requested.but(sentence.format(step=text[:20], steps=steps))
     page = ExhibitPage(
         title=title,
         exhibit=exhibit,
         step=step,
         previous_step=max(step - 1, 1),
         next_step=max(min(step + 1, steps), 1),
-        chooser=asked.chooser,
-        model_menu=asked.model_menu,
+        chooser=requested.chooser,
+        model_menu=requested.model_menu,
         address=address,
         embedded=address.embedded,
-        symbols=_symbols(asked.variant) if asked.variant else (),
+        symbols=_symbols(requested.variant) if requested.variant else (),
         site=public_url(request, services.settings),
     )
-    return page, asked.status
+    return page, requested.status
 
 
 def _symbols(variant: Variant) -> tuple[str, ...]:
     """What sentences write as mathematics: every letter of sheet and hints, each with "_1", and each transposed, Kᵀ."""
     first = dict.fromkeys(f"{letter.partition('_')[0]}_1" for letter in variant.letters.values())
-    letters = (*hint_letters(variant), *first)
+    letters = (*variant.typeset_letters, *first)
     return (*letters, *(f"{letter}ᵀ" for letter in letters))
 
 

@@ -24,12 +24,12 @@ from app.topics.requirements import TopicError, require, unmet
 from app.translation import gettext as _
 from app.web.exhibits.exhibit_view import (
     LAYER_WORKSHEET,
-    AskedSheet,
     ExhibitAddress,
     ExhibitPage,
-    asked_sheet,
+    RequestedSheet,
     exhibit_page,
     render_exhibit,
+    requested_sheet,
     worksheet_of_topic,
 )
 from app.web.practice.sheet_request import FIRST_WORKSHEET
@@ -105,19 +105,19 @@ def show_embedded_heads(request: Request, services: ServicesDep) -> Response:
 def _heads(request: Request, services: Services, *, embedded: bool) -> Response:
     """The page for the address, or the one for other sites if `embedded`; with `alone`, only the frame of its step."""
     worksheet = services.library.worksheet(LAYER_WORKSHEET)
-    asked = _with_heads(asked_sheet(request, services, worksheet), services)
+    requested = _with_heads(requested_sheet(request, services, worksheet), services)
     exhibit, table, query = None, None, dict[str, str]()
-    if variant := asked.variant:
+    if variant := requested.variant:
         table, drawing = _table(variant, request.query_params)
         exhibit = drawing.exhibit()
         query = {"model": variant.model.key, "tokens": str(variant.tokens), "groups": str(table.chosen.count)}
-        asked = asked.but(_groups_problem(variant, request.query_params.get("groups")))
+        requested = requested.but(_groups_problem(variant, request.query_params.get("groups")))
     address = ExhibitAddress("show_heads", query, embedded)
-    common, status = exhibit_page(request, services, asked, exhibit, _("Deal the heads"), address)
+    common, status = exhibit_page(request, services, requested, exhibit, _("Deal the heads"), address)
     if exhibit and "alone" in request.query_params:  # the script asks for one frame while a slider moves
         frame = replace(exhibit, frames=(exhibit.frames[common.step - 1],))
         common = replace(common, exhibit=frame, embedded=True)  # nothing around it
-    sheet = _sheet_address(services.library, asked.variant) if asked.variant else ""
+    sheet = _sheet_address(services.library, requested.variant) if requested.variant else ""
     return render_exhibit("exhibits/heads.html", HeadsPage(**vars(common), table=table, sheet=sheet), status)
 
 
@@ -138,19 +138,19 @@ def _sheet_address(library: Library, variant: Variant) -> str:
     return url_for("show_sheet", worksheet=worksheet.key, **query) if worksheet else ""
 
 
-def _with_heads(asked: AskedSheet, services: Services) -> AskedSheet:
+def _with_heads(requested: RequestedSheet, services: Services) -> RequestedSheet:
     """The sheet, or the reason if its model fails SEVERAL_HEADS; the menu has the models that FIRST_WORKSHEET fits."""
-    key = asked.variant.model.key if asked.variant else ""
+    key = requested.variant.model.key if requested.variant else ""
     menu = model_menu(
-        library_with_model(services.library, services.store, key), FIRST_WORKSHEET, asked.model_menu.chosen
+        library_with_model(services.library, services.store, key), FIRST_WORKSHEET, requested.model_menu.chosen
     )
-    asked = replace(asked, model_menu=menu)
+    requested = replace(requested, model_menu=menu)
     try:
-        if asked.variant:
-            require(SEVERAL_HEADS, asked.variant.architecture, asked.variant.tokens)
+        if requested.variant:
+            require(SEVERAL_HEADS, requested.variant.architecture, requested.variant.tokens)
     except TopicError as error:
-        return asked.refused(str(error), status_of(error))
-    return asked
+        return requested.refused(str(error), status_of(error))
+    return requested
 
 
 def _table(variant: Variant, typed: Mapping[str, str]) -> tuple[HeadsTable, HeadsExhibit]:

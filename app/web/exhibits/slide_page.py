@@ -38,9 +38,9 @@ from app.translation import gettext as _
 from app.web.exhibits.exhibit_view import (
     ExhibitAddress,
     ExhibitPage,
-    asked_sheet,
     exhibit_page,
     render_exhibit,
+    requested_sheet,
     worksheet_of_topic,
 )
 from app.web.practice.sheet_request import library_for, posted_sheet, sheet_link
@@ -118,8 +118,10 @@ def show_embedded_slide(request: Request, services: ServicesDep) -> Response:
 @router.post("/see/slide/take")
 def take_product(request: Request, services: ServicesDep, form: FormDep) -> Response:
     """Put the shape of a result into its boxes on a practice sheet, and go there; its other boxes stay as they are."""
-    _outcome, asked = posted_sheet(request, services, form).done(sheet_actions.save)
-    return asked.with_cookie(request, RedirectResponse(_back(asked.variant, practising=asked.practising), 303))
+    _outcome, requested = posted_sheet(request, services, form).done(sheet_actions.save)
+    return requested.with_cookie(
+        request, RedirectResponse(_back(requested.variant, practising=requested.practising), 303)
+    )
 
 
 def _show(request: Request, services: Services, *, embedded: bool) -> Response:
@@ -132,14 +134,14 @@ def _show(request: Request, services: Services, *, embedded: bool) -> Response:
     if wanted.get("rows"):
         worksheet = _like_own(library, worksheet, wanted)
         library = replace(library, worksheets={**library.worksheets, worksheet.key: worksheet})
-    asked = asked_sheet(request, services, worksheet, library).refused(problem)
-    slide = _Slide(worksheet, asked.variant, wanted) if asked.variant else None
+    requested = requested_sheet(request, services, worksheet, library).refused(problem)
+    slide = _Slide(worksheet, requested.variant, wanted) if requested.variant else None
     query = slide.query if slide else {"topic": worksheet.topic}
     if slide:
-        asked = asked.but(slide.problem, 200 if slide.is_known else 404)
+        requested = requested.but(slide.problem, 200 if slide.is_known else 404)
     address = ExhibitAddress("show_slide", query, embedded)
     exhibit = slide.exhibit if slide else None
-    common, status = exhibit_page(request, services, asked, exhibit, _("Slide it together"), address)
+    common, status = exhibit_page(request, services, requested, exhibit, _("Slide it together"), address)
     page = SlidePage(
         **vars(common),
         topics=_topics(library, worksheet.topic),
@@ -235,15 +237,15 @@ class _Slide:
     @property
     def is_known(self) -> bool:
         """Whether the topic has the product that the address names; True if it names none."""
-        asked = self.wanted.get("product", "")
-        return not asked or any(product.result == asked for product in self.products)
+        requested = self.wanted.get("product", "")
+        return not requested or any(product.result == requested for product in self.products)
 
     @cached_property
     def product(self) -> Product | None:
         """The product that the address names; without a name the scores, else the first; None if there is no such."""
         by_result = {product.result: product for product in self.products}
-        asked = self.wanted.get("product", "")
-        keys = [asked] if asked else [SLIDE_PRODUCT, *by_result]
+        requested = self.wanted.get("product", "")
+        keys = [requested] if requested else [SLIDE_PRODUCT, *by_result]
         return next((by_result[key] for key in keys if key in by_result), None)
 
     @cached_property
@@ -375,12 +377,12 @@ def _take_over(slide: _Slide) -> TakeOver | None:
     boxes = _result_boxes(slide)
     if not boxes or not boxes.keys() <= slide.variant.blanks_by_name.keys():
         return None
-    page = token_hex(8)  # as if a page of its own had changed these two boxes
+    tab = token_hex(8)  # as if another tab had edited these two boxes
     fields = {"worksheet": slide.worksheet.key, "model": slide.variant.model.key, "tokens": str(slide.variant.tokens)}
     fields |= {name: slide.wanted[name] for name in ("decoded", "practice") if name in slide.wanted}
     if slide.class_sheet:
         fields = {}
-    fields["stamps"] = " ".join(f"{box}:{page}:{number}" for number, box in enumerate(boxes, 1))
+    fields["edits"] = " ".join(f"{box}:{tab}:{number}" for number, box in enumerate(boxes, 1))
     fields |= boxes
     result = next(iter(boxes)).partition(".")[0]
     text = _("Put {shape} into the boxes of {result}")

@@ -15,9 +15,9 @@ from app.translation import gettext as _
 from app.web.exhibits.exhibit_view import (
     ExhibitAddress,
     ExhibitPage,
-    asked_sheet,
     exhibit_page,
     render_exhibit,
+    requested_sheet,
     worksheet_of_topic,
 )
 from app.web.practice.sheet_request import sheet_link
@@ -69,11 +69,11 @@ def _token(request: Request, services: Services, *, embedded: bool) -> Response:
     """The page with the exhibit, or with the reason why there is none for this model or number of tokens."""
     worksheet = worksheet_of_topic(services.library, DECODE_TOPIC)
     assert worksheet is not None  # noqa: S101 - the library has sheets on a decode step
-    asked = asked_sheet(request, services, worksheet)
-    variant = asked.variant
+    requested = requested_sheet(request, services, worksheet)
+    variant = requested.variant
     exhibit = token_exhibit(variant) if variant else None
     address = ExhibitAddress("show_token", _query(variant), embedded)
-    common, status = exhibit_page(request, services, asked, exhibit, _("One more token"), address)
+    common, status = exhibit_page(request, services, requested, exhibit, _("One more token"), address)
     page = TokenPage(
         **vars(common),
         prices=tuple(StepPrice(step.costs) for step in steps_of(variant)) if variant else (),

@@ -13,8 +13,8 @@ from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import RedirectResponse
 from starlette.exceptions import HTTPException
 
+from app.exchange.class_list import MAX_ROSTER_BYTES, RosterError, read_names
 from app.exchange.imported_models import library_with_model
-from app.exchange.roster import MAX_ROSTER_BYTES, RosterError, read_names
 from app.handout.handout_printer import MAX_DOWNLOAD_SHEETS
 from app.handout.options import HandoutError, HandoutOptions
 from app.handout.print_child import PREVIEW_PAGES

@@ -33,8 +33,8 @@ from app.translation import gettext as _
 from app.web.materials.worksheet_editor_view import (
     Conflict,
     Difference,
-    Draft,
     EditorPlace,
+    WorksheetDraft,
     WorksheetEditorPage,
     editor_page,
     make_draft,
@@ -164,7 +164,7 @@ def show_worksheet_paper(services: ServicesDep, _teacher: SignedIn, client: Queu
 # From the form to a draft
 
 
-def _draft(services: Services, form: FormReader) -> Draft:
+def _draft(services: Services, form: FormReader) -> WorksheetDraft:
     return make_draft(services, _form_texts(form), _keys(form, "imported"))
 
 
@@ -310,7 +310,9 @@ def _imported(
 # Saving
 
 
-def _refusal(services: Services, place: EditorPlace, draft: Draft, form: FormReader) -> WorksheetEditorPage | None:
+def _refusal(
+    services: Services, place: EditorPlace, draft: WorksheetDraft, form: FormReader
+) -> WorksheetEditorPage | None:
     """The page that says why nothing is saved: an unusable field, else remarks not shown yet; None if all is well."""
     page = editor_page(services, place, draft, form.raw("view"))
     if draft.error:

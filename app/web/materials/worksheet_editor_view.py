@@ -45,7 +45,7 @@ MAX_EDITOR_MODELS = 20  # imported models in the menus of one form
 
 
 @dataclass(frozen=True)
-class Draft:
+class WorksheetDraft:
     """A worksheet in the editor: its texts, the worksheet they describe or why they describe none.
 
     `library` has the imported models that the form names; `imported` are the keys of those that its menus offer.
@@ -155,7 +155,7 @@ class WorksheetEditorPage:
     focus: Annotated[str, Doc("The id of what has the focus; “problem” for the field it is about, or empty.")] = ""
 
 
-def make_draft(services: Services, texts: EditorTexts, imported: Sequence[str] = ()) -> Draft:
+def make_draft(services: Services, texts: EditorTexts, imported: Sequence[str] = ()) -> WorksheetDraft:
     """The draft of these texts, completed to all rows of its topic and model.
 
     Its library has the first MAX_EDITOR_MODELS imported models that the texts or `imported` name and that still exist.
@@ -169,11 +169,11 @@ def make_draft(services: Services, texts: EditorTexts, imported: Sequence[str] =
     try:
         worksheet = read_worksheet_form(library, PREVIEW_KEY, texts)
     except WorksheetFormError as error:
-        return Draft(library, texts, tuple(known), None, error)
-    return Draft(library, texts, tuple(known), worksheet, None)
+        return WorksheetDraft(library, texts, tuple(known), None, error)
+    return WorksheetDraft(library, texts, tuple(known), worksheet, None)
 
 
-def editor_page(services: Services, place: EditorPlace, draft: Draft, view: str = "") -> WorksheetEditorPage:
+def editor_page(services: Services, place: EditorPlace, draft: WorksheetDraft, view: str = "") -> WorksheetEditorPage:
     """The page of a draft; the preview and the checker's remarks are there only if its worksheet can be used.
 
     `view` is a key of PREVIEW_VIEWS; anything else shows "empty".

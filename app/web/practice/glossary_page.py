@@ -67,7 +67,7 @@ def shared_letters(wording: Wording) -> tuple[tuple[str, tuple[str, ...]], ...]:
     of a head and of a layer, count as one thing, under the name of the first.
     """
     notation, meanings = NOTATIONS["classic"], dict[str, dict[object, str]]()
-    for topic in TOPICS.values():
+    for topic in sorted(TOPICS.values(), key=lambda topic: topic.in_steps):  # whose rows have longer names
         rows = wording.topics[topic.key].rows
         tensors = (each for table in topic.tables for each in table.tensors if each.key in rows and each.letter)
         for tensor in tensors:

@@ -10,18 +10,23 @@ from annotated_doc import Doc
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import RedirectResponse
 
+from app.figures.figure import Edge, Figure, MismatchCaption
+from app.figures.geometry import Rect
+from app.figures.lettering import letter_px
+from app.figures.sheet_figures import draw_figures
 from app.grading.grade import Mark, grade
-from app.sheets.reading import MAX_BOX_TEXT
+from app.sheets.reading import MAX_BOX_TEXT, Answer
 from app.sheets.variant import Row, Variant
 from app.sheets.worksheet import Model
 from app.web.practice.sheet_request import FIRST_WORKSHEET
 from app.web.shared.permissions import PracticeOpen
 from app.web.shared.services import LibraryDep
-from app.web.shared.sheet_form import Drawing, draw_typed
 from app.web.shared.templating import is_htmx, render, render_page_or_fragment
 from app.web.shared.urls import url_for
 
 router = APIRouter(include_in_schema=False)
+
+BOX_PX = (48.0, 22.0)  # width and height of the box in the drawing
 
 # The boxes that a visitor is asked for, in this order, and the matrices that are given by then, but for that box.
 QUESTIONS = {
@@ -40,13 +45,15 @@ class Question:
     rows: str  # '100', given
     text: str
     mark: Mark
+    place: Rect  # in the drawing, at the side that it asks for
 
 
 @dataclass(frozen=True)
 class Trial:
     """One head to try: what was answered, drawn, and the box that waits, None once everything fits."""
 
-    drawing: Drawing | None
+    figure: Figure
+    mismatches: tuple[MismatchCaption, ...]
     answered: Mapping[str, str]  # right answers by the name of their box, as typed
     question: Question | None
 
@@ -91,10 +98,34 @@ def _trial(variant: Variant, typed: Mapping[str, str], *, is_typing: bool) -> Tr
         mark = grade(variant, answers).marks[asked]
         if mark.kind != "right":
             row = next(row for row in variant.rows if row.key == asked.tensor)
-            question = Question(name, row, answers[f"{row.key}.rows"], text, mark)
-            return Trial(draw_typed(variant, answers, "root"), answered, question)
+            figures = _figures(variant, answers)
+            # The first figure with this side: for keys the layer, in which one head is a stripe.
+            figure, side = next((each, side) for each in figures for side in each.edges if side.blank == asked)
+            question = Question(name, row, answers[f"{row.key}.rows"], text, mark, _place(side))
+            return Trial(figure, _mismatches(figures), answered, question)
         answered[name] = answers[name]
-    return Trial(draw_typed(variant, answers, "root"), answered, None)
+    figures = _figures(variant, answers)
+    return Trial(figures[-1], _mismatches(figures), answered, None)
+
+
+def _figures(variant: Variant, answers: Mapping[str, str]) -> tuple[Figure, ...]:
+    """The drawing of these texts, without captions."""
+    read = {
+        variant.blanks_by_name[box]: variant.read(variant.blanks_by_name[box], text) for box, text in answers.items()
+    }
+    typed = {blank: answer for blank, answer in read.items() if isinstance(answer, Answer)}
+    return draw_figures(variant, typed, explains=False)
+
+
+def _mismatches(figures: tuple[Figure, ...]) -> tuple[MismatchCaption, ...]:
+    return tuple(each for figure in figures for each in figure.mismatches)
+
+
+def _place(side: Edge) -> Rect:
+    """Where in the drawing the box of a side is: over its number, and right of a letter that is next to it."""
+    x, y, width, _ = side.text_box
+    left = x + letter_px(side.letter) if side.letter else x + width / 2 - BOX_PX[0] / 2
+    return Rect(left, y - 2, *BOX_PX)
 
 
 def _begins(text: str, answer: int) -> bool:

@@ -9,7 +9,7 @@ from fastapi.responses import RedirectResponse
 
 from app.classes import sheet_actions
 from app.practice.record import PracticeRecord
-from app.practice.scheduler import Practice, next_sheet, record_with_sheet
+from app.practice.scheduler import Practice, counts, next_sheet, record_with_sheet
 from app.store import Store
 from app.web.practice.practice_cookie import new_record, record_with_present_sheet
 from app.web.practice.practice_place import PracticePlace, PracticePlaceDep, practice_place
@@ -29,14 +29,14 @@ def finish_practice_sheet(request: Request, services: ServicesDep, form: FormDep
     A sheet that is not the one the record asks for, such as an earlier one, leaves the record as it is. For a browser
     without a visitor nothing is saved.
     """
-    asked = posted_sheet(request, services, form, adds_visitor=False)
-    if asked.work:
-        _outcome, asked = asked.done(sheet_actions.save)
-    place = practice_place(request, services, asked.visitor)
+    requested = posted_sheet(request, services, form, adds_visitor=False)
+    if requested.work:
+        _outcome, requested = requested.done(sheet_actions.save)
+    place = practice_place(request, services, requested.visitor)
     record = place.record
-    if next_sheet(place.library, record).variant == asked.variant:
-        attempts = asked.work.newest_attempts if asked.work else ()
-        record = record_with_sheet(place.library, record, asked.variant, [attempt.answers for attempt in attempts])
+    if counts(place.library, record, requested.variant):
+        attempts = requested.work.newest_attempts if requested.work else ()
+        record = record_with_sheet(place.library, record, requested.variant, [attempt.answers for attempt in attempts])
     return _redirect_to_next(request, services.store, place, record)
 
 

@@ -22,7 +22,7 @@ from app.grading.hints import Hint, next_hint_level, write_hint
 from app.models.architecture import TokensError
 from app.practice.levels import worksheet_after
 from app.practice.progress import PracticePanel, practice_panel
-from app.practice.scheduler import next_sheet, record_with_sheet
+from app.practice.scheduler import counts, next_sheet, record_with_sheet
 from app.sheets.library import Library
 from app.sheets.variant import Variant
 from app.sheets.worksheet import WorksheetError, whole_key
@@ -49,7 +49,9 @@ from app.web.shared.sheet_view import (
     all_boxes_right,
     changed_since_check,
     first_to_fix,
+    in_steps,
     length_remark,
+    progress,
     question_views,
     row_views,
     run_button,
@@ -148,9 +150,9 @@ def show_sheet(
         )
         page = SheetPage(chooser=chooser, model_menu=_menu(library, worksheet, model))
         return render("practice/sheet.html", page, status_of(error))
-    asked = opened_sheet(request, services.store, library, variant)
-    asked = replace(asked, scale=read_scale(scale), practising=practice)
-    return _open_sheet(request, services, asked, checked=checked, hint=hint, answers=answers)
+    requested = opened_sheet(request, services.store, library, variant)
+    requested = replace(requested, scale=read_scale(scale), practising=practice)
+    return _open_sheet(request, services, requested, checked=checked, hint=hint, answers=answers)
 
 
 @router.get("/practice")
@@ -158,8 +160,8 @@ def continue_practice(request: Request, services: ServicesDep, place: PracticePl
     """The sheet that the record asks for, the first or the one that was left, with the panel; the record is stored."""
     variant = next_sheet(place.library, place.record).variant
     library = library_with_model(services.library, services.store, variant.model.key)
-    asked = replace(opened_sheet(request, services.store, library, variant), practising=True)
-    response = _open_sheet(request, services, asked, place=place)
+    requested = replace(opened_sheet(request, services.store, library, variant), practising=True)
+    response = _open_sheet(request, services, requested, place=place)
     place.keep(request, response, services.store, place.record)
     return response
 
@@ -167,7 +169,7 @@ def continue_practice(request: Request, services: ServicesDep, place: PracticePl
 def _open_sheet(
     request: Request,
     services: Services,
-    asked: SheetRequest,
+    requested: SheetRequest,
     *,
     place: PracticePlace | None = None,
     checked: bool = False,
@@ -175,22 +177,22 @@ def _open_sheet(
     answers: bool = False,
 ) -> Response:
     """The page of a sheet as this browser left it: see `show_sheet`; `place` is looked up if None."""
-    variant = asked.variant
-    draft, attempt = (asked.work.draft, asked.work.last) if asked.work else (None, None)
+    variant = requested.variant
+    draft, attempt = (requested.work.draft, requested.work.last) if requested.work else (None, None)
     report = grade(variant, attempt.answers) if attempt else None
     hinted = None
     if draft and (checked or hint):  # a check of boxes that hold nothing readable is no attempt
-        report = grade(variant, asked.answers)
+        report = grade(variant, requested.answers)
         hinted = write_hint(variant, report, read_hint_level(hint)) if hint else None
     notice = _try_first() if answers and not attempt else ""
     page = _sheet_page(
-        services, asked, report, answers_shown=answers and attempt is not None, notice=notice, hinted=hinted
+        services, requested, report, answers_shown=answers and attempt is not None, notice=notice, hinted=hinted
     )
     focused = first_to_fix(page.rows) if checked or hinted else ""
-    if asked.work is None:
+    if requested.work is None:
         page = replace(page, hidden_fields={**page.hidden_fields, "form_secret": FormSecret.new().secret})
     page = replace(page, focused=focused)
-    page = _with_practice_panel(request, services, asked, _with_explanation(asked, page), place)
+    page = _with_practice_panel(request, services, requested, _with_explanation(requested, page), place)
     return render("practice/sheet.html", page)
 
 
@@ -215,16 +217,16 @@ def find_sheet_code(library: LibraryDep, store: StoreDep, code: str = "") -> Res
 @router.post("/sheet/save")
 def save_sheet(request: Request, services: ServicesDep, form: FormDep) -> Response:
     """Merge what was typed into the stored draft; answer with what is stored, its drawing and the visitor's cookie."""
-    _outcome, asked = posted_sheet(request, services, form).done(sheet_actions.save)
-    drawing = draw_typed(asked.variant, asked.answers, asked.scale, explains=asked.was_checked)
-    return asked.with_cookie(request, render("shared/_saved.html", SavedFragment(drawing, asked.saved_state)))
+    _outcome, requested = posted_sheet(request, services, form).done(sheet_actions.save)
+    drawing = draw_typed(requested.variant, requested.answers, requested.scale, explains=requested.was_checked)
+    return requested.with_cookie(request, render("shared/_saved.html", SavedFragment(drawing, requested.saved_state)))
 
 
 @router.post("/sheet/check")
 def check_sheet(request: Request, services: ServicesDep, form: FormDep) -> Response:
     """Mark the sheet, store the attempt, and show the marks; without any readable answer, only the draft is stored."""
-    outcome, asked = posted_sheet(request, services, form).done(sheet_actions.check)
-    return _respond(request, services, asked, _sheet_page(services, asked, outcome.report))
+    outcome, requested = posted_sheet(request, services, form).done(sheet_actions.check)
+    return _respond(request, services, requested, _sheet_page(services, requested, outcome.report))
 
 
 @router.post("/sheet/hint")
@@ -233,10 +235,10 @@ def show_sheet_hint(request: Request, services: ServicesDep, form: FormDep) -> R
 
     Answers equal to those of the last attempt make no second one.
     """
-    outcome, asked = posted_sheet(request, services, form).done(sheet_actions.hint)
-    report = outcome.report or grade(asked.variant, asked.answers)
-    hinted = write_hint(asked.variant, report, read_hint_level(form.raw("hint")))
-    return _respond(request, services, asked, _sheet_page(services, asked, report, hinted=hinted))
+    outcome, requested = posted_sheet(request, services, form).done(sheet_actions.hint)
+    report = outcome.report or grade(requested.variant, requested.answers)
+    hinted = write_hint(requested.variant, report, read_hint_level(form.raw("hint")))
+    return _respond(request, services, requested, _sheet_page(services, requested, report, hinted=hinted))
 
 
 @router.post("/sheet/answers")
@@ -245,82 +247,82 @@ def show_sheet_answers(request: Request, services: ServicesDep, form: FormDep) -
 
     Without an attempt, only the advice to make one is shown.
     """
-    outcome, asked = posted_sheet(request, services, form).done(sheet_actions.show_answers)
-    last = asked.work.last if asked.work else None
+    outcome, requested = posted_sheet(request, services, form).done(sheet_actions.show_answers)
+    last = requested.work.last if requested.work else None
     if last is None or outcome.result == "try-first":
-        return _respond(request, services, asked, _sheet_page(services, asked, None, notice=_try_first()))
-    report = grade(asked.variant, last.answers)
-    return _respond(request, services, asked, _sheet_page(services, asked, report, answers_shown=True))
+        return _respond(request, services, requested, _sheet_page(services, requested, None, notice=_try_first()))
+    report = grade(requested.variant, last.answers)
+    return _respond(request, services, requested, _sheet_page(services, requested, report, answers_shown=True))
 
 
-def _respond(request: Request, services: Services, asked: SheetRequest, page: SheetPage) -> Response:
+def _respond(request: Request, services: Services, requested: SheetRequest, page: SheetPage) -> Response:
     """The sheet after a button was pressed, with the visitor's cookie: its form for htmx, else a redirect to the page.
 
     The address it leads to has what was pressed, so that a reload shows the same and sends nothing again.
     """
     if is_htmx(request):
-        page = _with_explanation(asked, page)
-        page = _with_practice_panel(request, services, asked, page) if page.all_right else page
+        page = _with_explanation(requested, page)
+        page = _with_practice_panel(request, services, requested, page) if page.all_right else page
         response: Response = render("practice/_checked_sheet.html", page)
     else:
-        response = RedirectResponse(_link_after(asked, page), 303)
-    return asked.with_cookie(request, response)
+        response = RedirectResponse(_link_after(requested, page), 303)
+    return requested.with_cookie(request, response)
 
 
 def _try_first() -> str:
-    return _("Check an attempt of your own first. After that you can show the answers.")
+    return _("Try it first: check your answers once. Then you can see the right ones.")
 
 
-def _link_after(asked: SheetRequest, page: SheetPage) -> str:
+def _link_after(requested: SheetRequest, page: SheetPage) -> str:
     """The address of the sheet as a button has left it: with a hint, else with its answers, else checked."""
     shown: dict[str, object] = {"checked": 1}
     if page.hint:
         shown = {"hint": page.hint.level}
     elif page.answers_shown or page.notice:
         shown = {"answers": 1}
-    if asked.practising:
+    if requested.practising:
         shown["practice"] = 1
-    if asked.scale != "root":
-        shown["scale"] = asked.scale
-    return sheet_link(asked.variant, "show_sheet", **shown)
+    if requested.scale != "root":
+        shown["scale"] = requested.scale
+    return sheet_link(requested.variant, "show_sheet", **shown)
 
 
 def _with_practice_panel(
-    request: Request, services: Services, asked: SheetRequest, page: SheetPage, place: PracticePlace | None = None
+    request: Request, services: Services, requested: SheetRequest, page: SheetPage, place: PracticePlace | None = None
 ) -> SheetPage:
     """The page with the panel of practice, if the sheet belongs to a round of practice; `place` is looked up if None.
 
     A sheet that is all right counts there at once; the stored record gets it when the next sheet is asked for.
     """
-    variant = asked.variant
+    variant = requested.variant
     if not page.practising:
         return page
-    place = place or practice_place(request, services, asked.visitor)
+    place = place or practice_place(request, services, requested.visitor)
     library, record = place.library, place.record
     after = record
-    if page.all_right and next_sheet(library, record).variant == variant:
-        attempts = asked.work.newest_attempts if asked.work else ()
+    if page.all_right and counts(library, record, variant):
+        attempts = requested.work.newest_attempts if requested.work else ()
         after = record_with_sheet(library, record, variant, [attempt.answers for attempt in attempts])
     panel = replace(practice_panel(library, record, after, variant), course=place.course)
     return replace(page, practice=panel, level_reached=panel.reached if page.shows_score else "")
 
 
-def _with_explanation(asked: SheetRequest, page: SheetPage) -> SheetPage:
+def _with_explanation(requested: SheetRequest, page: SheetPage) -> SheetPage:
     """The page with the latest explainable misconception in the visitor's attempts, if the sheet is done.
 
     It is done when all of it is right or its answers are shown. Only the last MAX_ATTEMPTS_EXPLAINED attempts count.
     """
-    variant, report = asked.variant, page.report
-    if asked.work is None or not (page.answers_shown or (report and report.complete)):
+    variant, report = requested.variant, page.report
+    if requested.work is None or not (page.answers_shown or (report and report.complete)):
         return page
-    attempts = asked.work.newest_attempts[:MAX_ATTEMPTS_EXPLAINED]
+    attempts = requested.work.newest_attempts[:MAX_ATTEMPTS_EXPLAINED]
     explanations = (explain_diagnosis(variant, grade(variant, attempt.answers), page.scale) for attempt in attempts)
     return replace(page, explanation=next(filter(None, explanations), None))
 
 
 def _sheet_page(
     services: Services,
-    asked: SheetRequest,
+    requested: SheetRequest,
     report: Report | None,
     *,
     answers_shown: bool = False,
@@ -331,19 +333,29 @@ def _sheet_page(
 
     A mark is shown only next to the text that it was given for. A next hint is offered until the answers are shown.
     """
-    variant, answers, library = asked.variant, asked.answers, asked.library
+    variant, answers, library = requested.variant, requested.answers, requested.library
     truth, pointed_at = variant if answers_shown else None, hinted.blanks if hinted else ()
     notes = sheet_notes(variant, answers, report, hinted, mismatch=True)
-    rows = row_views(variant, answers, report, truth=truth, pointed_at=pointed_at, notes=notes, explains=True)
+    rows = row_views(
+        variant,
+        answers,
+        report,
+        truth=truth,
+        pointed_at=pointed_at,
+        notes=notes,
+        explains=True,
+        one_at_a_time=True,
+    )
     all_right = all_boxes_right(rows)
     return SheetPage(
         chooser=replace(_chooser(library, variant.worksheet.key, str(variant.tokens)), remark=length_remark(variant)),
         model_menu=model_menu(library, variant.worksheet.whole, variant.model.key),
         variant=variant,
         rows=rows,
-        questions=question_views(variant, asked.typed),
-        drawing=draw_typed(variant, answers, asked.scale, explains=asked.was_checked),
-        scale=asked.scale,
+        progress=progress(variant, answers, report),
+        questions=question_views(variant, requested.typed),
+        drawing=draw_typed(variant, answers, requested.scale, explains=requested.was_checked),
+        scale=requested.scale,
         report=report,
         all_right=all_right,
         answers_shown=answers_shown,
@@ -356,22 +368,32 @@ def _sheet_page(
         action=url_for("check_sheet"),
         save_action=url_for("save_sheet"),
         run_action=url_for("start_run"),
-        hidden_fields={"practice": "1"} if asked.practising else {},
+        hidden_fields={"practice": "1"} if requested.practising else {},
         autosave_key=sheet_link(variant),
-        sees=True,
-        slide_query={"practice": 1} if asked.practising else {},
+        sees=all_right or not in_steps(variant),
+        slide_query={"practice": 1} if requested.practising else {},
         link=sheet_link(variant),
         print_link=sheet_link(variant, "show_handout"),
+        example=sheet_link(variant, "show_example"),
+        another=sheet_link(variant, "show_another")
+        if (all_right or answers_shown) and not requested.practising
+        else "",
         run_button=run_button(variant),
-        saved=asked.work is not None and asked.work.draft is not None,
-        saved_state=asked.saved_state,
-        practising=asked.practising,
-        next=_next_worksheet(services.library, variant) if all_right and not asked.practising else None,
+        saved=requested.work is not None and requested.work.draft is not None,
+        saved_state=requested.saved_state,
+        practising=requested.practising,
+        next=_next_worksheet(library, variant) if all_right and not requested.practising else None,
     )
 
 
 def _next_worksheet(library: Library, variant: Variant) -> Suggestion:
-    """The worksheet that follows on the way through the levels of practice; after the last one, practice itself."""
+    """The worksheet that follows on the way through the levels of practice; after the last one, practice itself.
+
+    After a sheet in steps it is the whole head, of the same model with as many tokens.
+    """
+    if in_steps(variant):
+        whole = library.variant(FIRST_WORKSHEET, variant.model.key, variant.tokens)
+        return Suggestion(_("Now the whole sheet"), sheet_link(whole))
     if following := worksheet_after(library, variant.worksheet.whole):
         sheet = library.variant(following)
         return Suggestion(_("Next: {title}").format(title=sheet.title), sheet_link(sheet))

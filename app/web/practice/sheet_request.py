@@ -23,7 +23,7 @@ from app.store import Store, Visitor
 from app.web.shared.cookies import VISITOR_COOKIE
 from app.web.shared.forms import FormReader
 from app.web.shared.services import Services
-from app.web.shared.sheet_form import read_answers, read_changed, read_scale, saved_json
+from app.web.shared.sheet_form import read_answers, read_edits, read_scale, saved_json
 from app.web.shared.urls import client_network, url_for
 from app.web.shared.visitor import FormSecret, remember_visitor, visitor_of
 
@@ -101,7 +101,7 @@ def posted_sheet(request: Request, services: Services, form: FormReader, *, adds
     worksheet = form.optional("worksheet") or FIRST_WORKSHEET
     library = library_with_model(library_for(request, services, worksheet), store, model)
     variant = find_variant(library, worksheet, model, form.optional("tokens"), form.raw("decoded"))
-    sent = SentSheet(read_answers(form, variant), read_changed(form, variant))
+    sent = SentSheet(read_answers(form, variant), read_edits(form, variant))
     token = request.cookies.get(VISITOR_COOKIE, "")
     network, again = client_network(request), request.url.path != url_for("save_sheet")
     services.storage.charge_sheet(network, token, practice_sheet_key(variant), sent.answers, again=again)

@@ -19,6 +19,7 @@ from app.classes.frozen.frozen_library import model_snapshot
 from app.classes.frozen.frozen_run import FrozenRun, freeze_run, sheet_of_run
 from app.classes.sheet_actions import may_run
 from app.forward.head_run import HeadNotRun, run_sheet, why_not_run
+from app.forward.lines import ProgramLine
 from app.forward.run import HEAD_RUNS, HeadRun
 from app.machine.jobs import Job, JobLimits, JobRefusedError, Result, Task
 from app.machine.work_queue import Client
@@ -85,6 +86,8 @@ class RunPage:
     key_problem: Annotated[str, Doc("Where torch contradicts the answer key; empty where it agrees, as it should.")] = (
         ""
     )
+    prepared: Annotated[tuple[ProgramLine, ...], Doc("The lines that only prepare the run, which are folded.")] = ()
+    computed: Annotated[tuple[ProgramLine, ...], Doc("The other lines, which are the head or layer itself.")] = ()
     facts: Annotated[tuple[tuple[str, str], ...], Doc("Device, number format, time and memory, by name.")] = ()
     remarks: Annotated[tuple[str, ...], Doc("What else a reader should know about this run.")] = ()
     picture_text: Annotated[str, Doc("What the picture of the weights shows.")] = ""
@@ -144,15 +147,15 @@ def start_run(
     """
     if options.in_background and _is_busy(services):
         return Response(status_code=204)
-    _outcome, asked = posted_sheet(request, services, form).done(sheet_actions.check_if_new)
-    attempted = asked.work is not None and asked.work.last is not None
+    _outcome, requested = posted_sheet(request, services, form).done(sheet_actions.check_if_new)
+    attempted = requested.work is not None and requested.work.last is not None
     if attempted:
         share = SHARE_OF_BACKGROUND if options.in_background else 1
-        services.storage.charge(client_network(request), BYTES_OF_RUN + bytes_of(asked.answers), share)
-    frozen = freeze_run(asked.variant)
-    run, job = _start(services, client, asked.answers, options, frozen) if attempted else (None, None)
-    response = _respond(request, asked.variant, run, job, sheet_link(asked.variant), options)
-    return asked.with_cookie(request, response)
+        services.storage.charge(client_network(request), BYTES_OF_RUN + bytes_of(requested.answers), share)
+    frozen = freeze_run(requested.variant)
+    run, job = _start(services, client, requested.answers, options, frozen) if attempted else (None, None)
+    response = _respond(request, requested.variant, run, job, sheet_link(requested.variant), options)
+    return requested.with_cookie(request, response)
 
 
 @router.post("/class/{activity_id:int}/{number:int}/run")
@@ -174,17 +177,17 @@ def start_class_run(
     """
     if options.in_background and _is_busy(services):
         return Response(status_code=204)
-    asked = posted_class_sheet(request, services, form, activity_id, number)
-    activity, variant = asked.activity, asked.variant
-    if not may_run(asked.work, asked.rules):
+    requested = posted_class_sheet(request, services, form, activity_id, number)
+    activity, variant = requested.activity, requested.variant
+    if not may_run(requested.work, requested.rules):
         raise HTTPException(409, _("In this activity, you can run the head once you can see the marks of an attempt."))
-    _outcome, asked = asked.done(sheet_actions.save)
-    attempted = asked.work.last is not None or has_readable_answer(variant, asked.answers)
+    _outcome, requested = requested.done(sheet_actions.save)
+    attempted = requested.work.last is not None or has_readable_answer(variant, requested.answers)
     if attempted:
         share = SHARE_OF_BACKGROUND if options.in_background else 1
-        services.storage.charge_student(asked.access.student.id, BYTES_OF_RUN + bytes_of(asked.answers), share)
-    frozen, client = freeze_run(variant, activity, number), Client(f"student {asked.access.student.id}")
-    run, job = _start(services, client, asked.answers, options, frozen) if attempted else (None, None)
+        services.storage.charge_student(requested.access.student.id, BYTES_OF_RUN + bytes_of(requested.answers), share)
+    frozen, client = freeze_run(variant, activity, number), Client(f"student {requested.access.student.id}")
+    run, job = _start(services, client, requested.answers, options, frozen) if attempted else (None, None)
     link = url_for("show_class_sheet", activity_id=activity.id, number=number)
     return _respond(request, variant, run, job, link, options)
 
@@ -292,11 +295,15 @@ def _result(run: Run) -> HeadRun | None:
 def _with_result(page: RunPage, result: HeadRun) -> RunPage:
     """The page with a result: shapes beside the answers, how many of these differ, facts, remarks."""
     rows = _compared_rows(page.variant, page.run.answers, result.shapes)
+    first = next((at for at, line in enumerate(result.lines) if line.timed), 0)
+    heading = next((at for at in range(first, 0, -1) if not result.lines[at].code), first)
     return replace(
         page,
         rows=rows,
         verdict=" ".join(_verdict(rows)),
         key_problem="" if result.agrees else _difference(result),
+        prepared=result.lines[:heading],
+        computed=result.lines[heading:],
         facts=tuple(_fact_lines(result)),
         remarks=(*_sheet_notes(page.variant), *_remark_sentences(result)),
         picture_text=_picture_text(result, page.variant),

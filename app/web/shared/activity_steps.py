@@ -44,8 +44,8 @@ class ClosingNotice:
     closes_at: datetime | None
     now: datetime
     poll_s: int  # how long an open page waits before it asks again; 0 for never
-    takes_in: bool  # whether what is saved is taken in, handed in or not
-    taken_in: tuple[str, ...] = ()  # titles of the sheets whose drafts were taken in
+    auto_submits: bool  # whether what is saved and not handed in is auto-submitted
+    auto_submitted: tuple[str, ...] = ()  # titles of the sheets whose drafts were auto-submitted
     is_update: bool = False  # whether it came to a page that had been opened before
 
 
@@ -98,7 +98,7 @@ def closing_notice(store: Store, access: StudentAccess, *, is_update: bool = Fal
     """When the activity closes for this student, extra time included, or what became of their work when it closed.
 
     The state is "late" while late work is taken, else the phase if that is "closing" or "closed", else "open". Sheets
-    taken in are listed only once the activity is closed. A preview never polls.
+    auto-submitted are listed only once the activity is closed. A preview never polls.
     """
     activity, phase, now = access.activity, access.phase, access.now
     late = phase == "closing" and access.rules.is_writable
@@ -111,8 +111,8 @@ def closing_notice(store: Store, access: StudentAccess, *, is_update: bool = Fal
         closes_at=activity.closes_at,
         now=now,
         poll_s=0 if access.is_preview else _poll_s(activity.ends_at, now),
-        takes_in=activity.policies.take_in_drafts,
-        taken_in=_taken_in(store, access) if phase == "closed" else (),
+        auto_submits=activity.policies.auto_submit,
+        auto_submitted=_auto_submitted(store, access) if phase == "closed" else (),
         is_update=is_update,
     )
 
@@ -122,11 +122,11 @@ def _poll_s(ends_at: datetime | None, now: datetime) -> int:
     return _POLL_AT_THE_END_S if ends_at and abs(ends_at - now) < _END else _POLL_S
 
 
-def _taken_in(store: Store, access: StudentAccess) -> tuple[str, ...]:
-    """The titles of the sheets whose last attempt of this student is a draft that was taken in at closing."""
+def _auto_submitted(store: Store, access: StudentAccess) -> tuple[str, ...]:
+    """The titles of the sheets whose last attempt of this student is a draft that was auto-submitted at closing."""
     content, activity_id = access.activity.content, access.activity.id
     attempts = store.classwork.attempts_of_student(access.student.id)
-    last = {attempt.sheet_key: attempt.taken_in for attempt in attempts if attempt.activity_id == activity_id}
+    last = {attempt.sheet_key: attempt.auto_submitted for attempt in attempts if attempt.activity_id == activity_id}
     sheets = zip(content.items, worksheet_titles(content), strict=True)
     return tuple(title for item, title in sheets if last.get(item.sheet_key))
 

@@ -19,8 +19,8 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.routing import Match, Route
 
+from app.exchange.class_list import RosterError
 from app.exchange.hub import HubError
-from app.exchange.roster import RosterError
 from app.grading.grade import AnswersError
 from app.handout.handout_printer import PrinterBusyError
 from app.handout.options import HandoutError

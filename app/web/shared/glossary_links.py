@@ -58,7 +58,8 @@ def linked_sheet(variant: Variant) -> LinkedSheet:
     else:
         linked = tuple(map(escape, (*sentences, *rows)))
     names = dict(zip((row.key for row in variant.rows), linked[len(sentences) :], strict=True))
-    return LinkedSheet(*linked[:3], linked[3 : len(sentences)], names)
+    description, asides, task, *assumptions = linked[: len(sentences)]
+    return LinkedSheet(description, asides, task, tuple(assumptions), names)
 
 
 @lru_cache(300)

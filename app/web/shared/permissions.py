@@ -171,7 +171,7 @@ SignedIn = Annotated[Teacher, Depends(require_teacher)]
 
 
 def staff_course(services: ServicesDep, teacher: SignedIn, course_id: int) -> CourseAccess:
-    """A course for its staff: instructors and assistants. Others get 404, and 303 or 401 where nobody is signed in."""
+    """A course for its staff: teachers and assistants. Others get 404, and 303 or 401 where nobody is signed in."""
     role, course = _require_staff(services, course_id, teacher)
     return CourseAccess(course, teacher, role)
 
@@ -180,7 +180,7 @@ StaffCourse = Annotated[CourseAccess, Depends(staff_course)]
 
 
 def instructor_course(access: StaffCourse) -> CourseAccess:
-    """A course, archived or not, for its instructors; assistants get 403, others 404."""
+    """A course, archived or not, for its teachers; assistants get 403, others 404."""
     _require_instructor(access.role)
     return access
 
@@ -189,7 +189,7 @@ InstructorCourse = Annotated[CourseAccess, Depends(instructor_course)]
 
 
 def editable_course(access: InstructorCourse) -> CourseAccess:
-    """A course for its instructors, to change it; assistants get 403, others 404, and 409 if it is archived."""
+    """A course for its teachers, to change it; assistants get 403, others 404, and 409 if it is archived."""
     _require_unarchived(access.course)
     return access
 
@@ -198,7 +198,7 @@ EditableCourse = Annotated[CourseAccess, Depends(editable_course)]
 
 
 def editable_student(services: ServicesDep, access: EditableCourse, student_id: int) -> RosterStudentAccess:
-    """A student on the roster of a course, for an instructor to change; 404 if there is none, or in another course.
+    """A student on the roster of a course, for a teacher to change; 404 if there is none, or in another course.
 
     First come the errors of EditableCourse: 404 for teachers not on the staff, 403 for assistants, 409 if archived.
     """
@@ -212,7 +212,7 @@ EditableStudent = Annotated[RosterStudentAccess, Depends(editable_student)]
 
 
 def staff_activity(services: ServicesDep, teacher: SignedIn, activity_id: int) -> ActivityAccess:
-    """An activity, drafts included, for its course's instructors and assistants; 404 for others, and if there is none.
+    """An activity, drafts included, for its course's teachers and assistants; 404 for others, and if there is none.
 
     NotSignedInError comes first if nobody is signed in.
     """
@@ -246,7 +246,7 @@ StaffStudentResults = Annotated[StudentResultsAccess, Depends(staff_student_resu
 
 
 def editable_student_results(access: StaffStudentResults) -> StudentResultsAccess:
-    """The same for the instructors of the course, to change it; assistants get 403, and 409 if it is archived."""
+    """The same for the teachers of the course, to change it; assistants get 403, and 409 if it is archived."""
     _require_instructor(access.at.role)
     _require_unarchived(access.at.course)
     return access
@@ -256,7 +256,7 @@ EditableStudentResults = Annotated[StudentResultsAccess, Depends(editable_studen
 
 
 def instructor_activity(access: StaffActivity) -> ActivityAccess:
-    """An activity, of an archived course too, for the instructors of its course; assistants get 403, others 404."""
+    """An activity, of an archived course too, for the teachers of its course; assistants get 403, others 404."""
     _require_instructor(access.role)
     return access
 
@@ -265,12 +265,12 @@ InstructorActivity = Annotated[ActivityAccess, Depends(instructor_activity)]
 
 
 def require_editable_course(services: Services, teacher: Teacher, course_id: int) -> CourseAccess:
-    """A course that a form names, for its instructors, to change it: what EditableCourse is for one in the address."""
+    """A course that a form names, for its teachers, to change it: what EditableCourse is for one in the address."""
     return editable_course(instructor_course(staff_course(services, teacher, course_id)))
 
 
 def editable_activity(access: StaffActivity) -> ActivityAccess:
-    """An activity for the instructors of its course, to change it; assistants get 403, and 409 if it is archived."""
+    """An activity for the teachers of its course, to change it; assistants get 403, and 409 if it is archived."""
     _require_instructor(access.role)
     _require_unarchived(access.course)
     return access
@@ -280,7 +280,7 @@ EditableActivity = Annotated[ActivityAccess, Depends(editable_activity)]
 
 
 def editable_courses(services: ServicesDep, teacher: SignedIn) -> tuple[Course, ...]:
-    """The courses that the signed-in teacher may change: as an instructor, and not archived. The newest come first."""
+    """The courses that the signed-in teacher may change: as a teacher, and not archived. The newest come first."""
     taught = services.store.courses.taught_by(teacher)
     return tuple(each.course for each in taught if CourseAccess(each.course, teacher, each.role).can_edit)
 
@@ -292,7 +292,7 @@ EditableCourses = Annotated[tuple[Course, ...], Depends(editable_courses)]
 class MaterialAccess:
     """A worksheet or exit ticket that a teacher wrote, the signed-in teacher, and the course if it is a course's.
 
-    `can_edit` is True for the teacher whose it is, and for the instructors of its course unless that is archived.
+    `can_edit` is True for the teacher whose it is, and for the teachers of its course unless that is archived.
     """
 
     material: Material
@@ -484,13 +484,13 @@ def _require_staff(services: Services, course_id: int, teacher: Teacher) -> tupl
 def _require_instructor(role: Role) -> None:
     """Raise 403 for an assistant."""
     if role != "instructor":
-        raise HTTPException(403, _("Only instructors of this course can do that; you are an assistant."))
+        raise HTTPException(403, _("Only teachers of this course can do that; you are an assistant."))
 
 
 def _require_unarchived(course: Course) -> None:
     """Raise 409 for an archived course."""
     if course.archived_at:
-        raise HTTPException(409, _("This course is archived and read-only. An instructor can restore it."))
+        raise HTTPException(409, _("This course is archived and read-only. A teacher can restore it."))
 
 
 def _valid_id(number: int) -> int:

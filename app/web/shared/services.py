@@ -107,7 +107,7 @@ class Services:
 
     @cached_property
     def closing(self) -> Closing:
-        """What takes in the drafts of activities that have ended."""
+        """What auto-submits the drafts of activities that have ended."""
         return Closing(self.libraries[ENGLISH], self.store, self.closing_interval_s)
 
     @cached_property

@@ -18,17 +18,17 @@ from app.figures.sheet_figures import draw_figures
 from app.grading.hints import HINT_LEVELS, HintLevel
 from app.sheets.reading import MAX_BOX_TEXT, Answer
 from app.sheets.variant import Variant
-from app.store import Draft, Stamp, question_name
+from app.store import Draft, Edit, question_name
 from app.topics.problem import Problem
 from app.translation import language
 from app.web.shared.forms import FormReader
 from app.web.shared.templating import render_text
 
-MAX_NUMBER = 10**9  # of the changes on one page
+MAX_NUMBER = 10**9  # of the edits of one tab
 MAX_ANSWER = 2_000  # characters of the answer to an open question
 MAX_DRAWINGS = 256  # of about 22 kB that are kept
-MAX_STAMP = 160  # characters of one of the field `stamps`: a box, a page and a number
-_STAMP = re.compile(r"([\w.-]{1,100}):([a-z0-9]{8,40}):([0-9]{1,10})", re.ASCII)
+MAX_EDIT = 160  # characters of one of the field `edits`: a box, a tab and a number
+_EDIT = re.compile(r"([\w.-]{1,100}):([a-z0-9]{8,40}):([0-9]{1,10})", re.ASCII)
 
 
 def read_answers(form: FormReader, variant: Variant) -> Mapping[str, str]:
@@ -47,35 +47,36 @@ def _question_names(variant: Variant) -> tuple[str, ...]:
     return tuple(question_name(question.key) for question in variant.worksheet.questions)
 
 
-def read_changed(form: FormReader, variant: Variant) -> dict[str, Stamp] | None:
-    """The boxes and answers that changed on the page, by name; None without the field `stamps`, which the script sends.
+def read_edits(form: FormReader, variant: Variant) -> dict[str, Edit] | None:
+    """The boxes and answers that are new in the tab, by name; None without the field `edits`, which the script sends.
 
-    The field lists them as "box:page:number", and is empty if nothing changed. Left out: anything written otherwise,
+    The field lists them as "box:tab:number", and is empty if nothing is new. Left out: anything written otherwise,
     names that are neither a box nor a question of the sheet, and numbers above MAX_NUMBER.
 
     Example: 'keys.rows:k3x9v2aa:17 keys.columns:k3x9v2aa:18'
     """
-    stamps, names = dict[str, Stamp](), {*variant.blanks_by_name, *_question_names(variant)}
-    text = form.optional("stamps", MAX_STAMP * len(names))
+    edits, names = dict[str, Edit](), {*variant.blanks_by_name, *_question_names(variant)}
+    text = form.optional("edits", MAX_EDIT * len(names))
     if text is None:
         return None
-    for stamp in map(_STAMP.fullmatch, text.split()):
-        if stamp and stamp[1] in names and int(stamp[3]) <= MAX_NUMBER:
-            stamps[stamp[1]] = Stamp(stamp[2], int(stamp[3]))
-    return stamps
+    for edit in map(_EDIT.fullmatch, text.split()):
+        if edit and edit[1] in names and int(edit[3]) <= MAX_NUMBER:
+            edits[edit[1]] = Edit(edit[2], int(edit[3]))
+    return edits
 
 
-def saved_json(stored: Draft | None, changed: Mapping[str, Stamp] | None = None) -> str:
-    """The stored draft as JSON for the script of the page that sent `changed`.
+def saved_json(stored: Draft | None, edits: Mapping[str, Edit] | None = None) -> str:
+    """The stored draft as JSON for the script of the tab that sent `edits`.
 
-    `version` counts the saves, `answers` has the text of every box. `pages` has the highest number stored for each page
-    in `changed` (0 if none): a change with a higher number is not stored. Before the first save: '{"version":0}'.
+    `version` counts the saves, `answers` has the text of every box. `tab_versions` has the highest number stored of
+    each tab in `edits` (0 if none): an edit with a higher number is not stored. Before the first save: '{"version":0}'.
     """
-    kept: dict[str, object] = {"version": stored.version if stored else 0}
+    saved: dict[str, object] = {"version": stored.version if stored else 0}
     if stored:
-        pages = {stamp.page for stamp in (changed or {}).values()}
-        kept |= {"answers": dict(stored.answers), "pages": {page: stored.pages.get(page, 0) for page in pages}}
-    return json.dumps(kept, separators=(",", ":"))
+        tabs = {edit.tab for edit in (edits or {}).values()}
+        versions = {tab: stored.tab_versions.get(tab, 0) for tab in tabs}
+        saved |= {"answers": dict(stored.answers), "tab_versions": versions}
+    return json.dumps(saved, separators=(",", ":"))
 
 
 def read_scale(text: str) -> ScaleName:

@@ -14,7 +14,7 @@ from app.grading.grade import Report
 from app.grading.hints import Hint, HintLevel
 from app.sheets.variant import Variant
 from app.web.shared.sheet_form import Drawing
-from app.web.shared.sheet_view import Note, QuestionView, RowView
+from app.web.shared.sheet_view import Note, QuestionView, RowView, StepsDone
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,6 +23,7 @@ class SheetFormPage:
 
     variant: Annotated[Variant | None, Doc("The sheet; none where the choice cannot be used.")] = None
     rows: Annotated[tuple[RowView, ...], Doc("The rows to fill in.")] = ()
+    progress: Annotated[StepsDone | None, Doc("How many steps are done; None unless they come one at a time.")] = None
     questions: Annotated[tuple[QuestionView, ...], Doc("The open questions under the rows.")] = ()
     locked: Annotated[bool, Doc("Whether nothing can be typed into the boxes any more.")] = False
     drawing: Annotated[Drawing | None, Doc("What was typed, drawn; None where it is not shown.")] = None
@@ -34,6 +35,12 @@ class SheetFormPage:
     hint: Annotated[Hint | None, Doc("The hint that was asked for.")] = None
     next_hint: Annotated[HintLevel | None, Doc("How far the next hint goes; none where there is none to have.")] = None
     explanation: Annotated[Explanation | None, Doc("The misconception behind an earlier attempt.")] = None
+    example: Annotated[
+        str, Doc("The address of a sheet like this one, worked out; nothing where it may not be seen.")
+    ] = ""
+    another: Annotated[
+        str, Doc("The address of a sheet like this one, to be filled in; nothing until this is done.")
+    ] = ""
     notice: Annotated[str, Doc("A sentence about the last press of a button, or nothing.")] = ""
     shows_score: Annotated[bool, Doc("Whether the number of right boxes is told.")] = False
     remark: Annotated[str, Doc("A sentence in place of the score, or nothing.")] = ""

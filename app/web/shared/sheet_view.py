@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -17,6 +16,7 @@ from app.shapes.table import Blank, BlankField
 from app.sheets.formulas import FormulaPiece, formula_pieces
 from app.sheets.reading import Answer
 from app.sheets.reasons import row_reason
+from app.sheets.steps import step_of
 from app.sheets.variant import Row, Variant
 from app.store import question_name
 from app.topics.layer_heads import SEVERAL_HEADS
@@ -86,14 +86,16 @@ class CellView:
 class Note:
     """What is said of a row that no single mark says, and the key of the row below which it stands.
 
-    `letters` are those that a hint or a reason writes as mathematics. `working` is that of a reason.
+    `letters` are those that a hint, a reason or a question writes as mathematics. `working` is that of a reason, and
+    `title` the question that it answers, if that is more than why.
     """
 
-    kind: Literal["diagnosis", "hint", "reason"]
+    kind: Literal["diagnosis", "hint", "reason", "question"]
     message: str
     row: str
     letters: tuple[str, ...] = ()
     working: str = ""
+    title: str = ""
 
 
 @dataclass(frozen=True)
@@ -101,7 +103,8 @@ class RowView:
     """One row of the sheet with its boxes and the cells they are in, and its answer once that may be shown.
 
     `notes` are shown below it, and so is the `reason` of a row that is right or has its answer there. `span` is how
-    many columns the box of a count among matrices takes; else None.
+    many columns the box of a count among matrices takes; else None. `question` asks for a row of a sheet in steps that
+    is not right yet. A row that is `given` is filled in already.
     """
 
     row: Row
@@ -111,6 +114,16 @@ class RowView:
     notes: tuple[Note, ...] = ()
     span: int | None = None
     reason: Note | None = None
+    question: Note | None = None
+    given: bool = False
+
+
+@dataclass(frozen=True)
+class StepsDone:
+    """How many steps of a sheet in steps are done, and how many there are."""
+
+    done: int
+    steps: int
 
 
 @dataclass(frozen=True)
@@ -140,39 +153,67 @@ def row_views(
     pointed_at: Collection[Blank] = (),
     notes: Iterable[Note] = (),
     explains: bool = False,
+    one_at_a_time: bool = False,
 ) -> tuple[RowView, ...]:
-    """Every row of a sheet, top to bottom, with the texts in its boxes; a mark goes only with the text it was for.
+    """The rows of a sheet, top to bottom, with the texts in its boxes; a mark goes only with the text it was for.
 
     `report` has the marks, None before the first check. `truth` is the sheet whose answers are shown, None while none
     may be; a row that is not on it shows none. `pointed_at` are the boxes that a hint points to. A note in `notes` goes
-    below the row it names.
+    below the row it names. `one_at_a_time` leaves out the rows of a sheet in steps after the first that is not right,
+    but none above a row in which something is typed.
 
     A row with its answer has its whole reason. If it `explains`, a row that is right has one, too: without the working,
     which tells the answers to other rows, until the whole sheet is right.
     """
     answered = {row.key for row in truth.rows} if truth else ()
     is_done = report is not None and report.complete
+    typed = [at for at, row in enumerate(variant.rows) if any(answers.get(variant.box(each)) for each in row.blanks)]
+    shown = max(steps_done(variant, answers, report), *typed, 0) + 1 if one_at_a_time and in_steps(variant) else None
     views = []
-    for row in variant.rows:
+    for row in variant.rows[:shown]:
         boxes = tuple(
             replace(_box_view(variant, row, blank, answers, report), hinted=blank in pointed_at) for blank in row.blanks
         )
         answer = _answer_view(truth, row) if truth and row.key in answered else None
         below = tuple(note for note in notes if note.row == row.key)
-        reason = None
+        reason, is_right = None, all(box.kind == "right" for box in boxes)
         if truth and answer:
-            reason = _reason(truth, row, works_out=True)
-        elif explains and all(box.kind == "right" for box in boxes):
-            reason = _reason(variant, row, works_out=is_done)
+            reason = reason_note(truth, row, works_out=True)
+        elif explains and is_right:
+            reason = reason_note(variant, row, works_out=is_done)
+        step = None if is_right else step_of(variant, row.key)
+        question = Note("question", step.question, row.key, variant.typeset_letters) if step else None
         cells = _cells(variant, row, boxes, answer)
-        views.append(RowView(row, boxes, cells, answer, below, _span(variant, row), reason))
+        views.append(RowView(row, boxes, cells, answer, below, _span(variant, row), reason, question))
     return tuple(views)
 
 
-def _reason(variant: Variant, row: Row, *, works_out: bool) -> Note:
-    """Why a row is right, with its working only if it `works_out`."""
+def in_steps(variant: Variant) -> bool:
+    """Whether the sheet is of a topic that asks for one row after the other."""
+    return TOPICS[variant.worksheet.topic].in_steps
+
+
+def steps_done(variant: Variant, answers: Mapping[str, str], report: Report | None) -> int:
+    """How many rows from the first on are right, as they are typed; 0 without a report."""
+    if report is None:
+        return 0
+    right = {blank for blank, mark in report.marks.items() if mark.kind == "right"}
+    unchanged = {blank for blank in right if report.marks[blank].text == answers.get(variant.box(blank), "")}
+    rows = enumerate(variant.rows)
+    return next((at for at, row in rows if not unchanged.issuperset(row.blanks)), len(variant.rows))
+
+
+def progress(variant: Variant, answers: Mapping[str, str], report: Report | None) -> StepsDone | None:
+    """How far a sheet in steps is; None for any other sheet."""
+    return StepsDone(steps_done(variant, answers, report), len(variant.rows)) if in_steps(variant) else None
+
+
+def reason_note(variant: Variant, row: Row, *, works_out: bool) -> Note:
+    """Why a row is right, with its working only if it `works_out`; that of a step has its own question as a title."""
+    if step := step_of(variant, row.key):
+        return Note("reason", step.reason, row.key, variant.typeset_letters, title=step.why)
     text, working = row_reason(variant, row.key)
-    return Note("reason", text, row.key, hint_letters(variant), working if works_out else "")
+    return Note("reason", text, row.key, variant.typeset_letters, working if works_out else "")
 
 
 def _span(variant: Variant, row: Row) -> int | None:
@@ -223,7 +264,7 @@ def sheet_notes(
         notes.append(Note("diagnosis", report.diagnosis.message, _first_row(variant, still)))
     if hint:
         row = _first_row(variant, pointed_at[:1] or explains)
-        notes.append(Note("hint", hint.message, row, hint_letters(variant)))
+        notes.append(Note("hint", hint.message, row, variant.typeset_letters))
     return tuple(notes)
 
 
@@ -256,16 +297,6 @@ def has_readable_answer(variant: Variant, answers: Mapping[str, str]) -> bool:
     """Whether the text of at least one blank can be read: `Report.has_readable_answer` without the grading."""
     boxes = variant.blanks_by_name.items()
     return any(isinstance(variant.read(blank, answers.get(box, "")), Answer) for box, blank in boxes)
-
-
-def hint_letters(variant: Variant) -> tuple[str, ...]:
-    """The letters and symbols that hints write as mathematics: ('X', 'W_Q', 'd_h').
-
-    Not those that are words too: "A", and names from code such as "scores" and "out".
-    """
-    letters = (*variant.letters.values(), *variant.reader.written_symbols)
-    is_word = re.compile("[Aa]|[a-z]{3,}|").fullmatch
-    return tuple(letter for letter in letters if not is_word(letter))
 
 
 def length_remark(variant: Variant) -> str:

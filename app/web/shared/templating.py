@@ -90,7 +90,7 @@ def template_environment() -> Environment:
         number=format_number,
         percent=percent,
         symbol=symbol,
-        svg=lambda figure: Markup(figure_svg(figure)),  # noqa: S704 - both have escaped all
+        svg=lambda figure, inside="": Markup(figure_svg(figure, inside)),  # noqa: S704 - both have escaped all
         svg_symbol=lambda text: Markup(svg_symbol(text)),  # noqa: S704
         expression=expression,
         formula=formula,
@@ -172,10 +172,12 @@ def formula(pieces: Iterable[FormulaPiece]) -> Markup:
 def expression(text: str, known: Collection[str] | None = None) -> Markup:
     """Every symbol in a sum of products as mathematics, the rest as it is: 'L·(4·d·d + d_ff)'.
 
-    In a sentence only the `known` symbols are taken for such.
+    In a sentence only the `known` symbols are taken for such, also with a ᵀ.
     """
     pieces = re.split(r"((?<![\w’])[A-Za-zθ][\w']*)", text)  # not the s of "model’s"
-    return Markup("").join(_symbol(piece) if known is None or piece in known else escape(piece) for piece in pieces)
+    return Markup("").join(
+        _symbol(piece) if known is None or piece.removesuffix("ᵀ") in known else escape(piece) for piece in pieces
+    )
 
 
 @lru_cache(500)
@@ -251,14 +253,12 @@ def _formula_nodes(nodes: Iterable[FormulaNode]) -> Markup:
 def _symbol(text: str) -> Markup:
     """A symbol in italics with its subscript: 'd_h' becomes <i>d</i><sub>h</sub>, "X'" becomes <i>X′</i>.
 
-    A ᵀ at the end of the subscript follows it as <sup>T</sup>: K_1ᵀ. If the part before the first underscore has
-    anything but letters and apostrophes, the whole text is only escaped: '128', 'W2', 'd′' (already a prime).
+    A ᵀ at the end follows as <sup>T</sup>: Kᵀ, K_1ᵀ. If the part before the first underscore has anything but letters
+    and apostrophes, the whole text is only escaped: '128', 'W2', 'd′' (already a prime).
     """
-    base, _underscore, below = text.partition("_")
+    base, _underscore, below = text.removesuffix("ᵀ").partition("_")
     if not base.replace("'", "").isalpha():
         return escape(text)
     written = Markup("<i>{}</i>").format(base.replace("'", "′"))
-    if below:
-        written += Markup("<sub>{}</sub>").format(below.removesuffix("ᵀ"))
-        written += Markup("<sup>T</sup>") if below.endswith("ᵀ") else ""
-    return written
+    written += Markup("<sub>{}</sub>").format(below) if below else Markup("")
+    return written + Markup("<sup>T</sup>") if text.endswith("ᵀ") else written

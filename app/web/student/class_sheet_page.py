@@ -52,17 +52,17 @@ def show_class_sheet(
     typed.
     """
     activity = access.activity
-    asked = opened_class_sheet(services, access, number, scale)
+    requested = opened_class_sheet(services, access, number, scale)
     if access.phase == "waiting":
         return RedirectResponse(url_for("show_class_activity", activity_id=activity.id), 303)
-    asked = as_it_counts(asked)
-    if not asked.work.progress.has_arrived:
+    requested = as_it_counts(requested)
+    if not requested.work.progress.has_arrived:
         services.store.classwork.arrive(activity.id, access.student.id)
-    hinted = hint_on_last(services, asked, hint) if hint and asked.rules.is_writable else None
-    page = make_class_sheet_page(services, asked, hinted)
+    hinted = hint_on_last(services, requested, hint) if hint and requested.rules.is_writable else None
+    page = make_class_sheet_page(services, requested, hinted)
     page = replace(page, focused=first_to_fix(page.rows) if hinted else "")
-    if asked.rules.is_writable:
-        page = page_after(asked, page, result)
+    if requested.rules.is_writable:
+        page = page_after(requested, page, result)
     return render("student/class_sheet.html", page)
 
 
@@ -77,16 +77,16 @@ def save_class_sheet(request: Request, services: ServicesDep, form: FormDep, act
     is_calm = services.threads["class"].borrowed_tokens <= MAX_BUSY_WHEN_DRAWN
     may_draw = is_calm and _drawing_save.acquire(blocking=False)
     try:
-        asked = posted_class_sheet(request, services, form, activity_id, number)
-        outcome, asked = asked.done(sheet_actions.save)
+        requested = posted_class_sheet(request, services, form, activity_id, number)
+        outcome, requested = requested.done(sheet_actions.save)
         if outcome.is_refused:
-            raise not_open(asked.access)
-        drawing = drawn_sheet(asked, asked.variant) if may_draw else None
+            raise not_open(requested.access)
+        drawing = drawn_sheet(requested, requested.variant) if may_draw else None
     finally:
         if may_draw:
             _drawing_save.release()
-    response = render("shared/_saved.html", SavedFragment(drawing, saved_json(asked.work.draft, asked.edits)))
-    if not may_draw and asked.variant.worksheet.show_drawing:
+    response = render("shared/_saved.html", SavedFragment(drawing, saved_json(requested.work.draft, requested.edits)))
+    if not may_draw and requested.variant.worksheet.show_drawing:
         response.headers.update({"HX-Reswap": "none", "X-Drawing": "later"})
     return response
 
@@ -100,11 +100,11 @@ def take_class_product(
 
     409 unless the activity accepts work. Once no attempt is left, nothing is changed.
     """
-    asked = posted_class_sheet(request, services, form, activity_id, number)
-    require_open(asked.access)
-    if asked.rules.attempts_left(asked.work.attempts) != 0:
-        asked.done(sheet_actions.save)
-    return RedirectResponse(asked.access.links.sheet(number), 303)
+    requested = posted_class_sheet(request, services, form, activity_id, number)
+    require_open(requested.access)
+    if requested.rules.attempts_left(requested.work.attempts) != 0:
+        requested.done(sheet_actions.save)
+    return RedirectResponse(requested.access.links.sheet(number), 303)
 
 
 @router.post("/class/{activity_id:int}/{number:int}/check")
@@ -141,15 +141,15 @@ def _act(
 
     The address it leads to has what was pressed, so that a reload shows the same and sends nothing again.
     """
-    asked = posted_class_sheet(request, services, form, activity_id, number)
-    outcome, asked = asked.done(action)
+    requested = posted_class_sheet(request, services, form, activity_id, number)
+    outcome, requested = requested.done(action)
     if outcome.is_refused:
-        return raise_refusal(request, services, asked, outcome)
-    hinted = hint_on_last(services, asked, form.raw("hint")) if outcome.result == "hint" else None
+        return raise_refusal(request, services, requested, outcome)
+    hinted = hint_on_last(services, requested, form.raw("hint")) if outcome.result == "hint" else None
     if not is_htmx(request):
         result = "" if hinted else outcome.result
-        shown = {"result": result, "hint": hinted.level if hinted else "", "scale": asked.scale.replace("root", "")}
+        shown = {"result": result, "hint": hinted.level if hinted else "", "scale": requested.scale.replace("root", "")}
         query = {name: value for name, value in shown.items() if value}
         return RedirectResponse(url_for("show_class_sheet", activity_id=activity_id, number=number, **query), 303)
-    page = make_class_sheet_page(services, asked, hinted)
-    return render_class_sheet(request, page_after(asked, page, outcome.result))
+    page = make_class_sheet_page(services, requested, hinted)
+    return render_class_sheet(request, page_after(requested, page, outcome.result))

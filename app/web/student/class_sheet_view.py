@@ -12,7 +12,7 @@ from fastapi import HTTPException, Request, Response
 from app.activities.rules import Rules
 from app.classes.activity_results import report_as_stored
 from app.classes.promises import rules_in_words, sheet_promise
-from app.classes.sheet_actions import Outcome, can_hint, empty_boxes, marks_visible, may_run
+from app.classes.sheet_actions import Outcome, can_hint, empty_boxes, marks_visible, may_run, may_see_example
 from app.grading.explanations import MAX_ATTEMPTS_EXPLAINED, Explanation, explain_diagnosis
 from app.grading.grade import Report, without_help
 from app.grading.hints import Hint, next_hint_level, write_hint
@@ -28,6 +28,7 @@ from app.web.shared.activity_steps import (
     closing_notice,
     next_step,
 )
+from app.web.shared.example_view import ExampleKind
 from app.web.shared.permissions import StudentAccess
 from app.web.shared.services import Services
 from app.web.shared.sheet_form import Drawing, draw_typed, read_hint_level, saved_json
@@ -36,6 +37,7 @@ from app.web.shared.sheet_view import (
     all_boxes_right,
     changed_since_check,
     first_to_fix,
+    progress,
     question_views,
     row_views,
     run_button,
@@ -72,21 +74,25 @@ def render_class_sheet(request: Request, page: ClassSheetPage, status: int = 200
     return render(f"student/{template}.html", page, status)
 
 
-def make_class_sheet_page(services: Services, asked: ClassSheetRequest, hinted: Hint | None = None) -> ClassSheetPage:
+def make_class_sheet_page(
+    services: Services, requested: ClassSheetRequest, hinted: Hint | None = None
+) -> ClassSheetPage:
     """The sheet with what the activity lets the student see and do at this moment.
 
     Marks are those of the last attempt, if they may be seen; answers are shown once the activity has closed.
     """
-    access, variant, answers, key = asked.access, asked.variant, asked.answers, asked.sheet.key
-    rules, work = asked.rules, asked.work
+    access, variant, answers, key = requested.access, requested.variant, requested.answers, requested.sheet.key
+    rules, work = requested.rules, requested.work
     last, locked = work.last, rules.is_locked(work.attempts)
     can_hand_in = rules.can_hand_in(work.attempts, handed_in=last is not None and last.handed_in)
     # The marks belong to a version of the sheet, which a regrade may have corrected.
-    marked, report = _stored_report(services, asked, last) if last and marks_visible(work, rules) else (variant, None)
+    marked, report = (
+        _stored_report(services, requested, last) if last and marks_visible(work, rules) else (variant, None)
+    )
     if report and not rules.gives_help:
         report = without_help(report)
     truth, pointed_at = marked if rules.shows_answers else None, hinted.blanks if hinted else ()
-    steps = activity_steps(access, work.progress.sheets, asked.number)
+    steps = activity_steps(access, work.progress.sheets, requested.number)
     shown = variant
     if marked.worksheet.tokens_are != variant.worksheet.tokens_are:  # corrected: boxes mean what they are marked as
         shown = replace(variant, worksheet=replace(variant.worksheet, tokens_are=marked.worksheet.tokens_are))
@@ -94,38 +100,51 @@ def make_class_sheet_page(services: Services, asked: ClassSheetRequest, hinted: 
     hints = variant.worksheet.show_hints and rules.gives_hints
     # Next to a right answer, the reason of a row may tell another one, as hints do.
     explains = hints or (rules.gives_help and report is not None and report.complete)
-    rows = row_views(shown, answers, report, truth=truth, pointed_at=pointed_at, notes=notes, explains=explains)
+    # With few attempts, or marks that come later, nobody could go on from one step to the next.
+    one_at_a_time = rules.can_check and not rules.policies.max_attempts and not locked
+    rows = row_views(
+        shown,
+        answers,
+        report,
+        truth=truth,
+        pointed_at=pointed_at,
+        notes=notes,
+        explains=explains,
+        one_at_a_time=one_at_a_time,
+    )
+    so_far = progress(shown, answers, report) if one_at_a_time else None
     all_right = all_boxes_right(rows)
     is_explained = rules.gives_help and (all_right or (truth and report))
-    notice = _notice(asked, marked)
+    notice = _notice(requested, marked)
     return ClassSheetPage(
         access=access,
         closing=closing_notice(services.store, access),
         writable=rules.is_writable,
         steps=steps,
         ticket_in=work.progress.ticket_in,
-        number=asked.number,
+        number=requested.number,
         in_class=True,
-        action=access.links.press(asked.number, "hand-in"),
-        save_action=access.links.press(asked.number, "save"),
-        run_action=access.links.press(asked.number, "run"),
+        action=access.links.press(requested.number, "hand-in"),
+        save_action=access.links.press(requested.number, "save"),
+        run_action=access.links.press(requested.number, "run"),
         hidden_fields={
             "form_id": secrets.token_urlsafe(16),
-            "promise": sheet_promise(asked.activity, asked.number),
+            "promise": sheet_promise(requested.activity, requested.number),
             "sheet": key.sheet_key,
         },
-        autosave_key="" if access.is_preview else f"{_address(asked)} {access.student.id} {key.sheet_key}",
+        autosave_key="" if access.is_preview else f"{_address(requested)} {access.student.id} {key.sheet_key}",
         shows_score=report is not None,
         remark=_remark(last) if last and not report and not notice else "",
-        slide_query={"activity": asked.activity.id, "number": asked.number},
+        slide_query={"activity": requested.activity.id, "number": requested.number},
         variant=variant,
         rows=rows,
-        questions=question_views(variant, asked.typed, locked=not can_hand_in),
-        drawing=drawn_sheet(asked, marked if locked else variant),
-        scale=asked.scale,
+        progress=so_far,
+        questions=question_views(variant, requested.typed, locked=not can_hand_in),
+        drawing=drawn_sheet(requested, marked if locked else variant),
+        scale=requested.scale,
         report=report,
         all_right=all_right,
-        explanation=_explanation(services, asked) if is_explained else None,
+        explanation=_explanation(services, requested) if is_explained else None,
         stale=report is not None and not locked and changed_since_check(rows),
         notes=notes,
         hint=hinted,
@@ -137,23 +156,29 @@ def make_class_sheet_page(services: Services, asked: ClassSheetRequest, hinted: 
         can_hand_in=can_hand_in,
         notice=notice,
         saved=work.draft is not None,
-        saved_state=saved_json(work.draft, asked.edits),
+        saved_state=saved_json(work.draft, requested.edits),
+        example=_example(requested, "worked") if may_see_example(variant, rules) else "",
+        another=_example(requested, "another") if may_see_example(variant, rules) and (all_right or truth) else "",
         run_button=run_button(variant) if may_run(work, rules) and not access.is_preview else "",
-        next=next_step(access, steps, work.progress.ticket_in, asked.number),
+        next=next_step(access, steps, work.progress.ticket_in, requested.number),
         # An exhibit says what does not fit and names sizes, as hints do.
-        sees=hints and rules.shows_marks_of_checks and not access.is_preview and not locked,
+        sees=hints
+        and rules.shows_marks_of_checks
+        and not access.is_preview
+        and not locked
+        and (all_right or not so_far),
         primary=_primary(rules, last, report, locked=locked, can_hand_in=can_hand_in) if rules.is_writable else "",
     )
 
 
-def as_it_counts(asked: ClassSheetRequest) -> ClassSheetRequest:
+def as_it_counts(requested: ClassSheetRequest) -> ClassSheetRequest:
     """Once the activity has closed, the sheet with the answers of the last attempt, which may not be those of the last
     save.
 
     Unchanged before, and if the last attempt answers other sizes.
     """
-    last = asked.work.last if asked.rules.shows_answers else None
-    return asked if last is None or asked.work.has_other_numbers else replace(asked, typed=last.answers)
+    last = requested.work.last if requested.rules.shows_answers else None
+    return requested if last is None or requested.work.has_other_numbers else replace(requested, typed=last.answers)
 
 
 def _primary(rules: Rules, last: Attempt | None, report: Report | None, *, locked: bool, can_hand_in: bool) -> Primary:
@@ -169,28 +194,28 @@ def _primary(rules: Rules, last: Attempt | None, report: Report | None, *, locke
     return "hand-in" if can_hand_in else ""
 
 
-def hint_on_last(services: Services, asked: ClassSheetRequest, level: str) -> Hint | None:
+def hint_on_last(services: Services, requested: ClassSheetRequest, level: str) -> Hint | None:
     """A hint of that level on the last attempt; None if there is none to give."""
-    last = asked.work.last if can_hint(asked.variant, asked.work, asked.rules) else None
-    return write_hint(*_stored_report(services, asked, last), read_hint_level(level)) if last else None
+    last = requested.work.last if can_hint(requested.variant, requested.work, requested.rules) else None
+    return write_hint(*_stored_report(services, requested, last), read_hint_level(level)) if last else None
 
 
-def drawn_sheet(asked: ClassSheetRequest, variant: Variant) -> Drawing | None:
+def drawn_sheet(requested: ClassSheetRequest, variant: Variant) -> Drawing | None:
     """What was typed, drawn as shapes of this version of the sheet; None while the rules give no help."""
-    rules = asked.rules
+    rules = requested.rules
     if not rules.gives_help:
         return None
     return draw_typed(
         variant,
-        asked.answers,
-        asked.scale,
-        explains=rules.shows_marks_of_checks and asked.work.last is not None,
+        requested.answers,
+        requested.scale,
+        explains=rules.shows_marks_of_checks and requested.work.last is not None,
         names_sizes=rules.shows_marks_of_checks,
         shows_mismatches=rules.shows_mismatches,
     )
 
 
-def raise_refusal(request: Request, services: Services, asked: ClassSheetRequest, outcome: Outcome) -> Response:
+def raise_refusal(request: Request, services: Services, requested: ClassSheetRequest, outcome: Outcome) -> Response:
     """The sheet as typed, with the reason why a button did nothing (409).
 
     It raises the 409 instead for htmx, before the activity opens, and for a check or hint that the rules refuse: the
@@ -203,28 +228,28 @@ def raise_refusal(request: Request, services: Services, asked: ClassSheetRequest
             409,
             _("There is no hint for this: hints are about answers you have checked, in activities that allow them."),
         )
-    refused = not_open(asked.access)
-    if is_htmx(request) or asked.access.phase == "waiting":
+    refused = not_open(requested.access)
+    if is_htmx(request) or requested.access.phase == "waiting":
         raise refused
-    page = make_class_sheet_page(services, asked)
+    page = make_class_sheet_page(services, requested)
     return render_class_sheet(request, replace(page, notice=refused.detail, remark=""), refused.status_code)
 
 
-def page_after(asked: ClassSheetRequest, page: ClassSheetPage, result: str) -> ClassSheetPage:
+def page_after(requested: ClassSheetRequest, page: ClassSheetPage, result: str) -> ClassSheetPage:
     """The page with the sentence about the result of an action, and the button to press next; unchanged for others."""
     handed_in = page.last is not None and page.last.handed_in
     if result == "checked":
         return replace(page, focused=first_to_fix(page.rows))
-    if result == "empty" and (empty := empty_boxes(asked.variant, asked.answers)):
+    if result == "empty" and (empty := empty_boxes(requested.variant, requested.answers)):
         question = ngettext("{count} box is empty. Hand in anyway?", "{count} boxes are empty. Hand in anyway?", empty)
         notice = question.format(count=empty)
         return replace(page, notice=notice, primary="anyway", shows_score=False, remark="")
     if result == "new-rules":
-        changed = _("Your instructor has changed this activity, so nothing was handed in or marked.")
+        changed = _("Your teacher has changed this activity, so nothing was handed in or marked.")
         kept = _("Your answers are still in the boxes.")
-        return replace(page, notice=" ".join((changed, *rules_in_words(asked.activity), kept)), remark="")
+        return replace(page, notice=" ".join((changed, *rules_in_words(requested.activity), kept)), remark="")
     if result == "handed-in" and handed_in:
-        later = asked.activity.policies.feedback == "after_close"
+        later = requested.activity.policies.feedback == "after_close"
         notice = _("Handed in. Marks and answers are shown after the activity closes.") if later else _("Handed in.")
         return replace(page, notice=notice, remark="")
     if result == "nothing-read":
@@ -238,44 +263,51 @@ def _remark(last: Attempt) -> str:
     """What became of an attempt whose marks are not shown."""
     if not last.handed_in:
         return ""
-    return _("Taken in at closing.") if last.taken_in else _("Handed in.")
+    return _("Auto-submitted at closing.") if last.auto_submitted else _("Handed in.")
 
 
-def _notice(asked: ClassSheetRequest, marked: Variant) -> str:
+def _notice(requested: ClassSheetRequest, marked: Variant) -> str:
     """What a student should know about the marks: they are for other numbers on paper, or another version of the sheet.
 
     Empty if the marks are those of the sheet on this page.
     """
-    if asked.work.has_other_numbers:
-        return _("Your last attempt was on paper, with different numbers. Your instructor has its marks.")
+    if requested.work.has_other_numbers:
+        return _("Your last attempt was on paper, with different numbers. Your teacher has its marks.")
     return (
         _("Your marks are for another version of this sheet; they are the ones that count.")
-        if marked is not asked.variant
+        if marked is not requested.variant
         else ""
     )
 
 
-def _stored_report(services: Services, asked: ClassSheetRequest, attempt: Attempt) -> tuple[Variant, Report]:
+def _stored_report(services: Services, requested: ClassSheetRequest, attempt: Attempt) -> tuple[Variant, Report]:
     """The version of the sheet that gave an attempt's stored marks, and the marks as a report."""
-    if attempt is asked.work.last and asked.work.report:  # just graded
-        return asked.variant, asked.work.report
-    item = asked.activity.content.items[asked.number - 1]
-    return report_as_stored(services.library, services.store, asked.activity, item, asked.variant, attempt)
+    if attempt is requested.work.last and requested.work.report:  # just graded
+        return requested.variant, requested.work.report
+    item = requested.activity.content.items[requested.number - 1]
+    return report_as_stored(services.library, services.store, requested.activity, item, requested.variant, attempt)
 
 
-def _explanation(services: Services, asked: ClassSheetRequest) -> Explanation | None:
+def _explanation(services: Services, requested: ClassSheetRequest) -> Explanation | None:
     """The misconception explained by the newest attempt on this sheet that allows it; None without one.
 
     Only the last MAX_ATTEMPTS_EXPLAINED are looked at. It shows answers, so it is for a sheet that is all right, or
     whose answers are shown.
     """
-    for attempt in asked.work.newest_attempts[:MAX_ATTEMPTS_EXPLAINED]:
-        if not asked.work.answers_other_numbers(attempt):
-            marked, report = _stored_report(services, asked, attempt)
-            if explanation := explain_diagnosis(marked, report, asked.scale):
+    for attempt in requested.work.newest_attempts[:MAX_ATTEMPTS_EXPLAINED]:
+        if not requested.work.answers_other_numbers(attempt):
+            marked, report = _stored_report(services, requested, attempt)
+            if explanation := explain_diagnosis(marked, report, requested.scale):
                 return explanation
     return None
 
 
-def _address(asked: ClassSheetRequest) -> str:
-    return url_for("show_class_sheet", activity_id=asked.activity.id, number=asked.number)
+def _example(requested: ClassSheetRequest, kind: ExampleKind) -> str:
+    """The address of a sheet like this one; nothing in a preview, which has no page of that."""
+    if requested.access.is_preview:
+        return ""
+    return url_for("show_class_example", activity_id=requested.activity.id, number=requested.number, kind=kind)
+
+
+def _address(requested: ClassSheetRequest) -> str:
+    return url_for("show_class_sheet", activity_id=requested.activity.id, number=requested.number)

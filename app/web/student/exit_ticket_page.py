@@ -67,9 +67,7 @@ def hand_in_exit_ticket(store: StoreDep, access: StudentAccessDep, form: FormDep
 
 def _respond_with_new_promise(form: FormReader, page: TicketPage) -> Response:
     """The ticket as typed, with what it asks and promises now, and answers to questions it no longer asks (422)."""
-    problem = _(
-        "Your instructor has changed this ticket, so nothing was handed in. Read it again before you hand it in."
-    )
+    problem = _("Your teacher has changed this ticket, so nothing was handed in. Read it again before you hand it in.")
     asked = {f"answer-{question.key}" for question in page.ticket.questions}
     others = [form.multi_line(name) for name in form.names("answer-") if name not in asked]
     unasked = "\n\n".join(filter(None, others))

@@ -233,7 +233,7 @@ def resume_enrolment(request: Request, services: ServicesDep, visitor: VisitorIn
         services.limits.record_failure("resume", network)
         problem = _(
             "That resume code doesn’t exist. Codes have {length} letters; check yours and try again, or ask "
-            "your instructor."
+            "your teacher."
         ).format(length=CODE_LENGTH)
         return render("student/resume.html", ResumePage(typed, problem), 422)
     owner = visitor or services.store.add_visitor()
@@ -346,7 +346,7 @@ def _join_under_name(
         raise _NameRefusedError(
             _(
                 "Several students of this course are called {name}. Enter your number on the class list as well; "
-                "your instructor can tell you."
+                "your teacher can tell you."
             ).format(name=name),
             choice,
         )
@@ -380,7 +380,7 @@ def _join_under_name(
         raise _NameRefusedError(
             _(
                 "Too many people who aren’t on the class list have joined from your network within an hour. Try "
-                "again in a few minutes, or ask your instructor to add you to the list."
+                "again in a few minutes, or ask your teacher to add you to the list."
             ),
             seconds=spent.seconds,
         ) from spent

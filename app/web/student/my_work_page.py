@@ -142,8 +142,8 @@ def _sheet_state(last: Attempt | None, has_draft: bool) -> str:
     """What became of a sheet, in words, by its last attempt or, without one, whether there is a draft."""
     if last is None:
         return _("saved, not handed in") if has_draft else _("not started")
-    if last.taken_in:
-        return _("taken in at closing")
+    if last.auto_submitted:
+        return _("auto-submitted at closing")
     if not last.handed_in:
         return _("checked, not handed in")
     return _("handed in late") if last.late else _("handed in")

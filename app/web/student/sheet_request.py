@@ -15,7 +15,7 @@ from fastapi import HTTPException, Request
 
 from app.activities.activity import Activity
 from app.activities.rules import Rules
-from app.activities.work import ActivityProgress, Answers, Attempt, Stamp
+from app.activities.work import ActivityProgress, Answers, Attempt, Edit
 from app.classes.promises import sheet_promise
 from app.classes.sheet_actions import Action, Outcome, SentSheet, SheetWork, perform
 from app.classes.sheet_work import ClassWork
@@ -28,7 +28,7 @@ from app.web.shared.forms import FormReader
 from app.web.shared.permissions import StudentAccess, student_access
 from app.web.shared.rate_limits import BYTES_OF_ATTEMPT, bytes_of
 from app.web.shared.services import Services
-from app.web.shared.sheet_form import read_answers, read_changed, read_scale
+from app.web.shared.sheet_form import read_answers, read_edits, read_scale
 
 
 class ActivityWork(SheetWork, Protocol):
@@ -80,8 +80,8 @@ class ClassSheetRequest:
         return box_texts(self.variant, self.typed)
 
     @property
-    def edits(self) -> Mapping[str, Stamp] | None:
-        """Which boxes the form says are new on its page."""
+    def edits(self) -> Mapping[str, Edit] | None:
+        """Which boxes the form says are new in its tab."""
         return self.sent.edits if self.sent else None
 
     def done(self, action: Action) -> tuple[Outcome, Self]:
@@ -121,7 +121,7 @@ def sent_class_sheet(
     promise = sheet_promise(access.activity, number)
     sent = SentSheet(
         answers,
-        read_changed(form, sheet.variant),
+        read_edits(form, sheet.variant),
         request_id=request_id(form, answers),
         rules_changed=promised_otherwise(form, promise),
         asks_about_empty=form.raw("empty") == "ask",

@@ -157,8 +157,8 @@ def preview_sheet(
 ) -> Response:
     """One sheet with empty boxes; 404 if the activity has fewer sheets."""
     sheet = _sheet(services, access, number)
-    asked = ClassSheetRequest(access, number, sheet, PreviewWork(sheet, (), access.now), {}, read_scale(scale))
-    return render_class_sheet(request, make_class_sheet_page(services, asked))
+    requested = ClassSheetRequest(access, number, sheet, PreviewWork(sheet, (), access.now), {}, read_scale(scale))
+    return render_class_sheet(request, make_class_sheet_page(services, requested))
 
 
 @router.post("/activities/{activity_id:int}/preview/{number:int}/{what}")
@@ -171,21 +171,21 @@ def press_in_preview(
     after the activity has closed, or "open", which goes back; else 404. A refused action gets the same answer as a
     student's.
     """
-    asked = _posted(services, access, form, number)
+    requested = _posted(services, access, form, number)
     if what == "save":
-        return render("shared/_saved.html", SavedFragment(drawn_sheet(asked, asked.variant), saved_json(None)))
-    carried = asked.work
+        return render("shared/_saved.html", SavedFragment(drawn_sheet(requested, requested.variant), saved_json(None)))
+    carried = requested.work
     if what in _ACTIONS:
-        outcome, asked = asked.done(_ACTIONS[what])
+        outcome, requested = requested.done(_ACTIONS[what])
         if outcome.is_refused:
-            return raise_refusal(request, services, asked, outcome)
-        carried, result = asked.work, outcome.result
+            return raise_refusal(request, services, requested, outcome)
+        carried, result = requested.work, outcome.result
     elif what in ("closed", "open"):  # so that one can go back to the time before
-        asked, result = _closed(asked) if what == "closed" else asked, "saved"
+        requested, result = _closed(requested) if what == "closed" else requested, "saved"
     else:
         raise HTTPException(404)
-    hinted = hint_on_last(services, asked, form.raw("hint")) if result == "hint" else None
-    page = page_after(asked, make_class_sheet_page(services, asked, hinted), result)
+    hinted = hint_on_last(services, requested, form.raw("hint")) if result == "hint" else None
+    page = page_after(requested, make_class_sheet_page(services, requested, hinted), result)
     if made := _json_of(carried):
         page = replace(page, hidden_fields={**page.hidden_fields, "carried": made})
     return render_class_sheet(request, page)
@@ -215,8 +215,10 @@ def _at_a_time(activity: Activity, now: datetime, *, closed: bool) -> Activity:
     if closed:
         closes_at = now - timedelta(minutes=plan.policies.late_minutes) - 2 * GRACE
     plan = replace(plan, opens_at=None, closes_at=closes_at)
-    taken_at = now if closed else None
-    return replace(activity, state="open", plan=plan, longest_extra=0, answers_shown_at=None, drafts_taken_at=taken_at)
+    submitted_at = now if closed else None
+    return replace(
+        activity, state="open", plan=plan, longest_extra=0, answers_shown_at=None, auto_submitted_at=submitted_at
+    )
 
 
 _ACTIONS: Mapping[str, Action] = {
@@ -244,10 +246,10 @@ def _posted(services: Services, access: PreviewAccess, form: FormReader, number:
     return sent_class_sheet(access, form, number, sheet, replace(work, now=access.now, report=None))
 
 
-def _closed(asked: ClassSheetRequest) -> ClassSheetRequest:
+def _closed(requested: ClassSheetRequest) -> ClassSheetRequest:
     """The sheet after the activity has closed; what was typed is auto-submitted if the rules say so."""
-    work, last, key, access = asked.work, asked.work.last, asked.sheet.key, asked.access
-    typed = StudentDraft(key.student_id, key.sheet_key, asked.sheet.sizes, asked.typed, access.now)
+    work, last, key, access = requested.work, requested.work.last, requested.sheet.key, requested.access
+    typed = StudentDraft(key.student_id, key.sheet_key, requested.sheet.sizes, requested.typed, access.now)
     unfinished = UnfinishedWork(
         typed,
         work.attempts,
@@ -256,10 +258,10 @@ def _closed(asked: ClassSheetRequest) -> ClassSheetRequest:
         last_at=last.created_at if last else None,
         handed_in_on_time=False,
     )
-    outcome = auto_submit(asked.variant, unfinished, asked.rules)
+    outcome = auto_submit(requested.variant, unfinished, requested.rules)
     if isinstance(access, PreviewAccess):
-        access = replace(access, activity=_at_a_time(asked.activity, access.now, closed=True), closed=True)
-    return replace(asked, work=work.kept(outcome), access=access)
+        access = replace(access, activity=_at_a_time(requested.activity, access.now, closed=True), closed=True)
+    return replace(requested, work=work.kept(outcome), access=access)
 
 
 def _json_of(work: ActivityWork) -> str:

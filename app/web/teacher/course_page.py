@@ -51,7 +51,7 @@ class CoursePage:
     students: Annotated[tuple[Student, ...], Doc("Its roster, by name: those on this page of it.")]
     pager: Annotated[Pager, Doc("Which page of the roster this is.")]
     joined: Annotated[int, Doc("How many of all students have joined.")]
-    staff: Annotated[tuple[StaffMember, ...], Doc("Its instructors and assistants.")]
+    staff: Annotated[tuple[StaffMember, ...], Doc("Its teachers and assistants.")]
     zones: Annotated[tuple[str, ...], Doc("The time zones to choose from.")]
     last_import: Annotated[RosterImport | None, Doc("Students added together of late, to be undone; None for none.")]
     idle: Annotated[
@@ -136,7 +136,7 @@ def remove_from_staff(store: StoreDep, access: EditableCourse, teacher_id: int) 
         if removed:
             store.audit_log.record(access.teacher, AuditAction.STAFF_REMOVED, access.course)
     if not removed:
-        problem = _("A course needs at least one instructor.")
+        problem = _("A course needs at least one teacher.")
         return render("teacher/course.html", _course_page(store, access, problem=problem, problem_form="staff"), 409)
     if teacher_id == access.teacher.id:
         return RedirectResponse(url_for("list_courses"), 303)

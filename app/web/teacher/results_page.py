@@ -45,7 +45,7 @@ class StudentLine:
     attempts: int
     score: str  # such as '11 of 14'
     handed_in: bool
-    taken_in: bool  # the last attempt, at closing
+    auto_submitted: bool  # the last attempt, at closing
     late: bool  # the last attempt
     states: tuple[RowState | None, ...]  # of the last attempt, row by row
 
@@ -270,7 +270,7 @@ def _student_line(sheet: SheetResults | None, student: Student) -> StudentLine:
     handed_in = any(attempt.handed_in for attempt in attempts)
     last, row_states = attempts[-1], tuple(states[row.key] for row in sheet.rows)
     score = _("{score:g} of {total}").format(score=last.score, total=last.out_of)
-    return StudentLine(student, len(attempts), score, handed_in, last.taken_in, last.late, row_states)
+    return StudentLine(student, len(attempts), score, handed_in, last.auto_submitted, last.late, row_states)
 
 
 def _row_lines(services: Services, activity: Activity, sheet: SheetResults) -> tuple[RowLine, ...]:

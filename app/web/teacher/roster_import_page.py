@@ -12,7 +12,7 @@ from fastapi import APIRouter, Response
 from fastapi.responses import RedirectResponse
 
 from app.classes.roster_check import CheckedEntry, check_entries
-from app.exchange.roster import RosterError, read_roster, read_roster_rows, write_roster
+from app.exchange.class_list import RosterError, read_roster, read_roster_rows, write_roster
 from app.store import AuditAction
 from app.web.shared.forms import FormDep, whole_number
 from app.web.shared.permissions import LARGEST_ID, CourseAccess, EditableCourse

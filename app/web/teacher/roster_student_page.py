@@ -11,7 +11,7 @@ from fastapi.responses import RedirectResponse
 
 from app.activities.activity import MAX_MINUTES
 from app.classes.roster_lookup import names_with_numbers, sorted_by_likeness
-from app.exchange.roster import MAX_ENTRY_LENGTH
+from app.exchange.class_list import MAX_ENTRY_LENGTH
 from app.store import Activity, AuditAction, Store, Student
 from app.store.student_merge import MergePreview
 from app.translation import gettext as _

@@ -12,12 +12,14 @@ from annotated_doc import Doc
 from fastapi import APIRouter, HTTPException, Response
 from fastapi.responses import RedirectResponse
 
-from app.classes.activity_results import SheetResults, activity_results
+from app.classes.activity_results import SheetResults, activity_results, report_as_stored
+from app.classes.frozen.frozen_library import frozen_worksheet
 from app.classes.frozen.misconception_words import MisconceptionWords, misconception_words
 from app.classes.gradebook import GradebookColumn, gradebook_columns
-from app.classes.student_sheet import best_scores
+from app.classes.student_sheet import best_scores, variant_of
 from app.classes.written_answers import OpenQuestionResults, open_questions
 from app.grading.item_analysis import RowState
+from app.sheets.worksheet import WorksheetError
 from app.store import Activity, Attempt, AuditAction, GradeChange, OldMarks, Store, Student
 from app.store.grades import ChangeKind
 from app.translation import gettext as _
@@ -43,6 +45,7 @@ class AttemptColumn:
     misconceptions: tuple[str, ...]  # by their short names, the diagnosis first
     before: tuple[str, ...]  # what it had before each regrade, the oldest first: '12.5 of 14 until 3 April, 09:05'
     states: Mapping[str, RowState]  # by the row's key
+    losses: tuple[str, ...]  # a sentence for each mistake that makes more than one box wrong, and costs one
 
 
 @dataclass(frozen=True)
@@ -171,7 +174,14 @@ def _student_results_page(services: Services, access: permissions.StudentResults
         SheetHistory(
             sheet,
             tuple(
-                _attempt_column(sheet, attempt, old_marks.get(attempt.id, ()), words(sheet.library.wording), time_zone)
+                _attempt_column(
+                    sheet,
+                    attempt,
+                    _losses(services, activity, sheet, attempt),
+                    old_marks.get(attempt.id, ()),
+                    words(sheet.library.wording),
+                    time_zone,
+                )
                 for attempt in sheet.attempts[student.id]
             ),
             tuple(
@@ -230,11 +240,12 @@ def _written_history(question: OpenQuestionResults, student: Student, time_zone:
 def _attempt_column(
     sheet: SheetResults,
     attempt: Attempt,
+    losses: tuple[str, ...],
     old_marks: Sequence[OldMarks],
     words: MisconceptionWords,
     time_zone: str,
 ) -> AttemptColumn:
-    """One attempt as a column: time, score, misconceptions, row states, and the score before each regrade.
+    """One attempt as a column: time, score, misconceptions, row states, losses, and the score before each regrade.
 
     `old_marks` are this attempt's, oldest first; times are in `time_zone`.
     """
@@ -251,4 +262,16 @@ def _attempt_column(
         tuple(map(words.name, attempt.misconceptions)),
         before,
         sheet.states(attempt),
+        losses,
     )
+
+
+def _losses(services: Services, activity: Activity, sheet: SheetResults, attempt: Attempt) -> tuple[str, ...]:
+    """What mistakes cost in an attempt; empty if its marks are not what grading gives, or its model is gone."""
+    worksheet = frozen_worksheet(sheet.item, activity.policies)
+    try:
+        variant = variant_of(sheet.library, services.store, worksheet, attempt.variant)
+    except WorksheetError:
+        return ()
+    _sheet, report = report_as_stored(services.library, services.store, activity, sheet.item, variant, attempt)
+    return report.losses

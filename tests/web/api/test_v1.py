@@ -152,7 +152,7 @@ def graded(client: TestClient, answers: dict[str, str], **more: Any) -> dict[str
 def test_grades_have_the_promised_shape(client: TestClient) -> None:
     """One right, one wrong, one unreadable, eleven empty; the wrong one is as wide as the model."""
     result = graded(client, {"queries.rows": "100", "queries.columns": "4,096", "keys.rows": "many"})
-    assert set(result) == {"score", "out_of", "marks", "first_mismatch", "diagnosis"}
+    assert set(result) == {"score", "out_of", "marks", "mistakes", "first_mismatch", "diagnosis"}
     assert (result["score"], result["out_of"], result["first_mismatch"]) == (1, 14, None)
     assert set(result["diagnosis"]) == {"key", "message", "explains", "also"}
     assert (result["diagnosis"]["key"], result["diagnosis"]["explains"]) == (
@@ -220,8 +220,8 @@ def test_a_sheet_worked_by_hand_gets_all_marks(client: TestClient) -> None:
     answers = {f"{key}.rows": str(rows) for key, (rows, _) in shapes.items()}
     answers |= {f"{key}.columns": str(columns) for key, (_, columns) in shapes.items()}
     assert graded(client, answers)["score"] == 14
-    # Nine sides have N, seven rows and two more columns: the first is wrong, eight follow for a half each.
-    assert graded(client, answers, tokens=101)["score"] == 14 - 9 + 4
+    # Nine sides have N, seven rows and two more columns: the first is wrong, eight follow.
+    assert graded(client, answers, tokens=101)["score"] == 14 - 9 + 8
 
 
 @pytest.mark.parametrize("text", ["9**9**9", "__import__('os')", "1/0", "7" * 10_000, "\x00", "１２８½"])
@@ -421,6 +421,7 @@ def test_openapi_lists_every_route_of_the_api(client: TestClient) -> None:
         "score",
         "out_of",
         "marks",
+        "mistakes",
         "first_mismatch",
         "diagnosis",
         "hint",

@@ -62,17 +62,52 @@ def request_with(cookie: str) -> Request:
     return Request({"type": "http", "scheme": "http", "path": "/", "query_string": b"", "headers": headers})
 
 
+def begin_with_one_head(client: TestClient) -> httpx2.Response:
+    """The first sheet for somebody who goes past the first steps."""
+    return client.post("/practice/level", data={"level": "single-head"})
+
+
+def test_practice_begins_with_first_steps_which_lead_to_one_head(client: TestClient, library: Library) -> None:
+    """What was wrong on the way is not held against anyone, and the last step leads to a whole sheet."""
+    variant = sheet_on(client.get("/practice"), library)
+    assert variant.worksheet.topic == "first-steps"
+    first = dict(list(truth(variant).items())[:2])
+    client.post("/sheet/check", data=form(variant, first | {"token_query.columns": "31"}))
+    done = client.post("/sheet/check", data=form(variant, truth(variant)))
+    assert Page(done.text).text("button", id="another") == "Now the whole sheet"
+    page = client.post("/practice", data=form(variant, truth(variant)))
+    following = sheet_on(page, library)
+    assert (following.worksheet.topic, following.worksheet.rows_number) == ("single-head", None)
+    assert record_of(client).passed == ("first-steps",)
+    assert record_of(client).results == (SheetResult(variant.code, True),)
+
+
+def test_first_steps_of_the_start_page_count(client: TestClient, library: Library) -> None:
+    """Though practice would have begun with another model; not until all of them are done."""
+    [link] = [each["href"] for each, _ in Page(client.get("/").text).find("a") if "first-steps" in each["href"]]
+    variant = sheet_on(client.get(link), library)
+    assert variant.model.key == "llama-7b"
+    first = dict(list(truth(variant).items())[:2])
+    client.post("/sheet/check", data=form(variant, first))
+    left = client.post("/practice", data=form(variant, first))
+    assert record_of(client).results == ()
+    assert sheet_on(left, library).worksheet.topic == "first-steps"
+    client.post("/sheet/check", data=form(variant, truth(variant)))
+    page = client.post("/practice", data=form(variant, truth(variant)))
+    assert sheet_on(page, library).worksheet.topic == "single-head"
+
+
 def test_practice_opens_with_a_sheet_and_comes_back_to_it(client: TestClient, library: Library) -> None:
     """At once, without a redirect, with its levels and group states; the same sheet until the next is asked for."""
-    first = client.get("/practice", follow_redirects=False)
-    assert first.status_code == 200
+    assert client.get("/practice", follow_redirects=False).status_code == 200
+    first = begin_with_one_head(client)
     assert Page(first.text).text("button", id="another") == "Skip"
     assert group_state(first, "Scores and weights") == "new"
     assert "0 of 2 sheets right" in first.text
     assert 'href="/practice/map"' in first.text
     assert sheet_on(client.get("/practice"), library) == sheet_on(first, library)
     other = TestClient(client.app).get("/practice")
-    assert sheet_on(other, library).worksheet.topic == "single-head"
+    assert sheet_on(other, library).worksheet.topic == "first-steps"
 
 
 def test_an_ordinary_sheet_has_nothing_of_practice(client: TestClient) -> None:
@@ -86,7 +121,7 @@ def test_an_ordinary_sheet_has_nothing_of_practice(client: TestClient) -> None:
 def test_a_level_can_be_answered_in_symbols(client: TestClient, library: Library) -> None:
     """By a button above the sheet, which then leads back to numbers; the level stays, and a level chosen keeps it."""
     for answers, other in (("numbers", "letters"), ("letters", "numbers")):
-        page = client.get("/practice")
+        page = client.post("/practice/level", data={"level": "single-head"})
         assert sheet_on(page, library).worksheet.answers == answers
         offered = [
             each for tag, each, _ in Page(page.text).elements if (tag, each.get("name")) == ("button", "answers")
@@ -99,7 +134,7 @@ def test_a_level_can_be_answered_in_symbols(client: TestClient, library: Library
 
 def test_two_right_sheets_lead_a_level_up(client: TestClient, library: Library) -> None:
     """Checked by a plain form, which leads on to the next; the record holds both."""
-    page = client.get("/practice")
+    page = begin_with_one_head(client)
     for _ in range(2):
         variant = sheet_on(page, library)
         assert variant.worksheet.topic == "single-head"
@@ -115,7 +150,7 @@ def test_two_right_sheets_lead_a_level_up(client: TestClient, library: Library) 
 
 def test_what_was_missed_first_comes_back_though_it_was_put_right(client: TestClient, library: Library) -> None:
     """The first answers count, not those after the marks were seen; the next sheet says what it comes back to."""
-    variant = sheet_on(client.get("/practice"), library)
+    variant = sheet_on(begin_with_one_head(client), library)
     client.post("/sheet/check", data=form(variant, with_misconception(variant, "softmax-collapses")))
     client.post("/sheet/check", data=form(variant, truth(variant)))
     page = client.post("/practice", data=form(variant, truth(variant)))
@@ -159,9 +194,9 @@ def test_a_sheet_counts_once_however_often_it_is_sent(client: TestClient, librar
 
 def test_a_level_can_be_chosen_and_the_record_forgotten(client: TestClient, library: Library) -> None:
     """An open one comes at once, and a closed one not; the sheet that was tried before is in the record; forgetting
-    begins at one head.
+    begins with the first steps.
     """
-    variant = sheet_on(client.get("/practice"), library)
+    variant = sheet_on(begin_with_one_head(client), library)
     client.post("/sheet/check", data=form(variant, truth(variant)))
     variant = sheet_on(client.post("/practice", data=form(variant, truth(variant))), library)
     client.post("/sheet/check", data=form(variant, truth(variant)))
@@ -172,10 +207,10 @@ def test_a_level_can_be_chosen_and_the_record_forgotten(client: TestClient, libr
     page = client.post("/practice/level", data={"level": "costs"})
     assert sheet_on(page, library).worksheet.topic == "attention-layer"
     page = client.post("/practice/forget")
-    assert sheet_on(page, library).worksheet.topic == "single-head"
+    assert sheet_on(page, library).worksheet.topic == "first-steps"
     assert record_of(client).results == ()
     assert client.post("/practice/level", data={"level": "x" * 61}).status_code == 422
-    assert sheet_on(client.post("/practice/level", data={"level": "none"}), library).worksheet.topic == "single-head"
+    assert sheet_on(client.post("/practice/level", data={"level": "none"}), library).worksheet.topic == "first-steps"
 
 
 @pytest.mark.parametrize("cookie", ["x", "é", "W10=", "A" * 5000, base64.urlsafe_b64encode(b"\xff[").decode()])
@@ -188,7 +223,7 @@ def test_a_cookie_that_is_no_record_begins_a_new_one(client: TestClient, cookie:
 
 def test_with_script_the_check_gives_the_sheet_alone_with_its_way_on(client: TestClient, library: Library) -> None:
     """Once it is all right, what stands around it comes along and has counted it, though the record has not yet."""
-    opened = client.get("/practice")
+    opened = begin_with_one_head(client)
     variant = sheet_on(opened, library)
     script = {"hx-request": "true"}
     wrong = client.post("/sheet/check", data=form(variant, truth(variant) | {"queries.rows": ""}), headers=script)

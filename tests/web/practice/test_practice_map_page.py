@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from dataclasses import replace
 
 from starlette.testclient import TestClient
 
@@ -47,21 +48,22 @@ def answer(client: TestClient, variant: Variant, sizes: dict[str, int]) -> None:
 
 
 def test_the_map_shows_every_level_and_opens_only_what_can_be_practised(client: TestClient, library: Library) -> None:
-    """At first one head alone; once it is passed, what comes after it alone; each other level says what comes first."""
-    assert states(client) == ["current"] + ["closed"] * (len(practice_levels(library)) - 1)
+    """At first steps and one head; once this is passed, what comes after it; each other level says what comes first."""
+    assert states(client) == ["current", "open"] + ["closed"] * (len(practice_levels(library)) - 2)
     keep(client, PracticeRecord(1, passed=("single-head",)))
     opened = [level.key for level in practice_levels(library) if set(level.after) == {"single-head"}]
     page = Page(client.get("/practice/map").text)
     offered = [attributes["value"] for _, attributes, _ in page.elements if attributes.get("name") == "level"]
-    assert sorted(offered) == sorted(["single-head", *opened])
+    assert sorted(offered) == sorted(["first-steps", "single-head", *opened])
     assert "3. Attention layer" in page.text("li", **{"data-state": "closed"})
 
 
 def test_the_map_names_what_was_missed_where_it_was_missed(client: TestClient, library: Library) -> None:
     """And fills a dot for the sheet that was right."""
-    first = next_sheet(library, PracticeRecord(1)).variant
+    start = PracticeRecord(1, passed=("first-steps",))
+    first = next_sheet(library, start).variant
     missed = SheetResult(library.seeded("llama-7b", 2).code, False, ("softmax-collapses",))
-    keep(client, PracticeRecord(1, results=(SheetResult(first.code, True), missed)))
+    keep(client, replace(start, results=(SheetResult(first.code, True), missed)))
     here = Page(client.get("/practice/map").text).text("li", **{"aria-current": "step"})
     assert "1 of 2 sheets right" in here
     assert "Scores and weights" in here

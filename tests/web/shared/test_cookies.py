@@ -58,7 +58,7 @@ def test_the_header_asks_the_database_nothing(classroom: Classroom, address: str
     """Whoever looks at a page that is the same for everybody."""
     _, student = classroom.join()
     for browser in (student, classroom.instructor):
-        alone = TestClient(classroom.school.app, cookies=browser.cookies)  # which takes no drafts in before it asks
+        alone = TestClient(classroom.school.app, cookies=browser.cookies)  # which submits no drafts before it asks
         with counted_statements(classroom.store) as statements:
             alone.get(address)
         assert statements == []

@@ -89,7 +89,7 @@ def test_a_student_of_another_course_cannot_be_reached_through_ones_own(app: Fas
 
 
 def test_asking_for_a_page_grades_nobody(new_app: FastAPI) -> None:
-    """The first look at an activity that has ended, by a student or a teacher, takes no draft in: a thread does."""
+    """The first look at an activity that has ended, by a student or a teacher, submits no draft: a thread does."""
     school = School(new_app)
     teacher = school.teacher()
     course = school.course("Transformers", teacher)

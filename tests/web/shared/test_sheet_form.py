@@ -1,4 +1,4 @@
-"""A drawing is kept for whoever has typed the same into the same sheet, and for nobody else; stamps are read fast."""
+"""A drawing is kept for whoever has typed the same into the same sheet, and for nobody else; edits are read fast."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import pytest
 from starlette.datastructures import FormData
 
 from app.sheets.library import Library
-from app.store import Stamp
+from app.store import Edit
 from app.web.shared.forms import FormReader
-from app.web.shared.sheet_form import draw_typed, read_changed
+from app.web.shared.sheet_form import draw_typed, read_edits
 from tests.helpers.processor_time import processor_time_s
 
 
@@ -34,15 +34,15 @@ def test_a_drawing_is_kept_for_equal_sheets_alone(library: Library) -> None:
 
 
 @pytest.mark.parametrize("piece", ["a", "a:", "a.b:aaaaaaaa", ":", "a:aaaaaaaa:1", "queries.rows:k3x9v2aa:1 "])
-def test_a_long_list_of_stamps_takes_no_time(library: Library, piece: str) -> None:
+def test_a_long_list_of_edits_takes_no_time(library: Library, piece: str) -> None:
     """A name without a colon was looked at from each of its letters on: 40,000 of them took seconds."""
-    form = FormReader(FormData([("stamps", piece * 40_000)]))
-    assert processor_time_s(lambda: read_changed(form, library.variant("llama-7b"))) < 0.5
+    form = FormReader(FormData([("edits", piece * 40_000)]))
+    assert processor_time_s(lambda: read_edits(form, library.variant("llama-7b"))) < 0.5
 
 
 def test_every_box_of_a_page_can_have_a_stamp(library: Library) -> None:
     """With the longest name of a page and the largest number."""
     variant = library.variant("llama-7b")
-    stamps = " ".join(f"{blank}:{'p' * 40}:999999999" for blank in variant.blanks)
-    read = read_changed(FormReader(FormData([("stamps", stamps)])), variant)
-    assert read == {variant.box(blank): Stamp("p" * 40, 999_999_999) for blank in variant.blanks}
+    edits = " ".join(f"{blank}:{'p' * 40}:999999999" for blank in variant.blanks)
+    read = read_edits(FormReader(FormData([("edits", edits)])), variant)
+    assert read == {variant.box(blank): Edit("p" * 40, 999_999_999) for blank in variant.blanks}

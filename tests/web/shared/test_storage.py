@@ -207,5 +207,5 @@ def test_a_box_holds_no_more_than_can_be_read_twice(app: FastAPI) -> None:
     client = TestClient(app)
     client.post("/sheet/save", data={**LLAMA_FORM, "queries.rows": "7" * 10_000, "version": "1"})
     with School(app).store.engine.connect() as connection:
-        [answers] = connection.scalars(sa.select(drafts.c.answers))
+        [answers] = connection.scalars(sa.select(drafts.c.answers).where(drafts.c.visitor_id.is_not(None)))
     assert len(answers["queries.rows"]) == MAX_BOX_TEXT

@@ -11,7 +11,6 @@ from jinja2 import nodes
 from app.settings import PROJECT
 from app.sheets.formulas import formula_pieces
 from app.sheets.library import Library
-from app.web.shared.sheet_view import hint_letters
 from app.web.shared.templating import expression, formula, markdown, markdown_list, template_environment
 
 MAX_LINE = 160
@@ -29,9 +28,9 @@ def test_a_hint_sets_letters_and_no_words_as_mathematics(library: Library) -> No
     """Neither the article A, nor words that code uses as names, nor the s of a genitive."""
     decode, head = library.variant("decode-gpt2"), library.variant("columns-qwen3-0.6b")
     in_code = replace(head, worksheet=replace(head.worksheet, notation="framework"))
-    assert "s" in hint_letters(decode)
-    assert expression("A model’s s", hint_letters(decode)) == "A model’s <i>s</i>"
-    assert expression("What comes out: scores of q", hint_letters(in_code)) == "What comes out: scores of <i>q</i>"
+    assert "s" in decode.typeset_letters
+    assert expression("A model’s s", decode.typeset_letters) == "A model’s <i>s</i>"
+    assert expression("What comes out: scores of q", in_code.typeset_letters) == "What comes out: scores of <i>q</i>"
 
 
 def test_threads_that_ask_at_once_get_one_template() -> None:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.activities.work import Draft, Stamp, VariantSizes, merged_draft
+from app.activities.work import Draft, Edit, VariantSizes, merged_draft
 from app.web.shared.sheet_form import saved_json
 from tests.helpers.script import Script, running_script
 
@@ -35,10 +35,10 @@ class Server:
 
     def save(self, texts: dict[str, str], field: str) -> str:
         """Take in a save, and answer with the draft as JSON."""
-        parts = [stamp.split(":") for stamp in field.split()]
-        changed = {box: Stamp(tab, int(number)) for box, tab, number in parts}
-        self.draft = merged_draft(self.draft, texts, changed, SIZES) or self.draft
-        return saved_json(self.draft, changed)
+        parts = [edit.split(":") for edit in field.split()]
+        edits = {box: Edit(tab, int(number)) for box, tab, number in parts}
+        self.draft = merged_draft(self.draft, texts, edits, SIZES) or self.draft
+        return saved_json(self.draft, edits)
 
 
 @dataclass

@@ -180,14 +180,14 @@ def test_two_pages_merge_box_by_box(classroom: Classroom) -> None:
     """A check marks what both have typed, and its answer has what the other page saved; refused is told as closed."""
     activity = classroom.open()
     _, browser = classroom.join()
-    press(browser, activity, "save", {"keys.rows": "7"}, stamps="keys.rows:pageone1:1")
-    sent = {**HALF, "stamps": "input.rows:pagetwo2:1 queries.columns:pagetwo2:2"}
+    press(browser, activity, "save", {"keys.rows": "7"}, edits="keys.rows:pageone1:1")
+    sent = {**HALF, "edits": "input.rows:pagetwo2:1 queries.columns:pagetwo2:2"}
     form = opened_form(browser, activity)
     kept = kept_in(browser.post(f"/class/{activity.id}/1/check", data={**form, **sent}, headers=SCRIPT).text)
     assert {box: text for box, text in kept["answers"].items() if text} == {
         "input.rows": "100", "queries.columns": "4096", "keys.rows": "7",
     }  # fmt: skip
-    assert kept["pages"] == {"pagetwo2": 2}
+    assert kept["tab_versions"] == {"pagetwo2": 2}
     [attempt] = classroom.store.classwork.attempts_of_activity(activity.id)
     assert attempt.answers["keys.rows"] == "7"
     end_activity(classroom.store, activity.id)
@@ -201,10 +201,10 @@ def test_a_box_mended_on_one_device_counts_where_the_other_hands_in(classroom: C
     activity = classroom.open()
     _, browser = classroom.join()
     typed = {**KEY, "keys.rows": "7"}
-    press(browser, activity, "save", typed, stamps=" ".join(f"{box}:laptop01:{i}" for i, box in enumerate(KEY, 1)))
-    press(browser, activity, "save", {"keys.rows": KEY["keys.rows"]}, stamps="keys.rows:phone001:1")
+    press(browser, activity, "save", typed, edits=" ".join(f"{box}:laptop01:{i}" for i, box in enumerate(KEY, 1)))
+    press(browser, activity, "save", {"keys.rows": KEY["keys.rows"]}, edits="keys.rows:phone001:1")
     for _ in range(2):
-        page = Page(press(browser, activity, what, typed, stamps="", form_id="as-good-as-any").text)
+        page = Page(press(browser, activity, what, typed, edits="", form_id="as-good-as-any").text)
     assert attempts_in(classroom, activity) == [(what == "hand-in", 14)]
     assert page.find("input", name="keys.rows")[0][0]["value"] == KEY["keys.rows"]
 
@@ -226,11 +226,11 @@ def test_handing_in_while_a_check_is_under_way_hands_in(classroom: Classroom, mo
 
 
 def test_a_closed_sheet_shows_the_answers_that_count(classroom: Classroom) -> None:
-    """Not those of a later save, where the activity takes in no drafts."""
-    activity = classroom.open(take_in_drafts=False)
+    """Not those of a later save, where the activity auto-submits no drafts."""
+    activity = classroom.open(auto_submit=False)
     _, browser = classroom.join()
     press(browser, activity, "hand-in", KEY)
-    press(browser, activity, "save", {"keys.rows": "7"}, stamps="keys.rows:pageone1:1")
+    press(browser, activity, "save", {"keys.rows": "7"}, edits="keys.rows:pageone1:1")
     address = f"/class/{activity.id}/1"
     assert Page(browser.get(address).text).find("input", name="keys.rows")[0][0]["value"] == "7"
     end_activity(classroom.store, activity.id)
@@ -247,9 +247,9 @@ def test_a_form_says_which_sheet_it_was_sent_from(classroom: Classroom) -> None:
     sent = {"keys.rows": "none before", "input.rows": sheet[0]["value"], "keys.columns": "llama@9", "scores.rows": "\0"}
     asked = list[int]()
     for number, (box, name) in enumerate(sent.items()):
-        stamps = f"{box}:pageone1:{number + 1}"
+        edits = f"{box}:pageone1:{number + 1}"
         with counted_statements(classroom.store) as statements:
-            saved = press(browser, activity, "save", {box: "7"}, form_id="as-good-as-any", sheet=name, stamps=stamps)
+            saved = press(browser, activity, "save", {box: "7"}, form_id="as-good-as-any", sheet=name, edits=edits)
         asked.append(len(statements))
     typed = {box: text for box, text in kept_in(saved.text)["answers"].items() if text}
     assert typed == dict.fromkeys(sent, "7")
@@ -356,7 +356,7 @@ def test_what_follows_is_worth_the_share_of_the_activity(classroom: Classroom) -
 
 
 @pytest.mark.parametrize("by_button", [True, False])
-def test_what_was_on_its_way_is_taken_in_before_anything_is_shown(
+def test_what_was_on_its_way_is_auto_submitted_before_anything_is_shown(
     classroom: Classroom, clock: Clock, by_button: bool
 ) -> None:
     """For half a minute after the button or the closing time: work is kept, no page can be typed in, none has answers
@@ -621,7 +621,7 @@ def test_a_drawing_that_is_kept_follows_the_rules_of_its_activity(classroom: Cla
     _, browser = classroom.join()
 
     def drawn(activity: Activity) -> str:
-        form = {**HALF, "stamps": "input.rows:pageone1:1"}
+        form = {**HALF, "edits": "input.rows:pageone1:1"}
         return str(browser.post(f"/class/{activity.id}/1/save", data=form, headers=SCRIPT).text).partition("<svg")[2]
 
     assert drawn(named) != drawn(hidden)
@@ -639,9 +639,9 @@ def test_a_check_takes_four_statements(
     """On a sheet that was saved before: it reads, saves, adds the attempt, and reads how far the student is."""
     activity = classroom.open(**policies)
     _, browser = classroom.join()
-    press(browser, activity, "save", {"keys.rows": "7"}, stamps="keys.rows:pageone1:1")
+    press(browser, activity, "save", {"keys.rows": "7"}, edits="keys.rows:pageone1:1")
     form = opened_form(browser, activity)
-    data = {**form, **HALF, "stamps": "input.rows:pageone1:2 queries.columns:pageone1:3"}
+    data = {**form, **HALF, "edits": "input.rows:pageone1:2 queries.columns:pageone1:3"}
     monkeypatch.setattr(Closing, "settle_all", lambda _closing: None)  # what has ended is not counted
     with counted_statements(classroom.store) as statements:
         assert browser.post(f"/class/{activity.id}/1/check", data=data, headers=SCRIPT).status_code == 200

@@ -37,15 +37,15 @@ def test_two_devices_keep_what_is_written_beside_what_is_typed(classroom: Classr
     activity = open_with_questions(classroom)
     _, browser = classroom.join()
     where = f"/class/{activity.id}/1/save"
-    phone = {WHY_K: "One row per token,\r\n‮one column\tper feature.\x00 ", "stamps": f"{WHY_K}:phone0001:1"}
-    laptop = {"queries.rows": "100", WHY_K: "stale", "stamps": "queries.rows:laptop0001:1"}
+    phone = {WHY_K: "One row per token,\r\n‮one column\tper feature.\x00 ", "edits": f"{WHY_K}:phone0001:1"}
+    laptop = {"queries.rows": "100", WHY_K: "stale", "edits": "queries.rows:laptop0001:1"}
     saved = kept_in(browser.post(where, data=phone, headers=SCRIPT).text)
     assert saved["answers"][WHY_K] == "One row per token,\none column per feature. "
     both = kept_in(browser.post(where, data=laptop, headers=SCRIPT).text)["answers"]
     assert (both["queries.rows"], both[WHY_K]) == ("100", saved["answers"][WHY_K])
-    late = {WHY_K: "an older text that comes late", "stamps": f"{WHY_K}:phone0001:1"}
+    late = {WHY_K: "an older text that comes late", "edits": f"{WHY_K}:phone0001:1"}
     assert kept_in(browser.post(where, data=late, headers=SCRIPT).text)["answers"][WHY_K] == saved["answers"][WHY_K]
-    long = {TWO_HEADS: "x" * 2500, "stamps": f"{TWO_HEADS}:phone0001:2 question.no-such:phone0001:3"}
+    long = {TWO_HEADS: "x" * 2500, "edits": f"{TWO_HEADS}:phone0001:2 question.no-such:phone0001:3"}
     assert len(kept_in(browser.post(where, data=long, headers=SCRIPT).text)["answers"][TWO_HEADS]) == 2000
 
 
@@ -82,14 +82,14 @@ def test_an_answer_after_the_last_check_is_not_lost(classroom: Classroom) -> Non
     _, browser = classroom.join()
     press(browser, activity, "check", HALF)
     assert can_write(browser, activity)
-    press(browser, activity, "save", {**HALF, WHY_K: "saved", "stamps": f"{WHY_K}:phone0001:1"})
+    press(browser, activity, "save", {**HALF, WHY_K: "saved", "edits": f"{WHY_K}:phone0001:1"})
     assert last_answers(classroom.store, activity)[WHY_K] == "saved"
     press(browser, activity, "hand-in", {**HALF, WHY_K: "handed in"})
     assert attempts_in(classroom, activity) == [(True, 1)]
     assert last_answers(classroom.store, activity)[WHY_K] == "handed in"
     assert written(browser, activity)[WHY_K] == "handed in"
     assert not can_write(browser, activity)
-    press(browser, activity, "save", {**HALF, WHY_K: "too late", "stamps": f"{WHY_K}:phone0001:2"})
+    press(browser, activity, "save", {**HALF, WHY_K: "too late", "edits": f"{WHY_K}:phone0001:2"})
     assert last_answers(classroom.store, activity)[WHY_K] == "handed in"
 
 
@@ -103,7 +103,7 @@ def test_handing_in_what_was_checked_brings_the_answer_along(classroom: Classroo
     assert last_answers(classroom.store, activity)[WHY_K] == "Because."
 
 
-def test_an_answer_alone_is_taken_in_when_the_activity_closes(classroom: Classroom) -> None:
+def test_an_answer_alone_is_auto_submitted_when_the_activity_closes(classroom: Classroom) -> None:
     """It counts as work, with no point; spaces alone, and nothing at all, are none. Live counts and regrading go on."""
     activity = open_with_questions(classroom)
     for name, said in {"Kim": "It is one head.", "Lou": " \n ", "Mia": ""}.items():
@@ -113,5 +113,5 @@ def test_an_answer_alone_is_taken_in_when_the_activity_closes(classroom: Classro
     ended = classroom.school.end(activity)
     Closing(classroom.school.library, classroom.store).settle(ended)
     [attempt] = classroom.store.classwork.attempts_of_activity(activity.id)
-    assert (attempt.taken_in, attempt.score, attempt.answers[WHY_K]) == (True, 0, "It is one head.")
+    assert (attempt.auto_submitted, attempt.score, attempt.answers[WHY_K]) == (True, 0, "It is one head.")
     assert classroom.get(f"/activities/{activity.id}/regrade")

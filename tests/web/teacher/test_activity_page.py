@@ -58,7 +58,7 @@ def test_closing_says_who_is_working_and_can_be_announced(classroom: Classroom, 
     assert page.text("p", class_="phase") == "Closed"
     assert "marked as late" in page.text("details", class_="confirm")
     [taken] = classroom.store.classwork.attempts_of_activity(activity.id)
-    assert (taken.student_id, taken.taken_in) == (kim.id, True)
+    assert (taken.student_id, taken.auto_submitted) == (kim.id, True)
     classroom.instructor.post(f"{address}/open")
     press(browser, activity, "hand-in", KEY)
     assert [attempt.late for attempt in classroom.store.classwork.attempts_of_activity(activity.id)] == [False, True]

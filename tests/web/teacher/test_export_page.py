@@ -51,7 +51,7 @@ def roles(taught: Taught, role: str) -> Teacher:
 
 
 def test_an_archived_course_is_read_and_not_changed(taught: Taught, clock: Clock) -> None:
-    """Out of the list, no way in, nothing taken in, nothing changed, all to be seen and taken home; and back again.
+    """Out of the list, no way in, nothing submitted, nothing changed, all to be seen and taken home; and back again.
 
     Extra time is over too.
     """

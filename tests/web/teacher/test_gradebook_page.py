@@ -51,7 +51,7 @@ class GradedClassroom(MarkedClassroom):
         return list(csv.reader(io.StringIO(text)))
 
     def end_and_settle(self) -> None:
-        """Close the activity long ago, with nothing left to be taken in."""
+        """Close the activity long ago, with nothing left to be auto-submitted."""
         self.school.services.closing.settle(self.school.end(self.activity))
 
 
@@ -81,7 +81,7 @@ def test_points_missing_means_and_order(app: FastAPI) -> None:
 def test_nobody_is_missing_before_an_activity_has_closed(app_on_each_database: FastAPI) -> None:
     """Mo is still at work: "open", no zero in the total, and the same in the exports; afterwards it is missing."""
     classroom = GradedClassroom(app_on_each_database)
-    classroom.send(classroom.mo, "save", {"queries.rows": "what?"})  # which is not taken in
+    classroom.send(classroom.mo, "save", {"queries.rows": "what?"})  # which is not auto-submitted
     for state, total, out_of in (("open", "0 of 0", "0"), ("missing", "0 of 14", "14")):
         _, kim, lou, mo, mean = classroom.table()
         assert (points(mo), mo[1], mean[2]) == (state, total, "10.5 (2)")
@@ -130,17 +130,17 @@ def test_an_override_needs_a_reason_is_logged_and_wins_in_every_export(app_on_ea
     assert points(classroom.table()[2]) == "7"
 
 
-def test_late_work_and_drafts_taken_in_are_marked(app: FastAPI) -> None:
+def test_late_work_and_auto_submitted_drafts_are_marked(app: FastAPI) -> None:
     """The attempts that count say so in their cells."""
     classroom = GradedClassroom(app)
     with classroom.store.engine.begin() as connection:
         update = sa.update(attempts)
         connection.execute(update.where(attempts.c.student_id == classroom.kim.id).values(late=True))
-        connection.execute(update.where(attempts.c.student_id == classroom.lou.id).values(taken_in=True))
+        connection.execute(update.where(attempts.c.student_id == classroom.lou.id).values(auto_submitted=True))
     _, kim, lou, mo, _ = classroom.table()
     assert "late" in kim[2]
-    assert "taken in" in lou[2]
-    assert not any(word in mo[2] for word in ("late", "taken in"))
+    assert "auto-submitted" in lou[2]
+    assert not any(word in mo[2] for word in ("late", "auto-submitted"))
 
 
 def test_a_large_class_takes_no_more_statements_and_is_paged(app: FastAPI) -> None:

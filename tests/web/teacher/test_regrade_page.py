@@ -38,11 +38,11 @@ def test_a_changed_share_is_shown_first_then_applied_with_the_old_marks_kept(app
     store = classroom.store
     kim, lou = classroom.student("Kim"), classroom.student("Lou")
     first, right = classroom.hand_in(lou, FOLLOWING), classroom.hand_in(kim, KEY)
-    assert (first.score, right.score) == (12.5, 14)
+    assert (first.score, right.score) == (13, 14)
     assert classroom.page("/regrade").find("input", name="changes") == []
     classroom.change_follow_share(0)
     dry = classroom.page("/regrade")
-    assert table_rows(dry)[1:] == [["Lou", "One head of LLaMA 7B", "12.5 of 14", "12 of 14", "−0.5"]]
+    assert table_rows(dry)[1:] == [["Lou", "One head of LLaMA 7B", "13 of 14", "12 of 14", "−1"]]
     assert store.classwork.attempts_of_activity(classroom.activity.id) == (first, right)
     assert classroom.regrade({"changes": "something else"}) == 409
     assert store.classwork.attempts_of_activity(classroom.activity.id) == (first, right)
@@ -60,7 +60,7 @@ def test_a_changed_share_is_shown_first_then_applied_with_the_old_marks_kept(app
     assert entries == [(classroom.teacher.id, "activity", classroom.activity.id, "1")]
     head = table_rows(classroom.page(f"/results/{lou.id}"))[0][1]
     assert "12 of 14" in head
-    assert "was 12.5 of 14 until" in head
+    assert "was 13 of 14 until" in head
     assert "All 2 attempts would keep their marks." in str(classroom.page("/regrade").find("p"))
     assert classroom.regrade({"changes": changes(dry)}) == 409
 
@@ -147,9 +147,10 @@ def test_marks_that_no_sheet_gives_are_shown_as_they_are_kept(app: FastAPI) -> N
     one = classroom.hand_in(kim, WIDE)
     sheet, _ = classroom.seen_by(kim)
     assert sheet.find("p", class_="diagnosis") != []
-    assert sheet.text("p", id="says-keys.columns").endswith(sheet.text("p", class_="diagnosis"))
+    assert sheet.text("p", id="says-queries.columns").endswith(sheet.text("p", class_="diagnosis"))
     nudge = classroom.school.library.wording.topics["single-head"].nudges["keys.columns"]
     marks = {**one.marks, "queries.columns": "right", "input.rows": "wrong", "scores.rows": "follows"}
+    marks |= {"keys.columns": "wrong", "values.columns": "wrong"}
     new = NewMarks(Graded(marks, (), 10.5, 14), "")
     classroom.store.regrades.apply(classroom.activity.id, classroom.teacher.id, {one.id: new})
     sheet, mine = classroom.seen_by(kim)

@@ -80,7 +80,7 @@ def test_wrong_answers_of_different_numbers_are_counted_by_their_symbol(app: Fas
     assert "All 3 attempts would keep" in str(classroom.page("/regrade").find("p"))
 
 
-def test_what_was_taken_in_at_closing_and_what_is_late_is_said_wherever_it_counts(app: FastAPI, clock: Clock) -> None:
+def test_what_was_auto_submitted_and_what_is_late_is_said_wherever_it_counts(app: FastAPI, clock: Clock) -> None:
     """Kim typed all right and never handed in; Lee handed in late: results, their own pages, live view and exports."""
     classroom = Classroom(app, Policies(feedback="after_close", late_minutes=10))
     kim, lee = classroom.student("Kim"), classroom.student("Lee")
@@ -90,18 +90,18 @@ def test_what_was_taken_in_at_closing_and_what_is_late_is_said_wherever_it_count
     classroom.send(lee, "hand-in", KEY)
     clock.pass_minutes(10)
     lines = {line[0]: line[1:3] for line in table_rows(classroom.page("/results"))}
-    assert (lines["Kim"], lines["Lee"]) == (["14 of 14", "1t, taken in at closing"], ["14 of 14", "1l, late"])
-    assert "taken in at closing" in classroom.get(f"{classroom.path}/results/{kim.id}")
+    assert (lines["Kim"], lines["Lee"]) == (["14 of 14", "1a, auto-submitted at closing"], ["14 of 14", "1l, late"])
+    assert "auto-submitted at closing" in classroom.get(f"{classroom.path}/results/{kim.id}")
     assert "late" in classroom.page(f"/results/{lee.id}").text("table")
     live = classroom.page("/live")
     tally = dict(zip((name for _, name in live.find("dt")), (value for _, value in live.find("dd")), strict=True))
-    assert (tally["handed in"], tally["taken in at closing"]) == ("1", "1")
+    assert (tally["handed in"], tally["auto-submitted at closing"]) == ("1", "1")
     assert not {"working", "not handed in"} & tally.keys()
     exported = list(csv.DictReader(io.StringIO(classroom.get(f"/courses/{classroom.course.id}/exports/attempts.csv"))))
-    assert [(line["student"], line["taken in"], line["late"]) for line in exported] == [
+    assert [(line["student"], line["auto-submitted"], line["late"]) for line in exported] == [
         ("Kim", "yes", "no"), ("Lee", "no", "yes"),
     ]  # fmt: skip
-    for student, words in ((kim, "taken in at closing"), (lee, "handed in late")):
+    for student, words in ((kim, "auto-submitted at closing"), (lee, "handed in late")):
         with classroom.browser_of(student) as browser:
             assert words in browser.get("/mine").text
             assert "14 of 14" in browser.get("/mine").text

@@ -18,10 +18,12 @@ def test_a_students_page_shows_every_attempt(app: FastAPI) -> None:
     classroom.hand_in(lou, {**KEY, "keys.rows": "77777"})
     page = classroom.page(f"/results/{kim.id}")
     heads, *rows = table_rows(page)
-    assert [head.split("handed")[0].rpartition(" of ")[0].split()[-1] for head in heads[1:]] == ["11", "13"]
+    assert [head.split("handed")[0].rpartition(" of ")[0].split()[-1] for head in heads[1:]] == ["13", "13"]
     table = {row[0]: row[1:] for row in rows}
-    assert table["Keys"] == ["100 correct × 4096 not correct", "?? unreadable × 128 correct"]
+    assert table["Keys"] == ["100 correct × 4096 consistent with an earlier mistake", "?? unreadable × 128 correct"]
     assert table["Misconceptions"] == ["Head as wide as the model", "–"]
+    assert "2 follow" in table["What mistakes cost"][0]
+    assert table["What mistakes cost"][1] == "–"
     assert "77777" not in str(rows)
 
 
@@ -52,12 +54,12 @@ def test_every_change_of_points_stays_readable(app_on_each_database: FastAPI) ->
     send(action="undo")
     changes = classroom.store.grades.changes(classroom.activity.id, kim.id)
     assert [(each.kind, each.points_before, each.points) for each in changes] == [
-        ("points", 11, 12), ("excused", 12, None), ("undone", None, None),
+        ("points", 13, 12), ("excused", 12, None), ("undone", None, None),
     ]  # fmt: skip
     rows = table_rows(classroom.page(f"/results/{kim.id}"))[-3:]
     points = [row[1].split(" → ") for row in rows]
     assert [(before, row[2]) for (before, _), row in zip(points, rows, strict=True)] == [
-        ("excused", "–"), ("12", "ill"), ("11", "oral"),
+        ("excused", "–"), ("12", "ill"), ("13", "oral"),
     ]  # fmt: skip
     assert [after for _, after in points[1:]] == ["excused", "12"]
     assert {row[3] for row in rows} == {classroom.teacher.name}

@@ -1,4 +1,4 @@
-"""One table of drafts and one of attempts, in activities and in practice."""
+"""One table of drafts and one of attempts, in activities and in practice; auto-submission gets its name."""
 
 from typing import Any
 
@@ -18,17 +18,18 @@ INDEXES = (
     ("attempts", ("activity_id", "student_id", "sheet_key", "id"), False),
     ("attempts", ("visitor_id", "sheet_key", "id"), False),
 )
-OF_DRAFT = ("sheet_key", "answers", "version", "saved_at", "stamps")
+OF_DRAFT = ("sheet_key", "answers", "version", "saved_at")
 OF_ATTEMPT = ("sheet_key", "answers", "score", "out_of", "created_at")
 OF_CLASS_ATTEMPT = (
     *("id", "student_id", "activity_id", "revision", "sheet_number", "client_id", "variant", "marks"),
-    *("misconceptions", "handed_in", "marked_by", "taken_in", "late"),
+    *("misconceptions", "handed_in", "marked_by", "late"),
 )
 
 
 def upgrade() -> None:
     create_tables()
     connection = op.get_bind()
+    rename_settings(connection)
     copy_classes(connection)
     copy_practice(connection)
     if connection.dialect.name == "postgresql":  # what is checked at the end would keep tables from being changed
@@ -45,6 +46,15 @@ def upgrade() -> None:
         op.drop_table(table)
 
 
+def rename_settings(connection: sa.Connection) -> None:
+    """Rename the time at which drafts were auto-submitted, and the policy that says whether they are."""
+    activities = sa.table("activities", sa.column("id"), sa.column("policies", sa.JSON()))
+    for row in connection.execute(sa.select(activities)).all():
+        policies = {"auto_submit" if name == "take_in_drafts" else name: value for name, value in row.policies.items()}
+        connection.execute(sa.update(activities).where(activities.c.id == row.id).values(policies=policies))
+    op.execute("ALTER TABLE activities RENAME COLUMN drafts_taken_at TO auto_submitted_at")
+
+
 def copy_classes(connection: sa.Connection) -> None:
     """Copy drafts and attempts of activities; attempts keep their ids, and none that was ever given is given again."""
     if connection.dialect.name == "postgresql":
@@ -54,40 +64,52 @@ def copy_classes(connection: sa.Connection) -> None:
             "INSERT INTO sqlite_sequence (name, seq)"
             " SELECT 'attempts', seq FROM sqlite_sequence WHERE name = 'class_attempts'"
         )
-    names = ("student_id", "activity_id", "variant", *OF_DRAFT)
-    former = table("class_drafts", *names)
+    of_draft = ("student_id", "activity_id", "variant", *OF_DRAFT)
+    former = table("class_drafts", *of_draft, "stamps")
     no_stamps = sa.or_(former.c.stamps.is_(sa.null()), sa.cast(former.c.stamps, sa.Text) == "null")
-    stamps = sa.case((no_stamps, sa.literal({}, sa.JSON())), else_=former.c.stamps)
-    copied = sa.select(*(stamps if name == "stamps" else former.c[name] for name in names))
-    connection.execute(sa.insert(table("drafts", *names)).from_select(names, copied))
+    versions = sa.case((no_stamps, sa.literal({}, sa.JSON())), else_=former.c.stamps)
+    copied, to = sa.select(*former.c[:-1], versions), [*of_draft, "tab_versions"]
+    connection.execute(sa.insert(table("drafts", *to)).from_select(to, copied))
     of_attempt = (*OF_CLASS_ATTEMPT, *OF_ATTEMPT)
-    copied = sa.select(table("class_attempts", *of_attempt))
-    connection.execute(sa.insert(table("attempts", *of_attempt)).from_select(of_attempt, copied))
+    copied, to = sa.select(table("class_attempts", *of_attempt, "taken_in")), [*of_attempt, "auto_submitted"]
+    connection.execute(sa.insert(table("attempts", *to)).from_select(to, copied))
+    # By which a draft is submitted once, whoever does it again.
+    op.execute(
+        "UPDATE attempts SET client_id = 'auto-submit' || substr(client_id, 9)"
+        " WHERE auto_submitted AND client_id LIKE 'taken-in %'"
+    )
 
 
 def copy_practice(connection: sa.Connection) -> None:
     """Copy drafts and attempts of practice, which get the sizes that their sheet's key names, and no marks by box."""
     in_batches = {"yield_per": ROWS_AT_A_TIME}
-    names = ("visitor_id", *OF_DRAFT)
-    copied = sa.select(table("practice_drafts", *names))
-    target = sa.insert(table("drafts", "variant", *names))
+    former = table("practice_drafts", "visitor_id", *OF_DRAFT, "stamps")
+    copied = sa.select(*former.c[:-1], former.c.stamps.label("tab_versions"))
+    target = sa.insert(table("drafts", "visitor_id", *OF_DRAFT, "tab_versions", "variant"))
     for rows in connection.execute(copied, execution_options=in_batches).mappings().partitions():
-        new = [{**row, "stamps": row["stamps"] or {}, "variant": sizes(row["sheet_key"])} for row in rows]
-        connection.execute(target, new)
-    names = ("visitor_id", *OF_ATTEMPT)
-    plain = {"client_id": "", "marks": {}, "misconceptions": [], "handed_in": False, "taken_in": False, "late": False}
-    copied = sa.select(table("practice_attempts", *names)).order_by(sa.column("id"))
-    target = sa.insert(table("attempts", "variant", "marked_by", *plain, *names))
+        connection.execute(target, [
+            {**row, "tab_versions": row["tab_versions"] or {}, "variant": sizes(row["sheet_key"])} for row in rows
+        ])  # fmt: skip
+    plain = {
+        "client_id": "",
+        "marks": {},
+        "misconceptions": [],
+        "handed_in": False,
+        "auto_submitted": False,
+        "late": False,
+    }
+    copied = sa.select(table("practice_attempts", "visitor_id", *OF_ATTEMPT)).order_by(sa.column("id"))
+    target = sa.insert(table("attempts", "visitor_id", *OF_ATTEMPT, "variant", "marked_by", *plain))
     for rows in connection.execute(copied, execution_options=in_batches).mappings().partitions():
-        keys = [row["sheet_key"] for row in rows]
-        new = [{**row, **plain, "variant": sizes(key), "marked_by": key} for row, key in zip(rows, keys, strict=True)]
-        connection.execute(target, new)
+        connection.execute(target, [
+            {**row, **plain, "variant": sizes(row["sheet_key"]), "marked_by": row["sheet_key"]} for row in rows
+        ])  # fmt: skip
 
 
 def table(name: str, *columns: str) -> sa.TableClause:
     """A table with the columns that are copied."""
-    json, times = ("answers", "variant", "stamps", "marks", "misconceptions"), ("saved_at", "created_at")
-    kinds = dict.fromkeys(json, sa.JSON()) | dict.fromkeys(times, sa.DateTime(timezone=True))
+    json = ("answers", "variant", "stamps", "tab_versions", "marks", "misconceptions")
+    kinds = dict.fromkeys(json, sa.JSON()) | dict.fromkeys(("saved_at", "created_at"), sa.DateTime(timezone=True))
     return sa.table(name, *(sa.column(each, kinds.get(each)) for each in columns))
 
 
@@ -109,7 +131,7 @@ def create_tables() -> None:
         sa.Column("version", sa.BigInteger(), nullable=False),
         sa.Column("variant", sa.JSON(), nullable=False),
         sa.Column("saved_at", sa.DateTime(timezone=True), nullable=False),
-        sa.Column("stamps", sa.JSON(), nullable=False),
+        sa.Column("tab_versions", sa.JSON(), nullable=False),
         sa.CheckConstraint(
             "(student_id IS NULL) = (activity_id IS NULL) AND (student_id IS NULL) = (visitor_id IS NOT NULL)",
             name=op.f("ck_drafts_owner"),
@@ -141,7 +163,7 @@ def create_tables() -> None:
         sa.Column("handed_in", sa.Boolean(), nullable=False),
         sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
         sa.Column("marked_by", sa.String(length=200), nullable=False),
-        sa.Column("taken_in", sa.Boolean(), nullable=False),
+        sa.Column("auto_submitted", sa.Boolean(), nullable=False),
         sa.Column("late", sa.Boolean(), nullable=False),
         sa.CheckConstraint(
             "(student_id IS NULL) = (activity_id IS NULL) AND (student_id IS NULL) = (visitor_id IS NOT NULL)"

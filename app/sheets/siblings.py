@@ -1,0 +1,70 @@
+"""Sheets like another one: the same questions about another model or another length, so that no answer is the same.
+
+An answer depends on numbers if it has a symbol. A row may be told on a sibling only if each of its answers that depends
+on numbers is another one than in the same box of the sheet; the others, such as the single query of a decoding step,
+are the same on every sheet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+
+from app.models.architecture import TokensError
+from app.shapes.table import Blank
+from app.sheets.library import Library
+from app.sheets.seeds import draw_once, random_numbers
+from app.sheets.variant import Variant
+from app.sheets.worksheet import Answers, Model
+from app.topics.requirements import TopicError
+
+DRAWS = 3  # of lengths for each model
+
+
+def sibling(variant: Variant, models: Mapping[str, Model], seed: int, answers: Answers) -> Variant | None:
+    """A sheet that asks the same rows about one of the models, in numbers or letters; None if there is no other one.
+
+    A model may lack some of the rows. It is the sheet on which most rows may be told, then one whose length is no size
+    of its model, then one whose description has the same facts as far as possible; among equals the seed decides, which
+    also draws the lengths. What an author wrote about the sheet's own model is left out, and no fact is hidden.
+    """
+    sheet = replace(
+        variant.worksheet,
+        introduction="", own_assumptions="", footnote="", hidden_facts=(), misconceptions=(), questions=(),
+        row_hints={}, tokens_from=None, tokens_to=None, answers=answers,
+    )  # fmt: skip
+    library = Library({sheet.key: sheet}, models, variant.wording)
+
+    def drawn() -> Iterator[tuple[tuple[int, bool, int, int], Variant]]:
+        """Each candidate with how good it is."""
+        for model in models:
+            for draw in range(DRAWS):
+                numbers = random_numbers(f"{sheet.key}/{model}/{seed}/{draw}")
+                with suppress(TopicError, TokensError):
+                    other = draw_once((model,), partial(library.variant, sheet.key), numbers)
+                    told = set(rows_to_tell(variant, other)) & variant.problem.asked
+                    if told:
+                        is_clear = other.tokens not in {other.sizes[size] for size in ("d", "H", "G", "d_h")}
+                        difference = len(_facts(variant) ^ _facts(other))
+                        yield (len(told), is_clear, -difference, next(numbers)), other
+
+    return max(drawn(), key=lambda each: each[0], default=(None, None))[1]
+
+
+def _facts(variant: Variant) -> frozenset[object]:
+    """What the sheet says about its model: parts of the description with their sizes, and whether it has a mask."""
+    return frozenset([*((fact.part, fact.symbols) for fact in variant.text.facts), variant.architecture.causal])
+
+
+def rows_to_tell(variant: Variant, other: Variant) -> tuple[str, ...]:
+    """The rows of a sibling whose answers tell none of the sheet's; see above."""
+    right = variant.problem.answers
+
+    def tells(blank: Blank) -> bool:
+        """Whether a box has the sheet's answer, and one that depends on numbers."""
+        depends = blank in right and bool(other.expression(blank).symbols or variant.expression(blank).symbols)
+        return depends and other.answer(blank) == right[blank]
+
+    return tuple(row.key for row in other.rows if not any(map(tells, row.blanks)))

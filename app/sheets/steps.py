@@ -1,0 +1,61 @@
+"""The sentences of a sheet in steps: the question that asks for a row, and once it is right why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from app.algebra.number_text import format_number
+from app.sheets.formulas import write_formula
+from app.sheets.variant import Variant
+
+_NO_BREAK = "\u00a0"  # a space at which no line ends
+
+
+@dataclass(frozen=True)
+class StepSentences:
+    """What a step asks, and once it is answered, a question about the answer with the reason; both give it away."""
+
+    question: str
+    why: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class _Matrix:
+    """A matrix in a sentence: {queries} is its letter, {queries.shape} and {queries.formula} what they say."""
+
+    letter: str
+    shape: str
+    formula: str
+
+    def __str__(self) -> str:
+        return self.letter
+
+
+def step_of(variant: Variant, row: str) -> StepSentences | None:
+    """The step that asks for a row, in the sheet's letters and with the model's numbers; None if there is none.
+
+    Only the sheets of a topic in steps have any. Shapes and formulas are those of the sheet's orientation. In a
+    sentence, {d} is a size, {pairs} is N · N, and {each-query} says along which side the softmax goes.
+    """
+    wording = variant.topic_wording.steps.get(row)
+    if wording is None:
+        return None
+    sizes = {symbol: format_number(size) for symbol, size in variant.sizes.items()}
+    matrices = {tensor.key: _matrix(variant, tensor.key) for tensor in variant.table.tensors}
+    phrases = variant.wording.phrases(variant.worksheet.tokens_are)
+    words = {
+        **sizes,
+        **matrices,
+        "pairs": format_number(variant.tokens**2),
+        "each-query": phrases["each-query"],
+    }
+    return StepSentences(*(sentence.format_map(words) for sentence in wording.for_model(variant.architecture)))
+
+
+def _matrix(variant: Variant, key: str) -> _Matrix:
+    lengths = [side.size(variant.sizes) for side in variant.table[key].shape]
+    if variant.worksheet.tokens_are == "columns":
+        lengths.reverse()
+    shape = " × ".join(map(format_number, lengths)).replace(" ", _NO_BREAK)
+    return _Matrix(variant.letters[key], shape, write_formula(variant, key).replace(" · ", f"{_NO_BREAK}·{_NO_BREAK}"))

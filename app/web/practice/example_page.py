@@ -1,0 +1,95 @@
+"""/sheet/example: a sheet like one of practice with other numbers, worked out at once or in part; nothing is stored."""
+
+from __future__ import annotations
+
+import secrets
+
+from fastapi import APIRouter, Depends, HTTPException, Request, Response
+from fastapi.responses import RedirectResponse
+
+from app.exchange.imported_models import library_with_model
+from app.sheets.siblings import sibling
+from app.web.practice.sheet_request import FIRST_WORKSHEET, find_variant, library_for, sheet_link
+from app.web.shared.example_view import MAX_EXAMPLE_SEED, ExampleRequest, make_example_page
+from app.web.shared.forms import FormDep
+from app.web.shared.permissions import require_practice
+from app.web.shared.services import Services, ServicesDep
+from app.web.shared.templating import render
+
+router = APIRouter(include_in_schema=False, dependencies=[Depends(require_practice)])
+
+
+@router.get("/sheet/example")
+def show_example(
+    request: Request,
+    services: ServicesDep,
+    worksheet: str = FIRST_WORKSHEET,
+    model: str = "",
+    tokens: str | None = None,
+    decoded: str = "",
+    kind: str = "worked",
+    seed: str = "1",
+) -> Response:
+    """A sheet like the one of this worksheet, model and length; see `make_example_page`.
+
+    Raises WorksheetError, TokensError or TopicError for a sheet that does not exist.
+    """
+    asked = _asked(request, services, worksheet, model, tokens, decoded, kind, seed)
+    return render("shared/example.html", make_example_page(asked))
+
+
+@router.post("/sheet/example")
+def check_example(
+    request: Request,
+    services: ServicesDep,
+    form: FormDep,
+    worksheet: str = FIRST_WORKSHEET,
+    model: str = "",
+    tokens: str | None = None,
+    decoded: str = "",
+    kind: str = "worked",
+    seed: str = "1",
+) -> Response:
+    """The same with the marks of what was typed."""
+    asked = _asked(request, services, worksheet, model, tokens, decoded, kind, seed)
+    return render("shared/example.html", make_example_page(asked, form))
+
+
+@router.get("/sheet/another")
+def show_another(
+    request: Request,
+    services: ServicesDep,
+    worksheet: str = FIRST_WORKSHEET,
+    model: str = "",
+    tokens: str | None = None,
+    decoded: str = "",
+) -> Response:
+    """Redirect to a sheet of the same worksheet with other numbers, to be practised like any other."""
+    library = library_with_model(library_for(request, services, worksheet), services.store, model)
+    variant = find_variant(library, worksheet, model, tokens, decoded)
+    other = sibling(variant, services.library.models, secrets.randbelow(MAX_EXAMPLE_SEED), variant.worksheet.answers)
+    if other is None:
+        raise HTTPException(404)
+    return RedirectResponse(sheet_link(other), 303)
+
+
+def _asked(
+    request: Request,
+    services: Services,
+    worksheet: str,
+    model: str,
+    tokens: str | None,
+    decoded: str,
+    kind: str,
+    seed: str,
+) -> ExampleRequest:
+    library = library_with_model(library_for(request, services, worksheet), services.store, model)
+    variant = find_variant(library, worksheet, model, tokens, decoded)
+    return ExampleRequest(
+        variant,
+        services.library.models,
+        kind,
+        seed,
+        sheet_link(variant),
+        lambda kind, seed: sheet_link(variant, "show_example", kind=kind, seed=seed),
+    )

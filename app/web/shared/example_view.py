@@ -1,0 +1,97 @@
+"""A sheet like another one, with other numbers: worked out, with its first rows given, or to be filled in anew.
+
+It is made from its address and its form alone: nothing of it is stored, and none of it counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Annotated, Literal, get_args
+
+from annotated_doc import Doc
+from fastapi import HTTPException
+
+from app.algebra.number_text import format_number
+from app.grading.grade import Report, grade
+from app.sheets.siblings import rows_to_tell, sibling
+from app.sheets.variant import Variant, box_texts
+from app.sheets.worksheet import Model
+from app.web.shared.forms import FormReader, clamped_number
+from app.web.shared.sheet_form import read_answers
+from app.web.shared.sheet_view import RowView, reason_note, row_views, sheet_notes
+
+ExampleKind = Literal["worked", "faded", "another"]
+MAX_EXAMPLE_SEED = 999
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExamplePage:
+    """Everything that templates/shared/example.html shows."""
+
+    kind: Annotated[ExampleKind, Doc("All rows worked out, the first of them, or none.")]
+    variant: Annotated[Variant, Doc("The sheet with other numbers.")]
+    rows: Annotated[tuple[RowView, ...], Doc("Its rows.")]
+    report: Annotated[Report | None, Doc("The marks of what was typed; None before a check.")]
+    asks: Annotated[bool, Doc("Whether there is a box to fill in.")]
+    back: Annotated[str, Doc("The address of the sheet that it is like.")]
+    action: Annotated[str, Doc("Where the form is sent: the address of this page.")]
+    faded: Annotated[str, Doc("The same sheet with only its first rows given.")]
+    next: Annotated[str, Doc("The next one of this kind.")]
+    locked: Annotated[bool, Doc("Whether nothing can be typed: never.")] = False
+    focused: Annotated[str, Doc("The box with the focus: none.")] = ""
+
+
+@dataclass(frozen=True)
+class ExampleRequest:
+    """Which example is asked for: its kind and seed as in the address, and the addresses around it.
+
+    `address` is that of a kind with a seed.
+    """
+
+    variant: Variant
+    models: Mapping[str, Model]
+    kind: str
+    seed: str
+    back: str
+    address: Callable[[ExampleKind, int], str]
+
+
+def make_example_page(asked: ExampleRequest, form: FormReader | None = None) -> ExamplePage:
+    """An example for a sheet, with the marks of what a form has sent; 404 if none of the models gives one.
+
+    Worked and faded ones are in numbers, also for a sheet in symbols, whose answers would be the same on any. Rows that
+    would tell an answer of the sheet are left to be filled in; what leads to the numbers of the others is then not
+    shown, since it could have the same. A faded one gives the first half of what may be told. An unknown kind is
+    "worked".
+    """
+    variant = asked.variant
+    known: ExampleKind = next((each for each in get_args(ExampleKind) if each == asked.kind), "worked")
+    number = clamped_number(asked.seed, MAX_EXAMPLE_SEED)
+    other = sibling(variant, asked.models, number, variant.worksheet.answers if known == "another" else "numbers")
+    if other is None:
+        raise HTTPException(404)
+    told = rows_to_tell(variant, other)
+    given = {"worked": told, "faded": told[: (len(told) + 1) // 2], "another": ()}[known]
+    right = {other.box(blank): format_number(other.answer(blank)) for blank in other.blanks if blank.tensor in given}
+    typed = box_texts(other, read_answers(form, other)) if form else {}
+    report = grade(other, {**typed, **right}) if form else None
+    notes = sheet_notes(other, {**typed, **right}, report, mismatch=True)
+    rows = row_views(other, {**typed, **right}, report, notes=notes, explains=True)
+    works_out = len(told) == len(other.rows)
+
+    def as_given(view: RowView) -> RowView:
+        return replace(view, given=True, reason=reason_note(other, view.row, works_out=works_out))
+
+    rows = tuple(as_given(view) if view.row.key in given else view for view in rows)
+    return ExamplePage(
+        kind=known,
+        variant=other,
+        rows=rows,
+        report=report,
+        asks=len(given) < len(rows),
+        back=asked.back,
+        action=asked.address(known, number),
+        faded=asked.address("faded", number),
+        next=asked.address(known, number % MAX_EXAMPLE_SEED + 1),
+    )

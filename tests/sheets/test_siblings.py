@@ -1,0 +1,68 @@
+"""A sheet like another one asks the same with other numbers, and tells none of its answers."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import pytest
+
+from app.sheets.siblings import rows_to_tell, sibling
+from app.sheets.variant import Variant
+from app.sheets.worksheet import Answers
+from tests.helpers.own_sheets import own_sheet
+from tests.helpers.shipped import LIBRARY, UNLIKE_MODELS
+
+
+def check_tells_nothing(variant: Variant, other: Variant) -> None:
+    """A told answer that depends on a size, by its symbols, is another number than in the same box of the sheet."""
+    for row in rows_to_tell(variant, other):
+        for box, blank in other.blanks_by_name.items():
+            if blank.tensor == row and box in variant.key and variant.expression(blank).symbols:
+                assert other.key[box] != variant.key[box], (variant.code, other.code, box)
+
+
+@pytest.mark.parametrize("key", LIBRARY.worksheets)
+def test_every_worksheet_has_siblings_that_tell_at_least_half_of_their_rows(key: str) -> None:
+    """Most tell all; heads of encoders have all 64 dimensions, and latent attention the same latents in all models."""
+    variant = LIBRARY.variant(key)
+    other = sibling(variant, LIBRARY.models, 1, "numbers")
+    assert other is not None
+    assert set(other.problem.rows) <= set(variant.worksheet.rows)
+    assert 2 * len(rows_to_tell(variant, other)) >= len(other.rows)
+    check_tells_nothing(variant, other)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("key", LIBRARY.worksheets)
+def test_no_sibling_tells_an_answer_of_any_sheet(key: str) -> None:
+    """Of every worksheet with models of each kind, in numbers and letters."""
+    for model in UNLIKE_MODELS:
+        if LIBRARY.refusal(key, model) is None:
+            variant = LIBRARY.variant(key, model)
+            for answers in get_args(Answers):
+                if other := sibling(variant, LIBRARY.models, 1, answers):
+                    check_tells_nothing(variant, other)
+
+
+def test_the_classic_sheet_is_told_whole_in_other_numbers_with_every_seed() -> None:
+    """One head of LLaMA 7B: no 100, no 4096 and no 128 in any box, and not always the same sheet."""
+    variant = LIBRARY.variant("llama-7b")
+    others = [other for seed in range(1, 9) if (other := sibling(variant, LIBRARY.models, seed, "numbers"))]
+    assert all(not {100, 4096, 128} & set(other.key.values()) for other in others)
+    assert len({other.code for other in others}) > 1
+    assert [sibling(variant, LIBRARY.models, seed, "numbers") for seed in range(1, 9)] == others
+
+
+def test_what_an_author_wrote_about_a_model_is_left_out() -> None:
+    """Nor is a fact hidden that the author left out to be worked out from it."""
+    variant = own_sheet(LIBRARY, introduction="LLaMA has 32 heads.", hidden_facts=["head-dimension"], tokens=77)
+    other = sibling(variant, LIBRARY.models, 1, "numbers")
+    assert other is not None
+    assert (other.worksheet.introduction, other.text.unstated) == ("", frozenset())
+
+
+def test_without_models_there_is_none() -> None:
+    """Nor where the only model gives the same numbers: a head of GPT-2's parameters."""
+    variant = LIBRARY.variant("head-parameters-gpt2")
+    assert sibling(variant, {}, 1, "numbers") is None
+    assert sibling(variant, {"gpt2": LIBRARY.models["gpt2"]}, 1, "numbers") is None
