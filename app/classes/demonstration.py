@@ -35,7 +35,8 @@ class Demonstration:
     def __init__(self, folder: Path, library: Library, tickets: Mapping[str, Ticket], clock: Clock) -> None:
         self._folder, self._library, self._tickets, self._clock = folder, library, tickets, clock
         self._lock = threading.Lock()
-        self._day, self._store = "", None
+        self._day = ""
+        self._store: Store | None = None
 
     def begin(self) -> Store:
         """The store of today; made by the first who asks for it, which takes a second or two, while others wait."""

@@ -35,6 +35,16 @@
     }
   });
 
+  // ← and → go to the sheet before and after, C shows and hides the join code, Esc leaves; not out of a menu.
+  document.addEventListener("keydown", (event) => {
+    const taken = event.altKey || event.ctrlKey || event.metaKey || event.target.closest("input, select, details");
+    if (taken || document.fullscreenElement && event.key === "Escape") return;
+    const tab = document.querySelector(".sheet-tabs [aria-current]")?.closest("li");
+    const beside = { ArrowLeft: tab?.previousElementSibling, ArrowRight: tab?.nextElementSibling }[event.key];
+    const key = event.key.length > 1 ? event.key : event.key.toLowerCase();
+    (beside?.querySelector("a") ?? document.querySelector(`[data-key="${CSS.escape(key)}"]`))?.click();
+  });
+
   const full = document.querySelector("[data-full-screen]");
   full.hidden = !document.fullscreenEnabled;
   full.addEventListener("click", () => {

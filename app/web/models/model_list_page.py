@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated
@@ -37,18 +38,25 @@ router = APIRouter(include_in_schema=False, dependencies=[Depends(require_practi
 
 @dataclass(frozen=True)
 class ModelLine:
-    """One model in the list: its d, H, G, d_h and L, and how many parameters it has."""
+    """One model in the list: its d, H, G, d_h and L, and how many parameters it has.
+
+    `numbers` are what the list can be sorted by, by the name of a sort. `share` is the length of its bar, in per cent
+    of the longest one, on a logarithmic scale.
+    """
 
     model: Model
     sizes: tuple[str, ...]
     total: str
+    numbers: Mapping[str, int]
+    share: float = 0
 
 
 @dataclass(frozen=True)
 class ModelsPage:
     """Everything that templates/models/model_list.html shows."""
 
-    lines: Annotated[tuple[ModelLine, ...], Doc("The models of the library.")]
+    lines: Annotated[tuple[ModelLine, ...], Doc("The models of the library, sorted.")]
+    sort: Annotated[str, Doc("What they are sorted by, the largest first; empty for their names.")]
     typed: Annotated[ImportForm, Doc("What stands in the import form.")]
     problems: Annotated[Mapping[str, str], Doc("Why nothing was imported, beside the field that it is about.")]
     hub_host: Annotated[str, Doc("Where models are fetched from; empty where that is switched off.")]
@@ -56,9 +64,12 @@ class ModelsPage:
 
 
 @router.get("/models")
-def list_models(services: ServicesDep) -> Response:
-    """The models of the library, and the form to import one more."""
-    return render("models/model_list.html", _models_page(services, ImportForm(), {}))
+def list_models(services: ServicesDep, sort: str = "") -> Response:
+    """The models of the library, and the form to import one more.
+
+    `sort` is "d", "H", "G", "d_h", "L" or "parameters", for the largest first; anything else sorts by name.
+    """
+    return render("models/model_list.html", _models_page(services, ImportForm(), {}, sort))
 
 
 @router.post("/models")
@@ -85,13 +96,23 @@ def import_model(request: Request, services: ServicesDep, form: FormDep) -> Resp
     return render("models/model_list.html", _models_page(services, typed, problems), status)
 
 
-def _models_page(services: Services, typed: ImportForm, problems: Mapping[str, str]) -> ModelsPage:
+def _models_page(services: Services, typed: ImportForm, problems: Mapping[str, str], sort: str = "") -> ModelsPage:
     """The page with every model of the library and the form as typed, without its file.
 
     `problems` holds sentences by way of import, 'hub', 'file' or 'text'; the others have none.
     """
+    lines = [_model_line(model) for model in services.library.models.values()]
+    sort = sort if sort in lines[0].numbers else ""
+    if sort:
+        lines.sort(key=lambda line: -line.numbers[sort])
+    totals = [line.numbers["parameters"] for line in lines]
+    longest = math.log(2 * max(totals) / min(totals))
     return ModelsPage(
-        lines=tuple(_model_line(model) for model in services.library.models.values()),
+        lines=tuple(
+            replace(line, share=100 * math.log(2 * total / min(totals)) / longest)
+            for line, total in zip(lines, totals, strict=True)
+        ),
+        sort=sort,
         typed=replace(typed, file=b""),
         problems={way: problems.get(way, "") for way in IMPORT_WAYS},
         hub_host=hub.hub_host() if services.settings.hub else "",
@@ -104,7 +125,10 @@ def _model_line(model: Model) -> ModelLine:
     sizes = model.architecture.sizes
     shown = [_size_text(sizes[symbol]) for symbol in ("d", "H", "G", "d_h")]
     shown.append(" + ".join(format_number(model.architecture.all_sizes[symbol]) for symbol in _layer_symbols(model)))
-    return ModelLine(model, tuple(shown), f"{parameter_counts(model.architecture).total:,}")
+    total = parameter_counts(model.architecture).total
+    numbers = {symbol: sizes[symbol] or 0 for symbol in ("d", "H", "G", "d_h")}
+    numbers |= {"L": sum(model.architecture.all_sizes[symbol] for symbol in _layer_symbols(model)), "parameters": total}
+    return ModelLine(model, tuple(shown), f"{total:,}", numbers)
 
 
 def _layer_symbols(model: Model) -> tuple[str, ...]:

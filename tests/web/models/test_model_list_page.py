@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from starlette.testclient import TestClient
 
-from app.models.parameter_count import parameters_json
+from app.models.parameter_count import parameter_counts, parameters_json
 from app.models.read_config import MAX_CONFIG_BYTES
 from app.sheets.library import Library
+from tests.helpers.html_page import Page
+from tests.helpers.shipped import LIBRARY
 
 if TYPE_CHECKING:
     from tests.helpers.fake_runner import FakeRunner
@@ -242,3 +244,22 @@ def test_the_api_refuses_in_one_sentence(
     answer = client.request(method, address, json=body)
     assert answer.status_code == status
     assert list(answer.json()) == ["detail"]
+
+
+@pytest.mark.parametrize("sort", ["", "parameters", "d", "L", "nonsense"])
+def test_the_list_is_sorted_by_a_heading(client: TestClient, sort: str) -> None:
+    """The largest first; by name without a sort or with an unknown one, and the heading says so."""
+    page = Page(client.get("/models", params={"sort": sort}).text)
+    names = [text for attributes, text in page.find("th", scope="row")]
+    models = {model.name: model for model in LIBRARY.models.values()}
+    assert sorted(names) == sorted(models)
+    sorted_headings = [text for attributes, text in page.find("th", scope="col") if "aria-sort" in attributes]
+    assert len(sorted_headings) == 1
+    if sort == "parameters":
+        totals = [parameter_counts(models[name].architecture).total for name in names]
+        assert totals == sorted(totals, reverse=True)
+    elif sort == "d":
+        widths = [models[name].architecture.sizes["d"] or 0 for name in names]
+        assert widths == sorted(widths, reverse=True)
+    elif sort != "L":
+        assert names == list(models)
