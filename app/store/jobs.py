@@ -86,7 +86,7 @@ class JobTable(QueryBase):
             if client.key and hourly >= (limits.member_hourly if client.is_member else limits.visitor_hourly):
                 raise JobRefusedError("hourly")
             along()
-            row = {"key": key, "kind": kind, "client": client.key, "is_member": client.is_member,
+            row: dict[str, Any] = {"key": key, "kind": kind, "client": client.key, "is_member": client.is_member,
                    "teacher_id": teacher_id, "about": dict(about), "request_id": request_id, "language": language(),
                    "created_at": at, "attempt": int(not total), "is_working": not total, "done": 0, "total": 1,
                    "ending": None, "problem": ""}  # fmt: skip

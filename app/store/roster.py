@@ -175,8 +175,9 @@ class Roster(QueryBase):
 
     def count(self, course: Course) -> tuple[int, int]:
         """How many students a course has, and how many of them have joined."""
-        query = sa.select(sa.func.count(), sa.func.count(students.c.joined_at)).where(students.c.course_id == course.id)
-        return tuple(self._fetch_one(query))  # type: ignore[return-value]
+        counts: sa.Select[Any] = sa.select(sa.func.count(), sa.func.count(students.c.joined_at))
+        everybody, joined = self._fetch_one(counts.where(students.c.course_id == course.id))
+        return everybody, joined
 
     def namesakes(self, course: Course, name: str) -> tuple[Student, ...]:
         """The students of a course who have this name, however it is typed."""
