@@ -107,11 +107,12 @@ class HintWriter:
     def misconception_hint(self, misconception: str, explains: tuple[Blank, ...], level: HintLevel) -> Hint:
         """The misconception's nudge at level 1, its hint at level 2; at level 3 which boxes to look at again.
 
-        These are the wrong ones among the boxes it explains, or all it explains if none of them is wrong. An author's
+        These are the boxes it explains that are wrong or repeat a mistake, or all it explains if none is. An author's
         misconception has no hint: its level 2 is that of the first of these boxes, as without a diagnosis.
         """
-        # Boxes that follow from the mistake are right again once the wrong ones are.
-        boxes = tuple(blank for blank in explains if self.report.marks[blank].kind == "wrong") or explains
+        # Boxes that are worked out from wrong ones are right again once these are; those that repeat a mistake aren't.
+        marks = self.report.marks
+        boxes = tuple(blank for blank in explains if marks[blank].kind == "wrong" or marks[blank].repeats) or explains
         if level == 3:
             return self.boxes_to_check(boxes)
         message = self.variant.text.misconception(misconception, "nudge" if level == 1 else "hint")
