@@ -27,6 +27,7 @@ from app.store import (
     Store,
     Teacher,
 )
+from app.store.materials import models_named
 from app.translation import gettext as _
 
 READ_WORKSHEETS_REMEMBERED = 1000
@@ -87,7 +88,7 @@ def worksheet_of_material(library: Library, material: Material) -> Worksheet:
 
     The library must hold the models that it names: see `library_with_models_of`.
     """
-    models = tuple(library.models[key].config for key in _models_named(material.content) if key in library.models)
+    models = tuple(library.models[key].config for key in models_named(material.content) if key in library.models)
     try:
         return _read(_Reading(material.key, json.dumps(material.content), models, id(library.wording), library))
     except SettingError as error:
@@ -115,16 +116,9 @@ def _read(reading: _Reading) -> Worksheet:
 
 def library_with_models_of(library: Library, store: Store, content: Mapping[str, Any]) -> Library:
     """The library with the imported models that a worksheet's settings name; those that are gone are left out."""
-    for key in _models_named(content):
+    for key in models_named(content)[:MAX_NAMES]:
         library = library_with_model(library, store, key)
     return library
-
-
-def _models_named(content: Mapping[str, Any]) -> list[str]:
-    """The distinct keys in "model" and the first MAX_NAMES in "models"; anything that is no text is ignored."""
-    names = content.get("models")
-    keys = (content.get("model"), *(names[:MAX_NAMES] if isinstance(names, list) else ()))
-    return [*dict.fromkeys(key for key in keys if isinstance(key, str))]
 
 
 def ticket_of_material(material: Material) -> Ticket:

@@ -124,7 +124,8 @@ class ClassWork(StoredWork):
     def _with_attempt(self, outcome: Outcome, attempt: NewAttempt) -> Self:
         """The work after storing one more attempt; one that a repeated request has already made is not added again.
 
-        Only unlimited attempts are charged for; if `charge` raises, the draft is saved first.
+        Only unlimited attempts are charged for, once more where another request came first and this one is done again;
+        if `charge` raises, the draft is saved first.
         """
         allowed, classwork = self.activity.policies.max_attempts, self.store.classwork
         if not allowed:

@@ -6,8 +6,10 @@ Lengths are on one scale for the whole sheet, so that one symbol has one length 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
+from app.algebra.expression import Expression
 from app.figures.captions import alt_text, captions, mismatch_captions
 from app.figures.count_bars import draw_counts, longest_bars
 from app.figures.figure import Figure
@@ -18,8 +20,11 @@ from app.figures.scale import MatrixSizes, Scale, ScaleName
 from app.figures.stripes import has_stripes, thickens
 from app.figures.typed_shapes import Answers, TypedShapes
 from app.sheets.variant import Variant
+from app.topics.problem import Problem
 from app.topics.registry import FIGURE_PLANS, TOPICS
 from app.topics.topic import FigurePlan
+
+MAX_STRIPED = 64  # figures of stripes that are kept
 
 
 def draw_figures(
@@ -117,11 +122,16 @@ def _reached(variant: Variant, answers: Answers, plans: Iterable[FigurePlan]) ->
 def _lay_out(shapes: TypedShapes, plans: tuple[FigurePlan, ...], scale: Scale, *, explains: bool) -> tuple[Figure, ...]:
     """One figure for each plan, all in one `scale`, with its own captions if the drawing `explains`.
 
+    Stripes have a scale of their own, which their caption always says.
+
     The first figure in which something is longer than it is to scale has a caption about that, and so has the first
     with fewer cards than there are.
     """
     pen = _pen(shapes, scale)
-    figures = [_figure(pen, plan, explains=explains) for plan in plans]
+    figures = [
+        _striped(_Striped.of(pen, plan)) if plan.layout == "stripes" else _figure(pen, plan, explains=explains)
+        for plan in plans
+    ]
     lengthened = [
         thickens(pen, plan) if plan.layout == "stripes" else any(map(pen.sizes.lengthens, figure.tensors))
         for figure, plan in zip(figures, plans, strict=True)
@@ -139,11 +149,39 @@ def _pen(shapes: TypedShapes, scale: Scale) -> Pen:
     return Pen(shapes, MatrixSizes(shapes, scale))
 
 
+@dataclass(frozen=True)
+class _Striped:
+    """What a figure of stripes is drawn from: two that are equal have the same figure."""
+
+    problem: Problem  # every sheet has its own
+    sides: tuple[tuple[int | None, Expression | None], ...]
+    working: str
+    flags: tuple[bool, ...]
+    plan: FigurePlan
+    pen: Pen = field(compare=False)
+
+    @classmethod
+    def of(cls, pen: Pen, plan: FigurePlan) -> _Striped:
+        """From the sides of the plan's matrices; which of the other rows is being filled in makes no difference."""
+        shapes, working = pen.shapes, pen.working
+        blanks = [side for key in plan.tensors for side in shapes.table[key].sides]
+        sides = tuple((shapes.lengths.get(blank), shapes.meanings.get(blank)) for blank in blanks)
+        seen = working if working in ("", *plan.tensors) else "later"
+        flags = (shapes.names_sizes, shapes.shows_mismatches, pen.is_mirrored)
+        return cls(shapes.variant.problem, sides, seen, flags, plan, pen)
+
+
+@lru_cache(MAX_STRIPED)
+def _striped(drawn: _Striped) -> Figure:
+    """The figure of a layer's stripes, which stays the same while the later rows of a head are filled in."""
+    return _figure(drawn.pen, drawn.plan)
+
+
 def _figure(pen: Pen, plan: FigurePlan, *, explains: bool = True) -> Figure:
     """The figure of a plan with its texts; a caption mentions shortened sides if there are any.
 
-    Unless it `explains`, that is its only caption, but for stripes, whose scale is their own. What does not fit is said
-    below the other figures, which have brackets.
+    Unless it `explains`, that is its only caption. What does not fit is not said below stripes: another figure has the
+    brackets.
     """
     sketch, shapes = sketch_figure(pen, plan), pen.shapes
     is_shortened = any(box.gaps for box in sketch.boxes)
@@ -153,6 +191,6 @@ def _figure(pen: Pen, plan: FigurePlan, *, explains: bool = True) -> Figure:
         key=plan.key,
         frame=sketch.extent,
         alt_text=alt_text(shapes, plan, sketch.boxes),
-        captions=(*(captions(shapes, plan, sketch.boxes) if explains or plan.layout == "stripes" else ()), *shortened),
+        captions=(*(captions(shapes, plan, sketch.boxes) if explains else ()), *shortened),
         mismatches=tuple(mismatch_captions(shapes, plan)) if plan.layout != "stripes" else (),
     )

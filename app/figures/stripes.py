@@ -30,14 +30,14 @@ from app.figures.typed_shapes import TypedShapes
 from app.shapes.table import Blank
 from app.topics.topic import FigurePlan
 
-WIDTH_PX, HEIGHT_PX, ROWS_PX = 440.0, 150.0, 60.0  # at most: of all in the lane, of the layer's matrices, of rows
-MIRRORED_PX = 300.0  # the first of them, where the lane runs down
-HEAD_PX = 48.0  # at most, of a side of the enlarged head
-UNKNOWN_PX = 34.0  # of a length not typed yet
-LEAST_PX, LEAST_HEAD_PX = 1.0, 4.0  # of a matrix, and of an enlarged head, that would be too thin to be seen
-NEXT_PX, ABOVE_PX, LANE_PX = 26.0, 8.0, 4.0  # between two matrices, between matrix and lane, of the lane around rows
-DROP_PX = 30.0  # from the lane to the enlarged head
-MIN_STRIPE_PX = 1.4  # of a stripe whose neighbours have lines
+_WIDTH_PX, _HEIGHT_PX, _ROWS_PX = 440.0, 150.0, 60.0  # at most: of all in the lane, of the layer's matrices, of rows
+_MIRRORED_PX = 300.0  # the first of them, where the lane runs down
+_HEAD_PX = 40.0  # at most, of a side of the enlarged head
+_UNKNOWN_PX = 34.0  # of a length not typed yet
+THINNEST_PX, _LEAST_HEAD_PX = 1.0, 4.0  # of a matrix, and of an enlarged head, that would be too thin to be seen
+_NEXT_PX, _ABOVE_PX, _LANE_PX = 26.0, 8.0, 4.0  # between two matrices, between matrix and lane, of the lane around rows
+_DROP_PX = 22.0  # from the lane to the enlarged head
+_MIN_STRIPE_PX = 1.4  # of a stripe whose neighbours have lines
 
 
 def has_stripes(shapes: TypedShapes, plan: FigurePlan) -> bool:
@@ -75,11 +75,11 @@ class _Stripes:
         columns, rows = pen.edge(Blank(left, "columns"), "below", source), pen.edge(Blank(left, "rows"), "left", source)
         columns = fast_replace(columns, letter=pen.outside_letter(source))
         sketch = Sketch(boxes=(source,), edges=(columns, rows))
-        parts, right = dict[str, Sketch](), rect.right + NEXT_PX
+        parts, right = dict[str, Sketch](), rect.right + _NEXT_PX
         for key in self.plan.results:
             part = self._projection(key, rect.width)
             reach = min(part.boxes[-1].rect.x, *(pen.label_box(edge).x for edge in part.edges if edge.text_height))
-            parts[key] = part = part.moved(max(right + NEXT_PX, right + NEXT_PX / 2 - reach), 0.0)
+            parts[key] = part = part.moved(max(right + _NEXT_PX, right + _NEXT_PX / 2 - reach), 0.0)
             sketch += part + Sketch(arcs=(self._arc(source, part.boxes[0], key),))
             right = pen.right_end(part)
         first, *others = parts.values()
@@ -87,7 +87,7 @@ class _Stripes:
         views = [view_of(self._frame(each), is_mirrored=pen.is_mirrored) for each in groups]
         frames = {key: views[key not in (left, self.plan.results[0])] for key in (left, *parts)}
         lane = [source.rect] + [part.boxes[1].rect for key, part in parts.items() if self._rows(key) is not None]
-        bands = [Rect(r.x - LANE_PX, r.y - LANE_PX, r.width + 2 * LANE_PX, r.height + 2 * LANE_PX) for r in lane]
+        bands = [Rect(r.x - _LANE_PX, r.y - _LANE_PX, r.width + 2 * _LANE_PX, r.height + 2 * _LANE_PX) for r in lane]
         states = sketch.states(pen.working, pen.shapes.is_complete)
         return fast_replace(sketch, flow=Flow(tuple(bands), frames, {}, states))
 
@@ -104,24 +104,24 @@ class _Stripes:
         """The pixels of 1 at true scale: everything side by side, the layer's matrices and the rows must fit."""
         width = self._columns(self.plan.left) or 1
         total = width + sum(self._layer_columns(key) for key in self.plan.results)
-        room = MIRRORED_PX if self.pen.is_mirrored else WIDTH_PX
-        return min(room / total, HEIGHT_PX / width, ROWS_PX / (self._rows(self.plan.left) or 1))
+        room = _MIRRORED_PX if self.pen.is_mirrored else _WIDTH_PX
+        return min(room / total, _HEIGHT_PX / width, _ROWS_PX / (self._rows(self.plan.left) or 1))
 
     @cached_property
     def _factor(self) -> int:
         """How many times as large a head is drawn below as in its layer; 1 for one that is large enough."""
         sizes = [self._columns(key) or 1 for key in self.plan.results if not self._is_all(key)]
-        return max(1, int(HEAD_PX / (self._unit * max(*sizes, self._rows(self.plan.left) or 1, 1))))
+        return max(1, int(_HEAD_PX / (self._unit * max(*sizes, self._rows(self.plan.left) or 1, 1))))
 
     @property
     def has_thin_sides(self) -> bool:
-        """Whether something typed would be thinner than LEAST_PX."""
+        """Whether something typed would be thinner than THINNEST_PX."""
         lengths = self.pen.shapes.lengths
         sides = (side for key in self.plan.tensors for side in self.pen.shapes.table[key].sides if side in lengths)
-        return any(lengths[side] * self._unit < LEAST_PX for side in sides)
+        return any(lengths[side] * self._unit < THINNEST_PX for side in sides)
 
     def _px(self, length: int | None) -> float:
-        return UNKNOWN_PX if length is None else max(LEAST_PX, length * self._unit)
+        return _UNKNOWN_PX if length is None else max(THINNEST_PX, length * self._unit)
 
     def _heads(self, key: str) -> int:
         """How many heads the layer has for queries, or for keys and values, also where the sheet simplifies that."""
@@ -150,24 +150,24 @@ class _Stripes:
         pen, operand = self.pen, self.pen.sizes.operand_above(key)
         assert operand is not None  # noqa: S101 - plans of stripes have projections
         inner, is_typed = Blank(operand.key, "rows"), self._columns(key) is not None
-        height = width if inner in pen.shapes.lengths else UNKNOWN_PX
-        across = self._px(self._layer_columns(key)) if is_typed else UNKNOWN_PX
-        above = pen.empty_box(operand.key, Rect(0.0, -ABOVE_PX - height, across, height), products=key)
+        height = width if inner in pen.shapes.lengths else _UNKNOWN_PX
+        across = self._px(self._layer_columns(key)) if is_typed else _UNKNOWN_PX
+        above = pen.empty_box(operand.key, Rect(0.0, -_ABOVE_PX - height, across, height), products=key)
         result = pen.empty_box(key, Rect(0.0, 0.0, across, self._px(self._rows(key))), products=key)
         sides = pen.edge(inner, "left", above, "line"), pen.edge(Blank(key, "columns"), "below", result)
         if not is_typed:
             below = fast_replace(sides[1], letter=pen.outside_letter(result))
             return Sketch(boxes=(above, result), edges=(sides[0], below))
-        letter, ends = pen.shapes.letter(operand.key), side_ends(above.rect, "top")
+        letter, ends = pen.outside_letter(above), side_ends(above.rect, "top")
         title = Edge(None, "top", *ends, "", "other", self._heads_text(key), letter, products=key)
-        layers = self._layer_box(above, key), self._layer_box(result, key)
+        layers = self._layer_box(above, key), fast_replace(self._layer_box(result, key), letter="")
         if self._is_all(key) or self._factor < 2 or self._rows(key) is None:
             name = self._heads_text(key) if self._is_all(key) else sides[1].name
             below = fast_replace(sides[1], name=name, letter=result.letter)
             return Sketch(boxes=layers, edges=(title, sides[0], below))
         head = self._head(key, layers[1])
         scale = Edge(None, "left", *side_ends(head.rect, "left"), f"× {self._factor}", "other", products=key)
-        below = pen.edge(Blank(key, "columns"), "below", head, letter=pen.outside_letter(head))
+        below = pen.edge(Blank(key, "columns"), "below", head, letter=pen.outside_letter(head), is_named=False)
         edges = (title, sides[0], below, scale)
         return Sketch(boxes=(*layers, head), edges=edges, pulled=(pulled_out(layers[1], head),))
 
@@ -175,8 +175,8 @@ class _Stripes:
         """The result of one head, enlarged, below its stripe."""
         assert layer.part is not None  # noqa: S101 - as _layer_box makes it
         lengths = (self._columns(key) or 1, self._rows(key) or 1)
-        width, height = (max(LEAST_HEAD_PX, length * self._unit * self._factor) for length in lengths)
-        rect = Rect(layer.part.centre.x - width / 2, layer.rect.bottom + DROP_PX, width, height)
+        width, height = (max(_LEAST_HEAD_PX, length * self._unit * self._factor) for length in lengths)
+        rect = Rect(layer.part.centre.x - width / 2, layer.rect.bottom + _DROP_PX, width, height)
         return self.pen.empty_box(key, rect, products=key)
 
     def _heads_text(self, key: str) -> str:
@@ -192,16 +192,17 @@ class _Stripes:
         stripe = width / heads
         at = self._heads("queries") // 3 * heads // self._heads("queries")
         part = box.rect if self._is_all(key) else Rect(x + at * stripe, y, stripe, height)
-        lines = range(1, heads) if stripe >= MIN_STRIPE_PX and height > 5 * LEAST_PX else ()
+        lines = range(1, heads) if stripe >= _MIN_STRIPE_PX and height > 5 * THINNEST_PX else ()
         rules = tuple(((x + n * stripe, y), (x + n * stripe, y + height)) for n in lines)
-        return fast_replace(box, letter="", part=part, rules=rules, hatched=False)
+        letter = "" if self.pen.outside_letter(box) else box.letter
+        return fast_replace(box, letter=letter, part=part, rules=rules, hatched=False)
 
     def _arc(self, source: Box, above: Box, key: str) -> Arc:
         """The arc from the input's columns to the rows of a projection; open while a length is missing."""
         lengths = self.pen.shapes.lengths
         is_open = self._columns(self.plan.left) is None or Blank(above.tensor, "rows") not in lengths
-        start = Point(source.rect.x, source.rect.y - ABOVE_PX)
-        return Arc(start, Point(above.rect.x - ABOVE_PX, above.rect.y), True, False, is_open, key)
+        start = Point(source.rect.x, source.rect.y - _ABOVE_PX)
+        return Arc(start, Point(above.rect.x - _ABOVE_PX, above.rect.y), True, False, is_open, key)
 
     def _frame(self, part: Sketch) -> Iterator[Rect]:
         """Yield everything drawn and written of some projections, for the part of the figure to look at."""

@@ -78,7 +78,8 @@ def _areas(polygons: Iterable[Polygon]) -> str:
 
 
 def _lines(polygons: Iterable[Polygon]) -> str:
-    return " ".join(map(_line, polygons))
+    """Lines of two points each as an SVG path."""
+    return " ".join([f"M{x1:.1f} {y1:.1f} L{x2:.1f} {y2:.1f}" for (x1, y1), (x2, y2) in polygons])
 
 
 def _line(points: Iterable[tuple[float, float]]) -> str:

@@ -151,8 +151,8 @@ def grade(variant: Variant, answers: Mapping[str, str]) -> Report:
     """
     blanks = variant.blanks_by_name
     if unknown := sorted(answers.keys() - blanks.keys()):
-        problem = _("“{name}” is not a box of this sheet. Its boxes: {boxes}.")
-        raise AnswersError(problem.format(name=unknown[0][:60], boxes=", ".join(sorted(blanks))))
+        refusal = _("“{name}” is not a box of this sheet. Its boxes: {boxes}.")
+        raise AnswersError(refusal.format(name=unknown[0][:60], boxes=", ".join(sorted(blanks))))
     texts = {blank: answers.get(name, "") for name, blank in blanks.items()}
     read = {blank: variant.read(blank, text) for blank, text in texts.items()}
     marks = {blank: _mark(variant, blank, text, read[blank]) for blank, text in texts.items()}
@@ -188,7 +188,9 @@ def _losses(variant: Variant, mistakes: Iterable[Mistake]) -> Iterator[str]:
             name = variant.text.misconception_name(mistake.misconception) if mistake.misconception else ""
             yield variant.wording.say(
                 "losses",
-                ("misconception" if name else "mistake") + ("-one" if count == 1 else ""),
+                ("misconception-one" if name else "mistake-one")
+                if count == 1
+                else ("misconception" if name else "mistake"),
                 name=name, row=variant.row_name(mistake.costs.tensor), count=count,
                 credit="" if variant.worksheet.follow_share == 1 else f" ({_credit(variant)})",
             )  # fmt: skip
@@ -254,8 +256,8 @@ def _follow_through_mark(variant: Variant, wrong: Mark, repeats: Blank | None) -
 
     `repeats` is the blank that the same mistake costs; None if the box follows from the student's other answers.
     """
-    key, row = "repeats" if repeats else "follows", variant.row_name(repeats.tensor) if repeats else ""
-    message = variant.wording.say("marks", key, row=row, credit=_credit(variant))
+    row = variant.row_name(repeats.tensor) if repeats else ""
+    message = variant.wording.say("marks", "repeats" if repeats else "follows", row=row, credit=_credit(variant))
     return replace(wrong, kind="follows", message=message, repeats=repeats)
 
 

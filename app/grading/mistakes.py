@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
-from itertools import chain, combinations, islice, product
+from itertools import chain, combinations, islice, product, takewhile
 from math import prod
 from types import MappingProxyType
 from typing import NamedTuple
@@ -94,13 +94,13 @@ def _equations(problem: Problem) -> tuple[_Equation, ...]:
             total = _total(row.made_from, parts, problem.sizes)
             equations.append(_Equation(Blank(key, "count"), tuple(Blank(part, "count") for part in parts), total))
     for result, merged_sides in table.merged_sides.items():
-        for merged, parts in merged_sides.items():
+        for merged, merged_parts in merged_sides.items():
             if merged.tensor == result:
-                equations.append(_Equation(merged, parts, prod))
+                equations.append(_Equation(merged, merged_parts, prod))
             else:  # a side that is split
-                for part in parts:
-                    others = tuple(other for other in parts if other != part)
-                    equations.append(_Equation(part, (merged, *others), _quotient))
+                for side in merged_parts:
+                    others = tuple(other for other in merged_parts if other != side)
+                    equations.append(_Equation(side, (merged, *others), _quotient))
     return tuple(equations)
 
 
@@ -166,7 +166,7 @@ def find_mistakes(
     if not wrong:
         return ()
     if len(wrong) == 1:
-        return (Mistake(*wrong),)
+        return (Mistake(next(iter(wrong))),)
     sheet = _Sheet(problem, values, wrong, within_rounding)
     best = sheet.best_causes((diagnosis.key, *diagnosis.also) if diagnosis else (), points)
     mistakes = sheet.mistakes(best or sheet.each_box_alone(), points)
@@ -216,9 +216,10 @@ class _Sheet:
         """
         best: _Causes | None = None
         most = -(-len(self.values) // BOXES_PER_MISTAKE) if len(set(self.values.values())) > 1 else 0
-        for held in self.held_at_once(diagnosed):
-            if len(held) > most:
-                continue
+        candidates = self._candidates(self.values)
+        known = product(*([each for each in candidates if each.misconception == key] for key in diagnosed))
+        others = takewhile(lambda held: len(held) <= most, self.held_at_once(candidates))
+        for held in chain(known if diagnosed else (), others):
             causes = self.causes(held, most)
             if causes and not points:
                 best, most = causes, causes.number - 1
@@ -232,14 +233,11 @@ class _Sheet:
         """The points of the boxes that the causes cost."""
         return sum(points.get(mistake.costs.tensor, 1) for mistake in self.mistakes(causes, points))
 
-    def held_at_once(self, diagnosed: Sequence[str]) -> Iterator[tuple[Expectation, ...]]:
-        """The misconceptions that may be held: the `diagnosed` ones, then none, then one, then two.
+    def held_at_once(self, candidates: Sequence[Expectation]) -> Iterator[tuple[Expectation, ...]]:
+        """The misconceptions that may be held: none, then one of the candidates, then two.
 
         With one that transposes, the other one may also explain numbers that are put back where they were meant.
         """
-        candidates = self._candidates(self.values)
-        if diagnosed:
-            yield from product(*([each for each in candidates if each.misconception == key] for key in diagnosed))
         yield ()
         yield from ((expectation,) for expectation in candidates)
         yield from combinations(candidates, 2)
@@ -256,7 +254,9 @@ class _Sheet:
         right = self.problem.answers.items() & values.items()
         corrected = {blank for blank, _number in right}
         confirmed = confirmed_expectations(self.problem, dict(values.items() - right))
-        moving = [(e, frozenset[Blank]()) for e in expectations(self.problem) if e.transposed]
+        moving = [
+            (e, frozenset[Blank]()) for e in expectations(self.problem) if len(e.transposed) > 1 or "*" in e.transposed
+        ]
         candidates = {
             id(e): e
             for e, explained in (*confirmed, *moving)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from app.algebra.expression import Expression
 from app.algebra.number_text import format_number
 from app.sheets.formulas import FormulaPiece
-from app.sheets.notation import add_up
+from app.sheets.notation import ONE_NAME, add_up, without_own_name
 from app.sheets.variant import Variant
 
 # Plain text; {"base": "d", "below": "h"} for a letter with its subscript; {"code": "head_dim"} for a name from code.
@@ -47,11 +47,13 @@ class SymbolSplitter:
 def write_working(variant: Variant, dim: Expression, formula: tuple[FormulaPiece, ...] = ()) -> list[Piece]:
     """How the number of a dim is worked out, as pieces: its symbols, then the same in numbers if that adds anything.
 
-    A sum of more than two terms is replaced by its `formula` or, without one, written in symbols alone.
+    Sizes that have one name in this model, such as G and H without grouped queries, are one symbol. A sum of more than
+    two terms is replaced by its `formula` or, without one, written in symbols alone.
 
     Example:
         H·d_h with H = 32 and d_h = 128 becomes the pieces of "H·d_h = 32 · 128".
     """
+    dim = dim.substitute({symbol: Expression.symbol(ONE_NAME[symbol]) for symbol in without_own_name(variant.sizes)})
     splitter = SymbolSplitter(variant.worksheet.notation)
     symbols = splitter.expression(variant.notation.write(dim))
     if len(dim.terms) > 2:
@@ -63,12 +65,12 @@ def write_working(variant: Variant, dim: Expression, formula: tuple[FormulaPiece
 def _in_numbers(variant: Variant, dim: Expression) -> str:
     """The dim with its sizes as numbers, such as "32 · 128 + 1".
 
-    Two cases differ: a single symbol becomes "4,096/32 = 128" if it is a head dimension that is d/H, else "", and a
-    number without symbols becomes "".
+    Negative terms come last. Two cases differ: a single symbol becomes "4,096/32 = 128" if it is a head dimension that
+    is d/H, else "", and a plain number becomes "".
     """
+    terms = sorted(dim.terms, key=lambda term: term.factor < 0)
     if not dim.symbols:
         return ""
-    [*terms] = dim.terms
     if len(terms) == 1 and terms[0].factor == 1 and len(terms[0].symbols) < 2 and not terms[0].divisors:
         return _head_width_as_quotient(variant, terms[0].symbols[0])
 

@@ -147,7 +147,7 @@ def _fits_transposed(answers: _Answers) -> Iterator[_Fit]:
     Transposing back puts each number into the blank it was meant for. A pair is left out if half or more of the numbers
     moved this way are still neither right nor explained, if the other one alone explains as much, if both are the same
     misconception, or if the one that transposes predicts wrong numbers for more right blanks than half of those that
-    both explain.
+    both explain. So is one of whose moved numbers none is right where it was meant.
     """
     problem, values = answers.problem, answers.values
     for transposing in (e for e in expectations(problem) if e.transposed):
@@ -155,6 +155,8 @@ def _fits_transposed(answers: _Answers) -> Iterator[_Fit]:
         tensors = transposing.transposed
         meant = {b: b.transposed if b.tensor in tensors or "*" in tensors else b for b in values}
         moved = {blank for blank in values if values.get(meant[blank]) != values[blank]}
+        if not any(values[blank] == problem.answers[meant[blank]] for blank in moved):
+            continue  # nothing says that it is transposed
         back = {meant[blank]: number for blank, number in values.items()}
         wrong = {blank: number for blank, number in back.items() if number != problem.answers[blank]}
         # Blanks that are right as they were typed, before anything is transposed back.

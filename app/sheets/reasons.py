@@ -153,7 +153,8 @@ class _Writer:
 
     def _given_side(self, side: Blank) -> str:
         length = self.variant.table[side.tensor].expression(side.field)
-        if str(length) in ("N", "M") and (thing := self._thing(side)) and not self.variant.has_dimensions:
+        is_tokens = str(length) in ("N", "M") or not length.symbols
+        if is_tokens and (thing := self._thing(side)) and not self.variant.has_dimensions:
             return self._say("one-for-each", one=self._one(side), thing=thing)
         size = self.variant.text.size_in_words(str(length)) or self.variant.notation.write(length)
         if self.variant.has_dimensions:

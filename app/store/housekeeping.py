@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 import time
-from collections.abc import Iterator
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
@@ -20,15 +18,14 @@ from app.store.tables import (
     audit_log,
     drafts,
     enrolments,
-    material_versions,
     materials,
     models,
     regrade_snapshots,
     revision_snapshots,
-    revisions,
     runs,
     sessions,
     snapshots,
+    version_models,
     visitors,
 )
 
@@ -38,14 +35,8 @@ MODEL_RETENTION = timedelta(days=42)
 REMOVED_RETENTION = timedelta(days=30)  # of worksheets and exit tickets that their teachers removed
 AUDIT_RETENTION = timedelta(days=2 * 365)
 ROWS_AT_A_TIME, PAUSE_S = 500, 0.05  # in one transaction, and between two, so that saves go on meanwhile
-_MODEL_KEY = re.compile(r"cfg-[0-9a-f]{20}")
-# Where the key of an imported model may stand; an activity's revision has a copy of the model as well.
-_KEY_COLUMNS = (
-    drafts.c.variant,
-    attempts.c.variant,
-    revisions.c.content,
-    material_versions.c.content,
-)
+# Where an imported model is named: by sheets, by what is frozen in activities and runs, and by worksheets of teachers.
+_MODELS_NAMED = (drafts.c.model_key, attempts.c.model_key, snapshots.c.model_key, version_models.c.model_key)
 
 
 def delete_expired(engine: sa.Engine, at: datetime) -> int:
@@ -74,6 +65,7 @@ def delete_expired(engine: sa.Engine, at: datetime) -> int:
     )
     named_in = (revision_snapshots, regrade_snapshots)
     unnamed = (~sa.exists().where(names.c.hash == snapshots.c.hash) for names in named_in)
+    unused = (~sa.exists().where(named == models.c.key) for named in _MODELS_NAMED)
     last_use = sa.func.coalesce(models.c.used_at, models.c.created_at)
     steps = [
         *(partial(_delete_rows, condition.left.table, condition) for condition in expired),
@@ -81,7 +73,7 @@ def delete_expired(engine: sa.Engine, at: datetime) -> int:
         partial(_delete_rows, attempts, attempts.c.visitor_id.is_not(None), attempts.c.created_at < recent),
         partial(_delete_rows, visitors, visitors.c.created_at < recent, *(~each for each in is_active)),
         partial(_delete_rows, snapshots, snapshots.c.kept_at < at - SNAPSHOT_RETENTION, *unnamed),
-        partial(_delete_unnamed_models, last_use < at - MODEL_RETENTION),
+        partial(_delete_rows, models, last_use < at - MODEL_RETENTION, *unused),
     ]
     count, errors = 0, list[Exception]()
     for step in steps:
@@ -110,26 +102,3 @@ def _delete_rows(table: Any, *conditions: sa.ColumnElement[bool], connection: sa
         connection.commit()
         time.sleep(PAUSE_S)
     return count
-
-
-def _delete_unnamed_models(is_old: sa.ColumnElement[bool], connection: sa.Connection) -> int:
-    """Delete the imported models that are old and whose key occurs in none of _KEY_COLUMNS; return how many.
-
-    Each column is read once, so that it takes as long as there is text, however many models are old.
-    """
-    unnamed = set(connection.scalars(sa.select(models.c.key).where(is_old)))
-    for column in _KEY_COLUMNS if unnamed else ():
-        for text in _texts(connection, column):
-            unnamed.difference_update(_MODEL_KEY.findall(text))
-    connection.commit()
-    # The time is compared in the row itself, so that PostgreSQL looks again where somebody keeps it at this moment.
-    return sum(
-        _delete_rows(models, models.c.key.in_(keys), is_old, connection=connection)
-        for keys in batches(sorted(unnamed), ROWS_AT_A_TIME)
-    )
-
-
-def _texts(connection: sa.Connection, column: sa.Column[Any]) -> Iterator[str]:
-    """The texts of a column, a few rows in memory at a time."""
-    query = sa.select(sa.cast(column, sa.Text)).where(column.is_not(None)).execution_options(yield_per=100)
-    yield from connection.scalars(query)

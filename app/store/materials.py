@@ -15,7 +15,7 @@ from app.names import clean_line, name_key
 from .courses import Course
 from .people import Teacher
 from .queries import QueryBase, from_row, hash_secret, insert_row
-from .tables import courses, material_versions, materials, staff, teachers
+from .tables import courses, imported_model, material_versions, materials, staff, teachers, version_models
 
 MaterialKind = Literal["worksheet", "ticket"]
 
@@ -194,8 +194,11 @@ class Materials(QueryBase):
         self, connection: sa.Connection, material_id: int, number: int, teacher: Teacher, content: Mapping[str, Any]
     ) -> None:
         """Store a version as saved now by a teacher."""
-        row = {"material_id": material_id, "number": number, "content": dict(content), "teacher_id": teacher.id}
-        connection.execute(sa.insert(material_versions).values(**row, at=self.now()))
+        row = {"material_id": material_id, "number": number}
+        rest = {"content": dict(content), "teacher_id": teacher.id, "at": self.now()}
+        connection.execute(sa.insert(material_versions).values(row | rest))
+        if imported := [row | {"model_key": key} for key in models_named(content) if imported_model(key)]:
+            connection.execute(sa.insert(version_models), imported)
 
     def _found(self, material_id: int) -> Material:
         """The material with an id that exists, removed or not."""
@@ -244,6 +247,13 @@ def _newest_versions() -> sa.Select[Any]:
         .join(material_versions, sa.and_(*newest))
         .join(teachers, teachers.c.id == material_versions.c.teacher_id, isouter=True)
     )
+
+
+def models_named(content: Mapping[str, Any]) -> list[str]:
+    """The distinct keys in "model" and "models" of a worksheet's settings; anything that is no text is ignored."""
+    names = content.get("models")
+    keys = (content.get("model"), *(names if isinstance(names, list) else ()))
+    return [*dict.fromkeys(key for key in keys if isinstance(key, str))]
 
 
 def _listed(content: Mapping[str, Any]) -> dict[str, str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import secrets
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -34,10 +33,9 @@ from .regrades import Regrades
 from .roster import Roster
 from .sample_data import SampleData
 from .student_merge import StudentMerge
-from .tables import MAX_PROBLEM, models, runs, visitors
+from .tables import MAX_PROBLEM, imported_model, models, runs, visitors
 
 MODEL_USE_NOTED_AFTER = timedelta(days=1)
-_MODEL_KEY = re.compile(r"cfg-[0-9a-f]{20}")
 
 
 @dataclass(frozen=True)
@@ -200,7 +198,7 @@ class Store(QueryBase):
 
         A key that is not "cfg-" and 20 hexadecimal digits is not looked up.
         """
-        if not _MODEL_KEY.fullmatch(key):
+        if not imported_model(key):
             return None
         query = sa.select(*columns(models, StoredModel), models.c.used_at).where(models.c.key == key)
         row = self._fetch_one(query)

@@ -215,7 +215,7 @@ def _combined_draft(ours: Any, theirs: Any) -> dict[str, Any]:
     for tab, number in newer.tab_versions.items():
         versions[tab] = max(number, versions.pop(tab, 0))  # after the tabs of the older one, which saved earlier
     version = max(older.version, newer.version) + 1
-    same = {name: getattr(newer, name) for name in ("variant", "saved_at")}
+    same = {name: getattr(newer, name) for name in ("variant", "model_key", "saved_at")}
     return {**same, "answers": answers, "tab_versions": versions, "version": version}
 
 

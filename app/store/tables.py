@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+import re
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -52,6 +54,28 @@ NameKey = Text().with_variant(Text(collation="C"), "postgresql")
 
 def _name_key(context: Any) -> str:
     return name_key(context.get_current_parameters()["name"])
+
+
+def imported_model(key: object) -> str | None:
+    """The key, if it is that of an imported model, such as "cfg-" and 20 hexadecimal digits; else None."""
+    return key if isinstance(key, str) and _IMPORTED_KEY.fullmatch(key) else None
+
+
+_IMPORTED_KEY = re.compile(r"cfg-[0-9a-f]{20}")
+
+
+def _model_of_variant(context: Any) -> str | None:
+    return imported_model(context.get_current_parameters()["variant"].get("model"))
+
+
+def _model_of_snapshot(context: Any) -> str | None:
+    values = context.get_current_parameters()
+    return imported_model(json.loads(values["content"]).get("key")) if values["kind"] == "model" else None
+
+
+def _model_key(default: Callable[[Any], str | None]) -> Column[Any]:
+    """The imported model that a row needs, null for none. No foreign key: nothing that is typed is refused for it."""
+    return Column("model_key", String(32), default=default)
 
 
 def _one_of(column: str, *values: str) -> CheckConstraint:
@@ -277,6 +301,7 @@ snapshots = Table(  # what revisions and runs refer to, each text once: wordings
     _one_of("kind", "wording", "model"),
     Column("content", Text, nullable=False),
     Column("kept_at", UtcDateTime, nullable=False),  # when something that names it was stored last
+    _model_key(_model_of_snapshot),
 )
 
 revisions = Table(
@@ -317,6 +342,8 @@ def _index(table: Table, *names: str, unique: bool = False) -> None:
     Index(None, *(table.c[n] for n in names), unique=unique, sqlite_where=has_first, postgresql_where=has_first)
 
 
+_index(snapshots, "model_key")
+
 attendance = Table(
     "attendance",
     metadata,
@@ -334,6 +361,7 @@ drafts = Table(
     Column("answers", JSON, nullable=False),  # texts as typed, by blank
     Column("version", BigInteger, nullable=False),  # counts the saves that were merged into it
     Column("variant", JSON, nullable=False),  # model, tokens, decoder_tokens
+    _model_key(_model_of_variant),
     Column("saved_at", UtcDateTime, nullable=False),
     Column("tab_versions", JSON, nullable=False),  # by tab of a browser: the highest number of an edit taken from it
     CheckConstraint(_ONE_OWNER, name="owner"),
@@ -342,6 +370,7 @@ drafts = Table(
 _index(drafts, "student_id", "activity_id", "sheet_key", unique=True)
 _index(drafts, "activity_id")
 _index(drafts, "visitor_id", "sheet_key", unique=True)
+_index(drafts, "model_key")
 
 attempts = Table(
     "attempts",
@@ -352,6 +381,7 @@ attempts = Table(
     Column("sheet_number", Integer),  # which worksheet of that revision, from 1; null in practice
     Column("client_id", String(80), nullable=False),  # made by the browser: a repeated request is stored once
     Column("variant", JSON, nullable=False),
+    _model_key(_model_of_variant),
     Column("answers", JSON, nullable=False),
     Column("marks", JSON, nullable=False),  # kind of mark by blank
     Column("misconceptions", JSON, nullable=False),  # keys, the diagnosis first
@@ -380,6 +410,7 @@ _index(attempts, "student_id", "client_id", unique=True)
 # By which the last attempt on a sheet is found, of one student or of a whole course, and of a visitor.
 _index(attempts, "activity_id", "student_id", "sheet_key", "id")
 _index(attempts, "visitor_id", "sheet_key", "id")
+_index(attempts, "model_key")
 
 ticket_answers = Table(
     "ticket_answers",
@@ -503,4 +534,15 @@ material_versions = Table(
     Column("content", JSON, nullable=False),  # the settings of a worksheet file or an exit ticket file
     Column("teacher_id", ForeignKey("teachers.id", ondelete="SET NULL"), index=True),  # who saved it
     Column("at", UtcDateTime, nullable=False),
+)
+
+version_models = Table(  # which imported models a version of a worksheet names
+    "version_models",
+    metadata,
+    Column("material_id", Integer, primary_key=True),
+    Column("number", Integer, primary_key=True),
+    Column("model_key", String(32), primary_key=True, index=True),
+    ForeignKeyConstraint(
+        ["material_id", "number"], ["material_versions.material_id", "material_versions.number"], ondelete="CASCADE"
+    ),
 )

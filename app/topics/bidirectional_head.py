@@ -18,8 +18,7 @@ TOPIC = Topic(
             "bidirectional-head",
             "bidirectional-head",
             after=("single-head",),
-            # Only sheets on an image or on sound ask for the context, so the first step is one of theirs.
-            steps=(("queries", "context"), ("input", "weights", "output")),
+            steps=(("input", "queries", "keys"), ("input", "weights", "output")),
         ),
     ),
 )

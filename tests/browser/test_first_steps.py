@@ -92,7 +92,8 @@ def test_without_script_on_a_phone(browser: Browser, shared_app: Server) -> None
     )
     page = context.new_page()
     page.goto("/sheet?worksheet=first-steps&practice=1")
-    for numbers in STEPS:
+    for at, numbers in enumerate(STEPS, start=1):
+        expect(page.get_by_text(f"Step {at} of 12")).to_be_visible()
         for box, number in zip(page.locator("tbody.asked input").all(), numbers, strict=True):
             box.fill(number)
         page.get_by_role("button", name="Check").click()

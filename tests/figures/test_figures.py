@@ -31,7 +31,7 @@ from app.figures.figure import (
 from app.figures.geometry import Point, Rect
 from app.figures.scale import MAX_SIDE_PX, MIN_SIDE_PX, ScaleName
 from app.figures.sheet_figures import draw_figures
-from app.figures.stripes import LEAST_PX
+from app.figures.stripes import THINNEST_PX
 from app.shapes.table import Blank
 from app.sheets.library import Library
 from app.sheets.variant import Variant
@@ -122,7 +122,7 @@ def test_figures_are_finite_and_hold_their_boxes(values: dict[Blank, int], scale
         assert 0 < figure.frame.width < math.inf
         assert 0 < figure.frame.height < math.inf
         for box in figure.boxes:
-            least = LEAST_PX if figure.key == "stripes" else MIN_SIDE_PX
+            least = THINNEST_PX if figure.key == "stripes" else MIN_SIDE_PX
             assert min(box.rect.width, box.rect.height) >= least * 0.999
             assert figure.frame.holds(box.rect)
         for edge in figure.edges:
@@ -396,3 +396,19 @@ def test_the_mirror_image_of_the_mirror_image_is_the_drawing_itself() -> None:
     assert all(one != other for one, other in zip(vars(sketch).values(), vars(sketch.mirrored).values(), strict=True))
     assert sketch.moved(3.0, 4.0).moved(-3.0, -4.0) == sketch
     assert sketch + Sketch() == sketch == Sketch() + sketch
+
+
+def test_the_drawing_of_first_steps_grows_with_them() -> None:
+    """One figure until all is filled in: the products up to the step that is asked, with what they are made of."""
+    variant = LIBRARY.variant("first-steps")
+    key, drawn = variant.problem.answers, list[tuple[str, ...]]()
+    for at in range(len(variant.rows)):
+        typed = {blank: key[blank] for row in variant.rows[:at] for blank in row.blanks}
+        [figure] = draw_figures(variant, typed)
+        drawn.append(figure.tensors)
+    assert drawn[0] == ("token", "W_Q", "token_query")
+    assert "turned_key" in drawn[2]
+    growing = [len(step) for step in drawn[4:10]]
+    assert growing == sorted(growing)
+    assert growing[0] < growing[-1]
+    assert len(draw_figures(variant, key)) == 4

@@ -148,12 +148,15 @@ def test_symbols_are_an_option_of_every_level() -> None:
     assert [(level.dealt, level.has_both_kinds) for level in without] == [(level.dealt, False) for level in numbers]
 
 
-def test_a_level_of_images_and_sound_begins_with_counting_their_tokens() -> None:
-    """What is new about it: the number of tokens is worked out."""
+def test_a_level_asks_how_many_tokens_an_image_or_a_recording_makes() -> None:
+    """What is new about it: on those sheets each step has a box with a number that no sentence states."""
     level = next(each for each in practice_levels(LIBRARY) if each.key == "bidirectional-head")
-    first = [LIBRARY.seeded(key, 1) for key in level.steps[0].worksheets]
-    assert {variant.architecture.input for variant in first} == {"image", "sound"}
-    assert all("queries.rows" in variant.problem.blanks_by_name for variant in first)
+    for step in level.steps:
+        sheets = [LIBRARY.seeded(key, 1) for key in step.worksheets]
+        assert {variant.architecture.input for variant in sheets} == {"text", "image", "sound"}
+        asked = [variant for variant in sheets if variant.architecture.fixed_tokens]
+        assert all(variant.tokens in variant.problem.answers.values() for variant in asked)
+        assert not any(str(variant.tokens) in variant.text.description for variant in asked)
 
 
 def test_a_library_without_a_level_asks_for_what_that_one_comes_after() -> None:

@@ -12,18 +12,18 @@ import pytest
 
 from app.sheets.steps import StepSentences, step_of
 from app.sheets.variant import Row, Variant
-from app.sheets.worksheet import Model
+from app.sheets.worksheet import Model, TokensAre
 from app.topics.registry import TOPICS
 from tests.helpers.every_family import TOKENS, possible
 from tests.helpers.shipped import LIBRARY
 
 SHEET = LIBRARY.worksheets["first-steps"]
 SHAPE = re.compile(r"([\d,]+)\u00a0×\u00a0([\d,]+)")
-ORIENTATIONS = ("rows", "columns")
+ORIENTATIONS: tuple[TokensAre, ...] = ("rows", "columns")
 
 
 @cache
-def sheets(tokens_are: str) -> tuple[Variant, ...]:
+def sheets(tokens_are: TokensAre) -> tuple[Variant, ...]:
     """First steps of every family's models that they are true of."""
     worksheet = replace(SHEET, tokens_are=tokens_are)
     return tuple(
@@ -56,7 +56,7 @@ def test_only_topics_in_steps_have_steps_and_these_for_all_that_is_asked() -> No
 
 
 @pytest.mark.parametrize("tokens_are", ORIENTATIONS)
-def test_a_question_does_not_state_the_shape_that_it_asks_for(tokens_are: str) -> None:
+def test_a_question_does_not_state_the_shape_that_it_asks_for(tokens_are: TokensAre) -> None:
     """But for sums of values, which have the shape of the values."""
     for variant in sheets(tokens_are):
         for row, step in steps(variant):
@@ -67,10 +67,10 @@ def test_a_question_does_not_state_the_shape_that_it_asks_for(tokens_are: str) -
 
 
 @pytest.mark.parametrize("tokens_are", ORIENTATIONS)
-def test_every_product_of_a_question_has_the_shapes_that_are_stated(tokens_are: str) -> None:
+def test_every_product_of_a_question_has_the_shapes_that_are_stated(tokens_are: TokensAre) -> None:
     """In numpy: the letters of the formula, with the shapes stated so far, multiply to the shape of the key."""
     for variant in sheets(tokens_are):
-        known, multiplied = dict[str, tuple[int, int]](), list[str]()
+        known, multiplied = dict[str, tuple[int, ...]](), list[str]()
         for row, step in steps(variant):
             for sentence in (step.question, step.reason):
                 for letter, rows, columns in re.findall(rf"(\w+)(?: \(|: | = [^:?]*: ){SHAPE.pattern}", sentence):
@@ -91,7 +91,7 @@ def test_every_product_of_a_question_has_the_shapes_that_are_stated(tokens_are: 
 
 
 @pytest.mark.parametrize("tokens_are", ORIENTATIONS)
-def test_every_number_of_a_sentence_is_one_of_the_model(tokens_are: str) -> None:
+def test_every_number_of_a_sentence_is_one_of_the_model(tokens_are: TokensAre) -> None:
     """Its sizes, three tokens and what is counted of them, and the pairs of all tokens; no word is left to fill in."""
     for variant in sheets(tokens_are):
         sizes = {variant.sizes[symbol] for symbol in ("N", "d", "d_h", "d_v")}

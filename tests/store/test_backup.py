@@ -75,6 +75,8 @@ def allowed(chance: random.Random, table: sa.Table, row: dict[str, Any], there: 
     fit = {found[1]: chance.choice(re.findall(r"'(.*?)'", found[2])) for found in words if found}
     if table.name == "materials":  # a course's or a teacher's, never both
         fit["course_id"] = None if row["teacher_id"] else there["courses"][0][0]
+    if table.name == "version_models":
+        fit |= zip(("material_id", "number"), chance.choice(there["material_versions"])[:2], strict=True)
     if table.name == "grade_changes":
         fit["points"] = chance.random() if fit["kind"] == "points" else None
     if table.name in ("drafts", "attempts"):  # a visitor's, or a student's in an activity

@@ -226,3 +226,46 @@ def check_migrated_work(store: Store) -> None:
     with store.engine.connect() as connection:
         assert connection.scalar(sa.text("SELECT count(*) FROM old_marks")) == 0
     store.close()
+
+
+def test_imported_models_that_were_named_in_json_have_columns(bare_database_url: str, tmp_path: Path) -> None:
+    """Of drafts, attempts and frozen models, and a row for each that a version of a worksheet names; others none."""
+    imported, other = f"cfg-{'0a' * 10}", f"cfg-{'0b' * 10}"
+    engine, at = open_engine(bare_database_url), datetime(2026, 3, 1, 9, tzinfo=UTC)
+    with migration_transaction(engine) as connection:
+        upgrade(connection, "0002_work")
+        tables = sa.MetaData()
+        tables.reflect(connection)
+        attempt = {"visitor_id": 1, "answers": {}, "client_id": "", "marks": {}, "misconceptions": [], "score": 0,
+                   "out_of": 1, "handed_in": False, "created_at": at, "marked_by": "s", "auto_submitted": False,
+                   "late": False}  # fmt: skip
+        version = {"material_id": 1, "teacher_id": None, "at": at}
+        rows: dict[str, list[dict[str, Any]]] = {
+            "visitors": [{"id": 1, "token_hash": "h", "created_at": at}],
+            "drafts": [{"visitor_id": 1, "sheet_key": key, "answers": {}, "version": 1, "saved_at": at,
+                        "tab_versions": {}, "variant": {"model": key, "tokens": 7}} for key in ("gpt2", imported)],
+            "attempts": [{**attempt, "sheet_key": key, "variant": {"model": key}} for key in ("gpt2", other)],
+            "snapshots": [{"hash": key, "kind": "model", "content": json.dumps({"key": key}), "kept_at": at}
+                          for key in ("gpt2", imported)]
+                         + [{"hash": "w", "kind": "wording", "content": f'{{"a": "{other}"}}', "kept_at": at}],
+            "teachers": [{"id": 1, "email": "a@b", "name": "", "created_at": at}],
+            "materials": [{"id": 1, "kind": "worksheet", "teacher_id": 1, "title": "", "topic": "", "model": "",
+                           "version": 2, "created_at": at}],
+            "material_versions": [{**version, "number": 1, "content": {"model": imported, "title": f"not {other}"}},
+                                  {**version, "number": 2, "content": {"model": "gpt2", "models": [imported, other]}}],
+        }  # fmt: skip
+        for name, values in rows.items():
+            for row in values:
+                connection.execute(sa.insert(tables.tables[name]).values(row))
+        upgrade(connection)
+        found = {name: connection.execute(sa.text(f"SELECT {columns} FROM {name} ORDER BY 1, 2")).all()  # noqa: S608
+                 for name, columns in {"drafts": "sheet_key, model_key", "attempts": "sheet_key, model_key",
+                                       "snapshots": "hash, model_key",
+                                       "version_models": "number, model_key"}.items()}  # fmt: skip
+    engine.dispose()
+    assert {name: set(map(tuple, held)) for name, held in found.items()} == {
+        "drafts": {("gpt2", None), (imported, imported)},
+        "attempts": {("gpt2", None), (other, other)},
+        "snapshots": {("gpt2", None), (imported, imported), ("w", None)},
+        "version_models": {(1, imported), (2, imported), (2, other)},
+    }

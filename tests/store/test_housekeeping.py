@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -9,26 +10,52 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from app.store import PracticeSheetKey, Store, VariantSizes, housekeeping
+from app.activities.work import NewAttempt
+from app.store import Content, Graded, Plan, PracticeSheetKey, Snapshot, Store, VariantSizes, housekeeping
 from app.store.housekeeping import MODEL_RETENTION, PRACTICE_RETENTION, delete_expired
 from app.store.limits import STATEMENT_LIMIT_S
 from app.store.queries import utc_now
-from app.store.tables import drafts, models, runs, sessions
+from app.store.tables import attempts, drafts, materials, models, runs, sessions, snapshots
 from tests.helpers.stored_class import save
 
 
 def test_models_go_when_nothing_uses_them(store: Store) -> None:
-    """Not while they are opened, and not while a visitor's sheet has their key."""
-    forgotten, opened, on_a_sheet, new = (store.keep_model("M", {"n": number}, "pasted").key for number in range(4))
-    visitor = store.add_visitor()
-    save(store, PracticeSheetKey(visitor.id, f"llama-7b/{on_a_sheet}/100"), {}, sizes=VariantSizes(on_a_sheet, 100))
+    """Not while they are opened, nor while a sheet, an attempt, an activity or a version of a worksheet names them."""
+    names = ("forgotten", "opened", "new", "on a sheet", "attempted", "frozen", "in a worksheet", "in an old version")
+    keys = {name: store.keep_model("M", {"n": name}, "pasted").key for name in names}
+    visitor, teacher = store.add_visitor(), store.people.add_teacher("ada@example.org", "Ada")
+    assert teacher
+    for name in ("on a sheet", "attempted"):
+        save(store, PracticeSheetKey(visitor.id, f"llama-7b/{keys[name]}/100"), {}, sizes=VariantSizes(keys[name], 100))
+    sheet = PracticeSheetKey(visitor.id, f"llama-7b/{keys['attempted']}/100")
+    attempt = NewAttempt({}, VariantSizes(keys["attempted"], 100), Graded({}, (), 0, 1))
+    store.classwork.record(sheet, attempt, None)
+    frozen = Snapshot("model", json.dumps({"key": keys["frozen"], "config": {}}))
+    course = store.courses.add("C", "UTC", teacher)
+    content = Content((), None, frozen.hash, {keys["frozen"]: frozen.hash}, (frozen,))
+    activity = store.activities.add(course, Plan("A", None), content)
+    material = store.materials.add("worksheet", teacher, teacher, {"model": keys["in an old version"]})
+    settings = {"model": "gpt2", "models": ["gpt2", keys["in a worksheet"]]}
+    store.materials.save(material, 1, settings, teacher)
     old = utc_now() - MODEL_RETENTION - timedelta(days=1)
     with store.engine.begin() as connection:
-        connection.execute(sa.update(models).where(models.c.key != new).values(created_at=old, used_at=old))
-    assert store.find_model(opened)
-    assert delete_expired(store.engine, store.now()) == 1
-    assert store.find_model(forgotten) is None
-    assert all(store.find_model(key) for key in (opened, on_a_sheet, new))
+        connection.execute(sa.delete(drafts).where(drafts.c.sheet_key == sheet.sheet_key))
+        connection.execute(sa.update(models).where(models.c.key != keys["new"]).values(created_at=old, used_at=old))
+        connection.execute(sa.update(snapshots).values(kept_at=old))
+    assert store.find_model(keys["opened"])
+
+    def left() -> set[str]:
+        delete_expired(store.engine, store.now())
+        with store.engine.connect() as connection:
+            there = set(connection.scalars(sa.select(models.c.key)))
+        return {name for name, key in keys.items() if key in there}
+
+    assert left() == set(names) - {"forgotten"}
+    store.activities.delete(activity)
+    with store.engine.begin() as connection:
+        for table in (drafts, attempts, materials):
+            connection.execute(sa.delete(table))
+    assert left() == {"opened", "new"}
 
 
 def test_everything_expired_goes_in_parts(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,13 +29,15 @@ def show_example(
     decoded: str = "",
     kind: str = "worked",
     seed: str = "1",
+    practice: bool = False,
 ) -> Response:
     """A sheet like the one of this worksheet, model and length; see `make_example_page`.
 
-    Raises WorksheetError, TokensError or TopicError for a sheet that does not exist.
+    `practice` leads back to a round of practice. Raises WorksheetError, TokensError or TopicError for a sheet that does
+    not exist.
     """
-    asked = _asked(request, services, worksheet, model, tokens, decoded, kind, seed)
-    return render("shared/example.html", make_example_page(asked))
+    requested = _asked(request, services, worksheet, model, tokens, decoded, kind, seed, practice)
+    return render("shared/example.html", make_example_page(requested))
 
 
 @router.post("/sheet/example")
@@ -49,10 +51,11 @@ def check_example(
     decoded: str = "",
     kind: str = "worked",
     seed: str = "1",
+    practice: bool = False,
 ) -> Response:
     """The same with the marks of what was typed."""
-    asked = _asked(request, services, worksheet, model, tokens, decoded, kind, seed)
-    return render("shared/example.html", make_example_page(asked, form))
+    requested = _asked(request, services, worksheet, model, tokens, decoded, kind, seed, practice)
+    return render("shared/example.html", make_example_page(requested, form))
 
 
 @router.get("/sheet/another")
@@ -82,7 +85,9 @@ def _asked(
     decoded: str,
     kind: str,
     seed: str,
+    practice: bool,
 ) -> ExampleRequest:
+    more = {"practice": 1} if practice else {}
     library = library_with_model(library_for(request, services, worksheet), services.store, model)
     variant = find_variant(library, worksheet, model, tokens, decoded)
     return ExampleRequest(
@@ -90,6 +95,6 @@ def _asked(
         services.library.models,
         kind,
         seed,
-        sheet_link(variant),
-        lambda kind, seed: sheet_link(variant, "show_example", kind=kind, seed=seed),
+        sheet_link(variant, "show_sheet", **more),
+        lambda kind, seed: sheet_link(variant, "show_example", kind=kind, seed=seed, **more),
     )

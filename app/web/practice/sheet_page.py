@@ -374,7 +374,7 @@ def _sheet_page(
         slide_query={"practice": 1} if requested.practising else {},
         link=sheet_link(variant),
         print_link=sheet_link(variant, "show_handout"),
-        example=sheet_link(variant, "show_example"),
+        example=sheet_link(variant, "show_example", **({"practice": 1} if requested.practising else {})),
         another=sheet_link(variant, "show_another")
         if (all_right or answers_shown) and not requested.practising
         else "",

@@ -57,7 +57,7 @@ class ExampleRequest:
     address: Callable[[ExampleKind, int], str]
 
 
-def make_example_page(asked: ExampleRequest, form: FormReader | None = None) -> ExamplePage:
+def make_example_page(requested: ExampleRequest, form: FormReader | None = None) -> ExamplePage:
     """An example for a sheet, with the marks of what a form has sent; 404 if none of the models gives one.
 
     Worked and faded ones are in numbers, also for a sheet in symbols, whose answers would be the same on any. Rows that
@@ -65,10 +65,10 @@ def make_example_page(asked: ExampleRequest, form: FormReader | None = None) -> 
     shown, since it could have the same. A faded one gives the first half of what may be told. An unknown kind is
     "worked".
     """
-    variant = asked.variant
-    known: ExampleKind = next((each for each in get_args(ExampleKind) if each == asked.kind), "worked")
-    number = clamped_number(asked.seed, MAX_EXAMPLE_SEED)
-    other = sibling(variant, asked.models, number, variant.worksheet.answers if known == "another" else "numbers")
+    variant = requested.variant
+    known: ExampleKind = next((each for each in get_args(ExampleKind) if each == requested.kind), "worked")
+    number = clamped_number(requested.seed, MAX_EXAMPLE_SEED)
+    other = sibling(variant, requested.models, number, variant.worksheet.answers if known == "another" else "numbers")
     if other is None:
         raise HTTPException(404)
     told = rows_to_tell(variant, other)
@@ -77,6 +77,8 @@ def make_example_page(asked: ExampleRequest, form: FormReader | None = None) -> 
     typed = box_texts(other, read_answers(form, other)) if form else {}
     report = grade(other, {**typed, **right}) if form else None
     notes = sheet_notes(other, {**typed, **right}, report, mismatch=True)
+    if report:  # only what was asked is marked
+        report = replace(report, marks={blank: m for blank, m in report.marks.items() if blank.tensor not in given})
     rows = row_views(other, {**typed, **right}, report, notes=notes, explains=True)
     works_out = len(told) == len(other.rows)
 
@@ -90,8 +92,8 @@ def make_example_page(asked: ExampleRequest, form: FormReader | None = None) -> 
         rows=rows,
         report=report,
         asks=len(given) < len(rows),
-        back=asked.back,
-        action=asked.address(known, number),
-        faded=asked.address("faded", number),
-        next=asked.address(known, number % MAX_EXAMPLE_SEED + 1),
+        back=requested.back,
+        action=requested.address(known, number),
+        faded=requested.address("faded", number),
+        next=requested.address(known, number % MAX_EXAMPLE_SEED + 1),
     )

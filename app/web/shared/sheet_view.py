@@ -104,7 +104,8 @@ class RowView:
 
     `notes` are shown below it, and so is the `reason` of a row that is right or has its answer there. `span` is how
     many columns the box of a count among matrices takes; else None. `question` asks for a row of a sheet in steps that
-    is not right yet. A row that is `given` is filled in already.
+    is not right yet; `steps` is how many that sheet has, and the last step that is done `is_latest`. A row that is
+    `given` is filled in already.
     """
 
     row: Row
@@ -116,6 +117,8 @@ class RowView:
     reason: Note | None = None
     question: Note | None = None
     given: bool = False
+    steps: int = 0
+    is_latest: bool = False
 
 
 @dataclass(frozen=True)
@@ -168,9 +171,10 @@ def row_views(
     answered = {row.key for row in truth.rows} if truth else ()
     is_done = report is not None and report.complete
     typed = [at for at, row in enumerate(variant.rows) if any(answers.get(variant.box(each)) for each in row.blanks)]
-    shown = max(steps_done(variant, answers, report), *typed, 0) + 1 if one_at_a_time and in_steps(variant) else None
+    done, steps = steps_done(variant, answers, report), len(variant.rows) if in_steps(variant) else 0
+    shown = max(done, *typed, 0) + 1 if one_at_a_time and steps else None
     views = []
-    for row in variant.rows[:shown]:
+    for at, row in enumerate(variant.rows[:shown], start=1):
         boxes = tuple(
             replace(_box_view(variant, row, blank, answers, report), hinted=blank in pointed_at) for blank in row.blanks
         )
@@ -184,7 +188,10 @@ def row_views(
         step = None if is_right else step_of(variant, row.key)
         question = Note("question", step.question, row.key, variant.typeset_letters) if step else None
         cells = _cells(variant, row, boxes, answer)
-        views.append(RowView(row, boxes, cells, answer, below, _span(variant, row), reason, question))
+        span, is_latest = _span(variant, row), bool(steps) and at == done
+        views.append(
+            RowView(row, boxes, cells, answer, below, span, reason, question, steps=steps, is_latest=is_latest)
+        )
     return tuple(views)
 
 

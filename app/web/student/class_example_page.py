@@ -46,10 +46,10 @@ def _asked(services: Services, access: StudentAccess, number: int, kind: str, se
     if access.phase == "waiting" or not may_see_example(variant, rules):
         raise HTTPException(404)
     # Another sheet of the activity may ask the same of another model.
-    asked = {key for item in access.activity.content.items for key in models_of(item)}
+    requested = {key for item in access.activity.content.items for key in models_of(item)}
     return ExampleRequest(
         variant,
-        {key: model for key, model in services.library.models.items() if key not in asked},
+        {key: model for key, model in services.library.models.items() if key not in requested},
         kind,
         seed,
         access.links.sheet(number),

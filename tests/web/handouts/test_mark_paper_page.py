@@ -24,7 +24,7 @@ def test_lines_typed_from_paper_are_marked(client: TestClient, library: Library)
     typed = "\r\n".join([f"Ada: {' '.join(right(library))}", " ".join(wide), "<Bo>: 100 - 4096/32"])
     page = client.post("/marking", data={"code": code, "typed": typed}).text
     assert "14 of 14" in page
-    assert "11 of 14" in page
+    assert "13 of 14" in page
     assert library.wording.misconception_name("head-as-wide-as-model") in page
     assert "&lt;Bo&gt;" in page
     assert page.count('data-mark="empty"') == 12

@@ -40,6 +40,7 @@ def test_a_faded_sheet_gives_the_first_rows_and_marks_the_rest(client: TestClien
     tokens = first["queries.rows"]
     typed = {"scores.rows": tokens, "scores.columns": tokens, "weights.rows": "1", "queries.rows": "5"}
     response = client.post(f"{EXAMPLE}faded", data=typed)
+    assert "2 of 6 boxes are correct" in Page(response.text).text("p", class_="result")
     marks = Page(response.text).marks()
     assert (marks["scores.rows"], marks["scores.columns"], marks["weights.rows"]) == ("right", "right", "wrong")
     assert given(Page(response.text)) == first
@@ -59,6 +60,16 @@ def test_the_next_example_has_other_numbers(client: TestClient) -> None:
     [link] = [each["href"] for each, text in page.find("a") if text.strip() == "Another one"]
     assert "seed=2" in link
     assert client.get(link).status_code == 200
+
+
+def test_from_a_round_of_practice_an_example_leads_back_to_it(client: TestClient) -> None:
+    """Whichever example is looked at in between."""
+    page = Page(client.get("/practice").text)
+    for label in ("Show me one like this", "Another one", "Fill in the last rows yourself", "Back to your sheet"):
+        [link] = [each["href"] for each, text in page.find("a") if text.strip() == label]
+        assert "practice=1" in link
+        page = Page(client.get(link).text)
+    assert page.find("button", id="another")
 
 
 def test_another_like_a_finished_sheet_is_a_sheet_of_practice_with_other_numbers(client: TestClient) -> None:

@@ -1,0 +1,110 @@
+"""One head as a stripe of its layer, at true scale."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from app.figures.figure import Box, Figure
+from app.figures.geometry import Rect
+from app.figures.sheet_figures import draw_figures
+from app.shapes.table import Blank
+from app.sheets.variant import Variant
+from tests.helpers.own_sheets import own_sheet
+from tests.helpers.shipped import LIBRARY
+
+LLAMA = LIBRARY.variant("llama-7b")
+
+
+def stripes(variant: Variant, answers: Mapping[Blank, int]) -> Figure | None:
+    return next((each for each in draw_figures(variant, answers) if each.key == "stripes"), None)
+
+
+def right_stripes(variant: Variant, **columns: int) -> dict[str, Box]:
+    """The first box of each matrix as drawn for the key, with other columns of some rows."""
+    wrong = {Blank(key, "columns"): number for key, number in columns.items()}
+    figure = stripes(variant, {**variant.problem.answers, **wrong})
+    assert figure
+    return {box.tensor: box for box in reversed(figure.boxes)}
+
+
+def width_of(part: Rect | None) -> float:
+    assert part
+    return part.width
+
+
+def test_a_head_is_one_of_32_stripes_and_looks_it() -> None:
+    """4096 : 128 is 32 : 1 and 4096 : 100 as it is; all stripes are as wide as the input."""
+    boxes = right_stripes(LLAMA)
+    width, height = boxes["input"].rect[2:]
+    assert width / height == pytest.approx(4096 / 100)
+    for key in ("W_Q", "W_K", "W_V", "queries", "keys", "values"):
+        assert width / width_of(boxes[key].part) == pytest.approx(32)
+        assert boxes[key].rect.width == pytest.approx(width)
+    assert len(boxes["W_Q"].rules) == 31
+    assert boxes["W_Q"].rect.height == pytest.approx(width)
+
+
+@pytest.mark.parametrize(
+    ("worksheet", "model", "heads"),
+    [("qwen2.5-0.5b", None, (14, 2)), ("llama-7b", "qwen3-0.6b", (16, 8)), ("llama-7b", "mistral-7b", (32, 8))],
+)
+def test_grouped_heads_share_the_stripes_of_keys_and_values(
+    worksheet: str, model: str | None, heads: tuple[int, int]
+) -> None:
+    """As many stripes of queries as query heads, and of keys as the model has; also on a sheet that simplifies that.
+
+    Qwen3's heads are together twice as wide as its input, and are drawn so.
+    """
+    variant = LIBRARY.variant(worksheet, model)
+    boxes = right_stripes(variant)
+    for key, count in zip(("W_Q", "W_K"), heads, strict=True):
+        assert boxes[key].rect.width / width_of(boxes[key].part) == pytest.approx(count)
+    sizes = variant.sizes
+    ratio = boxes["W_Q"].rect.width / boxes["input"].rect.width
+    assert ratio == pytest.approx(heads[0] * sizes["d_h"] / sizes["d"])
+
+
+def test_as_wide_as_the_model_is_all_stripes_at_once() -> None:
+    """4096 columns of queries are those of all 32 heads; 8192 would make a layer twice as wide as 32 inputs."""
+    everything = right_stripes(LLAMA, queries=4096)
+    assert everything["W_Q"].part == everything["W_Q"].rect
+    assert everything["W_K"].part != everything["W_K"].rect
+    wider = right_stripes(LLAMA, queries=8192)
+    assert wider["W_Q"].rect.width / wider["input"].rect.width == pytest.approx(64)
+
+
+def test_where_heads_together_are_not_as_wide_as_the_model_its_width_is_one_stripe() -> None:
+    """Qwen3 0.6B: 1024 columns are 8 of its 16 heads, not all; so they are drawn as those of one head."""
+    boxes = right_stripes(LIBRARY.variant("llama-7b", "qwen3-0.6b"), queries=1024)
+    assert boxes["W_Q"].part != boxes["W_Q"].rect
+
+
+def test_the_factor_of_the_enlarged_head_is_written_and_true() -> None:
+    figure = stripes(LLAMA, LLAMA.problem.answers)
+    assert figure
+    (factor,) = {edge.label for edge in figure.edges if edge.label.startswith("×")}
+    stripe, head = (box for box in figure.boxes if box.tensor == "queries")
+    assert head.rect.width / width_of(stripe.part) == pytest.approx(int(factor[2:]))
+    assert head.rect.width / head.rect.height == pytest.approx(1.28)
+
+
+def test_there_are_none_before_a_width_is_typed_or_where_heads_are_hidden() -> None:
+    """Neither with the input or a head alone, nor on a sheet that does not say how many heads there are."""
+    right = LLAMA.problem.answers
+    source, head = Blank("input", "columns"), Blank("queries", "columns")
+    assert stripes(LLAMA, {source: right[source]}) is None
+    assert stripes(LLAMA, {head: right[head]}) is None
+    assert stripes(LLAMA, {source: right[source], head: right[head]})
+    hidden = own_sheet(LIBRARY, "llama-7b", hidden_facts=["heads", "head-dimension"])
+    assert hidden.text.unstated & {"H", "G"}
+    assert stripes(hidden, hidden.problem.answers) is None
+
+
+def test_a_drawing_that_may_not_compare_draws_each_width_as_one_stripe() -> None:
+    """All stripes at once would say that the width is that of all heads."""
+    quiet = replace(LLAMA, worksheet=replace(LLAMA.worksheet, show_mismatches=False))
+    boxes = right_stripes(quiet, queries=4096)
+    assert boxes["W_Q"].part != boxes["W_Q"].rect
