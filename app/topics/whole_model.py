@@ -118,7 +118,7 @@ TOPIC = Topic(
             "whole-model",
             "whole-model",
             after=("single-head",),
-            steps=(("embedded", "attended", "hidden", "fed_forward", "logits"),),
+            steps=(("embedded", "residual", "hidden", "fed_forward", "logits"),),
         ),
     ),
 )

@@ -140,7 +140,7 @@ def test_who_always_holds_a_misconception_meets_it_again_and_climbs_no_further(m
     """
     for start in range(11, 31):
         student = with_misconception(misconception)
-        climb = practise(on_level("single-head", start), student, 2 * len(LEVELS) + 8)
+        climb = practise(on_level("single-head", start), student, 4 * len(LEVELS) + 8)
         steps = list[tuple[NextSheet, SheetResult, PracticeRecord]]()
         while not (steps and misconception in steps[-1][1].held) and (step := next(climb, None)):
             steps.append(step)
