@@ -175,7 +175,7 @@ class Roster(QueryBase):
 
     def count(self, course: Course) -> tuple[int, int]:
         """How many students a course has, and how many of them have joined."""
-        counts: sa.Select[Any] = sa.select(sa.func.count(), sa.func.count(students.c.joined_at))
+        counts: Any = sa.select(sa.func.count(), sa.func.count(students.c.joined_at))
         everybody, joined = self._fetch_one(counts.where(students.c.course_id == course.id))
         return everybody, joined
 

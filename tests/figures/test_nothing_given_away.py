@@ -80,6 +80,7 @@ def test_no_box_can_be_read_off_the_empty_drawing(worksheet: str) -> None:
 def test_no_box_of_any_model_can_be_read_off_in_any_notation(worksheet: str, model: str) -> None:
     """The same of every worksheet with every model in every notation, with tokens as rows and as columns."""
     variant = LIBRARY.variant(worksheet, model)
-    for notation, tokens_are in product(NOTATIONS, ("rows", "columns")):
-        sheet = replace(variant.worksheet, notation=notation, tokens_are=tokens_are)
-        check(replace(variant, worksheet=sheet))
+    for notation in NOTATIONS:
+        as_rows = replace(variant.worksheet, notation=notation, tokens_are="rows")
+        check(replace(variant, worksheet=as_rows))
+        check(replace(variant, worksheet=replace(as_rows, tokens_are="columns")))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -94,10 +95,14 @@ def test_no_handout_leads_students_to_what_is_closed(exam_app: FastAPI) -> None:
 
 
 def reached_from(browser: Browser, *addresses: str) -> dict[str, int]:
-    """The status of every address that these pages lead to by links, pictures and fragments, and so on from there."""
+    """The status of every address that these pages lead to by links, pictures and fragments, and so on from there.
+
+    Of the examples of a sheet, which lead from one to the next, the first is enough.
+    """
     found, left = dict[str, int](), list(addresses)
     while left:
         address = left.pop().partition("#")[0].replace("http://testserver", "")
+        address = re.sub(r"\bseed=\d+", "seed=1", address)
         if address in found or not address.startswith("/"):
             continue
         answer = browser.get(address)
