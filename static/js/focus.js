@@ -98,7 +98,14 @@
     if (svg.getClientRects().length) document.documentElement.style.setProperty("--drawn", `${Math.round(height)}px`);
     for (const part of svg.querySelectorAll("[data-product]")) {
       const near = productsOf(part).some((each) => String(frames[each]) === String(frames[key]));
-      part.classList.toggle("away", small && !near);
+      // An arc from a matrix outside the frame would only be cut off at its edge.
+      const { x, y } = part.getBBox();
+      const isCut = part.classList.contains("arc") && (x < target[0] || y < target[1]);
+      part.classList.toggle("away", small && (!near || isCut));
+    }
+    for (const lane of svg.querySelectorAll(".lane")) {
+      const { x, width } = lane.getBBox();
+      lane.classList.toggle("away", small && x + width < target[0]);
     }
     if (small) clear(svg);
     const from = (svg.dataset.seen ?? target.join(" ")).split(" ").map(Number);
