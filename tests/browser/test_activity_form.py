@@ -143,7 +143,8 @@ def test_from_a_copied_worksheet_to_a_handout_and_an_open_activity(browser: Brow
         target.click()
 
     page.goto("/worksheets")
-    click(page.locator(".topic-of-sheets > summary").first)
+    copy = "a[aria-label='Make a copy of One head of LLaMA 7B']"
+    click(page.locator(f".topic-of-sheets:has({copy}) > summary"))
     click(page.get_by_role("link", name="Make a copy of One head of LLaMA 7B", exact=True))
     click(page.get_by_role("button", name="Make a copy"))
     click(page.get_by_role("button", name="Save").first)

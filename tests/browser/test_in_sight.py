@@ -12,7 +12,7 @@ from app.sheets.library import Library
 from app.store import Store
 from app.web.shared.cookies import TEACHER_COOKIE, VISITOR_COOKIE
 from simulation.server import Server
-from tests.helpers.browser import unreachable, wait_until
+from tests.helpers.browser import practise_one_head, unreachable, wait_until
 from tests.helpers.running_activity import RunningActivity
 from tests.helpers.shipped import LIBRARY
 from tests.helpers.slow import one_in
@@ -235,23 +235,23 @@ def test_a_score_is_that_of_the_last_check_once_a_box_is_changed(page: Page) -> 
     page.goto("/sheet?tokens=83")
     fill_in(page, wide_heads("llama-7b", 83))
     page.locator("#check").click()
-    keys = page.locator(box("keys.columns"))
-    expect(keys).to_have_attribute("aria-invalid", "true")
+    queries = page.locator(box("queries.columns"))  # the first box of the mistake, which costs it
+    expect(queries).to_have_attribute("aria-invalid", "true")
     diagnosis = page.locator(".says .diagnosis").inner_text()
-    expect(keys).to_have_accessible_description(f"Keys, columns: look again. {diagnosis}")
+    expect(queries).to_have_accessible_description(f"Queries, columns: look again. {diagnosis}")
     score, stale = page.locator(".fresh-score"), page.locator(".stale-score")
     expect(score).to_be_visible()
     expect(stale).to_be_hidden()
-    keys.fill("128")
+    queries.fill("128")
     for _ in range(2):
-        expect(keys).not_to_have_attribute("aria-invalid", "true")
-        expect(stale).to_contain_text("11 of 14")
+        expect(queries).not_to_have_attribute("aria-invalid", "true")
+        expect(stale).to_contain_text("13 of 14")
         expect(stale).to_be_visible()
         expect(score).to_be_hidden()
         expect(page.locator("output.saved")).to_have_text("Saved")
         page.reload()
     page.locator("#check").click()
-    expect(score).to_contain_text("12 of 14")
+    expect(score).to_contain_text("13 of 14")
     expect(stale).to_be_hidden()
 
 
@@ -279,7 +279,7 @@ def test_a_level_that_is_passed_is_said_in_the_bar(browser: Browser, shared_app:
         base_url=shared_app.url, viewport={"width": 360, "height": 640}, reduced_motion="reduce"
     )
     page = context.new_page()
-    page.goto("/practice")
+    practise_one_head(page)
     for reached in (False, True):
         variant = LIBRARY.variant_from_code(page.locator(".share a").first.inner_text())
         fill_in(page, {variant.box(blank): str(variant.answer(blank)) for blank in variant.blanks})

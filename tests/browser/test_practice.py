@@ -9,7 +9,7 @@ from app.sheets.library import Library
 from app.sheets.variant import Variant
 from simulation.misconception_students import misconception_sheets, right_sheet
 from simulation.server import Server
-from tests.helpers.browser import assert_accessible_in_all_looks
+from tests.helpers.browser import assert_accessible_in_all_looks, practise_one_head
 
 
 def sheet_on(page: Page, library: Library) -> Variant:
@@ -48,7 +48,7 @@ def state(page: Page, group: str) -> str | None:
 
 def test_three_sheets_in_a_row_and_the_record_survives_a_reload(page: Page, library: Library) -> None:
     """Missed, made good, and a step further; the same sheet and group states after a reload and from the menu."""
-    page.get_by_role("link", name="Practice").click()
+    practise_one_head(page)
     first = go_on(page, library, "softmax-collapses")
     expect(page.locator(".why")).to_have_text("This sheet comes back to something you missed: Scores and weights.")
     assert state(page, "Scores and weights") == "again"
@@ -66,7 +66,7 @@ def test_three_sheets_in_a_row_and_the_record_survives_a_reload(page: Page, libr
 
 def test_practice_works_with_the_keyboard_alone(page: Page, library: Library) -> None:
     """Type, Tab, Enter checks; Enter goes on, and the skip link leads to the boxes of the next sheet."""
-    page.goto("/practice")
+    practise_one_head(page)
     variant = sheet_on(page, library)
     page.locator("input[data-blank]").first.focus()
     for text in answers(variant).values():
@@ -92,7 +92,7 @@ def test_practice_works_without_script(browser: Browser, shared_app: Server, lib
     """The forms alone lead from sheet to sheet, and what stands around the sheet stays after a check."""
     context = browser.new_context(base_url=shared_app.url, java_script_enabled=False)
     page = context.new_page()
-    page.goto("/practice")
+    practise_one_head(page)
     first = go_on(page, library)
     assert sheet_on(page, library) != first
     assert state(page, "What a head reads") == "growing"
@@ -102,7 +102,7 @@ def test_practice_works_without_script(browser: Browser, shared_app: Server, lib
     assert len(sheet_on(page, library).rows) >= 7
     page.get_by_text("Your progress is kept in a cookie").click()
     page.get_by_role("button", name="Reset progress").click()
-    assert sheet_on(page, library).worksheet.topic == "single-head"
+    assert sheet_on(page, library).worksheet.topic == "first-steps"
     assert state(page, "What a head reads") == "new"
     context.close()
 

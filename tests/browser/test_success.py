@@ -13,6 +13,7 @@ from app.sheets.variant import Variant
 from app.store import Policies, Store
 from app.web.shared.cookies import VISITOR_COOKIE
 from simulation.server import Server
+from tests.helpers.browser import practise_one_head
 from tests.helpers.running_activity import RunningActivity
 from tests.helpers.slow import one_in
 from tests.helpers.stored_class import enrol_student
@@ -77,7 +78,7 @@ def test_practice_answers_the_moment_it_is_right(page: Page, library: Library) -
     page.add_init_script(NOTE_PARTS)
     runs: list[str] = []
     page.on("request", lambda request: runs.append(request.url) if RUNS.search(request.url) else None)
-    page.goto("/practice")
+    practise_one_head(page)
     variant = library.variant_from_code(page.locator(".share a").first.inner_text())
     truth, width = right(variant), str(variant.problem.sizes["d"])
     check(page, truth | {f"{row}.columns": width for row in ("queries", "keys", "values")})
@@ -113,7 +114,7 @@ def test_practice_answers_the_moment_it_is_right(page: Page, library: Library) -
 
 def test_a_perfect_sheet_counts_at_once(page: Page, library: Library) -> None:
     """The panel moves with the check, and the page of the next sheet says the same."""
-    page.goto("/practice")
+    practise_one_head(page)
     check(page, right(library.variant_from_code(page.locator(".share a").first.inner_text())))
     expect(page.locator(".path")).to_contain_text("1 of 2")
     assert page.locator(".misconception-groups li[data-state=growing]").count() > 2

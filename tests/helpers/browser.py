@@ -95,3 +95,9 @@ def wait_until(page: Page, condition: str) -> None:
             return
         page.wait_for_timeout(50)
     pytest.fail(f"not true within ten seconds: {condition}")
+
+
+def practise_one_head(page: Page) -> None:
+    """Begin practice at the level after the first steps."""
+    page.goto("/practice/map")
+    page.get_by_role("button", name="Practise: One head", exact=True).click()
