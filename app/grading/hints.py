@@ -246,9 +246,14 @@ class HintWriter:
         return not tells and not has_answer and count.formula not in _SAYS_NOTHING
 
     def _made(self, blank: Blank, operation: Operation) -> str:
-        """How an operation makes the matrix of a box, in this sheet's letters, and what that does to lengths."""
+        """How an operation makes the matrix of a box, in this sheet's letters, and what that does to lengths.
+
+        On a sheet in letters without how often heads are repeated: its sizes are answers to other boxes.
+        """
         in_batches = operation.relation == "product" and self.variant.table.has_more_sides
         formula = f"{self.variant.letters[blank.tensor]} = {write_formula(self.variant, blank.tensor)}"
+        if self.variant.worksheet.answers == "letters":
+            formula = re.sub(r"\w+ // \w+", "…", formula)
         return self._relation("batched-product" if in_batches else operation.relation, blank, equation=formula)
 
     def _sizes(self, blank: Blank) -> str:

@@ -157,9 +157,10 @@ def test_answers_are_graded_as_the_api_grades_them(capsys: pytest.CaptureFixture
     answers = {"queries.rows": "100", "queries.columns": "4 096", "keys.rows": "__import__('os')"}
     path.write_text(json.dumps(answers), encoding="utf-8")
     result = printed_json(capsys, "grade", "llama-7b", str(path))
-    assert set(result) == {"score", "out_of", "marks", "first_mismatch", "diagnosis"}
+    assert set(result) == {"score", "out_of", "marks", "mistakes", "first_mismatch", "diagnosis"}
     assert (result["score"], result["out_of"], result["first_mismatch"]) == (1, 14, None)
     assert result["diagnosis"]["key"] == "head-as-wide-as-model"
+    assert [(mistake["costs"], mistake["others"]) for mistake in result["mistakes"]] == [("queries.columns", [])]
     assert result["marks"]["queries.rows"] == {"mark": "right", "read_as": 100, "message": "", "repeats": None}
     kinds = [result["marks"][box]["mark"] for box in ("queries.columns", "keys.rows", "output.rows")]
     assert kinds == ["wrong", "unreadable", "empty"]

@@ -17,6 +17,11 @@ from app.topics.registry import TOPICS
 from tests.helpers.answer_keys import LLAMA
 from tests.helpers.shipped import LIBRARY
 
+# Not ViT and Whisper, which read one number of tokens alone.
+OF_ANY_LENGTH = [
+    variant for variant in map(LIBRARY.variant, LIBRARY.worksheets) if variant.architecture.fixed_tokens is None
+]
+
 
 def first_mismatch(variant: Variant, answers: dict[str, int]) -> object:
     return grade(variant, {box: str(size) for box, size in answers.items()}).as_json(variant)["first_mismatch"]
@@ -166,7 +171,7 @@ def test_no_key_has_a_break(library: Library, key: str) -> None:
 @given(st.data())
 def test_the_break_is_computed_from_what_was_typed_alone(data: st.DataObject) -> None:
     """Another model or length under the same numbers gives the same break, between boxes that were typed."""
-    variant = LIBRARY.variant(data.draw(st.sampled_from(sorted(LIBRARY.worksheets))))
+    variant = data.draw(st.sampled_from(OF_ANY_LENGTH))
     boxes = {variant.box(blank): st.integers(1, 3) for blank in variant.blanks}
     answers = data.draw(st.fixed_dictionaries({}, optional=boxes))
     mismatch = first_mismatch(variant, answers)

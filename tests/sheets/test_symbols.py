@@ -180,7 +180,7 @@ def test_a_sheet_with_tokens_as_columns_is_diagnosed_and_followed_in_its_own_pla
     """Queries, keys and values as wide as the model: their rows are what the misconception explains where tokens are
     columns.
 
-    Scores of 40 tokens after queries and keys of 40 follow.
+    Scores of 40 tokens after queries of 40 follow on one side, and repeat the mistake on the other.
     """
     variant = library.variant("columns-qwen3-0.6b")
     right = {variant.box(blank): str(variant.answer(blank)) for blank in variant.blanks}
@@ -190,7 +190,9 @@ def test_a_sheet_with_tokens_as_columns_is_diagnosed_and_followed_in_its_own_pla
     assert set(map(variant.box, wide.diagnosis.explains)) == {"queries.rows", "keys.rows", "values.rows"}
     forty = grade(variant, {**right, **dict.fromkeys(("queries.columns", "scores.rows", "scores.columns"), "40")})
     kinds = {variant.box(blank): mark.kind for blank, mark in forty.marks.items() if mark.kind != "right"}
-    assert kinds == {"queries.columns": "wrong", "scores.columns": "follows", "scores.rows": "wrong"}
+    assert kinds == {"queries.columns": "wrong", "scores.columns": "follows", "scores.rows": "follows"}
+    repeats = {variant.box(blank): variant.box(mark.repeats) for blank, mark in forty.marks.items() if mark.repeats}
+    assert repeats == {"scores.rows": "queries.columns"}
     assert forty.first_mismatch is not None
     assert variant.box(forty.first_mismatch.left).endswith("columns")
 

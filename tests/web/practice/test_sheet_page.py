@@ -385,11 +385,12 @@ def test_a_hint_is_a_check_of_what_has_changed_alone(client: TestClient, tmp_pat
 
     client.post("/sheet/check", data=filled(**WIDE))
     client.post("/sheet/hint", data={**filled(**WIDE), "hint": "2"})
-    assert attempts() == [11]
-    page = Page(client.post("/sheet/hint", data={**filled(weights__columns="1"), "hint": "2"}).text)
+    assert attempts() == [13]  # a misconception costs one box
+    two_mistakes = filled(weights__columns="1", values__rows="31")
+    page = Page(client.post("/sheet/hint", data={**two_mistakes, "hint": "2"}).text)
     assert page.marks()["weights.columns"] == "wrong"
-    client.post("/sheet/hint", data={**filled(weights__columns="1"), "hint": "3"})
-    assert attempts() == [11, 13]
+    client.post("/sheet/hint", data={**two_mistakes, "hint": "3"})
+    assert attempts() == [13, 12]
 
 
 def test_there_is_no_hint_to_press_for_where_there_is_none(client: TestClient) -> None:
