@@ -8,7 +8,7 @@ from math import prod
 from app.algebra.expression import Expression
 from app.algebra.number_text import format_number
 from app.figures.figure import Box, EdgeKind, MismatchCaption
-from app.figures.mask import is_causal, shared_limits, some_layers_hide_more
+from app.figures.mask import hidden_rows, is_causal, shared_limits, some_layers_hide_more
 from app.figures.typed_shapes import PartMismatch, TypedShapes
 from app.shapes.consistency import DimensionMismatch, typed_source_of
 from app.shapes.table import Blank
@@ -124,15 +124,15 @@ def alt_text(shapes: TypedShapes, plan: FigurePlan, boxes: Sequence[Box]) -> str
 def captions(shapes: TypedShapes, plan: FigurePlan, boxes: Sequence[Box]) -> Iterator[str]:
     """Yield the sentences below a figure: what it shows, that a deck is repeated, what its mask hides, who shares keys.
 
-    What the mask hides is said once some weights are drawn as hidden. Who shares keys is only for the scores of one
-    head; with shared keys it is left out on a sheet in letters.
+    What the mask hides is said once the weights, or the mask, are typed as a square. Who shares keys is only for the
+    scores of one head; with shared keys it is left out on a sheet in letters.
     """
     variant, wording = shapes.variant, shapes.variant.wording
     yield variant.figure_wording(plan.key).caption
     if any(key.startswith("repeated") for key in plan.results):
         yield wording.say("captions", "deck-repeated")
-    if any(box.masked for box in boxes):
-        yield from (wording.say("captions", key) for key in mask_captions(shapes))
+    if rows := max((hidden_rows(shapes, box.tensor) for box in boxes), default=0):
+        yield from (wording.say("captions", key) for key in mask_captions(shapes, rows))
     if plan.layout == "head-scores":
         query_heads, key_heads = shapes.heads("queries"), shapes.heads("keys")
         if query_heads == key_heads:
@@ -142,15 +142,15 @@ def captions(shapes: TypedShapes, plan: FigurePlan, boxes: Sequence[Box]) -> Ite
             yield wording.say("captions", form, query_heads=query_heads // key_heads)
 
 
-def mask_captions(shapes: TypedShapes) -> Iterator[str]:
-    """Yield the keys of the sentences on which weights are hidden: "mask" for a causal mask, then by windows or chunks.
+def mask_captions(shapes: TypedShapes, rows: int) -> Iterator[str]:
+    """Yield the keys of the sentences on which of the weights of `rows` tokens are hidden.
 
-    The latter is "window", "window-both-ways" or "chunk" if they hide something in all layers, "some-layers" if only in
-    some.
+    "mask" for a causal mask, then by windows or chunks. The latter is "window", "window-both-ways" or "chunk" if they
+    hide something in all layers, "some-layers" if only in some.
     """
     if is_causal(shapes):
         yield "mask"
-    rows, (reach, chunk) = shapes.table["weights"].rows.size(shapes.variant.sizes), shared_limits(shapes)
+    reach, chunk = shared_limits(shapes)
     if min(reach or rows, chunk or rows) < rows:
         yield ("window" if is_causal(shapes) else "window-both-ways") if reach else "chunk"
     elif some_layers_hide_more(shapes, rows):

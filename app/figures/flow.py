@@ -400,9 +400,9 @@ class _Lane:
 
     @cached_property
     def _named(self) -> dict[str, Blank]:
-        """The first side that has each name, in the lane's order."""
-        order = [self.tokens, *(Blank(key, "columns") for key in self.keys)]
-        return {self.pen.label(blank)[2]: blank for blank in reversed(order)}
+        """The first side that has each name, in the lane's order: the lane's own are its rows, even if not asked."""
+        columns = (Blank(key, "columns") for key in reversed(self.keys))
+        return {self.pen.label(blank)[2]: blank for blank in columns} | {self._lane_name: self.tokens}
 
     # Arcs and brackets
 

@@ -19,10 +19,7 @@ def masked_areas(shapes: TypedShapes, box: Box) -> Iterator[Polygon]:
     in a bidirectional model those on both sides of it; in chunks of the text those of earlier chunks. Nothing for any
     other matrix, or one that isn't square.
     """
-    if box.tensor not in ("weights", "mask"):
-        return
-    rows, columns = (shapes.lengths.get(side) for side in shapes.table[box.tensor].sides[-2:])
-    if rows is None or rows != columns:
+    if not (rows := hidden_rows(shapes, box.tensor)):
         return
     left, top, right, bottom = box.rect.x, box.rect.y, box.rect.right, box.rect.bottom
     if is_causal(shapes):
@@ -37,6 +34,14 @@ def masked_areas(shapes: TypedShapes, box: Box) -> Iterator[Polygon]:
         x, y = left + start / rows * box.rect.width, top + start / rows * box.rect.height
         end = top + min(start + (chunk or 0), rows) / rows * box.rect.height
         yield ((left, y), (x, y), (x, end), (left, end))
+
+
+def hidden_rows(shapes: TypedShapes, tensor: str) -> int:
+    """The rows of weights or a mask that a mask can hide entries of; 0 if they aren't square, and for other tensors."""
+    if tensor not in ("weights", "mask"):
+        return 0
+    rows, columns = (shapes.lengths.get(side) for side in shapes.table[tensor].sides[-2:])
+    return rows if rows and rows == columns else 0
 
 
 def is_causal(shapes: TypedShapes) -> bool:

@@ -35,6 +35,7 @@ from app.sheets.authoring.markdown import (
 from app.sheets.exit_tickets import SCALE_POINTS, Ticket, picking_rule
 from app.sheets.steps import step_of
 from app.sheets.variant import Row, Variant
+from app.topics.registry import TOPICS
 from app.translation import gettext as _
 from app.translation import language
 
@@ -288,9 +289,10 @@ def _drawn_figures(variant: Variant, answers: Answers, options: HandoutOptions) 
     """The drawings of these answers; none if `options.figures` is "none".
 
     Left out are bars of counts, which would say nothing without numbers, the stripes of a layer, and, of decks of
-    cards, the products with a large parameter, each of which would take a whole page.
+    cards, the products with a large parameter, each of which would take a whole page. A sheet in steps that is not
+    filled in has none either: only that of its first step could be drawn.
     """
-    if options.figures == "none":
+    if options.figures == "none" or (TOPICS[variant.worksheet.topic].in_steps and not answers):
         return ()
     figures = (figure for figure in draw_figures(variant, answers) if figure.has_scale)
     return tuple(figure for figure in figures if figure.key not in ("stripes", "deck-projection", "deck-output"))

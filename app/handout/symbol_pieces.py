@@ -14,7 +14,7 @@ from app.sheets.variant import Variant
 # Plain text; {"base": "d", "below": "h"} for a letter with its subscript; {"code": "head_dim"} for a name from code.
 Piece = str | dict[str, str]
 _SYMBOL = re.compile(r"([A-Za-zθ][\w']*)")
-_WORD = re.compile(r"[A-Za-zθ][\w']*|[^A-Za-zθ]+")
+_WORD = re.compile(r"’?[A-Za-zθ][\w']*|[^A-Za-zθ]+")
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class SymbolSplitter:
         return [self.symbol(piece) if _SYMBOL.fullmatch(piece) else piece for piece in _SYMBOL.split(text) if piece]
 
     def sentence(self, text: str, symbols: frozenset[str]) -> list[Piece]:
-        """Split a sentence: only the words in `symbols` are symbols, also with a ᵀ."""
+        """Split a sentence: only the words in `symbols` are symbols, also with a ᵀ; the s of "head’s" is none."""
         return [self.symbol(piece) if piece.removesuffix("ᵀ") in symbols else piece for piece in _WORD.findall(text)]
 
     def symbol(self, text: str) -> Piece:

@@ -94,7 +94,15 @@ def products(figure: Figure) -> Iterator[tuple[Box, Box, Box]]:
             yield beside[0], above[0], result
 
 
-LEFT = {"scores": "queries", "weights": "scores", "context": "weights", "output": "context"}  # others: the input
+LEFT = {
+    "scores": "queries",
+    "weights": "scores",
+    "context": "weights",
+    "output": "context",
+    "all_queries": "all_inputs",
+    "all_keys": "all_inputs",
+    "all_scores": "all_queries",
+}  # others: the input
 
 
 def lane_products(figure: Figure) -> Iterator[tuple[Box, Box, Box]]:
@@ -175,7 +183,8 @@ def test_a_right_sheet_has_no_mismatch_and_every_asked_side_is_named(name: str) 
             continue
         if figure.flow:  # where a name stands once in each lane, and later sides have the same colour
             names = Counter(edge.name for edge in figure.edges if edge.name)
-            assert len(names) >= 3
+            asked = {edge.kind for edge in figure.edges if edge.blank and edge.blank.tensor in variant.worksheet.rows}
+            assert asked <= {edge.kind for edge in figure.edges if edge.name}
             assert max(names.values()) <= len(figure.flow.lanes)
             assert {edge.kind for edge in figure.edges if "token" in edge.name} == {"tokens"}
             continue

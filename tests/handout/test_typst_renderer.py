@@ -19,7 +19,8 @@ from app.handout.typst_renderer import TypstRenderer, missing_letters_note
 from app.settings import PROJECT
 from app.sheets.authoring.worksheet_settings import read_settings
 from app.sheets.exit_tickets import Ticket, load_tickets, ticket_of_settings
-from app.sheets.variant import Variant
+from app.sheets.steps import step_of
+from app.sheets.variant import Row, Variant
 from app.topics.registry import TOPICS
 from tests.helpers.own_sheets import with_own_worksheet
 from tests.helpers.own_ticket import OWN_TICKET
@@ -57,7 +58,7 @@ def squeezed(text: str) -> str:
 
 def given(variant: Variant) -> str:
     """What a sheet tells its students."""
-    rows = (f"{row.letter} {row.name} {row.note}" for row in variant.rows)
+    rows = (f"{row.letter} {asked(variant, row)} {row.note}" for row in variant.rows)
     texts = (
         variant.title,
         variant.text.description,
@@ -67,6 +68,12 @@ def given(variant: Variant) -> str:
         *rows,
     )
     return " ".join((*texts, variant.model.about, variant.model.card, variant.text.report))
+
+
+def asked(variant: Variant, row: Row) -> str:
+    """What asks for a row on paper: the question of a sheet in steps, else the row's name."""
+    step = step_of(variant, row.key)
+    return step.question if step else row.name
 
 
 def rest_of(page: Printed, edge: float) -> bool:
@@ -99,7 +106,7 @@ def test_every_worksheet_is_printed_whole(key: str, layout: SheetLayout) -> None
     pages = read_pdf(handout_pdf(options, address=ADDRESS))
     text = " ".join(page.text for page in pages)
     for row in variant.rows:
-        assert squeezed(row.name) in squeezed(text), row
+        assert squeezed(asked(variant, row)).replace("ᵀ", "T") in squeezed(text), row
     boxes = [box for page in pages for box in page.boxes]
     assert len(boxes) == len(variant.blanks)
     assert all(rest_of(page, 14) for page in pages)
@@ -275,12 +282,14 @@ def where_glyph(page: Printed, words: str) -> Glyph:
 def most_halves(variant: Variant) -> int:
     """How many half pages a sheet with its drawing may take.
 
-    Long are latent attention, tensors, symbols of a model; high is a drawing with more tokens than dimensions.
+    Long are latent attention, tensors, symbols of a model, and experts beside shared ones; high is a drawing with more
+    tokens than dimensions.
     """
     topic, in_letters = TOPICS[variant.worksheet.topic], variant.worksheet.answers == "letters"
     if topic.subject == "layer" and variant.architecture.has_latent_attention:
         return 4
-    if variant.has_dimensions or (in_letters and topic.subject in ("parameters", "model")):
+    has_shared_experts = variant.worksheet.topic == "experts" and "n_sh" in variant.sizes
+    if variant.has_dimensions or has_shared_experts or (in_letters and topic.subject in ("parameters", "model")):
         return 3
     is_high = variant.tokens > variant.sizes["d"]
     return (

@@ -204,7 +204,8 @@ def test_a_local_layer_is_said_to_hide_what_transformers_hides(library: Library,
     variant = sheet(library, build_architecture(config, "The model"), topic, tokens)
     assert hides != bool(re.search("attends to all", variant.text.description))
     assert hides != ("Assume that nothing is padded or masked." in variant.text.assumptions)
-    assert hides == any("distant tokens" in each for figure in draw_figures(variant, {}) for each in figure.captions)
+    figures = draw_figures(variant, {blank: variant.answer(blank) for blank in variant.blanks})
+    assert hides == any("distant tokens" in each for figure in figures for each in figure.captions)
 
 
 @pytest.mark.parametrize(

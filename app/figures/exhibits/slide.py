@@ -310,7 +310,8 @@ class _ProductFrames:
             "chunk": _("Tokens of other chunks are hidden too."),
             "some-layers": _("In some layers, distant tokens are hidden too."),
         }
-        return " ".join((sentence, *(further[key] for key in mask_captions(self.shapes) if key in further)))
+        rows = self.shapes.table["weights"].rows.size(self.shapes.variant.sizes)
+        return " ".join((sentence, *(further[key] for key in mask_captions(self.shapes, rows) if key in further)))
 
     def _masked(self, text: str, letter: str | None, how: str) -> FrameDrawing:
         layout = self.layout
