@@ -100,6 +100,7 @@ class ActivityFormPage:
     worksheets: Annotated[tuple[ChoiceGroup, ...], Doc("The worksheets that can be added: own ones, then by topic.")]
     imported: Annotated[tuple[str, ...], Doc("The keys of imported models that the menus offer.")]
     tickets: Annotated[tuple[ChoiceGroup, ...], Doc("The exit tickets to choose from: the library's, then own ones.")]
+    ticket_title: Annotated[str, Doc("The title of the chosen exit ticket, empty for none.")]
     new_ticket: Annotated[str, Doc("'offered' where the exit ticket has a newer version, 'taken' if it is used.")]
     unusable: Annotated[tuple[str, ...], Doc("Why own worksheets and tickets cannot be chosen, a sentence each.")]
     practice_is_open: Annotated[bool, Doc("Whether students can practise on this server.")]
@@ -396,6 +397,7 @@ def _activity_form_page(
         worksheets=_worksheet_groups(library, materials, access, texts, state),
         imported=state.imported,
         tickets=_ticket_groups(offer, materials, access, texts, state),
+        ticket_title=next((each.title for each in offer.tickets.values() if each.key == texts.fields["ticket"]), ""),
         new_ticket=("taken" if state.new_ticket else "offered") if newer else "",
         unusable=_unusable(services, access, materials),
         practice_is_open=services.settings.practice,
