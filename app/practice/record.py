@@ -7,7 +7,7 @@ known (any more) is left out.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated
 
@@ -100,8 +100,8 @@ def first_readable_answers(variant: Variant, attempts: Iterable[Mapping[str, str
 def sheet_result(variant: Variant, answers: Mapping[str, str]) -> SheetResult | None:
     """What these answers show: the sheet right, or the diagnosed misconceptions and the groups left in doubt.
 
-    A group is in doubt if the sheet tests a misconception of it that the answers do not avoid, and none of the group
-    was diagnosed. None if no answer could be read.
+    A group is in doubt if the sheet tests a misconception of it that the answers do not avoid, in all its ways taken
+    together, and none of the group was diagnosed. None if no answer could be read.
     """
     report = grade(variant, answers)
     if not report.has_readable_answer:
@@ -112,22 +112,22 @@ def sheet_result(variant: Variant, answers: Mapping[str, str]) -> SheetResult | 
     held = tuple(key for key in diagnosed if key in _MISCONCEPTION_KEYS)  # and no author's
     values = {blank: mark.read_as for blank, mark in report.marks.items()}
     right = {blank for blank, mark in report.marks.items() if mark.kind == "right"}
-    doubtful = {
-        group_of(expectation.misconception)
-        for expectation in expectations(variant.problem)
-        if expectation.misconception in _MISCONCEPTION_KEYS and not _is_avoided(expectation, values, right)
-    }
+    tested = dict[str, list[Expectation]]()
+    for expectation in expectations(variant.problem):
+        if expectation.misconception in _MISCONCEPTION_KEYS:
+            tested.setdefault(expectation.misconception, []).append(expectation)
+    doubtful = {group_of(key) for key, ways in tested.items() if not _is_avoided(ways, values, right)}
     explained = {group_of(misconception) for misconception in held}
     return SheetResult(
         variant.code, False, held, tuple(group for group in MISCONCEPTION_GROUPS if group in doubtful - explained)
     )
 
 
-def _is_avoided(expectation: Expectation, values: Mapping[Blank, int | None], right: Collection[Blank]) -> bool:
-    """Whether no box has the misconception's number, and at least half of the boxes that it would change are right."""
-    predicted = expectation.wrong_answers
-    as_predicted = any(values.get(blank) == number for blank, number in predicted.items())
-    return not as_predicted and 2 * sum(blank in right for blank in predicted) >= len(predicted)
+def _is_avoided(ways: Sequence[Expectation], values: Mapping[Blank, int | None], right: Collection[Blank]) -> bool:
+    """Whether no box has a number of a misconception's `ways`, and at least half of the boxes they change are right."""
+    as_predicted = any(values.get(blank) == number for way in ways for blank, number in way.wrong_answers.items())
+    changed = {blank for way in ways for blank in way.wrong_answers}
+    return not as_predicted and 2 * len(changed.intersection(right)) >= len(changed)
 
 
 def write_record(record: PracticeRecord) -> str:

@@ -58,16 +58,16 @@ def regraded(library: Library, store: Store) -> RegradedAttempt:
     return RegradedAttempt(library, store)
 
 
-def kinds(report: Report) -> dict[str, str]:
-    """The kind of mark of each blank of a report."""
-    return {str(blank): mark.kind for blank, mark in report.marks.items()}
+def kinds(sheet: Variant, report: Report) -> dict[str, str]:
+    """The kind of mark of each box of a sheet's report, by the names on the sheet: tokens may be its columns."""
+    return {sheet.box(blank): mark.kind for blank, mark in report.marks.items()}
 
 
 def test_before_a_regrade_it_is_the_frozen_definition(regraded: RegradedAttempt) -> None:
     """Its marks are those that were stored when the sheet was handed in."""
-    is_frozen, _, report = regraded.report(regraded.before)
+    is_frozen, sheet, report = regraded.report(regraded.before)
     assert is_frozen
-    assert kinds(report) == regraded.before.marks
+    assert kinds(sheet, report) == regraded.before.marks
 
 
 def test_after_a_regrade_it_is_the_corrected_definition(regraded: RegradedAttempt) -> None:
@@ -75,12 +75,12 @@ def test_after_a_regrade_it_is_the_corrected_definition(regraded: RegradedAttemp
     is_frozen, sheet, report = regraded.report(regraded.after)
     assert not is_frozen
     assert regraded.after.marked_by == frozen_form(sheet.worksheet).sheet_key != regraded.item.sheet_key
-    assert kinds(report) == regraded.after.marks == dict.fromkeys(KEY, "right")
+    assert kinds(sheet, report) == regraded.after.marks == dict.fromkeys(KEY, "right")
 
 
 def test_what_names_the_definition_is_the_key_and_not_the_marks(regraded: RegradedAttempt) -> None:
     """Marks that the corrected definition would give, stored as the frozen one's, are shown on the frozen sheet."""
-    is_frozen, _, report = regraded.report(replace(regraded.after, marked_by=regraded.item.sheet_key))
+    is_frozen, sheet, report = regraded.report(replace(regraded.after, marked_by=regraded.item.sheet_key))
     assert is_frozen
-    assert kinds(report) == regraded.after.marks
+    assert kinds(sheet, report) == regraded.after.marks
     assert report.diagnosis is None

@@ -37,7 +37,7 @@ class MarkedClassroom(Classroom):
         sheet = student_sheet(services.library, services.store, activity, student, number + 1)
         report = grade(sheet.variant, answers)
         misconceptions = (report.diagnosis.key,) if report.diagnosis else ()
-        marks = {str(blank): mark.kind for blank, mark in report.marks.items()}
+        marks = {sheet.variant.box(blank): mark.kind for blank, mark in report.marks.items()}
         graded = Graded(marks, misconceptions, report.score, report.out_of)
         return record(self.school.store, sheet.key, answers, graded, sizes=sheet.sizes)
 

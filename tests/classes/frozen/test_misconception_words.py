@@ -118,7 +118,10 @@ def test_a_student_reads_the_teachers_words_and_no_others(app: FastAPI) -> None:
 
 
 def test_one_that_is_described_later_is_found_by_a_regrade(app: FastAPI) -> None:
-    """In the editor, while the activity is open: its name is found in what the regrade marked by."""
+    """In the editor, while the activity is open: its name is found in what the regrade marked by.
+
+    Two boxes that were two mistakes are now one, which costs one box.
+    """
     classroom = MarkedClassroom(app, sheets=None)
     store, library = classroom.store, classroom.school.library
     settings = library.worksheet("llama-7b").settings
@@ -142,7 +145,7 @@ def test_one_that_is_described_later_is_found_by_a_regrade(app: FastAPI) -> None
     changes = classroom.page("/regrade?by=library").find("input", name="changes")[0][0]["value"]
     assert classroom.regrade({"changes": changes, "by": "library"}) == 303
     [after] = store.classwork.attempts_of_activity(activity.id)
-    assert (after.misconceptions, after.score) == ((OWN.key,), before.score)
+    assert (after.misconceptions, after.score) == ((OWN.key,), before.score + 1)
     assert NAME in {row[0] for row in table_rows(classroom.page("/results"))}
     [(_, line)] = classroom.page("/live").find("tr", id=f"misconception-{OWN.key}")
     assert line.startswith(NAME)
