@@ -1,9 +1,9 @@
 """Follow-through: answers that are wrong by the key and right given the student's own earlier answers.
 
 The first mistake costs its box, and what was worked out from it correctly earns a share of a mark (`follow_share`), all
-of one by default. Four ways of following are known: a length carried along an equation, a product of sides, a side that
-is split or merged, and a total of parts. A mistake made again in another box, such as keys with the wrong number of
-rows that the queries have, earns that share as well, but it follows from nothing: it repeats the other box.
+of it by default. Four ways of following are known: a length carried along an equation, a product of sides, a side
+that is split or merged, and a total of parts. A mistake made again in another box, such as keys with the wrong number
+of rows that the queries have, earns that share as well, but it follows from nothing: it repeats the other box.
 """
 
 from __future__ import annotations
