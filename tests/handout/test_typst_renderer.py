@@ -15,6 +15,7 @@ import pytest
 from app.handout.document import font_check_document, handout_documents
 from app.handout.options import HandoutError, HandoutOptions, Paper, PrintedFigures, SheetLayout
 from app.handout.sheet_plan import plan_sheets
+from app.handout.symbol_pieces import SymbolSplitter
 from app.handout.typst_renderer import TypstRenderer, missing_letters_note
 from app.settings import PROJECT
 from app.sheets.authoring.worksheet_settings import read_settings
@@ -116,6 +117,12 @@ def test_every_worksheet_is_printed_whole(key: str, layout: SheetLayout) -> None
     own |= numbers(" ".join(map(variant.axis, variant.blanks)))
     assert numbers(text) <= numbers(given(variant)) | own
     assert f"{ADDRESS}/v/{variant.code}" in [code for page in pages for code in page.codes]
+
+
+def test_the_s_of_a_possessive_is_no_symbol() -> None:
+    """Of “a head’s score s is Q’s”, only s and Q are."""
+    pieces = SymbolSplitter("classic").sentence("a head’s score s is Q’s", frozenset({"s", "Q"}))
+    assert [piece["base"] for piece in pieces if isinstance(piece, dict)] == ["s", "Q"]
 
 
 @pytest.mark.parametrize("paper", ["letter", "a4"])
