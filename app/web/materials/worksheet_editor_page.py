@@ -28,6 +28,7 @@ from app.names import clean_line
 from app.sheets.library import Library
 from app.sheets.worksheet import WORKSHEETS, Worksheet
 from app.store import Course, Material, Teacher
+from app.topics.single_head import SINGLE_HEAD
 from app.translation import gettext as _
 from app.web.materials.worksheet_editor_view import (
     Conflict,
@@ -61,7 +62,7 @@ from app.web.shared.urls import client_network, url_for
 router = APIRouter(include_in_schema=False)
 
 Entry = TypeVar("Entry", QuestionTexts, MisconceptionTexts)
-FIRST_TOPIC = "single-head"  # that of FIRST_WORKSHEET
+FIRST_TOPIC = SINGLE_HEAD.key
 MAX_TOLD = 200  # characters of a setting in the list of differences
 _LONG_TEXTS = ("boxes", "explanation", "model_answer")  # fields of entries that may have several lines
 

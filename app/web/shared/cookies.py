@@ -74,8 +74,8 @@ def asks_for_demonstration(request: Request) -> bool:
 
 
 @dataclass(frozen=True)
-class Asker:
-    """Who asks for a page, as far as its header has to know: from address and cookies alone, without a query.
+class PageRequest:
+    """The request for a page, as far as the page's header has to know: from address and cookies alone, without a query.
 
     The cookies may be outdated; what somebody may see is decided elsewhere (permissions.py).
     """
@@ -97,12 +97,12 @@ _scope: ContextVar[Scope | None] = ContextVar("scope", default=None)
 
 
 def note_request(scope: Scope) -> None:
-    """Note the request that is about to be answered, for `who_asks`."""
+    """Note the request that is about to be answered, for `current_page_request`."""
     _scope.set(scope)
 
 
-def who_asks() -> Asker:
-    """Who asked for the page that is being rendered; outside a request, a visitor of the start page.
+def current_page_request() -> PageRequest:
+    """The request for the page that is being rendered; outside a request, that of a visitor for the start page.
 
     Somebody is a teacher if the request has a teacher's cookie, valid or not, or that of the demonstration. Practice is
     open to teachers, and to everybody if the settings say so. A request arrives from elsewhere if Sec-Fetch-Site is
@@ -110,11 +110,11 @@ def who_asks() -> Asker:
     """
     scope = _scope.get()
     if scope is None:
-        return Asker()
+        return PageRequest()
     request = Request(scope)
     demonstration = is_in_demonstration(request)
     is_teacher = TEACHER_COOKIE in request.cookies or demonstration
     open_to_all = bool(request.app.state.services.settings.practice)
     is_arriving = request.headers.get("sec-fetch-site", "same-origin") != "same-origin"
     is_student = CLASS_COOKIE in request.cookies
-    return Asker(request.url.path, is_teacher, is_student, open_to_all or is_teacher, demonstration, is_arriving)
+    return PageRequest(request.url.path, is_teacher, is_student, open_to_all or is_teacher, demonstration, is_arriving)

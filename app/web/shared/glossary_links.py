@@ -20,7 +20,7 @@ from app.sheets.variant import Variant
 from app.sheets.wording import GlossaryEntry, Wording
 from app.translation import gettext as _
 from app.translation import language
-from app.web.shared.cookies import who_asks
+from app.web.shared.cookies import current_page_request
 from app.web.shared.urls import url_for
 
 
@@ -53,7 +53,7 @@ def linked_sheet(variant: Variant) -> LinkedSheet:
     text = variant.text
     sentences = (text.description, text.asides, text.task, *text.assumptions)
     rows = tuple(row.name for row in variant.rows)
-    if who_asks().may_practise:
+    if current_page_request().may_practise:
         linked = _linked_texts(variant.wording, language(), sentences, rows)
     else:
         linked = tuple(map(escape, (*sentences, *rows)))

@@ -23,7 +23,7 @@ from app.topics.layer_heads import SEVERAL_HEADS
 from app.topics.registry import TOPICS
 from app.topics.requirements import unmet
 from app.translation import gettext as _
-from app.web.shared.cookies import who_asks
+from app.web.shared.cookies import current_page_request
 from app.web.shared.urls import url_for
 
 MANY = 3  # boxes with one sentence
@@ -333,7 +333,7 @@ def exhibit_link(variant: Variant) -> ExhibitLink | None:
 
     None for any other sheet, and if practice is closed to this browser.
     """
-    if not who_asks().may_practise:
+    if not current_page_request().may_practise:
         return None
     query = {"model": variant.model.key, "tokens": variant.tokens, "step": 1}
     if variant.worksheet.topic == DECODE_TOPIC:
@@ -362,7 +362,7 @@ def slide_links(variant: Variant, rows: Iterable[RowView], **sheet: object) -> I
     """
     worksheet = variant.worksheet
     differs = worksheet.is_own and (worksheet.answers, worksheet.tokens_are) != ("numbers", "rows")
-    if differs or not who_asks().may_practise:
+    if differs or not current_page_request().may_practise:
         return
     query: dict[str, object] = {"worksheet": worksheet.key, "topic": worksheet.topic, "model": variant.model.key}
     query |= {"tokens": variant.tokens, "typed": 1, **sheet}

@@ -4,7 +4,8 @@
 vendor/ carry their version in their name instead, so that a stylesheet and a preload link can name a font alike.
 
 Pages load one stylesheet and one script, each served as one file made of the small ones in BUNDLES. The stylesheet fits
-into the first packets of a connection, since what teachers and handouts need comes in a second one.
+into the first packets of a connection, since what teachers, handouts and the pages about models need comes in a
+second one.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ STATIC = PROJECT / "static"
 IMMUTABLE = "public, max-age=31536000, immutable"  # a year, and not even asked for again on reload
 REVALIDATE = "no-cache"  # kept, but asked for again each time
 BUNDLES = {  # what is served as one file, in this order
-    "css/all.css": ("page", "sheet", "drawing", "landing", "models", "class"),
-    "css/teaching.css": ("handout", "live", "materials"),
+    "css/all.css": ("page", "sheet", "drawing", "landing", "class"),
+    "css/teaching.css": ("models", "handout", "live", "materials"),
     "js/all.js": (  # an ES module, as unsaved.js is
         *("fonts", "unsaved", "save", "focus", "scrolls", "keys", "next_box", "success", "copy", "address", "see"),
         "live",

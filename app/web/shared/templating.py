@@ -32,7 +32,7 @@ from app.sheets.formulas import FormulaPiece
 from app.sheets.worksheet import AUTHOR_MISCONCEPTION_PREFIX
 from app.translation import N_, gettext, language, ngettext
 from app.translation import gettext as _
-from app.web.shared.cookies import who_asks
+from app.web.shared.cookies import current_page_request
 from app.web.shared.glossary_links import linked_sheet
 from app.web.shared.sheet_view import exhibit_link, slide_links
 from app.web.shared.static_files import static_url
@@ -84,7 +84,10 @@ def template_environment() -> Environment:
     environment.install_gettext_callables(gettext, ngettext, newstyle=True)  # type: ignore[attr-defined]
     environment.globals.update(url_for=url_for, static_url=static_url, language=language)
     environment.globals.update(
-        linked_sheet=linked_sheet, who_asks=who_asks, slide_links=slide_links, exhibit_link=exhibit_link
+        linked_sheet=linked_sheet,
+        current_page_request=current_page_request,
+        slide_links=slide_links,
+        exhibit_link=exhibit_link,
     )
     environment.filters.update(
         number=format_number,
