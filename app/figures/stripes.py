@@ -37,14 +37,24 @@ _UNKNOWN_PX = 34.0  # of a length not typed yet
 THINNEST_PX, _LEAST_HEAD_PX = 1.0, 4.0  # of a matrix, and of an enlarged head, that would be too thin to be seen
 _NEXT_PX, _ABOVE_PX, _LANE_PX = 26.0, 8.0, 4.0  # between two matrices, between matrix and lane, of the lane around rows
 _DROP_PX = 22.0  # from the lane to the enlarged head
+_MOST_TIMES = 20
 _MIN_STRIPE_PX = 1.4  # of a stripe whose neighbours have lines
 
 
 def has_stripes(shapes: TypedShapes, plan: FigurePlan) -> bool:
-    """Whether there is something to draw: the input's width, a head's width, and a number of heads that is stated."""
-    typed = any(Blank(key, "columns") in shapes.lengths for key in plan.results)
+    """Whether there is something to draw: the input's width, a head's width, and a number of heads that is stated.
+
+    Nothing is drawn where a side of a head is over _MOST_TIMES as long as the sides of the input, which would be a dot.
+    """
+    lengths = shapes.lengths
+    widths = [lengths[blank] for key in plan.results if (blank := Blank(key, "columns")) in lengths]
+    rows = [lengths[blank] for key in plan.results if (blank := Blank(key, "rows")) in lengths]
+    width = lengths.get(Blank(plan.left, "columns"))
     is_hidden = {"H", "G"} & shapes.variant.text.unstated
-    return typed and Blank(plan.left, "columns") in shapes.lengths and not is_hidden
+    if not widths or width is None or is_hidden:
+        return False
+    longest = max(width, lengths.get(Blank(plan.left, "rows"), 0))
+    return max((*widths, *rows)) <= _MOST_TIMES * longest
 
 
 def thickens(pen: Pen, plan: FigurePlan) -> bool:

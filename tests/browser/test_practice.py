@@ -112,7 +112,7 @@ def test_axe_finds_nothing_and_nothing_is_too_wide(browser: Browser, shared_app:
     """On the first sheet, checked with a mistake, and on the one that comes back to it, its details open."""
     context = browser.new_context(base_url=shared_app.url)
     page = context.new_page()
-    page.goto("/practice")
+    practise_one_head(page)
     fill(page, answers(sheet_on(page, library), "elementwise-product"))
     page.get_by_role("button", name="Check").click()
     expect(page.get_by_role("button", name="Next sheet")).to_be_visible()

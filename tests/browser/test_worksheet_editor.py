@@ -52,7 +52,7 @@ def test_a_sheet_is_changed_by_keyboard_alone(editor: Page) -> None:
     tokens.focus()
     editor.keyboard.press("Control+A")
     editor.keyboard.type("128")
-    expect(shown).to_contain_text("The input is 128 tokens")
+    expect(shown).to_contain_text("128 tokens")
     expect(tokens).to_be_focused()
     expect(state).to_contain_text(re.compile("finds"))
 
@@ -102,7 +102,7 @@ def test_what_cannot_be_used_leaves_the_last_preview(editor: Page) -> None:
     tokens.press_sequentially("7", delay=20)
     expect(tokens).to_have_value("many7")
     tokens.fill("70")
-    expect(shown).to_contain_text("The input is 70 tokens")
+    expect(shown).to_contain_text("70 tokens")
     expect(tokens).not_to_have_attribute("aria-invalid", "true")
 
 
