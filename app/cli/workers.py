@@ -25,7 +25,11 @@ class Workers(Multiprocess):
         self._early_ends, self._seen = 0, dict[Any, float]()  # each process, and when it was first seen
 
     def keep_subprocess_alive(self) -> None:
-        """Replace the workers that have ended; log an error and stop after MAX_EARLY_ENDS in a row within EARLY_S."""
+        """Replace the workers that have ended: one pass, which uvicorn calls again and again.
+
+        After MAX_EARLY_ENDS workers in a row that ended within EARLY_S, log an error, set `keep_dying`, and ask the
+        parent process to stop.
+        """
         now, before = time.monotonic(), list(self.processes)
         for process in before:
             self._seen.setdefault(process, now)

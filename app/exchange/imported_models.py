@@ -110,9 +110,9 @@ def config_to_keep(config: object, depth: int = 0) -> object:
 
 
 def _is_small(value: object, depth: int) -> bool:
-    """Whether a field may be one that sizes are read from: a number, a short text or list, or an object of such.
+    """Whether a field may be one that sizes are read from: a number, a short text or list, or an object.
 
-    A list of objects is not, nor an object within MAX_KEPT_DEPTH others.
+    A list of objects is not, nor an object within MAX_KEPT_DEPTH others; what an object holds isn't looked at here.
     """
     if isinstance(value, dict):
         return depth < MAX_KEPT_DEPTH

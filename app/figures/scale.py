@@ -189,7 +189,7 @@ class MatrixSizes:
 
 
 def _stated_lengths(variant: Variant) -> dict[str, int]:
-    """The tokens and the model's width, unless the sheet hides them: what it hides shows in no drawing."""
+    """The tokens as "N" and the model's width as "d", each left out if the sheet hides it: then no drawing shows it."""
     return {
         symbol: length
         for symbol, length in (("N", variant.tokens), ("d", variant.architecture.d))

@@ -47,7 +47,7 @@ def check_version_count(library: Library, options: HandoutOptions) -> None:
     """Raise HandoutError if more variants are asked for without names than the worksheet has lengths to draw from.
 
     That is quick but only an upper bound: for some lengths no seed draws a sheet. Nothing is checked if everyone gets
-    the same sheet.
+    the same sheet or if the options fix the length.
     """
     if not options.variants or options.has_fixed_length:
         return

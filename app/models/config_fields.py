@@ -77,7 +77,10 @@ def quoted(value: object) -> str:
 
 
 def _short_repr(value: object) -> str:
-    """Like repr, but short: "an object { … }", "a list [ … ]", a text's first 30 characters, no very long number."""
+    """Like repr, but short: "an object { … }", "a list [ … ]", a text's first 30 characters.
+
+    It is called with whole numbers only if they are too long to be written out, and says that of each.
+    """
     if isinstance(value, dict | list):
         return _("an object {{ … }}").format() if isinstance(value, dict) else _("a list [ … ]")
     if isinstance(value, int):  # Python refuses to write out the longest whole numbers

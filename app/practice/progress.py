@@ -152,7 +152,10 @@ def level_name(wording: Wording, level: PracticeLevel) -> str:
 
 
 def _why_this_sheet(wording: Wording, coming: NextSheet) -> str:
-    """The sentence on why this sheet comes, with its misconception groups or level; empty within a level."""
+    """Why this sheet comes: a new level, something missed that comes back, a test, or a mix once all levels are passed.
+
+    Empty for the very first sheet, and for another one of the same level.
+    """
     sentences: dict[NextReason, str] = {
         "first": "",
         "more": "",

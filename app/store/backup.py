@@ -77,9 +77,10 @@ class Contents:
 def write_backup(engine: sa.Engine, path: Path) -> Contents:
     """Write the database as it is at this moment to a file that only its owner can read.
 
-    The file gets its name when it is complete; an older backup of that name stays until then. Raises OSError, and
-    BackupError: "empty" for a database without tables, "newer" for one that newer code has migrated, "older"
-    for one from before the first release.
+    The file is a ZIP archive with an entry for each table that is kept and `backup.json`, which has what is returned:
+    the revision, the time and the tables. It gets its name when it is complete; an older backup of that name stays
+    until then. Raises OSError, and BackupError: "empty" for a database without tables, "newer" for one that newer code
+    has migrated, "older" for one from before the first release.
     """
     with _snapshot_connection(engine) as connection, _atomic_file(path) as file:
         revision = revision_of(connection)

@@ -90,7 +90,8 @@ def delete_expired(engine: sa.Engine, at: datetime) -> int:
 def _delete_rows(table: Any, *conditions: sa.ColumnElement[bool], connection: sa.Connection) -> int:
     """Delete the rows that meet every condition, ROWS_AT_A_TIME in a transaction; return how many.
 
-    They are looked for once, and each must still meet the conditions when it is deleted.
+    They are looked for once, and each must still meet the conditions when it is deleted. What is open on the connection
+    is committed first; PAUSE_S pass after each transaction.
     """
     key = list(table.primary_key.columns)
     expired = connection.execute(sa.select(*key).where(*conditions)).all()

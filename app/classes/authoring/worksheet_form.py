@@ -502,9 +502,9 @@ def arrange(texts: EditorTexts, action: str) -> EditorTexts:
 
 
 def _changed(entries: tuple[T, ...], act: str, place: int, new: Callable[[], T], most: int) -> tuple[T, ...]:
-    """The entries of a list after "add", "remove", "up" or "down" at `place`; unchanged for anything else.
+    """The entries of a list after "remove", "up" or "down" at `place`, or "add"; unchanged for anything else.
 
-    Nothing is added beyond `most` entries.
+    "add" puts a new entry at the end, wherever `place` is, and nothing beyond `most` entries.
     """
     if act == "add":
         return (*entries, new()) if len(entries) < most else entries

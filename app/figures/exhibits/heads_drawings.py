@@ -130,7 +130,10 @@ class HeadsDrawings:
         return " ".join([*up, cards, *pairs])
 
     def pairs(self) -> FrameDrawing:
-        """Every group of query cards above its key card, with the pairs' score cards, and the decks' shapes."""
+        """The groups of query cards above their key cards, with the pairs' score cards, and the decks' shapes.
+
+        Only groups that have a column are drawn; dots stand for the others.
+        """
         parts, groups = list[Part](), self.groups
         for key_head in groups.columns:
             parts += groups.fan("queries", key_head, 6.0)

@@ -203,7 +203,11 @@ def _formula_rule(state: StateInline, silent: bool) -> bool:
 
 
 def _blocks(tokens: Iterator[Token], closing: str = "") -> Iterator[MarkdownBlock]:
-    """Yield the paragraphs and lists up to the token of type `closing`, or to the end; other tokens are skipped."""
+    """Yield the paragraphs and lists up to the token of type `closing`, or to the end.
+
+    Every inline token is a paragraph, that of a heading or quotation, too; an ordered list keeps its first number.
+    Other tokens are skipped.
+    """
     for token in tokens:
         if token.type == closing:
             return

@@ -160,7 +160,11 @@ def _may_edit(taught: TaughtCourse) -> bool:
 
 
 def _own_line(library: Library, group: str, material: Material, can_edit: bool, problem: str) -> MaterialLine:
-    """The line of a stored material; without topic and model for a ticket, and for a worksheet that cannot be used."""
+    """The line of a stored material; without topic and model for a ticket, and for a worksheet that cannot be used.
+
+    A worksheet can be used if `library`, which has the teachers' own ones, has it. The size of a ticket is its number
+    of questions.
+    """
     about: dict[str, Any] = {"material": material, "can_edit": can_edit, "problem": problem}
     if sheet := library.worksheets.get(material.key):
         return _sheet_line(library, group, sheet, **about)

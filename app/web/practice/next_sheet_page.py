@@ -54,7 +54,7 @@ def choose_practice_level(
     in.
 
     From then on sheets are answered in symbols if `answers` is "letters", in numbers if it is "numbers". A level that
-    is unknown, or not open yet, is ignored.
+    is unknown or not open yet is ignored, and so are `test` and `answers` with it; the result is added all the same.
     """
     record = record_with_present_sheet(place.library, store, visitor, place.record)
     if level in (each.key for each in Practice(place.library, record).open_levels):

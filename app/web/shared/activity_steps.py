@@ -79,7 +79,8 @@ def next_step(access: StudentAccess, steps: Sequence[Step], ticket_in: bool, cur
     """The first sheet after the current one that is not handed in, then the first before it, then the exit ticket.
 
     The exit ticket is left out if the activity has none or `ticket_in` is True. If nothing is left, the page with all
-    of the student's work. `current` is a number as for `activity_steps`; that sheet itself is never the next step.
+    of the student's work. `current` is a number as for `activity_steps`; that sheet itself is never the next step,
+    but the exit ticket is, until it is in, on its own page, too.
     """
     others = (*steps[current:], *steps[: max(current - 1, 0)])
     if left := next((step for step in others if step.state != "handed-in"), None):

@@ -121,6 +121,8 @@ def enter_join_code(request: Request, services: ServicesDep, form: FormDep) -> R
 def show_name_form(request: Request, services: ServicesDep, visitor: VisitorInClass, code: str) -> Response:
     """A field for the name, for everybody who has the code, and the unclaimed names if the activity lists them.
 
+    Somebody who is in the class already gets it, too.
+
     An unknown code leads to the form for the code (404) and counts as a failure of the network.
     """
     joinable = _find_by_code(request, services.store, services.limits, code)

@@ -409,7 +409,10 @@ def _activity_form_page(
 def _worksheet_groups(
     library: Library, materials: OwnMaterials, access: CourseAccess, texts: ActivityTexts, state: FormState
 ) -> tuple[ChoiceGroup, ...]:
-    """The worksheets not chosen yet: the course's, the teacher's, the library's by topic; no empty groups."""
+    """The worksheets not chosen yet: the course's, the teacher's, the library's by topic; no empty groups.
+
+    The keys in `texts` are those chosen. What the search in `state` doesn't find stays, marked as not found.
+    """
     topics = {topic: library.wording.topics[topic].name for topic in library.topics}
     headings = {"course": _("This course’s worksheets"), "mine": _("My worksheets"), **topics}
     groups: dict[str, list[FormChoice]] = {group: [] for group in headings}

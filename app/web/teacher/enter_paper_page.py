@@ -120,7 +120,8 @@ def enter_paper_answers(services: ServicesDep, access: EditableActivity, form: F
 def _paper_import(services: Services, access: permissions.ActivityAccess, form: FormReader) -> PaperImport:
     """The import that a form asks for: its worksheet, its code, and the students picked for lines that were unclear.
 
-    `sheet` counts from 1; the nearest number that exists is used.
+    `sheet` counts from 1; the nearest number that exists is used. The repeated fields "label" and "who" are paired in
+    order, and a label may come several times; the ids picked are not checked here.
     """
     chosen = dict[str, list[str]]()
     for label, student_id in zip(form.all("label"), form.all("who"), strict=False):
