@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -58,11 +59,12 @@ class RunningActivity:
 
 @contextmanager
 def counted_statements(store: Store) -> Iterator[list[str]]:
-    """The SQL statements that are sent to a store's database meanwhile."""
+    """The SQL statements that are sent to a store's database meanwhile, but not by the threads that do jobs."""
     statements = list[str]()
 
     def count(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
-        statements.append(statement)
+        if "-jobs" not in threading.current_thread().name:
+            statements.append(statement)
 
     # What is listened to here is heard in transactions too, whose engine has the same connections.
     sa.event.listen(store.single_engine, "before_cursor_execute", count)
