@@ -21,13 +21,12 @@ from math import prod
 from types import MappingProxyType
 from typing import NamedTuple
 
+from app.grading.follow_through import WithinRounding
 from app.misconceptions.diagnosis import Diagnosis, worked_out_with_both
 from app.misconceptions.predictions import PROBLEMS_REMEMBERED, Expectation, confirmed_expectations, expectations
 from app.shapes.consistency import Values
 from app.shapes.table import Blank, Count, FromParts, Tensor
 from app.topics.problem import Problem
-
-WithinRounding = Callable[[Blank, int], bool]
 
 BOXES_PER_MISTAKE = 5  # that have to be typed, for mistakes to be more than guesses
 BOXES_ELSEWHERE = 1  # wrong boxes that may have a number where another one is right, for it to say something
@@ -313,7 +312,7 @@ class _Sheet:
                 places = (blank, *(_meant(blank, each) for each in meant))
                 if any(expectation.wrong_answers.get(place) == number for place in places):
                     explained.setdefault(blank, expectation)
-        if len(held) == len(("first", "second")):
+        if len(held) > 1:
             both = worked_out_with_both(self.problem, self.wrong, *held)
             explained.update((blank, held[0]) for blank in both if blank not in explained)
         unexplained = Counter(number for blank, number in self.wrong.items() if blank not in explained)
@@ -322,7 +321,7 @@ class _Sheet:
     def silent(self, transposing: Expectation | None, held: Iterable[Expectation]) -> Set[Blank]:
         """The wrong blanks whose number earns nothing by following."""
         sure = {number for blank, number in self.values.items() if blank not in self.wrong}
-        if len(sure) < len(("one", "another")):  # else every number has another one beside it
+        if len(sure) <= 1:  # else there is a right number besides any that is typed
             sure.update(given.number for each in held for given in self.expected_by(each))
         quantities = {b: self.quantity(_meant(b, transposing) if transposing else b) for b in self.wrong}
         places = defaultdict[int, list[Quantity]](list)

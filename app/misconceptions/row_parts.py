@@ -74,7 +74,7 @@ KEY_SIDE = ("keys.rows", "values.rows", "scores.columns", "weights.columns")
 WHOLE = ("total.count", "used.count")  # all parameters of a model, and those used for one token
 ANGLE_ROWS, ANGLE_COLUMNS = ([f"{row}.{field}" for row in ("angles", "cosines", "sines")] for field in MATRIX_FIELDS)
 # How long a query is in first steps.
-FIRST_QUERIES = ("token_query.columns", "turned_key.rows", "queries.columns", "all_queries.columns")
+FIRST_QUERIES = ("token_query.columns", "transposed_key.rows", "queries.columns", "all_queries.columns")
 # On sheets in three or four dimensions; shapes are without the batch.
 SPLIT_KV, KV_BY_HEAD = ("split_keys", "split_values"), ("keys_by_head", "values_by_head")
 REPEATED = ("repeated_keys", "repeated_values")

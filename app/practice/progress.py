@@ -33,7 +33,8 @@ CHAPTERS: Mapping[Subject, Chapter] = {
 class LevelView:
     """One level on the map: its number (see `first_number`), its name, and how many of its sheets are done.
 
-    missed: the names of the ideas that were missed on it and wait. before: the levels to pass first, if it is closed,
+    can_test_out: whether one longer sheet shows that it is known already. missed: the names of the ideas that were
+    missed on it and wait. before: the levels to pass first, if it is closed,
     with their numbers, as names have commas: "7. Scale, mask, softmax".
     """
 
@@ -44,6 +45,7 @@ class LevelView:
     state: LevelState
     done: int
     needed: int
+    can_test_out: bool
     missed: tuple[str, ...] = ()
     before: tuple[str, ...] = ()
 
@@ -67,7 +69,6 @@ class PracticePanel:
     """What stands around a sheet of practice: its level, the way to the next, why this sheet comes, and the groups."""
 
     level: LevelView
-    levels: int  # the number of the highest
     why: str  # empty where there is nothing to say, or the sheet is not the one that the record asks for
     testing: bool  # whether the sheet tests out of its level
     other_kind: Literal["letters", "numbers", ""]  # what sheets can be answered in instead, "" where there is no choice
@@ -90,7 +91,6 @@ def practice_panel(
     passed_now = practice.level.key in after.passed and practice.level.key not in record.passed
     return PracticePanel(
         level=level,
-        levels=first_number(practice) + len(practice.levels) - 1,
         why=_why_this_sheet(library.wording, practice.coming) if practice.coming.variant == variant else "",
         testing=record.testing,
         other_kind=("numbers" if record.in_letters else "letters") if practice.level.has_both_kinds else "",
@@ -121,6 +121,7 @@ def _level_view(practice: Practice, number: int, progress: LevelProgress) -> Lev
         state="current" if progress.current and not practice.all_passed else state,
         done=progress.steps_done,
         needed=len(level.steps),
+        can_test_out=not TOPICS[level.topic].in_steps,
         missed=tuple(wording.misconception_groups[group].name for group in progress.missed),
         before=tuple(
             _("{number}. {level}").format(

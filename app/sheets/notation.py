@@ -109,7 +109,7 @@ _CODE = {"input": "x", "queries": "q", "keys": "k", "values": "v", "scores": "sc
          "context": "ctx", "output": "out", "mask": "mask", "W_Q": "wq", "W_K": "wk", "W_V": "wv", "W_O": "wo",
          "split_queries": "q_view", "queries_by_head": "q_head", "split_keys": "k_view", "keys_by_head": "k_head",
          "repeated_keys": "k_rep", "split_values": "v_view", "values_by_head": "v_head", "repeated_values": "v_rep",
-         "context_by_token": "ctx_tok", "joined_context": "ctx_cat", "turned_key": "k.T",
+         "context_by_token": "ctx_tok", "joined_context": "ctx_cat", "transposed_key": "k.T",
          "all_inputs": "x", "all_queries": "q", "all_keys": "k", "all_scores": "scores"}  # fmt: skip
 _CLASSIC = {"d": "d_model", "d_h": "d_head", "G": "H_kv"}
 _LECTURE = {"N": "T", "H": "h", "G": "h_kv", "T": "n_types", "E": "n_exp"}  # T: the token types of BERT

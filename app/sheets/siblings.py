@@ -26,7 +26,7 @@ DRAWS = 3  # of lengths for each model
 def sibling(variant: Variant, models: Mapping[str, Model], seed: int, answers: Answers) -> Variant | None:
     """A sheet that asks the same rows about one of the models, in numbers or letters; None if there is none.
 
-    All of `models` are tried, so the caller leaves out the sheet's own; there is none if no row of theirs may be told.
+    All of `models` are tried, the sheet's own among them, with another length. There is none if no row may be told.
     A model may lack some of the rows. It is the sheet on which most rows may be told, then one whose length is no size
     of its model, then one whose description has the same facts as far as possible; among equals the seed decides, which
     also draws the lengths. What an author wrote about the sheet's own model is left out, and no fact is hidden.

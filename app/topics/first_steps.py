@@ -1,6 +1,6 @@
 """First steps: one head built up from one token, then for three tokens, then for the whole input.
 
->>> [str(side) for key in ("token_query", "turned_key", "token_score") for side in MASKED[key].shape]
+>>> [str(side) for key in ("token_query", "transposed_key", "token_score") for side in MASKED[key].shape]
 ['1', 'd_h', 'd_h', '1', '1', '1']
 >>> [str(side) for key in ("scores", "all_scores") for side in MASKED[key].shape]
 ['3', '3', 'N', 'N']
@@ -26,8 +26,8 @@ _ONE_TOKEN = (
     tensor("token", "x", "1, d", "input"),
     tensor("token_query", "q", "1, d_h", "query", Matmul("token W_Q", "o d, d h -> o h")),
     tensor("token_key", "k", "1, d_h", "key", Matmul("token W_K", "o d, d h -> o h")),
-    tensor("turned_key", "kᵀ", "d_h, 1", "key", Transpose("token_key", "o h -> h o")),
-    tensor("token_score", "s", "1, 1", "score", Matmul("token_query turned_key", "o h, h p -> o p")),
+    tensor("transposed_key", "kᵀ", "d_h, 1", "key", Transpose("token_key", "o h -> h o")),
+    tensor("token_score", "s", "1, 1", "score", Matmul("token_query transposed_key", "o h, h p -> o p")),
 )
 # The head of the classic sheet, with FEW tokens.
 _FEW_TOKENS = tuple(
@@ -69,7 +69,7 @@ MORE_THAN_A_FEW = Requirement(
     N_("First steps go from one token to three, and then to all: choose at least 4 tokens."),
 )
 _STEPS = (
-    "token_query", "turned_key", "token_score", "under_root", "queries", "scores", "masked", "weights", "context",
+    "token_query", "transposed_key", "token_score", "under_root", "queries", "scores", "masked", "weights", "context",
     "output", "all_queries", "all_scores",
 )  # fmt: skip
 _FIGURES = (

@@ -8,6 +8,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from app.store import Store
@@ -126,6 +127,7 @@ def leave_a_ticket(page: Page, text: str) -> None:
     expect(page.get_by_role("status")).to_contain_text("Handed in.")
 
 
+@pytest.mark.slow
 def test_a_class_of_three_from_join_to_export(browser: Browser, own_app: Server, tmp_path: Path) -> None:
     """One student works by keyboard alone, one loses the connection; live view and gradebook have both right."""
     lesson = open_browsers(browser, own_app, "Kim Lee", "Lou Ray")

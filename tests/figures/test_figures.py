@@ -407,7 +407,7 @@ def test_the_drawing_of_first_steps_grows_with_them() -> None:
         [figure] = draw_figures(variant, typed)
         drawn.append(figure.tensors)
     assert drawn[0] == ("token", "W_Q", "token_query")
-    assert "turned_key" in drawn[2]
+    assert "transposed_key" in drawn[2]
     growing = [len(step) for step in drawn[4:10]]
     assert growing == sorted(growing)
     assert growing[0] < growing[-1]

@@ -29,6 +29,7 @@ from app.topics.registry import FIGURE_PLANS, TOPICS
 from app.topics.requirements import TopicError
 from tests.helpers.rectangles import touch
 from tests.helpers.shipped import LIBRARY
+from tests.helpers.slow import one_in
 
 
 def variants() -> Iterator[Variant]:
@@ -66,7 +67,7 @@ def on_every_sheet(kept: Callable[[Variant], bool] = lambda _: True) -> Callable
                 test(name)
 
         on_each_model.__doc__ = test.__doc__
-        return pytest.mark.parametrize("worksheet", names)(on_each_model)
+        return pytest.mark.parametrize("worksheet", one_in(3, names))(on_each_model)
 
     return for_worksheets
 

@@ -34,7 +34,7 @@ def is_runnable(topic: str, a: Architecture, tokens: int) -> bool:
     return refusal(topic, a, tokens) is None
 
 
-@pytest.mark.parametrize("key", one_in(3, list(LIBRARY.models)))
+@pytest.mark.parametrize("key", one_in(6, list(LIBRARY.models)))
 def test_every_model_of_the_library_has_the_shapes_of_its_sheets(key: str) -> None:
     """On the meta device, whose shapes are torch's; a topic that is not true of a model is refused with a sentence."""
     a = LIBRARY.model(key).architecture

@@ -31,10 +31,11 @@ from simulation.misconception_students import FilledSheet, misconception_sheets,
 from tests.helpers.answer_keys import LLAMA
 from tests.helpers.own_sheets import own_sheet
 from tests.helpers.shipped import FIRST_OF_TOPIC, LIBRARY, MODELS, UNLIKE_MODELS
+from tests.helpers.slow import one_in
 
 SHEETS = list(map(LIBRARY.variant, LIBRARY.worksheets))
 FEW_MODELS = ("llama-7b", "mistral-7b", "deepseek-v2-lite", "t5-small")
-ON_EACH_SHEET = pytest.mark.parametrize("sheet", SHEETS, ids=lambda sheet: sheet.worksheet.key)
+ON_EACH_SHEET = pytest.mark.parametrize("sheet", one_in(3, SHEETS), ids=lambda sheet: sheet.worksheet.key)
 # What each number of the sheet in letters is in its letters: T tokens, h heads; what is not here is some other product.
 LETTERS = {
     100: "T",

@@ -21,6 +21,7 @@ from app.sheets.variant import Variant
 from app.sheets.worksheet import Answers, TokensAre
 from app.web.shared.sheet_view import row_views
 from tests.helpers.shipped import LIBRARY, UNLIKE_MODELS
+from tests.helpers.slow import one_in
 
 FORMS = tuple(product(NOTATIONS, get_args(TokensAre), get_args(Answers)))
 PRINTED_PER_FORM = 8  # sheets in each notation, convention and kind of answers
@@ -51,7 +52,7 @@ def shown(variant: Variant) -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize("worksheet", LONGEST.values(), ids=LONGEST)
+@pytest.mark.parametrize("worksheet", one_in(4, LONGEST.values()), ids=LONGEST)
 def test_the_answers_shown_on_screen_are_correct_when_typed(worksheet: str) -> None:
     """For every kind of model, notation and convention, in numbers and in letters."""
     for variant in sheets(worksheet):

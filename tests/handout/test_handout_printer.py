@@ -33,6 +33,7 @@ def large(printer: HandoutPrinter, options: HandoutOptions, *callbacks: Callable
     return printer.print_large(options, partial(plan_sheets, LIBRARY, options), "", {}, *callbacks)
 
 
+@pytest.mark.slow
 def test_a_handout_that_is_given_up_ends_its_child_at_once(printer: HandoutPrinter) -> None:
     """In the middle of its work; what it had reported is known, and the next one is made."""
     progress = list[tuple[int, int]]()

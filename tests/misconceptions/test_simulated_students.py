@@ -22,10 +22,11 @@ from simulation.simulated_sheets import (
     transposed,
 )
 from tests.helpers.shipped import LIBRARY
+from tests.helpers.slow import one_in
 
 # Simulated students write numbers; those in letters are in tests/sheets/test_symbols.py.
 WORKSHEETS = [key for key, worksheet in LIBRARY.worksheets.items() if worksheet.answers == "numbers"]
-ON_EACH_WORKSHEET = pytest.mark.parametrize("worksheet", WORKSHEETS)
+ON_EACH_WORKSHEET = pytest.mark.parametrize("worksheet", one_in(3, WORKSHEETS))
 SEEDS = range(9)
 
 

@@ -60,13 +60,16 @@ STUDENTS = [
     # One head of LLaMA 7B from one token to 100: d = 4096, H = 32, d_h = 128.
     *on(
         "first-steps",
-        head_as_wide_as_model={**shape(None, 4096, "token_query", "queries", "all_queries"), "turned_key.rows": 4096},
+        head_as_wide_as_model={
+            **shape(None, 4096, "token_query", "queries", "all_queries"),
+            "transposed_key.rows": 4096,
+        },
         head_count_as_width={"token_query.columns": 32},
         transposed_product=shape(128, 128, "scores"),
         model_wide_scores=shape(4096, 4096, "all_scores"),
         elementwise_product=shape(None, 128, "token_score"),
         columns_are_tokens={
-            **shape(128, 1, "token_query"), **shape(1, 128, "turned_key"), **shape(128, 3, "queries", "context"),
+            **shape(128, 1, "token_query"), **shape(1, 128, "transposed_key"), **shape(128, 3, "queries", "context"),
             **shape(4096, 3, "output"), **shape(128, 100, "all_queries"),
         },
         no_output_projection=shape(None, 128, "output"),

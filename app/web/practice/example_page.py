@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from typing import Annotated
 
 from fastapi import APIRouter, Depends, HTTPException, Request, Response
 from fastapi.responses import RedirectResponse
@@ -13,14 +14,13 @@ from app.web.practice.sheet_request import FIRST_WORKSHEET, find_variant, librar
 from app.web.shared.example_view import MAX_EXAMPLE_SEED, ExampleRequest, make_example_page
 from app.web.shared.forms import FormDep
 from app.web.shared.permissions import require_practice
-from app.web.shared.services import Services, ServicesDep
+from app.web.shared.services import ServicesDep
 from app.web.shared.templating import render
 
 router = APIRouter(include_in_schema=False, dependencies=[Depends(require_practice)])
 
 
-@router.get("/sheet/example")
-def show_example(
+def read_example_request(
     request: Request,
     services: ServicesDep,
     worksheet: str = FIRST_WORKSHEET,
@@ -30,31 +30,37 @@ def show_example(
     kind: str = "worked",
     seed: str = "1",
     practice: bool = False,
-) -> Response:
-    """A sheet like the one of this worksheet, model and length; see `make_example_page`.
+) -> ExampleRequest:
+    """The example that an address asks for, of this worksheet, model and length.
 
     `practice` leads back to a round of practice. Raises WorksheetError, TokensError or TopicError for a sheet that does
     not exist.
     """
-    requested = _asked(request, services, worksheet, model, tokens, decoded, kind, seed, practice)
+    more = {"practice": 1} if practice else {}
+    library = library_with_model(library_for(request, services, worksheet), services.store, model)
+    variant = find_variant(library, worksheet, model, tokens, decoded)
+    return ExampleRequest(
+        variant,
+        services.library.models,
+        kind,
+        seed,
+        sheet_link(variant, "show_sheet", **more),
+        lambda kind, seed: sheet_link(variant, "show_example", kind=kind, seed=seed, **more),
+    )
+
+
+ExampleRequestDep = Annotated[ExampleRequest, Depends(read_example_request)]
+
+
+@router.get("/sheet/example")
+def show_example(requested: ExampleRequestDep) -> Response:
+    """A sheet like the one that the address names; see `make_example_page`."""
     return render("shared/example.html", make_example_page(requested))
 
 
 @router.post("/sheet/example")
-def check_example(
-    request: Request,
-    services: ServicesDep,
-    form: FormDep,
-    worksheet: str = FIRST_WORKSHEET,
-    model: str = "",
-    tokens: str | None = None,
-    decoded: str = "",
-    kind: str = "worked",
-    seed: str = "1",
-    practice: bool = False,
-) -> Response:
+def check_example(requested: ExampleRequestDep, form: FormDep) -> Response:
     """The same with the marks of what was typed."""
-    requested = _asked(request, services, worksheet, model, tokens, decoded, kind, seed, practice)
     return render("shared/example.html", make_example_page(requested, form))
 
 
@@ -74,27 +80,3 @@ def show_another(
     if other is None:
         raise HTTPException(404)
     return RedirectResponse(sheet_link(other), 303)
-
-
-def _asked(
-    request: Request,
-    services: Services,
-    worksheet: str,
-    model: str,
-    tokens: str | None,
-    decoded: str,
-    kind: str,
-    seed: str,
-    practice: bool,
-) -> ExampleRequest:
-    more = {"practice": 1} if practice else {}
-    library = library_with_model(library_for(request, services, worksheet), services.store, model)
-    variant = find_variant(library, worksheet, model, tokens, decoded)
-    return ExampleRequest(
-        variant,
-        services.library.models,
-        kind,
-        seed,
-        sheet_link(variant, "show_sheet", **more),
-        lambda kind, seed: sheet_link(variant, "show_example", kind=kind, seed=seed, **more),
-    )

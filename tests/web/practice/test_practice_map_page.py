@@ -50,6 +50,9 @@ def answer(client: TestClient, variant: Variant, sizes: dict[str, int]) -> None:
 def test_the_map_shows_every_level_and_opens_only_what_can_be_practised(client: TestClient, library: Library) -> None:
     """At first steps and one head; once this is passed, what comes after it; each other level says what comes first."""
     assert states(client) == ["current", "open"] + ["closed"] * (len(practice_levels(library)) - 2)
+    elements = Page(client.get("/practice/map").text).elements
+    tests = [attributes["aria-label"] for _, attributes, _ in elements if attributes.get("name") == "test"]
+    assert tests == ["Test out: One head"]  # first steps teach: there is nothing to test out of
     keep(client, PracticeRecord(1, passed=("single-head",)))
     opened = [level.key for level in practice_levels(library) if set(level.after) == {"single-head"}]
     page = Page(client.get("/practice/map").text)
