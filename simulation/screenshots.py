@@ -87,8 +87,9 @@ def _show_mismatch(page: Page, _lesson: Lesson) -> Corner:
     """The drawing of keys as wide as the input, which queries can't be multiplied by."""
     _fill(page, MISMATCHED)
     page.focus('input[name="scores.rows"]')
-    page.locator("figcaption").evaluate("caption => caption.remove()")  # of which half a line would be seen
-    return _corner(page, "#figures", margin=(12, 16))
+    remove = "captions => captions.forEach(caption => caption.remove())"  # half a line of them would be seen
+    page.locator("figcaption").evaluate_all(remove)
+    return _corner(page, "#figures figure:last-of-type", margin=(12, 16))
 
 
 def _show_live(page: Page, lesson: Lesson) -> Corner:
@@ -105,7 +106,7 @@ def _show_handout(page: Page, _lesson: Lesson) -> Corner:
 
 
 PICTURES = (
-    Picture(README, "sheet", 1200, 1192, 560, 1.5, _show_half_filled),
+    Picture(README, "sheet", 1200, 1192, 600, 1.5, _show_half_filled),
     Picture(SITE, "mismatch", 1440, 600, 400, 1.5, _show_mismatch),
     Picture(SITE, "live", 960, 960, 640, 0.9375, _show_live),
     Picture(SITE, "handout", 600, 600, 400, 1.5, _show_handout),
