@@ -20,6 +20,7 @@ from app.grading.grade import MarkKind, Report
 from app.shapes.consistency import residual_pairs
 from app.shapes.operation import Operation
 from app.shapes.table import MATRIX_FIELDS, Blank, Count, Tensor
+from app.sheets.code_text import code_hint
 from app.sheets.formulas import write_formula
 from app.sheets.reasons import row_reason, small_case
 from app.sheets.variant import Variant
@@ -58,7 +59,7 @@ def write_hint(variant: Variant, report: Report, level: HintLevel) -> Hint | Non
     if level == 1 and (author_hint := _author_hint(variant, report)):
         return author_hint
     writer = HintWriter(variant, report)
-    if report.diagnosis:
+    if report.diagnosis and not (variant.problem.case and level == 3):
         return writer.misconception_hint(report.diagnosis.key, report.diagnosis.explains, level)
     return writer.box_hint(unsolved[0], tuple(_marked(report, "wrong")) or (unsolved[0],), level)
 
@@ -120,6 +121,12 @@ class HintWriter:
 
     def box_hint(self, blank: Blank, wrong: tuple[Blank, ...], level: HintLevel) -> Hint:
         """Without a diagnosis: the nudge of `blank` at level 1, how it is made at 2, and the `wrong` boxes at 3."""
+        if level > 1 and self.variant.problem.case:
+            return Hint(
+                level,
+                self._say("related", box=self._box(blank), relation=code_hint(self.variant, blank, level)),
+                (blank,),
+            )
         if level == 1:
             return Hint(1, self._say("nudge", box=self._box(blank), nudge=self.variant.text.nudge(blank)), (blank,))
         if level == 2:

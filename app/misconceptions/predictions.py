@@ -15,6 +15,7 @@ from app.misconceptions.misconception import FORMULA_SYMBOLS, Prediction
 from app.misconceptions.slips import is_single_slip
 from app.shapes.consistency import Values
 from app.shapes.table import Blank, Count
+from app.topics.find_the_bug import BugTable
 from app.topics.problem import Problem
 
 PROBLEMS_REMEMBERED = 4096
@@ -64,7 +65,15 @@ def _predictions_on(problem: Problem) -> dict[str, tuple[Prediction, ...]]:
         for each in MISCONCEPTIONS
         if problem.topic in each.predictions and each.applies_to(problem.architecture)
     }
-    return {**of_author, **of_catalogue}
+    return {**of_author, **of_catalogue, **_of_case(problem)}
+
+
+def _of_case(problem: Problem) -> dict[str, tuple[Prediction, ...]]:
+    """On a sheet about a bug, what each of its wrong reasons makes a student choose; {} on any other."""
+    reasons = problem.table.reasons if isinstance(problem.table, BugTable) else ()
+    right = problem.table.case.reasons[0] if isinstance(problem.table, BugTable) else ""
+    formulas = {key: Formula(Expression.number(place)) for place, key in enumerate(reasons, start=1) if key != right}
+    return {key: (Prediction({"why.choice": formula}),) for key, formula in formulas.items()}
 
 
 @lru_cache(maxsize=PROBLEMS_REMEMBERED)

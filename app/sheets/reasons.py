@@ -15,6 +15,7 @@ from app.algebra.expression import Expression, ExpressionError
 from app.algebra.number_text import format_number
 from app.shapes.operation import Concat, Matmul, Operation, SelectRows, axes_in
 from app.shapes.table import MATRIX_FIELDS, Blank, Count, Tensor
+from app.sheets.code_text import code_reason
 from app.sheets.formulas import write_formula
 from app.sheets.notation import ONE_NAME, Notation, without_own_name
 from app.sheets.variant import Variant
@@ -101,6 +102,8 @@ class _Writer:
     in_letters: bool
 
     def reason(self, key: str) -> Reason:
+        if self.variant.problem.case:
+            return Reason(code_reason(self.variant, key), "")
         entry = self.variant.table.askable[key]
         if isinstance(entry, Count):
             return Reason(self._say(key), self._sum(entry))

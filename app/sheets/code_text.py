@@ -1,0 +1,128 @@
+"""The sentences of a sheet about a program with a bug: its options, why a row is right, and hints.
+
+They are in the wording of the topic, under "reasons": `where-LINE` for the line, hints under `hint-`. A reason for the
+bug is a misconception, and has its sentences in the wording of misconceptions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from app.algebra.expression import Expression
+from app.bugs.bug_case import BugCase
+from app.shapes.table import Blank, Joint, OneOf
+from app.sheets.variant import Variant
+from app.topics.find_the_bug import NO_LINE, BugTable, line_of
+
+LINES_IN_HINT = 3  # among which the wrong one is, in the last hint about it
+
+
+@dataclass(frozen=True)
+class CodeShown:
+    """What a sheet shows of its program: its lines, the name and shape of each input, and what happened when it ran.
+
+    stops: the line that stopped it, 0 if it ran to its end. error: what PyTorch said then, "" if it ran.
+    """
+
+    lines: tuple[str, ...]
+    given: tuple[tuple[str, str], ...]
+    stops: int
+    error: str
+
+
+def code_shown(variant: Variant) -> CodeShown | None:
+    """The program of a sheet, with shapes in numbers or, on a sheet in symbols, in these; None on any other sheet."""
+    case = variant.problem.case
+    if case is None:
+        return None
+    in_letters = variant.worksheet.answers == "letters"
+
+    def written(shape: tuple[Expression, ...]) -> str:
+        sides = (variant.notation.write(each) if in_letters else str(each.size(variant.sizes)) for each in shape)
+        return f"({', '.join(sides)})"
+
+    given = tuple((name, written(shape)) for name, shape in case.inputs)
+    return CodeShown(case.lines, given, case.raises_at, f"{case.error}: {case.message}" if case.error else "")
+
+
+def asks_in_vain_for_repair(variant: Variant) -> bool:
+    """Whether the worksheet asks for a repair, and the program has nothing to repair."""
+    return (
+        variant.problem.case is not None
+        and "repair" in variant.worksheet.rows
+        and "repair" not in variant.problem.asked
+    )
+
+
+def option_text(variant: Variant, row: str, option: int) -> str:
+    """What an option of a choice says: the line and its code, that no line is wrong, or a reason for the bug."""
+    case, reasons = _case(variant), variant.topic_wording.reasons
+    if row == "why":
+        return variant.topic_wording.options[_reasons(variant)[option - 1]]
+    return reasons["none"] if option == NO_LINE else case.lines[option - 1]
+
+
+def answer_in_words(variant: Variant, row: str) -> str:
+    """The right answer of a question about the program: an option, two sizes, or the repaired line."""
+    asked = variant.table.askable[row]
+    if isinstance(asked, OneOf):
+        text = option_text(variant, row, asked.right)
+        return f"{asked.right}: {text}" if row == "where" and asked.right != NO_LINE else text
+    if row == "repair":
+        return repaired_line(variant)
+    return ", ".join(variant.written_answer(Blank(row, field)) for field in asked.fields)
+
+
+def code_reason(variant: Variant, row: str) -> str:
+    """Why the answer of a row is right: what a line makes, which line is wrong, what clashes, why, or the repair."""
+    case, reasons = _case(variant), variant.topic_wording.reasons
+    if line := line_of(row):
+        return reasons["traced"].format(line=line, code=case.lines[line - 1])
+    if row == "why":
+        return variant.topic_wording.explanations[case.reasons[0]]
+    if row == "repair":
+        return reasons["repair"].format(code=repaired_line(variant))
+    return reasons[row if case.wrong_line else "no-line"].format(line=case.wrong_line, stops=case.raises_at)
+
+
+def repaired_line(variant: Variant) -> str:
+    """The repaired line as code, with the example in its blanks; "" where there is nothing to repair."""
+    joint = variant.table.askable.get("repair")
+    if not isinstance(joint, Joint):
+        return ""
+    filled = (variant.written_answer(Blank("repair", field), in_symbols=True) for field in joint.fields)
+    return "".join(text for pair in zip(joint.between, (*filled, ""), strict=True) for text in pair)
+
+
+def code_hint(variant: Variant, blank: Blank, level: Literal[2, 3]) -> str:
+    """What to do next about a box: a step of the procedure at level 2; at level 3 a narrower place to look.
+
+    Neither gives a number that is asked for.
+    """
+    case, reasons = _case(variant), variant.topic_wording.reasons
+    if line := line_of(blank.tensor):
+        return reasons[f"hint-line-{level}"].format(line=line, code=case.lines[line - 1])
+    if blank.tensor == "where" and level == 3:
+        first, last = _lines_around(case)
+        return reasons["hint-where-3"].format(first=first, last=last)
+    how = "" if level == 3 else "-loud" if case.raises_at else "-silent"
+    return reasons[f"hint-{blank.tensor}-{level}" + (how if blank.tensor == "where" else "")]
+
+
+def _lines_around(case: BugCase) -> tuple[int, int]:
+    """The first and the last of LINES_IN_HINT lines with the wrong one among them, or of the last ones if none is."""
+    count = min(LINES_IN_HINT, len(case.lines))
+    wrong = case.wrong_line or len(case.lines)
+    first = max(1, min(wrong - sum(map(len, case.lines)) % count, len(case.lines) - count + 1))
+    return first, first + count - 1
+
+
+def _case(variant: Variant) -> BugCase:
+    case = variant.problem.case
+    assert case is not None  # noqa: S101 - the caller asks about a row that only such sheets have
+    return case
+
+
+def _reasons(variant: Variant) -> tuple[str, ...]:
+    return variant.table.reasons if isinstance(variant.table, BugTable) else ()
