@@ -306,9 +306,9 @@ def _drawn_figures(variant: Variant, answers: Answers, options: HandoutOptions) 
 def _rows(variant: Variant, splitter: SymbolSplitter, *, asks: bool = False) -> TypstData:
     """The rows of the table, and the width in em of the widest letter, which aligns the names.
 
-    If it `asks`, the rows of a sheet in steps have their questions in place of their names, and questions about a program
-    their options. There is a line for a repair wherever the worksheet asks for one: nothing tells whether a line is
-    wrong.
+    If it `asks`, the rows of a sheet in steps have their questions in place of their names, and questions about a
+    program their options. There is a line for a repair wherever the worksheet asks for one: nothing tells whether a
+    line is wrong.
     """
     rows = [_row(variant, row, splitter, asks=asks) for row in variant.rows]
     if asks and asks_in_vain_for_repair(variant):
@@ -346,7 +346,8 @@ def _program(variant: Variant) -> TypstData | None:
     if (code := code_shown(variant)) is None:
         return None
     stops = _("Line {line} stops the program:").format(line=code.stops)
-    return {"given": code.given, "lines": code.lines, "stops": stops, "happened": code.error}
+    happened = {"stops": stops if code.error else code.witness.caption if code.witness else "", "happened": code.error}
+    return {"given": code.given, "lines": code.lines, **happened, "cells": code.witness.cells if code.witness else ()}
 
 
 def _task(variant: Variant, splitter: SymbolSplitter) -> list[Piece]:

@@ -15,10 +15,11 @@ from app.misconceptions.misconception import FORMULA_SYMBOLS, Prediction
 from app.misconceptions.slips import is_single_slip
 from app.shapes.consistency import Values
 from app.shapes.table import Blank, Count
-from app.topics.find_the_bug import BugTable
+from app.topics.find_the_bug import BugTable, misconception_of
 from app.topics.problem import Problem
 
 PROBLEMS_REMEMBERED = 4096
+_KEYS = frozenset(each.key for each in MISCONCEPTIONS)
 
 
 @dataclass(frozen=True)
@@ -69,11 +70,15 @@ def _predictions_on(problem: Problem) -> dict[str, tuple[Prediction, ...]]:
 
 
 def _of_case(problem: Problem) -> dict[str, tuple[Prediction, ...]]:
-    """On a sheet about a bug, what each of its wrong reasons makes a student choose; {} on any other."""
-    reasons = problem.table.reasons if isinstance(problem.table, BugTable) else ()
-    right = problem.table.case.reasons[0] if isinstance(problem.table, BugTable) else ""
-    formulas = {key: Formula(Expression.number(place)) for place, key in enumerate(reasons, start=1) if key != right}
-    return {key: (Prediction({"why.choice": formula}),) for key, formula in formulas.items()}
+    """On a sheet about a bug, what each misconception behind one of its wrong reasons makes a student choose."""
+    table = problem.table
+    predictions = dict[str, tuple[Prediction, ...]]()
+    for place, reason in enumerate(table.reasons if isinstance(table, BugTable) else (), start=1):
+        key = misconception_of(reason)
+        if key in _KEYS and reason != table.right_reason:
+            prediction = Prediction({"why.choice": Formula(Expression.number(place))})
+            predictions[key] = (*predictions.get(key, ()), prediction)
+    return predictions
 
 
 @lru_cache(maxsize=PROBLEMS_REMEMBERED)

@@ -10,25 +10,41 @@ from dataclasses import dataclass
 from typing import Literal
 
 from app.algebra.expression import Expression
-from app.bugs.bug_case import BugCase
+from app.bugs.case import BugCase
+from app.bugs.witnesses import Witness
 from app.shapes.table import Blank, Joint, OneOf
 from app.sheets.variant import Variant
-from app.topics.find_the_bug import NO_LINE, BugTable, line_of
+from app.topics.find_the_bug import NO_LINE, BugTable
 
 LINES_IN_HINT = 3  # among which the wrong one is, in the last hint about it
+MEASURED = frozenset({"row-sums", "spread"})  # probes whose cells are numbers
+
+
+@dataclass(frozen=True)
+class WitnessShown:
+    """What a program that runs to its end shows: a caption, the words for an empty and a filled cell, and the cells.
+
+    A cell is a number as text, or, where `kinds` has words, whether it is filled.
+    """
+
+    caption: str
+    kinds: tuple[str, ...]
+    cells: tuple[tuple[str | bool, ...], ...]
 
 
 @dataclass(frozen=True)
 class CodeShown:
     """What a sheet shows of its program: its lines, the name and shape of each input, and what happened when it ran.
 
-    stops: the line that stopped it, 0 if it ran to its end. error: what PyTorch said then, "" if it ran.
+    stops: the line that stopped it, 0 if it ran to its end. error: what PyTorch said then, "" if it ran. witness: what its
+    numbers then show; None if it stopped.
     """
 
     lines: tuple[str, ...]
     given: tuple[tuple[str, str], ...]
     stops: int
     error: str
+    witness: WitnessShown | None
 
 
 def code_shown(variant: Variant) -> CodeShown | None:
@@ -43,7 +59,20 @@ def code_shown(variant: Variant) -> CodeShown | None:
         return f"({', '.join(sides)})"
 
     given = tuple((name, written(shape)) for name, shape in case.inputs)
-    return CodeShown(case.lines, given, case.raises_at, f"{case.error}: {case.message}" if case.error else "")
+    error = f"{case.error}: {case.message}" if case.error else ""
+    witness = _witness_shown(variant, case.witness or _table(variant).witness)
+    return CodeShown(case.lines, given, case.raises_at, error, witness)
+
+
+def _witness_shown(variant: Variant, witness: Witness | None) -> WitnessShown | None:
+    if witness is None:
+        return None
+    words = variant.topic_wording.witnesses
+    caption = words[witness.probe].format(**witness.sizes)
+    if witness.probe in MEASURED:
+        return WitnessShown(caption, (), tuple(tuple(f"{number:g}" for number in row) for row in witness.cells))
+    cells = tuple(tuple(bool(number) for number in row) for row in witness.cells)
+    return WitnessShown(caption, (words["empty"], words["filled"]), cells)
 
 
 def asks_in_vain_for_repair(variant: Variant) -> bool:
@@ -59,16 +88,21 @@ def option_text(variant: Variant, row: str, option: int) -> str:
     """What an option of a choice says: the line and its code, that no line is wrong, or a reason for the bug."""
     case, reasons = _case(variant), variant.topic_wording.reasons
     if row == "why":
-        return variant.topic_wording.options[_reasons(variant)[option - 1]]
+        return variant.topic_wording.options[_table(variant).reasons[option - 1]]
     return reasons["none"] if option == NO_LINE else case.lines[option - 1]
+
+
+def option_label(variant: Variant, row: str, option: int) -> str:
+    """An option in a list of those that were chosen: "4: S = Q @ K", or what it says."""
+    text = option_text(variant, row, option)
+    return f"{option}: {text}" if row == "where" and option != NO_LINE else text
 
 
 def answer_in_words(variant: Variant, row: str) -> str:
     """The right answer of a question about the program: an option, two sizes, or the repaired line."""
     asked = variant.table.askable[row]
     if isinstance(asked, OneOf):
-        text = option_text(variant, row, asked.right)
-        return f"{asked.right}: {text}" if row == "where" and asked.right != NO_LINE else text
+        return option_label(variant, row, asked.right)
     if row == "repair":
         return repaired_line(variant)
     return ", ".join(variant.written_answer(Blank(row, field)) for field in asked.fields)
@@ -77,10 +111,10 @@ def answer_in_words(variant: Variant, row: str) -> str:
 def code_reason(variant: Variant, row: str) -> str:
     """Why the answer of a row is right: what a line makes, which line is wrong, what clashes, why, or the repair."""
     case, reasons = _case(variant), variant.topic_wording.reasons
-    if line := line_of(row):
+    if line := _table(variant).line_of(row):
         return reasons["traced"].format(line=line, code=case.lines[line - 1])
     if row == "why":
-        return variant.topic_wording.explanations[case.reasons[0]]
+        return variant.topic_wording.explanations[_table(variant).right_reason]
     if row == "repair":
         return reasons["repair"].format(code=repaired_line(variant))
     return reasons[row if case.wrong_line else "no-line"].format(line=case.wrong_line, stops=case.raises_at)
@@ -101,7 +135,7 @@ def code_hint(variant: Variant, blank: Blank, level: Literal[2, 3]) -> str:
     Neither gives a number that is asked for.
     """
     case, reasons = _case(variant), variant.topic_wording.reasons
-    if line := line_of(blank.tensor):
+    if line := _table(variant).line_of(blank.tensor):
         return reasons[f"hint-line-{level}"].format(line=line, code=case.lines[line - 1])
     if blank.tensor == "where" and level == 3:
         first, last = _lines_around(case)
@@ -124,5 +158,6 @@ def _case(variant: Variant) -> BugCase:
     return case
 
 
-def _reasons(variant: Variant) -> tuple[str, ...]:
-    return variant.table.reasons if isinstance(variant.table, BugTable) else ()
+def _table(variant: Variant) -> BugTable:
+    assert isinstance(variant.table, BugTable)  # noqa: S101 - as above
+    return variant.table

@@ -13,12 +13,13 @@ from app.algebra.number_text import format_number
 from app.models.architecture import Architecture
 from app.shapes.table import DIMENSIONS, MATRIX_FIELDS, Blank, BlankField, Joint, OneOf, TensorTable
 from app.sheets.codes import write_code
-from app.sheets.notation import NOTATIONS, Notation
+from app.sheets.notation import IN_CODE, NOTATIONS, Notation
 from app.sheets.numbers import Unreadable, is_within
 from app.sheets.reading import Answer, AnswerReader
 from app.sheets.sheet_text import SheetText
 from app.sheets.wording import FigureWording, TopicWording, Wording
 from app.sheets.worksheet import AuthorMisconception, Model, Worksheet
+from app.topics.find_the_bug import BugTable
 from app.topics.problem import Problem, problem_for
 from app.translation import ngettext
 
@@ -126,8 +127,12 @@ class Variant:
 
     @cached_property
     def notation(self) -> Notation:
-        """The notation that the worksheet names, with the names that symbols have for this model."""
-        return NOTATIONS[self.worksheet.notation].for_sizes(self.sizes)
+        """The notation that the worksheet names, with the names that symbols have for this model.
+
+        On a sheet about a program it is that of its code.
+        """
+        notation = IN_CODE if self.problem.case else NOTATIONS[self.worksheet.notation]
+        return notation.for_sizes(self.sizes)
 
     @cached_property
     def written_formulas(self) -> dict[str, str]:
@@ -153,7 +158,10 @@ class Variant:
     def row_name(self, key: str) -> str:
         """The name of a tensor or count, whether the sheet asks for it or not: the author's, or else the wording's."""
         author_name = self.worksheet.row_names.get(key)
-        return author_name or self.topic_wording.rows[key].name
+        name = author_name or self.topic_wording.rows[key].name
+        if isinstance(self.table, BugTable) and (line := self.table.line_of(key)) and not author_name:
+            return name.format(line=line)
+        return name
 
     @cached_property
     def points(self) -> Mapping[Blank, int]:

@@ -274,8 +274,8 @@ class Worksheet:
     """What an instructor wrote: which model, topic and number of tokens, and which rows are asked.
 
     kv_head_per_query_head: simplify grouped queries away (G = H); a footnote then says so.
-    bug: on a topic about a program with a bug, the key of the bug; "" is the first that the model can have.
     decoder_tokens: M, the length of the decoder's text in cross-attention; N if None.
+    bug: on a topic about a program with a bug, the key of the bug; "" is the first that the model can have.
     models: those that a seed may draw, which need not include `model`. Empty: only `model`.
     answers: "numbers" or "letters", that is expressions in the notation's symbols.
     tokens_are: "rows" of every matrix or, as some courses have it, "columns".
@@ -294,10 +294,10 @@ class Worksheet:
     topic: Annotated[str, _one_of(TOPICS)]
     tokens: _Number
     rows: _Names
-    bug: Annotated[str, _one_of(("", *BUG_KEYS))] = ""
     notation: Annotated[NotationKey, _one_of(NOTATIONS)] = "classic"
     kv_head_per_query_head: _Switch = False
     decoder_tokens: _OptionalNumber = None
+    bug: Annotated[str, _one_of(("", *BUG_KEYS))] = ""
     models: _Names = ()
     answers: Annotated[Answers, _one_of(get_args(Answers))] = "numbers"
     tokens_are: Annotated[TokensAre, _one_of(get_args(TokensAre))] = "rows"
@@ -377,7 +377,9 @@ class Worksheet:
             message = _("{model} has none of the parts that “{worksheet}” asks for: choose another worksheet.")
             raise TopicError(message.format(model=model.name, worksheet=self.title))
         if self.tokens_are == "columns" and table.has_more_sides:
-            message = _("“{worksheet}” is about tensors with more than two dimensions: its tokens must be rows.")
+            message = _(
+                "“{worksheet}” is about code, or tensors with more than two dimensions: its tokens must be rows."
+            )
             raise TopicError(message.format(worksheet=self.title))
         if self.answers != "letters":
             return

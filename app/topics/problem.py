@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from app.algebra.expression import Expression
-from app.bugs.bug_case import BugCase
+from app.bugs.case import BugCase
 from app.models.architecture import Architecture
 from app.shapes.consistency import upstream_blanks
 from app.shapes.table import Blank, TensorTable
@@ -92,4 +92,6 @@ def problem_for(
     table = topic_for(topic, architecture, tokens, bug)
     decoder_positions = min(decoder_tokens or tokens, architecture.max_decoder_tokens)
     sizes = sizes_for(topic, architecture, tokens, decoder_positions)
+    if isinstance(table, BugTable) and table.case:
+        sizes |= table.case.sizes
     return Problem(topic, architecture, table, sizes, tuple(key for key in rows if key in table.askable))

@@ -26,7 +26,7 @@ from app.sheets.worksheet import (
     WorksheetError,
     unknown_name,
 )
-from app.topics.find_the_bug import QUESTIONS, BugTable
+from app.topics.find_the_bug import ROWS, BugTable
 from app.topics.registry import check_decoder_tokens, check_topic_tokens, possible_tokens, topic_for
 from app.topics.requirements import TopicError
 from app.translation import N_
@@ -143,7 +143,7 @@ def _model_errors(sheet: Worksheet, models: Mapping[str, Model], wording: Wordin
             yield SettingError(str(error), setting)
             continue
         if sheet.tokens_are == "columns" and table.has_more_sides and model == sheet.model:
-            problem = _("tokens_are must be “rows” on a sheet about tensors with more than two dimensions.")
+            problem = _("tokens_are must be “rows” on a sheet about code, or tensors with more than two dimensions.")
             yield SettingError(problem, "tokens_are")
         for name, length in lengths.items():
             if length is not None:
@@ -203,11 +203,11 @@ def possible_rows(
     """The rows that a worksheet on a topic can ask for with a model, in the order of the topic's table.
 
     `architecture` is the model's as the worksheet teaches it, `bug` the one that the worksheet names. Rows that only
-    other bugs have are among them, at the end: what a sheet asks for doesn't tell whether it has a bug.
+    other bugs have are among them: what a sheet asks for doesn't tell whether it has a bug.
     """
     table = topic_for(topic, architecture, tokens, bug)
-    of_other_bugs = QUESTIONS if isinstance(table, BugTable) else ()
-    return tuple(row for row in dict.fromkeys((*table.askable, *of_other_bugs)) if row in wording.topics[topic].rows)
+    rows = ROWS if isinstance(table, BugTable) else table.askable
+    return tuple(row for row in rows if row in wording.topics[topic].rows)
 
 
 def _author_errors(sheet: Worksheet, models: Mapping[str, Model], wording: Wording) -> Iterator[SettingError]:

@@ -89,9 +89,7 @@ def _attempt(variant: Variant, view: PreviewView) -> tuple[Mapping[str, str], st
 
 def _right_text(variant: Variant, blank: Blank) -> str:
     """The right answer to a box, as a student would type it."""
-    if variant.worksheet.answers == "letters":
-        return variant.notation.write(variant.expression(blank))
-    return str(variant.answer(blank))
+    return variant.written_answer(blank).replace(",", "")
 
 
 def _wrong_attempts(variant: Variant) -> Iterator[tuple[Mapping[str, str], str]]:

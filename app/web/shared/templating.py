@@ -28,6 +28,7 @@ from app.sheets.authoring.markdown import (
     markdown_items,
     read_markdown,
 )
+from app.sheets.code_text import code_shown
 from app.sheets.formulas import FormulaPiece
 from app.sheets.worksheet import AUTHOR_MISCONCEPTION_PREFIX
 from app.translation import N_, gettext, language, ngettext
