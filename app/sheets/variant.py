@@ -250,9 +250,12 @@ class Variant:
     def typeset_letters(self) -> tuple[str, ...]:
         """The letters and symbols that sentences write as mathematics: ('X', 'W_Q', 'd_h').
 
-        Not those that are words too: "A", and names from code such as "scores" and "out".
+        Not those that are words too: "A", and names from code such as "scores" and "out". None on a sheet about a program,
+        whose sentences quote code.
         """
         letters = (*self.letters.values(), *self.reader.written_symbols)
+        if self.problem.case:
+            return ()
         is_word = re.compile("[Aa]|[a-z]{3,}|").fullmatch
         return tuple(letter for letter in letters if not is_word(letter))
 
