@@ -179,9 +179,12 @@ def expression(text: str, known: Collection[str] | None = None) -> Markup:
     """
     pieces = re.split(r"((?<![\w’])[A-Za-zθ][\w']*)", text)  # not the s of "model’s"
     return Markup(  # noqa: S704 - each piece is escaped
-        "".join([
-            _symbol(piece) if known is None or piece.removesuffix("ᵀ") in known else escaped(piece) for piece in pieces
-        ])
+        "".join(
+            [
+                _symbol(piece) if known is None or piece.removesuffix("ᵀ") in known else escaped(piece)
+                for piece in pieces
+            ]
+        )
     )
 
 
