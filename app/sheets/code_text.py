@@ -36,8 +36,8 @@ class WitnessShown:
 class CodeShown:
     """What a sheet shows of its program: its lines, the name and shape of each input, and what happened when it ran.
 
-    stops: the line that stopped it, 0 if it ran to its end. error: what PyTorch said then, "" if it ran. witness: what its
-    numbers then show; None if it stopped.
+    stops: the line that stopped it, 0 if it ran to its end. error: what PyTorch said then, "" if it ran. witness: what
+    its numbers then show; None if it stopped.
     """
 
     lines: tuple[str, ...]

@@ -103,7 +103,7 @@ class _Writer:
 
     def reason(self, key: str) -> Reason:
         if self.variant.problem.case:
-            return Reason(code_reason(self.variant, key), "")
+            return self._of_code(key)
         entry = self.variant.table.askable[key]
         if isinstance(entry, Count):
             return Reason(self._say(key), self._sum(entry))
@@ -111,6 +111,13 @@ class _Writer:
         has_own = key in self.variant.topic_wording.reasons or key in self.variant.wording.sheets["reasons"]
         text = self._say(key) if has_own else self._made(entry)
         return Reason(f"{self._written(shape)}: {text}", self._working(entry))
+
+    def _of_code(self, key: str) -> Reason:
+        """The reason of a row on a sheet about a program; of a shape, the line that makes it."""
+        text, entry = code_reason(self.variant, key), self.variant.table.askable[key]
+        if isinstance(entry, Tensor):
+            text = f"{self._written([self._length(side) for side in entry.sides])}: {text}"
+        return Reason(text, "")
 
     # The text
 

@@ -44,8 +44,8 @@ def variant_json(variant: Variant) -> dict[str, Any]:
 def _row_json(variant: Variant, row: Row) -> dict[str, Any]:
     """One row, with the names of its boxes, ["queries.rows", "queries.columns"], and its points, by default 1.
 
-    A row that is chosen has its options by number, and one whose boxes are marked together the text around them. Each of
-    its boxes that takes a word has those that it takes.
+    A row that is chosen has its options by number, and one whose boxes are marked together the text around them. Each
+    of its boxes that takes a word has those that it takes.
     """
     asked = variant.table.askable[row.key]
     options = asked.options if isinstance(asked, OneOf) else ()

@@ -250,8 +250,8 @@ class Variant:
     def typeset_letters(self) -> tuple[str, ...]:
         """The letters and symbols that sentences write as mathematics: ('X', 'W_Q', 'd_h').
 
-        Not those that are words too: "A", and names from code such as "scores" and "out". None on a sheet about a program,
-        whose sentences quote code.
+        Not those that are words too: "A", and names from code such as "scores" and "out". None on a sheet about a
+        program, whose sentences quote code.
         """
         letters = (*self.letters.values(), *self.reader.written_symbols)
         if self.problem.case:

@@ -98,9 +98,9 @@ class TopicWording(WordingPart):
     `nudges` are by blank ("queries.rows"), or by field for blanks without a nudge ("each.rows"). `run_button` is empty
     if the topic can't be run. `axis_names` are by the size in the table. `reasons` say why a row is right, by its key;
     `row_things` what each row of a matrix is for, such as a token. `bugs` are the names of
-    bugs, `options` reasons to choose from, and `explanations`
-    what is said of each once it is known, by key. `witnesses` are captions of what a program shows. The sections of sheets.toml that have the names of
-    the fields from `description` to `row_things` hold what several topics share.
+    bugs, `options` reasons to choose from, `explanations` what is said of each once it is known, and `witnesses`
+    captions of what a program shows. The sections of sheets.toml that have the names of the fields from `description`
+    to `row_things` hold what several topics share.
     """
 
     name: str

@@ -41,7 +41,7 @@ class Spotlight:
 
 @dataclass(frozen=True)
 class StoredMarks:
-    """What the live view needs of an attempt: the kind of mark by blank, the keys of its misconceptions, the answers."""
+    """What the live view needs of an attempt: the kind of mark by blank, the keys of misconceptions, the answers."""
 
     marks: Mapping[str, str]
     misconceptions: tuple[str, ...]

@@ -14,8 +14,9 @@ from app.bugs.sizes import MIN_BATCH, BugError
 from app.bugs.witnesses import Witness
 from app.models.architecture import Architecture
 from app.shapes.table import PARTS, Joint, JointPart, OneOf, Tensor, TensorTable
-from app.topics.requirements import TopicError
+from app.topics.requirements import Requirement, TopicError
 from app.topics.topic import LevelSpec, Topic
+from app.translation import N_
 
 SHAPES = ("shape_1", "shape_2", "shape_3", "shape_4")  # rows that ask for the shape after a line, in order
 ROWS = (*SHAPES, "where", "clash", "why", "repair")
@@ -28,8 +29,8 @@ NOTHING_WRONG = "nothing-wrong"  # the reason that there is none
 class BugTable(TensorTable):
     """The shapes after some lines of a program, and the questions about its bug.
 
-    `reasons` are the wrong ones and `right_reason`, in the order in which they are shown: it depends on the bug and on the
-    sizes. `witness` is what a program in which nothing is wrong shows.
+    `reasons` are the wrong ones and `right_reason`, in the order in which they are shown: it depends on the bug and on
+    the sizes. `witness` is what a program in which nothing is wrong shows.
     """
 
     case: BugCase | None = None
@@ -75,7 +76,8 @@ def _bug_table(bug: str, architecture: Architecture, tokens: int) -> BugTable:
 
 
 def _healthy_witness(case: BugCase, architecture: Architecture) -> Witness:
-    """What a program in which nothing is wrong shows: the sums of the rows of the weights, of the last text's first head.
+    """What a program in which nothing is wrong shows: the sums of the rows of the weights, for the last text and its
+    first head.
 
     Without it, the lack of a witness would tell.
     """
@@ -144,11 +146,24 @@ def _with_sides(sides: int) -> TensorTable:
     )
 
 
+def _shows_a_bug(architecture: Architecture, tokens: int) -> bool:
+    """Whether the bank has a program of the model in which a bug can be shown with this many tokens."""
+    try:
+        _first_table(architecture, tokens)
+    except TopicError:
+        return False
+    return True
+
+
+SHOWS_A_BUG = Requirement(
+    _shows_a_bug,
+    N_("No program with a bug can be shown in the sizes of {model} with {tokens} tokens: choose others."),
+)
 TOPIC = Topic(
     "find-the-bug",
     "layer",
     _first_table,
-    (),
+    (SHOWS_A_BUG,),
     extra_sizes=lambda architecture, tokens: {"B": _batch(architecture, tokens)},
     extra_symbols="B",
     tables=tuple(map(_with_sides, range(1, MAX_SIDES + 1))),

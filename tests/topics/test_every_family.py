@@ -14,6 +14,7 @@ from app.models.config_fields import ConfigError
 from app.models.parameter_count import parameter_counts
 from app.models.parameter_specs import ParameterSpec
 from app.models.read_config import build_architecture
+from app.shapes.table import symbol_fields
 from app.topics.registry import TOPICS, refusal, sizes_for, topic_for
 from app.topics.requirements import visible_keys
 from tests.helpers.every_family import TOKENS, possible
@@ -33,7 +34,7 @@ def test_an_answer_key_can_be_computed_for_every_family(topic: str) -> None:
     assert models
     for a in models:
         table, sizes = topic_for(topic, a, TOKENS), sizes_for(topic, a, TOKENS, TOKENS)
-        answers = [entry.size(field, sizes) for entry in table.askable.values() for field in entry.fields]
+        answers = [entry.size(field, sizes) for entry in table.askable.values() for field in symbol_fields(entry)]
         assert answers
         assert min(answers) > 0, a.name
 
@@ -128,7 +129,7 @@ def test_generated_configs_are_refused_or_counted_right(data: st.DataObject) -> 
     for topic in TOPICS:
         if refusal(topic, a, TOKENS) is None:
             table, sizes = topic_for(topic, a, TOKENS), sizes_for(topic, a, TOKENS, TOKENS)
-            assert all(e.size(field, sizes) > 0 for e in table.askable.values() for field in e.fields)
+            assert all(e.size(field, sizes) > 0 for e in table.askable.values() for field in symbol_fields(e))
             if topic == "parameter-count":
                 rows, true = count_rows(a), parameter_counts(a)
                 assert (rows["total"], rows.get("used", true.active)) == (true.total, true.active)

@@ -87,8 +87,8 @@ class RowEntry(BaseModel):
     name: str
     note: str
     boxes: list[str] = Field(
-        description="What answers are given by: {key}.rows, {key}.columns, {key}.dim0 to .dim3, {key}.count; {key}.choice, "
-        "{key}.part1 to .part8."
+        description="What answers are given by: {key}.rows, {key}.columns, {key}.dim0 to .dim3, {key}.count, "
+        "{key}.choice, {key}.part1 to .part8."
     )
     points: int = Field(description="What each box is worth, or all boxes that are marked together; 1 by default.")
     options: dict[str, str] = Field(description="What is chosen from, by the number that is the answer.")

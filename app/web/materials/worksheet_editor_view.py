@@ -226,7 +226,8 @@ def _preview(library: Library, worksheet: Worksheet, view: PreviewView) -> Marku
 def setting_labels() -> dict[str, str]:
     """What the form calls each setting of a worksheet."""
     return {
-        "title": _("Title"), "model": _("Model"), "topic": _("Topic"), "bug": _("Bug"), "tokens": _("Tokens"), "rows": _("Rows"),
+        "title": _("Title"), "model": _("Model"), "topic": _("Topic"), "bug": _("Bug"), "tokens": _("Tokens"),
+        "rows": _("Rows"),
         "notation": _("Notation"), "kv_head_per_query_head": _("A key/value head for every query head"),
         "decoder_tokens": _("Decoder tokens"), "models": _("Models to draw from"), "answers": _("Students write"),
         "tokens_are": _("Tokens are"), "follow_share": _("Credit for consistent answers"),
