@@ -14,7 +14,7 @@ from app.bugs.programs import CodeProgram, Shape
 from app.bugs.running import CodeRun, run
 from app.bugs.tensors import CodeTensor
 
-Probe = Literal["row-sums", "last-token", "first-query-head", "first-key-head", "spread", "shift", "newest", "formula"]
+Probe = Literal["row-sums", "last-token", "first-query-head", "first-key-head", "spread", "shift", "formula"]
 Grid = tuple[tuple[float, ...], ...]
 Sizes = Mapping[str, int]
 _TOLERANCE = 1e-9
@@ -24,14 +24,18 @@ _TOLERANCE = 1e-9
 class Witness:
     """What a probe shows: numbers in rows and columns, and the same cells of the right program.
 
-    row-sums: the sums of the rows of the first head's weights, to two decimals, for each input (row) and query
-    (column); not a number where the weights are none. last-token: for each input (row) and token (column), 1 where its output
-    changes when the last token of the first input does. first-query-head, first-key-head: one cell a query head, 1
-    where its weights change when the first head of W_Q, or of W_K, does. spread: one cell, the standard deviation of
-    the scores of queries and keys whose numbers have the standard deviation 1. shift: for each query (row) and key
-    (column) of the first head, 1 where the score changes when the sentence begins one place later. newest: one cell a
-    query head, 1 where its output changes when the newest key and value do. formula: one cell a token of each input, 1
-    where the output is not what the formula says. `sizes` are those of the small tensors.
+    - row-sums: the sums of the rows of the first head's weights, to two decimals, for each input (row) and query
+      (column); not a number where the weights are none.
+    - last-token: for each input (row) and token (column), 1 where its output changes when the last token of the first
+      input does.
+    - first-query-head, first-key-head: one cell a query head, 1 where its weights change when the first head of W_Q,
+      or of W_K, does.
+    - spread: one cell, the standard deviation of the scores, for queries and keys whose numbers have one of about 1.
+    - shift: for each query (row) and key (column) of the first head, 1 where the score changes when the sentence
+      begins one place later.
+    - formula: for each input (row) and token (column), 1 where the output is not what the formula says.
+
+    `sizes` are those of the small tensors.
     """
 
     probe: Probe
@@ -180,16 +184,6 @@ def _shift(laboratory: Laboratory, lines: Sequence[str]) -> Grid | None:
     return tuple(tuple(float(each > _TOLERANCE) for each in row) for row in abs(after - before)[0, 0])
 
 
-def _newest(laboratory: Laboratory, lines: Sequence[str]) -> Grid | None:
-    if not laboratory.program.decodes:
-        return None
-    before = laboratory.made(laboratory.run(lines), "C")
-    changed = {name: laboratory.changed(name, (slice(None),)) for name in ("W_K", "W_V")}
-    after = laboratory.made(laboratory.run(lines, **changed), "C")
-    heads = abs(after - before)[0, 0].reshape(laboratory.sizes["H"], -1).max(axis=-1)
-    return (tuple(float(each > _TOLERANCE) for each in heads),)
-
-
 _PROBES: Mapping[Probe, Callable[[Laboratory, Sequence[str]], Grid | None]] = {
     "row-sums": _row_sums,
     "last-token": _last_token,
@@ -197,5 +191,4 @@ _PROBES: Mapping[Probe, Callable[[Laboratory, Sequence[str]], Grid | None]] = {
     "first-key-head": _first_head("W_K"),
     "spread": _spread,
     "shift": _shift,
-    "newest": _newest,
 }

@@ -10,9 +10,7 @@ if TYPE_CHECKING:
     import torch
 
 
-def _weighted(
-    q: torch.Tensor, k: torch.Tensor, hidden: torch.Tensor | None
-) -> torch.Tensor:
+def _weighted(q: torch.Tensor, k: torch.Tensor, hidden: torch.Tensor | None) -> torch.Tensor:
     """The weights of one head's queries (n, d_h) on its keys (m, d_h); `hidden` (n, m) are those that get none."""
     import torch
 
@@ -21,7 +19,9 @@ def _weighted(
     return powers / powers.sum(1, keepdim=True)
 
 
-def output_by_hand(program: str, given: Mapping[str, torch.Tensor], sizes: Mapping[str, int], mask: str) -> torch.Tensor:
+def output_by_hand(
+    program: str, given: Mapping[str, torch.Tensor], sizes: Mapping[str, int], mask: str
+) -> torch.Tensor:
     """What the program with this key gives out; `mask` is "causal", "padded" or ""."""
     import torch
 
