@@ -14,7 +14,7 @@ Nothing here needs torch. Shapes and messages follow from the model's sizes; num
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import islice, product
@@ -130,7 +130,7 @@ class BugCase:
         in_model = {name: _whole(value, self.sizes) for name, value in values.items()}
         if None in in_model.values():
             return False
-        right = _shapes(self.program, self._architecture, self.sizes, self.right_lines)
+        right = _shapes(self.program, self._architecture, self.sizes, self.right_lines, {})
         result = _shapes(self.program, self._architecture, self.sizes, lines, in_model)
         if result.error or result.made[-1].popitem()[1].shape != right.made[-1].popitem()[1].shape:
             return False
@@ -138,7 +138,7 @@ class BugCase:
         output = self.program.output
         expected = laboratory.made(laboratory.run(self.right_lines), output)
         for small in self._small_values(values, laboratory.sizes):
-            outcome = laboratory.run(lines, **small)  # type: ignore[arg-type]
+            outcome = laboratory.run(lines, **small)
             if not outcome.error and not differ(laboratory.made(outcome, output), expected):
                 return True
         return False
@@ -166,7 +166,7 @@ class BugCase:
 
 
 def _size(text: str | Expression | int) -> int | Expression | None:
-    """A number, or an expression with symbols; None for a text that is neither, and for a number too large to be meant."""
+    """A number, or an expression with symbols; None for any other text, and for a number too large."""
     if isinstance(text, int):
         return text if abs(text) <= _MOST_SIZE else None
     try:
@@ -197,13 +197,14 @@ def _shapes(
     lines: Sequence[str],
     named: Mapping[str, Any] | None = None,
 ) -> CodeRun:
-    """The run of lines on shapes alone, which remember how they are written in symbols."""
-    sides = {symbol: SymbolicLength(size, Expression.symbol(symbol)) for symbol, size in sizes.items()}
+    """The run of lines on shapes alone, which remember how they are written in symbols, unless some are `named`."""
+    lengths: Callable[[int, Expression], int] = SymbolicLength if named is None else lambda size, _expression: size
+    symbols = {symbol: lengths(size, Expression.symbol(symbol)) for symbol, size in sizes.items()}
     given = {
-        name: CodeTensor.of_shape([SymbolicLength(side.size(sizes), side) for side in shape])
+        name: CodeTensor.of_shape([lengths(side.size(sizes), side) for side in shape])
         for name, shape in program.inputs_for(architecture, " ".join(program.given))
     }
-    return run(lines, {**sides, **given, **(named or {})})
+    return run(lines, {**symbols, **given, **(named or {})})
 
 
 def laboratory_for(program: CodeProgram, architecture: Architecture, sizes: Mapping[str, int]) -> Laboratory:

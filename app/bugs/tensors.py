@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 MAX_NUMBERS = 100_000  # that a tensor with numbers may have: 0.8 MB
 MAX_PARTS = 1000  # that a tensor may be split into
+_DIMENSIONS_DIFFER = "Tensors must have same number of dimensions: got {} and {}"
 _CANNOT_MULTIPLY = "mat1 and mat2 shapes cannot be multiplied ({}x{} and {}x{})"
 Shape = tuple[int, ...]
 Index = tuple[int | slice | EllipsisType | None, ...]
@@ -220,7 +221,12 @@ class CodeTensor:
             if length > lengths * MAX_PARTS:
                 raise TensorError("too many parts", name="MemoryError")
             lengths = [min(lengths, length - start) for start in range(0, length, lengths)]
-        elif min(lengths) < 0 or sum(lengths) != length:
+        elif min(lengths) < 0:
+            raise TensorError(
+                "split_with_sizes expects split_sizes have only non-negative entries, but got "
+                f"split_sizes=[{', '.join(str(int(each)) for each in lengths)}]"
+            )
+        elif sum(lengths) != length:
             raise TensorError(
                 f"split_with_sizes expects split_sizes to sum exactly to {int(length)} (input tensor's size at "
                 f"dimension {dim}), but got split_sizes=[{', '.join(str(int(each)) for each in lengths)}]",
@@ -335,9 +341,8 @@ class CodeTensor:
 
         def weights() -> NDArray[Any]:
             np = _numpy()
-            with np.errstate(invalid="ignore"):
-                powers = np.exp(self._array - self._array.max(axis=at, keepdims=True))
-                return powers / powers.sum(axis=at, keepdims=True)  # type: ignore[no-any-return]
+            powers = np.exp(self._array - self._array.max(axis=at, keepdims=True))
+            return powers / powers.sum(axis=at, keepdims=True)  # type: ignore[no-any-return]
 
         return self._made(self.shape, weights)
 
@@ -382,7 +387,7 @@ def cat(tensors: Sequence[CodeTensor], dim: int = 0) -> CodeTensor:
     at = place(dim, first.dim)
     for number, each in enumerate(tensors):
         if each.dim != first.dim:
-            raise TensorError(f"Tensors must have same number of dimensions: got {first.dim} and {each.dim}")
+            raise TensorError(_DIMENSIONS_DIFFER.format(first.dim, each.dim))
         for other, (expected, size) in enumerate(zip(first.shape, each.shape, strict=True)):
             if other != at and expected != size:
                 raise TensorError(

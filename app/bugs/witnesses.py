@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
 from typing import Any, Literal
 from zlib import crc32
 
@@ -15,7 +14,7 @@ from app.bugs.programs import CodeProgram, Shape
 from app.bugs.running import CodeRun, run
 from app.bugs.tensors import CodeTensor
 
-Probe = Literal["row-sums", "last-token", "first-query-head", "first-key-head", "spread", "shift", "newest", "formula"]
+Probe = Literal["row-sums", "last-token", "first-query-head", "first-key-head", "spread", "shift", "formula"]
 Grid = tuple[tuple[float, ...], ...]
 Sizes = Mapping[str, int]
 _TOLERANCE = 1e-9
@@ -25,14 +24,18 @@ _TOLERANCE = 1e-9
 class Witness:
     """What a probe shows: numbers in rows and columns, and the same cells of the right program.
 
-    row-sums: the sums of the rows of the weights of the first input's first head, one cell a query, to two decimals;
-    not a number where the weights are none. last-token: for each input (row) and token (column), 1 where its output
-    changes when the last token of the first input does. first-query-head, first-key-head: one cell a query head, 1
-    where its weights change when the first head of W_Q, or of W_K, does. spread: one cell, the standard deviation of
-    the scores of queries and keys whose numbers have the standard deviation 1. shift: for each query (row) and key
-    (column) of the first head, 1 where the score changes when the sentence begins one place later. newest: one cell a
-    query head, 1 where its output changes when the newest key and value do. formula: one cell a token of each input, 1
-    where the output is not what the formula says. `sizes` are those of the small tensors.
+    - row-sums: the sums of the rows of the first head's weights, to two decimals, for each input (row) and query
+      (column); not a number where the weights are none.
+    - last-token: for each input (row) and token (column), 1 where its output changes when the last token of the first
+      input does.
+    - first-query-head, first-key-head: one cell a query head, 1 where its weights change when the first head of W_Q,
+      or of W_K, does.
+    - spread: one cell, the standard deviation of the scores, for queries and keys whose numbers have one of about 1.
+    - shift: for each query (row) and key (column) of the first head, 1 where the score changes when the sentence
+      begins one place later.
+    - formula: for each input (row) and token (column), 1 where the output is not what the formula says.
+
+    `sizes` are those of the small tensors.
     """
 
     probe: Probe
@@ -84,9 +87,12 @@ class Laboratory:
         self.inputs = [(name, tuple(side.size(sizes) for side in shape)) for name, shape in inputs]
         self.given = given_numbers(program, self.inputs)
 
-    def run(self, lines: Sequence[str], **changed: CodeTensor) -> CodeRun:
+    def run(self, lines: Sequence[str], **changed: CodeTensor | int) -> CodeRun:
         """CodeRun the lines, with some of the inputs changed."""
-        return run(lines, {**self.sizes, **self.given, **changed})
+        import numpy as np
+
+        with np.errstate(all="ignore"):  # a repair may divide by zero
+            return run(lines, {**self.sizes, **self.given, **changed})
 
     def made(self, result: CodeRun, key: str) -> Any:
         """The numbers that the line with this key has made."""
@@ -110,25 +116,30 @@ class Laboratory:
 def witness_of(laboratory: Laboratory, right: Sequence[str], wrong: Sequence[str]) -> Witness:
     """The first probe in which a program that raises nothing shows other cells than the right one.
 
-    The last of them, a comparison with the formula, always does for a bug that changes the output.
+    The last of them, a comparison with the formula, always does for a bug that changes the output. The spread is
+    looked at only if the line of the scores is wrong, and shown only if it is half as large or twice as large.
     """
+    wrong_line = next(key for key, a, b in zip(laboratory.keys, right, wrong, strict=True) if a != b)
     for probe, cells_of in _PROBES.items():
+        if probe == "spread" and wrong_line != laboratory.program.scores:
+            continue
         expected, cells = cells_of(laboratory, right), cells_of(laboratory, wrong)
-        if expected is not None and cells is not None and str(expected) != str(cells):
-            return Witness(probe, cells, expected, laboratory.sizes)
+        if expected is None or cells is None or str(expected) == str(cells):
+            continue
+        if probe == "spread" and 1 / 2 < cells[0][0] / expected[0][0] < 2:
+            continue
+        return Witness(probe, cells, expected, laboratory.sizes)
     shown, formula = (laboratory.made(laboratory.run(lines), laboratory.program.output) for lines in (wrong, right))
-    rows = abs(shown - formula).reshape(-1, shown.shape[-2], shown.shape[-1]) if shown.ndim == 3 else abs(
-        shown - formula).reshape(1, -1, shown.shape[-1])  # fmt: skip
-    cells = tuple(tuple(float(row.max() > _TOLERANCE) for row in each) for each in rows)
+    change = abs(shown - formula)
+    rows = change.max(axis=(1, 3) if change.ndim == 4 else -1).reshape(-1, change.shape[-2])
+    cells = tuple(tuple(float(not each <= _TOLERANCE) for each in row) for row in rows)
     return Witness("formula", cells, tuple(tuple(0.0 for _ in row) for row in cells), laboratory.sizes)
 
 
 def _row_sums(laboratory: Laboratory, lines: Sequence[str]) -> Grid | None:
     weights = laboratory.made(laboratory.run(lines), laboratory.program.weights)
-    sums = weights.reshape(prod(weights.shape[:-2]), *weights.shape[-2:]).sum(axis=-1)
-    # The last input of a batch, whose padding is the longest; its first head.
-    heads = 1 if weights.ndim == 2 else weights.shape[1]
-    return (tuple(round(float(each), 2) + 0.0 for each in sums[-heads]),)
+    sums = (weights[None, None] if weights.ndim == 2 else weights)[:, 0].sum(axis=-1)
+    return tuple(tuple(round(float(each), 2) + 0.0 for each in row) for row in sums)
 
 
 def _last_token(laboratory: Laboratory, lines: Sequence[str]) -> Grid | None:
@@ -161,7 +172,7 @@ def _spread(laboratory: Laboratory, lines: Sequence[str]) -> Grid | None:
         return None
     scores = laboratory.made(laboratory.run(lines), laboratory.program.scores)
     deviation = float(scores.std())
-    return ((round(deviation, 1),),)
+    return ((round(deviation, 2),),)
 
 
 def _shift(laboratory: Laboratory, lines: Sequence[str]) -> Grid | None:
@@ -173,16 +184,6 @@ def _shift(laboratory: Laboratory, lines: Sequence[str]) -> Grid | None:
     return tuple(tuple(float(each > _TOLERANCE) for each in row) for row in abs(after - before)[0, 0])
 
 
-def _newest(laboratory: Laboratory, lines: Sequence[str]) -> Grid | None:
-    if not laboratory.program.decodes:
-        return None
-    before = laboratory.made(laboratory.run(lines), "C")
-    changed = {name: laboratory.changed(name, (slice(None),)) for name in ("W_K", "W_V")}
-    after = laboratory.made(laboratory.run(lines, **changed), "C")
-    heads = abs(after - before)[0, 0].reshape(laboratory.sizes["H"], -1).max(axis=-1)
-    return (tuple(float(each > _TOLERANCE) for each in heads),)
-
-
 _PROBES: Mapping[Probe, Callable[[Laboratory, Sequence[str]], Grid | None]] = {
     "row-sums": _row_sums,
     "last-token": _last_token,
@@ -190,5 +191,4 @@ _PROBES: Mapping[Probe, Callable[[Laboratory, Sequence[str]], Grid | None]] = {
     "first-key-head": _first_head("W_K"),
     "spread": _spread,
     "shift": _shift,
-    "newest": _newest,
 }
